@@ -1,0 +1,150 @@
+package desktop
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Defaults that a zero Config stands for.
+const (
+	DefaultWidth  = 1440
+	DefaultHeight = 900
+	DefaultDPI    = 96
+	// MaxWidth and MaxHeight bound every desktop: an X screen's sizes are
+	// 16-bit signed numbers (X11 protocol, section 8, "Connection Setup"),
+	// and a frame of that many pixels must still fit in memory.
+	MaxWidth  = 16384
+	MaxHeight = 16384
+)
+
+// EnvPolicy says which of this program's environment variables the desktop's
+// programs see.
+type EnvPolicy int
+
+const (
+	// EnvInherit passes the environment on, without the variables that
+	// Config.Secrets names and those that belong to another display.
+	EnvInherit EnvPolicy = iota
+	// EnvClean passes on only PATH, LANG, LC_*, TZ, TERM and USER.
+	EnvClean
+)
+
+// Config describes a desktop. The zero value is a 1440x900 desktop at 96 dpi
+// on a display number that the X server chooses, with everything it writes in
+// a temporary directory that Close removes.
+type Config struct {
+	// ID names the desktop in events and logs. Empty: "main".
+	ID string
+
+	// Size is the screen's first size in pixels. Zero: 1440x900.
+	Size Size
+
+	// MaxSize is the largest size that Resize may choose. Zero: 3840x2160,
+	// or Size in a direction where that is larger. It costs four bytes of the
+	// X server's memory per pixel.
+	MaxSize Size
+
+	// DPI is the screen's resolution in dots per inch. Zero: 96.
+	DPI int
+
+	// Display is the display number to try first; the first free one from
+	// there is taken. Zero: the X server chooses.
+	Display int
+
+	// StateDir holds the X authority file, the log and the record by which a
+	// later program finds what a killed one left behind. Empty: a temporary
+	// directory, removed by Close.
+	StateDir string
+
+	// Home is the HOME of the desktop's programs; openbox reads
+	// .config/openbox/rc.xml and autostart from it. Empty: "home" in StateDir.
+	Home string
+
+	// LogPath receives the output of the X server, the window manager and
+	// D-Bus. Empty: "desktop-runtime.log" in StateDir.
+	LogPath string
+
+	// EnvPolicy chooses what the desktop's programs see of this program's
+	// environment. Zero: EnvInherit.
+	EnvPolicy EnvPolicy
+
+	// Secrets names environment variables that are never passed on.
+	Secrets []string
+
+	// Env is added to the environment of the desktop's programs, as
+	// "NAME=value".
+	Env []string
+
+	// Policy, if set, is asked before every input. Its error refuses the
+	// action and is returned to the caller. Nil: everything is allowed. It
+	// runs while no other input can, so it must not call the Desktop.
+	Policy func(context.Context, Action) error
+
+	// Logger receives debug messages. Nil: none.
+	Logger *slog.Logger
+}
+
+// Size is a width and a height in pixels.
+type Size struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// Point is a position in pixels; (0,0) is the top left corner.
+type Point struct {
+	X int `json:"x"`
+	Y int `json:"y"`
+}
+
+// Rect is a rectangle in pixels.
+type Rect struct {
+	X      int `json:"x"`
+	Y      int `json:"y"`
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// State is where a desktop is in its life.
+type State string
+
+// The states of a desktop.
+const (
+	StateStarting State = "starting" // the X server or the window manager is not ready yet
+	StateActive   State = "active"   // every call works
+	StateFailed   State = "failed"   // a part died and is being restarted; LastError says which
+	StateStopping State = "stopping" // Close is under way
+	StateInactive State = "inactive" // closed
+)
+
+// Status is a snapshot of a desktop's life.
+type Status struct {
+	ID        string
+	State     State
+	Display   string // as in DISPLAY: ":99"
+	Authority string // path of the X authority file
+	Home      string
+	Size      Size
+	DPI       int
+	StartedAt time.Time // of the present X server
+	Restarts  int       // how often the X server or the window manager was restarted
+	LastError *Failure  // the latest failure, nil when there was none
+	Processes []Process
+	LogPath   string
+}
+
+// Failure is something that went wrong with a desktop itself.
+type Failure struct {
+	Code    string // "xserver_exited", "window_manager_exited", "dbus_exited", "start_failed"
+	Message string
+	At      time.Time
+}
+
+// Process is one of the programs that make up a desktop or run on it.
+type Process struct {
+	ID      string // "proc_1"
+	Name    string // "Xvfb", "openbox", "dbus", or the launched program's name
+	PID     int
+	Running bool
+	LogPath string
+}

@@ -1,0 +1,78 @@
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Errors that a caller may branch on, with errors.Is.
+var (
+	// ErrClosed is returned by every method after Close.
+	ErrClosed = errors.New("desktop is closed")
+	// ErrRestarting is returned while a part of the desktop that died is
+	// being restarted. The call may be made again shortly.
+	ErrRestarting = errors.New("desktop is restarting")
+	// ErrInvalid is wrapped by every *InvalidError.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrMissingPrograms is wrapped by every *MissingError.
+	ErrMissingPrograms = errors.New("programs are missing")
+	// ErrTimeout is wrapped by every *DeadlineError.
+	ErrTimeout = errors.New("deadline exceeded")
+	// ErrWindowNotFound is returned when no window has the given id.
+	ErrWindowNotFound = errors.New("window not found")
+	// ErrNoFocusedWindow is returned when no window has the focus.
+	ErrNoFocusedWindow = errors.New("no window has the focus")
+	// ErrAppNotFound is returned by Launch for a program that is not on PATH.
+	ErrAppNotFound = errors.New("application not found")
+	// ErrNoClipboardContent is returned when the clipboard holds nothing of
+	// the wanted type.
+	ErrNoClipboardContent = errors.New("clipboard holds nothing of that type")
+	// ErrUnsupported is returned for what this desktop cannot do.
+	ErrUnsupported = errors.New("not supported by this desktop")
+)
+
+// InvalidError names the argument that was refused and what would be accepted.
+// It wraps ErrInvalid.
+type InvalidError struct {
+	Field   string // as in the Go struct, lower camel case: "clickCount"
+	Problem string // a sentence that names the remedy, without a full stop
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
+
+// Unwrap makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// MissingError names the programs that Start did not find. It wraps
+// ErrMissingPrograms.
+type MissingError struct {
+	Programs []string
+}
+
+func (e *MissingError) Error() string {
+	return "programs are missing: " + strings.Join(e.Programs, ", ")
+}
+
+// Unwrap makes errors.Is(err, ErrMissingPrograms) true.
+func (e *MissingError) Unwrap() error { return ErrMissingPrograms }
+
+// DeadlineError tells what took too long and how far it came. It wraps
+// ErrTimeout.
+type DeadlineError struct {
+	Op    string        // "type text"
+	After time.Duration // the deadline
+	Done  string        // how far it came: "412 of 1000 characters typed"
+}
+
+func (e *DeadlineError) Error() string {
+	s := fmt.Sprintf("%s: not done after %v", e.Op, e.After)
+	if e.Done != "" {
+		s += " (" + e.Done + ")"
+	}
+	return s
+}
+
+// Unwrap makes errors.Is(err, ErrTimeout) true.
+func (e *DeadlineError) Unwrap() error { return ErrTimeout }

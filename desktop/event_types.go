@@ -1,0 +1,35 @@
+package desktop
+
+import "time"
+
+// EventType says what an Event tells.
+type EventType string
+
+// The types of event and which of Event's fields they set.
+const (
+	EventAction           EventType = "action"            // Action
+	EventWindowOpened     EventType = "window_opened"     // Window
+	EventWindowClosed     EventType = "window_closed"     // Window
+	EventWindowFocused    EventType = "window_focused"    // Window; nil when none has the focus
+	EventWindowRenamed    EventType = "window_renamed"    // Window
+	EventClipboardChanged EventType = "clipboard_changed" // Selection
+	EventResized          EventType = "resized"           // Size
+	EventFailed           EventType = "failed"            // Failure
+	EventRestarted        EventType = "restarted"         // Failure that led to it
+	EventClosed           EventType = "closed"            // the last one
+	EventGap              EventType = "gap"               // Missed: the subscriber was too slow
+)
+
+// Event is something that happened on a desktop.
+type Event struct {
+	Seq       uint64    `json:"seq"` // from 1, without holes, per Desktop
+	Time      time.Time `json:"time"`
+	Type      EventType `json:"type"`
+	Desktop   string    `json:"desktop"`
+	Action    *Action   `json:"action,omitempty"`
+	Window    *Window   `json:"window,omitempty"`
+	Selection Selection `json:"selection,omitempty"`
+	Size      *Size     `json:"size,omitempty"`
+	Failure   *Failure  `json:"failure,omitempty"`
+	Missed    uint64    `json:"missed,omitempty"`
+}

@@ -1,0 +1,299 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xfixes"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+
+	xdamage "github.com/jezek/xgb/damage"
+)
+
+// ErrConnClosed is returned once the connection to the X server is gone.
+var ErrConnClosed = errors.New("connection to the X server is closed")
+
+// Window is an X window's number.
+type Window uint32
+
+// Config says which X server to connect to.
+type Config struct {
+	// Display is the display, as ":7" or ":7.0". Only local displays.
+	Display string
+	// Cookie is the MIT-MAGIC-COOKIE-1 to present. Nil: the one in the file
+	// that XAUTHORITY names, or ~/.Xauthority, if there is one.
+	Cookie []byte
+	// Logger receives debug messages. Nil: none.
+	Logger *slog.Logger
+}
+
+// Conn is a connection to an X server.
+type Conn struct {
+	x      *xgb.Conn
+	wire   *wire
+	root   xproto.Window
+	screen *xproto.ScreenInfo
+	number int
+	log    *slog.Logger
+	ext    extensions
+	done   chan struct{} // closed when the event loop has ended
+
+	handlers atomic.Pointer[[]func(xgb.Event)]
+
+	mu    sync.Mutex // guards what follows
+	atoms map[string]xproto.Atom
+	names map[xproto.Atom]string
+}
+
+// extensions holds the first event number of each extension whose events are
+// used, and whether optional ones are there.
+type extensions struct {
+	damage, xfixes, randr byte
+	shm, res              bool
+}
+
+// Dial connects to an X server. ctx bounds the connecting.
+func Dial(ctx context.Context, cfg Config) (*Conn, error) {
+	prepareXgb()
+	number, err := displayNumber(cfg.Display)
+	if err != nil {
+		return nil, err
+	}
+	cookie := cfg.Cookie
+	if cookie == nil {
+		cookie, _ = readCookie(authorityPath(), number) // a server may ask for none
+	}
+	sock, err := (&net.Dialer{}).DialContext(ctx, "unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
+	if err != nil {
+		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = sock.SetDeadline(time.Unix(1, 0)) })
+	w := &wire{Conn: sock, cookie: cookie}
+	x, err := xgb.NewConnNet(w)
+	if err != nil {
+		stop()
+		_ = sock.Close()
+		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
+	}
+	c := &Conn{
+		x: x, wire: w, number: number, log: cfg.Logger, done: make(chan struct{}),
+		atoms: make(map[string]xproto.Atom), names: make(map[xproto.Atom]string),
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.handlers.Store(&[]func(xgb.Event){})
+	c.screen = xproto.Setup(x).DefaultScreen(x)
+	c.root = c.screen.Root
+	go c.readEvents()
+	if err := c.openExtensions(); err != nil {
+		stop()
+		_ = c.Close()
+		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
+	}
+	if !stop() {
+		_ = c.Close()
+		return nil, fmt.Errorf("connect to display :%d: %w", number, ctx.Err())
+	}
+	return c, nil
+}
+
+// Close ends the connection and waits for its goroutines. It may be called
+// more than once, but not from an event handler.
+func (c *Conn) Close() error {
+	_ = c.wire.Conn.Close() // also when xgb waits for a server that hangs
+	c.x.Close()
+	<-c.done
+	return nil
+}
+
+// Done is closed when the connection is gone, by Close or by the server's end.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Number is the display's number.
+func (c *Conn) Number() int { return c.number }
+
+// Sync waits until the server has handled every request sent before.
+func (c *Conn) Sync() error {
+	_, err := xproto.GetInputFocus(c.x).Reply()
+	return wrap("synchronise", err)
+}
+
+// wrap gives an error of xgb the operation's name. xgb reports a connection
+// that is gone as io.EOF.
+func wrap(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %w", op, ErrConnClosed)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// handle has f called with every event, on the connection's event goroutine:
+// f must return soon and must not wait for a reply.
+func (c *Conn) handle(f func(xgb.Event)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := append(slices.Clone(*c.handlers.Load()), f)
+	c.handlers.Store(&list)
+}
+
+// readEvents hands events out. It must never wait: xgb stops reading replies
+// once 5000 events are unread.
+func (c *Conn) readEvents() {
+	defer close(c.done)
+	for {
+		ev, xerr := c.x.WaitForEvent()
+		if ev == nil && xerr == nil {
+			return
+		}
+		if xerr != nil {
+			c.log.Debug("X error without a waiting request", "error", xerr.Error())
+			continue
+		}
+		for _, f := range *c.handlers.Load() {
+			f(ev)
+		}
+	}
+}
+
+// atom interns a name, once per connection.
+func (c *Conn) atom(name string) (xproto.Atom, error) {
+	c.mu.Lock()
+	a, ok := c.atoms[name]
+	c.mu.Unlock()
+	if ok {
+		return a, nil
+	}
+	r, err := xproto.InternAtom(c.x, false, uint16(len(name)), name).Reply()
+	if err != nil {
+		return 0, wrap("intern atom "+name, err)
+	}
+	c.mu.Lock()
+	c.atoms[name] = r.Atom
+	c.names[r.Atom] = name
+	c.mu.Unlock()
+	return r.Atom, nil
+}
+
+// openExtensions does what each xgb package's Init does, except that it does
+// not write xgb's global tables: see prepareXgb.
+func (c *Conn) openExtensions() error {
+	for _, e := range []struct {
+		name     string
+		event    *byte
+		present  *bool
+		required bool
+	}{
+		{"XTEST", nil, nil, true},
+		{"DAMAGE", &c.ext.damage, nil, true},
+		{"XFIXES", &c.ext.xfixes, nil, true},
+		{"RANDR", &c.ext.randr, nil, true},
+		{"MIT-SHM", nil, &c.ext.shm, false},
+		{"X-Resource", nil, &c.ext.res, false},
+	} {
+		r, err := xproto.QueryExtension(c.x, uint16(len(e.name)), e.name).Reply()
+		if err != nil {
+			return wrap("query extension "+e.name, err)
+		}
+		if !r.Present {
+			if e.required {
+				return fmt.Errorf("the X server lacks the extension %s", e.name)
+			}
+			continue
+		}
+		c.x.ExtLock.Lock()
+		c.x.Extensions[e.name] = r.MajorOpcode
+		c.x.ExtLock.Unlock()
+		if e.event != nil {
+			*e.event = r.FirstEvent
+		}
+		if e.present != nil {
+			*e.present = true
+		}
+	}
+	// Each extension wants its version negotiated before any other request.
+	if _, err := xfixes.QueryVersion(c.x, 5, 0).Reply(); err != nil {
+		return wrap("XFIXES version", err)
+	}
+	if _, err := xdamage.QueryVersion(c.x, 1, 1).Reply(); err != nil {
+		return wrap("DAMAGE version", err)
+	}
+	if _, err := xtest.GetVersion(c.x, 2, 2).Reply(); err != nil {
+		return wrap("XTEST version", err)
+	}
+	return nil
+}
+
+// RawEvent is an extension's event, undecoded.
+type RawEvent []byte
+
+// Bytes is the event as it came.
+func (e RawEvent) Bytes() []byte { return e }
+
+func (e RawEvent) String() string { return fmt.Sprintf("event %d", e[0]&127) }
+
+// rawError is an extension's error, undecoded.
+type rawError []byte
+
+func (e rawError) SequenceId() uint16 { return xgb.Get16(e[2:]) }
+func (e rawError) BadId() uint32      { return xgb.Get32(e[4:]) }
+func (e rawError) Error() string {
+	return fmt.Sprintf("X error %d of request %d.%d, value %d", e[1], e[10], xgb.Get16(e[8:]), xgb.Get32(e[4:]))
+}
+
+// prepareXgb fills xgb's global event and error tables once, for every number
+// that an extension may get. xgb would fill them while connecting, under a
+// lock per connection, so that two connections would race; and it hangs on
+// error numbers that it does not know.
+var prepareXgb = sync.OnceFunc(func() {
+	xgb.Logger = log.New(io.Discard, "", 0)
+	for n := 64; n < 128; n++ {
+		xgb.NewEventFuncs[n] = func(b []byte) xgb.Event { return RawEvent(b) }
+	}
+	for n := 1; n < 256; n++ {
+		if _, ok := xgb.NewErrorFuncs[n]; !ok {
+			xgb.NewErrorFuncs[n] = func(b []byte) xgb.Error { return rawError(b) }
+		}
+	}
+})
+
+// displayNumber parses ":7", ":7.0" or "unix:7".
+func displayNumber(display string) (int, error) {
+	host, rest, ok := strings.Cut(display, ":")
+	if !ok || (host != "" && host != "unix") {
+		return 0, fmt.Errorf("display %q: want a local display such as :1", display)
+	}
+	number, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("display %q: want a local display such as :1", display)
+	}
+	return n, nil
+}
+
+// authorityPath is where Xlib looks for cookies (Xsecurity(7)).
+func authorityPath() string {
+	if p := os.Getenv("XAUTHORITY"); p != "" {
+		return p
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".Xauthority")
+}

@@ -1,0 +1,53 @@
+package x11_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestDial(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 640, 480)
+	c := s.Dial(t)
+	if err := c.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal("second Close:", err)
+	}
+	if err := c.Sync(); err == nil {
+		t.Error("Sync after Close succeeded")
+	}
+}
+
+func TestDialWrongCookie(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 640, 480)
+	_, err := x11.Dial(t.Context(), x11.Config{Display: s.Display, Cookie: x11.NewCookie()})
+	if err == nil || !strings.Contains(err.Error(), s.Display) {
+		t.Fatalf("Dial with a wrong cookie: %v, want a refusal that names the display", err)
+	}
+}
+
+func TestDialNoServer(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for _, d := range []string{":32000", "host:1", "7", ":x", ""} {
+		if _, err := x11.Dial(ctx, x11.Config{Display: d}); err == nil {
+			t.Errorf("Dial(%q) succeeded", d)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Package x11 is the connection to an X server: pictures, damage, input,
+// selections, windows and screen sizes, in deskhand's own types.
+//
+// # Usage
+//
+// Dial connects. The files are by topic: conn (connection, events, atoms),
+// auth (cookies), capture, damage, cursor, screen (sizes), keysym and keymap
+// and typing (keyboard), pointer, selection (clipboard), window.
+//
+// # Lifetime
+//
+// A Conn lives until Close, or until the X server goes away; Done tells. It
+// owns a goroutine that reads events, which Close waits for.
+//
+// # Concurrency
+//
+// Every method may be called from any goroutine. Requests of one call are not
+// kept together against those of another: who needs that, locks.
+//
+// # Errors
+//
+// ErrConnClosed once the connection is gone; X errors as *Error.
+//
+// # Requirements
+//
+// An X server with XTEST, DAMAGE, XFIXES and RANDR. MIT-SHM is used when
+// client and server share memory.
+package x11
