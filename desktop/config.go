@@ -76,6 +76,14 @@ type Config struct {
 	// "NAME=value".
 	Env []string
 
+	// ShareAuthority adds the display's cookie to this user's X authority file
+	// ($XAUTHORITY or ~/.Xauthority) until Close, so that programs started
+	// elsewhere reach the display with DISPLAY alone.
+	ShareAuthority bool
+
+	// Background is the colour of the empty desktop, 0xRRGGBB. Zero: 0x2e3440.
+	Background uint32
+
 	// Policy, if set, is asked before every input. Its error refuses the
 	// action and is returned to the caller. Nil: everything is allowed. It
 	// runs while no other input can, so it must not call the Desktop.

@@ -3,10 +3,12 @@ package x11
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // cookieProtocol is the only authorization protocol in use (Xsecurity(7)).
@@ -111,7 +113,12 @@ func RemoveAuthority(path string, display int, cookie []byte) error {
 	return nil
 }
 
-func editAuthority(path string, display int, cookie []byte) error {
+func editAuthority(path string, display int, cookie []byte) (err error) {
+	unlock, err := lockAuthority(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	old, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("read X authority: %w", err)
@@ -133,6 +140,38 @@ func editAuthority(path string, display int, cookie []byte) error {
 		out = e.append(out)
 	}
 	return writeFileAtomic(path, out)
+}
+
+// Bounds of the wait for an authority file's lock. xauth(1) holds it for as
+// long as its user edits; one that old was left by a program that died.
+const (
+	lockPatience = 3 * time.Second
+	lockStale    = 10 * time.Second
+)
+
+// lockAuthority keeps other programs, xauth(1) among them, from editing the
+// file meanwhile: whoever links FILE-c to FILE-l has it (XauLockAuth(3)).
+func lockAuthority(path string) (unlock func() error, err error) {
+	creat, link := path+"-c", path+"-l"
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); ; <-tick.C {
+		if info, err := os.Lstat(creat); err == nil && time.Since(info.ModTime()) > lockStale {
+			_ = os.Remove(creat)
+			_ = os.Remove(link)
+		}
+		f, err := os.OpenFile(creat, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err == nil {
+			_ = f.Close()
+			if err = os.Link(creat, link); err == nil {
+				return func() error { return errors.Join(os.Remove(creat), os.Remove(link)) }, nil
+			}
+			_ = os.Remove(creat)
+		}
+		if !os.IsExist(err) || time.Since(begin) > lockPatience {
+			return nil, fmt.Errorf("lock X authority: %w", err)
+		}
+	}
 }
 
 // readCookie finds the cookie for a local display, as Xlib would.

@@ -76,7 +76,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	cookie := cfg.Cookie
 	if cookie == nil {
-		cookie, _ = readCookie(authorityPath(), number) // a server may ask for none
+		cookie, _ = readCookie(AuthorityPath(), number) // a server may ask for none
 	}
 	sock, err := (&net.Dialer{}).DialContext(ctx, "unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
 	if err != nil {
@@ -289,8 +289,9 @@ func displayNumber(display string) (int, error) {
 	return n, nil
 }
 
-// authorityPath is where Xlib looks for cookies (Xsecurity(7)).
-func authorityPath() string {
+// AuthorityPath is where Xlib looks for cookies (Xsecurity(7)), and so where a
+// user's programs find them.
+func AuthorityPath() string {
 	if p := os.Getenv("XAUTHORITY"); p != "" {
 		return p
 	}

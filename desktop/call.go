@@ -1,0 +1,121 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// Deadlines of calls whose context has none, or a later one.
+const (
+	queryLimit      = 5 * time.Second  // a question to the X server
+	inputLimit      = 10 * time.Second // one pointer or key action
+	windowLimit     = 5 * time.Second  // until the window manager has done it
+	clipboardLimit  = 15 * time.Second // a whole transfer
+	screenshotLimit = 30 * time.Second
+	launchLimit     = 15 * time.Second // until the window is there
+)
+
+// call runs f on the present session, for at most limit. f goes on in its own
+// goroutine when the X server hangs, until the connection ends; the caller does
+// not wait for it.
+func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
+	var zero T
+	if err := ctx.Err(); err != nil {
+		return zero, fmt.Errorf("%s: %w", op, err)
+	}
+	s, err := d.current()
+	if err != nil {
+		return zero, fmt.Errorf("%s: %w", op, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &DeadlineError{Op: op, After: limit})
+	defer cancel()
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := f(ctx, s)
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, d.explain(ctx, op, r.err)
+	case <-ctx.Done():
+	}
+	// What f has to say, such as how far it came, is better than the bare
+	// deadline; f sees the same context, so it is given a moment.
+	grace := time.NewTimer(100 * time.Millisecond)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r.value, d.explain(ctx, op, r.err)
+	case <-grace.C:
+		return zero, d.explain(ctx, op, ctx.Err())
+	}
+}
+
+// do is call for what returns only an error.
+func (d *Desktop) do(ctx context.Context, op string, limit time.Duration, f func(context.Context, *session) error) error {
+	_, err := call(ctx, d, op, limit, func(ctx context.Context, s *session) (struct{}, error) {
+		return struct{}{}, f(ctx, s)
+	})
+	return err
+}
+
+// explain turns what went wrong below into this package's errors.
+func (d *Desktop) explain(ctx context.Context, op string, err error) error {
+	var invalid *InvalidError
+	var deadline *DeadlineError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &invalid), errors.As(err, &deadline):
+		return err
+	case errors.Is(err, x11.ErrConnClosed):
+		select {
+		case <-d.closing:
+			return fmt.Errorf("%s: %w", op, ErrClosed)
+		default:
+			return fmt.Errorf("%s: %w", op, ErrRestarting)
+		}
+	case errors.Is(err, context.DeadlineExceeded):
+		if cause := context.Cause(ctx); errors.As(cause, &deadline) {
+			return deadline
+		}
+	case errors.Is(err, x11.ErrNoWindow):
+		return fmt.Errorf("%s: %w", op, ErrWindowNotFound)
+	case errors.Is(err, x11.ErrNoContent):
+		return fmt.Errorf("%s: %w", op, ErrNoClipboardContent)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// act runs one input: alone, after the policy has agreed, and tells
+// subscribers. prepare fills in what is only known with a session, such as the
+// position on the screen.
+func (d *Desktop) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
+	return d.do(ctx, op, limit, func(ctx context.Context, s *session) error {
+		select {
+		case <-d.input:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { d.input <- struct{}{} }()
+		a.Actor, a.Time = ActorFrom(ctx), time.Now()
+		if d.cfg.Policy != nil {
+			if err := d.cfg.Policy(ctx, *a); err != nil {
+				return err
+			}
+		}
+		if err := f(ctx, s); err != nil {
+			return err
+		}
+		d.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
+		return nil
+	})
+}

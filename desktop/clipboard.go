@@ -1,0 +1,94 @@
+package desktop
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// maxClipboard bounds what is put on the clipboard, in bytes.
+const maxClipboard = 256 << 20
+
+// Clipboard reads a selection as contentType: TypeText (also for "") or
+// TypePNG. It returns ErrNoClipboardContent when there is nothing of that type.
+func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType string) (Content, error) {
+	name, err := selectionName(sel)
+	if err != nil {
+		return Content{}, err
+	}
+	if contentType, err = checkType(contentType); err != nil {
+		return Content{}, err
+	}
+	return call(ctx, d, "read "+string(sel), clipboardLimit, func(ctx context.Context, s *session) (Content, error) {
+		data, err := s.clipboard.Get(ctx, name, contentType)
+		return Content{Type: contentType, Data: data}, err
+	})
+}
+
+// SetClipboard puts content on each of the selections, the clipboard if none is
+// given. It stays there until something else is copied, or the desktop ends.
+func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) error {
+	contentType, err := checkType(c.Type)
+	switch {
+	case err != nil:
+		return err
+	case len(c.Data) > maxClipboard:
+		return &InvalidError{"text", fmt.Sprintf("must be at most %d bytes", maxClipboard)}
+	case contentType == TypeText && !utf8.Valid(c.Data):
+		return &InvalidError{"text", "must be valid UTF-8"}
+	case contentType == TypePNG:
+		if _, err := png.DecodeConfig(bytes.NewReader(c.Data)); err != nil {
+			return &InvalidError{"image", "must be a PNG file"}
+		}
+	}
+	if len(to) == 0 {
+		to = []Selection{Clipboard}
+	}
+	names := make([]x11.SelectionName, len(to))
+	for i, sel := range to {
+		if names[i], err = selectionName(sel); err != nil {
+			return err
+		}
+	}
+	data := bytes.Clone(c.Data)
+	a := &Action{Name: "set_clipboard", Length: len(data)}
+	return d.act(ctx, "set clipboard", clipboardLimit, a, func(ctx context.Context, s *session) error {
+		for _, name := range names {
+			if err := s.clipboard.Set(ctx, name, x11.Content{Type: contentType, Data: data}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func selectionName(s Selection) (x11.SelectionName, error) {
+	switch s {
+	case Clipboard, "":
+		return x11.SelectionClipboard, nil
+	case Primary:
+		return x11.SelectionPrimary, nil
+	}
+	return x11.SelectionClipboard, &InvalidError{"selection", "must be clipboard or primary"}
+}
+
+func selectionOf(n x11.SelectionName) Selection {
+	if n == x11.SelectionPrimary {
+		return Primary
+	}
+	return Clipboard
+}
+
+func checkType(t string) (string, error) {
+	switch t {
+	case "", "text/plain", TypeText:
+		return TypeText, nil
+	case TypePNG:
+		return TypePNG, nil
+	}
+	return t, &InvalidError{"type", "must be " + TypeText + " or " + TypePNG}
+}

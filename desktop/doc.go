@@ -1,0 +1,38 @@
+// Package desktop owns one X desktop (Xvfb, openbox, D-Bus), tells what is on
+// it and acts on it: screenshots, pointer, keyboard, windows, clipboard, apps.
+// Many desktops may run in one program.
+//
+// # Usage
+//
+// Start runs a desktop; Launch puts a program on it; Screenshot shows it; Click,
+// Type, Press and Scroll use it. See the example of Start.
+//
+// A Screenshot is an Observation: its ID, given back in a pointer action, makes
+// the action's coordinates those of the picture, whatever its scale or region.
+//
+// # Lifetime
+//
+// A Desktop lives until Close, which lets go of held keys, ends every program
+// that was started on it, with all that those started, and waits for that. When
+// this program is killed, the kernel ends the desktop's own programs, and the
+// next Start with the same StateDir, or Sweep, ends the rest.
+//
+// An X server or window manager that dies is replaced; calls meanwhile return
+// ErrRestarting, Status and Subscribe tell. Windows die with their X server.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine. Screenshots and questions run
+// in parallel. Input runs one call at a time, so that a click with modifiers,
+// or a text, is not mixed with another caller's. Every call has a deadline of
+// its own, besides that of its context.
+//
+// # Errors
+//
+// The Err variables, and *InvalidError, *MissingError and *DeadlineError, which
+// wrap some of them.
+//
+// # Requirements
+//
+// Linux with Xvfb, openbox and dbus-daemon on PATH; xdg-open for Open.
+package desktop

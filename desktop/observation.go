@@ -1,0 +1,94 @@
+package desktop
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// mark is what an observation's ID spells out. The ID holds everything that is
+// needed to use it, so that none has to be remembered:
+//
+//	obs_EPOCH.DAMAGE.X.Y.W.H.PW.PH.LOOK
+//
+// LOOK tells apart pictures of the same content: format, quality, and where the
+// pointer was when it was drawn.
+type mark struct {
+	epoch  string
+	damage uint64
+	region Rect
+	size   Size // of the picture
+	look   string
+}
+
+const markPrefix = "obs_"
+
+func (m mark) String() string {
+	return fmt.Sprintf("%s%s.%d.%d.%d.%d.%d.%d.%d.%s", markPrefix, m.epoch, m.damage,
+		m.region.X, m.region.Y, m.region.Width, m.region.Height, m.size.Width, m.size.Height, m.look)
+}
+
+func parseMark(id string) (mark, bool) {
+	rest, ok := strings.CutPrefix(id, markPrefix)
+	if !ok {
+		return mark{}, false
+	}
+	var m mark
+	epoch, rest, ok := strings.Cut(rest, ".")
+	if !ok || len(rest) > 200 {
+		return mark{}, false
+	}
+	m.epoch = epoch
+	n, err := fmt.Sscanf(rest, "%d.%d.%d.%d.%d.%d.%d.%s", &m.damage, &m.region.X, &m.region.Y,
+		&m.region.Width, &m.region.Height, &m.size.Width, &m.size.Height, &m.look)
+	valid := err == nil && n == 8 && inRange(m.region.X, m.region.Width) && inRange(m.region.Y, m.region.Height) &&
+		inRange(0, m.size.Width) && inRange(0, m.size.Height)
+	return m, valid && m.String() == id
+}
+
+func inRange(at, length int) bool {
+	return at >= 0 && length > 0 && at <= 1<<15 && length <= 1<<15
+}
+
+// toScreen maps a point in the picture to the screen pixel below its centre.
+func (m mark) toScreen(p Point) Point {
+	axis := func(v, from, picture, at int) int {
+		v = min(max(v, 0), picture-1)
+		return at + (2*v+1)*from/(2*picture)
+	}
+	return Point{
+		axis(p.X, m.region.Width, m.size.Width, m.region.X),
+		axis(p.Y, m.region.Height, m.size.Height, m.region.Y),
+	}
+}
+
+// onScreen maps p from the picture that an observation names, if any.
+func (s *session) onScreen(p Point, observation string) (Point, error) {
+	if observation == "" {
+		return p, nil
+	}
+	m, ok := parseMark(observation)
+	if !ok {
+		return p, &InvalidError{"observation", "is not the id of a screenshot; pass the one that came with the picture"}
+	}
+	if m.epoch != s.epoch {
+		return p, &InvalidError{"observation", "is of a screen that is gone; take a new screenshot"}
+	}
+	if p.X >= m.size.Width || p.Y >= m.size.Height {
+		return p, &InvalidError{"observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
+	}
+	return m.toScreen(p), nil
+}
+
+// damageOf is the newest change within the rows of a region.
+func damageOf(f *x11.Frame, r Rect) uint64 {
+	if f.BandHeight == 0 {
+		return f.Seq
+	}
+	var newest uint64
+	for band := r.Y / f.BandHeight; band <= (r.Y+r.Height-1)/f.BandHeight && band < len(f.Bands); band++ {
+		newest = max(newest, f.Bands[band])
+	}
+	return newest
+}

@@ -1,0 +1,200 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// Bounds of pointer actions.
+const (
+	maxClicks = 100
+	maxScroll = 1000
+	maxPath   = 10000
+)
+
+// Pointer tells where the pointer is.
+func (d *Desktop) Pointer(ctx context.Context) (Pointer, error) {
+	return call(ctx, d, "pointer position", queryLimit, func(_ context.Context, s *session) (Pointer, error) {
+		return s.pointer()
+	})
+}
+
+// Move moves the pointer. A position beyond the screen's edge is on the edge.
+func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
+	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: "move"}, func(*session, Point) error { return nil })
+}
+
+// Click clicks, Count times.
+func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
+	if c.Count == 0 {
+		c.Count = 1
+	}
+	if c.Count < 0 || c.Count > maxClicks {
+		return Pointer{}, &InvalidError{"clickCount", fmt.Sprintf("must be between 1 and %d", maxClicks)}
+	}
+	return d.button(ctx, "click", ButtonPress{c.At, c.Button, c.Modifiers, c.Observation}, c.Count, func(in *x11.Input, b int) error {
+		return in.Click(b, c.Count)
+	})
+}
+
+// ButtonDown presses a button and leaves it pressed.
+func (d *Desktop) ButtonDown(ctx context.Context, b ButtonPress) (Pointer, error) {
+	return d.button(ctx, "button_down", b, 0, func(in *x11.Input, n int) error { return in.Button(n, true) })
+}
+
+// ButtonUp releases a button.
+func (d *Desktop) ButtonUp(ctx context.Context, b ButtonPress) (Pointer, error) {
+	return d.button(ctx, "button_up", b, 0, func(in *x11.Input, n int) error { return in.Button(n, false) })
+}
+
+func (d *Desktop) button(ctx context.Context, name string, b ButtonPress, count int, f func(*x11.Input, int) error) (Pointer, error) {
+	n, b2, err := buttonNumber(b.Button)
+	if err != nil {
+		return Pointer{}, err
+	}
+	a := &Action{Name: name, Button: b2, Count: count}
+	return d.point(ctx, name, b.At, b.Observation, b.Modifiers, a, func(s *session, _ Point) error { return f(s.input, n) })
+}
+
+// Drag presses a button at the first point of a path, moves along it, and
+// releases the button at the last one.
+func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
+	n, button, err := buttonNumber(g.Button)
+	switch {
+	case err != nil:
+		return Pointer{}, err
+	case len(g.Path) < 2:
+		return Pointer{}, &InvalidError{"path", "must have at least two points"}
+	case len(g.Path) > maxPath:
+		return Pointer{}, &InvalidError{"path", fmt.Sprintf("must have at most %d points", maxPath)}
+	}
+	for _, p := range g.Path {
+		if err := checkPoint(p); err != nil {
+			return Pointer{}, err
+		}
+	}
+	a := &Action{Name: "drag", Button: button}
+	return d.point(ctx, "drag", nil, g.Observation, g.Modifiers, a, func(s *session, _ Point) error {
+		path := make([]x11.Point, len(g.Path))
+		for i, p := range g.Path {
+			at, err := s.onScreen(p, g.Observation)
+			if err != nil {
+				return err
+			}
+			path[i] = x11.Point{X: at.X, Y: at.Y}
+		}
+		first, last := path[0], path[len(path)-1]
+		a.At, a.To = &Point{first.X, first.Y}, &Point{last.X, last.Y}
+		return s.input.Drag(path, n)
+	})
+}
+
+// Scroll turns the wheel over a place.
+func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
+	switch {
+	case w.DX == 0 && w.DY == 0:
+		return Pointer{}, &InvalidError{"deltaX", "deltaX or deltaY must be non-zero"}
+	case w.DX < -maxScroll || w.DX > maxScroll || w.DY < -maxScroll || w.DY > maxScroll:
+		return Pointer{}, &InvalidError{"deltaY", fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
+	}
+	a := &Action{Name: "scroll", Delta: &Point{w.DX, w.DY}}
+	return d.point(ctx, "scroll", w.At, w.Observation, w.Modifiers, a, func(s *session, _ Point) error {
+		return s.input.Scroll(w.DX, w.DY)
+	})
+}
+
+// point runs a pointer action: moves to at, if given, with the modifiers held,
+// and does f there.
+func (d *Desktop) point(ctx context.Context, op string, at *Point, observation string, modifiers []string, a *Action,
+	f func(*session, Point) error,
+) (Pointer, error) {
+	if at != nil {
+		if err := checkPoint(*at); err != nil {
+			return Pointer{}, err
+		}
+	}
+	var where Pointer
+	err := d.act(ctx, op, inputLimit, a, func(_ context.Context, s *session) (err error) {
+		var p Point
+		if at != nil {
+			if p, err = s.onScreen(*at, observation); err != nil {
+				return err
+			}
+			if w, h, err := s.conn.Size(); err == nil {
+				p.X, p.Y = min(p.X, w-1), min(p.Y, h-1)
+			}
+			a.At = &p
+		}
+		release, err := s.hold(modifiers)
+		if err != nil {
+			return err
+		}
+		if at != nil {
+			err = s.input.Move(p.X, p.Y)
+		}
+		if err == nil {
+			err = f(s, p)
+		}
+		if err = errors.Join(err, release()); err != nil {
+			return err
+		}
+		where, err = s.pointer()
+		return err
+	})
+	return where, err
+}
+
+func (s *session) pointer() (Pointer, error) {
+	x, y, screen, top, err := s.input.Pointer()
+	return Pointer{Point: Point{x, y}, Screen: screen, Window: WindowID(top)}, err
+}
+
+// hold presses modifiers and returns how to let go of them.
+func (s *session) hold(modifiers []string) (func() error, error) {
+	if len(modifiers) == 0 {
+		return func() error { return nil }, nil
+	}
+	release, err := s.input.HoldModifiers(modifiers)
+	return release, keyError("modifiers", err)
+}
+
+func checkPoint(p Point) error {
+	if p.X < 0 || p.Y < 0 {
+		return &InvalidError{"x", "coordinates must be non-negative"}
+	}
+	return nil
+}
+
+// buttonNumber maps a button to X's (X11 protocol, appendix; 8 and 9 are what
+// toolkits take for back and forward).
+func buttonNumber(b Button) (int, Button, error) {
+	if b == "" {
+		b = ButtonLeft
+	}
+	all := []Button{ButtonLeft, ButtonMiddle, ButtonRight, ButtonBack, ButtonForward}
+	if i := slices.Index(all, b); i >= 0 {
+		return []int{1, 2, 3, 8, 9}[i], b, nil
+	}
+	return 0, b, &InvalidError{"button", "must be left, middle, right, back or forward"}
+}
+
+// keyError turns an unknown key's error into one that names the field.
+func keyError(field string, err error) error {
+	var unknown *x11.KeyError
+	if errors.As(err, &unknown) {
+		return &InvalidError{field, unknown.Error()}
+	}
+	return err
+}
+
+// ReleaseAll lets go of every key and button that is held down through this
+// Desktop.
+func (d *Desktop) ReleaseAll(ctx context.Context) error {
+	return d.act(ctx, "release_all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
+		return s.input.ReleaseAll()
+	})
+}

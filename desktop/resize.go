@@ -1,0 +1,27 @@
+package desktop
+
+import "context"
+
+// Resize changes the size of the screen, up to Config.MaxSize, while programs
+// run. The window manager keeps windows within it.
+func (d *Desktop) Resize(ctx context.Context, size Size) error {
+	if d.attached != "" {
+		return d.resizeAttached()
+	}
+	if err := checkSize("width", size, d.cfg.MaxSize); err != nil {
+		return err
+	}
+	return d.act(ctx, "resize", windowLimit, &Action{Name: "resize", Size: &size}, func(_ context.Context, s *session) error {
+		if err := s.conn.SetSize(size.Width, size.Height); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		d.size = size
+		d.mu.Unlock()
+		s.encoder.Trim() // its caches are of the old size
+		return nil
+	})
+}
+
+// resizeAttached refuses: the display belongs to somebody at a monitor.
+func (d *Desktop) resizeAttached() error { return ErrUnsupported }

@@ -1,0 +1,217 @@
+package desktop
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/picture"
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// Screenshot takes a picture of the screen. Everything that the X server had
+// done when it was called is in it.
+func (d *Desktop) Screenshot(ctx context.Context, shot Shot) (*Screenshot, error) {
+	shot, err := shot.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	limit := screenshotLimit + shot.SettleTimeout
+	return call(ctx, d, "screenshot", limit, func(ctx context.Context, s *session) (*Screenshot, error) {
+		settled := true
+		if shot.Settle > 0 {
+			if settled, err = s.settle(ctx, shot.Settle, shot.SettleTimeout); err != nil {
+				return nil, err
+			}
+		}
+		pic, err := s.shoot(ctx, shot)
+		if err != nil {
+			return nil, err
+		}
+		pic.Settled = settled
+		return pic, nil
+	})
+}
+
+// Settle waits until the screen has not changed for quiet, at most for timeout.
+// It returns false when the screen was still changing then, as it always is
+// with a blinking cursor on it.
+func (d *Desktop) Settle(ctx context.Context, quiet, timeout time.Duration) (bool, error) {
+	if quiet < 0 || timeout < 0 {
+		return false, &InvalidError{"settle", "times must not be negative"}
+	}
+	return call(ctx, d, "settle", timeout+queryLimit, func(ctx context.Context, s *session) (bool, error) {
+		return s.settle(ctx, quiet, timeout)
+	})
+}
+
+func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (bool, error) {
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	calm := time.NewTimer(quiet)
+	defer calm.Stop()
+	var seen uint64
+	for first := true; ; first = false {
+		frame, err := s.capture.Frame(ctx)
+		if err != nil {
+			return false, err
+		}
+		seq := frame.Seq
+		frame.Release()
+		if changed := seq != seen; changed && !first {
+			calm.Reset(quiet)
+		}
+		seen = seq
+		damaged := s.capture.Damaged()
+		select {
+		case <-damaged:
+			continue
+		case <-calm.C:
+		case <-deadline.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		// Another caller's frame may have swallowed the damage just now.
+		if frame, err = s.capture.Frame(ctx); err != nil {
+			return false, err
+		}
+		seq = frame.Seq
+		frame.Release()
+		if seq == seen {
+			return true, nil
+		}
+		calm.Reset(quiet)
+		seen = seq
+	}
+}
+
+// shoot makes the picture, unless it is the one the caller already has.
+func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
+	frame, err := s.capture.Frame(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer frame.Release()
+	region, err := shot.region(frame.Width, frame.Height)
+	if err != nil {
+		return nil, err
+	}
+	bounds := image.Rect(region.X, region.Y, region.X+region.Width, region.Y+region.Height)
+	opts := picture.Options{Quality: shot.Quality, Region: bounds, Scale: shot.Scale}
+	look := string(shot.Format)
+	switch shot.Format {
+	case JPEG:
+		opts.Format = picture.JPEG
+		look += strconv.Itoa(shot.Quality)
+	case WebP:
+		opts.Format = picture.WebP
+	case PNG:
+		opts.Format = picture.PNG
+	}
+	drawn, err := s.addCursor(&opts, shot.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	look += drawn
+	w, h := picture.Size(bounds, shot.Scale)
+	m := mark{epoch: s.epoch, damage: damageOf(frame, region), region: region, size: Size{w, h}, look: look}
+	pic := &Screenshot{
+		Observation: Observation{ID: m.String(), Size: m.size, Region: region, Scale: shot.Scale, Damage: frame.Seq},
+		Format:      shot.Format,
+	}
+	if shot.IfChangedSince == pic.ID {
+		pic.Unchanged = true
+		return pic, nil
+	}
+	img := &picture.Image{
+		Pix: frame.Pix, Stride: frame.Stride, Width: frame.Width, Height: frame.Height,
+		Seq: frame.Seq, Bands: frame.Bands, BandHeight: frame.BandHeight,
+	}
+	pic.Data, err = s.encoder.Encode(ctx, img, opts)
+	return pic, err
+}
+
+// addCursor asks for the pointer to be drawn, and returns a word that changes
+// with what is drawn.
+func (s *session) addCursor(opts *picture.Options, style CursorStyle) (string, error) {
+	switch style {
+	case CursorCrosshair:
+		x, y, _, _, err := s.input.Pointer()
+		if err != nil {
+			return "", err
+		}
+		opts.Cross = &image.Point{X: x, Y: y}
+		return fmt.Sprintf("-cross-%d-%d", x, y), nil
+	case CursorPointer:
+		c, err := s.conn.Cursor()
+		if err != nil {
+			return "", err
+		}
+		opts.Cursor = pictureCursor(c)
+		return fmt.Sprintf("-pointer%d-%d-%d", c.Serial, c.X, c.Y), nil
+	case CursorNone:
+	}
+	return "", nil
+}
+
+func pictureCursor(c *x11.Cursor) *picture.Cursor {
+	return &picture.Cursor{X: c.X - c.XHot, Y: c.Y - c.YHot, Width: c.Width, Height: c.Height, Pix: c.Pix}
+}
+
+func (shot Shot) withDefaults() (Shot, error) {
+	if shot.Format == "" {
+		shot.Format = PNG
+	}
+	if shot.Quality == 0 {
+		shot.Quality = 85
+	}
+	if shot.Scale == 0 {
+		shot.Scale = 1
+	}
+	if shot.SettleTimeout == 0 && shot.Settle > 0 {
+		shot.SettleTimeout = 5 * time.Second
+	}
+	switch shot.Format {
+	case PNG, JPEG, WebP:
+	default:
+		return shot, &InvalidError{"format", "must be png, jpeg or webp"}
+	}
+	switch shot.Cursor {
+	case CursorNone, CursorCrosshair, CursorPointer:
+	default:
+		return shot, &InvalidError{"cursor", "must be empty, crosshair or pointer"}
+	}
+	switch {
+	case shot.Quality < 1 || shot.Quality > 100:
+		return shot, &InvalidError{"quality", "must be between 1 and 100"}
+	case math.IsNaN(shot.Scale) || shot.Scale < 0.1 || shot.Scale > 1:
+		return shot, &InvalidError{"scale", "must be between 0.1 and 1.0"}
+	case shot.Settle < 0 || shot.SettleTimeout < 0:
+		return shot, &InvalidError{"settle", "times must not be negative"}
+	case shot.Settle > time.Minute || shot.SettleTimeout > 5*time.Minute:
+		return shot, &InvalidError{"settle", "must be at most 1 minute, and its timeout at most 5"}
+	}
+	return shot, nil
+}
+
+// region is the part of a screen that the picture shows.
+func (shot Shot) region(width, height int) (Rect, error) {
+	if shot.Region == nil {
+		return Rect{0, 0, width, height}, nil
+	}
+	r := *shot.Region
+	switch {
+	case r.X < 0 || r.Y < 0:
+		return r, &InvalidError{"region", "coordinates must be non-negative"}
+	case r.Width <= 0 || r.Height <= 0:
+		return r, &InvalidError{"region", "width and height must be greater than 0"}
+	case r.X >= width || r.Y >= height:
+		return r, &InvalidError{"region", fmt.Sprintf("lies outside the screen of %dx%d", width, height)}
+	}
+	r.Width, r.Height = min(r.Width, width-r.X), min(r.Height, height-r.Y)
+	return r, nil
+}

@@ -1,0 +1,157 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// The least a window measures that the default filter lets through, as the
+// reference has it.
+const (
+	leastWidth  = 120
+	leastHeight = 80
+)
+
+// Windows lists the top-level windows that pass the filter.
+func (d *Desktop) Windows(ctx context.Context, filter WindowFilter) ([]Window, error) {
+	return call(ctx, d, "list windows", queryLimit, func(_ context.Context, s *session) ([]Window, error) {
+		if err := s.managed(); err != nil {
+			return nil, err
+		}
+		infos, err := s.windows.List()
+		if err != nil {
+			return nil, err
+		}
+		windows := make([]Window, 0, len(infos))
+		for _, info := range infos {
+			small := info.Width < leastWidth || info.Height < leastHeight
+			if filter.All || info.Active || (info.Title != "" && !small) {
+				windows = append(windows, windowOf(info))
+			}
+		}
+		return windows, nil
+	})
+}
+
+// FocusedWindow returns the window that has the focus, or ErrNoFocusedWindow.
+func (d *Desktop) FocusedWindow(ctx context.Context) (Window, error) {
+	return call(ctx, d, "focused window", queryLimit, func(_ context.Context, s *session) (Window, error) {
+		if err := s.managed(); err != nil {
+			return Window{}, err
+		}
+		info, err := s.windows.Active()
+		if errors.Is(err, x11.ErrNoWindow) {
+			return Window{}, ErrNoFocusedWindow
+		}
+		return windowOf(info), err
+	})
+}
+
+// FocusWindow raises a window and gives it the focus.
+func (d *Desktop) FocusWindow(ctx context.Context, id WindowID) (Window, error) {
+	return d.window(ctx, "focus_window", id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+		return w.Focus(ctx, x11.Window(id))
+	})
+}
+
+// MoveWindow moves a window so that its content's top left corner is at p.
+func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window, error) {
+	if p.X < -1<<15 || p.X >= 1<<15 || p.Y < -1<<15 || p.Y >= 1<<15 {
+		return Window{}, &InvalidError{"x", "coordinates must be between -32768 and 32767"}
+	}
+	return d.window(ctx, "move_window", id, &Action{To: &p}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+		return w.Move(ctx, x11.Window(id), p.X, p.Y)
+	})
+}
+
+// ResizeWindow gives a window's content a size. A terminal takes the nearest
+// one that shows whole characters; the answer has what it became.
+func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Window, error) {
+	if err := checkSize("width", size, Size{MaxWidth, MaxHeight}); err != nil {
+		return Window{}, err
+	}
+	return d.window(ctx, "resize_window", id, &Action{Size: &size}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+		return w.Resize(ctx, x11.Window(id), size.Width, size.Height)
+	})
+}
+
+// CloseWindow asks a window to close, as its close button does. The program may
+// ask its user first: that the window is still there is not an error.
+func (d *Desktop) CloseWindow(ctx context.Context, id WindowID) error {
+	_, err := d.window(ctx, "close_window", id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+		return x11.WindowInfo{}, w.Close(ctx, x11.Window(id))
+	})
+	return err
+}
+
+// MinimiseWindow takes a window off the screen; FocusWindow brings it back.
+func (d *Desktop) MinimiseWindow(ctx context.Context, id WindowID) (Window, error) {
+	return d.window(ctx, "minimise_window", id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+		return w.Minimise(ctx, x11.Window(id))
+	})
+}
+
+// MaximiseWindow gives a window the whole screen, or its former size.
+func (d *Desktop) MaximiseWindow(ctx context.Context, id WindowID, on bool) (Window, error) {
+	name := "maximise_window"
+	if !on {
+		name = "restore_window"
+	}
+	return d.window(ctx, name, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+		return w.Maximise(ctx, x11.Window(id), on)
+	})
+}
+
+// window runs one action on a window and returns how it is afterwards.
+func (d *Desktop) window(ctx context.Context, name string, id WindowID, a *Action,
+	f func(context.Context, *x11.Windows) (x11.WindowInfo, error),
+) (Window, error) {
+	a.Name, a.Window = name, id
+	var after Window
+	err := d.act(ctx, name, windowLimit, a, func(ctx context.Context, s *session) error {
+		if err := s.managed(); err != nil {
+			return err
+		}
+		info, err := f(ctx, s.windows)
+		after = windowOf(info)
+		return err
+	})
+	if errors.Is(err, ErrWindowNotFound) {
+		err = fmt.Errorf("window %d: %w", id, err)
+	}
+	return after, err
+}
+
+// managed fails while there is no window manager to ask.
+func (s *session) managed() error {
+	if !s.wmReady.Load() {
+		return fmt.Errorf("the window manager is being restarted: %w", ErrRestarting)
+	}
+	return nil
+}
+
+// windowEvent turns what the X server tells into an event.
+func (d *Desktop) windowEvent(e x11.WindowEvent) {
+	types := map[x11.WindowEventKind]EventType{
+		x11.WindowOpened: EventWindowOpened, x11.WindowClosed: EventWindowClosed,
+		x11.WindowFocused: EventWindowFocused, x11.WindowRenamed: EventWindowRenamed,
+	}
+	event := Event{Type: types[e.Kind]}
+	if e.Window.ID != 0 {
+		w := windowOf(e.Window)
+		event.Window = &w
+	}
+	d.events.emit(event)
+}
+
+func windowOf(i x11.WindowInfo) Window {
+	return Window{
+		ID: WindowID(i.ID), Title: i.Title, Class: i.Class, Instance: i.Instance, PID: i.PID,
+		Bounds: Rect{i.X, i.Y, i.Width, i.Height},
+		Frame:  Rect{i.FrameX, i.FrameY, i.FrameWidth, i.FrameHeight},
+		Active: i.Active, Minimised: i.Minimised, Maximised: i.Maximised,
+	}
+}
