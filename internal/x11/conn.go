@@ -54,6 +54,7 @@ type Conn struct {
 	done   chan struct{} // closed when the event loop has ended
 
 	handlers atomic.Pointer[[]func(xgb.Event)]
+	masks    eventMasks
 
 	mu    sync.Mutex // guards what follows
 	atoms map[string]xproto.Atom

@@ -1,0 +1,77 @@
+package x11
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+// eventMasks remembers which events each part of this package wants of a
+// window. The server keeps one mask per connection and window, so that the
+// parts would otherwise undo each other's selections.
+type eventMasks struct {
+	mu     sync.Mutex
+	wanted map[xproto.Window][]uint32
+}
+
+// selectRoot asks for events of the root window, beside those that others asked
+// for.
+func (c *Conn) selectRoot(mask uint32) error { return c.selectEvents(c.root, mask) }
+
+// selectEvents asks for events of a window until unselectEvents with the same
+// mask, or forgetEvents.
+func (c *Conn) selectEvents(win xproto.Window, mask uint32) error {
+	c.masks.mu.Lock()
+	if c.masks.wanted == nil {
+		c.masks.wanted = make(map[xproto.Window][]uint32)
+	}
+	c.masks.wanted[win] = append(c.masks.wanted[win], mask)
+	cookie := xproto.ChangeWindowAttributesChecked(c.x, win, xproto.CwEventMask, []uint32{c.masks.union(win)})
+	c.masks.mu.Unlock()
+	if err := cookie.Check(); err != nil {
+		c.masks.mu.Lock()
+		c.masks.remove(win, mask)
+		c.masks.mu.Unlock()
+		return wrap(fmt.Sprintf("select events of window %d", win), err)
+	}
+	return nil
+}
+
+// unselectEvents takes one selectEvents back. The window may be gone.
+func (c *Conn) unselectEvents(win xproto.Window, mask uint32) {
+	c.masks.mu.Lock()
+	defer c.masks.mu.Unlock()
+	if c.masks.remove(win, mask) {
+		xproto.ChangeWindowAttributes(c.x, win, xproto.CwEventMask, []uint32{c.masks.union(win)})
+	}
+}
+
+// forgetEvents is for a window that was destroyed.
+func (c *Conn) forgetEvents(win xproto.Window) {
+	c.masks.mu.Lock()
+	delete(c.masks.wanted, win)
+	c.masks.mu.Unlock()
+}
+
+func (m *eventMasks) union(win xproto.Window) (all uint32) {
+	for _, mask := range m.wanted[win] {
+		all |= mask
+	}
+	return all
+}
+
+func (m *eventMasks) remove(win xproto.Window, mask uint32) bool {
+	list := m.wanted[win]
+	i := slices.Index(list, mask)
+	if i < 0 {
+		return false
+	}
+	if len(list) == 1 {
+		delete(m.wanted, win)
+	} else {
+		m.wanted[win] = slices.Delete(list, i, i+1)
+	}
+	return true
+}
