@@ -1,0 +1,51 @@
+# The targets of every day. The scripts behind them are in .ci.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+ARGS    ?=
+
+# What long runs are given; make test does a tenth of each.
+SOAK     ?= 10
+FUZZTIME ?= 50s
+
+GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: build run test soak fuzz bench lint cover clean help
+
+build: ## build bin/deskhand, a static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
+
+run: ## install what is missing, build, and serve a desktop to look at; ARGS='--port 8080' are passed on
+	@.ci/install run
+	@$(MAKE) --no-print-directory build
+	bin/deskhand server --demo $(ARGS)
+
+test: ## install what is missing and run everything that must pass
+	@.ci/install test
+	@GO='$(GO)' .ci/test
+
+soak: ## the soak tests at full length
+	@.ci/install test
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_SOAK=$(SOAK) $(GO) test -count=1 -timeout 4h $(ARGS) ./...
+
+fuzz: ## every fuzz target, FUZZTIME each
+	@GO='$(GO)' .ci/fuzz $(FUZZTIME)
+
+bench: ## measure against the reference server and print the table
+	@.ci/install bench
+	PATH="$$(.ci/node)$$PATH" $(GO) run ./internal/bench $(ARGS)
+
+lint: ## golangci-lint: the installed one, or a pinned one through go run
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(GO) run $(GOLANGCI) run ./...; fi
+
+cover: ## test coverage, by function and in coverage.html
+	@.ci/install test
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 $(GO) test -coverpkg=./... -coverprofile=coverage.out ./...
+	$(GO) tool cover -func=coverage.out | tail -n 1
+	$(GO) tool cover -html=coverage.out -o coverage.html
+
+clean: ## remove what the targets above made
+	rm -rf bin .cache coverage.out coverage.html
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
