@@ -1,0 +1,318 @@
+package picture
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// maxEntries is how many views are kept.
+	maxEntries = 6
+	// maxBytes is how much the kept strips and files may take together.
+	maxBytes = 12 << 20
+	// maxFiles is how many files are kept of a view: callers that wait for
+	// the same view may hold images of different moments.
+	maxFiles = 3
+	// maxWorkers bounds the memory of compressors, 1-2 MB each.
+	maxWorkers = 8
+)
+
+// Encoder makes pictures of one screen and keeps what it may need again. The
+// zero value is ready.
+type Encoder struct {
+	once  sync.Once
+	slots chan struct{} // one per worker that may work
+
+	mu      sync.Mutex
+	entries []*entry // most recently used first
+	idle    []*worker
+	epoch   uint64 // number of Trims
+}
+
+// entry is what is kept of a view.
+type entry struct {
+	*layout
+	turn   chan struct{} // held by the call that makes a picture of this view
+	strips []kept        // of the holder of the turn
+
+	// Of the Encoder's mutex:
+	files []file // most recently made first
+	bytes int    // of strips and files, as of the last turn
+}
+
+// kept holds what is known of a strip: as the screen is, and with something
+// drawn over it.
+type kept struct{ plain, drawn version }
+
+type version struct {
+	bands []uint64
+	over  overlayKey
+	piece *piece
+}
+
+type file struct {
+	bands []uint64
+	over  overlayKey
+	data  []byte
+}
+
+// Encode returns a picture of the image. The file is shared: it must not be
+// changed. It ends early, with the context's error, when the context does.
+func (e *Encoder) Encode(ctx context.Context, img *Image, o Options) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	j, err := newJob(img, o)
+	if err != nil {
+		return nil, err
+	}
+	en, data := e.lookup(j)
+	if data != nil {
+		return data, nil
+	}
+	select {
+	case en.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-en.turn }()
+	// Whoever had the turn before may have made this very file.
+	if data := e.made(en, j); data != nil {
+		return data, nil
+	}
+	if j.format == WebP {
+		data, err = e.whole(ctx, en, j)
+	} else {
+		data, err = e.joined(ctx, en, j)
+	}
+	if err != nil {
+		data = nil
+	}
+	e.keep(en, j, data)
+	return data, err
+}
+
+// Trim lets go of all that is kept. Calls under way are not disturbed.
+func (e *Encoder) Trim() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.entries, e.idle = nil, nil
+	e.epoch++
+}
+
+// lookup returns the entry of the job's view, and the file when it is there.
+func (e *Encoder) lookup(j *job) (*entry, []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, en := range e.entries {
+		if en.view == j.view {
+			copy(e.entries[1:i+1], e.entries[:i])
+			e.entries[0] = en
+			return en, en.find(j)
+		}
+	}
+	en := &entry{layout: newLayout(j.view), turn: make(chan struct{}, 1)}
+	en.strips = make([]kept, en.count)
+	e.entries = slices.Insert(e.entries, 0, en)
+	if len(e.entries) > maxEntries {
+		e.entries = slices.Delete(e.entries, maxEntries, len(e.entries))
+	}
+	return en, nil
+}
+
+func (e *Encoder) made(en *entry, j *job) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return en.find(j)
+}
+
+// find returns the file of the job. The caller holds the Encoder's mutex.
+func (en *entry) find(j *job) []byte {
+	bands := j.img.version(en.region.Min.Y, en.region.Max.Y)
+	for _, f := range en.files {
+		if same(f.bands, bands) && f.over == j.key {
+			return f.data
+		}
+	}
+	return nil
+}
+
+// same compares versions; nil is unlike all.
+func same(a, b []uint64) bool {
+	return a != nil && b != nil && slices.Equal(a, b)
+}
+
+// keep adds a file, if there is one, and brings the memory back into bounds.
+// The caller has the entry's turn.
+func (e *Encoder) keep(en *entry, j *job, data []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if bands := j.img.version(en.region.Min.Y, en.region.Max.Y); data != nil && bands != nil {
+		if len(en.files) == maxFiles {
+			en.files = en.files[:maxFiles-1]
+		}
+		en.files = slices.Insert(en.files, 0, file{bands: slices.Clone(bands), over: j.key, data: data})
+	}
+	en.bytes = en.measure()
+	for en.bytes > maxBytes && len(en.files) > 1 {
+		en.files = en.files[:len(en.files)-1]
+		en.bytes = en.measure()
+	}
+	if en.bytes > maxBytes {
+		clear(en.strips)
+		en.bytes = en.measure()
+	}
+	if en.bytes > maxBytes {
+		en.files = nil
+		en.bytes = en.measure()
+	}
+	total := 0
+	for i, o := range e.entries {
+		if total += o.bytes; total > maxBytes && i > 0 {
+			clear(e.entries[i:])
+			e.entries = e.entries[:i]
+			break
+		}
+	}
+}
+
+func (en *entry) measure() int {
+	n := 0
+	for _, f := range en.files {
+		n += len(f.data)
+	}
+	for i := range en.strips {
+		for _, v := range []*version{&en.strips[i].plain, &en.strips[i].drawn} {
+			if v.piece != nil {
+				n += len(v.piece.data)
+			}
+		}
+	}
+	return n
+}
+
+// joined makes the strips that changed and joins them to a file.
+func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error) {
+	pieces := make([]*piece, en.count)
+	var todo []int
+	for i := range pieces {
+		v, bands := en.slot(j, i)
+		if same(v.bands, bands) && v.over == j.in(en.source(i)) {
+			pieces[i] = v.piece
+		} else {
+			todo = append(todo, i)
+		}
+	}
+	if err := e.make(ctx, en, j, pieces, todo); err != nil {
+		return nil, err
+	}
+	if j.format == JPEG {
+		return jpegFile(en.layout, pieces)
+	}
+	return pngFile(en.view, pieces), nil
+}
+
+// slot returns where strip i of the job is kept, and its version.
+func (en *entry) slot(j *job, i int) (*version, []uint64) {
+	r := en.source(i)
+	bands := j.img.version(r.Min.Y, r.Max.Y)
+	if j.in(r) == (overlayKey{}) {
+		return &en.strips[i].plain, bands
+	}
+	return &en.strips[i].drawn, bands
+}
+
+// make makes the strips todo of pieces, and keeps those that were made even
+// when it ends early.
+func (e *Encoder) make(ctx context.Context, en *entry, j *job, pieces []*piece, todo []int) error {
+	var next atomic.Int64
+	run := func(ctx context.Context) error {
+		w, err := e.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer e.release(w)
+		for {
+			n := int(next.Add(1)) - 1
+			if n >= len(todo) {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			i := todo[n]
+			if pieces[i], err = w.piece(en.layout, j, i); err != nil {
+				return err
+			}
+			v, bands := en.slot(j, i)
+			*v = version{bands: slices.Clone(bands), over: j.in(en.source(i)), piece: pieces[i]}
+		}
+	}
+	n := min(len(todo), e.limit())
+	if n <= 1 {
+		return run(ctx)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for range n {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
+}
+
+// piece makes strip i.
+func (w *worker) piece(l *layout, j *job, i int) (*piece, error) {
+	if l.format == JPEG {
+		return w.jpegPiece(w.rows(l, j, i), l.quality)
+	}
+	return w.pngPiece(w.rows(l, j, i))
+}
+
+// whole makes a file that has no strips.
+func (e *Encoder) whole(ctx context.Context, en *entry, j *job) ([]byte, error) {
+	w, err := e.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(w)
+	return w.webpFile(ctx, en.layout, j)
+}
+
+func (e *Encoder) limit() int {
+	e.once.Do(func() { e.slots = make(chan struct{}, min(runtime.GOMAXPROCS(0), maxWorkers)) })
+	return cap(e.slots)
+}
+
+// acquire waits for a worker.
+func (e *Encoder) acquire(ctx context.Context) (*worker, error) {
+	e.limit()
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := len(e.idle); n > 0 {
+		w := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		return w, nil
+	}
+	return &worker{epoch: e.epoch}, nil
+}
+
+func (e *Encoder) release(w *worker) {
+	if w.size() > keepable {
+		w.copied, w.scaled, w.sums, w.raw, w.out.b = nil, nil, nil, nil, nil
+	}
+	e.mu.Lock()
+	if w.epoch == e.epoch {
+		e.idle = append(e.idle, w)
+	}
+	e.mu.Unlock()
+	<-e.slots
+}
