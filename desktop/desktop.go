@@ -94,6 +94,9 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (*Desktop, error) {
 
 // begin makes the first session and the goroutine that replaces it when it dies.
 func (d *Desktop) begin(ctx context.Context) error {
+	if err := d.prepareBrowsers(ctx); err != nil {
+		return err
+	}
 	s, err := d.newSession(ctx)
 	if err != nil {
 		return err

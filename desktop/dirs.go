@@ -20,6 +20,7 @@ type dirs struct {
 	authority string
 	run       string // records for a later sweep
 	runtime   string // XDG_RUNTIME_DIR: sockets, so its path is short
+	shims     string // browser wrappers; empty: none are needed
 	temporary []string
 }
 

@@ -38,9 +38,12 @@ func (d *Desktop) environ(display string) []string {
 		set = append(set, "XAUTHORITY="+d.dirs.authority, "XDG_RUNTIME_DIR="+d.dirs.runtime,
 			"DBUS_SESSION_BUS_ADDRESS="+d.busAddress(), "XDG_SESSION_TYPE=x11")
 	}
-	if os.Getenv("PATH") == "" {
-		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	path := lookup(env, "PATH")
+	if path == "" {
+		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+		set = append(set, "PATH="+path)
 	}
+	set = append(set, d.shimEnv(path, lookup(env, "XDG_DATA_DIRS"))...)
 	set = append(set, locale(env)...)
 	return supervise.Environ(env, append(set, d.cfg.Env...)...)
 }
@@ -63,17 +66,8 @@ func (d *Desktop) secret(name string) bool {
 // locale makes sure that programs read their input as UTF-8: in the C locale
 // xterm shows typed text as question marks.
 func locale(env []string) []string {
-	get := func(name string) string {
-		v := ""
-		for _, kv := range env {
-			if k, val, _ := strings.Cut(kv, "="); k == name {
-				v = val
-			}
-		}
-		return v
-	}
 	plain := func(v string) bool { return v == "" || v == "C" || v == "POSIX" }
-	all, ctype, lang := get("LC_ALL"), get("LC_CTYPE"), get("LANG")
+	all, ctype, lang := lookup(env, "LC_ALL"), lookup(env, "LC_CTYPE"), lookup(env, "LANG")
 	switch {
 	case all != "" && plain(all):
 		return []string{"LC_ALL=C.UTF-8"}
@@ -85,6 +79,17 @@ func locale(env []string) []string {
 		return []string{"LANG=C.UTF-8"}
 	}
 	return nil
+}
+
+// lookup is a variable's value in an environment; the last one counts.
+func lookup(env []string, name string) string {
+	v := ""
+	for _, kv := range env {
+		if k, val, _ := strings.Cut(kv, "="); k == name {
+			v = val
+		}
+	}
+	return v
 }
 
 func (d *Desktop) busAddress() string { return "unix:path=" + d.dirs.runtime + "/bus" }

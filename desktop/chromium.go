@@ -1,0 +1,104 @@
+package desktop
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// browsers are the names under which Chromium and its kin are started.
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+
+// smallShm is the size of /dev/shm below which Chromium's tabs crash.
+const smallShm = 512 << 20
+
+// prepareBrowsers makes Chromium start where its own sandbox cannot: for root,
+// and in containers that forbid user namespaces. There it refuses to run
+// without --no-sandbox, which nobody thinks of typing into a menu or a
+// terminal. Wrappers that add the flag go into a folder of the desktop's, put
+// before PATH and before the folders of desktop entries; where the sandbox
+// works nothing is done.
+func (d *Desktop) prepareBrowsers(ctx context.Context) error {
+	var found []string
+	for _, name := range browsers {
+		if path, err := supervise.LookPath(name, os.Environ()); err == nil {
+			found = append(found, path)
+		}
+	}
+	if len(found) == 0 || d.attached != "" || d.sandboxWorks(ctx) {
+		return nil
+	}
+	flags := " --no-sandbox"
+	var fs unix.Statfs_t
+	if err := unix.Statfs("/dev/shm", &fs); err != nil || fs.Blocks*uint64(fs.Bsize) < smallShm {
+		flags += " --disable-dev-shm-usage"
+	}
+	shims := filepath.Join(d.dirs.state, "shims")
+	bin, entries := filepath.Join(shims, "bin"), filepath.Join(shims, "share", "applications")
+	for _, dir := range []string{bin, entries} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("browser wrappers: %w", err)
+		}
+	}
+	for _, path := range found {
+		name := filepath.Base(path)
+		wrapper := filepath.Join(bin, name)
+		script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " + path + flags + " \"$@\"\n"
+		if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
+			return fmt.Errorf("browser wrappers: %w", err)
+		}
+		// The packaged entry names the program by its absolute path.
+		entry, err := os.ReadFile("/usr/share/applications/" + name + ".desktop")
+		if err != nil {
+			continue
+		}
+		entry = bytes.ReplaceAll(entry, []byte("Exec="+path), []byte("Exec="+wrapper))
+		if err := os.WriteFile(filepath.Join(entries, name+".desktop"), entry, 0o644); err != nil {
+			return fmt.Errorf("browser wrappers: %w", err)
+		}
+	}
+	d.dirs.shims = shims
+	return nil
+}
+
+// sandboxWorks tries what Chromium's sandbox needs: a user namespace with its
+// own processes and network.
+func (d *Desktop) sandboxWorks(ctx context.Context) bool {
+	if os.Geteuid() == 0 {
+		return false
+	}
+	child, err := d.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}})
+	if err != nil {
+		return true // cannot tell: leave the browser as it is
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	select {
+	case <-child.Done():
+		return child.Exit().Code == 0
+	case <-ctx.Done():
+		return true
+	}
+}
+
+// shimEnv puts the wrappers first.
+func (d *Desktop) shimEnv(path, data string) []string {
+	if d.dirs.shims == "" {
+		return nil
+	}
+	if data == "" {
+		data = "/usr/local/share:/usr/share" // XDG Base Directory specification
+	}
+	return []string{
+		"PATH=" + filepath.Join(d.dirs.shims, "bin") + ":" + path,
+		"XDG_DATA_DIRS=" + filepath.Join(d.dirs.shims, "share") + ":" + data,
+		"ELECTRON_DISABLE_SANDBOX=1",
+	}
+}
