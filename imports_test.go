@@ -1,0 +1,144 @@
+package deskhand_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/deskhand/deskhand"
+
+// importRules say who may import what. A package is named by its folder; a
+// pattern that ends in "/..." means everything below it as well. Tests are left
+// out where the rule says so: they drive the real thing from outside.
+var importRules = []struct {
+	what  string   // import path, or the beginning of one before "/..."
+	only  []string // folders that may import it
+	tests bool     // tests anywhere may import it, too
+}{
+	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/bench"}, true},
+	{"log", []string{"internal/x11"}, true},
+	{"C", nil, false},
+	{"github.com/jezek/xgb/...", []string{"internal/x11"}, false},
+	{"github.com/jezek/xgbutil/...", []string{"internal/x11"}, false},
+	{"github.com/BurntSushi/...", nil, false},
+	{"github.com/gofiber/...", []string{"httpapi"}, false},
+	{"github.com/danielgtaylor/...", []string{"httpapi"}, false},
+	{"github.com/valyala/...", []string{"httpapi"}, false},
+	{"github.com/pion/...", []string{"webrtc/..."}, true},
+	{"github.com/chromedp/...", []string{"internal/testbrowser"}, true},
+	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
+
+	{module + "/desktop", []string{"webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/filesystem", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/webrtc/...", []string{"webrtc/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/recording/...", []string{"recording/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/agents/...", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/httpapi/...", []string{"httpapi/...", "cmd/..."}, true},
+	{module + "/internal/x11", []string{"desktop", "internal/testx11"}, true},
+	{module + "/internal/testx11", nil, true},
+	{module + "/internal/testbrowser", nil, true},
+}
+
+// depsForbidden is what must not come along with a package that people embed.
+var depsForbidden = map[string][]string{
+	"desktop": {
+		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"github.com/chromedp/...", "testing", module + "/process", module + "/filesystem", module + "/webrtc/...",
+		module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
+	},
+	"httpapi": {"testing", "github.com/chromedp/..."},
+}
+
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == prefix || strings.HasPrefix(name, prefix+"/")
+	}
+	return name == pattern
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+}
+
+// goFiles calls f with the path of every Go file of the module.
+func goFiles(tb testing.TB, f func(file string)) {
+	tb.Helper()
+	err := filepath.WalkDir(".", func(file string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && file != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || e.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !e.IsDir() && strings.HasSuffix(file, ".go"):
+			f(filepath.ToSlash(file))
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	fset := token.NewFileSet()
+	files := 0
+	goFiles(t, func(file string) {
+		files++
+		parsed, err := parser.ParseFile(fset, file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		folder, isTest := path.Dir(file), strings.HasSuffix(file, "_test.go")
+		for _, spec := range parsed.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			for _, rule := range importRules {
+				allowed := matchesAny(rule.only, folder) || rule.tests && isTest || module+"/"+folder == name
+				if matches(rule.what, name) && !allowed {
+					t.Errorf("%s imports %s; only these may: %s (their tests and others': %v)",
+						file, name, strings.Join(rule.only, ", "), rule.tests)
+				}
+			}
+		}
+	})
+	if files < 10 {
+		t.Errorf("only %d Go files found", files)
+	}
+}
+
+// TestEmbeddedDependencies keeps what an embedder of a package gets small.
+func TestEmbeddedDependencies(t *testing.T) {
+	t.Parallel()
+	for pkg, forbidden := range depsForbidden {
+		cmd := exec.Command("go", "list", "-deps", "./"+pkg)
+		stderr := new(strings.Builder)
+		cmd.Stderr = stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("go list -deps ./%s: %v\n%s", pkg, err, stderr)
+			continue
+		}
+		deps := strings.Fields(string(out))
+		if !slices.Contains(deps, module+"/"+pkg) {
+			t.Errorf("go list -deps ./%s does not list the package itself: %q", pkg, deps)
+		}
+		for _, dep := range deps {
+			if matchesAny(forbidden, dep) {
+				t.Errorf("./%s depends on %s", pkg, dep)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package deskhand_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// topLevel is everything that may lie in the module's root.
+var topLevel = []string{
+	"desktop", "webrtc", "recording", "agents", "process", "filesystem", "httpapi", "cmd", "testdata", "docs", "internal",
+	"go.mod", "go.sum", "doc.go", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "CLAUDE.md",
+	"Makefile", "Dockerfile", ".dockerignore", ".gitignore", ".gitattributes", ".golangci.yml", ".ci", ".git", ".cache",
+	".github", "bin", "coverage.out", "coverage.html",
+}
+
+func TestTopLevel(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(topLevel, e.Name()) && !strings.HasSuffix(e.Name(), "_test.go") {
+			t.Errorf("%s does not belong in the root folder", e.Name())
+		}
+	}
+}
+
+// TestFileLength keeps files to a length that one can hold in mind.
+func TestFileLength(t *testing.T) {
+	t.Parallel()
+	goFiles(t, func(file string) {
+		limit := 500
+		if strings.HasSuffix(file, "_test.go") {
+			limit = 700
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if n := bytes.Count(text, []byte("\n")); n > limit && !bytes.Contains(text[:min(len(text), 200)], []byte("DO NOT EDIT")) {
+			t.Errorf("%s has %d lines; split it by topic before it passes %d", file, n, limit)
+		}
+	})
+}
