@@ -52,10 +52,10 @@ var importRules = []struct {
 var depsForbidden = map[string][]string{
 	"desktop": {
 		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
-		"github.com/chromedp/...", "testing", module + "/process", module + "/filesystem", module + "/webrtc/...",
+		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem", module + "/webrtc/...",
 		module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
 	},
-	"httpapi": {"testing", "github.com/chromedp/..."},
+	"httpapi": {"github.com/chromedp/...", module + "/internal/testx11"},
 }
 
 func matches(pattern, name string) bool {
