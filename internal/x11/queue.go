@@ -1,0 +1,41 @@
+package x11
+
+import "sync"
+
+// queue hands values from a goroutine that must not wait to one that may.
+type queue[T any] struct {
+	ready chan struct{} // holds a token while there may be values
+	limit int
+
+	mu   sync.Mutex
+	list []T
+}
+
+// newQueue makes a queue that holds at most limit values.
+func newQueue[T any](limit int) *queue[T] {
+	return &queue[T]{ready: make(chan struct{}, 1), limit: limit}
+}
+
+// push adds a value, and reports false when the queue is full.
+func (q *queue[T]) push(v T) bool {
+	q.mu.Lock()
+	full := len(q.list) >= q.limit
+	if !full {
+		q.list = append(q.list, v)
+	}
+	q.mu.Unlock()
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+	return !full
+}
+
+// take returns what was pushed since the last take.
+func (q *queue[T]) take() []T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.list
+	q.list = nil
+	return list
+}

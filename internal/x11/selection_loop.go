@@ -1,0 +1,336 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xfixes"
+	"github.com/jezek/xgb/xproto"
+)
+
+// stallLimit is how long a transfer may stand still.
+const stallLimit = 10 * time.Second
+
+// errSelectionTaken is returned when others keep taking a selection.
+var errSelectionTaken = errors.New("another program took the selection")
+
+// receive runs on the connection's event goroutine and passes on what is for
+// this clipboard.
+func (cb *Clipboard) receive(ev xgb.Event) {
+	switch e := ev.(type) {
+	case xproto.SelectionRequestEvent:
+		if e.Owner != cb.win {
+			return
+		}
+	case xproto.SelectionClearEvent:
+		if e.Owner != cb.win {
+			return
+		}
+	case xproto.SelectionNotifyEvent:
+	case xproto.PropertyNotifyEvent, xproto.DestroyNotifyEvent:
+		if cb.waiting.Load() == 0 {
+			return // of windows that other parts look at
+		}
+	case RawEvent:
+		if e[0]&127 != cb.c.ext.xfixes+xfixes.SelectionNotify {
+			return
+		}
+		ev = xfixes.SelectionNotifyEventNew(e)
+	default:
+		return
+	}
+	select {
+	case <-cb.done:
+		return
+	default:
+	}
+	if !cb.events.push(ev) {
+		cb.c.log.Debug("too many selection events, one is dropped")
+	}
+}
+
+// run owns the clipboard's state.
+func (cb *Clipboard) run() {
+	defer close(cb.done)
+	defer cb.timer.Stop()
+	for {
+		select {
+		case <-cb.quit:
+			cb.leave()
+			return
+		case <-cb.c.done:
+			return
+		case f := <-cb.tasks:
+			f()
+		case <-cb.events.ready:
+			for _, ev := range cb.events.take() {
+				cb.dispatch(ev)
+			}
+		case now := <-cb.timer.C:
+			cb.armed = false
+			cb.expire(now)
+		}
+	}
+}
+
+// leave removes everything of this clipboard from the server. The server
+// empties the selections that a destroyed window owned.
+func (cb *Clipboard) leave() {
+	for key, s := range cb.sends {
+		cb.endSend(key, s)
+	}
+	for win := range cb.reads {
+		xproto.DestroyWindow(cb.c.x, win)
+	}
+	for _, win := range append(cb.spare, cb.win) {
+		xproto.DestroyWindow(cb.c.x, win)
+	}
+}
+
+// do runs f on the goroutine of run.
+func (cb *Clipboard) do(ctx context.Context, f func()) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-cb.done:
+		return ErrConnClosed
+	case cb.tasks <- f:
+		return nil
+	}
+}
+
+// holding returns what this clipboard has on a selection, nil if it is not the
+// owner.
+func (cb *Clipboard) holding(ctx context.Context, sel xproto.Atom) (*holding, error) {
+	result := make(chan *holding, 1)
+	if err := cb.do(ctx, func() { result <- cb.owned[sel] }); err != nil {
+		return nil, err
+	}
+	select {
+	case h := <-result:
+		return h, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-cb.done:
+		return nil, ErrConnClosed
+	}
+}
+
+func (cb *Clipboard) dispatch(ev xgb.Event) {
+	switch e := ev.(type) {
+	case xproto.SelectionRequestEvent:
+		cb.answer(e)
+	case xproto.SelectionClearEvent:
+		cb.lose(e.Selection)
+	case xproto.SelectionNotifyEvent:
+		cb.answered(e)
+	case xproto.PropertyNotifyEvent:
+		cb.property(e)
+	case xproto.DestroyNotifyEvent:
+		for key, s := range cb.sends {
+			if key.win == e.Window {
+				s.gone = true
+				cb.endSend(key, s)
+			}
+		}
+	case xfixes.SelectionNotifyEvent:
+		cb.ownerChanged(e)
+	}
+}
+
+func (cb *Clipboard) property(e xproto.PropertyNotifyEvent) {
+	if e.Window == cb.win {
+		if e.Atom == cb.atoms.clock && len(cb.times) > 0 {
+			f := cb.times[0]
+			cb.times = cb.times[1:]
+			cb.waiting.Add(-1)
+			f(e.Time)
+		}
+		return
+	}
+	if e.State == xproto.PropertyDelete {
+		if key := (transfer{e.Window, e.Atom}); cb.sends[key] != nil {
+			cb.sendNext(key, cb.sends[key])
+		}
+		return
+	}
+	if r := cb.reads[e.Window]; r != nil && r.incr && e.Atom == cb.atoms.landed {
+		cb.collect(r)
+	}
+}
+
+// withTime calls f with the server's time. ICCCM 2.1 wants that, in place of
+// CurrentTime, for taking a selection; a property change of no bytes tells it.
+func (cb *Clipboard) withTime(f func(xproto.Timestamp)) {
+	cb.waiting.Add(1)
+	cb.times = append(cb.times, f)
+	xproto.ChangeProperty(cb.c.x, xproto.PropModeAppend, cb.win, cb.atoms.clock, xproto.AtomInteger, 8, 0, nil)
+}
+
+// own takes a selection, and tries again when another program was quicker.
+func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries int) {
+	cb.withTime(func(now xproto.Timestamp) {
+		owner := cb.win
+		if len(h.contents) == 0 {
+			owner = xproto.WindowNone
+		}
+		xproto.SetSelectionOwner(cb.c.x, owner, sel, now)
+		r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply()
+		switch {
+		case err != nil:
+			result <- wrap("ask for the owner", err)
+		case r.Owner != owner && tries > 1:
+			cb.own(sel, h, result, tries-1)
+		case r.Owner != owner:
+			result <- errSelectionTaken
+		case owner == xproto.WindowNone:
+			delete(cb.owned, sel)
+			result <- nil
+		default:
+			h.time = now
+			cb.owned[sel] = h
+			result <- nil
+		}
+	})
+}
+
+// lose drops what another program replaced. The event may be older than a Set
+// that took the selection back, so the server is asked.
+func (cb *Clipboard) lose(sel xproto.Atom) {
+	if r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply(); err == nil && r.Owner != cb.win {
+		delete(cb.owned, sel)
+	}
+}
+
+// ownerChanged handles the news that XFIXES brings about a selection.
+func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
+	if e.Window != cb.win {
+		return
+	}
+	switch e.Selection {
+	case cb.atoms.clipboard:
+		cb.changes.add(SelectionClipboard)
+	case cb.atoms.primary:
+		cb.changes.add(SelectionPrimary)
+	default:
+		return
+	}
+	if e.Subtype == xfixes.SelectionEventSetSelectionOwner {
+		return // the one before may still answer
+	}
+	for _, r := range cb.reads {
+		if r.sel == e.Selection && r.incr {
+			cb.endRead(r, ErrTransferStalled)
+		} else if r.sel == e.Selection {
+			cb.endRead(r, ErrNoContent)
+		}
+	}
+}
+
+// arm makes the timer run while there are transfers.
+func (cb *Clipboard) arm() {
+	if !cb.armed && len(cb.sends)+len(cb.reads) > 0 {
+		cb.armed = true
+		cb.timer.Reset(stallLimit / 4)
+	}
+}
+
+func (cb *Clipboard) expire(now time.Time) {
+	for key, s := range cb.sends {
+		if now.Sub(s.last) > stallLimit {
+			cb.c.log.Debug("a program stopped reading a selection", "window", uint32(key.win))
+			cb.endSend(key, s)
+		}
+	}
+	for _, r := range cb.reads {
+		if now.Sub(r.last) > stallLimit {
+			cb.endRead(r, ErrTransferStalled)
+		}
+	}
+	cb.arm()
+}
+
+// changes tells the functions of OnChange.
+type changes struct {
+	ready chan struct{} // holds a token while something is pending
+	done  chan struct{}
+
+	mu      sync.Mutex
+	funcs   []func(SelectionName)
+	pending []SelectionName
+}
+
+func (ch *changes) add(sel SelectionName) {
+	ch.mu.Lock()
+	if !slices.Contains(ch.pending, sel) {
+		ch.pending = append(ch.pending, sel)
+	}
+	ch.mu.Unlock()
+	select {
+	case ch.ready <- struct{}{}:
+	default:
+	}
+}
+
+// tell runs apart from run, so that a function may use the clipboard.
+func (cb *Clipboard) tell() {
+	ch := &cb.changes
+	defer close(ch.done)
+	for {
+		select {
+		case <-cb.done:
+			return
+		case <-ch.ready:
+		}
+		ch.mu.Lock()
+		funcs, pending := ch.funcs, ch.pending
+		ch.pending = nil
+		ch.mu.Unlock()
+		for _, sel := range pending {
+			for _, f := range funcs {
+				f(sel)
+			}
+		}
+	}
+}
+
+// internAll interns names with one wait.
+func (c *Conn) internAll(names map[string]*xproto.Atom) error {
+	cookies := make(map[string]xproto.InternAtomCookie, len(names))
+	for name := range names {
+		cookies[name] = xproto.InternAtom(c.x, false, uint16(len(name)), name)
+	}
+	for name, a := range names {
+		r, err := cookies[name].Reply()
+		if err != nil {
+			return wrap("intern atom "+name, err)
+		}
+		*a = r.Atom
+	}
+	return nil
+}
+
+// atomNames returns the names of atoms, in order, with one wait.
+func (c *Conn) atomNames(atoms []xproto.Atom) ([]string, error) {
+	names := make([]string, len(atoms))
+	cookies := make([]xproto.GetAtomNameCookie, len(atoms))
+	for i, a := range atoms {
+		cookies[i] = xproto.GetAtomName(c.x, a)
+	}
+	for i := range atoms {
+		r, err := cookies[i].Reply()
+		var bad xproto.AtomError
+		switch {
+		case errors.As(err, &bad): // a list from another program may hold anything
+		case err != nil:
+			return nil, wrap("name of an atom", err)
+		default:
+			names[i] = r.Name
+		}
+	}
+	return names, nil
+}

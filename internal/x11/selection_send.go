@@ -1,0 +1,235 @@
+package x11
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+const (
+	// maxSends bounds the transfers in pieces that run at once.
+	maxSends = 256
+	// maxPairs bounds what is handled of a MULTIPLE request.
+	maxPairs = 64
+	// watchRequestor is what must be known of a program that reads in pieces.
+	watchRequestor = xproto.EventMaskPropertyChange | xproto.EventMaskStructureNotify
+)
+
+// holding is what this clipboard has on one selection.
+type holding struct {
+	time     xproto.Timestamp
+	contents []Content
+	values   map[xproto.Atom]value // by target
+	targets  []xproto.Atom
+}
+
+// value is a form of the content. A STRING is made when first asked for.
+type value struct {
+	typ    xproto.Atom
+	data   []byte
+	encode bool // data is UTF-8, Latin-1 is wanted
+}
+
+// transfer identifies a transfer in pieces: a property of the reader's window.
+type transfer struct {
+	win  xproto.Window
+	prop xproto.Atom
+}
+
+// sending is the rest of such a transfer. It goes on when the selection is lost
+// (ICCCM 2.7.2).
+type sending struct {
+	typ  xproto.Atom
+	rest []byte
+	last time.Time
+	gone bool // the window was destroyed
+}
+
+func (cb *Clipboard) newHolding(contents []Content) (*holding, error) {
+	h := &holding{
+		values:  make(map[xproto.Atom]value),
+		targets: []xproto.Atom{cb.atoms.targets, cb.atoms.timestamp, cb.atoms.multiple},
+	}
+	total := 0
+	for _, c := range contents {
+		total += len(c.Data)
+		if isTextType(c.Type) {
+			c.Type = TypeText
+			cb.addText(h, c.Data)
+		} else {
+			a, err := cb.c.atom(c.Type)
+			if err != nil {
+				return nil, err
+			}
+			h.add(a, value{typ: a, data: c.Data})
+		}
+		h.contents = append(h.contents, c)
+	}
+	if total > MaxContent {
+		return nil, fmt.Errorf("%d bytes: %w", total, ErrContentTooLarge)
+	}
+	return h, nil
+}
+
+// addText offers text under the names that programs ask for it.
+func (cb *Clipboard) addText(h *holding, text []byte) {
+	for _, target := range []xproto.Atom{cb.atoms.utf8, cb.atoms.textUTF8, cb.atoms.textPlain} {
+		h.add(target, value{typ: target, data: text})
+	}
+	ascii, latin1 := isLatin1(text)
+	if !latin1 {
+		h.add(cb.atoms.text, value{typ: cb.atoms.utf8, data: text})
+		return
+	}
+	v := value{typ: xproto.AtomString, data: text, encode: !ascii}
+	h.add(xproto.AtomString, v)
+	h.add(cb.atoms.text, v)
+}
+
+func (h *holding) add(target xproto.Atom, v value) {
+	if _, ok := h.values[target]; !ok {
+		h.values[target] = v
+		h.targets = append(h.targets, target)
+	}
+}
+
+// answer serves a program that wants a selection. Requests from before this
+// clipboard took the selection are served too, other than ICCCM 2.2 says: to
+// refuse would make a paste fail, and others serve them as well.
+func (cb *Clipboard) answer(e xproto.SelectionRequestEvent) {
+	prop := e.Property
+	if prop == xproto.AtomNone {
+		prop = e.Target // an obsolete client (ICCCM 2.2)
+	}
+	h := cb.owned[e.Selection]
+	ok := false
+	switch {
+	case h == nil:
+	case e.Target == cb.atoms.multiple:
+		ok = e.Property != xproto.AtomNone && cb.answerMultiple(h, transfer{e.Requestor, prop})
+	default:
+		ok = cb.put(h, transfer{e.Requestor, prop}, e.Target)
+	}
+	if !ok {
+		prop = xproto.AtomNone
+	}
+	notify := xproto.SelectionNotifyEvent{
+		Time: e.Time, Requestor: e.Requestor, Selection: e.Selection, Target: e.Target, Property: prop,
+	}
+	xproto.SendEvent(cb.c.x, false, e.Requestor, 0, string(notify.Bytes()))
+}
+
+// answerMultiple converts to each target of a list of target and property, and
+// strikes out those that it cannot (ICCCM 2.6.2).
+func (cb *Clipboard) answerMultiple(h *holding, to transfer) bool {
+	r, err := xproto.GetProperty(cb.c.x, false, to.win, to.prop, xproto.GetPropertyTypeAny, 0, 2*maxPairs).Reply()
+	if err != nil || r.Format != 32 || r.BytesAfter > 0 {
+		return false
+	}
+	pairs := r.Value
+	for ; len(pairs) >= 8; pairs = pairs[8:] {
+		target := xproto.Atom(binary.LittleEndian.Uint32(pairs))
+		prop := xproto.Atom(binary.LittleEndian.Uint32(pairs[4:]))
+		if prop == 0 || target == cb.atoms.multiple || !cb.put(h, transfer{to.win, prop}, target) {
+			clear(pairs[4:8])
+		}
+	}
+	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, cb.atoms.pair, 32, uint32(len(r.Value)/4), r.Value)
+	return true
+}
+
+// put writes one form of the content to a property, or begins to. It reports
+// false when there is no such form.
+func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
+	change := func(typ xproto.Atom, format byte, data []byte) bool {
+		xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, typ, format,
+			uint32(len(data)/(int(format)/8)), data)
+		return true
+	}
+	switch target {
+	case cb.atoms.targets:
+		list := make([]byte, 0, 4*len(h.targets))
+		for _, a := range h.targets {
+			list = binary.LittleEndian.AppendUint32(list, uint32(a))
+		}
+		return change(xproto.AtomAtom, 32, list)
+	case cb.atoms.timestamp:
+		return change(xproto.AtomInteger, 32, binary.LittleEndian.AppendUint32(nil, uint32(h.time)))
+	}
+	v, ok := h.values[target]
+	if !ok {
+		return false
+	}
+	if v.encode {
+		v.data, v.encode = encodeLatin1(v.data), false
+		h.values[target] = v
+	}
+	if len(v.data) <= cb.chunk {
+		return change(v.typ, 8, v.data)
+	}
+	return cb.beginSend(to, v)
+}
+
+// beginSend announces that content comes in pieces (ICCCM 2.7.2). The reader
+// takes a piece by deleting the property.
+func (cb *Clipboard) beginSend(to transfer, v value) bool {
+	if old := cb.sends[to]; old != nil {
+		cb.endSend(to, old)
+	}
+	if len(cb.sends) >= maxSends || cb.c.selectEvents(to.win, watchRequestor) != nil {
+		return false
+	}
+	cb.waiting.Add(1)
+	cb.sends[to] = &sending{typ: v.typ, rest: v.data, last: time.Now()}
+	cb.arm()
+	size := binary.LittleEndian.AppendUint32(nil, uint32(len(v.data)))
+	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, cb.atoms.incr, 32, 1, size)
+	return true
+}
+
+// sendNext writes the next piece; one of no bytes ends the transfer.
+func (cb *Clipboard) sendNext(to transfer, s *sending) {
+	piece := s.rest[:min(len(s.rest), cb.chunk)]
+	s.rest = s.rest[len(piece):]
+	s.last = time.Now()
+	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, s.typ, 8, uint32(len(piece)), piece)
+	if len(piece) == 0 {
+		cb.endSend(to, s)
+	}
+}
+
+func (cb *Clipboard) endSend(to transfer, s *sending) {
+	delete(cb.sends, to)
+	cb.waiting.Add(-1)
+	if s.gone {
+		cb.c.forgetEvents(to.win)
+		return
+	}
+	cb.c.unselectEvents(to.win, watchRequestor)
+}
+
+// isLatin1 says whether UTF-8 text is all ASCII, and whether the encoding of
+// STRING can hold it.
+func isLatin1(text []byte) (ascii, latin1 bool) {
+	i := slices.IndexFunc(text, func(c byte) bool { return c >= 0x80 })
+	if i < 0 {
+		return true, true
+	}
+	for _, r := range string(text[i:]) {
+		if r > 0xff {
+			return false, false
+		}
+	}
+	return false, true
+}
+
+func encodeLatin1(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		out = append(out, byte(r))
+	}
+	return out
+}
