@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/randr"
 	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
@@ -52,8 +53,9 @@ type Conn struct {
 	log    *slog.Logger
 	ext    extensions
 	done   chan struct{} // closed when the event loop has ended
+	size   screenSize
 
-	handlers atomic.Pointer[[]func(xgb.Event)]
+	handlers atomic.Pointer[[]*handler]
 	masks    eventMasks
 
 	mu    sync.Mutex // guards what follows
@@ -67,6 +69,9 @@ type extensions struct {
 	damage, xfixes, randr byte
 	shm, res              bool
 }
+
+// handler is a function that handle was given; its address tells it apart.
+type handler struct{ f func(xgb.Event) }
 
 // Dial connects to an X server. ctx bounds the connecting.
 func Dial(ctx context.Context, cfg Config) (*Conn, error) {
@@ -98,11 +103,15 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.handlers.Store(&[]func(xgb.Event){})
+	c.handlers.Store(&[]*handler{})
 	c.screen = xproto.Setup(x).DefaultScreen(x)
 	c.root = c.screen.Root
 	go c.readEvents()
-	if err := c.openExtensions(); err != nil {
+	err = c.openExtensions()
+	if err == nil {
+		err = c.watchSize()
+	}
+	if err != nil {
 		stop()
 		_ = c.Close()
 		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
@@ -148,12 +157,20 @@ func wrap(op string, err error) error {
 }
 
 // handle has f called with every event, on the connection's event goroutine:
-// f must return soon and must not wait for a reply.
-func (c *Conn) handle(f func(xgb.Event)) {
+// f must return soon and must not wait for a reply. After remove, f is called
+// at most for the event that is being handed out.
+func (c *Conn) handle(f func(xgb.Event)) (remove func()) {
+	h := &handler{f}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := append(slices.Clone(*c.handlers.Load()), f)
+	list := append(slices.Clone(*c.handlers.Load()), h)
 	c.handlers.Store(&list)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		rest := slices.DeleteFunc(slices.Clone(*c.handlers.Load()), func(o *handler) bool { return o == h })
+		c.handlers.Store(&rest)
+	}
 }
 
 // readEvents hands events out. It must never wait: xgb stops reading replies
@@ -169,8 +186,8 @@ func (c *Conn) readEvents() {
 			c.log.Debug("X error without a waiting request", "error", xerr.Error())
 			continue
 		}
-		for _, f := range *c.handlers.Load() {
-			f(ev)
+		for _, h := range *c.handlers.Load() {
+			h.f(ev)
 		}
 	}
 }
@@ -239,6 +256,9 @@ func (c *Conn) openExtensions() error {
 	}
 	if _, err := xtest.GetVersion(c.x, 2, 2).Reply(); err != nil {
 		return wrap("XTEST version", err)
+	}
+	if _, err := randr.QueryVersion(c.x, 1, 4).Reply(); err != nil {
+		return wrap("RANDR version", err)
 	}
 	return nil
 }

@@ -23,6 +23,11 @@ type wire struct {
 // cannot collect memory.
 const maxHeld = 64 << 10
 
+// getInputFocus is the request by which xgb waits for the server, of its own
+// accord too when some 1000 requests have had no reply. Held back, it would
+// hold up every request, and so the uncork.
+const getInputFocus = 43
+
 // Write sends b, or keeps it while corked. The first write is xgb's connection
 // setup, in place of which ours is sent (X11 protocol, section 8).
 func (w *wire) Write(b []byte) (int, error) {
@@ -33,7 +38,7 @@ func (w *wire) Write(b []byte) (int, error) {
 		_, err := w.Conn.Write(setupRequest(w.cookie))
 		return len(b), err
 	}
-	if w.corked > 0 && len(w.held)+len(b) <= maxHeld {
+	if w.corked > 0 && len(w.held)+len(b) <= maxHeld && b[0] != getInputFocus {
 		w.held = append(w.held, b...)
 		return len(b), nil
 	}
@@ -51,13 +56,19 @@ func (w *wire) cork() {
 	w.mu.Unlock()
 }
 
+// uncork sends what was held back. If that fails the connection is closed, as
+// xgb would, so that whoever waits for a reply learns of it.
 func (w *wire) uncork() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.corked--; w.corked > 0 {
 		return nil
 	}
-	return w.flushLocked()
+	err := w.flushLocked()
+	if err != nil {
+		_ = w.Conn.Close()
+	}
+	return err
 }
 
 func (w *wire) flushLocked() error {

@@ -1,0 +1,387 @@
+package x11
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jezek/xgb/shm"
+	"github.com/jezek/xgb/xproto"
+)
+
+// ErrCaptureClosed is returned by a Capture that was closed.
+var ErrCaptureClosed = errors.New("capture is closed")
+
+// bandHeight is Frame.BandHeight: the granularity at which changes are told.
+// It is a macroblock's height, so that a video encoder's rows are bands.
+const bandHeight = 16
+
+// mergeBands is how many clean bands between two damaged ones are fetched with
+// them: another request costs about as much as copying these rows.
+const mergeBands = 3
+
+// tries bounds how often a Frame starts again because the screen changed its
+// size meanwhile.
+const tries = 16
+
+// Frame is a picture of the screen at one moment. It does not change until its
+// last holder has released it, and must not be written to.
+type Frame struct {
+	// Pix is B, G, R, X, in rows of Stride bytes. X means nothing.
+	Pix []byte
+	// Width and Height are in pixels. Stride is Width*4.
+	Width, Height, Stride int
+	// Seq grows whenever pixels change, within one Capture.
+	Seq uint64
+	// Bands holds the Seq at which each BandHeight rows last changed, from the
+	// top. The last band may have fewer rows. A new size changes every band.
+	Bands      []uint64
+	BandHeight int
+
+	refs atomic.Int32
+	pool *sync.Pool // takes the frame back
+}
+
+// Retain adds a holder. Only a holder may call it.
+func (f *Frame) Retain() { f.refs.Add(1) }
+
+// Release is called once by each holder, who must not use f afterwards.
+func (f *Frame) Release() {
+	switch n := f.refs.Add(-1); {
+	case n == 0:
+		f.pool.Put(f)
+	case n < 0:
+		panic("x11: Frame released more often than held")
+	}
+}
+
+// Capture takes pictures of the screen. It fetches only what was drawn on since
+// the picture before.
+type Capture struct {
+	c      *Conn
+	seg    shm.Seg // the segment's number at the server
+	damage damageWatch
+
+	closing sync.Once
+	closed  chan struct{}  // by Close
+	watch   sync.WaitGroup // for the goroutine that ends the capture
+
+	turn chan struct{} // holds one value; who has taken it owns what follows
+
+	w, h    int
+	segment *segment   // the same rows as current, and perhaps newer
+	current *Frame     // nil: none yet, or ended
+	frames  *sync.Pool // of *Frame, of this size
+	seq     uint64     // of the newest change
+	blank   bool       // current was never filled
+	lost    bool       // damage was taken, but its pixels were not put in place
+	dirty   []bool     // by band: to be fetched
+	pending []imageRequest
+}
+
+// NewCapture begins to take pictures of the screen. It costs nothing until
+// Frame is called.
+func (c *Conn) NewCapture() (*Capture, error) {
+	if err := c.checkFormat(); err != nil {
+		return nil, wrap("start capture", err)
+	}
+	seg, err := shm.NewSegId(c.x)
+	if err != nil {
+		return nil, wrap("start capture", err)
+	}
+	cp := &Capture{c: c, seg: seg, closed: make(chan struct{}), turn: make(chan struct{}, 1)}
+	cp.damage = damageWatch{c: c, wake: make(chan struct{})}
+	if err := cp.damage.start(); err != nil {
+		return nil, wrap("start capture", err)
+	}
+	cp.turn <- struct{}{}
+	cp.watch.Go(func() {
+		select {
+		case <-c.done:
+		case <-cp.closed:
+		}
+		<-cp.turn
+		cp.damage.stop()
+		cp.drop()
+		cp.turn <- struct{}{}
+	})
+	return cp, nil
+}
+
+// Close ends the capture, waits for a Frame that is under way, and gives the
+// memory back, as the end of the connection does. Frames that are held stay
+// valid. Close may be called more than once.
+func (cp *Capture) Close() error {
+	cp.closing.Do(func() { close(cp.closed) })
+	cp.watch.Wait()
+	return nil
+}
+
+// drop gives the memory back.
+func (cp *Capture) drop() {
+	cp.c.free(cp.seg, cp.segment)
+	cp.segment = nil
+	if cp.current != nil {
+		cp.current.Release()
+		cp.current = nil
+	}
+	cp.frames, cp.w, cp.h = nil, 0, 0
+}
+
+// Damaged is closed at the first drawing after the latest Frame, at a new
+// screen size, and when the capture or its connection has ended.
+func (cp *Capture) Damaged() <-chan struct{} { return cp.damage.damaged() }
+
+// Frame is the screen as it is now: whatever the server has handled before the
+// call is in it, and nothing of a moment later than its rest. The caller holds
+// it until Release. Many may call at once. ctx ends the waiting for others; a
+// request to the server, once sent, is waited for.
+//
+// The errors are ErrConnClosed, ErrCaptureClosed and ctx's.
+func (cp *Capture) Frame(ctx context.Context) (*Frame, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("capture screen: %w", err)
+	}
+	select {
+	case <-cp.turn:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("capture screen: %w", ctx.Err())
+	}
+	defer func() { cp.turn <- struct{}{} }()
+	select {
+	case <-cp.closed:
+		return nil, fmt.Errorf("capture screen: %w", ErrCaptureClosed)
+	case <-cp.c.done:
+		return nil, fmt.Errorf("capture screen: %w", ErrConnClosed)
+	default:
+	}
+	if err := cp.refresh(); err != nil {
+		return nil, wrap("capture screen", err)
+	}
+	cp.current.Retain()
+	return cp.current, nil
+}
+
+// refresh brings current up to date.
+//
+// The server answers a request for an image without a change in between, but
+// other clients draw between two requests. So a part of the screen is put in
+// place only if nothing at all was drawn from when the damage was taken until
+// after the part was fetched; else the whole screen is fetched in one request.
+func (cp *Capture) refresh() error {
+	w, h, drawn, err := cp.look()
+	if err != nil {
+		return err
+	}
+	if !drawn && !cp.lost && w == cp.w && h == cp.h && cp.current != nil {
+		return nil
+	}
+	whole := cp.lost
+	cp.lost = true // until the pixels are in place
+	for range tries {
+		if w != cp.w || h != cp.h || cp.current == nil {
+			cp.resize(w, h)
+			whole = true
+		}
+		nowW, nowH, torn, err := cp.fetch(whole || cp.mostlyDirty())
+		switch {
+		case outOfScreen(err) || err == nil && (nowW != cp.w || nowH != cp.h):
+			w, h, whole = nowW, nowH, true
+			continue
+		case err != nil:
+			return err
+		case torn:
+			whole = true
+			continue
+		}
+		cp.apply()
+		cp.lost = false
+		return nil
+	}
+	return errors.New("the screen does not keep its size")
+}
+
+// look asks for the screen's size and for the damage, which it notes in dirty.
+func (cp *Capture) look() (w, h int, drawn bool, err error) {
+	cp.c.wire.cork()
+	t := cp.damage.take()
+	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
+	_ = cp.c.wire.uncork() // the replies tell
+	rects, err := cp.damage.wait(t)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	g, err := geometry.Reply()
+	if err != nil {
+		return 0, 0, false, err
+	}
+	clear(cp.dirty)
+	for _, r := range rects {
+		cp.mark(int(r.Y), int(r.Y)+int(r.Height))
+	}
+	return int(g.Width), int(g.Height), len(rects) > 0, nil
+}
+
+// mark notes that rows top to bottom are to be fetched.
+func (cp *Capture) mark(top, bottom int) {
+	top, bottom = max(top, 0), min(bottom, cp.h)
+	for y := top - top%bandHeight; y < bottom; y += bandHeight {
+		cp.dirty[y/bandHeight] = true
+	}
+}
+
+// mostlyDirty tells that the whole screen is hardly more than what is damaged.
+func (cp *Capture) mostlyDirty() bool {
+	n := 0
+	for _, d := range cp.dirty {
+		if d {
+			n++
+		}
+	}
+	return 2*n > len(cp.dirty)
+}
+
+// fetch gets the dirty bands, or the whole screen, into the segment, and the
+// size that the screen has then. torn: something was drawn meanwhile, so that
+// the bands may not fit the rest.
+func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
+	var t taking
+	if whole {
+		for i := range cp.dirty {
+			cp.dirty[i] = true
+		}
+	}
+	cp.c.wire.cork()
+	cp.pending = cp.pending[:0]
+	for top, bottom := range cp.spans {
+		cp.pending = append(cp.pending, cp.c.request(cp.seg, cp.segment, top, cp.w, bottom-top))
+	}
+	if !whole {
+		t = cp.damage.take()
+	}
+	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
+	_ = cp.c.wire.uncork() // the replies tell
+	// Every answer is waited for, whatever the others are: until then the
+	// server may write to the segment.
+	for i := range cp.pending {
+		if e := cp.pending[i].wait(cp.segment); err == nil {
+			err = e
+		}
+	}
+	if !whole {
+		rects, e := cp.damage.wait(t)
+		torn = len(rects) > 0
+		if e != nil {
+			err = e
+		}
+	}
+	g, e := geometry.Reply()
+	if e != nil {
+		return 0, 0, false, e
+	}
+	return int(g.Width), int(g.Height), torn, err
+}
+
+// spans yields the first row and the row after the last of each run of dirty
+// bands.
+func (cp *Capture) spans(yield func(top, bottom int) bool) {
+	first, last := -1, -1
+	for i := range cp.dirty {
+		if !cp.dirty[i] {
+			continue
+		}
+		if first >= 0 && i-last > mergeBands+1 {
+			if !yield(first*bandHeight, (last+1)*bandHeight) {
+				return
+			}
+			first = i
+		}
+		if first < 0 {
+			first = i
+		}
+		last = i
+	}
+	if first >= 0 {
+		yield(first*bandHeight, min((last+1)*bandHeight, cp.h))
+	}
+}
+
+// apply puts the dirty bands in place, as far as they differ.
+func (cp *Capture) apply() {
+	f, n := cp.current, 0
+	for i, dirty := range cp.dirty {
+		if !dirty {
+			continue
+		}
+		if a, b := cp.band(i); !cp.blank && bytes.Equal(f.Pix[a:b], cp.segment.mem[a:b]) {
+			cp.dirty[i] = false
+			continue
+		}
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	// The capture's own hold is the only one: nobody sees the frame change.
+	inPlace := f.refs.Load() == 1
+	if !inPlace {
+		next := cp.newFrame()
+		copy(next.Pix, cp.segment.mem)
+		copy(next.Bands, f.Bands)
+		cp.current = next
+		f.Release()
+		f = next
+	}
+	cp.seq++
+	cp.blank = false
+	f.Seq = cp.seq
+	for i, dirty := range cp.dirty {
+		if !dirty {
+			continue
+		}
+		f.Bands[i] = cp.seq
+		if inPlace {
+			a, b := cp.band(i)
+			copy(f.Pix[a:b], cp.segment.mem[a:b])
+		}
+	}
+}
+
+// band is where band i begins and ends in a picture.
+func (cp *Capture) band(i int) (a, b int) {
+	return i * bandHeight * cp.w * 4, min((i+1)*bandHeight, cp.h) * cp.w * 4
+}
+
+// resize starts over with another size.
+func (cp *Capture) resize(w, h int) {
+	cp.drop()
+	cp.w, cp.h, cp.blank = w, h, true
+	cp.segment = cp.c.newSegment(cp.seg, w*h*4)
+	cp.dirty = make([]bool, (h+bandHeight-1)/bandHeight)
+	cp.frames = newFrames(w, h)
+	cp.current = cp.newFrame()
+}
+
+// newFrame is a frame with one hold and any content.
+func (cp *Capture) newFrame() *Frame {
+	f := cp.frames.Get().(*Frame)
+	f.refs.Store(1)
+	return f
+}
+
+// newFrames is a pool of frames of one size. It keeps a frame that was released
+// for the next, until the garbage collector finds it unused.
+func newFrames(w, h int) *sync.Pool {
+	pool := &sync.Pool{}
+	pool.New = func() any {
+		return &Frame{
+			Pix: make([]byte, w*h*4), Width: w, Height: h, Stride: w * 4,
+			Bands: make([]uint64, (h+bandHeight-1)/bandHeight), BandHeight: bandHeight,
+			pool: pool,
+		}
+	}
+	return pool
+}

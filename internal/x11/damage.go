@@ -1,0 +1,158 @@
+package x11
+
+import (
+	"sync"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/damage"
+	"github.com/jezek/xgb/xfixes"
+	"github.com/jezek/xgb/xproto"
+)
+
+// damageWatch collects in the server which parts of the screen were drawn on
+// (DAMAGE extension), and tells when the first was.
+type damageWatch struct {
+	c      *Conn
+	id     damage.Damage
+	region xfixes.Region // receives what take takes; reused
+	remove func()        // of the event handler
+
+	mu     sync.Mutex // guards what follows
+	wake   chan struct{}
+	woken  bool   // wake is closed
+	events uint   // how many events were handled
+	last   uint16 // the sequence number of the last one
+	// stale: an event is still on its way whose damage was taken already by
+	// the request with sequence number staleBefore.
+	stale       bool
+	staleBefore uint16
+	closed      bool
+}
+
+// start begins to collect. The server reports the whole screen as damaged at
+// first.
+func (d *damageWatch) start() error {
+	var err error
+	if d.id, err = damage.NewDamageId(d.c.x); err != nil {
+		return err
+	}
+	if d.region, err = xfixes.NewRegionId(d.c.x); err != nil {
+		return err
+	}
+	d.remove = d.c.handle(d.event)
+	region := xfixes.CreateRegionChecked(d.c.x, d.region, nil)
+	create := damage.CreateChecked(d.c.x, d.id, xproto.Drawable(d.c.root), damage.ReportLevelNonEmpty)
+	err = region.Check()
+	if e := create.Check(); err == nil {
+		err = e
+	}
+	if err != nil {
+		d.remove()
+	}
+	return err
+}
+
+// stop ends it, and wakes everyone who waits, now and later.
+func (d *damageWatch) stop() {
+	d.remove()
+	damage.Destroy(d.c.x, d.id)
+	xfixes.DestroyRegion(d.c.x, d.region)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	d.wakeLocked()
+}
+
+func (d *damageWatch) wakeLocked() {
+	if !d.woken {
+		d.woken = true
+		close(d.wake)
+	}
+}
+
+// event handles events of the connection: damage, and new screen sizes, which
+// need not damage anything.
+func (d *damageWatch) event(ev xgb.Event) {
+	if e, ok := d.c.screenChange(ev); ok {
+		d.announce(e.Sequence, false)
+		return
+	}
+	raw, ok := ev.(RawEvent)
+	if !ok || raw[0]&127 != d.c.ext.damage+damage.Notify {
+		return
+	}
+	if e := damage.NotifyEventNew(raw).(damage.NotifyEvent); e.Damage == d.id {
+		d.announce(e.Sequence, true)
+	}
+}
+
+// announce wakes those who wait. seq is the last request of ours that the
+// server had handled.
+func (d *damageWatch) announce(seq uint16, isDamage bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events++
+	d.last = seq
+	if isDamage && d.stale {
+		d.stale = false
+		if before(seq, d.staleBefore) {
+			return
+		}
+	}
+	d.wakeLocked()
+}
+
+// before compares the sequence numbers of requests that are close together.
+func before(a, b uint16) bool { return int16(a-b) < 0 }
+
+// taking is a request for the damage that is under way.
+type taking struct {
+	events uint // handled when it was sent
+	seq    uint16
+	region xfixes.FetchRegionCookie
+}
+
+// take asks for what was damaged since the last take, and resets it.
+func (d *damageWatch) take() taking {
+	d.mu.Lock()
+	t := taking{events: d.events}
+	d.mu.Unlock()
+	t.seq = damage.Subtract(d.c.x, d.id, 0, d.region).Sequence
+	t.region = xfixes.FetchRegion(d.c.x, d.region)
+	return t
+}
+
+// wait returns the damaged rectangles.
+func (d *damageWatch) wait(t taking) ([]xproto.Rectangle, error) {
+	r, err := t.region.Reply()
+	if err != nil {
+		return nil, err
+	}
+	d.taken(t, len(r.Rectangles) > 0)
+	return r.Rectangles, nil
+}
+
+// taken starts a new wait for damage, unless the event of newer damage than was
+// taken has been handled already. Those who wait since before are told of
+// damage of which the event is still under way.
+func (d *damageWatch) taken(t taking, dirty bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	newer := d.events != t.events && !before(d.last, t.seq)
+	if d.closed || newer || !d.woken && !dirty {
+		return
+	}
+	if !d.woken {
+		d.stale, d.staleBefore = true, t.seq
+		close(d.wake)
+	}
+	d.woken = false
+	d.wake = make(chan struct{})
+}
+
+// damaged is closed at the first damage after the last take.
+func (d *damageWatch) damaged() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wake
+}

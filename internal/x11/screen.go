@@ -1,0 +1,378 @@
+package x11
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/randr"
+	"github.com/jezek/xgb/xproto"
+)
+
+// ErrScreenSize is returned for a screen size that the X server cannot have.
+var ErrScreenSize = errors.New("screen size is out of range")
+
+// modePrefix marks the RandR modes that SetSize makes, so that it finds the
+// ones it no longer needs, those of a killed process included.
+const modePrefix = "deskhand-"
+
+// resizeLimit bounds how long SetSize waits for the server to announce a size
+// that it has already accepted.
+const resizeLimit = 5 * time.Second
+
+// screenSize follows the size of the root window.
+type screenSize struct {
+	setting sync.Mutex // held by SetSize
+
+	mu        sync.Mutex // guards what follows
+	w, h      int
+	announced bool          // w, h come from an event
+	want      [2]int        // the size that SetSize waits for
+	reached   chan struct{} // closed when it is there; nil: nobody waits
+	listeners []*func(w, h int)
+}
+
+// watchSize starts to follow the size of the root window.
+func (c *Conn) watchSize() error {
+	c.handle(c.screenChanged)
+	randr.SelectInput(c.x, c.root, randr.NotifyMaskScreenChange)
+	w, h, err := c.rootSize()
+	if err != nil {
+		return wrap("get screen size", err)
+	}
+	c.size.mu.Lock()
+	defer c.size.mu.Unlock()
+	if !c.size.announced { // an event that was handled meanwhile is newer
+		c.size.w, c.size.h = w, h
+	}
+	return nil
+}
+
+// rootSize asks the server.
+func (c *Conn) rootSize() (w, h int, err error) {
+	r, err := xproto.GetGeometry(c.x, xproto.Drawable(c.root)).Reply()
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(r.Width), int(r.Height), nil
+}
+
+// screenChange decodes a RandR ScreenChangeNotify event of the root window.
+func (c *Conn) screenChange(ev xgb.Event) (e randr.ScreenChangeNotifyEvent, ok bool) {
+	raw, ok := ev.(RawEvent)
+	if !ok || raw[0]&127 != c.ext.randr+randr.ScreenChangeNotify {
+		return e, false
+	}
+	e = randr.ScreenChangeNotifyEventNew(raw).(randr.ScreenChangeNotifyEvent)
+	return e, e.Root == c.root
+}
+
+func (c *Conn) screenChanged(ev xgb.Event) {
+	e, ok := c.screenChange(ev)
+	if !ok {
+		return
+	}
+	w, h := int(e.Width), int(e.Height)
+	s := &c.size
+	s.mu.Lock()
+	changed := w != s.w || h != s.h
+	s.w, s.h, s.announced = w, h, true
+	if s.reached != nil && s.want == [2]int{w, h} {
+		close(s.reached)
+		s.reached = nil
+	}
+	var listeners []*func(w, h int)
+	if changed {
+		listeners = slices.Clone(s.listeners)
+	}
+	s.mu.Unlock()
+	for _, f := range listeners {
+		(*f)(w, h)
+	}
+}
+
+// Size is the current screen size in pixels. It asks nothing of the server:
+// it is the size that the server announced last.
+func (c *Conn) Size() (w, h int, err error) {
+	select {
+	case <-c.done:
+		return 0, 0, fmt.Errorf("get screen size: %w", ErrConnClosed)
+	default:
+	}
+	c.size.mu.Lock()
+	defer c.size.mu.Unlock()
+	return c.size.w, c.size.h, nil
+}
+
+// OnResize has f called with every new screen size, until remove. f runs on the
+// connection's event goroutine: it must return soon and must not call methods
+// of c that ask the server.
+func (c *Conn) OnResize(f func(w, h int)) (remove func()) {
+	c.size.mu.Lock()
+	defer c.size.mu.Unlock()
+	c.size.listeners = append(c.size.listeners, &f)
+	return func() {
+		c.size.mu.Lock()
+		defer c.size.mu.Unlock()
+		c.size.listeners = slices.DeleteFunc(c.size.listeners, func(o *func(w, h int)) bool { return o == &f })
+	}
+}
+
+// MaxSize is the largest size that SetSize can choose, in pixels. Xvfb's is the
+// size that it was started with.
+func (c *Conn) MaxSize() (w, h int, err error) {
+	r, err := randr.GetScreenSizeRange(c.x, c.root).Reply()
+	if err != nil {
+		return 0, 0, wrap("get screen size range", err)
+	}
+	return int(r.MaxWidth), int(r.MaxHeight), nil
+}
+
+// SetSize changes the size of the screen, in pixels, and waits until it is in
+// effect: Size tells it then, and OnResize was called or is being called. The
+// error is ErrScreenSize when the server cannot have that size.
+func (c *Conn) SetSize(w, h int) error {
+	c.size.setting.Lock()
+	defer c.size.setting.Unlock()
+	op := fmt.Sprintf("set screen size %dx%d", w, h)
+	r, err := randr.GetScreenSizeRange(c.x, c.root).Reply()
+	if err != nil {
+		return wrap(op, err)
+	}
+	if w < int(r.MinWidth) || h < int(r.MinHeight) || w > int(r.MaxWidth) || h > int(r.MaxHeight) {
+		return fmt.Errorf("%s: %w: %dx%d to %dx%d", op, ErrScreenSize, r.MinWidth, r.MinHeight, r.MaxWidth, r.MaxHeight)
+	}
+	reached := make(chan struct{})
+	c.size.mu.Lock()
+	c.size.want, c.size.reached = [2]int{w, h}, reached
+	known := c.size.w == w && c.size.h == h
+	c.size.mu.Unlock()
+	defer func() {
+		c.size.mu.Lock()
+		c.size.reached = nil
+		c.size.mu.Unlock()
+	}()
+	nowW, nowH, err := c.rootSize()
+	if err != nil {
+		return wrap(op, err)
+	}
+	if nowW == w && nowH == h {
+		if known {
+			return nil
+		}
+	} else if err := c.changeSize(w, h); err != nil {
+		return wrap(op, err)
+	}
+	limit := time.NewTimer(resizeLimit)
+	defer limit.Stop()
+	select {
+	case <-reached:
+		return nil
+	case <-c.done:
+		return fmt.Errorf("%s: %w", op, ErrConnClosed)
+	case <-limit.C:
+		return fmt.Errorf("%s: the X server did not announce it within %v", op, resizeLimit)
+	}
+}
+
+// monitor is the RandR output that shows the screen, with the CRTC behind it.
+type monitor struct {
+	resources *randr.GetScreenResourcesCurrentReply
+	output    randr.Output
+	info      *randr.GetOutputInfoReply
+	crtc      randr.Crtc
+}
+
+// monitor finds the output that is on, else the first that could be.
+func (c *Conn) monitor() (*monitor, error) {
+	res, err := randr.GetScreenResourcesCurrent(c.x, c.root).Reply()
+	if err != nil {
+		return nil, err
+	}
+	var found *monitor
+	for _, o := range res.Outputs {
+		info, err := randr.GetOutputInfo(c.x, o, res.ConfigTimestamp).Reply()
+		if err != nil {
+			return nil, err
+		}
+		if info.Crtc != 0 {
+			return &monitor{res, o, info, info.Crtc}, nil
+		}
+		if found == nil && len(info.Crtcs) > 0 {
+			found = &monitor{res, o, info, info.Crtcs[0]}
+		}
+	}
+	if found == nil {
+		return nil, errors.New("the X server has no RandR output")
+	}
+	return found, nil
+}
+
+// changeSize gives the screen a mode of that size. A size without a mode
+// (RRSetScreenSize alone) leaves Xvfb's CRTC larger than the screen, and an
+// error.
+func (c *Conn) changeSize(w, h int) error {
+	m, err := c.monitor()
+	if err != nil {
+		return err
+	}
+	mode, err := c.findMode(m, w, h)
+	if err != nil {
+		return err
+	}
+	if err := c.setMode(m, mode, w, h); err != nil {
+		return err
+	}
+	c.dropModes(m, mode)
+	return nil
+}
+
+// findMode returns a mode of that size that the output has, made when needed.
+func (c *Conn) findMode(m *monitor, w, h int) (randr.Mode, error) {
+	for _, info := range m.resources.Modes {
+		mode := randr.Mode(info.Id)
+		if int(info.Width) == w && int(info.Height) == h && slices.Contains(m.info.Modes, mode) {
+			return mode, nil
+		}
+	}
+	name := fmt.Sprintf("%s%dx%d", modePrefix, w, h)
+	mode := m.named(name) // left over by a SetSize that was cut short
+	if mode == 0 {
+		r, err := randr.CreateMode(c.x, c.root, randr.ModeInfo{
+			Width: uint16(w), Height: uint16(h), NameLen: uint16(len(name)),
+			HsyncStart: uint16(w), HsyncEnd: uint16(w), Htotal: uint16(w),
+			VsyncStart: uint16(h), VsyncEnd: uint16(h), Vtotal: uint16(h),
+		}, name).Reply()
+		if err != nil {
+			return 0, fmt.Errorf("create mode: %w", err)
+		}
+		mode = r.Mode
+	}
+	if err := randr.AddOutputModeChecked(c.x, m.output, mode).Check(); err != nil {
+		randr.DestroyMode(c.x, mode)
+		return 0, fmt.Errorf("add mode: %w", err)
+	}
+	return mode, nil
+}
+
+// names calls f with every mode and its name.
+func (m *monitor) names(f func(name string, mode randr.Mode)) {
+	names := m.resources.Names
+	for _, info := range m.resources.Modes {
+		n := min(int(info.NameLen), len(names))
+		f(string(names[:n]), randr.Mode(info.Id))
+		names = names[n:]
+	}
+}
+
+func (m *monitor) named(name string) (found randr.Mode) {
+	m.names(func(n string, mode randr.Mode) {
+		if n == name {
+			found = mode
+		}
+	})
+	return found
+}
+
+// setMode switches to a mode, with the server grabbed so that no other client
+// sees the steps between. A CRTC must fit the screen at each step, so it is off
+// while the screen changes.
+func (c *Conn) setMode(m *monitor, mode randr.Mode, w, h int) error {
+	xproto.GrabServer(c.x)
+	defer xproto.UngrabServer(c.x)
+	old, err := randr.GetCrtcInfo(c.x, m.crtc, m.resources.ConfigTimestamp).Reply()
+	if err != nil {
+		return err
+	}
+	if err := c.setCrtc(m.crtc, 0, nil); err != nil {
+		return err
+	}
+	err = randr.SetScreenSizeChecked(c.x, c.root, uint16(w), uint16(h),
+		scaleUp(w, c.screen.WidthInMillimeters, c.screen.WidthInPixels),
+		scaleUp(h, c.screen.HeightInMillimeters, c.screen.HeightInPixels)).Check()
+	if err == nil {
+		err = c.setCrtc(m.crtc, mode, []randr.Output{m.output})
+	}
+	if err != nil && old.Mode != 0 {
+		_ = c.setCrtc(m.crtc, old.Mode, old.Outputs) // as it was, for what it is worth
+	}
+	return err
+}
+
+// scaleUp is the length of n pixels in millimetres, at the resolution that the
+// screen had at first.
+func scaleUp(n int, mm, px uint16) uint32 {
+	return uint32(max(1, (n*int(mm)+int(px)/2)/max(1, int(px))))
+}
+
+// setCrtc sets a CRTC's mode, or turns it off. The configuration's time stamp
+// is read each time: adding a mode changes it, and so may others.
+func (c *Conn) setCrtc(crtc randr.Crtc, mode randr.Mode, outputs []randr.Output) error {
+	res, err := randr.GetScreenResourcesCurrent(c.x, c.root).Reply()
+	if err != nil {
+		return err
+	}
+	r, err := randr.SetCrtcConfig(c.x, crtc, xproto.TimeCurrentTime, res.ConfigTimestamp,
+		0, 0, mode, randr.RotationRotate0, outputs).Reply()
+	if err != nil {
+		return fmt.Errorf("set mode: %w", err)
+	}
+	if r.Status != randr.SetConfigSuccess {
+		return fmt.Errorf("set mode: status %d", r.Status)
+	}
+	return nil
+}
+
+// dropModes deletes the modes that SetSize made, except one, so that they do
+// not add up.
+func (c *Conn) dropModes(m *monitor, keep randr.Mode) {
+	m.names(func(name string, mode randr.Mode) {
+		if mode == keep || !strings.HasPrefix(name, modePrefix) {
+			return
+		}
+		if slices.Contains(m.info.Modes, mode) {
+			randr.DeleteOutputMode(c.x, m.output, mode)
+		}
+		randr.DestroyMode(c.x, mode)
+	})
+}
+
+// FillRoot sets the colour of the bare screen, 0xRRGGBB. It stays in effect
+// through resizes, and until another client sets one.
+func (c *Conn) FillRoot(rgb uint32) error {
+	if err := c.checkFormat(); err != nil {
+		return wrap("fill root window", err)
+	}
+	attributes := xproto.ChangeWindowAttributesChecked(c.x, c.root, xproto.CwBackPixel, []uint32{rgb & 0xffffff})
+	clear := xproto.ClearAreaChecked(c.x, false, c.root, 0, 0, 0, 0)
+	if err := attributes.Check(); err != nil {
+		return wrap("fill root window", err)
+	}
+	return wrap("fill root window", clear.Check())
+}
+
+// checkFormat makes sure that pixels are B, G, R, X in memory, as this package
+// takes for granted.
+func (c *Conn) checkFormat() error {
+	setup := xproto.Setup(c.x)
+	if setup.ImageByteOrder != xproto.ImageOrderLSBFirst {
+		return errors.New("the X server's images are not little endian")
+	}
+	for _, f := range setup.PixmapFormats {
+		if f.Depth == c.screen.RootDepth && f.BitsPerPixel != 32 {
+			return fmt.Errorf("the X server has %d bits per pixel, want 32", f.BitsPerPixel)
+		}
+	}
+	for _, d := range c.screen.AllowedDepths {
+		for _, v := range d.Visuals {
+			if v.VisualId == c.screen.RootVisual && (v.RedMask != 0xff0000 || v.GreenMask != 0xff00 || v.BlueMask != 0xff) {
+				return fmt.Errorf("the X server's colour masks are %06x, %06x, %06x", v.RedMask, v.GreenMask, v.BlueMask)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package x11
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/shm"
+	"github.com/jezek/xgb/xproto"
+	"golang.org/x/sys/unix"
+)
+
+// errNotShared: the server attached a segment, but not ours.
+var errNotShared = errors.New("the X server is in another IPC namespace")
+
+// segment is memory into which the server writes pixels: shared with it
+// (MIT-SHM), or else filled from replies on the socket.
+type segment struct {
+	mem    []byte
+	shared bool
+}
+
+// newSegment makes a segment of size bytes, known to the server as id when it
+// is shared. Without MIT-SHM, or when the server cannot attach (it may run in
+// another container), the segment is plain memory.
+func (c *Conn) newSegment(id shm.Seg, size int) *segment {
+	if c.ext.shm {
+		mem, err := c.attachShared(id, size)
+		if err == nil {
+			return &segment{mem, true}
+		}
+		c.log.Debug("capture without shared memory", "error", err)
+	}
+	return &segment{mem: make([]byte, size)}
+}
+
+func (c *Conn) attachShared(id shm.Seg, size int) ([]byte, error) {
+	key, err := unix.SysvShmGet(unix.IPC_PRIVATE, size, unix.IPC_CREAT|0o600)
+	if err != nil {
+		return nil, fmt.Errorf("shmget %d bytes: %w", size, err)
+	}
+	// From here on the kernel frees the segment with its last attachment, even
+	// when this process is killed. Linux lets the server attach all the same,
+	// by number, as long as someone is attached: so attach, remove, tell.
+	mem, err := unix.SysvShmAttach(key, 0, 0)
+	_, _ = unix.SysvShmCtl(key, unix.IPC_RMID, nil)
+	if err != nil {
+		return nil, fmt.Errorf("shmat: %w", err)
+	}
+	err = shm.AttachChecked(c.x, id, uint32(key), false).Check()
+	if err == nil {
+		if err = c.checkShared(id, mem); err != nil {
+			shm.Detach(c.x, id)
+		}
+	}
+	if err != nil {
+		_ = unix.SysvShmDetach(mem)
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	return mem, nil
+}
+
+// checkShared finds out whether the server writes to our memory. In another IPC
+// namespace the number may be that of another segment. A pixel cannot be equal
+// to both patterns.
+func (c *Conn) checkShared(id shm.Seg, mem []byte) error {
+	for _, pattern := range [][]byte{{1, 2, 3, 4}, {5, 6, 7, 8}} {
+		copy(mem, pattern)
+		_, err := shm.GetImage(c.x, xproto.Drawable(c.root), 0, 0, 1, 1, allPlanes, xproto.ImageFormatZPixmap, id, 0).Reply()
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(mem[:4], pattern) {
+			return nil
+		}
+	}
+	return errNotShared
+}
+
+// free gives the memory back. The server must not be writing to it.
+func (c *Conn) free(id shm.Seg, s *segment) {
+	if s == nil || !s.shared {
+		return
+	}
+	shm.Detach(c.x, id)
+	_ = unix.SysvShmDetach(s.mem)
+	s.mem = nil
+}
+
+// allPlanes asks for all bits of a pixel.
+const allPlanes = ^uint32(0)
+
+// imageRequest is one that is under way for some rows of the screen.
+type imageRequest struct {
+	shared shm.GetImageCookie
+	plain  xproto.GetImageCookie
+	offset int
+}
+
+// request asks for h rows of the root window from row y on, w pixels wide, into
+// the place where the segment has these rows.
+func (c *Conn) request(id shm.Seg, s *segment, y, w, h int) imageRequest {
+	r := imageRequest{offset: y * w * 4}
+	root := xproto.Drawable(c.root)
+	if s.shared {
+		r.shared = shm.GetImage(c.x, root, 0, int16(y), uint16(w), uint16(h), allPlanes, xproto.ImageFormatZPixmap, id, uint32(r.offset))
+	} else {
+		r.plain = xproto.GetImage(c.x, xproto.ImageFormatZPixmap, root, 0, int16(y), uint16(w), uint16(h), allPlanes)
+	}
+	return r
+}
+
+// wait returns once the pixels are in the segment.
+func (r *imageRequest) wait(s *segment) error {
+	if s.shared {
+		_, err := r.shared.Reply()
+		return err
+	}
+	reply, err := r.plain.Reply()
+	if err == nil {
+		copy(s.mem[r.offset:], reply.Data)
+	}
+	return err
+}
+
+// outOfScreen tells the error of a request for pixels that the screen does not
+// have, as after it became smaller (X11 protocol, GetImage: Match).
+func outOfScreen(err error) bool {
+	var x xgb.Error
+	if !errors.As(err, &x) {
+		return false
+	}
+	_, match := x.(xproto.MatchError)
+	return match
+}
