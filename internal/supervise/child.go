@@ -1,0 +1,378 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child is a process that a [Group] started.
+type Child struct {
+	group   *Group
+	id      string
+	number  uint64
+	name    string
+	command command
+	logPath string
+	grace   time.Duration
+	pid     int
+	since   uint64 // ticks; nothing that it started is older
+	started time.Time
+	pumps   []*pump
+	sink    *sink
+	done    chan struct{}
+
+	mu     sync.Mutex
+	exit   Exit
+	over   bool // the process has ended
+	reaped bool // its number may belong to somebody else
+	holds  int  // who needs the number to stay its own
+	termed bool // its process group got SIGTERM from us
+}
+
+// Exit tells how a process ended.
+type Exit struct {
+	Code   int            // exit status; -1 if it was killed by a signal
+	Signal syscall.Signal // the signal that killed it, else 0
+	At     time.Time
+}
+
+// String returns "exit status 3" or "killed by SIGTERM".
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return "killed by " + unix.SignalName(e.Signal)
+	}
+	return "exit status " + strconv.Itoa(e.Code)
+}
+
+// Info describes a child for lists.
+type Info struct {
+	ID, Name, Owner string
+	PID             int
+	Running         bool
+	Exit            Exit // once it does not run any more
+	Path            string
+	Args            []string // without the program's name
+	Started, Ended  time.Time
+	LogPath         string
+
+	number uint64
+}
+
+// spawn starts a child and the goroutines that look after it.
+func (g *Group) spawn(s Spec) (*Child, error) {
+	cmd, err := s.resolve()
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer st.closeOurs()
+	c := &Child{
+		group: g, name: s.title(), command: cmd, logPath: s.LogPath, grace: s.Grace,
+		pumps: st.pumps, sink: st.sink, done: make(chan struct{}),
+	}
+	if c.grace == 0 {
+		c.grace = g.cfg.Grace
+	}
+	c.grace = max(0, c.grace)
+	if err := c.fork(s, st); err != nil {
+		st.abandon()
+		return nil, err
+	}
+	g.keep(c)
+	go c.pump()
+	go c.watch()
+	return c, nil
+}
+
+// fork makes the process. Its number is in the registry before anybody can
+// wait for it.
+func (c *Child) fork(s Spec, st *streams) error {
+	attr := &syscall.ProcAttr{
+		Dir:   s.Dir,
+		Files: st.fds(),
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if s.TTY != nil {
+		attr.Sys.Setpgid = false // a session leader leads its group anyway
+		attr.Sys.Setsid, attr.Sys.Setctty, attr.Sys.Ctty = true, true, 0
+	}
+	since, err := ticks()
+	if err != nil {
+		return err
+	}
+	c.since = since
+	program.forker.acquire()
+	program.spawn.RLock()
+	defer program.spawn.RUnlock()
+	c.number = program.number()
+	c.id = "proc_" + strconv.FormatUint(c.number, 10)
+	attr.Env = Environ(c.command.env, GroupVariable+"="+c.group.lineage+c.tag().text)
+	program.forker.do(func() {
+		c.started = time.Now()
+		c.pid, err = syscall.ForkExec(c.command.path, c.command.argv, attr)
+	})
+	runtime.KeepAlive(st)
+	runtime.KeepAlive(s)
+	if err != nil {
+		program.forker.release()
+		return &os.PathError{Op: "fork/exec", Path: c.command.path, Err: err}
+	}
+	program.born(c)
+	return nil
+}
+
+// tag is what the child and all that it starts have in their environment.
+func (c *Child) tag() tag {
+	return tag{text: c.group.token + "." + strconv.FormatUint(c.number, 10), since: c.since}
+}
+
+// pump passes the child's output on until nothing can write any more.
+func (c *Child) pump() {
+	var wg sync.WaitGroup
+	for _, p := range c.pumps {
+		wg.Go(func() {
+			p.run()
+			c.group.forget(p)
+		})
+	}
+	wg.Wait()
+	program.closeLog(c.sink.log)
+}
+
+// watch waits for the child's end and tells everybody.
+func (c *Child) watch() {
+	exit, reaped := awaitExit(c.pid)
+	for _, p := range c.pumps {
+		p.settle()
+	}
+	c.mu.Lock()
+	c.exit, c.over = exit, true
+	if reaped {
+		c.forgetNumber()
+	}
+	c.reap()
+	c.mu.Unlock()
+	program.forker.release()
+	c.group.cfg.Logger.Debug("a process ended", "id", c.id, "name", c.name, "pid", c.pid, "exit", exit.String())
+	close(c.done)
+}
+
+// awaitExit waits until the child has ended, and leaves it to be waited for, so
+// that its number stays its own. reaped tells that somebody else did that.
+//
+// It waits through a pidfd and the runtime's poller, which costs no thread, or
+// in waitid where there are no pidfds.
+func awaitExit(pid int) (exit Exit, reaped bool) {
+	flags := unix.WNOHANG
+	wait := func() bool {
+		var ended bool
+		exit, ended, reaped = peek(pid, flags)
+		return ended || reaped
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil && unix.SetNonblock(fd, true) == nil {
+		f := os.NewFile(uintptr(fd), "pidfd")
+		defer f.Close()
+		if conn, err := f.SyscallConn(); err == nil {
+			if err := conn.Read(func(uintptr) bool { return wait() }); err == nil {
+				return exit, reaped
+			}
+		}
+	} else if err == nil {
+		unix.Close(fd)
+	}
+	flags = 0
+	wait()
+	return exit, reaped
+}
+
+// siginfo is the part of the kernel's siginfo_t that waitid(2) fills; the
+// layout is that of 64-bit systems.
+type siginfo struct {
+	signo, errno, code, _ int32
+	pid                   int32
+	uid                   uint32
+	status                int32
+}
+
+// peek asks how a child has ended without waiting for it for good. lost tells
+// that there is no such child to wait for.
+func peek(pid, flags int) (exit Exit, ended, lost bool) {
+	var raw unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_PID, pid, &raw, unix.WEXITED|unix.WNOWAIT|flags, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return Exit{Code: -1, At: time.Now()}, false, true
+		}
+		break
+	}
+	if raw.Signo == 0 {
+		return Exit{}, false, false // WNOHANG, and it runs
+	}
+	const exited = 1 // CLD_EXITED; the others are deaths by signal
+	info := (*siginfo)(unsafe.Pointer(&raw))
+	exit = Exit{Code: -1, At: time.Now()}
+	if info.code == exited {
+		exit.Code = int(info.status)
+	} else {
+		exit.Signal = syscall.Signal(info.status)
+	}
+	return exit, true, false
+}
+
+// hold keeps the child's number its own until release. It returns false when
+// it is not any more.
+func (c *Child) hold() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaped {
+		return false
+	}
+	c.holds++
+	return true
+}
+
+func (c *Child) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds--
+	c.reap()
+}
+
+// reap waits for an ended child for good, unless its number is needed. The
+// caller has c.mu.
+func (c *Child) reap() {
+	if !c.over || c.reaped || c.holds > 0 {
+		return
+	}
+	for {
+		_, err := unix.Wait4(c.pid, nil, unix.WNOHANG, nil)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	c.forgetNumber()
+}
+
+func (c *Child) forgetNumber() {
+	c.reaped = true
+	program.reaped(c)
+}
+
+// signalGroup signals the child's process group.
+func (c *Child) signalGroup(sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaped {
+		return os.ErrProcessDone
+	}
+	err := unix.Kill(-c.pid, sig)
+	if err == unix.ESRCH {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// term sends SIGTERM to the process group, once: many programs take a second
+// one for "at once". SIGCONT lets those that are stopped handle it.
+func (c *Child) term() {
+	c.mu.Lock()
+	again := c.termed
+	c.termed = true
+	c.mu.Unlock()
+	if !again {
+		_ = c.signalGroup(syscall.SIGTERM)
+		_ = c.signalGroup(syscall.SIGCONT)
+	}
+}
+
+// ID returns "proc_7": unique in this program, numbers increase.
+func (c *Child) ID() string { return c.id }
+
+// Name returns the name that Spec gave.
+func (c *Child) Name() string { return c.name }
+
+// PID returns the process number. After Done it may be somebody else's.
+func (c *Child) PID() int { return c.pid }
+
+// LogPath returns the path that Spec gave.
+func (c *Child) LogPath() string { return c.logPath }
+
+// Done is closed when the process has ended and what it wrote has been passed
+// on. It does not wait for what the child started.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+func (c *Child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Exit tells how the process ended. It is the zero value before Done.
+func (c *Child) Exit() Exit {
+	if !c.ended() {
+		return Exit{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exit
+}
+
+// Tail returns the last 8 KiB that the child wrote, for error messages.
+func (c *Child) Tail() string { return c.sink.text() }
+
+// Signal sends a signal to the child's process group. It returns
+// os.ErrProcessDone when the child has ended.
+func (c *Child) Signal(sig syscall.Signal) error {
+	if c.ended() {
+		return fmt.Errorf("signal %s: %w", c.name, os.ErrProcessDone)
+	}
+	if err := c.signalGroup(sig); err != nil {
+		return fmt.Errorf("signal %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// Stop ends the child and everything that it started, also when the child
+// itself has ended before: SIGTERM, then SIGKILL after its grace, or as soon as
+// ctx ends. It returns when nothing is left, or a [LeftoverError] five seconds
+// after SIGKILL. The end of ctx is no error by itself.
+func (c *Child) Stop(ctx context.Context) error {
+	err := endChildren(ctx, []*Child{c}, c.tag(), c.grace)
+	if err != nil {
+		return fmt.Errorf("stop %s: %w", c.name, err)
+	}
+	<-c.done
+	return nil
+}
+
+func (c *Child) info() Info {
+	i := Info{
+		ID: c.id, Name: c.name, Owner: c.group.cfg.Owner, PID: c.pid, Running: !c.ended(),
+		Path: c.command.path, Args: c.command.argv[1:], Started: c.started, LogPath: c.logPath, number: c.number,
+	}
+	if !i.Running {
+		i.Exit = c.Exit()
+		i.Ended = i.Exit.At
+	}
+	return i
+}
+

@@ -1,0 +1,124 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNotFound says that a program is not there, or not in any directory of
+// PATH.
+var ErrNotFound = errors.New("program not found")
+
+// defaultPath is searched when an environment has no PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Environ returns base with the entries of set applied. A name appears once in
+// the result, at its first place and with its last value. An entry of set
+// without "=" removes that name. Neither argument is changed.
+func Environ(base []string, set ...string) []string {
+	out := make([]string, 0, len(base)+len(set))
+	at := make(map[string]int, len(base)+len(set))
+	put := func(entry string) {
+		name, _, ok := strings.Cut(entry, "=")
+		i, seen := at[name]
+		switch {
+		case !ok && seen:
+			out[i] = "" // dropped below
+			delete(at, name)
+		case !ok:
+		case seen:
+			out[i] = entry
+		default:
+			at[name] = len(out)
+			out = append(out, entry)
+		}
+	}
+	for _, e := range base {
+		if strings.Contains(e, "=") {
+			put(e)
+		}
+	}
+	for _, e := range set {
+		put(e)
+	}
+	kept := out[:0]
+	for _, e := range out {
+		if e != "" {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// lookup returns the last value of a variable.
+func lookup(env []string, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// LookPath finds a program as a child with that environment would: a file
+// without a slash is searched in the environment's PATH (nil: in that of this
+// program), where relative directories are skipped, since what they hold
+// depends on where one stands. A file with a slash is only checked.
+//
+// It returns an error that is [ErrNotFound] when there is no such file, and
+// fs.ErrPermission when there is one that may not be executed.
+func LookPath(file string, env []string) (string, error) {
+	if env == nil {
+		env = os.Environ()
+	}
+	if file == "" {
+		return "", fmt.Errorf("look up %q: %w", file, ErrNotFound)
+	}
+	if strings.Contains(file, "/") {
+		if err := executable(file); err != nil {
+			return "", fmt.Errorf("look up %q: %w", file, err)
+		}
+		return file, nil
+	}
+	path, ok := lookup(env, "PATH")
+	if !ok {
+		path = defaultPath
+	}
+	refusal := ErrNotFound
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		full := filepath.Join(dir, file)
+		err := executable(full)
+		if err == nil {
+			return full, nil
+		}
+		if errors.Is(err, os.ErrPermission) {
+			refusal = err
+		}
+	}
+	return "", fmt.Errorf("look up %q: %w", file, refusal)
+}
+
+// executable says why a file cannot be executed by this user.
+func executable(path string) error {
+	fi, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return ErrNotFound
+	case err != nil:
+		return err
+	case !fi.Mode().IsRegular():
+		return &os.PathError{Op: "execute", Path: path, Err: unix.EACCES}
+	}
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
+		return &os.PathError{Op: "execute", Path: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrClosed says that a group was closed before or during the call.
+var ErrClosed = errors.New("group of processes is closed")
+
+const (
+	defaultGrace = 2 * time.Second
+	keepExited   = 64 // how many records of exited children a group keeps
+)
+
+// GroupConfig configures a [Group].
+type GroupConfig struct {
+	// Dir is where the group's record is kept for a later [Sweep]. It is made,
+	// for this user alone, if it is not there. Empty: no record, and nothing
+	// ends what the children started should this program be killed.
+	Dir string
+
+	// Owner is told in lists: "desktop", "user" or "system".
+	Owner string
+
+	// Logger hears of starts and ends, at debug level, without arguments, which
+	// may hold secrets. Nil: nobody does.
+	Logger *slog.Logger
+
+	// Grace is how long children have between SIGTERM and SIGKILL, unless their
+	// Spec says otherwise. Zero: 2 s. Negative: no time at all.
+	Grace time.Duration
+}
+
+func (c GroupConfig) withDefaults() GroupConfig {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	return c
+}
+
+// Group is a set of child processes that end together, at the latest when
+// Close returns. Make one with [NewGroup].
+type Group struct {
+	cfg     GroupConfig
+	token   string
+	lineage string // of this program, with a comma behind it; empty: it is nobody's child
+	since   uint64 // ticks; no member is older
+	record  *recordFile
+
+	closing sync.Once
+	err     error // of Close
+
+	mu       sync.Mutex
+	closed   bool
+	starting sync.WaitGroup // added to only while not closed
+	kids     []*Child       // in the order of their start; of those that have ended, the last ones
+	pumps    map[*pump]struct{}
+}
+
+// NewGroup makes an empty group. It must be closed.
+func NewGroup(cfg GroupConfig) (*Group, error) {
+	since, err := ticks()
+	if err != nil {
+		return nil, fmt.Errorf("new group: %w", err)
+	}
+	g := &Group{cfg: cfg.withDefaults(), token: newToken(), since: since, pumps: make(map[*pump]struct{})}
+	if outer := os.Getenv(GroupVariable); outer != "" {
+		g.lineage = outer + ","
+	}
+	if cfg.Dir != "" {
+		g.record, err = writeRecord(cfg.Dir, record{
+			Token: g.token, PID: os.Getpid(), Boot: bootID(), Since: since, Owner: cfg.Owner,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("new group: %w", err)
+		}
+	}
+	program.add(g)
+	return g, nil
+}
+
+// newToken returns 128 random bits as 32 hexadecimal digits.
+func newToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Start starts a child. The error is [ErrClosed] after Close, [ErrNotFound]
+// when there is no such program, and otherwise what fork or exec said.
+func (g *Group) Start(s Spec) (*Child, error) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil, fmt.Errorf("start %s: %w", s.title(), ErrClosed)
+	}
+	g.starting.Add(1)
+	g.mu.Unlock()
+	defer g.starting.Done()
+
+	c, err := g.spawn(s)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.title(), err)
+	}
+	g.cfg.Logger.Debug("started a process", "id", c.id, "name", c.name, "pid", c.pid, "owner", g.cfg.Owner)
+	return c, nil
+}
+
+func (s Spec) title() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.Path[strings.LastIndexByte(s.Path, '/')+1:]
+}
+
+// Children lists the group's children in the order of their start: all that
+// run, and the last 64 that have ended.
+func (g *Group) Children() []Info {
+	g.mu.Lock()
+	kids := slices.Clone(g.kids)
+	g.mu.Unlock()
+	infos := make([]Info, len(kids))
+	for i, c := range kids {
+		infos[i] = c.info()
+	}
+	slices.SortFunc(infos, byNumber)
+	return infos
+}
+
+func byNumber(a, b Info) int { return cmp.Compare(a.number, b.number) }
+
+// keep notes a child that was just born, and forgets the oldest ones that have
+// ended if there are too many.
+func (g *Group) keep(c *Child) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kids = append(g.kids, c)
+	for _, p := range c.pumps {
+		g.pumps[p] = struct{}{}
+	}
+	ended := 0
+	for _, k := range g.kids {
+		if k.ended() {
+			ended++
+		}
+	}
+	g.kids = slices.DeleteFunc(g.kids, func(k *Child) bool {
+		if ended > keepExited && k.ended() {
+			ended--
+			return true
+		}
+		return false
+	})
+}
+
+// forget drops a pump that has ended.
+func (g *Group) forget(p *pump) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.pumps, p)
+}
+
+// Close ends every child and all that they started, in their process groups
+// and out of them: SIGTERM, then SIGKILL after the longest grace of those that
+// run. It returns when nothing is left, or a [LeftoverError] after five more
+// seconds. Later and simultaneous calls wait for the first one and return the
+// same.
+func (g *Group) Close() error {
+	g.closing.Do(func() { g.err = g.close() })
+	return g.err
+}
+
+func (g *Group) close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.starting.Wait()
+
+	g.mu.Lock()
+	kids := slices.Clone(g.kids)
+	g.mu.Unlock()
+	grace := time.Duration(0)
+	for _, c := range kids {
+		if !c.ended() {
+			grace = max(grace, c.grace)
+		}
+	}
+	if grace == 0 {
+		grace = max(0, g.cfg.Grace) // for what the ended ones left
+	}
+	err := endChildren(context.Background(), kids, tag{text: g.token, since: g.since}, grace)
+	if err == nil {
+		for _, c := range kids {
+			<-c.done
+		}
+	}
+	g.closePumps()
+	if g.record != nil {
+		// With processes left, the record stays for a later sweep.
+		err = errors.Join(err, g.record.close(err == nil))
+	}
+	program.remove(g)
+	if err != nil {
+		return fmt.Errorf("close group %s: %w", g.cfg.Owner, err)
+	}
+	return nil
+}
+
+// closePumps ends the pumps whose pipes something holds that is not of this
+// group: it got the descriptor in a message, or could not be found.
+func (g *Group) closePumps() {
+	g.mu.Lock()
+	pumps := make([]*pump, 0, len(g.pumps))
+	for p := range g.pumps {
+		pumps = append(pumps, p)
+	}
+	g.mu.Unlock()
+	t := time.NewTimer(drainWait)
+	defer t.Stop()
+	for _, p := range pumps {
+		select {
+		case <-p.done:
+			continue
+		case <-t.C:
+			t.Reset(0) // no more time for the others either
+		}
+		_ = p.r.Close()
+	}
+}

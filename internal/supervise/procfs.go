@@ -1,0 +1,166 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is what /proc/PID/stat tells (proc_pid_stat(5)).
+type process struct {
+	pid, parent, group, session int
+
+	threads int
+	start   uint64 // ticks of 10 ms since boot
+	state   byte
+}
+
+// same tells whether two readings are of one process, not of two that had the
+// same number one after the other.
+func (p process) same(q process) bool { return p.pid == q.pid && p.start == q.start }
+
+// gone is true of a process that has ended, though nobody waited for it yet. A
+// process whose first thread has ended looks like one but runs on.
+func (p process) gone() bool {
+	return (p.state == 'Z' || p.state == 'X' || p.state == 'x') && p.threads <= 1
+}
+
+// errGone says that there is no process of that number.
+var errGone = errors.New("no such process")
+
+// readProcess reads the state of one process.
+func readProcess(pid int) (process, error) {
+	var path [32]byte
+	var buf [1024]byte
+	name := append(strconv.AppendInt(append(path[:0], "/proc/"...), int64(pid), 10), "/stat"...)
+	fd, err := unix.Open(string(name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return process{}, goneOr(name, err)
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf[:])
+	if err != nil {
+		return process{}, goneOr(name, err)
+	}
+	p, ok := parseStat(pid, buf[:n])
+	if !ok {
+		return process{}, fmt.Errorf("read %s: not understood", name)
+	}
+	return p, nil
+}
+
+func goneOr(path []byte, err error) error {
+	if err == unix.ENOENT || err == unix.ESRCH {
+		return errGone
+	}
+	return fmt.Errorf("read %s: %w", path, err)
+}
+
+// parseStat reads the fields after the command name, which is in parentheses
+// and may hold any character, parentheses and spaces too.
+func parseStat(pid int, b []byte) (process, bool) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return process{}, false
+	}
+	var f [20]string // fields 3 (state) to 22 (starttime)
+	n := 0
+	for field := range strings.FieldsSeq(string(b[i+1:])) {
+		if n == len(f) {
+			break
+		}
+		f[n] = field
+		n++
+	}
+	if n < len(f) || len(f[0]) != 1 {
+		return process{}, false
+	}
+	p := process{pid: pid, state: f[0][0]}
+	var errs [5]error
+	p.parent, errs[0] = strconv.Atoi(f[1])
+	p.group, errs[1] = strconv.Atoi(f[2])
+	p.session, errs[2] = strconv.Atoi(f[3])
+	p.threads, errs[3] = strconv.Atoi(f[17])
+	p.start, errs[4] = strconv.ParseUint(f[19], 10, 64)
+	return p, errors.Join(errs[:]...) == nil
+}
+
+// processes reads all processes that there are, by number.
+func processes() (map[int]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]process, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := readProcess(pid); err == nil {
+			all[pid] = p
+		}
+	}
+	return all, nil
+}
+
+// lineage returns the value of GroupVariable in a process's environment, empty
+// when it has none or the environment cannot be read.
+func lineage(pid int) string {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return ""
+	}
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if v, ok := bytes.CutPrefix(entry, []byte(GroupVariable+"=")); ok {
+			return string(v)
+		}
+	}
+	return ""
+}
+
+// ownedByUs tells whether a process's real or saved user id is ours: those are
+// the two that decide whether it may be signalled (kill(2)).
+func ownedByUs(pid int) bool {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, ok := strings.Cut(string(status), "\nUid:")
+	if !ok {
+		return false
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	uids := strings.Fields(line) // real, effective, saved, file system
+	us := strconv.Itoa(os.Geteuid())
+	return len(uids) == 4 && (uids[0] == us || uids[2] == us)
+}
+
+// ticks is the present moment in the unit of process.start, rounded down as
+// that is. USER_HZ is 100 on every Linux that Go supports.
+func ticks() (uint64, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0, fmt.Errorf("read the boot clock: %w", err)
+	}
+	return uint64(ts.Sec)*100 + uint64(ts.Nsec)/10_000_000, nil
+}
+
+// bootID changes with each boot of the machine; empty when it cannot be told.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,138 @@
+package supervise
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	recordSuffix = ".group"
+	recordLimit  = 4 << 10
+)
+
+// isRecordName tells whether a file may be a record: "<token>.group".
+func isRecordName(name string) bool {
+	token, ok := strings.CutSuffix(name, recordSuffix)
+	_, err := hex.DecodeString(token)
+	return ok && err == nil && len(token) == 32
+}
+
+// record is what a group leaves for a later sweep.
+type record struct {
+	Token string `json:"token"`
+	PID   int    `json:"pid"`  // of the program that has the group; for people who look
+	Boot  string `json:"boot"` // nothing survives a boot
+	Since uint64 `json:"since"`
+	Owner string `json:"owner"`
+}
+
+// recordFile is a record on disk, and the lock on it. The kernel gives the lock
+// up when the program ends, however it does.
+type recordFile struct {
+	path string
+	f    *os.File
+}
+
+// writeRecord writes a record and locks it.
+func writeRecord(dir string, r record) (*recordFile, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, r.Token+recordSuffix)
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		rf := &recordFile{path: path, f: f}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+			_ = rf.close(true)
+			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+		}
+		if !rf.current() {
+			// A sweep took the empty file for the remains of a dead program.
+			_ = f.Close()
+			continue
+		}
+		if _, err := f.Write(b); err != nil {
+			_ = rf.close(true)
+			return nil, err
+		}
+		return rf, nil
+	}
+}
+
+// current tells whether the path still leads to the file.
+func (rf *recordFile) current() bool {
+	a, err1 := rf.f.Stat()
+	b, err2 := os.Lstat(rf.path)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// close gives the lock up, and removes the file first if that is wanted.
+func (rf *recordFile) close(remove bool) error {
+	var err error
+	if remove {
+		if err = os.Remove(rf.path); errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, rf.f.Close())
+}
+
+// errAlive says that the program which wrote a record runs.
+var errAlive = errors.New("its program is alive")
+
+// takeRecord locks and reads the record of a dead program. A record that holds
+// no token, because its writer was killed at once, is returned empty.
+func takeRecord(path string) (*recordFile, record, error) {
+	// Nobody but us may have written it: it says what is to be killed.
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, record{}, err
+	}
+	rf := &recordFile{path: path, f: f}
+	r, err := rf.take()
+	if err != nil {
+		_ = f.Close()
+		return nil, record{}, err
+	}
+	return rf, r, nil
+}
+
+func (rf *recordFile) take() (record, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(rf.f.Fd()), &st); err != nil {
+		return record{}, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return record{}, fmt.Errorf("record %s: others may have written it", rf.path)
+	}
+	switch err := unix.Flock(int(rf.f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case err == unix.EWOULDBLOCK:
+		return record{}, errAlive
+	case err != nil:
+		return record{}, &os.PathError{Op: "lock", Path: rf.path, Err: err}
+	}
+	b, err := io.ReadAll(io.LimitReader(rf.f, recordLimit))
+	if err != nil {
+		return record{}, err
+	}
+	var r record
+	if json.Unmarshal(b, &r) != nil || r.Token+recordSuffix != filepath.Base(rf.path) {
+		return record{}, nil
+	}
+	return r, nil
+}

@@ -1,0 +1,123 @@
+package supervise
+
+import (
+	"slices"
+	"sync"
+)
+
+// registry knows the groups and the living children of this program.
+type registry struct {
+	forker forker
+
+	// spawn is held for reading from before a fork until the child is in
+	// unreaped, and for writing by who waits for orphans.
+	spawn sync.RWMutex
+
+	mu       sync.Mutex
+	next     uint64
+	groups   []*Group
+	unreaped map[int]*Child // by process number, which is theirs until they are waited for
+	logs     map[string]*logFile
+}
+
+// program is the one registry. It is package state because processes are: the
+// program has one set of children, whichever object started them, and Reap may
+// not wait for any of them.
+var program registry
+
+func (r *registry) add(g *Group) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.groups = append(r.groups, g)
+}
+
+func (r *registry) remove(g *Group) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.groups = slices.DeleteFunc(r.groups, func(o *Group) bool { return o == g })
+}
+
+func (r *registry) list() []*Group {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.groups)
+}
+
+// number returns the next child's number.
+func (r *registry) number() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	return r.next
+}
+
+// born notes a child that was just forked.
+func (r *registry) born(c *Child) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unreaped == nil {
+		r.unreaped = make(map[int]*Child)
+	}
+	r.unreaped[c.pid] = c
+}
+
+// reaped forgets a child. A new one may have its process number already.
+func (r *registry) reaped(c *Child) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unreaped[c.pid] == c {
+		delete(r.unreaped, c.pid)
+	}
+}
+
+func (r *registry) isChild(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unreaped[pid] != nil
+}
+
+// openLog returns the log file of that path, which children may share: one that
+// renamed the file would else leave the others writing to the old one. Nil for
+// no path.
+func (r *registry) openLog(path string) *logFile {
+	if path == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.logs == nil {
+		r.logs = make(map[string]*logFile)
+	}
+	l := r.logs[path]
+	if l == nil {
+		l = &logFile{path: path}
+		r.logs[path] = l
+	}
+	l.users++
+	return l
+}
+
+// closeLog gives back what openLog returned.
+func (r *registry) closeLog(l *logFile) {
+	if l == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.users--
+	if l.users == 0 {
+		delete(r.logs, l.path)
+		l.close()
+	}
+}
+
+// Children lists the children of all groups of this program that are not
+// closed, in the order in which they were started.
+func Children() []Info {
+	var all []Info
+	for _, g := range program.list() {
+		all = append(all, g.Children()...)
+	}
+	slices.SortFunc(all, byNumber)
+	return all
+}

@@ -1,0 +1,311 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	killWait = 5 * time.Second        // how long processes have to vanish after SIGKILL
+	lookWait = 100 * time.Millisecond // how long to wait before looking for new ones
+)
+
+// LeftoverError names processes that SIGKILL did not end in time: they are in
+// a system call that cannot be interrupted, or belong to another user now.
+type LeftoverError struct {
+	PIDs []int
+}
+
+// Error implements error.
+func (e *LeftoverError) Error() string {
+	s := make([]string, len(e.PIDs))
+	for i, pid := range e.PIDs {
+		s[i] = strconv.Itoa(pid)
+	}
+	return "still running after SIGKILL: " + strings.Join(s, ", ")
+}
+
+// tag is what a process has in its environment if it belongs to a group
+// ("<token>") or to one of its children ("<token>.<number>").
+type tag struct {
+	text  string
+	since uint64 // ticks; who started earlier cannot belong
+}
+
+// in tells whether a value of GroupVariable has the tag.
+func (t tag) in(lineage string) bool {
+	for e := range strings.SplitSeq(lineage, ",") {
+		rest, ok := strings.CutPrefix(e, t.text)
+		if ok && (rest == "" || rest[0] == '.') {
+			return true
+		}
+	}
+	return false
+}
+
+// roundup finds processes that belong together and ends them.
+type roundup struct {
+	tags    []tag
+	leaders map[int]*Child // children whose numbers are theirs for as long as this runs
+	spare   func(process, map[int]process) bool
+
+	found  map[int]*quarry // by number: all that still run
+	termed bool            // the leaders' groups have got SIGTERM
+	ended  int
+}
+
+// quarry is a process that belongs to those which shall end.
+type quarry struct {
+	process
+	fd   int // pidfd; -1: the kernel has none
+	sent syscall.Signal
+}
+
+// endChildren ends those children, and all that belongs to them or has the tag.
+func endChildren(ctx context.Context, kids []*Child, t tag, grace time.Duration) error {
+	r := &roundup{tags: []tag{t}, leaders: make(map[int]*Child)}
+	for _, c := range kids {
+		if c.hold() {
+			defer c.release()
+			r.leaders[c.pid] = c
+		}
+	}
+	return r.end(ctx, grace)
+}
+
+// end sends SIGTERM, and SIGKILL once the grace is over or ctx ends, and looks
+// again until nothing is left: what is found may have forked meanwhile.
+func (r *roundup) end(ctx context.Context, grace time.Duration) error {
+	r.found = make(map[int]*quarry)
+	defer r.close()
+	sig, until := syscall.SIGTERM, time.Now().Add(grace)
+	for {
+		if err := r.look(); err != nil {
+			return fmt.Errorf("look for processes: %w", err)
+		}
+		if len(r.found) == 0 {
+			return nil
+		}
+		if now := time.Now(); now.After(until) || ctx.Err() != nil && sig == syscall.SIGTERM {
+			if sig == syscall.SIGKILL {
+				return r.leftover()
+			}
+			sig, until = syscall.SIGKILL, now.Add(killWait)
+		}
+		r.signal(sig)
+		r.wait(ctx, sig, until)
+	}
+}
+
+func (r *roundup) leftover() error {
+	e := &LeftoverError{}
+	for pid := range r.found {
+		e.PIDs = append(e.PIDs, pid)
+	}
+	slices.Sort(e.PIDs)
+	return e
+}
+
+func (r *roundup) close() {
+	for _, q := range r.found {
+		q.close()
+	}
+}
+
+func (q *quarry) close() {
+	if q.fd >= 0 {
+		_ = unix.Close(q.fd)
+	}
+}
+
+// look brings found up to date.
+func (r *roundup) look() error {
+	all, err := processes()
+	if err != nil {
+		return err
+	}
+	for pid, q := range r.found {
+		if p, ok := all[pid]; !ok || !p.same(q.process) || p.gone() {
+			q.close()
+			delete(r.found, pid)
+			r.ended++
+		}
+	}
+	for pid := range r.members(all) {
+		if r.found[pid] != nil {
+			continue
+		}
+		if q := r.catch(all[pid], all); q != nil {
+			r.found[pid] = q
+		}
+	}
+	return nil
+}
+
+// members returns the numbers of all that belong, by their own mark or by
+// descent.
+func (r *roundup) members(all map[int]process) map[int]bool {
+	in := make(map[int]bool)
+	for pid, p := range all {
+		if (r.found[pid] != nil || r.marked(p)) && !r.spared(p, all) {
+			in[pid] = true
+		}
+	}
+	for grown := len(in) > 0; grown; {
+		grown = false
+		for pid, p := range all {
+			if !in[pid] && in[p.parent] && descends(p, all[p.parent]) && !r.spared(p, all) {
+				in[pid], grown = true, true
+			}
+		}
+	}
+	return in
+}
+
+func descends(p, parent process) bool {
+	return p.parent == parent.pid && p.start >= parent.start && !p.gone()
+}
+
+// spared tells whether a process must not be ended even if it belongs: this
+// program, whatever it was started by, and who the caller excepts.
+func (r *roundup) spared(p process, all map[int]process) bool {
+	self := os.Getpid()
+	if p.pid == self || p.pid <= 1 || p.gone() {
+		return true
+	}
+	for a, n := all[self], 0; a.parent > 0 && n < len(all); a, n = all[a.parent], n+1 {
+		if a.parent == p.pid {
+			return true
+		}
+	}
+	return r.spare != nil && r.spare(p, all)
+}
+
+// marked tells whether a process belongs by what it has itself.
+func (r *roundup) marked(p process) bool {
+	return r.leads(p) || r.tagged(p)
+}
+
+// leads tells whether a process is one of the children, or in the process
+// group or the session of one.
+func (r *roundup) leads(p process) bool {
+	return r.leaders[p.pid] != nil || r.leaders[p.group] != nil || r.leaders[p.session] != nil
+}
+
+// tagged tells whether a process has one of the tags. Its age comes first,
+// since it rules out nearly all others at no cost.
+func (r *roundup) tagged(p process) bool {
+	i := slices.IndexFunc(r.tags, func(t tag) bool { return p.start >= t.since })
+	if i < 0 {
+		return false
+	}
+	l := lineage(p.pid)
+	return l != "" && ownedByUs(p.pid) &&
+		slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.in(l) })
+}
+
+// catch gets hold of a process by a pidfd and then makes sure that it is the
+// one which was seen: if the number had been reused before the pidfd was
+// opened, the check fails; if it is reused later, the pidfd still means the old
+// process and signals to it go nowhere. It returns nil when in doubt; the next
+// look will tell.
+func (r *roundup) catch(p process, all map[int]process) *quarry {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	switch err {
+	case nil:
+	case unix.ESRCH, unix.EINVAL:
+		return nil
+	default:
+		fd = -1
+	}
+	q := &quarry{process: p, fd: fd}
+	if r.belongs(p, all) {
+		return q
+	}
+	q.close()
+	return nil
+}
+
+// belongs looks at a process anew.
+func (r *roundup) belongs(p process, all map[int]process) bool {
+	now, err := readProcess(p.pid)
+	if err != nil || !now.same(p) || now.gone() {
+		return false
+	}
+	if r.marked(now) {
+		return true
+	}
+	// It belongs by descent. The parent was found to belong when all were read;
+	// if it is still the same one, and still the parent, that is still so.
+	parent, err := readProcess(now.parent)
+	return err == nil && parent.same(all[p.parent]) && descends(now, parent)
+}
+
+// signal sends a signal to all that have not had it.
+func (r *roundup) signal(sig syscall.Signal) {
+	for _, c := range r.leaders {
+		if sig == syscall.SIGTERM {
+			c.term()
+		} else {
+			_ = c.signalGroup(sig)
+		}
+	}
+	for _, q := range r.found {
+		if q.sent == sig {
+			continue
+		}
+		q.sent = sig
+		if sig == syscall.SIGTERM && r.leaders[q.group] != nil && !r.termed {
+			continue // it just got that with its group
+		}
+		q.signal(sig)
+		if sig == syscall.SIGTERM {
+			q.signal(syscall.SIGCONT)
+		}
+	}
+	r.termed = true
+}
+
+// signal sends a signal to one process. Errors do not matter: who got it ends,
+// and who did not is seen at the next look.
+func (q *quarry) signal(sig syscall.Signal) {
+	if q.fd >= 0 {
+		_ = unix.PidfdSendSignal(q.fd, sig, nil, 0)
+		return
+	}
+	if now, err := readProcess(q.pid); err == nil && now.same(q.process) {
+		_ = unix.Kill(q.pid, sig)
+	}
+}
+
+// wait returns when all that were found have ended, when it is time to look for
+// more of them, or when it is time for SIGKILL.
+func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time) {
+	end := time.Now().Add(lookWait)
+	if until.Before(end) {
+		end = until
+	}
+	fds := make([]unix.PollFd, 0, len(r.found))
+	for _, q := range r.found {
+		fds = append(fds, unix.PollFd{Fd: int32(q.fd), Events: unix.POLLIN}) // poll ignores -1
+	}
+	for len(fds) > 0 {
+		left := time.Until(end)
+		if left <= 0 || sig == syscall.SIGTERM && ctx.Err() != nil {
+			return
+		}
+		step := min(left, 20*time.Millisecond)
+		if _, err := unix.Poll(fds, int(step.Milliseconds())+1); err != nil && err != unix.EINTR {
+			return
+		}
+		fds = slices.DeleteFunc(fds, func(f unix.PollFd) bool { return f.Revents != 0 })
+	}
+}

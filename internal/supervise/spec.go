@@ -1,0 +1,213 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// GroupVariable is the environment variable that tells which group a process
+// belongs to: the group's token and the child's number, "<token>.<number>". A
+// program that is itself a child of such a group appends its own after a comma.
+const GroupVariable = "DESKHAND_GROUP"
+
+// Spec says what to start.
+type Spec struct {
+	// Name is what errors, logs and lists call the child. Empty: the last
+	// element of Path.
+	Name string
+
+	// Path is the program. Without a slash it is searched in the PATH of Env;
+	// with one, and relative, it is relative to Dir.
+	Path string
+
+	// Args are the arguments, without the program's name.
+	Args []string
+
+	// Env is the complete environment. Nil: that of this program. GroupVariable
+	// is added in either case.
+	Env []string
+
+	// Dir is the working directory. Empty: that of this program.
+	Dir string
+
+	// Stdin is given to the child as it is. Nil: /dev/null. The caller closes
+	// its own copy.
+	Stdin *os.File
+
+	// Output receives standard output and standard error, in the order in which
+	// they were written. Nil: they go to LogPath and Tail only. The child waits
+	// while Write does; after an error from Write it receives nothing more. It
+	// is called from one goroutine at a time and may still be called after
+	// Done, for what the child left running.
+	Output io.Writer
+
+	// Stdout and Stderr, if not nil, replace Output for one of the two. An
+	// *os.File is given to the child as it is, and then its output reaches
+	// neither LogPath nor Tail.
+	Stdout, Stderr io.Writer
+
+	// TTY makes the child a session leader with this as its controlling
+	// terminal and as its standard input, output and error. Stdin, Output,
+	// Stdout, Stderr and LogPath are ignored then.
+	TTY *os.File
+
+	// LogPath is a file to which standard output and standard error are
+	// appended. At 4 MiB it is renamed to LogPath.1, in place of an earlier
+	// one. Write errors are ignored. Empty: none.
+	LogPath string
+
+	// ExtraFiles become the child's file descriptors 3, 4, ...
+	ExtraFiles []*os.File
+
+	// Grace is how long the child has between SIGTERM and SIGKILL when it is
+	// stopped. Zero: that of its group. Negative: no time at all.
+	Grace time.Duration
+}
+
+// command is a Spec made ready for fork.
+type command struct {
+	path string
+	argv []string
+	env  []string
+}
+
+func (s Spec) resolve() (command, error) {
+	if s.Path == "" {
+		return command{}, errors.New("no program named")
+	}
+	env := s.Env
+	if env == nil {
+		env = os.Environ()
+		if s.Dir != "" {
+			env = Environ(env, "PWD="+s.Dir)
+		}
+	}
+	file := s.Path
+	if strings.Contains(file, "/") && !filepath.IsAbs(file) {
+		file = filepath.Join(s.Dir, file)
+		// The fork changes to Dir before it executes the program.
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return command{}, err
+		}
+		file = abs
+	}
+	path, err := LookPath(file, env)
+	if err != nil {
+		return command{}, err
+	}
+	if s.Dir != "" {
+		// execve's error would not tell the directory from the program.
+		if fi, err := os.Stat(s.Dir); err != nil {
+			return command{}, fmt.Errorf("working directory: %w", err)
+		} else if !fi.IsDir() {
+			return command{}, fmt.Errorf("working directory %s: %w", s.Dir, syscall.ENOTDIR)
+		}
+	}
+	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env}, nil
+}
+
+// streams are the files of a child's first descriptors, and the pumps that
+// empty those which are pipes of ours.
+type streams struct {
+	files []*os.File // by descriptor
+	ours  []*os.File // those of files that were opened here, to be closed after the fork
+	pumps []*pump
+	sink  *sink
+}
+
+func (s Spec) open() (*streams, error) {
+	st := &streams{sink: &sink{}}
+	if s.TTY != nil {
+		st.files = append([]*os.File{s.TTY, s.TTY, s.TTY}, s.ExtraFiles...)
+		return st, nil
+	}
+	if st.sink.log = program.openLog(s.LogPath); st.sink.log != nil {
+		st.sink.log.write(nil) // makes the file, or tries again with the first output
+	}
+	if err := st.openAll(s); err != nil {
+		st.closeOurs()
+		st.abandon()
+		return nil, err
+	}
+	st.files = append(st.files, s.ExtraFiles...)
+	return st, nil
+}
+
+func (st *streams) openAll(s Spec) error {
+	in := s.Stdin
+	if in == nil {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		in = null
+		st.ours = append(st.ours, null)
+	}
+	out, errw := s.Stdout, s.Stderr
+	if out == nil && errw == nil {
+		both, err := st.end(s.Output)
+		st.files = []*os.File{in, both, both}
+		return err
+	}
+	if out == nil {
+		out = s.Output
+	}
+	if errw == nil {
+		errw = s.Output
+	}
+	stdout, err := st.end(out)
+	if err != nil {
+		return err
+	}
+	stderr, err := st.end(errw)
+	st.files = []*os.File{in, stdout, stderr}
+	return err
+}
+
+// end returns the file to give to the child for what w shall receive.
+func (st *streams) end(w io.Writer) (*os.File, error) {
+	if f, ok := w.(*os.File); ok && f != nil {
+		return f, nil
+	}
+	p, child, err := newPump(w, st.sink)
+	if err != nil {
+		return nil, err
+	}
+	st.pumps = append(st.pumps, p)
+	st.ours = append(st.ours, child)
+	return child, nil
+}
+
+// fds are the descriptors to inherit.
+func (st *streams) fds() []uintptr {
+	fds := make([]uintptr, len(st.files))
+	for i, f := range st.files {
+		fds[i] = ^uintptr(0)
+		if f != nil {
+			fds[i] = f.Fd()
+		}
+	}
+	return fds
+}
+
+func (st *streams) closeOurs() {
+	for _, f := range st.ours {
+		_ = f.Close()
+	}
+	st.ours = nil
+}
+
+// abandon releases what a child that was never born would have used.
+func (st *streams) abandon() {
+	for _, p := range st.pumps {
+		_ = p.r.Close()
+	}
+	program.closeLog(st.sink.log)
+}

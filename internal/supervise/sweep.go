@@ -1,0 +1,87 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// sweepGrace is how long the processes of a dead program have between SIGTERM
+// and SIGKILL. It is short because somebody waits for a start.
+const sweepGrace = 500 * time.Millisecond
+
+// Sweep ends what programs left running which kept their records in dir and
+// died without closing their groups, and returns how many processes that were.
+// A directory that does not exist is empty. logger may be nil.
+//
+// It leaves alone the groups of programs that live, this one included, and
+// never ends the calling program, those that it was started by, or its own
+// children.
+func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sweep %s: %w", dir, err)
+	}
+	var errs []error
+	var taken []*recordFile
+	r := &roundup{spare: spareOwn}
+	for _, e := range entries {
+		if !isRecordName(e.Name()) {
+			continue
+		}
+		rf, rec, err := takeRecord(filepath.Join(dir, e.Name()))
+		switch {
+		case errors.Is(err, errAlive), errors.Is(err, os.ErrNotExist):
+			continue
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		}
+		taken = append(taken, rf)
+		if rec.Token != "" && rec.Boot == bootID() {
+			logger.Debug("ending what a program left", "owner", rec.Owner, "pid", rec.PID)
+			r.tags = append(r.tags, tag{text: rec.Token, since: rec.Since})
+		}
+	}
+	if len(r.tags) > 0 {
+		if err = r.end(context.Background(), sweepGrace); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, rf := range taken {
+		errs = append(errs, rf.close(err == nil))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return r.ended, fmt.Errorf("sweep %s: %w", dir, err)
+	}
+	return r.ended, nil
+}
+
+// spareOwn excepts the children of this program and the members of its groups.
+// They carry a dead program's token too if this one was started from within a
+// desktop of the dead one.
+func spareOwn(p process, all map[int]process) bool {
+	self := os.Getpid()
+	for a, n := p, 0; a.parent > 0 && n < len(all); a, n = all[a.parent], n+1 {
+		if a.parent == self {
+			return true
+		}
+	}
+	l := lineage(p.pid)
+	for _, g := range program.list() {
+		if (tag{text: g.token}).in(l) {
+			return true
+		}
+	}
+	return false
+}
