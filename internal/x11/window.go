@@ -1,0 +1,177 @@
+package x11
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jezek/xgb/res"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgbutil"
+	"github.com/jezek/xgbutil/ewmh"
+)
+
+// ErrNoWindow is returned when no managed window has the number, or when none
+// is active.
+var ErrNoWindow = errors.New("no such window")
+
+// WindowInfo describes a window that the window manager manages.
+type WindowInfo struct {
+	ID       Window
+	Title    string
+	Class    string // second part of WM_CLASS: "XTerm"
+	Instance string // first part of WM_CLASS: "xterm"
+	PID      int    // zero when neither the server nor the window tells
+	// The content, without decoration, in root coordinates and pixels.
+	X, Y, Width, Height int
+	// The same with decoration.
+	FrameX, FrameY, FrameWidth, FrameHeight int
+
+	Active     bool
+	Minimised  bool
+	Maximised  bool // in both directions
+	NormalType bool // what a person calls a window; not a panel, menu, tooltip or splash
+	Mapped     bool // it is on the screen, maybe behind others
+}
+
+// Windows lists windows and acts on them by way of the window manager (EWMH
+// 1.5, ICCCM 4). It lives as long as its connection.
+type Windows struct {
+	c       *Conn
+	xu      *xgbutil.XUtil // only requests; its event loop never runs
+	atoms   windowAtoms
+	idMask  uint32 // the part of a window's number that its client chose
+	news    news
+	waiters atomic.Int32
+	probe   probe
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed at the next change
+	watchers map[*watcher]struct{}
+}
+
+// windowAtoms are names from EWMH and ICCCM.
+type windowAtoms struct {
+	list, active, check, extents                xproto.Atom
+	netName, netPID, netState, netType, wmState xproto.Atom
+	hidden, maxVert, maxHorz                    xproto.Atom
+	typeNormal, typeDialog, typeUtility, utf8   xproto.Atom
+}
+
+// NewWindows begins to follow the windows. A window manager may start later;
+// see WaitReady.
+func (c *Conn) NewWindows() (*Windows, error) {
+	// This makes a window and a graphics context that only xgbutil's own event
+	// loop uses. XINERAMA, which it opens, has no events, so that the tables
+	// that connections share stay as they are.
+	xu, err := xgbutil.NewConnXgb(c.x)
+	if err != nil {
+		return nil, wrap("open window functions", err)
+	}
+	xproto.DestroyWindow(c.x, xu.Dummy())
+	xproto.FreeGC(c.x, xu.GC())
+	w := &Windows{
+		c: c, xu: xu, idMask: xproto.Setup(c.x).ResourceIdMask,
+		changed: make(chan struct{}), watchers: make(map[*watcher]struct{}),
+	}
+	w.news.ready = make(chan struct{}, 1)
+	a := &w.atoms
+	if err := c.internAll(map[string]*xproto.Atom{
+		"_NET_CLIENT_LIST": &a.list, "_NET_ACTIVE_WINDOW": &a.active, "_NET_SUPPORTING_WM_CHECK": &a.check,
+		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName, "_NET_WM_PID": &a.netPID,
+		"_NET_WM_STATE": &a.netState, "_NET_WM_WINDOW_TYPE": &a.netType, "WM_STATE": &a.wmState,
+		"_NET_WM_STATE_HIDDEN": &a.hidden, "_NET_WM_STATE_MAXIMIZED_VERT": &a.maxVert,
+		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,
+		"_NET_WM_WINDOW_TYPE_DIALOG": &a.typeDialog, "_NET_WM_WINDOW_TYPE_UTILITY": &a.typeUtility,
+		"UTF8_STRING": &a.utf8,
+	}); err != nil {
+		return nil, fmt.Errorf("open windows: %w", err)
+	}
+	c.handle(w.receive)
+	if err := c.selectRoot(xproto.EventMaskPropertyChange); err != nil {
+		return nil, fmt.Errorf("open windows: %w", err)
+	}
+	w.news.add(func(n *news) { n.list, n.active = true, true })
+	go w.follow()
+	return w, nil
+}
+
+// List describes the managed windows, in the order in which they were opened.
+// It takes two round trips, however many there are. A window that vanishes
+// meanwhile is left out.
+func (w *Windows) List() ([]WindowInfo, error) {
+	ids, active, err := w.rootState()
+	if err != nil {
+		return nil, fmt.Errorf("list windows: %w", err)
+	}
+	infos, err := w.describe(ids, active)
+	if err != nil {
+		return nil, fmt.Errorf("list windows: %w", err)
+	}
+	return infos, nil
+}
+
+// Get describes a window. It returns ErrNoWindow for windows that are not
+// managed, such as menus.
+func (w *Windows) Get(id Window) (WindowInfo, error) {
+	ids, active, err := w.rootState()
+	if err != nil {
+		return WindowInfo{}, fmt.Errorf("window %d: %w", id, err)
+	}
+	if !slices.Contains(ids, xproto.Window(id)) {
+		return WindowInfo{}, fmt.Errorf("window %d: %w", id, ErrNoWindow)
+	}
+	return w.one(xproto.Window(id), active)
+}
+
+// Active describes the window that has the focus, or returns ErrNoWindow.
+func (w *Windows) Active() (WindowInfo, error) {
+	_, active, err := w.rootState()
+	if err != nil {
+		return WindowInfo{}, fmt.Errorf("active window: %w", err)
+	}
+	if active == 0 {
+		return WindowInfo{}, fmt.Errorf("active window: %w", ErrNoWindow)
+	}
+	return w.one(active, active)
+}
+
+func (w *Windows) one(id, active xproto.Window) (WindowInfo, error) {
+	infos, err := w.describe([]xproto.Window{id}, active)
+	if err != nil {
+		return WindowInfo{}, fmt.Errorf("window %d: %w", id, err)
+	}
+	if len(infos) == 0 {
+		return WindowInfo{}, fmt.Errorf("window %d: %w", id, ErrNoWindow)
+	}
+	return infos[0], nil
+}
+
+// ClientPID is the process that made a window, as the kernel told the X server
+// (X-Resource 1.2), else as the window says; zero if neither does.
+func (w *Windows) ClientPID(id Window) int {
+	if w.c.ext.res {
+		if r, err := w.queryPIDs([]xproto.Window{xproto.Window(id)}).Reply(); err == nil {
+			for _, v := range r.Ids {
+				if len(v.Value) > 0 && v.Spec.Client == uint32(id)&^w.idMask {
+					return int(v.Value[0])
+				}
+			}
+		}
+	}
+	pid, err := ewmh.WmPidGet(w.xu, xproto.Window(id))
+	if err != nil {
+		return 0
+	}
+	return int(pid)
+}
+
+func (w *Windows) queryPIDs(ids []xproto.Window) res.QueryClientIdsCookie {
+	specs := make([]res.ClientIdSpec, len(ids))
+	for i, id := range ids {
+		specs[i] = res.ClientIdSpec{Client: uint32(id), Mask: res.ClientIdMaskLocalClientPID}
+	}
+	return res.QueryClientIds(w.c.x, uint32(len(specs)), specs)
+}

@@ -1,0 +1,231 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgbutil/ewmh"
+	"github.com/jezek/xgbutil/icccm"
+)
+
+const (
+	// effectLimit is how long an action waits for its effect.
+	effectLimit = time.Second
+	// closeLimit is how long a program gets to close its window.
+	closeLimit = 2 * time.Second
+	// probeLimit is how long a window manager gets to answer.
+	probeLimit = 300 * time.Millisecond
+	// fromPager is the source of our requests (EWMH, source indication): a
+	// direct wish of the user, which window managers obey.
+	fromPager = 2
+	// largest bounds window sizes: coordinates have 16 bits, with sign.
+	largest = 1<<15 - 1
+)
+
+// Focus raises a window, minimised or not, and gives it the focus.
+func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
+	return w.act(ctx, "focus", id, false,
+		func(win xproto.Window) error { return ewmh.ActiveWindowReq(w.xu, win) },
+		func(i WindowInfo) bool { return i.Active && !i.Minimised })
+}
+
+// Move moves a window so that the top left corner of its content is at x, y,
+// unless the window manager wants it elsewhere, as it does with a window that
+// would leave the screen.
+func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, error) {
+	return w.act(ctx, "move", id, true,
+		func(win xproto.Window) error {
+			// With static gravity the numbers are about the content (EWMH
+			// _NET_MOVERESIZE_WINDOW, ICCCM 4.1.2.3).
+			return ewmh.MoveresizeWindowExtra(w.xu, win, x, y, 0, 0, xproto.GravityStatic, fromPager, true, true)
+		},
+		func(i WindowInfo) bool { return i.X == x && i.Y == y })
+}
+
+// Resize gives a window's content a size. The program may have told the window
+// manager to allow only some sizes, as terminals do; the nearest is taken.
+func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (WindowInfo, error) {
+	width, height = min(max(width, 1), largest), min(max(height, 1), largest)
+	return w.act(ctx, "resize", id, true,
+		func(win xproto.Window) error {
+			return ewmh.MoveresizeWindowExtra(w.xu, win, 0, 0, width, height, xproto.GravityStatic, fromPager, false, false)
+		},
+		func(i WindowInfo) bool { return i.Width == width && i.Height == height })
+}
+
+// Minimise takes a window off the screen.
+func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
+	return w.act(ctx, "minimise", id, false,
+		func(win xproto.Window) error { // ICCCM 4.1.4
+			return ewmh.ClientEvent(w.xu, win, "WM_CHANGE_STATE", icccm.StateIconic)
+		},
+		func(i WindowInfo) bool { return i.Minimised })
+}
+
+// Maximise gives a window all the space there is, or takes that back.
+func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo, error) {
+	action := ewmh.StateRemove
+	if on {
+		action = ewmh.StateAdd
+	}
+	return w.act(ctx, "maximise", id, false,
+		func(win xproto.Window) error {
+			return ewmh.WmStateReqExtra(w.xu, win, action,
+				"_NET_WM_STATE_MAXIMIZED_VERT", "_NET_WM_STATE_MAXIMIZED_HORZ", fromPager)
+		},
+		func(i WindowInfo) bool { return i.Maximised == on })
+}
+
+// Restore shows a window that is minimised, with the focus, and gives one that
+// is maximised its former size: afterwards it is neither.
+func (w *Windows) Restore(ctx context.Context, id Window) (WindowInfo, error) {
+	info, err := w.Get(id)
+	if err == nil && info.Minimised {
+		info, err = w.Focus(ctx, id)
+	}
+	if err == nil && info.Maximised {
+		info, err = w.Maximise(ctx, id, false)
+	}
+	return info, err
+}
+
+// Close asks a window to close, as its close button does, and waits for that up
+// to two seconds. A program may ask its user first, so that it is not an error
+// when the window stays.
+func (w *Windows) Close(ctx context.Context, id Window) error {
+	if _, err := w.Get(id); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	if err := ewmh.CloseWindow(w.xu, xproto.Window(id)); err != nil {
+		return fmt.Errorf("close window %d: %w", id, w.failed(err))
+	}
+	limited, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	err := w.await(limited, func() (bool, error) {
+		_, err := w.Get(id)
+		if errors.Is(err, ErrNoWindow) {
+			return true, nil
+		}
+		return false, err
+	})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// act sends a request to the window manager and waits until done, or until it
+// is clear that it will not come. final says that the window manager does it
+// at once or never.
+func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
+	request func(xproto.Window) error, done func(WindowInfo) bool,
+) (WindowInfo, error) {
+	info, err := w.Get(id)
+	if err != nil {
+		return info, fmt.Errorf("%s: %w", op, err)
+	}
+	win := xproto.Window(id)
+	if err := w.c.selectEvents(win, watchWindow); err != nil { // follow may not know it yet
+		return info, fmt.Errorf("%s window %d: %w", op, id, ErrNoWindow)
+	}
+	defer w.c.unselectEvents(win, watchWindow)
+	if err := request(win); err != nil {
+		return info, fmt.Errorf("%s window %d: %w", op, id, w.failed(err))
+	}
+	handled, err := w.handled(ctx)
+	if err != nil {
+		return info, fmt.Errorf("%s window %d: %w", op, id, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, effectLimit)
+	defer cancel()
+	err = w.await(limited, func() (bool, error) {
+		var err error
+		info, err = w.Get(id)
+		return err == nil && (done(info) || handled && final), err
+	})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return info, nil // what the window manager did not do shows in info
+	}
+	if err != nil {
+		return info, fmt.Errorf("%s: %w", op, err)
+	}
+	return info, nil
+}
+
+// failed gives an error of xgbutil, which keeps only the text of what went
+// wrong, its meaning back.
+func (w *Windows) failed(err error) error {
+	select {
+	case <-w.c.done:
+		return ErrConnClosed
+	default:
+		return wrap("tell the window manager", err)
+	}
+}
+
+// probe is a window of ours that the window manager is asked about, to see that
+// it has handled what it was told before.
+type probe struct {
+	turn sync.Mutex // held by the one that asks
+
+	mu     sync.Mutex
+	win    xproto.Window
+	answer chan struct{} // nil when nobody waits
+}
+
+func (p *probe) answered(win xproto.Window) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if win == p.win && p.answer != nil {
+		close(p.answer)
+		p.answer = nil
+	}
+}
+
+// handled waits until the window manager has handled all earlier requests. A
+// window manager handles them in order, so it is sent one more that it answers
+// by setting a property (EWMH _NET_REQUEST_FRAME_EXTENTS). It reports false
+// when there is no answer.
+func (w *Windows) handled(ctx context.Context) (bool, error) {
+	p := &w.probe
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.mu.Lock()
+	win := p.win
+	p.mu.Unlock()
+	if win == 0 {
+		var err error
+		if win, err = w.c.newRequestor(); err != nil {
+			return false, err
+		}
+	}
+	answer := make(chan struct{})
+	p.mu.Lock()
+	p.win, p.answer = win, answer
+	p.mu.Unlock()
+	if err := ewmh.RequestFrameExtents(w.xu, win); err != nil {
+		return false, w.failed(err)
+	}
+	timer := time.NewTimer(probeLimit)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-answer:
+		return true, nil
+	case <-timer.C:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-w.c.done:
+		return false, ErrConnClosed
+	}
+	// A late answer must not be taken for that to the next question.
+	p.mu.Lock()
+	p.win, p.answer = 0, nil
+	p.mu.Unlock()
+	xproto.DestroyWindow(w.c.x, win)
+	return false, err
+}

@@ -1,0 +1,228 @@
+package x11
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/res"
+	"github.com/jezek/xgb/xproto"
+)
+
+const (
+	// maxWindows bounds how many windows are looked at.
+	maxWindows = 4096
+	// maxTitle bounds a title, in units of four bytes.
+	maxTitle = 1024
+)
+
+// rootState reads what the window manager tells on the root window.
+func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err error) {
+	list := w.property(w.c.root, w.atoms.list, maxWindows)
+	act := w.property(w.c.root, w.atoms.active, 1)
+	r, err := list.Reply()
+	if err != nil {
+		return nil, 0, wrap("read the client list", err)
+	}
+	for b := words(r); len(b) >= 4; b = b[4:] {
+		ids = append(ids, xproto.Window(binary.LittleEndian.Uint32(b)))
+	}
+	if r, err = act.Reply(); err != nil {
+		return nil, 0, wrap("read the active window", err)
+	}
+	return ids, xproto.Window(firstWord(r)), nil
+}
+
+func (w *Windows) property(win xproto.Window, name xproto.Atom, length uint32) xproto.GetPropertyCookie {
+	return xproto.GetProperty(w.c.x, false, win, name, xproto.GetPropertyTypeAny, 0, length)
+}
+
+// questions are the requests about one window that are under way.
+type questions struct {
+	geometry                                          xproto.GetGeometryCookie
+	position                                          xproto.TranslateCoordinatesCookie
+	attributes                                        xproto.GetWindowAttributesCookie
+	netName, name, class, extents, state, kind, owner xproto.GetPropertyCookie
+}
+
+// describe asks everything about all windows, then reads the answers, so that
+// it waits for the server once.
+func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowInfo, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	asked := make([]questions, len(ids))
+	for i, id := range ids {
+		asked[i] = questions{
+			geometry:   xproto.GetGeometry(w.c.x, xproto.Drawable(id)),
+			position:   xproto.TranslateCoordinates(w.c.x, id, w.c.root, 0, 0),
+			attributes: xproto.GetWindowAttributes(w.c.x, id),
+			netName:    w.property(id, w.atoms.netName, maxTitle),
+			name:       w.property(id, xproto.AtomWmName, maxTitle),
+			class:      w.property(id, xproto.AtomWmClass, maxTitle),
+			extents:    w.property(id, w.atoms.extents, 4),
+			state:      w.property(id, w.atoms.netState, 32),
+			kind:       w.property(id, w.atoms.netType, 32),
+			owner:      w.property(id, w.atoms.netPID, 1),
+		}
+	}
+	var pids res.QueryClientIdsCookie
+	if w.c.ext.res {
+		pids = w.queryPIDs(ids)
+	}
+	infos := make([]WindowInfo, 0, len(ids))
+	for i, id := range ids {
+		info := WindowInfo{ID: Window(id), Active: id == active}
+		err := w.read(&asked[i], &info)
+		var gone xgb.Error
+		switch {
+		case err == nil:
+			infos = append(infos, info)
+		case errors.As(err, &gone): // the window has vanished
+		default:
+			return nil, wrap(fmt.Sprintf("describe window %d", id), err)
+		}
+	}
+	if w.c.ext.res {
+		r, err := pids.Reply()
+		if err == nil {
+			w.fillPIDs(infos, r.Ids)
+		}
+	}
+	return infos, nil
+}
+
+// fillPIDs prefers what the server knows: a window may say nothing, or the
+// number that its program has in another name space.
+func (w *Windows) fillPIDs(infos []WindowInfo, answers []res.ClientIdValue) {
+	for i := range infos {
+		client := uint32(infos[i].ID) &^ w.idMask
+		for _, v := range answers {
+			if v.Spec.Client == client && len(v.Value) > 0 && v.Value[0] != 0 {
+				infos[i].PID = int(v.Value[0])
+				break
+			}
+		}
+	}
+}
+
+func (w *Windows) read(q *questions, info *WindowInfo) error {
+	geometry, err := q.geometry.Reply()
+	if err != nil {
+		return err
+	}
+	position, err := q.position.Reply()
+	if err != nil {
+		return err
+	}
+	attributes, err := q.attributes.Reply()
+	if err != nil {
+		return err
+	}
+	info.X, info.Y = int(position.DstX), int(position.DstY)
+	info.Width, info.Height = int(geometry.Width), int(geometry.Height)
+	info.Mapped = attributes.MapState == xproto.MapStateViewable
+
+	var r [7]*xproto.GetPropertyReply
+	for i, cookie := range [...]xproto.GetPropertyCookie{q.netName, q.name, q.class, q.extents, q.state, q.kind, q.owner} {
+		if r[i], err = cookie.Reply(); err != nil {
+			return err
+		}
+	}
+	info.Title = w.text(r[0])
+	if info.Title == "" {
+		info.Title = w.text(r[1])
+	}
+	info.Instance, info.Class = w.class(r[2])
+	info.frame(words(r[3]))
+	w.states(info, words(r[4]))
+	info.NormalType = w.normal(words(r[5]))
+	info.PID = int(firstWord(r[6]))
+	return nil
+}
+
+// frame adds the decoration: left, right, top, bottom (EWMH _NET_FRAME_EXTENTS).
+func (i *WindowInfo) frame(b []byte) {
+	var side [4]int
+	for n := range side {
+		if len(b) >= 4 {
+			// What no screen can hold is nonsense from some program.
+			side[n] = int(binary.LittleEndian.Uint32(b) & 0x7fff)
+			b = b[4:]
+		}
+	}
+	i.FrameX, i.FrameY = i.X-side[0], i.Y-side[2]
+	i.FrameWidth, i.FrameHeight = i.Width+side[0]+side[1], i.Height+side[2]+side[3]
+}
+
+func (w *Windows) states(info *WindowInfo, b []byte) {
+	var vert, horz bool
+	for ; len(b) >= 4; b = b[4:] {
+		switch xproto.Atom(binary.LittleEndian.Uint32(b)) {
+		case w.atoms.hidden:
+			info.Minimised = true
+		case w.atoms.maxVert:
+			vert = true
+		case w.atoms.maxHorz:
+			horz = true
+		}
+	}
+	info.Maximised = vert && horz
+}
+
+// normal looks at a window's types, of which a window need not have one.
+func (w *Windows) normal(b []byte) bool {
+	if len(b) < 4 {
+		return true
+	}
+	for ; len(b) >= 4; b = b[4:] {
+		switch xproto.Atom(binary.LittleEndian.Uint32(b)) {
+		case w.atoms.typeNormal, w.atoms.typeDialog, w.atoms.typeUtility:
+			return true
+		}
+	}
+	return false
+}
+
+// text decodes a name: UTF-8 if it says so or is it, else Latin-1.
+func (w *Windows) text(r *xproto.GetPropertyReply) string {
+	if r.Format != 8 {
+		return ""
+	}
+	b := r.Value
+	if r.BytesAfter > 0 && r.Type == w.atoms.utf8 {
+		for n := 0; n < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b); n++ { // cut within a rune
+			b = b[:len(b)-1]
+		}
+	}
+	s := strings.TrimRight(string(b), "\x00")
+	if r.Type != w.atoms.utf8 && !utf8.ValidString(s) {
+		return string(decodeLatin1([]byte(s)))
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// class splits WM_CLASS (ICCCM 4.1.2.5).
+func (w *Windows) class(r *xproto.GetPropertyReply) (instance, class string) {
+	instance, rest, _ := strings.Cut(string(r.Value), "\x00")
+	class, _, _ = strings.Cut(rest, "\x00")
+	return strings.ToValidUTF8(instance, "\uFFFD"), strings.ToValidUTF8(class, "\uFFFD")
+}
+
+// words returns the value of a property of 32 bit units; others are no bytes.
+func words(r *xproto.GetPropertyReply) []byte {
+	if r.Format != 32 {
+		return nil
+	}
+	return r.Value
+}
+
+func firstWord(r *xproto.GetPropertyReply) uint32 {
+	if b := words(r); len(b) >= 4 {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}

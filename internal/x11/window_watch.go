@@ -1,0 +1,330 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgbutil/ewmh"
+)
+
+// WindowEventKind says what happened to a window.
+type WindowEventKind uint8
+
+// What can happen to a window.
+const (
+	WindowOpened WindowEventKind = iota + 1
+	WindowClosed
+	WindowFocused // Window is empty when no window has the focus now
+	WindowRenamed
+)
+
+// WindowEvent is what happened, and how the window is now; was, when it closed.
+type WindowEvent struct {
+	Kind   WindowEventKind
+	Window WindowInfo
+}
+
+// watchWindow is what must be known of each managed window.
+const watchWindow = xproto.EventMaskPropertyChange | xproto.EventMaskStructureNotify
+
+// watchBacklog is how many events a watcher may be behind.
+const watchBacklog = 4096
+
+// news is what has changed since follow last looked. However much happens, it
+// stays small.
+type news struct {
+	ready chan struct{} // holds a token while there is some
+
+	mu      sync.Mutex
+	list    bool
+	active  bool
+	renamed []xproto.Window
+}
+
+func (n *news) add(f func(*news)) {
+	n.mu.Lock()
+	f(n)
+	n.mu.Unlock()
+	select {
+	case n.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (n *news) take() (list, active bool, renamed []xproto.Window) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list, active, renamed = n.list, n.active, n.renamed
+	n.list, n.active, n.renamed = false, false, nil
+	return list, active, renamed
+}
+
+// receive runs on the connection's event goroutine.
+func (w *Windows) receive(ev xgb.Event) {
+	switch e := ev.(type) {
+	case xproto.PropertyNotifyEvent:
+		w.propertyChanged(e)
+	case xproto.ConfigureNotifyEvent, xproto.DestroyNotifyEvent:
+		w.wake()
+	}
+}
+
+func (w *Windows) propertyChanged(e xproto.PropertyNotifyEvent) {
+	a := &w.atoms
+	switch e.Atom {
+	case a.list:
+		w.news.add(func(n *news) { n.list = true })
+	case a.active:
+		w.news.add(func(n *news) { n.active = true })
+	case a.netName, xproto.AtomWmName:
+		w.news.add(func(n *news) {
+			if !slices.Contains(n.renamed, e.Window) {
+				n.renamed = append(n.renamed, e.Window)
+			}
+		})
+	case a.extents:
+		w.probe.answered(e.Window)
+	case a.check, a.netState, a.wmState:
+	default:
+		return
+	}
+	w.wake()
+}
+
+// wake lets those who wait look again.
+func (w *Windows) wake() {
+	if w.waiters.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	close(w.changed)
+	w.changed = make(chan struct{})
+	w.mu.Unlock()
+}
+
+// await calls cond now and after each change, until it reports true or an
+// error.
+func (w *Windows) await(ctx context.Context, cond func() (bool, error)) error {
+	w.waiters.Add(1)
+	defer w.waiters.Add(-1)
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		w.mu.Unlock()
+		if ok, err := cond(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.c.done:
+			return ErrConnClosed
+		}
+	}
+}
+
+// WaitReady returns when a window manager is there: when the window that the
+// root window names as its own names itself (EWMH _NET_SUPPORTING_WM_CHECK).
+// The names that a dead window manager left do not count.
+func (w *Windows) WaitReady(ctx context.Context) error {
+	var watched xproto.Window
+	defer func() {
+		if watched != 0 {
+			w.c.unselectEvents(watched, xproto.EventMaskPropertyChange)
+		}
+	}()
+	err := w.await(ctx, func() (bool, error) {
+		child, err := ewmh.SupportingWmCheckGet(w.xu, w.c.root)
+		if err != nil || child == 0 {
+			return false, nil // no such property yet; a closed connection ends await
+		}
+		if child != watched {
+			if err := w.c.selectEvents(child, xproto.EventMaskPropertyChange); err != nil {
+				return false, nil
+			}
+			if watched != 0 {
+				w.c.unselectEvents(watched, xproto.EventMaskPropertyChange)
+			}
+			watched = child
+		}
+		self, err := ewmh.SupportingWmCheckGet(w.xu, child)
+		return err == nil && self == child, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the window manager: %w", err)
+	}
+	return nil
+}
+
+// WaitForWindow returns the first window in the list for which match is true,
+// as soon as there is one. match runs on the caller's goroutine.
+func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool) (WindowInfo, error) {
+	var found WindowInfo
+	err := w.await(ctx, func() (bool, error) {
+		infos, err := w.List()
+		if err != nil {
+			return false, err
+		}
+		i := slices.IndexFunc(infos, match)
+		if i >= 0 {
+			found = infos[i]
+		}
+		return i >= 0, nil
+	})
+	if err != nil {
+		return WindowInfo{}, fmt.Errorf("wait for a window: %w", err)
+	}
+	return found, nil
+}
+
+// watcher is a function of Watch and what it has yet to hear.
+type watcher struct {
+	events *queue[WindowEvent]
+	quit   chan struct{}
+}
+
+// Watch has f called when windows open, close, get the focus or another title.
+// f runs on a goroutine of its own, one call at a time, and may use everything
+// here. When it falls 4096 events behind, it misses some. stop ends that; it
+// does not wait for a call that is running.
+func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
+	wt := &watcher{events: newQueue[WindowEvent](watchBacklog), quit: make(chan struct{})}
+	w.mu.Lock()
+	w.watchers[wt] = struct{}{}
+	w.mu.Unlock()
+	go func() {
+		for {
+			select {
+			case <-wt.quit:
+				return
+			case <-w.c.done:
+				return
+			case <-wt.events.ready:
+			}
+			for _, e := range wt.events.take() {
+				select {
+				case <-wt.quit:
+					return
+				default:
+					f(e)
+				}
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		delete(w.watchers, wt)
+		w.mu.Unlock()
+		close(wt.quit)
+	})
+}
+
+func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for wt := range w.watchers {
+		if !wt.events.push(WindowEvent{kind, info}) {
+			w.c.log.Debug("a window watcher is too slow and misses an event")
+		}
+	}
+}
+
+// follow keeps up with the windows until the connection ends. The windows that
+// are there when it begins count as known.
+func (w *Windows) follow() {
+	known := make(map[xproto.Window]WindowInfo)
+	var active xproto.Window
+	for first := true; ; first = false {
+		select {
+		case <-w.c.done:
+			return
+		case <-w.news.ready:
+		}
+		list, act, renamed := w.news.take()
+		if list {
+			w.compare(known, first)
+		}
+		for _, id := range renamed {
+			w.compareTitle(known, id)
+		}
+		if act {
+			active = w.compareActive(known, active, first)
+		}
+	}
+}
+
+// compare finds out which windows opened and closed.
+func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
+	ids, active, err := w.rootState()
+	if err != nil {
+		return // the connection is closed
+	}
+	var opened []xproto.Window
+	for _, id := range ids {
+		// Select first: what changes after the look at the window is told.
+		if _, ok := known[id]; !ok && w.c.selectEvents(id, watchWindow) == nil {
+			opened = append(opened, id)
+		}
+	}
+	infos, err := w.describe(opened, active)
+	if err != nil {
+		return
+	}
+	for id, info := range known {
+		if !slices.Contains(ids, id) {
+			delete(known, id)
+			w.c.unselectEvents(id, watchWindow)
+			w.emit(WindowClosed, info)
+		}
+	}
+	for _, id := range opened {
+		i := slices.IndexFunc(infos, func(i WindowInfo) bool { return i.ID == Window(id) })
+		if i < 0 {
+			w.c.unselectEvents(id, watchWindow) // vanished already
+			continue
+		}
+		known[id] = infos[i]
+		if !silent {
+			w.emit(WindowOpened, infos[i])
+		}
+	}
+}
+
+func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Window) {
+	before, ok := known[id]
+	if !ok {
+		return
+	}
+	info, err := w.Get(Window(id))
+	if err != nil {
+		return
+	}
+	known[id] = info
+	if info.Title != before.Title {
+		w.emit(WindowRenamed, info)
+	}
+}
+
+func (w *Windows) compareActive(known map[xproto.Window]WindowInfo, before xproto.Window, silent bool) xproto.Window {
+	info, err := w.Active()
+	if err != nil && !errors.Is(err, ErrNoWindow) {
+		return before
+	}
+	now := xproto.Window(info.ID)
+	if now == before {
+		return now
+	}
+	if _, ok := known[now]; !ok && now != 0 {
+		w.compare(known, silent) // a window opens before it gets the focus
+	}
+	if !silent {
+		w.emit(WindowFocused, info)
+	}
+	return now
+}
