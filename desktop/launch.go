@@ -20,25 +20,29 @@ const openPatience = 2 * time.Second
 // Launch starts a program on the desktop. It ends with the desktop, whatever
 // it turns itself into.
 func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
-	if err := checkLaunch(l); err != nil {
+	child, err := d.launch(ctx, l)
+	if err != nil {
 		return App{}, err
 	}
-	var app App
-	err := d.act(ctx, "launch "+l.App, launchLimit+queryLimit, &Action{Name: "launch", App: l.App}, func(_ context.Context, s *session) error {
-		child, err := d.spawn(s, l)
-		if err != nil {
-			return err
-		}
-		app = App{ProcessID: child.ID(), PID: child.PID()}
-		return nil
-	})
-	if err != nil || !l.Wait {
-		return app, err
+	app := App{ProcessID: child.ID(), PID: child.PID()}
+	if !l.Wait {
+		return app, nil
 	}
 	// Waiting is not input: others may act meanwhile.
 	return call(ctx, d, "launch "+l.App, launchLimit+queryLimit, func(ctx context.Context, s *session) (App, error) {
-		return d.await(ctx, s, app)
+		return app.await(ctx, s, child)
 	})
+}
+
+func (d *Desktop) launch(ctx context.Context, l Launch) (child *supervise.Child, err error) {
+	if err := checkLaunch(l); err != nil {
+		return nil, err
+	}
+	err = d.act(ctx, "launch "+l.App, inputLimit, &Action{Name: "launch", App: l.App}, func(_ context.Context, s *session) (err error) {
+		child, err = d.spawn(s, l)
+		return err
+	})
+	return child, err
 }
 
 func checkLaunch(l Launch) error {
@@ -78,11 +82,7 @@ func (d *Desktop) spawn(s *session, l Launch) (*supervise.Child, error) {
 
 // await waits for the first window of a program or of one that it started, or
 // for its end.
-func (d *Desktop) await(ctx context.Context, s *session, app App) (App, error) {
-	child := d.group.Child(app.ProcessID)
-	if child == nil {
-		return app, nil
-	}
+func (app App) await(ctx context.Context, s *session, child *supervise.Child) (App, error) {
 	ctx, cancel := context.WithTimeout(ctx, launchLimit)
 	defer cancel()
 	over := make(chan struct{})
@@ -154,14 +154,14 @@ func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	case strings.ContainsRune(target, 0):
 		return App{}, &InvalidError{"target", "must not contain a NUL character"}
 	}
-	app, err := d.Launch(ctx, Launch{App: "xdg-open", Args: []string{target}})
+	child, err := d.launch(ctx, Launch{App: "xdg-open", Args: []string{target}})
 	if errors.Is(err, ErrAppNotFound) {
-		return app, fmt.Errorf("open: xdg-open is not installed: %w", ErrUnsupported)
+		return App{}, fmt.Errorf("open: xdg-open is not installed: %w", ErrUnsupported)
 	}
-	child := d.group.Child(app.ProcessID)
-	if err != nil || child == nil {
-		return app, err
+	if err != nil {
+		return App{}, err
 	}
+	app := App{ProcessID: child.ID(), PID: child.PID()}
 	timer := time.NewTimer(openPatience)
 	defer timer.Stop()
 	select {

@@ -3,7 +3,6 @@ package desktop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -67,11 +66,7 @@ func ended(c *supervise.Child) <-chan struct{} {
 
 // exitText tells how a child ended.
 func exitText(c *supervise.Child) string {
-	e := c.Exit()
-	if e.Signal != 0 {
-		return fmt.Sprintf(" by signal: %v", e.Signal)
-	}
-	return fmt.Sprintf(" with status %d%s", e.Code, tail(c))
+	return ": " + c.Exit().String() + tail(c)
 }
 
 // replaceSession makes a new session on the same display number. The windows
