@@ -1,0 +1,28 @@
+// Package sdktest proves that programs written for the published TypeScript SDK
+// work against deskhand unchanged.
+//
+// Its test builds cmd/deskhand, starts it, and runs the scripts in sdk/ with
+// node: they call every desktop method of sandbox-agent 0.4.2, apart from
+// recording and the live stream, and look at the effects with programs that
+// know nothing of deskhand (xterm, xev, xclip, xwininfo). The SDK is installed
+// from npm by the lock file in sdk/, once per user, into a cache directory.
+//
+// # Usage
+//
+//	go test ./internal/sdktest
+//	SDKTEST_REFERENCE=1 go test ./internal/sdktest
+//
+// The second form runs the same scripts against the reference server, the
+// binary that npm has beside the SDK, which proves the scripts themselves.
+// Faults of that server are skipped by name.
+//
+// # What else uses it
+//
+// [Install] and [Start] are exported for the benchmark, which needs the same
+// two servers.
+//
+// # Requirements
+//
+// node 20 or later, npm and, at the first run, the npm registry; for the
+// reference server also xdotool and ImageMagick.
+package sdktest

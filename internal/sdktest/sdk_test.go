@@ -1,0 +1,116 @@
+package sdktest
+
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+//go:embed sdk/*.mjs
+var scripts embed.FS
+
+func TestSDK(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "node", "npm", "Xvfb", "openbox", "dbus-daemon", "xdg-open", "xterm", "xclip", "xev", "xwininfo", "xkill")
+	modules, err := Install(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Home: t.TempDir(), Reference: os.Getenv("SDKTEST_REFERENCE") == "1"}
+	if cfg.Reference {
+		testx11.Require(t, "xdotool", "import", "convert")
+		cfg.Binary, err = ReferenceBinary(modules)
+		if err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		cfg.Binary = build(t)
+	}
+	log := new(lockedBuffer)
+	cfg.Log = log
+	server, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the server printed:\n%s", log)
+		}
+	}()
+	runScripts(t, cfg, server, modules)
+}
+
+// runScripts runs sdk/sdk.test.mjs beside the installed packages.
+func runScripts(t *testing.T, cfg Config, server *Server, modules string) {
+	t.Helper()
+	dir := t.TempDir()
+	sub, err := fs.Sub(scripts, "sdk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, sub); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	out := new(lockedBuffer)
+	err = Run(t.Context(), supervise.Spec{
+		Path: "node", Args: []string{"--test-reporter=spec", "sdk.test.mjs"}, Dir: dir, Output: out,
+		Env: supervise.Environ(environ(server.Home),
+			"SDKTEST_URL="+server.URL, "SDKTEST_TOKEN="+server.Token, "SDKTEST_HOME="+server.Home,
+			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+cfg.Binary),
+	})
+	if err != nil {
+		t.Errorf("node: %v\n%s", err, out)
+	} else if testing.Verbose() {
+		t.Logf("%s", out)
+	}
+	if !cfg.Reference && strings.Contains(out.String(), "# reference fault") {
+		t.Errorf("tests were skipped:\n%s", out)
+	}
+}
+
+// build returns the path of a deskhand built from this tree.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "deskhand")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/deskhand/deskhand/cmd/deskhand").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

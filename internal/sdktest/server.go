@@ -1,0 +1,181 @@
+package sdktest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// Config says which server to start.
+type Config struct {
+	// Binary is the server's path.
+	Binary string
+
+	// Reference says that it is the reference server, which cannot choose a
+	// port by itself.
+	Reference bool
+
+	// Home becomes its HOME; all of its state is below. It must exist.
+	Home string
+
+	// Log receives what it prints. Nil: nobody does.
+	Log io.Writer
+}
+
+// Server is a running server. All that it started ends with it.
+type Server struct {
+	URL   string // "http://127.0.0.1:41234"
+	Token string
+	Home  string
+	PID   int
+
+	group *supervise.Group
+	child *supervise.Child
+}
+
+// Start starts a server and returns when it answers. ctx bounds the start.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	s := &Server{Token: rand.Text(), Home: cfg.Home}
+	port := 0
+	if cfg.Reference {
+		var err error
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	// The record lets a later run end what this one leaves if it is killed.
+	groups := filepath.Join(os.TempDir(), fmt.Sprintf("deskhand-sdktest-%d", os.Getuid()))
+	if _, err := supervise.Sweep(groups, nil); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if s.group, err = supervise.NewGroup(supervise.GroupConfig{Owner: "system", Dir: groups}); err != nil {
+		return nil, err
+	}
+	out := &addressFinder{found: make(chan string, 1), log: cfg.Log}
+	s.child, err = s.group.Start(supervise.Spec{
+		Path:   cfg.Binary,
+		Args:   []string{"server", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--token", s.Token},
+		Env:    environ(cfg.Home),
+		Dir:    cfg.Home,
+		Output: out,
+		Grace:  10 * time.Second,
+	})
+	if err == nil {
+		s.PID = s.child.PID()
+		err = s.await(ctx, out.found, port)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// environ keeps a server from everything that belongs to the user.
+func environ(home string) []string {
+	return supervise.Environ(os.Environ(), "HOME="+home, "LANG=C.UTF-8", "LC_ALL", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY",
+		"XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+		"XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER")
+}
+
+// await returns when the server is healthy.
+func (s *Server) await(ctx context.Context, found <-chan string, port int) error {
+	if port != 0 {
+		s.URL = "http://127.0.0.1:" + strconv.Itoa(port)
+	}
+	for t := time.NewTicker(10 * time.Millisecond); ; {
+		select {
+		case s.URL = <-found:
+		case <-t.C:
+		case <-s.child.Done():
+			return fmt.Errorf("server: %v: %s", s.child.Exit(), s.child.Tail())
+		case <-ctx.Done():
+			return fmt.Errorf("server not ready: %w: %s", ctx.Err(), s.child.Tail())
+		}
+		if s.URL != "" && s.healthy(ctx) {
+			t.Stop()
+			return nil
+		}
+	}
+}
+
+func (s *Server) healthy(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/v1/health", nil)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Token)
+	req.Close = true
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// Close ends the server and whatever it left running, which for the reference
+// is everything that it started.
+func (s *Server) Close() error { return s.group.Close() }
+
+// Exited is closed when the server itself has ended.
+func (s *Server) Exited() <-chan struct{} { return s.child.Done() }
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+
+// addressFinder looks for the URL in what a server prints first.
+type addressFinder struct {
+	found chan string
+	log   io.Writer
+
+	mu   sync.Mutex
+	head []byte
+	done bool
+}
+
+// headSize is how much output is searched.
+const headSize = 64 << 10
+
+func (f *addressFinder) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.log != nil {
+		_, _ = f.log.Write(p)
+	}
+	if f.done {
+		return len(p), nil
+	}
+	f.head = append(f.head, p...)
+	// Only whole lines: the port may be cut off otherwise.
+	whole := f.head[:bytes.LastIndexByte(f.head, '\n')+1]
+	if url := address.Find(whole); url != nil {
+		f.found <- string(url)
+		f.done = true
+	}
+	if f.done || len(f.head) > headSize {
+		f.done, f.head = true, nil
+	}
+	return len(p), nil
+}
