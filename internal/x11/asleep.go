@@ -1,0 +1,104 @@
+package x11
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// waitAsleep waits until a process has taken all that the server sent it, as
+// far as can be seen from outside: all its threads sleep, and slept all through
+// a few round trips of ours. The server serves its clients in turn, so within
+// these it has answered what the process had asked, and has sent what it had to
+// tell; either would have woken a thread.
+func (in *Input) waitAsleep(ctx context.Context, pid int) error {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for quiet := 0; ; {
+		ok, err := in.sleptThrough(pid)
+		if err != nil {
+			return err
+		}
+		if quiet++; !ok {
+			quiet = 0
+		}
+		if quiet == quietLooks {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-in.c.done:
+			return ErrConnClosed
+		case <-ctx.Done():
+			return ErrNotDrained
+		}
+	}
+}
+
+// quietLooks is how often in a row a process must be found asleep.
+const quietLooks = 2
+
+// sleptThrough says whether a process slept during round trips to the server.
+func (in *Input) sleptThrough(pid int) (bool, error) {
+	before, err := readThreads(pid)
+	if err != nil || !before.asleep {
+		return false, err
+	}
+	for range 3 {
+		if err := in.c.Sync(); err != nil {
+			return false, err
+		}
+	}
+	after, err := readThreads(pid)
+	return err == nil && after.asleep && slices.Equal(before.sleeps, after.sleeps), err
+}
+
+// threads is what the threads of a process do.
+type threads struct {
+	asleep bool
+	sleeps []uint64 // how often each went to sleep
+}
+
+func readThreads(pid int) (threads, error) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return threads{}, fmt.Errorf("threads of process %d: %w", pid, err)
+	}
+	t := threads{asleep: true}
+	for _, e := range list {
+		b, err := os.ReadFile(dir + e.Name() + "/status")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has ended
+		}
+		if err != nil {
+			return threads{}, fmt.Errorf("threads of process %d: %w", pid, err)
+		}
+		n, asleep := parseStatus(b)
+		t.asleep = t.asleep && asleep
+		t.sleeps = append(t.sleeps, n)
+	}
+	return t, nil
+}
+
+// parseStatus reads /proc/PID/task/TID/status (proc(5)).
+func parseStatus(b []byte) (sleeps uint64, asleep bool) {
+	for line := range bytes.Lines(b) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch string(name) {
+		case "State":
+			// Z and X have ended; a stopped one (T) is not asleep.
+			asleep = len(value) > 0 && bytes.IndexByte([]byte("SZXI"), value[0]) >= 0
+		case "voluntary_ctxt_switches":
+			sleeps, _ = strconv.ParseUint(string(value), 10, 64)
+		}
+	}
+	return sleeps, asleep
+}

@@ -1,0 +1,150 @@
+package x11
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+)
+
+// Input presses keys and moves the pointer, through XTEST. A connection has
+// one. Its methods may be called from any goroutine and run one at a time;
+// what belongs together over several calls, the caller keeps together.
+type Input struct {
+	c     *Conn
+	xkb   xkb
+	names inputAtoms
+	pongs chan uint32 // tokens of the pings that were answered
+
+	mu      sync.Mutex // guards what follows, and makes an operation whole
+	keymap  *keymap    // as last read
+	slots   []slot
+	tick    uint64 // counts uses of slots
+	strokes []typed
+	held    []heldKey
+	buttons []byte // that are down
+	waiting []xproto.Window
+	token   uint32
+	closed  bool
+}
+
+// inputAtoms are the names in use.
+type inputAtoms struct {
+	protocols, ping, pid, machine, state, slots xproto.Atom
+}
+
+// heldKey is a key that is down through this Input.
+type heldKey struct {
+	code xproto.Keycode
+	sym  xproto.Keysym
+	by   xproto.Keysym // the key that it was pressed for: itself, or one that needs Shift
+}
+
+// NewInput prepares input. Close ends it.
+func (c *Conn) NewInput() (*Input, error) {
+	in := &Input{c: c, pongs: make(chan uint32, 8), token: firstToken}
+	var err error
+	if in.xkb, err = openXkb(c.x); err != nil {
+		return nil, err
+	}
+	for name, a := range map[string]*xproto.Atom{
+		"WM_PROTOCOLS": &in.names.protocols, "_NET_WM_PING": &in.names.ping, "_NET_WM_PID": &in.names.pid,
+		"WM_CLIENT_MACHINE": &in.names.machine, "WM_STATE": &in.names.state, "_DESKHAND_KEYCODES": &in.names.slots,
+	} {
+		if *a, err = c.atom(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.adoptSlots(); err != nil {
+		return nil, err
+	}
+	c.handle(in.event)
+	// Answers to pings are sent to the root window with this mask (EWMH,
+	// _NET_WM_PING).
+	if err := c.selectRoot(xproto.EventMaskSubstructureNotify); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// event looks for the answers to pings.
+func (in *Input) event(ev xgb.Event) {
+	m, ok := ev.(xproto.ClientMessageEvent)
+	if !ok || m.Type != in.names.protocols || m.Format != 32 || m.Window != in.c.root ||
+		xproto.Atom(m.Data.Data32[0]) != in.names.ping {
+		return
+	}
+	select {
+	case in.pongs <- m.Data.Data32[1]:
+	default: // nobody waits
+	}
+}
+
+// Close releases everything that is held down and gives the keycodes that were
+// used for characters back. It may be called more than once.
+func (in *Input) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return nil
+	}
+	in.closed = true
+	select {
+	case <-in.c.done:
+		return nil // the server has released all, and its keymap is its own affair
+	default:
+	}
+	err := in.releaseAll()
+	err = errors.Join(err, in.emptySlots())
+	in.c.unselectEvents(in.c.root, xproto.EventMaskSubstructureNotify)
+	return err
+}
+
+// ReleaseAll lets go of every key and button that this Input holds down.
+func (in *Input) ReleaseAll() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.releaseAll()
+}
+
+func (in *Input) releaseAll() error {
+	if len(in.held) == 0 && len(in.buttons) == 0 {
+		return nil
+	}
+	in.c.wire.cork()
+	for _, b := range in.buttons {
+		in.fake(xproto.ButtonRelease, b)
+	}
+	for i := len(in.held) - 1; i >= 0; i-- {
+		in.fake(xproto.KeyRelease, byte(in.held[i].code))
+	}
+	in.held, in.buttons = in.held[:0], in.buttons[:0]
+	return in.flush("release keys and buttons")
+}
+
+// fake has the server act as if a device had sent that event (XTEST protocol,
+// XTestFakeInput).
+func (in *Input) fake(kind, detail byte) {
+	xtest.FakeInput(in.c.x, kind, detail, 0, 0, 0, 0, 0)
+}
+
+// flush sends what is corked and waits until the server has done it.
+func (in *Input) flush(op string) error {
+	sync := xproto.GetInputFocus(in.c.x)
+	if err := in.c.wire.uncork(); err != nil {
+		return wrap(op, err)
+	}
+	_, err := sync.Reply()
+	return wrap(op, err)
+}
+
+// use refuses to work after Close.
+func (in *Input) use() error {
+	if in.closed {
+		return fmt.Errorf("input: %w", ErrConnClosed)
+	}
+	return nil
+}

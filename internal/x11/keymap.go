@@ -1,0 +1,167 @@
+package x11
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+// Keysyms that the code names (X11 protocol, appendix A).
+const (
+	keyBackSpace  xproto.Keysym = 0xff08
+	keyTab        xproto.Keysym = 0xff09
+	keyReturn     xproto.Keysym = 0xff0d
+	keyEscape     xproto.Keysym = 0xff1b
+	keyShiftL     xproto.Keysym = 0xffe1
+	keyShiftR     xproto.Keysym = 0xffe2
+	keyControlL   xproto.Keysym = 0xffe3
+	keyAltL       xproto.Keysym = 0xffe9
+	keySuperL     xproto.Keysym = 0xffeb
+	keyCapsLock   xproto.Keysym = 0xffe5
+	keyShiftLock  xproto.Keysym = 0xffe6
+	keyHyperR     xproto.Keysym = 0xffee
+	keyNumLock    xproto.Keysym = 0xff7f
+	keyModeSwitch xproto.Keysym = 0xff7e
+	keyLevel3     xproto.Keysym = 0xfe03
+	keyUnicode    xproto.Keysym = 0x01000000 // plus a code point
+)
+
+// stroke is how to produce a keysym.
+type stroke struct {
+	code  xproto.Keycode
+	shift bool
+}
+
+// keymap is the keyboard as the server has it at one moment.
+type keymap struct {
+	first     xproto.Keycode
+	per       int // keysyms per keycode
+	syms      []xproto.Keysym
+	group     byte
+	where     map[xproto.Keysym]stroke // what the group in use reaches with and without Shift
+	modifiers [256]byte                // mask of modifiers that a keycode sets
+	shift     xproto.Keycode           // a key for Shift; 0: none
+	state     lockState
+	down      [32]byte // a bit per keycode
+}
+
+// readKeymap asks the server for everything that decides how keys are read, in
+// one round trip.
+func (in *Input) readKeymap() (*keymap, error) {
+	c := in.c
+	setup := xproto.Setup(c.x)
+	first, count := setup.MinKeycode, byte(setup.MaxKeycode-setup.MinKeycode+1)
+	c.wire.cork()
+	mapping := xproto.GetKeyboardMapping(c.x, first, count)
+	modifiers := xproto.GetModifierMapping(c.x)
+	pressed := xproto.QueryKeymap(c.x)
+	state := in.xkb.askState()
+	if err := c.wire.uncork(); err != nil {
+		return nil, wrap("read keyboard mapping", err)
+	}
+	m, err := mapping.Reply()
+	if err != nil {
+		return nil, wrap("read keyboard mapping", err)
+	}
+	mods, err := modifiers.Reply()
+	if err != nil {
+		return nil, wrap("read modifier mapping", err)
+	}
+	p, err := pressed.Reply()
+	if err != nil {
+		return nil, wrap("read pressed keys", err)
+	}
+	k := &keymap{first: first, per: int(m.KeysymsPerKeycode), syms: m.Keysyms}
+	if k.state, err = readLockState(state); err != nil {
+		return nil, err
+	}
+	copy(k.down[:], p.Keys)
+	for i, code := range mods.Keycodes {
+		k.modifiers[code] |= 1 << (i / int(mods.KeycodesPerModifier))
+	}
+	k.modifiers[0] = 0 // fills unused places
+	// The core protocol shows two groups, two keysyms each.
+	if k.group = k.state.group; k.group > 1 || k.per < 4 {
+		k.group = 0
+	}
+	in.reconcileSlots(k)
+	if old := in.keymap; old != nil && old.group == k.group && old.per == k.per && old.modifiers == k.modifiers && slices.Equal(old.syms, k.syms) {
+		k.where, k.shift = old.where, old.shift
+	} else {
+		k.index(func(code xproto.Keycode) bool { return in.slotOf(code) != nil })
+	}
+	in.keymap = k
+	return k, nil
+}
+
+// row is the keysyms of a keycode.
+func (k *keymap) row(code xproto.Keycode) []xproto.Keysym {
+	i := int(code-k.first) * k.per
+	return k.syms[i : i+k.per]
+}
+
+func (k *keymap) codes() int { return len(k.syms) / max(k.per, 1) }
+
+// index finds the key for each keysym, other than on keycodes to skip. The
+// level without Shift wins, then the lowest keycode.
+func (k *keymap) index(skip func(xproto.Keycode) bool) {
+	k.where = make(map[xproto.Keysym]stroke, k.codes())
+	for level := range min(2, k.per) {
+		for i := range k.codes() {
+			code := k.first + xproto.Keycode(i)
+			if skip(code) {
+				continue
+			}
+			row := k.row(code)
+			sym := row[2*int(k.group)+level]
+			if sym == 0 && k.group == 1 && row[2] == 0 && row[3] == 0 {
+				sym = row[level] // a key with one group has it in all
+			}
+			if sym == 0 {
+				continue
+			}
+			if _, ok := k.where[sym]; !ok {
+				k.where[sym] = stroke{code, level == 1}
+			}
+		}
+	}
+	for _, sym := range []xproto.Keysym{keyShiftL, keyShiftR} {
+		if at, ok := k.where[sym]; ok && !at.shift && k.modifiers[at.code]&xproto.ModMaskShift != 0 {
+			k.shift = at.code
+			return
+		}
+	}
+	maps.DeleteFunc(k.where, func(_ xproto.Keysym, s stroke) bool { return s.shift }) // out of reach
+}
+
+// empty says whether a keycode has no keysym at all and sets no modifier.
+func (k *keymap) empty(code xproto.Keycode) bool {
+	if k.modifiers[code] != 0 {
+		return false
+	}
+	for _, sym := range k.row(code) {
+		if sym != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *keymap) pressed(code xproto.Keycode) bool {
+	return k.down[code/8]&(1<<(code%8)) != 0
+}
+
+// runeKeysym is the keysym of a character (X11 protocol, appendix A: Latin-1
+// characters have their own number, others follow at 0x01000000).
+func runeKeysym(r rune) xproto.Keysym {
+	if r < 0x100 {
+		return xproto.Keysym(r)
+	}
+	return keyUnicode + xproto.Keysym(r)
+}
+
+// isModifier says whether a keysym's purpose is to be held with others.
+func isModifier(sym xproto.Keysym) bool {
+	return sym >= keyShiftL && sym <= keyHyperR || sym == keyModeSwitch || sym >= 0xfe01 && sym <= 0xfe13
+}

@@ -1,0 +1,251 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+)
+
+// Point is a position on the screen, in pixels.
+type Point struct{ X, Y int }
+
+// Bounds of pointer requests.
+const (
+	// corkedClicks bounds the presses and releases in one write.
+	corkedClicks = 100
+	// dragStep is the longest way between two positions of a drag. Toolkits
+	// begin a drag only after the pointer has left a small area (8 pixels in
+	// GTK), and look what is below it at each motion.
+	dragStep  = 8
+	dragSteps = 256 // per drag, beyond the path's own points
+	// dragWait bounds the wait for an application in a drag: it goes on
+	// without it.
+	dragWait = 300 * time.Millisecond
+)
+
+// Pointer is where the pointer is, and what is below it: the top-level window
+// that a window manager manages, else the root's child, else the root.
+func (in *Input) Pointer() (x, y, screen int, top Window, err error) {
+	r, err := xproto.QueryPointer(in.c.x, in.c.root).Reply()
+	if err != nil {
+		return 0, 0, 0, 0, wrap("query pointer", err)
+	}
+	win := r.Root
+	if r.Child != 0 {
+		win = in.managed(r.Child)
+	}
+	return int(r.RootX), int(r.RootY), 0, Window(win), nil
+}
+
+// managed is the window below a child of the root that a window manager has
+// marked with WM_STATE (ICCCM, section 4.1.3.1), or that child.
+func (in *Input) managed(child xproto.Window) xproto.Window {
+	level := []xproto.Window{child}
+	for range 3 { // frames are one or two deep
+		states := make([]xproto.GetPropertyCookie, len(level))
+		trees := make([]xproto.QueryTreeCookie, len(level))
+		for i, w := range level {
+			states[i] = xproto.GetProperty(in.c.x, false, w, in.names.state, xproto.GetPropertyTypeAny, 0, 1)
+			trees[i] = xproto.QueryTree(in.c.x, w)
+		}
+		found := xproto.Window(0)
+		var below []xproto.Window
+		for i, w := range level {
+			if p, err := states[i].Reply(); err == nil && p.Type != 0 && found == 0 {
+				found = w
+			}
+			if t, err := trees[i].Reply(); err == nil {
+				below = append(below, t.Children...)
+			}
+		}
+		if found != 0 {
+			return found
+		}
+		if len(below) == 0 || len(below) > 64 {
+			break // not a frame
+		}
+		level = below
+	}
+	return child
+}
+
+// Move puts the pointer at a place on the screen.
+func (in *Input) Move(x, y int) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.use(); err != nil {
+		return err
+	}
+	in.c.wire.cork()
+	in.motion(Point{x, y})
+	return in.flush("move pointer")
+}
+
+func (in *Input) motion(p Point) {
+	clamp := func(v int) int16 { return int16(min(max(v, math.MinInt16), math.MaxInt16)) }
+	xtest.FakeInput(in.c.x, xproto.MotionNotify, 0, 0, in.c.root, clamp(p.X), clamp(p.Y), 0)
+}
+
+// Button presses or releases a button, numbered as X does: 1 left, 2 middle,
+// 3 right, 8 back, 9 forward.
+func (in *Input) Button(button int, down bool) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.checkButton(button); err != nil {
+		return err
+	}
+	in.c.wire.cork()
+	in.setButton(byte(button), down)
+	return in.flush("press button")
+}
+
+func (in *Input) checkButton(button int) error {
+	if button < 1 || button > 255 {
+		return fmt.Errorf("pointer button %d: want 1 to 255", button)
+	}
+	return in.use()
+}
+
+func (in *Input) setButton(button byte, down bool) {
+	if !down {
+		in.fake(xproto.ButtonRelease, button)
+		in.buttons = slices.DeleteFunc(in.buttons, func(b byte) bool { return b == button })
+		return
+	}
+	in.fake(xproto.ButtonPress, button)
+	if !slices.Contains(in.buttons, button) {
+		in.buttons = append(in.buttons, button)
+	}
+}
+
+// Click presses and releases a button count times where the pointer is.
+func (in *Input) Click(button, count int) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.checkButton(button); err != nil {
+		return err
+	}
+	return in.clicks(byte(button), count)
+}
+
+func (in *Input) clicks(button byte, count int) error {
+	for count > 0 {
+		n := min(count, corkedClicks)
+		count -= n
+		in.c.wire.cork()
+		for range n {
+			in.setButton(button, true)
+			in.setButton(button, false)
+		}
+		if err := in.flush("click"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Scroll turns the wheel by clicks: dx to the right, dy down. A wheel click is
+// one of buttons 4 to 7.
+func (in *Input) Scroll(dx, dy int) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.use(); err != nil {
+		return err
+	}
+	vertical, horizontal := byte(5), byte(7)
+	if dy < 0 {
+		vertical, dy = 4, -dy
+	}
+	if dx < 0 {
+		horizontal, dx = 6, -dx
+	}
+	if err := in.clicks(vertical, dy); err != nil {
+		return err
+	}
+	return in.clicks(horizontal, dx)
+}
+
+// Drag presses a button at the first point of a path, moves along it and
+// releases the button at the last point, or where an error stopped it. It
+// gives the applications below both ends the time to see each stage.
+func (in *Input) Drag(path []Point, button int) (err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.checkButton(button); err != nil {
+		return err
+	}
+	if len(path) == 0 {
+		return errors.New("drag: empty path")
+	}
+	in.c.wire.cork()
+	in.motion(path[0])
+	in.setButton(byte(button), true)
+	defer func() {
+		in.c.wire.cork()
+		in.setButton(byte(button), false)
+		err = errors.Join(err, in.flush("end drag"))
+	}()
+	if err := in.flush("begin drag"); err != nil {
+		return err
+	}
+	source := in.settle(0)
+	for chunk := range slices.Chunk(dragPath(path), corkedClicks) {
+		in.c.wire.cork()
+		for _, p := range chunk {
+			in.motion(p)
+		}
+		if err := in.flush("drag"); err != nil {
+			return err
+		}
+	}
+	in.settle(source) // it sees the motion, and asks what is below
+	in.settle(0)      // that answers
+	in.settle(source)
+	return nil
+}
+
+// settle waits a little for the application of a window to have taken its
+// events; 0 stands for the window below the pointer, which is returned.
+func (in *Input) settle(win xproto.Window) xproto.Window {
+	if win == 0 {
+		r, err := xproto.QueryPointer(in.c.x, in.c.root).Reply()
+		if err != nil || r.Child == 0 {
+			return 0
+		}
+		win = in.managed(r.Child)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dragWait)
+	defer cancel()
+	if err := in.drainWindow(ctx, win); err != nil {
+		in.c.log.Debug("drag goes on", "window", uint32(win), "error", err)
+	}
+	return win
+}
+
+// dragPath puts points between those of a path.
+func dragPath(path []Point) []Point {
+	length := 0.0
+	for i := 1; i < len(path); i++ {
+		length += distance(path[i-1], path[i])
+	}
+	step := max(dragStep, length/dragSteps)
+	out := make([]Point, 0, len(path)+dragSteps)
+	for i := 1; i < len(path); i++ {
+		a, b := path[i-1], path[i]
+		n := int(math.Ceil(distance(a, b) / step))
+		for j := 1; j < n; j++ {
+			f := float64(j) / float64(n)
+			out = append(out, Point{a.X + int(math.Round(f*float64(b.X-a.X))), a.Y + int(math.Round(f*float64(b.Y-a.Y)))})
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func distance(a, b Point) float64 { return math.Hypot(float64(b.X-a.X), float64(b.Y-a.Y)) }

@@ -1,0 +1,207 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+// Press presses the keys of a chord one after the other and releases them in
+// the opposite order. Caps Lock has no effect on it; modifiers that are down
+// have.
+func (in *Input) Press(ctx context.Context, ch Chord) (err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	k, err := in.begin()
+	if err != nil {
+		return err
+	}
+	keys, err := in.resolve(ctx, k, ch)
+	if err != nil {
+		return fmt.Errorf("press %s: %w", ch, err)
+	}
+	if !ch.locks() {
+		restore := in.neutralise(k, false)
+		defer func() { err = errors.Join(err, restore()) }()
+	}
+	keys = slices.DeleteFunc(keys, func(h heldKey) bool { return k.pressed(h.code) && k.modifiers[h.code] != 0 })
+	in.c.wire.cork()
+	before := xproto.GetInputFocus(in.c.x)
+	for _, h := range keys {
+		in.fake(xproto.KeyPress, byte(h.code))
+	}
+	for i := len(keys) - 1; i >= 0; i-- {
+		in.fake(xproto.KeyRelease, byte(keys[i].code))
+	}
+	return in.sent(before, fmt.Sprintf("press %s", ch))
+}
+
+// sent uncorks, waits, and notes who got the keys.
+func (in *Input) sent(before xproto.GetInputFocusCookie, op string) error {
+	after := xproto.GetInputFocus(in.c.x)
+	if err := in.c.wire.uncork(); err != nil {
+		return wrap(op, err)
+	}
+	for _, cookie := range []xproto.GetInputFocusCookie{before, after} {
+		r, err := cookie.Reply()
+		if err != nil {
+			return wrap(op, err)
+		}
+		in.await(r.Focus)
+	}
+	return nil
+}
+
+// resolve finds the keys of a chord, and puts those that the keyboard lacks on
+// slots. Where a key needs Shift, Shift comes before it.
+func (in *Input) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, error) {
+	var need []xproto.Keysym
+	for _, sym := range ch.keys {
+		if _, ok := k.where[sym]; ok || slices.Contains(need, sym) {
+			continue
+		}
+		if isModifier(sym) {
+			return nil, fmt.Errorf("the keymap has no key %s", keysymName(sym))
+		}
+		if !in.holdsSlot(sym) {
+			need = append(need, sym)
+		}
+	}
+	if err := in.assign(ctx, k, need); err != nil {
+		return nil, err
+	}
+	var keys []heldKey
+	shift := k.state.base&xproto.ModMaskShift != 0
+	for _, sym := range ch.keys {
+		at, ok := k.where[sym]
+		if !ok {
+			s := in.slotFor(sym)
+			in.touch(s)
+			at.code = s.code
+		}
+		if at.shift && !shift {
+			keys = append(keys, heldKey{k.shift, keyShiftL, sym})
+			shift = true
+		}
+		if k.modifiers[at.code]&xproto.ModMaskShift != 0 {
+			shift = true
+		}
+		if !slices.ContainsFunc(keys, func(h heldKey) bool { return h.code == at.code }) {
+			keys = append(keys, heldKey{at.code, sym, sym})
+		}
+	}
+	return keys, nil
+}
+
+// KeyDown presses a key, or the keys of a chord in order, and leaves them down.
+func (in *Input) KeyDown(ctx context.Context, key string) error {
+	ch, err := ParseChord(key)
+	if err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	_, err = in.keyDown(ctx, ch)
+	return err
+}
+
+// keyDown says which keys it pressed: those that were not down already.
+func (in *Input) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
+	k, err := in.begin()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := in.resolve(ctx, k, ch)
+	if err != nil {
+		return nil, fmt.Errorf("hold %s: %w", ch, err)
+	}
+	keys = slices.DeleteFunc(keys, func(h heldKey) bool { return in.holding(h.code) })
+	in.c.wire.cork()
+	before := xproto.GetInputFocus(in.c.x)
+	for _, h := range keys {
+		in.fake(xproto.KeyPress, byte(h.code))
+	}
+	in.held = append(in.held, keys...)
+	return keys, in.sent(before, "hold "+ch.String())
+}
+
+// KeyUp releases a key, or the keys of a chord, last first.
+func (in *Input) KeyUp(ctx context.Context, key string) error {
+	ch, err := ParseChord(key)
+	if err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	k, err := in.begin()
+	if err != nil {
+		return err
+	}
+	var codes []xproto.Keycode
+	for i := len(ch.keys) - 1; i >= 0; i-- {
+		codes = append(codes, in.heldFor(k, ch.keys[i])...)
+	}
+	return in.releaseKeys(codes, "release "+ch.String())
+}
+
+// heldFor is the keys that are down for a keysym; when there are none, the key
+// that has it, which another client may hold.
+func (in *Input) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) {
+	for i := len(in.held) - 1; i >= 0; i-- {
+		if in.held[i].by == sym {
+			codes = append(codes, in.held[i].code)
+		}
+	}
+	if at, ok := k.where[sym]; ok && len(codes) == 0 {
+		codes = append(codes, at.code)
+	}
+	return codes
+}
+
+func (in *Input) releaseKeys(codes []xproto.Keycode, op string) error {
+	if len(codes) == 0 {
+		return nil
+	}
+	in.c.wire.cork()
+	for _, code := range codes {
+		in.fake(xproto.KeyRelease, byte(code))
+	}
+	in.held = slices.DeleteFunc(in.held, func(h heldKey) bool { return slices.Contains(codes, h.code) })
+	return in.flush(op)
+}
+
+// HoldModifiers presses modifiers, which release lets go of. Those that were
+// down already stay as they are. *KeyError: a name is not that of a modifier.
+func (in *Input) HoldModifiers(names []string) (release func() error, err error) {
+	var ch Chord
+	for _, name := range names {
+		one, err := ParseChord(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(one.keys, func(sym xproto.Keysym) bool { return !isModifier(sym) }) {
+			return nil, &KeyError{Name: name, Problem: "is not a modifier"}
+		}
+		ch.keys = append(ch.keys, one.keys...)
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	keys, err := in.keyDown(context.Background(), ch)
+	if err != nil {
+		return nil, err
+	}
+	var codes []xproto.Keycode
+	for i := len(keys) - 1; i >= 0; i-- {
+		codes = append(codes, keys[i].code)
+	}
+	return func() error {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		still := slices.DeleteFunc(codes, func(code xproto.Keycode) bool { return !in.holding(code) })
+		codes = nil
+		return in.releaseKeys(still, "release modifiers")
+	}, nil
+}
