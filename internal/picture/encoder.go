@@ -85,14 +85,7 @@ func (e *Encoder) Encode(ctx context.Context, img *Image, o Options) ([]byte, er
 	if data := e.made(en, j); data != nil {
 		return data, nil
 	}
-	if j.format == WebP {
-		data, err = e.whole(ctx, en, j)
-	} else {
-		data, err = e.joined(ctx, en, j)
-	}
-	if err != nil {
-		data = nil
-	}
+	data, err = e.joined(ctx, en, j)
 	e.keep(en, j, data)
 	return data, err
 }
@@ -189,7 +182,7 @@ func (en *entry) measure() int {
 	for i := range en.strips {
 		for _, v := range []*version{&en.strips[i].plain, &en.strips[i].drawn} {
 			if v.piece != nil {
-				n += len(v.piece.data)
+				n += v.piece.size()
 			}
 		}
 	}
@@ -211,8 +204,11 @@ func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error)
 	if err := e.make(ctx, en, j, pieces, todo); err != nil {
 		return nil, err
 	}
-	if j.format == JPEG {
+	switch j.format {
+	case JPEG:
 		return jpegFile(en.layout, pieces)
+	case WebP:
+		return webpFile(en.layout, pieces), nil
 	}
 	return pngFile(en.view, pieces), nil
 }
@@ -264,24 +260,6 @@ func (e *Encoder) make(ctx context.Context, en *entry, j *job, pieces []*piece, 
 	return g.Wait()
 }
 
-// piece makes strip i.
-func (w *worker) piece(l *layout, j *job, i int) (*piece, error) {
-	if l.format == JPEG {
-		return w.jpegPiece(w.rows(l, j, i), l.quality)
-	}
-	return w.pngPiece(w.rows(l, j, i))
-}
-
-// whole makes a file that has no strips.
-func (e *Encoder) whole(ctx context.Context, en *entry, j *job) ([]byte, error) {
-	w, err := e.acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer e.release(w)
-	return w.webpFile(ctx, en.layout, j)
-}
-
 func (e *Encoder) limit() int {
 	e.once.Do(func() { e.slots = make(chan struct{}, min(runtime.GOMAXPROCS(0), maxWorkers)) })
 	return cap(e.slots)
@@ -307,7 +285,7 @@ func (e *Encoder) acquire(ctx context.Context) (*worker, error) {
 
 func (e *Encoder) release(w *worker) {
 	if w.size() > keepable {
-		w.copied, w.scaled, w.sums, w.raw, w.out.b = nil, nil, nil, nil, nil
+		w.shrink()
 	}
 	e.mu.Lock()
 	if w.epoch == e.epoch {

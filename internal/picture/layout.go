@@ -36,8 +36,18 @@ func (l *layout) strip(i int) (y0, y1 int) {
 	return i * l.rows, min((i+1)*l.rows, l.height)
 }
 
+// needed returns the rows of the picture which strip i is made from: in a WebP
+// pixels are predicted from the row above too.
+func (l *layout) needed(i int) (y0, y1 int) {
+	y0, y1 = l.strip(i)
+	if l.format == WebP {
+		y0 = max(y0-1, 0)
+	}
+	return y0, y1
+}
+
 // source returns the part of the image which strip i is made from.
 func (l *layout) source(i int) image.Rectangle {
-	y0, y1 := l.scale.source(l.strip(i))
+	y0, y1 := l.scale.source(l.needed(i))
 	return image.Rect(l.region.Min.X, l.region.Min.Y+y0, l.region.Max.X, l.region.Min.Y+y1)
 }

@@ -28,11 +28,6 @@ const (
 )
 
 // piece is a compressed strip.
-type piece struct {
-	data  []byte // PNG: an IDAT chunk; JPEG: entropy coded data
-	adler uint32 // PNG: of the filtered rows
-	raw   int    // PNG: how many bytes they are
-}
 
 // pngPiece compresses rows.
 func (w *worker) pngPiece(r rows) (*piece, error) {

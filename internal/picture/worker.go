@@ -16,6 +16,35 @@ type worker struct {
 	out    output
 	screen *flate.Writer
 	photo  *flate.Writer
+
+	shown    []uint32 // pixels for lossless
+	lossless *lossless
+}
+
+// piece is a compressed strip.
+type piece struct {
+	data  []byte // PNG: an IDAT chunk; JPEG: entropy coded data; WebP: a bit string
+	adler uint32 // PNG: of the filtered rows
+	raw   int    // PNG: how many bytes they are
+
+	// WebP:
+	codes              []byte // the bit string of the prefix codes
+	codeBits, dataBits int
+	predictor          int
+}
+
+func (p *piece) size() int { return len(p.data) + len(p.codes) }
+
+// piece makes strip i.
+func (w *worker) piece(l *layout, j *job, i int) (*piece, error) {
+	r := w.rows(l, j, i)
+	switch l.format {
+	case JPEG:
+		return w.jpegPiece(r, l.quality)
+	case WebP:
+		return w.webpPiece(r, i == 0), nil
+	}
+	return w.pngPiece(r)
 }
 
 // output collects what a compressor writes. It is an io.ByteWriter with a
@@ -47,10 +76,20 @@ func grow(b *[]byte, n int) []byte {
 const keepable = 4 << 20
 
 func (w *worker) size() int {
-	return cap(w.copied) + cap(w.scaled) + 8*cap(w.sums) + cap(w.raw) + cap(w.out.b)
+	n := cap(w.copied) + cap(w.scaled) + 8*cap(w.sums) + cap(w.raw) + cap(w.out.b) + 4*cap(w.shown)
+	if l := w.lossless; l != nil {
+		n += 4*cap(l.pixels) + 8*cap(l.tokens) + 4*len(l.head) + 4*cap(l.before)
+	}
+	return n
 }
 
-// rows returns the pixels of strip i with overlay and scale applied. They are
+// shrink lets go of what size counts.
+func (w *worker) shrink() {
+	w.copied, w.scaled, w.sums, w.raw, w.out.b = nil, nil, nil, nil, nil
+	w.shown, w.lossless = nil, nil
+}
+
+// rows returns the pixels that strip i needs, with overlay and scale applied. They are
 // valid until the next call; where nothing is applied they are the image's.
 func (w *worker) rows(l *layout, j *job, i int) rows {
 	r := l.source(i)
@@ -61,7 +100,7 @@ func (w *worker) rows(l *layout, j *job, i int) rows {
 	if j.in(r) != (overlayKey{}) {
 		src = w.withOverlay(j, src, r)
 	}
-	y0, y1 := l.strip(i)
+	y0, y1 := l.needed(i)
 	return w.scale(&l.scale, src, y0, y1)
 }
 

@@ -1,0 +1,181 @@
+package picture
+
+// lossless writes pixels as VP8L image data (WebP lossless bitstream
+// specification, section 5): literals and copies of what came before.
+type lossless struct {
+	pixels []uint32 // blue, green, red and alpha from the low byte on
+	tokens []uint64
+	head   []int32 // per hash: the last position with it, plus one
+	before []int32 // per position: the position before with its hash, plus one
+	codes  bitString
+	data   bitString
+}
+
+const (
+	hashBits   = 15
+	maxCopy    = 4096 // pixels
+	maxBack    = 1<<20 - 121
+	chainSteps = 12
+	goodCopy   = 64 // long enough to look no further
+	minCopy    = 3
+	minFarCopy = 4
+
+	// The alphabets, section 5.2: literals of green with the symbols for
+	// lengths; red, blue and alpha; distances.
+	lengthSymbols   = 24
+	distanceSymbols = 40
+
+	copyToken = 1 << 63 // with the length in the bits from 32 on and the distance code below
+)
+
+// encode leaves the prefix codes for l.pixels in l.codes and the pixels in
+// l.data.
+func (l *lossless) encode(width int) {
+	l.match(width)
+	var counts [5][]uint32
+	for i, n := range []int{256 + lengthSymbols, 256, 256, 256, distanceSymbols} {
+		counts[i] = make([]uint32, n)
+	}
+	for _, t := range l.tokens {
+		if t&copyToken == 0 {
+			counts[0][t>>8&0xff]++
+			counts[1][t>>16&0xff]++
+			counts[2][t&0xff]++
+			counts[3][t>>24&0xff]++
+			continue
+		}
+		length, _, _ := prefixed(int(t >> 32 & 0x1fff))
+		distance, _, _ := prefixed(int(uint32(t)))
+		counts[0][256+length]++
+		counts[4][distance]++
+	}
+	var codes [5]prefixCode
+	l.codes.reset()
+	for i := range codes {
+		codes[i] = newPrefixCode(counts[i], maxCodeLength)
+		codes[i].describe(&l.codes)
+	}
+	l.data.reset()
+	l.write(&codes)
+}
+
+func (l *lossless) write(codes *[5]prefixCode) {
+	for _, t := range l.tokens {
+		if t&copyToken == 0 {
+			codes[0].put(&l.data, int(t>>8&0xff))
+			codes[1].put(&l.data, int(t>>16&0xff))
+			codes[2].put(&l.data, int(t&0xff))
+			codes[3].put(&l.data, int(t>>24&0xff))
+			continue
+		}
+		symbol, extra, n := prefixed(int(t >> 32 & 0x1fff))
+		codes[0].put(&l.data, 256+symbol)
+		l.data.put(extra, n)
+		symbol, extra, n = prefixed(int(uint32(t)))
+		codes[4].put(&l.data, symbol)
+		l.data.put(extra, n)
+	}
+}
+
+// match turns the pixels into tokens, taking the longest copy at each place.
+func (l *lossless) match(width int) {
+	p := l.pixels
+	l.tokens = l.tokens[:0]
+	if l.head == nil {
+		l.head = make([]int32, 1<<hashBits)
+	}
+	clear(l.head)
+	if cap(l.before) < len(p) {
+		l.before = make([]int32, len(p))
+	}
+	l.before = l.before[:len(p)]
+	for i := 0; i < len(p); {
+		length, back := l.longest(i, width)
+		if length == 0 {
+			l.remember(i)
+			l.tokens = append(l.tokens, uint64(p[i]))
+			i++
+			continue
+		}
+		l.tokens = append(l.tokens, copyToken|uint64(length)<<32|distanceCode(back, width))
+		// Within long copies little is new.
+		for k := i; k < i+min(length, goodCopy); k++ {
+			l.remember(k)
+		}
+		i += length
+	}
+}
+
+// distanceCode is what a distance is written as (section 5.2.2): one row up
+// and one pixel left have short codes.
+func distanceCode(back, width int) uint64 {
+	switch back {
+	case width:
+		return 1
+	case 1:
+		return 2
+	}
+	return uint64(back + 120)
+}
+
+// longest returns the longest copy for position i that is worth its bits, or
+// zero.
+func (l *lossless) longest(i, width int) (length, back int) {
+	p := l.pixels
+	limit := min(len(p)-i, maxCopy)
+	try := func(d, least int) {
+		if n := run(p[i:i+limit], p[i-d:]); n >= least && n > length {
+			length, back = n, d
+		}
+	}
+	if i >= width && width <= maxBack {
+		try(width, minCopy)
+	}
+	if i >= 1 {
+		try(1, minCopy)
+	}
+	if length >= goodCopy || limit < minFarCopy {
+		return length, back
+	}
+	at := int(l.head[hashPixels(p[i:])]) - 1
+	for range chainSteps {
+		if at < 0 || i-at > maxBack {
+			break
+		}
+		// A far copy costs about a pixel more than a near one.
+		try(i-at, max(minFarCopy, length+2))
+		if length >= goodCopy {
+			break
+		}
+		at = int(l.before[at]) - 1
+	}
+	return length, back
+}
+
+// run returns how many pixels are equal. b is not shorter than a.
+func run(a, b []uint32) int {
+	b = b[:len(a)]
+	for n := range a {
+		if a[n] != b[n] {
+			return n
+		}
+	}
+	return len(a)
+}
+
+// remember makes position i known to later ones. Within an area of one colour
+// only its start is worth it.
+func (l *lossless) remember(i int) {
+	p := l.pixels
+	if i+minFarCopy > len(p) || i > 0 && p[i] == p[i-1] && p[i] == p[i+1] && p[i] == p[i+2] {
+		return
+	}
+	h := hashPixels(p[i:])
+	l.before[i] = l.head[h]
+	l.head[h] = int32(i + 1)
+}
+
+// hashPixels hashes three pixels.
+func hashPixels(p []uint32) uint32 {
+	return (p[0]*0x9e3779b1 ^ p[1]*0x85ebca77 ^ p[2]*0xc2b2ae3d) * 0x27d4eb2f >> (32 - hashBits)
+}
