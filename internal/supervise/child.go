@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,6 +13,12 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+)
+
+// How often, and how far apart, a program is tried that is open for writing.
+const (
+	busyTries = 10
+	busyWait  = 20 * time.Millisecond
 )
 
 // Child is a process that a [Group] started.
@@ -86,7 +93,14 @@ func (g *Group) spawn(s Spec) (*Child, error) {
 		c.grace = g.cfg.Grace
 	}
 	c.grace = max(0, c.grace)
-	if err := c.fork(s, st); err != nil {
+	err = c.fork(s, st)
+	for try := 0; errors.Is(err, syscall.ETXTBSY) && try < busyTries; try++ {
+		// The program was just written by this one, and some other fork has the
+		// descriptor still, until its exec.
+		<-time.After(busyWait)
+		err = c.fork(s, st)
+	}
+	if err != nil {
 		st.abandon()
 		return nil, err
 	}
@@ -167,6 +181,7 @@ func (c *Child) watch() {
 	program.forker.release()
 	c.group.cfg.Logger.Debug("a process ended", "id", c.id, "name", c.name, "pid", c.pid, "exit", exit.String())
 	close(c.done)
+	c.group.prune()
 }
 
 // awaitExit waits until the child has ended, and leaves it to be waited for, so
@@ -375,4 +390,3 @@ func (c *Child) info() Info {
 	}
 	return i
 }
-

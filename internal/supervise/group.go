@@ -143,8 +143,7 @@ func (g *Group) Children() []Info {
 
 func byNumber(a, b Info) int { return cmp.Compare(a.number, b.number) }
 
-// keep notes a child that was just born, and forgets the oldest ones that have
-// ended if there are too many.
+// keep notes a child that was just born.
 func (g *Group) keep(c *Child) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,6 +151,12 @@ func (g *Group) keep(c *Child) {
 	for _, p := range c.pumps {
 		g.pumps[p] = struct{}{}
 	}
+}
+
+// prune forgets the oldest children that have ended if there are too many.
+func (g *Group) prune() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	ended := 0
 	for _, k := range g.kids {
 		if k.ended() {

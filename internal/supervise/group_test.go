@@ -1,0 +1,419 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestExit(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{Owner: "user"})
+	for _, tt := range []struct {
+		script string
+		want   Exit
+		text   string
+	}{
+		{"exit 0", Exit{Code: 0}, "exit status 0"},
+		{"exit 3", Exit{Code: 3}, "exit status 3"},
+		{"kill -9 $$", Exit{Code: -1, Signal: syscall.SIGKILL}, "killed by SIGKILL"},
+		{"kill -TERM $$", Exit{Code: -1, Signal: syscall.SIGTERM}, "killed by SIGTERM"},
+	} {
+		before := time.Now()
+		c, _ := shell(t, g, tt.script)
+		got := wait(t, c)
+		if got.At.Before(before) || got.At.After(time.Now()) {
+			t.Errorf("%q ended at %v, want between %v and now", tt.script, got.At, before)
+		}
+		if got.Code != tt.want.Code || got.Signal != tt.want.Signal || got.String() != tt.text {
+			t.Errorf("%q: Exit() = %v, want %v", tt.script, got, tt.text)
+		}
+		if _, err := readProcess(c.PID()); !errors.Is(err, errGone) {
+			t.Errorf("%q was not waited for: %v", tt.script, err)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{Owner: "user"})
+	log := filepath.Join(t.TempDir(), "log")
+	a := start(t, g, Spec{Name: "first", Path: "sleep", Args: []string{"1000"}, LogPath: log})
+	b := start(t, g, Spec{Path: "/bin/sh", Args: []string{"-c", "exit 4"}})
+	wait(t, b)
+	if a.Exit() != (Exit{}) {
+		t.Errorf("Exit() of a running child = %v", a.Exit())
+	}
+	got := g.Children()
+	if len(got) != 2 {
+		t.Fatalf("Children() = %v, want two", got)
+	}
+	if f := got[0]; f.ID != a.ID() || f.Name != "first" || f.Owner != "user" || f.PID != a.PID() || !f.Running ||
+		!strings.HasSuffix(f.Path, "/sleep") || !cmp.Equal(f.Args, []string{"1000"}) || f.LogPath != log || !f.Ended.IsZero() {
+		t.Errorf("running: %+v", f)
+	}
+	if s := got[1]; s.Running || s.Exit.Code != 4 || s.Name != "sh" || !s.Ended.Equal(s.Exit.At) || s.Ended.Before(s.Started) {
+		t.Errorf("ended: %+v", s)
+	}
+	if got[0].number >= got[1].number {
+		t.Errorf("ids %s and %s do not increase", got[0].ID, got[1].ID)
+	}
+	all := Children()
+	for _, i := range got {
+		if !slices.ContainsFunc(all, func(o Info) bool { return o.ID == i.ID }) {
+			t.Errorf("Children() has no %s", i.ID)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(Children(), func(o Info) bool { return o.ID == a.ID() }) {
+		t.Error("the list of the program has a child of a closed group")
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	c, out := shell(t, g, "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done")
+	out.await(t, "ready")
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := c.Exit(); e.Code != 5 {
+		t.Errorf("Exit() = %v, want 5: it was to end by its own handler", e)
+	}
+	if !strings.Contains(out.String(), "bye") {
+		t.Errorf("output %q lacks what the handler wrote", out)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error("second Stop:", err)
+	}
+	if err := c.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("Signal after the end: %v, want os.ErrProcessDone", err)
+	}
+}
+
+func TestStopTermIgnored(t *testing.T) {
+	t.Parallel()
+	const grace = 150 * time.Millisecond
+	g := newTestGroup(t, GroupConfig{})
+	for _, tt := range []struct {
+		name     string
+		grace    time.Duration
+		ctx      func() context.Context
+		min, max time.Duration
+	}{
+		{"grace", grace, context.Background, grace, 5 * time.Second},
+		{"none", -1, context.Background, 0, 5 * time.Second},
+		{"ctx", time.Hour, func() context.Context {
+			ctx, cancel := context.WithTimeout(context.Background(), grace)
+			t.Cleanup(cancel)
+			return ctx
+		}, grace, 5 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out := &output{}
+			c := start(t, g, Spec{Path: "sh", Args: []string{"-c", "trap '' TERM; echo ready; while :; do sleep 1; done"}, Grace: tt.grace, Output: out})
+			out.await(t, "ready")
+			begin := time.Now()
+			if err := c.Stop(tt.ctx()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begin); took < tt.min || took > tt.max {
+				t.Errorf("Stop took %v, want %v to %v", took, tt.min, tt.max)
+			}
+			if e := c.Exit(); e.Signal != syscall.SIGKILL {
+				t.Errorf("Exit() = %v, want SIGKILL", e)
+			}
+		})
+	}
+}
+
+func TestStopOfAStoppedChild(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{Grace: 10 * time.Second})
+	c, out := shell(t, g, "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done")
+	out.await(t, "ready")
+	if err := c.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := c.Exit(); e.Code != 5 {
+		t.Errorf("Exit() = %v, want 5: SIGCONT lets it handle SIGTERM", e)
+	}
+}
+
+func TestStopEndsTheFamily(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	c, out := shell(t, g, familyScript)
+	other, otherOut := shell(t, g, familyScript)
+	f, kept := parseFamily(t, out.await(t, "family")), parseFamily(t, otherOut.await(t, "family"))
+	wantAlive(t, f.all()...)
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, f.all()...)
+	wantAlive(t, kept.all()...)
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, kept.all()...)
+}
+
+func TestFamilyOutlivesItsFirst(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// What it leaves holds its pipe, and would die of SIGPIPE were that closed.
+	c, out := shell(t, g, "(echo left $(sh -c 'echo $PPID'); read x <"+fifo+"; echo later; sleep 1000) & echo leader; exit 0")
+	if e := wait(t, c); e.Code != 0 {
+		t.Fatalf("Exit() = %v", e)
+	}
+	pid := number(t, out.await(t, "left"))
+	wantAlive(t, pid)
+	if err := os.WriteFile(fifo, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "later")
+	wantAlive(t, pid)
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, pid)
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	g := newTestGroup(t, GroupConfig{Dir: dir})
+	_, out := shell(t, g, familyScript)
+	// One that ended by itself and left a daemon behind which no list names.
+	_, outOld := shell(t, g, familyScript[:strings.LastIndex(familyScript, "wait")])
+	f, old := parseFamily(t, out.await(t, "family")), parseFamily(t, outOld.await(t, "family"))
+	wantAlive(t, f.shell, f.child, f.daemon, old.child, old.daemon)
+	if n := countRecords(t, dir); n != 1 {
+		t.Errorf("%d records while open, want 1", n)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+			wantGone(t, f.all()...)
+			wantGone(t, old.all()...)
+		})
+	}
+	wg.Wait()
+	if _, err := g.Start(Spec{Path: "true"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Start after Close: %v, want ErrClosed", err)
+	}
+	if n := countRecords(t, dir); n != 0 {
+		t.Errorf("%d records after Close, want none", n)
+	}
+}
+
+func countRecords(t *testing.T, dir string) int {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// Not parallel: it counts the program's descriptors.
+func TestManyStartsLeakNothing(t *testing.T) {
+	before := openFiles(t)
+	g := newTestGroup(t, GroupConfig{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	ids := make(map[string]bool)
+	for i := range 100 {
+		wg.Go(func() {
+			c, err := g.Start(Spec{Path: "sh", Args: []string{"-c", fmt.Sprintf("echo out; echo err >&2; exit %d", i)}, Stderr: &output{}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			<-c.Done()
+			if c.Exit().Code != i {
+				t.Errorf("child %d: %v", i, c.Exit())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[c.ID()] = true
+		})
+	}
+	wg.Wait()
+	if len(ids) != 100 {
+		t.Errorf("%d different ids of 100 children", len(ids))
+	}
+	for range 50 {
+		if _, err := g.Start(Spec{Path: "no-such-program-anywhere"}); !errors.Is(err, ErrNotFound) {
+			t.Fatalf("Start: %v, want ErrNotFound", err)
+		}
+	}
+	if err := poll(5*time.Second, func() error {
+		if n := len(g.Children()); n != keepExited {
+			return fmt.Errorf("%d records of ended children, want %d", n, keepExited)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d open files, %d before", after, before)
+	}
+	program.mu.Lock()
+	defer program.mu.Unlock()
+	if len(program.unreaped) != 0 || len(program.logs) != 0 || program.forker.refs != 0 {
+		t.Errorf("left in the registry: %d children, %d logs, %d references to the thread",
+			len(program.unreaped), len(program.logs), program.forker.refs)
+	}
+}
+
+func TestStartWhileClosing(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	pids := make(chan int, 64)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range cap(pids) / 4 {
+				c, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
+				if errors.Is(err, ErrClosed) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				pids <- c.PID()
+			}
+		})
+	}
+	first := <-pids
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	close(pids)
+	wantGone(t, first)
+	for pid := range pids {
+		wantGone(t, pid)
+	}
+}
+
+// A child must not die because the thread ends from which its start was asked
+// for: the parent-death signal would come then.
+func TestChildOutlivesThreads(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	for range 20 {
+		got := make(chan *Child)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+			c, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- c
+		}()
+		<-got
+	}
+	running := func() (n int) {
+		for _, i := range g.Children() {
+			if i.Running {
+				n++
+			}
+		}
+		return n
+	}
+	if n := running(); n != 20 {
+		t.Errorf("%d of 20 children run", n)
+	}
+	// Nothing can tell that nothing happens; but starting one more takes longer
+	// than the signals would.
+	wait(t, start(t, g, Spec{Path: "sleep", Args: []string{"0.1"}}))
+	if n := running(); n != 20 {
+		t.Errorf("%d of 20 children run after their threads have ended", n)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("not a program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		spec Spec
+		want error
+		text string
+	}{
+		{Spec{Path: "no-such-program"}, ErrNotFound, "no-such-program"},
+		{Spec{Path: "/no/such/program", Name: "nice"}, ErrNotFound, "start nice"},
+		{Spec{Path: plain}, os.ErrPermission, "plain"},
+		{Spec{Path: dir}, os.ErrPermission, dir},
+		{Spec{Path: text}, syscall.ENOEXEC, "text"},
+		{Spec{Path: "true", Dir: "/no/such/dir"}, os.ErrNotExist, "/no/such/dir"},
+		{Spec{Path: "true", Dir: plain}, syscall.ENOTDIR, "plain"},
+		{Spec{Path: "true", Args: []string{"a\x00b"}}, syscall.EINVAL, "true"},
+		{Spec{}, nil, "no program"},
+	} {
+		_, err := g.Start(tt.spec)
+		if err == nil || !strings.Contains(err.Error(), tt.text) || tt.want != nil && !errors.Is(err, tt.want) {
+			t.Errorf("Start(%+v): %v, want %v that tells %q", tt.spec, err, tt.want, tt.text)
+		}
+	}
+	if n := len(g.Children()); n != 0 {
+		t.Errorf("%d children of failed starts", n)
+	}
+}
+
+func TestWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "here")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\npwd; echo $PWD $0 $1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := &output{}
+	wait(t, start(t, g, Spec{Path: "./here", Args: []string{"x y"}, Dir: dir, Output: out}))
+	if want := fmt.Sprintf("%s\n%s %s x y\n", dir, dir, script); out.String() != want {
+		t.Errorf("wrote %q, want %q", out, want)
+	}
+}

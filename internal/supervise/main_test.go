@@ -1,0 +1,302 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// roleVariable makes the test binary play another program.
+const roleVariable = "SUPERVISE_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "owner":
+		exitWith(playOwner())
+	case "reaper":
+		exitWith(playReaper())
+	}
+}
+
+func exitWith(err error) {
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// playOwner starts what a server would and waits to be killed.
+func playOwner() error {
+	g, err := NewGroup(GroupConfig{Dir: os.Getenv("SUPERVISE_TEST_DIR"), Owner: "desktop"})
+	if err != nil {
+		return err
+	}
+	_, err = g.Start(Spec{Path: "sh", Args: []string{"-c", familyScript}, Stdout: os.Stdout})
+	if err != nil {
+		return err
+	}
+	select {}
+}
+
+// playReaper makes orphans beside children whose exit status it wants.
+func playReaper() error {
+	if err := BecomeSubreaper(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	reaped := make(chan error, 1)
+	go func() { reaped <- Reap(ctx) }()
+	g, err := NewGroup(GroupConfig{})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var kids []*Child
+	for range 20 {
+		// Each leaves an orphan that ends at once, then exits with 7.
+		c, err := g.Start(Spec{Path: "sh", Args: []string{"-c", "setsid true & exit 7"}})
+		if err != nil {
+			return err
+		}
+		kids = append(kids, c)
+	}
+	foreign := exec.Command("sh", "-c", "exit 8")
+	if err := foreign.Run(); foreign.ProcessState == nil || foreign.ProcessState.ExitCode() != 8 {
+		return fmt.Errorf("exit status of a child of os/exec: %v", err)
+	}
+	for _, c := range kids {
+		<-c.Done()
+		if c.Exit().Code != 7 {
+			return fmt.Errorf("exit of a child: %v, want 7", c.Exit())
+		}
+	}
+	if err := poll(10*time.Second, func() error {
+		left, err := orphans()
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%d orphans were not waited for", len(left))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	cancel()
+	return <-reaped
+}
+
+// familyScript prints the numbers of a shell, of its child, and of a daemon
+// that has left the process group, the session and the tree; all then wait.
+const familyScript = `
+sleep 1000 &
+child=$!
+daemon=$(setsid sh -c 'sleep 1000 >/dev/null 2>&1 </dev/null & echo $!')
+echo family $$ $child $daemon
+wait`
+
+type family struct{ shell, child, daemon int }
+
+func (f family) all() []int { return []int{f.shell, f.child, f.daemon} }
+
+func parseFamily(t *testing.T, text string) family {
+	t.Helper()
+	var f family
+	if _, err := fmt.Sscanf(text, "family %d %d %d", &f.shell, &f.child, &f.daemon); err != nil {
+		t.Fatalf("family in %q: %v", text, err)
+	}
+	return f
+}
+
+// poll calls f until it returns nil, and returns its last error when the time
+// is over.
+func poll(limit time.Duration, f func() error) error {
+	deadline := time.After(limit)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-deadline:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+func alive(pid int) bool {
+	p, err := readProcess(pid)
+	return err == nil && !p.gone()
+}
+
+func wantGone(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d is alive", pid)
+		}
+	}
+}
+
+func wantAlive(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		if !alive(pid) {
+			t.Errorf("process %d is not alive", pid)
+		}
+	}
+}
+
+// output is a writer that can be waited on.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// await waits for a line that starts with that and returns it.
+func (o *output) await(t *testing.T, prefix string) string {
+	t.Helper()
+	var found string
+	err := poll(10*time.Second, func() error {
+		text := o.String()
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, prefix) && strings.HasSuffix(line, "\n") {
+				found = strings.TrimSpace(line)
+				return nil
+			}
+		}
+		return fmt.Errorf("no line %q in %q", prefix, text)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func newTestGroup(t *testing.T, cfg GroupConfig) *Group {
+	t.Helper()
+	g, err := NewGroup(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func start(t *testing.T, g *Group, s Spec) *Child {
+	t.Helper()
+	c, err := g.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// shell starts a script whose output can be waited on.
+func shell(t *testing.T, g *Group, script string) (*Child, *output) {
+	t.Helper()
+	out := &output{}
+	return start(t, g, Spec{Path: "sh", Args: []string{"-c", script}, Output: out}), out
+}
+
+func wait(t *testing.T, c *Child) Exit {
+	t.Helper()
+	select {
+	case <-c.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s did not end; it wrote %q", c.Name(), c.Tail())
+	}
+	return c.Exit()
+}
+
+// number reads the number that follows a word.
+func number(t *testing.T, line string) int {
+	t.Helper()
+	f := strings.Fields(line)
+	n, err := strconv.Atoi(f[len(f)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// foreign starts a process that does not descend from this one, until the test
+// ends.
+func foreign(t *testing.T, env ...string) int {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!")
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := number(t, string(out))
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		_ = unix.Close(fd)
+	})
+	if p, err := readProcess(pid); err != nil || p.parent == os.Getpid() {
+		t.Fatalf("process %d: %+v, %v, want one that is not our child", pid, p, err)
+	}
+	return pid
+}
+
+// role makes the command that runs this binary as another program.
+func role(t *testing.T, name string, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(append(os.Environ(), roleVariable+"="+name), env...)
+	return cmd
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
+}
+
+var errFull = errors.New("full")
