@@ -25,11 +25,18 @@ func (s *bitString) reset() { s.b, s.acc, s.nacc = s.b[:0], 0, 0 }
 // bytes returns a copy of the bits, filled up with zeros, and their number.
 func (s *bitString) bytes() ([]byte, int) {
 	n := 8*len(s.b) + int(s.nacc)
-	b := append(make([]byte, 0, (n+7)/8), s.b...)
-	for acc := s.acc; 8*len(b) < n; acc >>= 8 {
-		b = append(b, byte(acc))
+	c := *s
+	c.b = append(make([]byte, 0, n/8+1), s.b...)
+	return c.flushed(), n
+}
+
+// flushed returns the bits, filled up with zeros. Nothing may be appended
+// afterwards.
+func (s *bitString) flushed() []byte {
+	for n := 0; n < int(s.nacc); n += 8 {
+		s.b = append(s.b, byte(s.acc>>n))
 	}
-	return b, n
+	return s.b
 }
 
 // join appends n bits that bytes returned.

@@ -8,8 +8,8 @@
 // Screens change little between two pictures, so the Encoder keeps the
 // compressed strips that it made: only strips whose rows changed since are
 // scaled and compressed again, on all cores. A PNG is made of strips that are
-// deflated independently, a JPEG of strips that are restart intervals; a WebP
-// is one stream and is kept as a whole file only.
+// deflated independently, a JPEG of strips that are restart intervals, a WebP
+// of strips with their own prefix codes.
 //
 // # Lifetime
 //

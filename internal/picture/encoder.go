@@ -201,7 +201,7 @@ func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error)
 			todo = append(todo, i)
 		}
 	}
-	if err := e.make(ctx, en, j, pieces, todo); err != nil {
+	if err := e.makeStrips(ctx, en, j, pieces, todo); err != nil {
 		return nil, err
 	}
 	switch j.format {
@@ -209,6 +209,7 @@ func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error)
 		return jpegFile(en.layout, pieces)
 	case WebP:
 		return webpFile(en.layout, pieces), nil
+	case PNG:
 	}
 	return pngFile(en.view, pieces), nil
 }
@@ -223,9 +224,9 @@ func (en *entry) slot(j *job, i int) (*version, []uint64) {
 	return &en.strips[i].drawn, bands
 }
 
-// make makes the strips todo of pieces, and keeps those that were made even
+// makeStrips makes the strips todo of pieces, and keeps those that were made even
 // when it ends early.
-func (e *Encoder) make(ctx context.Context, en *entry, j *job, pieces []*piece, todo []int) error {
+func (e *Encoder) makeStrips(ctx context.Context, en *entry, j *job, pieces []*piece, todo []int) error {
 	var next atomic.Int64
 	run := func(ctx context.Context) error {
 		w, err := e.acquire(ctx)
@@ -284,7 +285,7 @@ func (e *Encoder) acquire(ctx context.Context) (*worker, error) {
 }
 
 func (e *Encoder) release(w *worker) {
-	if w.size() > keepable {
+	if w.size() > keepable/cap(e.slots) {
 		w.shrink()
 	}
 	e.mu.Lock()

@@ -1,7 +1,10 @@
 package picture
 
+import "slices"
+
 // lossless writes pixels as VP8L image data (WebP lossless bitstream
-// specification, section 5): literals and copies of what came before.
+// specification, section 5): literals and copies of what came before. The zero
+// value looks for copies of close pixels alone.
 type lossless struct {
 	pixels []uint32 // blue, green, red and alpha from the low byte on
 	tokens []uint64
@@ -10,6 +13,9 @@ type lossless struct {
 	codes  bitString
 	data   bitString
 }
+
+// newLossless looks for copies everywhere.
+func newLossless() *lossless { return &lossless{head: make([]int32, 1<<hashBits)} }
 
 const (
 	hashBits   = 15
@@ -81,14 +87,10 @@ func (l *lossless) write(codes *[5]prefixCode) {
 func (l *lossless) match(width int) {
 	p := l.pixels
 	l.tokens = l.tokens[:0]
-	if l.head == nil {
-		l.head = make([]int32, 1<<hashBits)
-	}
 	clear(l.head)
-	if cap(l.before) < len(p) {
-		l.before = make([]int32, len(p))
+	if l.head != nil {
+		l.before = slices.Grow(l.before[:0], len(p))[:len(p)]
 	}
-	l.before = l.before[:len(p)]
 	for i := 0; i < len(p); {
 		length, back := l.longest(i, width)
 		if length == 0 {
@@ -134,7 +136,7 @@ func (l *lossless) longest(i, width int) (length, back int) {
 	if i >= 1 {
 		try(1, minCopy)
 	}
-	if length >= goodCopy || limit < minFarCopy {
+	if l.head == nil || length >= goodCopy || limit < minFarCopy {
 		return length, back
 	}
 	at := int(l.head[hashPixels(p[i:])]) - 1
@@ -167,7 +169,7 @@ func run(a, b []uint32) int {
 // only its start is worth it.
 func (l *lossless) remember(i int) {
 	p := l.pixels
-	if i+minFarCopy > len(p) || i > 0 && p[i] == p[i-1] && p[i] == p[i+1] && p[i] == p[i+2] {
+	if l.head == nil || i+minFarCopy > len(p) || i > 0 && p[i] == p[i-1] && p[i] == p[i+1] && p[i] == p[i+2] {
 		return
 	}
 	h := hashPixels(p[i:])

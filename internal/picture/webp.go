@@ -36,7 +36,7 @@ func tileBits(stripHeight int) int {
 // is the first one.
 func (w *worker) webpPiece(r rows, first bool) *piece {
 	if w.lossless == nil {
-		w.lossless = &lossless{}
+		w.lossless = newLossless()
 	}
 	shown := subtractGreen(w, r)
 	p := w.webpTry(shown, r.width, first, predictBlack)
@@ -127,7 +127,11 @@ func plane(left, top, corner uint32) uint32 {
 
 // webpFile joins the strips of a picture.
 func webpFile(l *layout, pieces []*piece) []byte {
-	var s bitString
+	size := riffHeader + 1024
+	for _, p := range pieces {
+		size += p.size()
+	}
+	s := bitString{b: make([]byte, riffHeader, size)}
 	var small lossless
 	// Section 3: signature, size, no alpha, version 0.
 	s.put(0x2f, 8)
@@ -154,8 +158,7 @@ func webpFile(l *layout, pieces []*piece) []byte {
 	for _, p := range pieces {
 		s.join(p.data, p.dataBits)
 	}
-	stream, _ := s.bytes()
-	return riff(stream)
+	return riff(s.flushed())
 }
 
 // putTiles appends an image with a pixel per tile of the picture.
@@ -173,13 +176,18 @@ func putTiles(s *bitString, small *lossless, l *layout, side int, of func(strip 
 	s.join(small.data.bytes())
 }
 
-// riff wraps a VP8L stream into a file (WebP container specification).
-func riff(stream []byte) []byte {
-	padded := (len(stream) + 1) &^ 1
-	out := append(make([]byte, 0, padded+20), "RIFF"...)
-	out = binary.LittleEndian.AppendUint32(out, uint32(12+padded))
-	out = append(out, "WEBPVP8L"...)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(stream)))
-	out = append(out, stream...)
-	return append(out, make([]byte, padded-len(stream))...)
+// riffHeader is the length of what is before a VP8L stream in its file.
+const riffHeader = 20
+
+// riff makes a file of riffHeader free bytes and a VP8L stream (WebP container
+// specification).
+func riff(out []byte) []byte {
+	length := len(out) - riffHeader
+	if length%2 == 1 {
+		out = append(out, 0)
+	}
+	copy(out, "RIFF____WEBPVP8L")
+	binary.LittleEndian.PutUint32(out[4:], uint32(len(out)-8))
+	binary.LittleEndian.PutUint32(out[16:], uint32(length))
+	return out
 }

@@ -71,7 +71,7 @@ func TestWebPChanges(t *testing.T) {
 	}
 }
 
-// libwebp's own decoder, or ffmpeg's, reads it too.
+// ffmpeg's decoder is a third one.
 func TestWebPInFFmpeg(t *testing.T) {
 	t.Parallel()
 	s := newScreen(709, 901, 32)

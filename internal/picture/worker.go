@@ -43,6 +43,7 @@ func (w *worker) piece(l *layout, j *job, i int) (*piece, error) {
 		return w.jpegPiece(r, l.quality)
 	case WebP:
 		return w.webpPiece(r, i == 0), nil
+	case PNG:
 	}
 	return w.pngPiece(r)
 }
@@ -71,9 +72,9 @@ func grow(b *[]byte, n int) []byte {
 	return (*b)[:n]
 }
 
-// keepable is how much memory a waiting worker may hold besides its
-// compressors.
-const keepable = 4 << 20
+// keepable is how much memory waiting workers may hold together, besides
+// their deflate compressors.
+const keepable = 8 << 20
 
 func (w *worker) size() int {
 	n := cap(w.copied) + cap(w.scaled) + 8*cap(w.sums) + cap(w.raw) + cap(w.out.b) + 4*cap(w.shown)
