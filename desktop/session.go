@@ -333,7 +333,11 @@ func (s *session) waitWindowManager(ctx context.Context) error {
 		case <-over:
 		}
 	}()
-	if err := s.windows.WaitReady(ctx); err != nil {
+	err := s.windows.WaitReady(ctx)
+	if err == nil {
+		err = s.windows.WaitAnswer(ctx)
+	}
+	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
