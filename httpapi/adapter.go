@@ -1,0 +1,228 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+)
+
+// adapter lets huma register its operations with fiber v2. huma's own package
+// for that links fiber v3 in as well.
+type adapter struct {
+	app  *fiber.App
+	http func() http.Handler // for huma's ServeHTTP
+}
+
+// Handle registers one operation. Every GET answers HEAD too.
+func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
+	f := func(c *fiber.Ctx) error {
+		handler(&request{op: op, c: c, ctx: c.UserContext()})
+		return nil
+	}
+	if op.Method == http.MethodGet {
+		a.app.Add(http.MethodHead, path, f)
+	}
+	a.app.Add(op.Method, path, f)
+}
+
+// ServeHTTP serves one request of net/http.
+func (a *adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.http().ServeHTTP(w, r) }
+
+// request is a huma.Context over a fiber one.
+type request struct {
+	op     *huma.Operation
+	c      *fiber.Ctx
+	ctx    context.Context //nolint:containedctx // huma's interface asks for it; it ends with the request
+	status int
+	forced int // the status to send instead of the one that huma chooses
+	empty  bool
+	opened io.Reader
+}
+
+var _ huma.Context = (*request)(nil)
+
+// requestOf is the request behind a context of huma's.
+func requestOf(ctx huma.Context) *request {
+	for {
+		switch c := ctx.(type) {
+		case *request:
+			return c
+		case interface{ Unwrap() huma.Context }:
+			ctx = c.Unwrap()
+		default:
+			panic("httpapi: a context that this adapter did not make")
+		}
+	}
+}
+
+// WithContext replaces the context that handlers get.
+func (r *request) WithContext(ctx context.Context) huma.Context {
+	r.c.SetUserContext(ctx)
+	r.ctx = ctx
+	return r
+}
+
+func (r *request) Operation() *huma.Operation { return r.op }
+
+func (r *request) Context() context.Context { return r.ctx }
+
+func (r *request) TLS() *tls.ConnectionState { return r.c.Context().TLSConnectionState() }
+
+func (r *request) Version() huma.ProtoVersion {
+	major, minor, ok := http.ParseHTTPVersion(r.c.Protocol())
+	if !ok {
+		major, minor = 1, 1
+	}
+	return huma.ProtoVersion{Proto: r.c.Protocol(), ProtoMajor: major, ProtoMinor: minor}
+}
+
+func (r *request) Method() string { return r.c.Method() }
+
+func (r *request) Host() string { return r.c.Hostname() }
+
+func (r *request) RemoteAddr() string { return r.c.Context().RemoteAddr().String() }
+
+func (r *request) URL() url.URL {
+	u, err := url.ParseRequestURI(string(r.c.Request().RequestURI()))
+	if err != nil {
+		return url.URL{Path: r.c.Path()}
+	}
+	return *u
+}
+
+func (r *request) Param(name string) string { return param(r.c, name) }
+
+// param is a path parameter, decoded.
+func param(c *fiber.Ctx, name string) string {
+	raw := c.Params(name)
+	if v, err := url.PathUnescape(raw); err == nil {
+		return v
+	}
+	return raw
+}
+
+func (r *request) Query(name string) string { return r.c.Query(name) }
+
+// Header returns a request header. A JSON operation's empty body counts as {},
+// and a body without a type as one of the wrong type: browsers send such ones
+// across sites without asking.
+func (r *request) Header(name string) string {
+	v := r.c.Get(name)
+	if strings.EqualFold(name, fiber.HeaderContentType) && r.takesJSON() {
+		r.open()
+		switch {
+		case r.empty:
+			return fiber.MIMEApplicationJSON
+		case v == "":
+			return fiber.MIMEOctetStream
+		}
+	}
+	return v
+}
+
+func (r *request) EachHeader(cb func(name, value string)) {
+	for name, value := range r.c.Request().Header.All() {
+		cb(string(name), string(value))
+	}
+}
+
+func (r *request) takesJSON() bool {
+	return r.op.RequestBody != nil && r.op.RequestBody.Content[fiber.MIMEApplicationJSON] != nil
+}
+
+// BodyReader returns the request's body.
+func (r *request) BodyReader() io.Reader {
+	r.open()
+	return r.opened
+}
+
+// open looks whether there is a body at all.
+func (r *request) open() {
+	if r.opened != nil {
+		return
+	}
+	body := bodyOf(r.c)
+	first := make([]byte, 1)
+	_, err := io.ReadFull(body, first)
+	switch {
+	case err == nil:
+		r.opened = io.MultiReader(bytes.NewReader(first), body)
+	case errors.Is(err, io.EOF):
+		r.empty, r.opened = true, bytes.NewReader(nil)
+		if r.takesJSON() {
+			r.opened = strings.NewReader("{}")
+		}
+	default:
+		r.opened = failingReader{err}
+	}
+}
+
+type failingReader struct{ err error }
+
+func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
+
+func (r *request) GetMultipartForm() (*multipart.Form, error) { return r.c.MultipartForm() }
+
+func (r *request) SetReadDeadline(t time.Time) error { return r.c.Context().Conn().SetReadDeadline(t) }
+
+func (r *request) SetStatus(code int) {
+	if r.forced != 0 {
+		code = r.forced
+	}
+	r.status = code
+	r.c.Status(code)
+}
+
+func (r *request) Status() int { return r.status }
+
+func (r *request) AppendHeader(name, value string) { r.c.Response().Header.Add(name, value) }
+
+func (r *request) SetHeader(name, value string) { r.c.Set(name, value) }
+
+func (r *request) BodyWriter() io.Writer { return r.c.Context() }
+
+// send answers with a body that is not copied; it must not change any more.
+func (r *request) send(body []byte) { r.c.Response().SetBodyRaw(body) }
+
+// stream answers with what f writes. f runs after the handler has returned,
+// gets a flush that fails when the client has gone, and must return soon after
+// gone is closed.
+func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
+	rc := r.c.Context()
+	conn := rc.Conn()
+	// fasthttp tells nobody that a client has left. Reading its connection,
+	// on which nothing more is expected, tells at once; it is not used again.
+	rc.SetConnectionClose()
+	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_ = conn.SetReadDeadline(time.Time{})
+			buf := make([]byte, 512)
+			for {
+				if _, err := conn.Read(buf); err != nil {
+					return
+				}
+			}
+		}()
+		f(w, func() error {
+			_ = conn.SetWriteDeadline(time.Now().Add(slowClient))
+			return w.Flush()
+		}, gone)
+	})
+}
+
+// slowClient is how long a client may take to accept what was written to it.
+const slowClient = 30 * time.Second

@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+type clipboardQuery struct {
+	Selection string `query:"selection" enum:"clipboard,primary" default:"clipboard" doc:"primary is what was marked last"`
+	Format    string `query:"format" enum:"text,png" default:"text" doc:"png answers with the image itself"`
+}
+
+type clipboardText struct {
+	Text      string `json:"text" doc:"Empty when the selection holds no text"`
+	Selection string `json:"selection"`
+}
+
+type clipboardOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        func(huma.Context)
+}
+
+type clipboardBody struct {
+	Text      string  `json:"text"`
+	Selection *string `json:"selection,omitempty" enum:"clipboard,primary,both" doc:"clipboard when left out"`
+}
+
+// clipboardInput has its body raw: it may be JSON or an image.
+type clipboardInput struct {
+	Selection   string `query:"selection" enum:"clipboard,primary,both" default:"clipboard" doc:"Of an image; text has it in its body"`
+	RawBody     []byte
+	contentType string
+}
+
+// Resolve keeps the body's type.
+func (in *clipboardInput) Resolve(ctx huma.Context) []error {
+	in.contentType = ctx.Header(fiber.HeaderContentType)
+	return nil
+}
+
+func (s *Server) registerClipboard() {
+	schemas := s.api.OpenAPI().Components.Schemas
+	r := route{
+		id: "readClipboard", method: http.MethodGet, path: "/clipboard", tag: "Clipboard", other: inputFailed, query: true,
+		summary: "Read what was copied", errors: []int{http.StatusNotAcceptable, http.StatusBadGateway},
+		content: map[string]*huma.MediaType{
+			fiber.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")},
+			pngType:                   binary(),
+		},
+	}
+	on(s, r, nil, readClipboard)
+	text := schemas.Schema(reflect.TypeFor[clipboardBody](), true, "ClipboardBody")
+	r = route{
+		id: "writeClipboard", method: http.MethodPost, path: "/clipboard", tag: "Clipboard", other: inputFailed,
+		summary: "Put a text, or a PNG image, on the clipboard",
+		errors:  []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusBadGateway},
+		body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			fiber.MIMEApplicationJSON: {Schema: text}, pngType: binary(),
+		}},
+		most: 16 * int64(s.cfg.MaxBodyBytes),
+	}
+	decode := func(in *clipboardInput) (desktop.Content, []desktop.Selection, error) {
+		return s.clipboardContent(schemas, text, in)
+	}
+	on(s, r, func(in *clipboardInput) error { _, _, err := decode(in); return err },
+		func(ctx context.Context, d Desktop, in *clipboardInput) (*okOutput, error) {
+			content, to, err := decode(in)
+			if err != nil {
+				return nil, err
+			}
+			return okOr(d.SetClipboard(ctx, content, to...))
+		})
+}
+
+func readClipboard(ctx context.Context, d Desktop, in *clipboardQuery) (*clipboardOutput, error) {
+	sel := desktop.Selection(in.Selection)
+	if in.Format == "png" {
+		c, err := d.Clipboard(ctx, sel, desktop.TypePNG)
+		if err != nil {
+			return nil, err
+		}
+		return &clipboardOutput{pngType, func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			requestOf(ctx).send(c.Data)
+		}}, nil
+	}
+	c, err := d.Clipboard(ctx, sel, desktop.TypeText)
+	if err != nil && !errors.Is(err, desktop.ErrNoClipboardContent) {
+		return nil, err
+	}
+	text, err := marshalJSON(clipboardText{string(c.Data), in.Selection})
+	if err != nil {
+		return nil, err
+	}
+	return &clipboardOutput{fiber.MIMEApplicationJSON, func(ctx huma.Context) {
+		ctx.SetStatus(http.StatusOK)
+		requestOf(ctx).send(text)
+	}}, nil
+}
+
+var pngMagic = []byte("\x89PNG\r\n\x1a\n")
+
+// clipboardContent is what a request puts on which selections.
+func (s *Server) clipboardContent(schemas huma.Registry, schema *huma.Schema, in *clipboardInput) (desktop.Content, []desktop.Selection, error) {
+	contentType, _, err := mime.ParseMediaType(in.contentType)
+	switch {
+	case err == nil && contentType == pngType:
+		if !bytes.HasPrefix(in.RawBody, pngMagic) {
+			return desktop.Content{}, nil, invalid("body", "the body must be a PNG image")
+		}
+		// The buffer is used again after the request, the clipboard's not.
+		return desktop.Content{Type: desktop.TypePNG, Data: bytes.Clone(in.RawBody)}, selections(in.Selection), nil
+	case err != nil || contentType != fiber.MIMEApplicationJSON && !strings.HasSuffix(contentType, "+json"):
+		return desktop.Content{}, nil, unsupportedMedia.problem("unsupported media type: the body must be application/json or image/png")
+	case len(in.RawBody) > s.cfg.MaxBodyBytes:
+		return desktop.Content{}, nil, tooLarge(int64(s.cfg.MaxBodyBytes))
+	}
+	var body clipboardBody
+	if err := decodeInto(schemas, schema, in.RawBody, &body); err != nil {
+		return desktop.Content{}, nil, err
+	}
+	to := in.Selection
+	if body.Selection != nil {
+		to = *body.Selection
+	}
+	return desktop.Content{Type: desktop.TypeText, Data: []byte(body.Text)}, selections(to), nil
+}
+
+func selections(name string) []desktop.Selection {
+	if name == "both" {
+		return []desktop.Selection{desktop.Clipboard, desktop.Primary}
+	}
+	return []desktop.Selection{desktop.Selection(name)}
+}
+
+// decodeInto reads JSON as huma does for operations whose body is always JSON.
+func decodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) error {
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
+	var tree any
+	if err := decodeJSON(data, &tree); err != nil {
+		return rejected(invalidRequest, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+	}
+	k := invalidRequest
+	k.status = http.StatusUnprocessableEntity
+	result := &huma.ValidateResult{}
+	path := huma.NewPathBuffer([]byte{}, 0)
+	path.Push("body")
+	huma.Validate(schemas, schema, path, huma.ModeWriteToServer, tree, result)
+	var details []*huma.ErrorDetail
+	for _, err := range result.Errors {
+		var d huma.ErrorDetailer
+		if errors.As(err, &d) {
+			details = append(details, d.ErrorDetail())
+		}
+	}
+	if len(details) > 0 {
+		return rejected(k, details)
+	}
+	if err := decodeJSON(data, v); err != nil {
+		return rejected(k, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+	}
+	return nil
+}

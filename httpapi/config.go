@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Defaults that a zero Config stands for.
+const (
+	DefaultMaxBodyBytes = 2 << 20
+	DefaultMaxDesktops  = 32
+)
+
+// Config describes a server. The zero value asks for a token that New
+// generates, accepts no other site's requests, and keeps its files where
+// sandbox-agent and the XDG directories have them.
+type Config struct {
+	// Token is what clients present as a bearer token. Empty: a random one,
+	// which Server.Token tells, unless NoToken is set.
+	Token string
+
+	// NoToken lets everybody in.
+	NoToken bool
+
+	// Origins lists the sites that browsers may call from, as
+	// "https://example.com"; "*" stands for all. Empty: only pages that this
+	// server serves itself.
+	Origins []string
+
+	// Methods and Headers list what pages of Origins may use. Empty: what
+	// they ask for.
+	Methods []string
+	Headers []string
+
+	// Credentials lets pages of Origins send cookies and HTTP authentication.
+	Credentials bool
+
+	// TrustProxy takes the server's own name from X-Forwarded-Host and the
+	// client's address from X-Forwarded-For. Set it only behind a proxy that
+	// sets both.
+	TrustProxy bool
+
+	// StateDir is where desktops keep their files: those of main directly,
+	// those of others in desktops/ID. Empty: $XDG_STATE_HOME/deskhand, with
+	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home.
+	StateDir string
+
+	// MaxBodyBytes bounds JSON bodies. Zero: 2 MiB. Images for the clipboard
+	// may have 16 times as much.
+	MaxBodyBytes int
+
+	// MaxDesktops bounds the desktops that exist at a time. Zero: 32.
+	MaxDesktops int
+
+	// EnvPolicy chooses what desktops' programs see of this program's
+	// environment.
+	EnvPolicy desktop.EnvPolicy
+
+	// Secrets names environment variables that desktops' programs never see,
+	// beside deskhand's own.
+	Secrets []string
+
+	// Start makes a desktop; its Config is complete and may be altered. Nil:
+	// desktop.Start.
+	Start func(ctx context.Context, id string, cfg desktop.Config) (Desktop, error)
+
+	// Logger receives errors that clients are not shown and, with AccessLog,
+	// one line per request. Nil: none.
+	Logger *slog.Logger
+
+	// AccessLog logs every request, without the tokens in its URL.
+	AccessLog bool
+}
+
+func (c Config) withDefaults() Config {
+	c.Origins, c.Methods, c.Headers = slices.Clone(c.Origins), slices.Clone(c.Methods), slices.Clone(c.Headers)
+	c.Secrets = slices.Clone(c.Secrets)
+	if c.MaxBodyBytes == 0 {
+		c.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if c.MaxDesktops == 0 {
+		c.MaxDesktops = DefaultMaxDesktops
+	}
+	if c.Start == nil {
+		c.Start = startDesktop
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func startDesktop(ctx context.Context, _ string, cfg desktop.Config) (Desktop, error) {
+	d, err := desktop.Start(ctx, cfg)
+	if err != nil {
+		return nil, err // not d: a nil *desktop.Desktop is no nil Desktop
+	}
+	return d, nil
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.NoToken && c.Token != "":
+		return errors.New("config: Token and NoToken exclude each other")
+	case strings.TrimSpace(c.Token) != c.Token:
+		return errors.New("config: Token must not begin or end with white space")
+	case c.MaxBodyBytes < 0 || c.MaxDesktops < 0:
+		return errors.New("config: MaxBodyBytes and MaxDesktops must not be negative")
+	}
+	for _, o := range c.Origins {
+		if o == "*" || o == "null" {
+			continue
+		}
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return fmt.Errorf("config: origin %q must be * or a scheme and host, as in https://example.com", o)
+		}
+	}
+	return nil
+}
+
+// stateHome is where this user's programs keep state (XDG base directories).
+func stateHome() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	return filepath.Join(home, ".local", "state"), nil
+}
+
+// places are where a server keeps files.
+type places struct {
+	state    string // of main; others below it
+	mainHome string
+}
+
+func (c Config) places() (places, error) {
+	if c.StateDir != "" {
+		dir, err := filepath.Abs(c.StateDir)
+		return places{dir, filepath.Join(dir, "home")}, err
+	}
+	base, err := stateHome()
+	if err != nil {
+		return places{}, err
+	}
+	return places{filepath.Join(base, "deskhand"), filepath.Join(base, "sandbox-agent", "desktop", "home")}, nil
+}
+
+// of are the directories of one desktop.
+func (p places) of(id string) (state, home string) {
+	if id == mainDesktop {
+		return p.state, p.mainHome
+	}
+	state = filepath.Join(p.state, "desktops", id)
+	return state, filepath.Join(state, "home")
+}

@@ -1,0 +1,319 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// startOptions are the members of a start request. All may be left out.
+type startOptions struct {
+	Width      *uint32 `json:"width,omitempty" doc:"Pixels; 1440 when left out"`
+	Height     *uint32 `json:"height,omitempty" doc:"Pixels; 900 when left out"`
+	MaxWidth   *uint32 `json:"maxWidth,omitempty" doc:"The widest that resize may make it; 3840 when left out"`
+	MaxHeight  *uint32 `json:"maxHeight,omitempty" doc:"The highest that resize may make it; 2160 when left out"`
+	DPI        *uint32 `json:"dpi,omitempty" doc:"Dots per inch; 96 when left out"`
+	DisplayNum *int32  `json:"displayNum,omitempty" doc:"X display number to try first; the first free one from there is taken. 99 when left out"`
+	StateDir   *string `json:"stateDir,omitempty" doc:"Directory for the desktop's files, its home included"`
+
+	RecordingFPS     *uint32 `json:"recordingFps,omitempty" doc:"Frames per second of recordings, 1 to 60; 30 when left out"`
+	StreamVideoCodec *string `json:"streamVideoCodec,omitempty" doc:"vp8, vp9 or h264; vp8 when left out"`
+	StreamAudioCodec *string `json:"streamAudioCodec,omitempty" doc:"opus or g722; opus when left out"`
+	StreamFrameRate  *uint32 `json:"streamFrameRate,omitempty" doc:"Frames per second of the live view, 1 to 60; 30 when left out"`
+	WebRTCPortRange  *string `json:"webrtcPortRange,omitempty" doc:"UDP ports for the live view, as LOW-HIGH; 59050-59070 when left out"`
+}
+
+// firstDisplay is where the search for a display number begins.
+const firstDisplay = 99
+
+// check refuses what no desktop can be.
+func (o *startOptions) check() error {
+	zero := func(p *uint32) bool { return p != nil && *p == 0 }
+	rate := func(p *uint32) bool { return p == nil || *p >= 1 && *p <= 60 }
+	oneOf := func(p *string, values ...string) bool {
+		return p == nil || strings.Contains(","+strings.Join(values, ",")+",", ","+*p+",") && *p != ""
+	}
+	switch {
+	case zero(o.Width):
+		return invalid("width", "Desktop width and height must be greater than 0")
+	case zero(o.Height):
+		return invalid("height", "Desktop width and height must be greater than 0")
+	case zero(o.MaxWidth):
+		return invalid("maxWidth", "maxWidth must be greater than 0")
+	case zero(o.MaxHeight):
+		return invalid("maxHeight", "maxHeight must be greater than 0")
+	case zero(o.DPI):
+		return invalid("dpi", "Desktop dpi must be greater than 0")
+	case o.DisplayNum != nil && *o.DisplayNum <= 0:
+		return invalid("displayNum", "displayNum must be > 0")
+	case !rate(o.RecordingFPS):
+		return invalid("recordingFps", "recordingFps must be between 1 and 60")
+	case !rate(o.StreamFrameRate):
+		return invalid("streamFrameRate", "streamFrameRate must be between 1 and 60")
+	case !oneOf(o.StreamVideoCodec, "vp8", "vp9", "h264"):
+		return invalid("streamVideoCodec", "streamVideoCodec must be vp8, vp9 or h264")
+	case !oneOf(o.StreamAudioCodec, "opus", "g722"):
+		return invalid("streamAudioCodec", "streamAudioCodec must be opus or g722")
+	case o.WebRTCPortRange != nil && !portRange(*o.WebRTCPortRange):
+		return invalid("webrtcPortRange", "webrtcPortRange must be LOW-HIGH with 1 <= LOW <= HIGH <= 65535, as in 59050-59070")
+	case o.StateDir != nil && strings.ContainsRune(*o.StateDir, 0):
+		return invalid("stateDir", "stateDir must not contain a NUL character")
+	}
+	return nil
+}
+
+func portRange(text string) bool {
+	low, high, ok := strings.Cut(text, "-")
+	from, err1 := strconv.ParseUint(low, 10, 16)
+	to, err2 := strconv.ParseUint(high, 10, 16)
+	return ok && err1 == nil && err2 == nil && from >= 1 && from <= to
+}
+
+// config is the part of a desktop's configuration that the options decide.
+func (o *startOptions) config() desktop.Config {
+	number := func(p *uint32) int {
+		if p == nil {
+			return 0
+		}
+		return int(*p)
+	}
+	cfg := desktop.Config{
+		Size:    desktop.Size{Width: number(o.Width), Height: number(o.Height)},
+		MaxSize: desktop.Size{Width: number(o.MaxWidth), Height: number(o.MaxHeight)},
+		DPI:     number(o.DPI),
+		Display: firstDisplay,
+	}
+	if o.DisplayNum != nil {
+		cfg.Display = int(*o.DisplayNum)
+	}
+	return cfg
+}
+
+type resolution struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+	DPI    int `json:"dpi,omitempty"`
+}
+
+type desktopError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type desktopProcess struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid,omitempty"`
+	Running bool   `json:"running"`
+	LogPath string `json:"logPath,omitempty"`
+}
+
+type desktopStatus struct {
+	ID                  string           `json:"id" doc:"The desktop's id"`
+	State               string           `json:"state" enum:"inactive,install_required,starting,active,stopping,failed"`
+	Display             string           `json:"display,omitempty" doc:"As in the DISPLAY variable" example:":99"`
+	Resolution          *resolution      `json:"resolution,omitempty"`
+	StartedAt           string           `json:"startedAt,omitempty" format:"date-time"`
+	LastError           *desktopError    `json:"lastError,omitempty"`
+	MissingDependencies []string         `json:"missingDependencies" nullable:"false" doc:"Programs that have to be installed first"`
+	InstallCommand      string           `json:"installCommand,omitempty" doc:"What installs them"`
+	Processes           []desktopProcess `json:"processes" nullable:"false" doc:"The programs that make up the desktop"`
+	RuntimeLogPath      string           `json:"runtimeLogPath,omitempty"`
+	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
+}
+
+type statusOutput struct {
+	Location string `header:"Location"`
+	Body     desktopStatus
+}
+
+type startInput struct {
+	Body startOptions
+}
+
+type createBody struct {
+	ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files go when it is deleted"`
+	startOptions
+}
+
+type desktopList struct {
+	Desktops []desktopStatus `json:"desktops" nullable:"false"`
+}
+
+func (s *Server) registerLifecycle() {
+	const tag = "Desktop lifecycle"
+	onSlot(s, route{
+		id: "getDesktopStatus", method: http.MethodGet, path: "/status", tag: tag,
+		summary: "Tell how the desktop is", about: "Never waits for the desktop.",
+	}, func(ctx context.Context, sl *slot, _ *struct{}) (*statusOutput, error) {
+		return &statusOutput{Body: describe(ctx, sl)}, nil
+	})
+	onSlot(s, route{
+		id: "startDesktop", method: http.MethodPost, path: "/start", tag: tag,
+		summary: "Start the desktop", about: "Does nothing when it runs already.",
+		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
+		other:  runtimeFailed,
+	}, func(ctx context.Context, sl *slot, in *startInput) (*statusOutput, error) {
+		if err := in.Body.check(); err != nil {
+			return nil, err
+		}
+		if err := sl.start(ctx, in.Body); err != nil {
+			return nil, err
+		}
+		return &statusOutput{Body: describe(ctx, sl)}, nil
+	})
+	onSlot(s, route{
+		id: "stopDesktop", method: http.MethodPost, path: "/stop", tag: tag,
+		summary: "Stop the desktop and all that runs on it", about: "Does nothing when it does not run.",
+		errors: []int{http.StatusGatewayTimeout}, other: runtimeFailed,
+	}, func(ctx context.Context, sl *slot, _ *struct{}) (*statusOutput, error) {
+		if err := sl.stop(ctx); err != nil {
+			return nil, err
+		}
+		return &statusOutput{Body: describe(ctx, sl)}, nil
+	})
+	s.registerDesktops(tag)
+}
+
+// registerDesktops is the API of more desktops than one.
+func (s *Server) registerDesktops(tag string) {
+	add(s, route{id: "listDesktops", method: http.MethodGet, path: "/v1/desktops", tag: tag, summary: "List the desktops"},
+		func(ctx context.Context, _ *struct{}) (*struct{ Body desktopList }, error) {
+			out := &struct{ Body desktopList }{Body: desktopList{Desktops: []desktopStatus{}}}
+			for _, sl := range s.desktops.list() {
+				out.Body.Desktops = append(out.Body.Desktops, describe(ctx, sl))
+			}
+			return out, nil
+		})
+	add(s, route{
+		id: "createDesktop", method: http.MethodPost, path: "/v1/desktops", tag: tag, status: http.StatusCreated,
+		summary: "Create and start a further desktop",
+		errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
+		other:   runtimeFailed,
+	}, func(ctx context.Context, in *struct{ Body createBody }) (*statusOutput, error) {
+		sl, err := s.create(ctx, in.Body)
+		if err != nil {
+			return nil, err
+		}
+		return &statusOutput{Location: "/v1/desktops/" + sl.id, Body: describe(ctx, sl)}, nil
+	})
+	onAny := func(r route, f func(context.Context, *slot) (*statusOutput, error)) {
+		r.path, r.tag, r.errors = anyPath, tag, append(r.errors, http.StatusNotFound)
+		add(s, r, func(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+			sl, ok := ctx.Value(slotKey{}).(*slot)
+			if !ok {
+				return nil, unknownDesktop("")
+			}
+			return f(ctx, sl)
+		})
+	}
+	onAny(route{id: "getDesktop", method: http.MethodGet, summary: "Tell how a desktop is"},
+		func(ctx context.Context, sl *slot) (*statusOutput, error) {
+			return &statusOutput{Body: describe(ctx, sl)}, nil
+		})
+	add(s, route{
+		id: "deleteDesktop", method: http.MethodDelete, path: anyPath, tag: tag, status: http.StatusNoContent,
+		summary: "End a desktop and forget it",
+		about:   "main is only stopped. The files of a desktop stay, unless the server chose its id.",
+		errors:  []int{http.StatusNotFound, http.StatusGatewayTimeout},
+	}, func(ctx context.Context, _ *struct{}) (*struct{}, error) {
+		sl, ok := ctx.Value(slotKey{}).(*slot)
+		if !ok {
+			return nil, unknownDesktop("")
+		}
+		return nil, s.delete(ctx, sl)
+	})
+}
+
+func (s *Server) create(ctx context.Context, in createBody) (*slot, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	id := "d-" + strings.ToLower(rand.Text()[:12])
+	if in.ID != nil {
+		if id = *in.ID; !desktopID.MatchString(id) {
+			return nil, invalid("id", fmt.Sprintf("id must match %s: lower-case letters, digits, - and _, at most 63", desktopID))
+		}
+	}
+	sl, err := s.desktops.reserve(id, in.ID == nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := sl.start(ctx, in.startOptions); err != nil {
+		return nil, joinCleanup(err, s.delete(ctx, sl))
+	}
+	return sl, nil
+}
+
+// joinCleanup keeps the error that the client can do something about.
+func joinCleanup(err, cleanup error) error {
+	if cleanup != nil {
+		return fmt.Errorf("%w (and then: %w)", err, cleanup)
+	}
+	return err
+}
+
+func (s *Server) delete(ctx context.Context, sl *slot) error {
+	if err := sl.stop(ctx); err != nil || sl.id == mainDesktop {
+		return err
+	}
+	s.desktops.remove(sl)
+	return sl.discard()
+}
+
+// windowsPatience is how long a status waits for the list of windows.
+const windowsPatience = 500 * time.Millisecond
+
+// timeFormat is RFC 3339 with nanoseconds and the zone in digits.
+const timeFormat = "2006-01-02T15:04:05.000000000-07:00"
+
+// describe is the status as clients see it.
+func describe(ctx context.Context, sl *slot) desktopStatus {
+	state, st, d, failure := sl.status()
+	out := desktopStatus{
+		ID: sl.id, State: string(state), Display: st.Display, RuntimeLogPath: st.LogPath,
+		MissingDependencies: []string{}, Processes: runtimeProcesses(st.Processes),
+	}
+	if st.Size.Width > 0 {
+		out.Resolution = &resolution{st.Size.Width, st.Size.Height, st.DPI}
+	}
+	if !st.StartedAt.IsZero() {
+		out.StartedAt = st.StartedAt.UTC().Format(timeFormat)
+	}
+	if failure != nil {
+		out.LastError = &desktopError{failure.Code, failure.Message}
+	}
+	if d == nil && state != desktop.StateStarting && state != desktop.StateStopping {
+		if missing := desktop.MissingPrograms(); len(missing) > 0 {
+			out.State, out.MissingDependencies, out.InstallCommand = "install_required", missing, installCommand
+		}
+	}
+	if state == desktop.StateActive && d != nil {
+		ctx, cancel := context.WithTimeout(ctx, windowsPatience)
+		defer cancel()
+		if list, err := d.Windows(ctx, desktop.WindowFilter{}); err == nil {
+			out.Windows = windowInfos(list)
+		}
+	}
+	return out
+}
+
+// runtimeProcesses are those that make up the desktop, the latest of each name;
+// what was launched on it is not among them.
+func runtimeProcesses(all []desktop.Process) []desktopProcess {
+	out := []desktopProcess{}
+	for _, name := range []string{"Xvfb", "openbox", "dbus"} {
+		for i := len(all) - 1; i >= 0; i-- {
+			if p := all[i]; p.Name == name {
+				out = append(out, desktopProcess{p.Name, p.PID, p.Running, p.LogPath})
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,346 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// desktopID is what the id of a desktop looks like: it is a folder's name and
+// part of a path.
+var desktopID = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// Deadlines of a desktop's life.
+const (
+	startLimit = 45 * time.Second
+	stopLimit  = 15 * time.Second
+)
+
+// desktops are all desktops of a server. main is always among them.
+type desktops struct {
+	cfg     Config
+	places  places
+	running sync.WaitGroup // starts and stops under way
+
+	mu     sync.Mutex // guards what follows
+	slots  []*slot    // in the order of their creation
+	closed bool
+}
+
+func newDesktops(cfg Config, at places) *desktops {
+	ds := &desktops{cfg: cfg, places: at}
+	ds.slots = []*slot{ds.newSlot(mainDesktop)}
+	return ds
+}
+
+func (ds *desktops) newSlot(id string) *slot {
+	return &slot{id: id, all: ds}
+}
+
+// find returns the desktop of that id, or nil.
+func (ds *desktops) find(id string) *slot {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for _, sl := range ds.slots {
+		if sl.id == id {
+			return sl
+		}
+	}
+	return nil
+}
+
+func (ds *desktops) list() []*slot {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return slices.Clone(ds.slots)
+}
+
+// reserve adds a desktop that has not been started.
+func (ds *desktops) reserve(id string, generated bool) (*slot, error) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	switch {
+	case ds.closed:
+		return nil, shuttingDown.problem("the server is shutting down")
+	case len(ds.slots) >= ds.cfg.MaxDesktops:
+		return nil, conflict.problem(fmt.Sprintf("conflict: there are %d desktops, as many as this server allows; DELETE one first", len(ds.slots))).
+			with("details", map[string]any{"message": "too many desktops"})
+	case slices.ContainsFunc(ds.slots, func(sl *slot) bool { return sl.id == id }):
+		return nil, conflict.problem(fmt.Sprintf("conflict: a desktop %s exists already; choose another id, or start that one", id)).
+			with("details", map[string]any{"message": "id is taken", "id": id})
+	}
+	sl := ds.newSlot(id)
+	sl.generated = generated
+	ds.slots = append(ds.slots, sl)
+	return sl, nil
+}
+
+// remove forgets a desktop that was stopped.
+func (ds *desktops) remove(sl *slot) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.slots = slices.DeleteFunc(ds.slots, func(s *slot) bool { return s == sl })
+}
+
+// close ends all desktops at once.
+func (ds *desktops) close() error {
+	ds.mu.Lock()
+	ds.closed = true
+	slots := slices.Clone(ds.slots)
+	ds.mu.Unlock()
+	errs := make([]error, len(slots))
+	var wg sync.WaitGroup
+	for i, sl := range slots {
+		wg.Go(func() { errs[i] = sl.stop(context.Background()) })
+	}
+	wg.Wait()
+	ds.running.Wait()
+	return errors.Join(errs...)
+}
+
+// phase is where a slot is; a desktop that is there has a state of its own.
+type phase int
+
+const (
+	idle phase = iota
+	starting
+	running
+	stopping
+)
+
+// slot is the place of one desktop, which may be started and stopped there many
+// times.
+type slot struct {
+	id        string
+	all       *desktops
+	generated bool // nobody chose the id, so nobody will ask for its files
+
+	mu      sync.Mutex // guards what follows; never held while waiting
+	phase   phase
+	desk    Desktop          // while running or stopping
+	options startOptions     // of the latest start
+	failure *desktop.Failure // of the latest start, nil when it succeeded
+	change  *transition      // while starting or stopping
+}
+
+// transition is a start or a stop under way.
+type transition struct {
+	done   chan struct{}      // closed when it is over
+	err    error              // of a start; set before
+	cancel context.CancelFunc // of a start
+	ended  bool               // a stop was asked for; guarded by slot.mu
+}
+
+// desktop returns the running desktop.
+func (sl *slot) desktop() (Desktop, error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	switch sl.phase {
+	case running:
+		return sl.desk, nil
+	case starting:
+		return nil, runtimeStarting.desktop("Desktop runtime is starting; try again shortly").header("Retry-After", "1")
+	case stopping:
+		return nil, runtimeStarting.desktop("Desktop runtime is stopping; start it again once its status is inactive").header("Retry-After", "1")
+	case idle:
+	}
+	if sl.failure != nil {
+		return nil, runtimeInactive.desktop("Desktop runtime has not been started: the last attempt failed (" + sl.failure.Message + ")")
+	}
+	return nil, notStarted()
+}
+
+// start runs the desktop unless it runs already. Everybody who asks while it
+// starts gets the same outcome.
+func (sl *slot) start(ctx context.Context, opts startOptions) error {
+	for {
+		sl.mu.Lock()
+		switch sl.phase {
+		case running:
+			sl.mu.Unlock()
+			return nil
+		case idle:
+			if err := sl.beginStart(opts); err != nil {
+				sl.mu.Unlock()
+				return err
+			}
+		case starting, stopping:
+		}
+		change, was := sl.change, sl.phase
+		sl.mu.Unlock()
+		if err := change.wait(ctx, "start desktop"); err != nil {
+			return err
+		}
+		if was == starting {
+			return change.err
+		}
+	}
+}
+
+// beginStart is called with mu held.
+func (sl *slot) beginStart(opts startOptions) error {
+	sl.all.mu.Lock()
+	closed := sl.all.closed
+	if !closed {
+		sl.all.running.Add(1)
+	}
+	sl.all.mu.Unlock()
+	if closed {
+		return shuttingDown.problem("the server is shutting down")
+	}
+	limit := &desktop.DeadlineError{Op: "start desktop", After: startLimit}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startLimit, limit)
+	change := &transition{done: make(chan struct{}), cancel: cancel}
+	sl.phase, sl.change, sl.failure, sl.options = starting, change, nil, opts
+	go func() {
+		defer sl.all.running.Done()
+		defer cancel()
+		cfg := sl.config(opts)
+		desk, err := sl.all.cfg.Start(ctx, sl.id, cfg)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = limit
+		}
+		sl.started(change, desk, err)
+	}()
+	return nil
+}
+
+// started notes the outcome of a start.
+func (sl *slot) started(change *transition, desk Desktop, err error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	defer close(change.done)
+	if err == nil {
+		sl.phase, sl.desk, sl.change = running, desk, nil
+		return
+	}
+	sl.phase, sl.change = idle, nil
+	if change.ended {
+		change.err = runtimeInactive.desktop("Desktop was stopped while it was starting; start it again if it is wanted")
+		return
+	}
+	sl.failure = &desktop.Failure{Code: problemOf(err, runtimeFailed).Code, Message: err.Error(), At: time.Now()}
+	change.err = problemOf(err, runtimeFailed)
+}
+
+// stop ends the desktop, if it runs or is about to, and waits for that.
+func (sl *slot) stop(ctx context.Context) error {
+	for {
+		sl.mu.Lock()
+		switch sl.phase {
+		case idle:
+			sl.failure = nil
+			sl.mu.Unlock()
+			return nil
+		case starting:
+			sl.change.ended = true
+			sl.change.cancel()
+		case running:
+			sl.beginStop()
+		case stopping:
+		}
+		change := sl.change
+		sl.mu.Unlock()
+		if err := change.wait(ctx, "stop desktop"); err != nil {
+			return err
+		}
+	}
+}
+
+// beginStop is called with mu held.
+func (sl *slot) beginStop() {
+	change := &transition{done: make(chan struct{})}
+	sl.phase, sl.change = stopping, change
+	sl.all.running.Add(1)
+	go func() {
+		defer sl.all.running.Done()
+		err := sl.desk.Close()
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		sl.phase, sl.desk, sl.change = idle, nil, nil
+		if err != nil {
+			sl.all.cfg.Logger.Error("stop desktop", "desktop", sl.id, "error", err)
+		}
+		close(change.done)
+	}()
+}
+
+// wait returns when a transition is over, or an error when it takes too long.
+func (t *transition) wait(ctx context.Context, op string) error {
+	limit := startLimit + stopLimit
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return &desktop.DeadlineError{Op: op, After: limit}
+	}
+}
+
+// status tells how the desktop is. It does not wait for anything.
+func (sl *slot) status() (state desktop.State, status desktop.Status, d Desktop, failure *desktop.Failure) {
+	sl.mu.Lock()
+	phase, d, failure := sl.phase, sl.desk, sl.failure
+	sl.mu.Unlock()
+	switch {
+	case phase == starting:
+		return desktop.StateStarting, status, nil, nil
+	case phase == stopping:
+		return desktop.StateStopping, d.Status(), nil, nil
+	case phase == running:
+		status = d.Status()
+		return status.State, status, d, status.LastError
+	case failure != nil:
+		return desktop.StateFailed, status, nil, failure
+	}
+	return desktop.StateInactive, status, nil, nil
+}
+
+// config is what a start asks for.
+func (sl *slot) config(o startOptions) desktop.Config {
+	cfg := o.config()
+	cfg.ID = sl.id
+	cfg.StateDir, cfg.Home = sl.all.places.of(sl.id)
+	if o.StateDir != nil && *o.StateDir != "" {
+		cfg.StateDir, cfg.Home = expandHome(*o.StateDir), ""
+	}
+	cfg.EnvPolicy, cfg.Secrets = sl.all.cfg.EnvPolicy, sl.all.cfg.Secrets
+	cfg.ShareAuthority = true
+	cfg.Logger = sl.all.cfg.Logger
+	return cfg
+}
+
+// discard removes the files of a desktop whose id nobody chose.
+func (sl *slot) discard() error {
+	if !sl.generated {
+		return nil
+	}
+	dir, _ := sl.all.places.of(sl.id)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove files of desktop %s: %w", sl.id, err)
+	}
+	return nil
+}
+
+// expandHome replaces a leading ~ by the user's home directory.
+func expandHome(path string) string {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return home + path[1:]
+}

@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+type requestIDKey struct{}
+
+var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// enter is around everything: it names the request, survives panics, and leaves
+// the connection fit for the next request.
+func (s *Server) enter(c *fiber.Ctx) (err error) {
+	begun := time.Now()
+	id := c.Get(fiber.HeaderXRequestID)
+	if !requestID.MatchString(id) {
+		id = rand.Text()
+	}
+	c.Locals(requestIDKey{}, id)
+	c.Set(fiber.HeaderXRequestID, id)
+	c.Set(fiber.HeaderVary, "origin, access-control-request-method, access-control-request-headers")
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(writeTime))
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic", "request", id, "path", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = s.answerError(c, errPanic)
+		}
+		finishBody(c)
+		s.logAccess(c, id, begun)
+	}()
+	if err := c.Next(); err != nil {
+		return s.answerError(c, err)
+	}
+	return nil
+}
+
+// writeTime is how long an answer that is no stream may take, from the
+// request's arrival: longer than the longest call and a slow line.
+const writeTime = 15 * time.Minute
+
+func (s *Server) logAccess(c *fiber.Ctx, id string, begun time.Time) {
+	if !s.cfg.AccessLog {
+		return
+	}
+	s.log.Info("request", "method", c.Method(), "url", redact(c.OriginalURL()), "status", c.Response().StatusCode(),
+		"duration", time.Since(begun).Round(time.Microsecond), "client", s.client(c), "request", id)
+}
+
+// client is the address of who asks.
+func (s *Server) client(c *fiber.Ctx) string {
+	if s.cfg.TrustProxy {
+		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedFor), ","); first != "" {
+			return strings.TrimSpace(first)
+		}
+	}
+	if s.entryOf(c.Context()).proxied {
+		return c.Get(innerClient)
+	}
+	return c.Context().RemoteAddr().String()
+}
+
+// redact takes the tokens out of a URL.
+func redact(raw string) string {
+	path, query, found := strings.Cut(raw, "?")
+	if !found {
+		return raw
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		name, _, _ := strings.Cut(pair, "=")
+		if decoded, err := url.QueryUnescape(name); err == nil {
+			name = decoded
+		}
+		if name == "access_token" || name == "token" {
+			pairs[i] = name + "=REDACTED"
+		}
+	}
+	return path + "?" + strings.Join(pairs, "&")
+}
+
+// gate decides from where requests may come.
+type gate struct {
+	cfg     Config
+	origins []string // lower case, without default ports
+	hosts   []string // those of origins
+}
+
+func newGate(cfg Config) gate {
+	g := gate{cfg: cfg}
+	for _, o := range cfg.Origins {
+		g.origins = append(g.origins, normalOrigin(o))
+		if u, err := url.Parse(o); err == nil {
+			g.hosts = append(g.hosts, strings.ToLower(u.Hostname()))
+		}
+	}
+	return g
+}
+
+// normalOrigin is an origin in the form in which two may be compared.
+func normalOrigin(o string) string {
+	o = strings.ToLower(strings.TrimSuffix(o, "/"))
+	for scheme, port := range map[string]string{"http://": ":80", "https://": ":443"} {
+		if strings.HasPrefix(o, scheme) {
+			return strings.TrimSuffix(o, port)
+		}
+	}
+	return o
+}
+
+// listed says whether pages of an origin may call.
+func (g gate) listed(origin string) bool {
+	return slices.Contains(g.origins, "*") || slices.Contains(g.origins, normalOrigin(origin))
+}
+
+// own says whether an origin is the server itself, under the name by which the
+// request reached it.
+func (g gate) own(origin string, c *fiber.Ctx) bool {
+	scheme, host, ok := strings.Cut(normalOrigin(origin), "://")
+	if !ok || host == "" {
+		return false
+	}
+	// A proxy may have taken TLS off, so that only the name can be compared.
+	return host == strings.TrimPrefix(normalOrigin(scheme+"://"+g.host(c)), scheme+"://")
+}
+
+// host is the name and port by which the client knows this server.
+func (g gate) host(c *fiber.Ctx) string {
+	if g.cfg.TrustProxy {
+		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedHost), ","); first != "" {
+			return strings.TrimSpace(first)
+		}
+	}
+	return string(c.Request().Header.Host())
+}
+
+// guard refuses requests that another site's page sent without leave, and
+// answers preflights.
+func (s *Server) guard(c *fiber.Ctx) error {
+	if s.cfg.NoToken && s.entryOf(c.Context()).loopback && !s.gate.knownHost(c) {
+		// A page whose name was pointed at this machine (DNS rebinding) is
+		// same-origin to its browser; only the name gives it away.
+		return permissionDenied.problem(fmt.Sprintf(
+			"permission denied: this server needs no token and listens on loopback, so it does not answer as %q; use 127.0.0.1 or localhost, set a token, or list that origin (-O)",
+			s.gate.host(c)))
+	}
+	origin := c.Get(fiber.HeaderOrigin)
+	if origin == "" {
+		return c.Next()
+	}
+	listed := s.gate.listed(origin)
+	if !listed && !s.gate.own(origin, c) {
+		return permissionDenied.problem(fmt.Sprintf(
+			"permission denied: requests from pages of %q are not accepted; list that origin (-O) to allow them", origin))
+	}
+	if listed {
+		s.gate.allow(c, origin)
+	}
+	if c.Method() == fiber.MethodOptions && c.Get(fiber.HeaderAccessControlRequestMethod) != "" {
+		c.Status(fiber.StatusOK)
+		return nil
+	}
+	return c.Next()
+}
+
+// knownHost says whether a request's Host can only mean this machine.
+func (g gate) knownHost(c *fiber.Ctx) bool {
+	host := g.host(c)
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true // no name, so none that could have been pointed here
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		slices.Contains(g.hosts, host) || slices.Contains(g.origins, "*")
+}
+
+// exposed are the response headers that pages of other sites may read.
+const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled"
+
+// allow tells a browser that a listed origin's page may see the answer
+// (Fetch standard, section 3.3).
+func (g gate) allow(c *fiber.Ctx, origin string) {
+	c.Set(fiber.HeaderAccessControlAllowOrigin, origin)
+	c.Set(fiber.HeaderAccessControlExposeHeaders, exposed)
+	if g.cfg.Credentials {
+		c.Set(fiber.HeaderAccessControlAllowCredentials, "true")
+	}
+	if c.Method() != fiber.MethodOptions {
+		return
+	}
+	// A * would not cover Authorization, nor anything with credentials, so
+	// what is asked for is repeated.
+	methods, headers := strings.Join(g.cfg.Methods, ", "), strings.Join(g.cfg.Headers, ", ")
+	if methods == "" {
+		methods = c.Get(fiber.HeaderAccessControlRequestMethod)
+	}
+	if headers == "" {
+		headers = c.Get(fiber.HeaderAccessControlRequestHeaders)
+	}
+	for name, value := range map[string]string{
+		fiber.HeaderAccessControlAllowMethods: methods,
+		fiber.HeaderAccessControlAllowHeaders: headers,
+		fiber.HeaderAccessControlMaxAge:       "600",
+	} {
+		if value != "" {
+			c.Set(name, value)
+		}
+	}
+	if c.Get("Access-Control-Request-Private-Network") == "true" {
+		c.Set("Access-Control-Allow-Private-Network", "true")
+	}
+}

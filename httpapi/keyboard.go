@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+type okBody struct {
+	OK bool `json:"ok"`
+}
+
+type okOutput struct{ Body okBody }
+
+func okOr(err error) (*okOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &okOutput{okBody{true}}, nil
+}
+
+type typeBody struct {
+	Text    string  `json:"text"`
+	DelayMS *uint32 `json:"delayMs,omitempty" doc:"Between characters; 10 when left out"`
+	Secret  *bool   `json:"secret,omitempty" doc:"Keeps the text out of events and logs"`
+}
+
+// defaultDelay is the pause between typed characters.
+const defaultDelay = 10 * time.Millisecond
+
+func (b *typeBody) check() error {
+	switch {
+	case b.Text == "":
+		return invalid("text", "text must not be empty")
+	case b.DelayMS != nil && *b.DelayMS > 60_000:
+		return invalid("delayMs", "delayMs must be at most 60000")
+	}
+	return nil
+}
+
+func (b *typeBody) typing() desktop.Type {
+	t := desktop.Type{Text: b.Text, Delay: defaultDelay, Secret: b.Secret != nil && *b.Secret}
+	if b.DelayMS != nil {
+		t.Delay = time.Duration(*b.DelayMS) * time.Millisecond
+	}
+	return t
+}
+
+type keyModifiers struct {
+	Ctrl  *bool `json:"ctrl,omitempty"`
+	Shift *bool `json:"shift,omitempty"`
+	Alt   *bool `json:"alt,omitempty"`
+	Cmd   *bool `json:"cmd,omitempty" doc:"The Super (Windows, Command) key"`
+}
+
+func (m *keyModifiers) names() []string {
+	if m == nil {
+		return nil
+	}
+	var names []string
+	for _, k := range []struct {
+		held *bool
+		name string
+	}{{m.Ctrl, "ctrl"}, {m.Shift, "shift"}, {m.Alt, "alt"}, {m.Cmd, "super"}} {
+		if k.held != nil && *k.held {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+type pressBody struct {
+	Key       string        `json:"key" doc:"A key or a chord, as ctrl+shift+t" example:"ctrl+l"`
+	Modifiers *keyModifiers `json:"modifiers,omitempty"`
+}
+
+type keyBody struct {
+	Key string `json:"key" doc:"The name of a key" example:"Shift_L"`
+}
+
+func checkKey(key string) error {
+	if strings.TrimSpace(key) == "" {
+		return invalid("key", "key must not be empty")
+	}
+	return nil
+}
+
+func (s *Server) registerKeyboard() {
+	r := route{method: http.MethodPost, tag: "Keyboard", other: inputFailed, errors: []int{http.StatusBadGateway}}
+	r.id, r.path, r.summary = "typeText", "/keyboard/type", "Type a text"
+	on(s, r, func(in *input[typeBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *input[typeBody]) (*okOutput, error) {
+			return okOr(d.Type(ctx, in.Body.typing()))
+		})
+	r.id, r.path, r.summary = "pressKey", "/keyboard/press", "Press and release a key or a chord"
+	on(s, r, func(in *input[pressBody]) error { return checkKey(in.Body.Key) },
+		func(ctx context.Context, d Desktop, in *input[pressBody]) (*okOutput, error) {
+			return okOr(d.Press(ctx, desktop.Press{Keys: in.Body.Key, Modifiers: in.Body.Modifiers.names()}))
+		})
+	r.id, r.path, r.summary = "holdKey", "/keyboard/down", "Press a key and hold it"
+	on(s, r, func(in *input[keyBody]) error { return checkKey(in.Body.Key) },
+		func(ctx context.Context, d Desktop, in *input[keyBody]) (*okOutput, error) {
+			return okOr(d.KeyDown(ctx, in.Body.Key))
+		})
+	r.id, r.path, r.summary = "releaseKey", "/keyboard/up", "Release a key"
+	on(s, r, func(in *input[keyBody]) error { return checkKey(in.Body.Key) },
+		func(ctx context.Context, d Desktop, in *input[keyBody]) (*okOutput, error) {
+			return okOr(d.KeyUp(ctx, in.Body.Key))
+		})
+	r.id, r.path, r.summary = "releaseInput", "/input/release", "Release all keys and buttons that are held"
+	on(s, r, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*okOutput, error) {
+		return okOr(d.ReleaseAll(ctx))
+	})
+}

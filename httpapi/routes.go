@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// route is one operation, as all of them are described.
+type route struct {
+	id      string // operationId
+	method  string
+	path    string // below /v1/desktop for a desktop's
+	summary string
+	about   string // longer description
+	tag     string
+	status  int   // of success; zero: 200
+	errors  []int // statuses of problems that are particular to it
+	query   bool  // the token may come in the URL
+	open    bool  // no token is needed
+	other   kind  // of errors that have none of their own
+	content map[string]*huma.MediaType
+	body    *huma.RequestBody
+	most    int64 // bytes of the body; zero: Config.MaxBodyBytes
+}
+
+// operation describes a route to huma.
+func (s *Server) operation(r route) huma.Operation {
+	op := huma.Operation{
+		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, Description: r.about,
+		Tags: []string{r.tag}, DefaultStatus: r.status, RequestBody: r.body, Responses: map[string]*huma.Response{},
+		MaxBodyBytes:     int64(s.cfg.MaxBodyBytes) + 1, // huma refuses what has as many
+		SkipValidateBody: r.body != nil,
+	}
+	if r.most > 0 {
+		op.MaxBodyBytes = r.most + 1
+	}
+	switch {
+	case r.open:
+	case r.query:
+		op.Security = byTokenOrQuery()
+	default:
+		op.Security = byToken()
+	}
+	if r.content != nil {
+		op.Responses["200"] = &huma.Response{Description: http.StatusText(http.StatusOK), Content: r.content}
+	}
+	statuses := slices.Clone(r.errors)
+	if !r.open {
+		statuses = append(statuses, http.StatusUnauthorized)
+	}
+	s.describeProblems(&op, statuses)
+	return op
+}
+
+// add registers an operation that belongs to no desktop.
+func add[I, O any](s *Server, r route, handle func(context.Context, *I) (*O, error)) {
+	huma.Register(s.api, s.operation(r), func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, s.fail(ctx, r, err)
+		}
+		return out, nil
+	})
+}
+
+// fail is the problem that an error is, logged when the client is not told all.
+func (s *Server) fail(ctx context.Context, r route, err error) error {
+	other := r.other
+	if other.code == "" {
+		other = internal
+	}
+	p := problemOf(err, other)
+	if p.Status == http.StatusInternalServerError {
+		s.log.Error("request failed", "operation", r.id, "request", ctx.Value(requestIDKey{}), "error", err)
+	}
+	return p
+}
+
+const (
+	mainDesktop  = "main"
+	mainPath     = "/v1/desktop"
+	anyPath      = "/v1/desktops/{desktop}"
+	desktopParam = "desktop"
+)
+
+type slotKey struct{}
+
+// onSlot registers an operation of a desktop twice: of main, and of any.
+func onSlot[I, O any](s *Server, r route, handle func(context.Context, *slot, *I) (*O, error)) {
+	of := func(ctx context.Context, in *I) (*O, error) {
+		sl, ok := ctx.Value(slotKey{}).(*slot)
+		if !ok {
+			return nil, unknownDesktop("")
+		}
+		return handle(ctx, sl, in)
+	}
+	path := r.path
+	r.path = mainPath + path
+	add(s, r, of)
+	r.path, r.id = anyPath+path, r.id+"Of"
+	r.errors = append(slices.Clone(r.errors), http.StatusNotFound)
+	add(s, r, of)
+}
+
+// on registers an operation on a running desktop. check sees the arguments
+// first: what is wrong with them is told before what is wrong with the desktop.
+func on[I, O any](s *Server, r route, check func(*I) error, handle func(context.Context, Desktop, *I) (*O, error)) {
+	r.errors = append([]int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.errors...)
+	onSlot(s, r, func(ctx context.Context, sl *slot, in *I) (*O, error) {
+		if check != nil {
+			if err := check(in); err != nil {
+				return nil, err
+			}
+		}
+		d, err := sl.desktop()
+		if err != nil {
+			return nil, err
+		}
+		return handle(ctx, d, in)
+	})
+}
+
+// findSlot is the middleware that looks up the desktop which a path names.
+func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
+	path := ctx.Operation().Path
+	id := mainDesktop
+	switch {
+	case strings.HasPrefix(path, anyPath):
+		id = ctx.Param(desktopParam)
+	case path != mainPath && !strings.HasPrefix(path, mainPath+"/"):
+		next(ctx)
+		return
+	}
+	sl := s.desktops.find(id)
+	if sl == nil {
+		s.write(requestOf(ctx).c, unknownDesktop(id))
+		return
+	}
+	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, requestOf(ctx).c.Locals(requestIDKey{})))
+}
+
+func unknownDesktop(id string) *Problem {
+	return missing("desktop", id)
+}
+
+// missing is the problem of an id that names nothing.
+func missing(resource, id string) *Problem {
+	return notFound.problem("not found: "+resource+" "+id).
+		with("details", map[string]any{"resource": resource, "id": id})
+}
+
+// checkQuery refuses what huma would let pass: parameters that are given twice,
+// and booleans other than true and false.
+func (s *Server) checkQuery(ctx huma.Context, next func(huma.Context)) {
+	r := requestOf(ctx)
+	args := r.c.Context().QueryArgs()
+	for _, p := range r.op.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		values := args.PeekMulti(p.Name)
+		problem := ""
+		switch {
+		case len(values) > 1:
+			problem = "must be given once"
+		case len(values) == 1 && p.Schema != nil && p.Schema.Type == huma.TypeBoolean:
+			if v := string(values[0]); v != "true" && v != "false" {
+				problem = "must be true or false"
+			}
+		}
+		if problem != "" {
+			s.write(r.c, rejected(invalidRequest, []*huma.ErrorDetail{{Location: "query." + p.Name, Message: problem}}))
+			return
+		}
+	}
+	next(ctx)
+}
+
+// pngType is the MIME type of PNG pictures.
+const pngType = desktop.TypePNG
+
+// binary describes a body of that MIME type.
+func binary() *huma.MediaType {
+	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+}

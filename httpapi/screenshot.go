@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// shotQuery are the query parameters that all screenshots have.
+type shotQuery struct {
+	Format         string  `query:"format" enum:"png,jpeg,webp" default:"png" doc:"WebP is lossless"`
+	Quality        int64   `query:"quality" default:"85" doc:"Of JPEG, 1 to 100"`
+	Scale          float64 `query:"scale" default:"1" doc:"0.1 to 1.0"`
+	ShowCursor     bool    `query:"showCursor" doc:"Draw a red cross at the pointer"`
+	ShowCursorOld  bool    `query:"show_cursor" doc:"The same" deprecated:"true"`
+	CursorStyle    string  `query:"cursorStyle" enum:"none,crosshair,pointer" doc:"How to draw the pointer; pointer is its real image"`
+	SettleMS       int64   `query:"settleMs" minimum:"0" doc:"Wait until the screen has been still for that long"`
+	TimeoutMS      int64   `query:"timeoutMs" minimum:"0" doc:"Wait at most that long for settleMs; 5000 when left out"`
+	IfChangedSince string  `query:"ifChangedSince" doc:"Id of an observation: 304 when the picture would be the same"`
+	IfNoneMatch    string  `header:"If-None-Match" doc:"The same, as an entity tag"`
+}
+
+// regionQuery is the part of the screen to show.
+type regionQuery struct {
+	X      int64 `query:"x" required:"true" minimum:"-2147483648" maximum:"2147483647"`
+	Y      int64 `query:"y" required:"true" minimum:"-2147483648" maximum:"2147483647"`
+	Width  int64 `query:"width" required:"true" minimum:"0" maximum:"4294967295"`
+	Height int64 `query:"height" required:"true" minimum:"0" maximum:"4294967295"`
+	shotQuery
+}
+
+type shotOutput struct {
+	Status      int
+	ContentType string  `header:"Content-Type"`
+	ETag        string  `header:"ETag" doc:"The observation's id, quoted"`
+	Cache       string  `header:"Cache-Control"`
+	Observation string  `header:"Deskhand-Observation" doc:"Pass it with a pointer action whose coordinates are in this picture"`
+	Scale       float64 `header:"Deskhand-Scale" doc:"The scale asked for"`
+	Damage      uint64  `header:"Deskhand-Damage" doc:"Counts the changes of the screen"`
+	Settled     bool    `header:"Deskhand-Settled" doc:"Whether the screen became still within timeoutMs"`
+	Body        func(huma.Context)
+}
+
+func (s *Server) registerScreenshots() {
+	r := route{
+		method: http.MethodGet, tag: "Screenshots", query: true, other: screenshotFailed,
+		errors: []int{http.StatusNotModified, http.StatusBadGateway},
+		content: map[string]*huma.MediaType{
+			"image/png": binary(), "image/jpeg": binary(), "image/webp": binary(),
+		},
+	}
+	r.id, r.path, r.summary = "takeScreenshot", "/screenshot", "Take a picture of the screen"
+	on(s, r, func(in *shotQuery) error { return in.check() },
+		func(ctx context.Context, d Desktop, in *shotQuery) (*shotOutput, error) {
+			return shoot(ctx, d, in, nil)
+		})
+	r.id, r.path, r.summary = "takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen"
+	r.about = "What lies outside the screen is cut off."
+	on(s, r, func(in *regionQuery) error { return in.check() },
+		func(ctx context.Context, d Desktop, in *regionQuery) (*shotOutput, error) {
+			return shoot(ctx, d, &in.shotQuery, in.rect())
+		})
+}
+
+func (q *shotQuery) check() error {
+	switch {
+	case q.Quality < 1 || q.Quality > 100:
+		return invalid("quality", "quality must be between 1 and 100")
+	case math.IsNaN(q.Scale) || q.Scale < 0.1 || q.Scale > 1:
+		return invalid("scale", "scale must be between 0.1 and 1.0")
+	case q.SettleMS > 60_000:
+		return invalid("settleMs", "settleMs must be between 0 and 60000")
+	case q.TimeoutMS > 300_000:
+		return invalid("timeoutMs", "timeoutMs must be between 0 and 300000")
+	}
+	return nil
+}
+
+func (q *regionQuery) check() error {
+	switch {
+	case q.X < 0:
+		return invalid("x", "Desktop coordinates must be non-negative")
+	case q.Y < 0:
+		return invalid("y", "Desktop coordinates must be non-negative")
+	case q.Width == 0:
+		return invalid("width", "Screenshot region width and height must be greater than 0")
+	case q.Height == 0:
+		return invalid("height", "Screenshot region width and height must be greater than 0")
+	}
+	return q.shotQuery.check()
+}
+
+func (q *regionQuery) rect() *desktop.Rect {
+	return &desktop.Rect{X: int(q.X), Y: int(q.Y), Width: int(q.Width), Height: int(q.Height)}
+}
+
+// cursor is how to show the pointer; cursorStyle wins over showCursor.
+func (q *shotQuery) cursor() desktop.CursorStyle {
+	switch {
+	case q.CursorStyle == "pointer":
+		return desktop.CursorPointer
+	case q.CursorStyle == "crosshair", q.CursorStyle == "" && (q.ShowCursor || q.ShowCursorOld):
+		return desktop.CursorCrosshair
+	}
+	return desktop.CursorNone
+}
+
+func shoot(ctx context.Context, d Desktop, q *shotQuery, region *desktop.Rect) (*shotOutput, error) {
+	known := knownObservations(q)
+	shot := desktop.Shot{
+		Region: region, Format: desktop.Format(q.Format), Quality: int(q.Quality), Scale: q.Scale, Cursor: q.cursor(),
+		Settle:        time.Duration(q.SettleMS) * time.Millisecond,
+		SettleTimeout: time.Duration(q.TimeoutMS) * time.Millisecond,
+	}
+	if len(known) > 0 {
+		shot.IfChangedSince = known[0]
+	}
+	pic, err := d.Screenshot(ctx, shot)
+	if err != nil {
+		return nil, err
+	}
+	out := &shotOutput{
+		Status: http.StatusOK, ContentType: "image/" + string(pic.Format), ETag: strconv.Quote(pic.ID),
+		Cache: "private, no-cache", Observation: pic.ID, Scale: pic.Scale, Damage: pic.Damage, Settled: pic.Settled,
+	}
+	if pic.Unchanged || slices.Contains(known, pic.ID) {
+		out.Status, out.ContentType, pic.Data = http.StatusNotModified, "", nil
+	}
+	out.Body = func(ctx huma.Context) {
+		ctx.SetStatus(out.Status)
+		if pic.Data != nil {
+			requestOf(ctx).send(pic.Data)
+		}
+	}
+	return out, nil
+}
+
+// knownObservations are those that the client has a picture of (RFC 9110,
+// section 13.1.2).
+func knownObservations(q *shotQuery) []string {
+	var ids []string
+	if q.IfChangedSince != "" {
+		ids = append(ids, q.IfChangedSince)
+	}
+	for tag := range strings.SplitSeq(q.IfNoneMatch, ",") {
+		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+		if id := strings.Trim(tag, `"`); id != "" && id != tag {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,229 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// Server is the HTTP API. Its methods may be called from any goroutine.
+type Server struct {
+	cfg      Config // with defaults
+	log      *slog.Logger
+	gate     gate
+	app      *fiber.App
+	api      huma.API
+	answer   fasthttp.RequestHandler
+	document []byte // the OpenAPI document
+	desktops *desktops
+	handler  func() http.Handler
+
+	closeOnce sync.Once
+	closeErr  error
+	closing   chan struct{}  // closed when Close begins
+	serving   sync.WaitGroup // calls of Serve, and what Handler started
+
+	mu     sync.Mutex // guards closed, and serving's Add against Close's Wait
+	closed bool
+}
+
+// ErrClosed is returned by Serve and Mount after Close.
+var ErrClosed = errors.New("server is closed")
+
+// New makes a server. It starts nothing; that is left to clients.
+func New(cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	at, err := cfg.places()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Token == "" && !cfg.NoToken {
+		cfg.Token = rand.Text()
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, gate: newGate(cfg), closing: make(chan struct{})}
+	s.handler = sync.OnceValue(s.newHandler)
+	s.desktops = newDesktops(cfg, at)
+	s.app = fiber.New(fiber.Config{
+		Immutable:     true, // huma keeps strings beyond the request
+		StrictRouting: true,
+		CaseSensitive: true,
+		ErrorHandler:  s.answerError,
+	})
+	s.app.Use(s.enter, s.guard)
+	s.api = huma.NewAPI(apiConfig(), &adapter{app: s.app, http: s.Handler})
+	s.api.UseMiddleware(s.authenticate, s.checkQuery)
+	s.register()
+	if s.document, err = s.openAPI(); err != nil {
+		return nil, err
+	}
+	s.answer = s.app.Handler()
+	return s, nil
+}
+
+// Token is what clients present as a bearer token; empty when everybody is let
+// in.
+func (s *Server) Token() string { return s.cfg.Token }
+
+// Close ends the calls of Serve and every desktop that was started through this
+// server, and waits for that. It may be called more than once.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		close(s.closing)
+		s.serving.Wait()
+		s.closeErr = s.desktops.close()
+	})
+	return s.closeErr
+}
+
+// begin counts one more use of the server that Close waits for.
+func (s *Server) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.serving.Add(1)
+	return nil
+}
+
+const (
+	// graceTime is what calls under way get to finish when Serve ends.
+	graceTime = 2 * time.Second
+	// readTime is what a client may take to send a request.
+	readTime = time.Minute
+	idleTime = 2 * time.Minute
+	// prefetch is how much of a body is read before a handler runs.
+	prefetch   = 64 << 10
+	headerSize = 16 << 10
+)
+
+// Serve answers requests on ln until ctx ends or the server is closed, then
+// closes ln, ends the event streams, gives other calls two seconds to finish
+// and returns nil. Its error says why ln could not be served.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.serving.Done()
+	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{})}
+	srv := s.newFastHTTP(e)
+	var open conns
+	srv.ConnState = open.track
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	select {
+	case err := <-failed:
+		close(e.ending)
+		open.closeAll()
+		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	case <-s.closing:
+	}
+	close(e.ending)
+	grace, cancel := context.WithTimeout(context.Background(), graceTime)
+	defer cancel()
+	_ = srv.ShutdownWithContext(grace) // its error is that the time was over
+	open.closeAll()
+	<-failed
+	return nil
+}
+
+func (s *Server) newFastHTTP(e *entry) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler: func(rc *fasthttp.RequestCtx) {
+			rc.SetUserValue(entryKey{}, e)
+			s.answer(rc)
+		},
+		ErrorHandler:                 s.answerMalformed,
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		MaxRequestBodySize:           prefetch,
+		ReadBufferSize:               headerSize,
+		ReadTimeout:                  readTime,
+		IdleTimeout:                  idleTime,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		CloseOnShutdown:              true,
+		Logger:                       discard{},
+	}
+}
+
+// discard is for fasthttp's own messages: all that it says is also in answers
+// or on the connection.
+type discard struct{}
+
+func (discard) Printf(string, ...any) {}
+
+// entry is the way by which requests come in.
+type entry struct {
+	loopback bool          // only programs on this machine come this way
+	proxied  bool          // it is the inside of Handler
+	ending   chan struct{} // closed when streams have to end
+}
+
+type entryKey struct{}
+
+// entryOf is the way by which a request came.
+func (s *Server) entryOf(rc *fasthttp.RequestCtx) *entry {
+	if e, ok := rc.UserValue(entryKey{}).(*entry); ok {
+		return e
+	}
+	return &entry{loopback: loopback(rc.LocalAddr()), ending: s.closing}
+}
+
+func loopback(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return false // browsers cannot reach it
+	default:
+		return false
+	}
+}
+
+// conns are a server's open connections.
+type conns struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case fasthttp.StateNew:
+		if c.open == nil {
+			c.open = map[net.Conn]struct{}{}
+		}
+		c.open[conn] = struct{}{}
+	case fasthttp.StateClosed, fasthttp.StateHijacked:
+		delete(c.open, conn)
+	case fasthttp.StateActive, fasthttp.StateIdle:
+	}
+}
+
+// closeAll ends every connection. Handlers that still run find theirs closed.
+func (c *conns) closeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		_ = conn.Close()
+	}
+}
