@@ -210,7 +210,8 @@ func (cp *Capture) look() (w, h int, drawn bool, err error) {
 	t := cp.damage.take()
 	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
 	_ = cp.c.wire.uncork() // the replies tell
-	rects, err := cp.damage.wait(t)
+	clear(cp.dirty)
+	drawn, err = cp.damage.wait(t, cp.mark)
 	if err != nil {
 		return 0, 0, false, err
 	}
@@ -218,11 +219,7 @@ func (cp *Capture) look() (w, h int, drawn bool, err error) {
 	if err != nil {
 		return 0, 0, false, err
 	}
-	clear(cp.dirty)
-	for _, r := range rects {
-		cp.mark(int(r.Y), int(r.Y)+int(r.Height))
-	}
-	return int(g.Width), int(g.Height), len(rects) > 0, nil
+	return int(g.Width), int(g.Height), drawn, nil
 }
 
 // mark notes that rows top to bottom are to be fetched.
@@ -272,8 +269,8 @@ func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
 		}
 	}
 	if !whole {
-		rects, e := cp.damage.wait(t)
-		torn = len(rects) > 0
+		drawn, e := cp.damage.wait(t, nil)
+		torn = drawn
 		if e != nil {
 			err = e
 		}

@@ -122,14 +122,23 @@ func (d *damageWatch) take() taking {
 	return t
 }
 
-// wait returns the damaged rectangles.
-func (d *damageWatch) wait(t taking) ([]xproto.Rectangle, error) {
-	r, err := t.region.Reply()
+// wait tells whether anything was damaged, and calls mark, unless it is nil, with
+// the rows of each damaged rectangle.
+func (d *damageWatch) wait(t taking, mark func(top, bottom int)) (dirty bool, err error) {
+	// The raw reply of XFIXES FetchRegion: a header of 32 bytes, then
+	// rectangles of 8.
+	reply, err := t.region.Cookie.Reply()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	d.taken(t, len(r.Rectangles) > 0)
-	return r.Rectangles, nil
+	rects := reply[32:]
+	dirty = len(rects) >= 8
+	d.taken(t, dirty)
+	for ; mark != nil && len(rects) >= 8; rects = rects[8:] {
+		y := int(int16(xgb.Get16(rects[2:])))
+		mark(y, y+int(xgb.Get16(rects[6:])))
+	}
+	return dirty, nil
 }
 
 // taken starts a new wait for damage, unless the event of newer damage than was

@@ -117,9 +117,9 @@ func (r *imageRequest) wait(s *segment) error {
 		_, err := r.shared.Reply()
 		return err
 	}
-	reply, err := r.plain.Reply()
+	reply, err := r.plain.Cookie.Reply() // raw: GetImage's own Reply copies the pixels
 	if err == nil {
-		copy(s.mem[r.offset:], reply.Data)
+		copy(s.mem[r.offset:], reply[32:])
 	}
 	return err
 }
