@@ -66,6 +66,29 @@ func TestSetSize(t *testing.T) {
 	}
 }
 
+// TestSetSizeResolution makes sure that programs that start after a resize still
+// compute the same dots per inch.
+func TestSetSizeResolution(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 1600, 1200)
+	screen := func() xproto.ScreenInfo {
+		x, _ := s.Dial(t).Raw()
+		return *xproto.Setup(x).DefaultScreen(x)
+	}
+	before := screen()
+	if err := s.Dial(t).SetSize(800, 300); err != nil {
+		t.Fatal(err)
+	}
+	after := screen()
+	if after.WidthInPixels != 800 || after.HeightInPixels != 300 {
+		t.Errorf("a new connection sees %dx%d pixels", after.WidthInPixels, after.HeightInPixels)
+	}
+	w, h := (before.WidthInMillimeters+1)/2, (before.HeightInMillimeters+2)/4
+	if after.WidthInMillimeters != w || after.HeightInMillimeters != h {
+		t.Errorf("screen is %dx%d mm, want %dx%d", after.WidthInMillimeters, after.HeightInMillimeters, w, h)
+	}
+}
+
 func TestSetSizeRange(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 640, 480)
