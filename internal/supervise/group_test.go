@@ -176,6 +176,68 @@ func TestStopEndsTheFamily(t *testing.T) {
 	wantGone(t, kept.all()...)
 }
 
+// Who has no token is known by its process group, or by its parents.
+func TestStopEndsWhoHidesItsEnvironment(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	c, out := shell(t, g, "env -i sleep 1000 & echo group $!; env -i setsid sleep 1000 & echo tree $!; wait")
+	group, tree := number(t, out.await(t, "group")), number(t, out.await(t, "tree"))
+	if err := poll(5*time.Second, func() error {
+		p, err := readProcess(tree)
+		if err == nil && (p.session != tree || lineage(tree) != "" || lineage(group) != "") {
+			err = fmt.Errorf("%+v does not hide yet", p)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, group, tree)
+}
+
+// Who is in the process group, but neither in the tree nor marked, is ended
+// even if it ignores SIGTERM.
+func TestStopEndsWhoIsInTheGroup(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{Grace: 50 * time.Millisecond})
+	c, out := shell(t, g, `(env -i sh -c "trap '' TERM; echo orphan \$\$; while :; do sleep 1; done" &); sleep 1000`)
+	orphan := number(t, out.await(t, "orphan"))
+	if p, err := readProcess(orphan); err != nil || p.parent == c.PID() || p.group != c.PID() || lineage(orphan) != "" {
+		t.Fatalf("%+v, %v: want an unmarked orphan in group %d", p, err, c.PID())
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, orphan)
+}
+
+// The number of a child that is being stopped cannot be given to another
+// process, or the process group's signals would go astray.
+func TestHoldKeepsTheNumber(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	c := start(t, g, Spec{Path: "sleep", Args: []string{"1000"}})
+	if !c.hold() {
+		t.Fatal("hold failed")
+	}
+	if err := c.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c)
+	if p, err := readProcess(c.PID()); err != nil || p.state != 'Z' {
+		t.Errorf("while held: %+v, %v", p, err)
+	}
+	c.release()
+	if p, err := readProcess(c.PID()); !errors.Is(err, errGone) {
+		t.Errorf("once released: %+v, %v", p, err)
+	}
+	if c.hold() {
+		t.Error("hold of a child that was waited for")
+	}
+}
+
 func TestFamilyOutlivesItsFirst(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -295,35 +357,69 @@ func TestManyStartsLeakNothing(t *testing.T) {
 	}
 }
 
-func TestStartWhileClosing(t *testing.T) {
+// Close waits for a Start that has begun, and ends what it started.
+func TestCloseWaitsForStart(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
-	pids := make(chan int, 64)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range cap(pids) / 4 {
-				c, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
-				if errors.Is(err, ErrClosed) {
-					return
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				pids <- c.PID()
-			}
-		})
+	program.spawn.Lock() // forks wait, as they do for one who waits for orphans
+	begun, started, closed := make(chan struct{}), make(chan *Child, 1), make(chan error, 1)
+	go func() {
+		close(begun)
+		c, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
+		if err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		started <- c
+	}()
+	<-begun
+	go func() { closed <- g.Close() }()
+	var err error
+	select {
+	case err = <-closed: // it was faster than Start
+		closed <- err
+	case <-time.After(200 * time.Millisecond):
 	}
-	first := <-pids
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
+	program.spawn.Unlock()
+	c := <-started
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
-	wg.Wait()
-	close(pids)
-	wantGone(t, first)
-	for pid := range pids {
-		wantGone(t, pid)
+	if c != nil {
+		wantGone(t, c.PID())
+	}
+}
+
+func TestStartWhileClosing(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		g := newTestGroup(t, GroupConfig{})
+		pids := make(chan int, 1000)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for {
+					c, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
+					if errors.Is(err, ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					pids <- c.PID()
+				}
+			})
+		}
+		first := <-pids
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		close(pids)
+		wantGone(t, first)
+		for pid := range pids {
+			wantGone(t, pid)
+		}
 	}
 }
 

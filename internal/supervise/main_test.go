@@ -58,15 +58,71 @@ func playReaper() error {
 	if err := BecomeSubreaper(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	reaped := make(chan error, 1)
-	go func() { reaped <- Reap(ctx) }()
 	g, err := NewGroup(GroupConfig{})
 	if err != nil {
 		return err
 	}
 	defer g.Close()
+	if err := reapAtSecondSight(g); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	reaped := make(chan error, 1)
+	go func() { reaped <- Reap(ctx) }()
+	if err := reapInPassing(g); err != nil {
+		return err
+	}
+	cancel()
+	return <-reaped
+}
+
+// reapAtSecondSight tries the reaper's single steps.
+func reapAtSecondSight(g *Group) error {
+	held, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
+	if err != nil {
+		return err
+	}
+	if !held.hold() {
+		return errors.New("the child was waited for")
+	}
+	if err := held.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	foreign := exec.Command("true")
+	if err := foreign.Start(); err != nil {
+		return err
+	}
+	zombie := func(pid int) bool {
+		p, err := readProcess(pid)
+		return err == nil && p.gone()
+	}
+	<-held.Done()
+	if err := poll(10*time.Second, func() error {
+		if !zombie(foreign.Process.Pid) {
+			return errors.New("it does not end")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var r reaper
+	if more, err := r.look(); err != nil || !more || !zombie(foreign.Process.Pid) || !zombie(held.PID()) {
+		return fmt.Errorf("first look: %v, %v; both must be left", more, err)
+	}
+	if more, err := r.look(); err != nil || more || zombie(foreign.Process.Pid) || !zombie(held.PID()) {
+		return fmt.Errorf("second look: %v, %v; our child alone must be left", more, err)
+	}
+	_ = foreign.Wait() // its status was taken
+	held.release()
+	if zombie(held.PID()) {
+		return errors.New("our child was not waited for")
+	}
+	return nil
+}
+
+// reapInPassing makes many orphans while Reap runs.
+func reapInPassing(g *Group) error {
 	var kids []*Child
 	for range 20 {
 		// Each leaves an orphan that ends at once, then exits with 7.
@@ -86,17 +142,13 @@ func playReaper() error {
 			return fmt.Errorf("exit of a child: %v, want 7", c.Exit())
 		}
 	}
-	if err := poll(10*time.Second, func() error {
+	return poll(10*time.Second, func() error {
 		left, err := orphans()
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%d orphans were not waited for", len(left))
 		}
 		return err
-	}); err != nil {
-		return err
-	}
-	cancel()
-	return <-reaped
+	})
 }
 
 // familyScript prints the numbers of a shell, of its child, and of a daemon

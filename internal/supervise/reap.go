@@ -41,35 +41,48 @@ func Reap(ctx context.Context) error {
 	defer signal.Stop(ended)
 	t := time.NewTimer(0) // some may have ended before
 	defer t.Stop()
-	var seen map[int]process
+	var r reaper
+	looking := true // the timer runs
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ended:
-			// A burst of ends is looked at once.
-			if seen == nil {
-				seen = map[int]process{}
+			if !looking { // a burst of ends is looked at once
+				looking = true
 				t.Reset(reapWait / 2)
 			}
 		case <-t.C:
-			now, err := orphans()
+			more, err := r.look()
 			if err != nil {
 				return fmt.Errorf("reap: %w", err)
 			}
-			for pid, p := range now {
-				if p.same(seen[pid]) {
-					reapOrphan(p)
-					delete(now, pid)
-				}
+			if looking = more; more {
+				t.Reset(reapWait)
 			}
-			if seen = now; len(now) == 0 {
-				seen = nil
-				continue
-			}
-			t.Reset(reapWait)
 		}
 	}
+}
+
+// reaper waits for orphans at second sight.
+type reaper struct {
+	seen map[int]process
+}
+
+// look tells whether there are some that it has not waited for.
+func (r *reaper) look() (more bool, err error) {
+	now, err := orphans()
+	if err != nil {
+		return false, err
+	}
+	for pid, p := range now {
+		if p.same(r.seen[pid]) {
+			reapOrphan(p)
+			delete(now, pid)
+		}
+	}
+	r.seen = now
+	return len(now) > 0, nil
 }
 
 // orphans returns the children of this program that have ended and are not

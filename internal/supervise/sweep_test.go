@@ -122,6 +122,7 @@ func TestSweepSparesWhoIsOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave(t, dir, record{Token: token, Boot: bootID(), Since: p.start + 1})
+	leave(t, dir, record{Token: newToken(), Boot: bootID(), Since: 1})
 	if n, err := Sweep(dir, nil); n != 0 || err != nil {
 		t.Errorf("Sweep: %d, %v", n, err)
 	}
