@@ -206,7 +206,7 @@ func awaitExit(pid int) (exit Exit, reaped bool) {
 			}
 		}
 	} else if err == nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 	}
 	flags = 0
 	wait()

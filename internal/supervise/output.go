@@ -75,8 +75,8 @@ func newPump(to io.Writer, s *sink) (*pump, *os.File, error) {
 	// Only our end is non-blocking: the flag belongs to the pipe's end, and
 	// programs do not expect it on their output.
 	if err := unix.SetNonblock(p[0], true); err != nil {
-		unix.Close(p[0])
-		unix.Close(p[1])
+		_ = unix.Close(p[0])
+		_ = unix.Close(p[1])
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
 	return &pump{

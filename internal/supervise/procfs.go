@@ -42,7 +42,7 @@ func readProcess(pid int) (process, error) {
 	if err != nil {
 		return process{}, goneOr(name, err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	n, err := unix.Read(fd, buf[:])
 	if err != nil {
 		return process{}, goneOr(name, err)
