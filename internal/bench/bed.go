@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/sdktest"
+)
+
+// The screen of both desktops.
+const (
+	screenWidth  = 1440
+	screenHeight = 900
+)
+
+// callTimeout is how long a server may take for the calls of one measurement.
+// The reference needs more than a minute for fifty screenshots at once when
+// the machine has other work.
+const callTimeout = 5 * time.Minute
+
+// bed is a server with a desktop, and what is needed to call it.
+type bed struct {
+	name      string
+	server    *sdktest.Server
+	http      *http.Client
+	body      bytes.Buffer // of the last answer
+	terminals []*terminal
+	text      *script
+	seed      maphash.Seed
+	last      uint64 // hash of the last picture
+	turn      int    // counts calls, to vary them
+	lost      int    // typed characters that did not arrive
+}
+
+// newBed starts a server and its desktop. Its files are in dir.
+func newBed(ctx context.Context, name, dir string, cfg sdktest.Config) (*bed, error) {
+	cfg.Home = filepath.Join(dir, name)
+	if err := os.Mkdir(cfg.Home, 0o700); err != nil {
+		return nil, err
+	}
+	start, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	server, err := sdktest.Start(start, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 2 * burst}
+	b := &bed{name: name, server: server, http: &http.Client{Transport: transport}, seed: maphash.MakeSeed(), text: newScript()}
+	if err := b.furnish(start); err != nil {
+		_ = b.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+// furnish starts the desktop and opens the terminals.
+func (b *bed) furnish(ctx context.Context) error {
+	if _, err := b.startDesktop(ctx); err != nil {
+		return err
+	}
+	for _, place := range places {
+		t, err := openTerminal(ctx, b, place)
+		if err != nil {
+			return err
+		}
+		b.terminals = append(b.terminals, t)
+	}
+	return b.change(ctx)
+}
+
+func (b *bed) startDesktop(ctx context.Context) (time.Duration, error) {
+	return b.call(ctx, http.MethodPost, "/v1/desktop/start", map[string]any{"width": screenWidth, "height": screenHeight})
+}
+
+// change makes every terminal print new lines and returns when they are on the
+// screen.
+func (b *bed) change(ctx context.Context) error {
+	for _, t := range b.terminals {
+		if err := t.print(b.text.lines(t.place.columns)); err != nil {
+			return err
+		}
+	}
+	for _, t := range b.terminals {
+		if err := t.await(); err != nil {
+			return fmt.Errorf("terminal %s: %w", t.place.title, err)
+		}
+	}
+	return pause(ctx, drawTime)
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// call makes one call and returns how long it took until its answer was read,
+// into b.body. An answer that is not 200 is an error.
+func (b *bed) call(ctx context.Context, method, path string, body any) (time.Duration, error) {
+	req, err := b.request(ctx, method, path, body)
+	if err != nil {
+		return 0, err
+	}
+	b.body.Reset()
+	begin := time.Now()
+	err = do(b.http, req, &b.body)
+	took := time.Since(begin)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %s %s: %w", b.name, method, path, err)
+	}
+	return took, nil
+}
+
+func (b *bed) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, b.server.URL+path, payload)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+b.server.Token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// do sends a request and reads its whole answer into w.
+func do(c *http.Client, req *http.Request, w io.Writer) error {
+	res, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 2000))
+		return fmt.Errorf("%s: %s", res.Status, text)
+	}
+	_, err = io.Copy(w, res.Body)
+	return err
+}
+
+// sameAsBefore tells whether the last answer equals the picture before it.
+func (b *bed) sameAsBefore() bool {
+	sum := maphash.Bytes(b.seed, b.body.Bytes())
+	same := sum == b.last
+	b.last = sum
+	return same
+}
+
+// Close ends the server and everything on its desktop.
+func (b *bed) Close() error {
+	b.http.CloseIdleConnections()
+	for _, t := range b.terminals {
+		t.close()
+	}
+	return b.server.Close()
+}

@@ -1,0 +1,123 @@
+// Command bench measures deskhand against the server that it is compatible
+// with, and prints a table.
+//
+// # Usage
+//
+//	make bench
+//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 30s]
+//
+// # What it measures
+//
+// Both servers run side by side, each with a desktop of 1440x900 pixels and
+// three terminals that fill most of it. The reference server is the published
+// binary, which npm installs by a lock file; deskhand is built from this tree.
+// Every row calls the two in turn, over HTTP connections that stay open, and
+// compares the medians of the time from sending a request to having read its
+// answer.
+//
+// Where a row says that the screen changes, each terminal prints new lines
+// before every call, the same ones on both desktops. A call is made only after
+// the terminals have answered that they are through with them, and the run
+// fails when a picture is the same as the one before.
+//
+// Two figures are of deskhand alone: the processor time of its process while
+// the desktop is on and nobody is connected, and its anonymous memory then.
+//
+// # Requirements
+//
+// Those of the tests, xdotool and ImageMagick for the reference server, and at
+// the first run the npm registry.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	calls  int
+	rounds int // of rows that make many calls at once
+	rows   *regexp.Regexp
+	alone  bool
+	idle   time.Duration
+	binary string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.IntVar(&o.calls, "n", 50, "calls of each server, in each row")
+	filter := f.String("row", "", "only rows whose key matches this regular expression")
+	quick := f.Bool("quick", false, "ten calls and a short idle time: to see that it works")
+	f.BoolVar(&o.alone, "alone", false, "measure deskhand without the reference server")
+	f.DurationVar(&o.idle, "idle", 30*time.Second, "how long to watch the idle server; 0: not at all")
+	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 {
+		return o, errors.New("wrong arguments: see -help")
+	}
+	o.rounds = 5
+	if *quick {
+		o.calls, o.rounds, o.idle = 10, 1, min(o.idle, 5*time.Second)
+	}
+	var err error
+	o.rows, err = regexp.Compile(*filter)
+	return o, err
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+
+	var results []result
+	for _, r := range rows {
+		if !o.rows.MatchString(r.key) {
+			continue
+		}
+		if r.last && o.idle > 0 && b.idle == nil {
+			if err := b.watchIdle(ctx); err != nil {
+				return err
+			}
+		}
+		res, err := b.measure(ctx, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.key, err)
+		}
+		results = append(results, res)
+	}
+	if o.idle > 0 && b.idle == nil {
+		if err := b.watchIdle(ctx); err != nil {
+			return err
+		}
+	}
+	return b.report(ctx, stdout, results)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// burst is how many screenshots are taken at once.
+const burst = 50
+
+// row is one line of the table.
+type row struct {
+	key, title string
+	factor     float64       // how many times faster than the reference deskhand must be at least
+	below      time.Duration // or how fast, if not zero
+	rounds     bool          // options.rounds decides how often it is done
+	last       bool          // closes the terminals
+	once       func(ctx context.Context, b *bed) (time.Duration, error)
+}
+
+const quickEnough = 500 * time.Microsecond
+
+var rows = []row{
+	{key: "png-changing", title: "PNG, content changing between calls", factor: 12, once: picture("format=png", true)},
+	{key: "png-same", title: "PNG, nothing changed", factor: 100, once: picture("format=png", false)},
+	{key: "jpeg", title: "JPEG, changing", factor: 10, once: picture("format=jpeg", true)},
+	{key: "webp", title: "WebP, changing", factor: 4, once: picture("format=webp", true)},
+	{key: "png-scaled", title: "PNG at scale 0.5, changing", factor: 15, once: picture("format=png&scale=0.5", true)},
+	{key: "png-crosshair", title: "PNG with crosshair, changing", factor: 20, once: picture("format=png&showCursor=true", true)},
+	{key: "move", title: "mouse move", factor: 150, below: quickEnough, once: move},
+	{key: "click", title: "click", factor: 150, below: quickEnough, once: click},
+	{key: "position", title: "mouse position", factor: 150, below: quickEnough, once: get("/v1/desktop/mouse/position")},
+	{key: "windows", title: "list of windows", factor: 150, below: quickEnough, once: windows},
+	{key: "status", title: "status", factor: 150, below: quickEnough, once: get("/v1/desktop/status")},
+	{key: "type", title: "type 100 ASCII characters, delayMs 0", factor: 20, once: typeText},
+	{key: "burst", title: fmt.Sprintf("%d screenshots at once, wall time", burst), factor: 40, rounds: true, once: manyPictures},
+	{key: "start", title: "desktop start", factor: 1.2, last: true, once: restart},
+}
+
+func get(path string) func(context.Context, *bed) (time.Duration, error) {
+	return func(ctx context.Context, b *bed) (time.Duration, error) {
+		return b.call(ctx, http.MethodGet, path, nil)
+	}
+}
+
+// picture takes a screenshot, of a screen that has changed or of one that has
+// not, and makes sure that this is so.
+func picture(query string, changing bool) func(context.Context, *bed) (time.Duration, error) {
+	return func(ctx context.Context, b *bed) (time.Duration, error) {
+		if changing {
+			if err := b.change(ctx); err != nil {
+				return 0, err
+			}
+		}
+		took, err := b.call(ctx, http.MethodGet, "/v1/desktop/screenshot?"+query, nil)
+		if err == nil && b.sameAsBefore() && changing {
+			err = fmt.Errorf("%s: the picture has not changed", b.name)
+		}
+		return took, err
+	}
+}
+
+// spot is a place in a terminal, another one at every call.
+func (b *bed) spot() map[string]any {
+	b.turn++
+	return map[string]any{"x": 100 + b.turn%500, "y": 100 + b.turn%200}
+}
+
+func move(ctx context.Context, b *bed) (time.Duration, error) {
+	return b.call(ctx, http.MethodPost, "/v1/desktop/mouse/move", b.spot())
+}
+
+func click(ctx context.Context, b *bed) (time.Duration, error) {
+	return b.call(ctx, http.MethodPost, "/v1/desktop/mouse/click", b.spot())
+}
+
+func windows(ctx context.Context, b *bed) (time.Duration, error) {
+	took, err := b.call(ctx, http.MethodGet, "/v1/desktop/windows", nil)
+	if err != nil {
+		return 0, err
+	}
+	var list struct{ Windows []struct{ Title string } }
+	if err := json.Unmarshal(b.body.Bytes(), &list); err != nil {
+		return 0, err
+	}
+	if len(list.Windows) != len(places) {
+		return 0, fmt.Errorf("%s has %d windows, want %d", b.name, len(list.Windows), len(places))
+	}
+	return took, nil
+}
+
+// sentence has a hundred characters.
+var sentence = strings.Repeat("The quick brown fox, jumps over 13 lazy dogs (Yes!) ", 2)[:100]
+
+// typeText types into the terminal that has the focus. Its answer may come
+// before the text does; characters that do not come at all are counted.
+func typeText(ctx context.Context, b *bed) (time.Duration, error) {
+	t := b.terminals[0]
+	at := map[string]any{"x": t.place.x + 100, "y": t.place.y + 100}
+	if _, err := b.call(ctx, http.MethodPost, "/v1/desktop/mouse/click", at); err != nil {
+		return 0, err
+	}
+	took, err := b.call(ctx, http.MethodPost, "/v1/desktop/keyboard/type", map[string]any{"text": sentence, "delayMs": 0})
+	if err != nil {
+		return 0, err
+	}
+	lost, err := t.typed(sentence)
+	b.lost += lost
+	return took, err
+}
+
+// manyPictures takes screenshots at the same time, after a change.
+func manyPictures(ctx context.Context, b *bed) (time.Duration, error) {
+	if err := b.change(ctx); err != nil {
+		return 0, err
+	}
+	var group errgroup.Group
+	begin := time.Now()
+	for range burst {
+		group.Go(func() error {
+			req, err := b.request(ctx, http.MethodGet, "/v1/desktop/screenshot", nil)
+			if err != nil {
+				return err
+			}
+			return do(b.http, req, io.Discard)
+		})
+	}
+	err := group.Wait()
+	return time.Since(begin), err
+}
+
+// restart stops the desktop and measures its start.
+func restart(ctx context.Context, b *bed) (time.Duration, error) {
+	if _, err := b.call(ctx, http.MethodPost, "/v1/desktop/stop", nil); err != nil {
+		return 0, err
+	}
+	took, err := b.startDesktop(ctx)
+	if err == nil && !strings.Contains(b.body.String(), `"active"`) {
+		err = errors.New("the desktop is not active: " + b.body.String())
+	}
+	return took, err
+}
