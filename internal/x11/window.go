@@ -58,6 +58,7 @@ type windowAtoms struct {
 	netName, netPID, netState, netType, wmState xproto.Atom
 	hidden, maxVert, maxHorz                    xproto.Atom
 	typeNormal, typeDialog, typeUtility, utf8   xproto.Atom
+	visible, compound                           xproto.Atom
 }
 
 // NewWindows begins to follow the windows. A window manager may start later;
@@ -85,7 +86,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 		"_NET_WM_STATE_HIDDEN": &a.hidden, "_NET_WM_STATE_MAXIMIZED_VERT": &a.maxVert,
 		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,
 		"_NET_WM_WINDOW_TYPE_DIALOG": &a.typeDialog, "_NET_WM_WINDOW_TYPE_UTILITY": &a.typeUtility,
-		"UTF8_STRING": &a.utf8,
+		"UTF8_STRING": &a.utf8, "_NET_WM_VISIBLE_NAME": &a.visible, "COMPOUND_TEXT": &a.compound,
 	}); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}

@@ -17,33 +17,84 @@ const (
 	effectLimit = time.Second
 	// closeLimit is how long a program gets to close its window.
 	closeLimit = 2 * time.Second
+	// flightStep is longer than a picture of openbox's animation lasts (1/60 s).
+	flightStep = 40 * time.Millisecond
 	// probeLimit is how long a window manager gets to answer.
 	probeLimit = 300 * time.Millisecond
 	// fromPager is the source of our requests (EWMH, source indication): a
 	// direct wish of the user, which window managers obey.
 	fromPager = 2
+	// ownGravity leaves a window the gravity that it asked for (ICCCM 4.1.2.3).
+	ownGravity = 0
+	// maxCorrection is how far a window may land from where it should, in
+	// pixels, because of its gravity or border.
+	maxCorrection = 64
 	// largest bounds window sizes: coordinates have 16 bits, with sign.
 	largest = 1<<15 - 1
 )
 
 // Focus raises a window, minimised or not, and gives it the focus.
 func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
-	return w.act(ctx, "focus", id, false,
+	before, err := w.Get(id)
+	if err != nil {
+		return before, fmt.Errorf("focus: %w", err)
+	}
+	info, err := w.act(ctx, "focus", id, false,
 		func(win xproto.Window) error { return ewmh.ActiveWindowReq(w.xu, win) },
 		func(i WindowInfo) bool { return i.Active && !i.Minimised })
+	if err == nil && before.Minimised {
+		return w.settled(ctx, info)
+	}
+	return info, err
+}
+
+// settled waits until a window stands still. A window manager may show how one
+// that was minimised flies back to its place, of which it tells nobody.
+func (w *Windows) settled(ctx context.Context, info WindowInfo) (WindowInfo, error) {
+	tick := time.NewTicker(flightStep)
+	defer tick.Stop()
+	for deadline := time.Now().Add(effectLimit); time.Now().Before(deadline); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return info, fmt.Errorf("window %d: %w", info.ID, ctx.Err())
+		}
+		now, err := w.Get(info.ID)
+		if err != nil || now == info {
+			return now, err
+		}
+		info = now
+	}
+	return info, nil
 }
 
 // Move moves a window so that the top left corner of its content is at x, y,
 // unless the window manager wants it elsewhere, as it does with a window that
 // would leave the screen.
 func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, error) {
-	return w.act(ctx, "move", id, true,
-		func(win xproto.Window) error {
-			// With static gravity the numbers are about the content (EWMH
-			// _NET_MOVERESIZE_WINDOW, ICCCM 4.1.2.3).
-			return ewmh.MoveresizeWindowExtra(w.xu, win, x, y, 0, 0, xproto.GravityStatic, fromPager, true, true)
-		},
-		func(i WindowInfo) bool { return i.X == x && i.Y == y })
+	info, err := w.Get(id)
+	if err != nil {
+		return info, fmt.Errorf("move: %w", err)
+	}
+	// The numbers are about the frame, or whatever the window's gravity says.
+	// Static gravity, which is about the content, openbox does not forget: the
+	// window would come back from being maximised at another place.
+	askX, askY := x-(info.X-info.FrameX), y-(info.Y-info.FrameY)
+	there := func(i WindowInfo) bool { return i.X == x && i.Y == y }
+	move := func() {
+		info, err = w.act(ctx, "move", id, true, func(win xproto.Window) error {
+			return ewmh.MoveresizeWindowExtra(w.xu, win, askX, askY, 0, 0, ownGravity, fromPager, true, true)
+		}, there)
+	}
+	move()
+	dx, dy := x-info.X, y-info.Y
+	if err != nil || there(info) || max(dx, -dx, dy, -dy) > maxCorrection {
+		return info, err
+	}
+	// Another gravity, or the border that the window had before it was framed.
+	askX, askY = askX+dx, askY+dy
+	move()
+	return info, err
 }
 
 // Resize gives a window's content a size. The program may have told the window
@@ -52,7 +103,7 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 	width, height = min(max(width, 1), largest), min(max(height, 1), largest)
 	return w.act(ctx, "resize", id, true,
 		func(win xproto.Window) error {
-			return ewmh.MoveresizeWindowExtra(w.xu, win, 0, 0, width, height, xproto.GravityStatic, fromPager, false, false)
+			return ewmh.MoveresizeWindowExtra(w.xu, win, 0, 0, width, height, ownGravity, fromPager, false, false)
 		},
 		func(i WindowInfo) bool { return i.Width == width && i.Height == height })
 }
@@ -63,7 +114,7 @@ func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 		func(win xproto.Window) error { // ICCCM 4.1.4
 			return ewmh.ClientEvent(w.xu, win, "WM_CHANGE_STATE", icccm.StateIconic)
 		},
-		func(i WindowInfo) bool { return i.Minimised })
+		func(i WindowInfo) bool { return i.Minimised && !i.Active })
 }
 
 // Maximise gives a window all the space there is, or takes that back.

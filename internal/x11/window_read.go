@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
@@ -132,9 +131,14 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 			return err
 		}
 	}
-	info.Title = w.text(r[0])
-	if info.Title == "" {
-		info.Title = w.text(r[1])
+	if info.Title = w.text(r[0]); info.Title == "" {
+		whole := true
+		if info.Title, whole = w.title(r[1]); !whole {
+			// The window manager has made UTF-8 of it for its title bar.
+			if shown, err := w.property(xproto.Window(info.ID), w.atoms.visible, maxTitle).Reply(); err == nil && shown.Format == 8 {
+				info.Title = w.text(shown)
+			}
+		}
 	}
 	info.Instance, info.Class = w.class(r[2])
 	info.frame(words(r[3]))
@@ -185,24 +189,6 @@ func (w *Windows) normal(b []byte) bool {
 		}
 	}
 	return false
-}
-
-// text decodes a name: UTF-8 if it says so or is it, else Latin-1.
-func (w *Windows) text(r *xproto.GetPropertyReply) string {
-	if r.Format != 8 {
-		return ""
-	}
-	b := r.Value
-	if r.BytesAfter > 0 && r.Type == w.atoms.utf8 {
-		for n := 0; n < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b); n++ { // cut within a rune
-			b = b[:len(b)-1]
-		}
-	}
-	s := strings.TrimRight(string(b), "\x00")
-	if r.Type != w.atoms.utf8 && !utf8.ValidString(s) {
-		return string(decodeLatin1([]byte(s)))
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // class splits WM_CLASS (ICCCM 4.1.2.5).

@@ -1,0 +1,465 @@
+package x11_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// windowSystem is a server with a window manager.
+type windowSystem struct {
+	*testx11.Server
+	*x11.Windows
+	conn *x11.Conn
+}
+
+func startWindows(tb testing.TB) windowSystem {
+	tb.Helper()
+	testx11.Require(tb, "openbox", "xterm")
+	s := testx11.Start(tb, 1280, 800)
+	c := s.Dial(tb)
+	w, err := c.NewWindows()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	startProgram(tb, s, "openbox")
+	if err := w.WaitReady(soon(tb)); err != nil {
+		tb.Fatal(err)
+	}
+	return windowSystem{s, w, c}
+}
+
+// startProgram runs a program until the test ends, or until it is stopped.
+func startProgram(tb testing.TB, s *testx11.Server, name string, args ...string) *exec.Cmd {
+	tb.Helper()
+	testx11.Require(tb, name)
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(s.Env(), "HOME="+tb.TempDir(), "NO_AT_BRIDGE=1", "LC_ALL=C.UTF-8")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// open runs a program and waits for its window.
+func (w windowSystem) open(tb testing.TB, title, name string, args ...string) x11.WindowInfo {
+	tb.Helper()
+	startProgram(tb, w.Server, name, args...)
+	info, err := w.WaitForWindow(soon(tb), func(i x11.WindowInfo) bool { return i.Title == title && i.Mapped })
+	if err != nil {
+		tb.Fatalf("window of %s: %v", name, err)
+	}
+	return info
+}
+
+func (w windowSystem) xterm(tb testing.TB, title string) x11.WindowInfo {
+	tb.Helper()
+	return w.open(tb, title, "xterm", "-T", title, "-e", "sleep", "600")
+}
+
+func (w windowSystem) zenity(tb testing.TB, title string) x11.WindowInfo {
+	tb.Helper()
+	return w.open(tb, title, "zenity", "--list", "--column=a", "--title="+title, "--width=400", "--height=300")
+}
+
+func TestWindowsList(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	if infos, err := w.List(); err != nil || len(infos) > 0 {
+		t.Fatalf("List() = %v, %v at first, want none", infos, err)
+	}
+	if _, err := w.Active(); !errors.Is(err, x11.ErrNoWindow) {
+		t.Errorf("Active() = %v, want ErrNoWindow", err)
+	}
+	term := startProgram(t, w.Server, "xterm", "-T", "térm 漢 😀", "-e", "sleep", "600")
+	one, err := w.WaitForWindow(soon(t), func(i x11.WindowInfo) bool { return i.Title == "térm 漢 😀" && i.Mapped })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.PID != term.Process.Pid || one.Class != "XTerm" || one.Instance != "xterm" || !one.NormalType {
+		t.Errorf("xterm is %+v, want pid %d and its class", one, term.Process.Pid)
+	}
+	if one.FrameWidth <= one.Width || one.FrameHeight <= one.Height || one.FrameX >= one.X || one.FrameY >= one.Y {
+		t.Errorf("frame of %+v does not enclose the content", one)
+	}
+	two := w.zenity(t, "a list")
+	if _, err := w.Focus(soon(t), two.ID); err != nil {
+		t.Fatal(err)
+	}
+	infos, err := w.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(infos) != 2 || infos[0].ID != one.ID || infos[1].ID != two.ID {
+		t.Fatalf("List() = %+v, want the windows in order", infos)
+	}
+	active, err := w.Active()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(infos[1], active); diff != "" {
+		t.Error("Active() is not the focused window of List(): ", diff)
+	}
+	if got := w.ClientPID(one.ID); got != term.Process.Pid {
+		t.Errorf("ClientPID() = %d, want %d", got, term.Process.Pid)
+	}
+	for _, id := range []x11.Window{0, 1, one.ID + 1, 1 << 31} {
+		if got, err := w.Get(id); !errors.Is(err, x11.ErrNoWindow) {
+			t.Errorf("Get(%d) = %+v, %v, want ErrNoWindow", id, got, err)
+		}
+		if _, err := w.Move(soon(t), id, 0, 0); !errors.Is(err, x11.ErrNoWindow) {
+			t.Errorf("Move(%d) = %v, want ErrNoWindow", id, err)
+		}
+		if err := w.Close(soon(t), id); !errors.Is(err, x11.ErrNoWindow) {
+			t.Errorf("Close(%d) = %v, want ErrNoWindow", id, err)
+		}
+	}
+	// The geometry is what others see.
+	testx11.Require(t, "xdotool")
+	cmd := exec.Command("xdotool", "getwindowgeometry", "--shell", fmt.Sprint(uint32(two.ID)))
+	cmd.Env = w.Env()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("WIDTH=%d\nHEIGHT=%d", active.Width, active.Height); !strings.Contains(string(out), want) {
+		t.Errorf("xdotool says %q, List says %s", out, want)
+	}
+}
+
+func TestWindowsMove(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	for _, win := range []x11.WindowInfo{w.xterm(t, "term"), w.zenity(t, "list")} {
+		for _, to := range [][2]int{{100, 50}, {101, 51}, {640, 400}, {0, 0}, {-50, 60}, {1200, 700}, {100, 50}} {
+			got, err := w.Move(soon(t), win.ID, to[0], to[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.X != to[0] || got.Y != to[1] {
+				t.Errorf("%s: Move(%v) reports %d,%d", win.Title, to, got.X, got.Y)
+			}
+			if got.Width != win.Width || got.Height != win.Height {
+				t.Errorf("%s: Move(%v) made it %dx%d", win.Title, to, got.Width, got.Height)
+			}
+		}
+	}
+	// The window manager keeps a window within reach: that is an answer too.
+	win := w.xterm(t, "far")
+	before := time.Now()
+	if got, err := w.Move(soon(t), win.ID, 30000, 30000); err != nil || got.X > 1280 {
+		t.Errorf("Move out of the screen: %+v, %v", got, err)
+	}
+	t.Logf("a refused move took %v", time.Since(before))
+}
+
+func TestWindowsResize(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	list, term := w.zenity(t, "list"), w.xterm(t, "term")
+	for _, size := range [][2]int{{500, 400}, {501, 401}, {700, 333}} {
+		got, err := w.Resize(soon(t), list.ID, size[0], size[1])
+		if err != nil || got.Width != size[0] || got.Height != size[1] {
+			t.Errorf("Resize(%v) = %dx%d, %v", size, got.Width, got.Height, err)
+		}
+	}
+	// A terminal takes whole characters only, without a long wait.
+	before := time.Now()
+	got, err := w.Resize(soon(t), term.ID, 500, 300)
+	if err != nil || got.Width > 500 || got.Width < 480 || got.Height > 300 || got.Height < 270 {
+		t.Errorf("Resize(500, 300) of xterm = %dx%d, %v", got.Width, got.Height, err)
+	}
+	if d := time.Since(before); d > 900*time.Millisecond {
+		t.Errorf("resizing xterm took %v", d)
+	}
+	for _, size := range [][2]int{{0, 0}, {-1, 1 << 20}} {
+		if _, err := w.Resize(soon(t), list.ID, size[0], size[1]); err != nil {
+			t.Errorf("Resize(%v): %v", size, err)
+		}
+	}
+}
+
+func TestWindowsStates(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	first, win := w.xterm(t, "first"), w.zenity(t, "list")
+	check := func(op string, got x11.WindowInfo, err error, want x11.WindowInfo) {
+		t.Helper()
+		if err != nil || got.Active != want.Active || got.Minimised != want.Minimised || got.Maximised != want.Maximised {
+			t.Errorf("%s: %+v, %v", op, got, err)
+		}
+	}
+	got, err := w.Focus(soon(t), first.ID)
+	check("focus", got, err, x11.WindowInfo{Active: true})
+	got, err = w.Focus(soon(t), win.ID)
+	check("focus the other", got, err, x11.WindowInfo{Active: true})
+	normal := got
+	got, err = w.Maximise(soon(t), win.ID, true)
+	check("maximise", got, err, x11.WindowInfo{Active: true, Maximised: true})
+	if got.FrameX != 0 || got.FrameY != 0 || got.FrameWidth != 1280 || got.FrameHeight != 800 {
+		t.Errorf("maximised window is %+v, want the whole screen", got)
+	}
+	got, err = w.Minimise(soon(t), win.ID)
+	check("minimise", got, err, x11.WindowInfo{Minimised: true, Maximised: true})
+	got, err = w.Restore(soon(t), win.ID)
+	check("restore", got, err, x11.WindowInfo{Active: true})
+	if diff := cmp.Diff(normal, got); diff != "" {
+		t.Error("restored window differs: ", diff)
+	}
+	got, err = w.Minimise(soon(t), win.ID)
+	check("minimise", got, err, x11.WindowInfo{Minimised: true})
+	if got.Mapped {
+		t.Error("minimised window is on the screen")
+	}
+	got, err = w.Focus(soon(t), win.ID)
+	check("focus the minimised one", got, err, x11.WindowInfo{Active: true})
+	got, err = w.Maximise(soon(t), win.ID, false)
+	check("unmaximise a normal one", got, err, x11.WindowInfo{Active: true})
+	if err := w.Close(soon(t), win.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Get(win.ID); !errors.Is(err, x11.ErrNoWindow) {
+		t.Errorf("Get of a closed window: %v", err)
+	}
+}
+
+func TestWindowsWatch(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	before := w.xterm(t, "before")
+	events := make(chan x11.WindowEvent, 64)
+	stop := w.Watch(func(e x11.WindowEvent) { events <- e })
+	defer stop()
+	next := func(kind x11.WindowEventKind, title string) x11.WindowInfo {
+		t.Helper()
+		deadline := soon(t)
+		for {
+			select {
+			case e := <-events:
+				if e.Kind == kind && e.Window.Title == title {
+					return e.Window
+				}
+				t.Logf("passing over %d %q", e.Kind, e.Window.Title)
+			case <-deadline.Done():
+				t.Fatalf("no event %d of %q", kind, title)
+			}
+		}
+	}
+	term := startProgram(t, w.Server, "xterm", "-T", "fresh", "-e", "sh", "-c", `read x; printf '\033]0;renamed\007'; sleep 600`)
+	opened := next(x11.WindowOpened, "fresh")
+	if opened.PID != term.Process.Pid {
+		t.Errorf("opened: %+v, want pid %d", opened, term.Process.Pid)
+	}
+	if got := next(x11.WindowFocused, "fresh"); got.ID != opened.ID || !got.Active {
+		t.Errorf("focused: %+v", got)
+	}
+	typeReturn(t, w.Server)
+	if got := next(x11.WindowRenamed, "renamed"); got.ID != opened.ID {
+		t.Errorf("renamed: %+v", got)
+	}
+	if _, err := w.Focus(soon(t), before.ID); err != nil {
+		t.Fatal(err)
+	}
+	next(x11.WindowFocused, "before")
+	if err := w.Close(soon(t), opened.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(x11.WindowClosed, "renamed"); got.ID != opened.ID {
+		t.Errorf("closed: %+v", got)
+	}
+	stop()
+	stop()
+}
+
+func typeReturn(tb testing.TB, s *testx11.Server) {
+	tb.Helper()
+	testx11.Require(tb, "xdotool")
+	cmd := exec.Command("xdotool", "key", "Return")
+	cmd.Env = s.Env()
+	if err := cmd.Run(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestWindowsWaitReady(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "openbox")
+	s := testx11.Start(t, 640, 480)
+	w, err := s.Dial(t).NewWindows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := w.WaitReady(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("WaitReady without window manager: %v, want the deadline", err)
+	}
+	wm := startProgram(t, s, "openbox")
+	if err := w.WaitReady(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	// A window manager that was killed cleans nothing up.
+	_ = wm.Process.Kill()
+	_ = wm.Wait()
+	gone := time.NewTicker(time.Millisecond)
+	defer gone.Stop()
+	for deadline := soon(t); deadline.Err() == nil; <-gone.C {
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err := w.WaitReady(short)
+		cancel()
+		if err != nil {
+			break
+		}
+	}
+	startProgram(t, s, "openbox")
+	if err := w.WaitReady(soon(t)); err != nil {
+		t.Errorf("WaitReady after a restart: %v", err)
+	}
+}
+
+func TestWindowsConnClosed(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	win := w.xterm(t, "term")
+	result := make(chan error, 2)
+	go func() {
+		_, err := w.WaitForWindow(t.Context(), func(x11.WindowInfo) bool { return false })
+		result <- err
+	}()
+	if err := w.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; !errors.Is(err, x11.ErrConnClosed) {
+		t.Errorf("WaitForWindow: %v, want ErrConnClosed", err)
+	}
+	if _, err := w.List(); !errors.Is(err, x11.ErrConnClosed) {
+		t.Errorf("List: %v, want ErrConnClosed", err)
+	}
+	if _, err := w.Focus(t.Context(), win.ID); !errors.Is(err, x11.ErrConnClosed) {
+		t.Errorf("Focus: %v, want ErrConnClosed", err)
+	}
+}
+
+// Windows that come and go while they are looked at and acted on.
+func TestWindowsVanish(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	testx11.Require(t, "xmessage")
+	opened, closed := make(chan x11.Window, 256), make(chan x11.Window, 256)
+	stop := w.Watch(func(e x11.WindowEvent) {
+		switch e.Kind {
+		case x11.WindowOpened:
+			opened <- e.Window.ID
+		case x11.WindowClosed:
+			closed <- e.Window.ID
+		}
+	})
+	defer stop()
+	over := make(chan struct{})
+	var lookers sync.WaitGroup
+	lookers.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			infos, err := w.List()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, i := range infos {
+				if _, err := w.Get(i.ID); err != nil && !errors.Is(err, x11.ErrNoWindow) {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	lookers.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			case id := <-opened:
+				if _, err := w.Move(soon(t), id, 50, 60); err != nil && !errors.Is(err, x11.ErrNoWindow) {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	const windows = 30
+	var runs sync.WaitGroup
+	for range 3 {
+		runs.Go(func() {
+			for range windows / 3 {
+				cmd := exec.Command("xmessage", "-timeout", "1", "hello")
+				cmd.Env = w.Env()
+				_ = cmd.Run() // ends with 0 after the timeout
+			}
+		})
+	}
+	runs.Wait()
+	for n := range windows {
+		select {
+		case <-closed:
+		case <-soon(t).Done():
+			t.Fatalf("%d windows closed, want %d", n, windows)
+		}
+	}
+	close(over)
+	lookers.Wait()
+	if infos, err := w.List(); err != nil || len(infos) > 0 {
+		t.Errorf("List() = %v, %v at the end", infos, err)
+	}
+}
+
+func BenchmarkWindowsList(b *testing.B) {
+	w := startWindows(b)
+	for _, title := range []string{"one", "two", "three"} {
+		w.xterm(b, title)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		infos, err := w.List()
+		if err != nil || len(infos) != 3 {
+			b.Fatal(len(infos), err)
+		}
+	}
+}
+
+func BenchmarkSelectionGet(b *testing.B) {
+	for _, size := range []int{100, 10_000_000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			s := testx11.Start(b, 320, 200)
+			owner, reader := openClipboard(b, s), openClipboard(b, s)
+			data := bytes.Repeat([]byte("x"), size)
+			if err := owner.Set(soon(b), x11.SelectionClipboard, x11.Content{Type: x11.TypeText, Data: data}); err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				got, err := reader.Get(soon(b), x11.SelectionClipboard, x11.TypeText)
+				if err != nil || len(got) != size {
+					b.Fatal(len(got), err)
+				}
+			}
+		})
+	}
+}
