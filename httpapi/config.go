@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -51,7 +49,8 @@ type Config struct {
 
 	// StateDir is where desktops keep their files: those of main directly,
 	// those of others in desktops/ID. Empty: $XDG_STATE_HOME/deskhand, with
-	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home.
+	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home. While another
+	// server uses it, the next free one of server-2, server-3, ... in it.
 	StateDir string
 
 	// MaxBodyBytes bounds JSON bodies. Zero: 2 MiB. Images for the clipboard
@@ -126,43 +125,4 @@ func (c Config) validate() error {
 		}
 	}
 	return nil
-}
-
-// stateHome is where this user's programs keep state (XDG base directories).
-func stateHome() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return dir, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("state directory: %w", err)
-	}
-	return filepath.Join(home, ".local", "state"), nil
-}
-
-// places are where a server keeps files.
-type places struct {
-	state    string // of main; others below it
-	mainHome string
-}
-
-func (c Config) places() (places, error) {
-	if c.StateDir != "" {
-		dir, err := filepath.Abs(c.StateDir)
-		return places{dir, filepath.Join(dir, "home")}, err
-	}
-	base, err := stateHome()
-	if err != nil {
-		return places{}, err
-	}
-	return places{filepath.Join(base, "deskhand"), filepath.Join(base, "sandbox-agent", "desktop", "home")}, nil
-}
-
-// of are the directories of one desktop.
-func (p places) of(id string) (state, home string) {
-	if id == mainDesktop {
-		return p.state, p.mainHome
-	}
-	state = filepath.Join(p.state, "desktops", id)
-	return state, filepath.Join(state, "home")
 }

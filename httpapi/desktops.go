@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +26,7 @@ const (
 // desktops are all desktops of a server. main is always among them.
 type desktops struct {
 	cfg     Config
-	places  places
+	places  *places
 	running sync.WaitGroup // starts and stops under way
 
 	mu     sync.Mutex // guards what follows
@@ -35,7 +34,7 @@ type desktops struct {
 	closed bool
 }
 
-func newDesktops(cfg Config, at places) *desktops {
+func newDesktops(cfg Config, at *places) *desktops {
 	ds := &desktops{cfg: cfg, places: at}
 	ds.slots = []*slot{ds.newSlot(mainDesktop)}
 	return ds
@@ -103,7 +102,10 @@ func (ds *desktops) close() error {
 	}
 	wg.Wait()
 	ds.running.Wait()
-	return errors.Join(errs...)
+	for _, sl := range slots {
+		errs = append(errs, sl.discard())
+	}
+	return errors.Join(append(errs, ds.places.release())...)
 }
 
 // phase is where a slot is; a desktop that is there has a state of its own.
@@ -203,8 +205,11 @@ func (sl *slot) beginStart(opts startOptions) error {
 	go func() {
 		defer sl.all.running.Done()
 		defer cancel()
-		cfg := sl.config(opts)
-		desk, err := sl.all.cfg.Start(ctx, sl.id, cfg)
+		var desk Desktop
+		cfg, err := sl.config(opts)
+		if err == nil {
+			desk, err = sl.all.cfg.Start(ctx, sl.id, cfg)
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = limit
 		}
@@ -308,17 +313,21 @@ func (sl *slot) status() (state desktop.State, status desktop.Status, d Desktop,
 }
 
 // config is what a start asks for.
-func (sl *slot) config(o startOptions) desktop.Config {
+func (sl *slot) config(o startOptions) (desktop.Config, error) {
 	cfg := o.config()
 	cfg.ID = sl.id
-	cfg.StateDir, cfg.Home = sl.all.places.of(sl.id)
 	if o.StateDir != nil && *o.StateDir != "" {
-		cfg.StateDir, cfg.Home = expandHome(*o.StateDir), ""
+		cfg.StateDir = expandHome(*o.StateDir)
+	} else {
+		var err error
+		if cfg.StateDir, cfg.Home, err = sl.all.places.of(sl.id); err != nil {
+			return cfg, err
+		}
 	}
 	cfg.EnvPolicy, cfg.Secrets = sl.all.cfg.EnvPolicy, sl.all.cfg.Secrets
 	cfg.ShareAuthority = true
 	cfg.Logger = sl.all.cfg.Logger
-	return cfg
+	return cfg, nil
 }
 
 // discard removes the files of a desktop whose id nobody chose.
@@ -326,21 +335,12 @@ func (sl *slot) discard() error {
 	if !sl.generated {
 		return nil
 	}
-	dir, _ := sl.all.places.of(sl.id)
-	if err := os.RemoveAll(dir); err != nil {
+	dir, _, err := sl.all.places.of(sl.id)
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
 		return fmt.Errorf("remove files of desktop %s: %w", sl.id, err)
 	}
 	return nil
-}
-
-// expandHome replaces a leading ~ by the user's home directory.
-func expandHome(path string) string {
-	if path != "~" && !strings.HasPrefix(path, "~/") {
-		return path
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return path
-	}
-	return home + path[1:]
 }

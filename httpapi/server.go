@@ -46,7 +46,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	at, err := cfg.places()
+	at, err := newPlaces(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +76,21 @@ func New(cfg Config) (*Server, error) {
 // Token is what clients present as a bearer token; empty when everybody is let
 // in.
 func (s *Server) Token() string { return s.cfg.Token }
+
+// StartDesktop starts main with the default options, as a client's request
+// would, unless it runs. It belongs to the server: Close ends it.
+func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
+	sl := s.desktops.find(mainDesktop)
+	if err := sl.start(ctx, startOptions{}); err != nil {
+		return nil, err
+	}
+	return sl.desktop()
+}
+
+// Sweep ends what killed servers with the same StateDir left running, and
+// returns how many processes that were. A desktop's start does that for the
+// desktop alone.
+func (s *Server) Sweep() (int, error) { return s.desktops.places.sweep(s.cfg) }
 
 // Close ends the calls of Serve and every desktop that was started through this
 // server, and waits for that. It may be called more than once.

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi"
+)
+
+const defaultPort = 2468
+
+// accessFlags say who may use the server. They may stand before the command.
+type accessFlags struct {
+	token   string
+	noToken bool
+}
+
+func (a *accessFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&a.token, "token", "t", a.token, "`token` that clients must present; other users of this machine can see it in the process list")
+	flags.BoolVarP(&a.noToken, "no-token", "n", a.noToken, "let everybody in")
+}
+
+// serverFlags are the flags of the server.
+type serverFlags struct {
+	accessFlags
+	host        string
+	port        uint16
+	tokenFile   string
+	origins     []string
+	methods     []string
+	headers     []string
+	credentials bool
+	trustProxy  bool
+	stateDir    string
+	envPolicy   string
+	desktop     bool
+	demo        bool
+	logFile     string
+	logLevel    string
+	logFormat   string
+	accessLog   bool
+}
+
+func (f *serverFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.host, "host", "H", "127.0.0.1", "`address` to listen on")
+	flags.Uint16VarP(&f.port, "port", "p", defaultPort, "`port` to listen on; 0 takes a free one")
+	f.accessFlags.register(flags)
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token")
+	flags.StringArrayVarP(&f.origins, "cors-allow-origin", "O", nil, "`origin` whose pages may call, or *; may be repeated")
+	flags.StringArrayVarP(&f.methods, "cors-allow-method", "M", nil, "`method` that they may use; any, unless given")
+	flags.StringArrayVarP(&f.headers, "cors-allow-header", "A", nil, "`header` that they may send; any, unless given")
+	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let them send credentials")
+	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "believe X-Forwarded-Host and X-Forwarded-For")
+	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for desktops' files; $XDG_STATE_HOME/deskhand, unless given")
+	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops see of this environment: `inherit|clean`")
+	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
+	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
+	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
+	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
+	flags.BoolVar(&f.accessLog, "access-log", false, "log every request")
+	flags.Bool("no-telemetry", true, "accepted for compatibility; there is no telemetry")
+}
+
+// environment fills in what the command line left open from the environment:
+// DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, and the same of SANDBOX_AGENT_.
+func (f *serverFlags) environment(flags *pflag.FlagSet) error {
+	get := func(name string) string {
+		for _, prefix := range []string{"DESKHAND_", "SANDBOX_AGENT_"} {
+			if v := os.Getenv(prefix + name); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	if v := get("HOST"); v != "" && !flags.Changed("host") {
+		f.host = v
+	}
+	if v := get("PORT"); v != "" && !flags.Changed("port") {
+		n, err := strconv.ParseUint(v, 10, 16)
+		if err != nil {
+			return usagef("the PORT of the environment must be a number from 0 to 65535, not %q", v)
+		}
+		f.port = uint16(n)
+	}
+	if v := os.Getenv("SANDBOX_AGENT_LOG_HTTP"); v != "" && !flags.Changed("access-log") {
+		f.accessLog = v != "0"
+	}
+	// What is said on the command line about access goes before all of it.
+	if f.token == "" && !f.noToken && f.tokenFile == "" {
+		f.token = get("TOKEN")
+		if f.token == "" {
+			f.tokenFile = get("TOKEN_FILE")
+		}
+	}
+	return nil
+}
+
+// config is the server's configuration.
+func (f *serverFlags) config() (httpapi.Config, error) {
+	cfg := httpapi.Config{
+		Token: f.token, NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
+		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
+	}
+	switch f.envPolicy {
+	case "inherit":
+	case "clean":
+		cfg.EnvPolicy = desktop.EnvClean
+	default:
+		return cfg, usagef("--env-policy must be inherit or clean, not %q", f.envPolicy)
+	}
+	if f.noToken && (f.token != "" || f.tokenFile != "") {
+		return cfg, usagef("--no-token excludes --token and --token-file")
+	}
+	if f.tokenFile != "" {
+		if f.token != "" {
+			return cfg, usagef("--token excludes --token-file")
+		}
+		var err error
+		if cfg.Token, err = readToken(f.tokenFile); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, nil
+}
+
+func readToken(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, "\r\n") {
+		return "", fmt.Errorf("token file %s: must hold one line, the token", file)
+	}
+	return token, nil
+}
+
+// address is where to listen.
+func (f *serverFlags) address() string {
+	return net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(int(f.port)))
+}

@@ -1,0 +1,152 @@
+// Command deskhand runs virtual desktops and serves them over HTTP.
+//
+//	deskhand server            serve; prints a URL with the token
+//	deskhand server --demo     with a desktop, a terminal and a browser to look at
+//	deskhand install desktop   install the programs that desktops need
+//	deskhand version
+//
+// Every command has --help. deskhand server takes the flags of sandbox-agent
+// 0.4.2, so that it can be put in its place: under that name, or with
+// SANDBOX_AGENT_BIN=deskhand for the SDK's local() provider.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// version is set by the linker.
+var version string
+
+// The exit statuses.
+const (
+	exitOK = iota
+	exitFailure
+	exitUsage
+)
+
+// usageError is a command line that was not understood.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// program is one run of the command, as far as it touches the outside.
+type program struct {
+	name   string // as it was called
+	stdin  *os.File
+	stdout *os.File
+	stderr *os.File
+}
+
+func main() {
+	p := program{filepath.Base(os.Args[0]), os.Stdin, os.Stdout, os.Stderr}
+	// The first signal asks for an orderly end; a second one is not waited for.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	status := p.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(status)
+}
+
+// run runs the command line and returns the exit status.
+func (p program) run(ctx context.Context, args []string) int {
+	err := p.dispatch(ctx, args)
+	var usage *usageError
+	switch {
+	case err == nil, errors.Is(err, pflag.ErrHelp):
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(p.stderr, "%s: %v\nTry '%s --help'.\n", p.name, err, p.name)
+		return exitUsage
+	}
+	fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
+	return exitFailure
+}
+
+const overview = `Usage: %[1]s [-t TOKEN | -n] COMMAND [FLAGS]
+
+Commands:
+  server             serve desktops over HTTP
+  install desktop    install the programs that desktops need
+  version            print the version
+  help               print this
+
+'%[1]s COMMAND --help' tells a command's flags.
+`
+
+func (p program) dispatch(ctx context.Context, args []string) error {
+	var access accessFlags
+	flags := p.flags("", "")
+	flags.SetInterspersed(false)
+	access.register(flags)
+	flags.Bool("no-telemetry", false, "")
+	flags.Usage = func() { fmt.Fprintf(p.stdout, overview, p.name) }
+	showVersion := flags.BoolP("version", "V", false, "")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if *showVersion {
+		return p.version()
+	}
+	rest := flags.Args()
+	if len(rest) == 0 {
+		fmt.Fprintf(p.stderr, overview, p.name)
+		return usagef("a command is missing")
+	}
+	switch command, rest := rest[0], rest[1:]; command {
+	case "server":
+		return p.server(ctx, access, rest)
+	case "install":
+		return p.install(ctx, rest)
+	case "version":
+		return p.version()
+	case "help":
+		flags.Usage()
+		return nil
+	default:
+		return usagef("there is no command %q", command)
+	}
+}
+
+// flags makes a flag set that prints help in this program's way.
+func (p program) flags(command, about string) *pflag.FlagSet {
+	flags := pflag.NewFlagSet(command, pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.SetOutput(io.Discard) // errors are printed once, by run
+	flags.Usage = func() {
+		fmt.Fprintf(p.stdout, "Usage: %s %s [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, command, about, flags.FlagUsages())
+	}
+	return flags
+}
+
+// parse makes every error of the command line a usageError.
+func parse(flags *pflag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		return &usageError{err.Error()}
+	}
+	return err
+}
+
+func (p program) version() error {
+	v := version
+	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
+		v = info.Main.Version
+	}
+	if v == "" {
+		v = "unknown"
+	}
+	_, err := fmt.Fprintln(p.stdout, "deskhand", v)
+	return err
+}

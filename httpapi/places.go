@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// places are where a server keeps files. Two servers must not use the same, so
+// the directory is locked from its first use until release.
+type places struct {
+	base     string // what was configured
+	mainHome string // of the first server that uses base
+
+	mu      sync.Mutex // guards what follows
+	claimed string     // the directory that is ours; empty: none yet
+	home    string     // of main
+	lock    *os.File
+}
+
+func newPlaces(cfg Config) (*places, error) {
+	if cfg.StateDir != "" {
+		dir, err := filepath.Abs(expandHome(cfg.StateDir))
+		if err != nil {
+			return nil, fmt.Errorf("state directory: %w", err)
+		}
+		return &places{base: dir, mainHome: filepath.Join(dir, "home")}, nil
+	}
+	base, err := stateHome()
+	if err != nil {
+		return nil, err
+	}
+	return &places{
+		base: filepath.Join(base, "deskhand"), mainHome: filepath.Join(base, "sandbox-agent", "desktop", "home"),
+	}, nil
+}
+
+// stateHome is where this user's programs keep state (XDG Base Directory
+// specification).
+func stateHome() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	return filepath.Join(home, ".local", "state"), nil
+}
+
+// mostServers bounds how many servers share a state directory.
+const mostServers = 100
+
+// claim makes a directory ours.
+func (p *places) claim() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.claimed != "" {
+		return p.claimed, nil
+	}
+	for n := 1; n <= mostServers; n++ {
+		dir, home := p.base, p.mainHome
+		if n > 1 {
+			dir = filepath.Join(p.base, "server-"+strconv.Itoa(n))
+			home = filepath.Join(dir, "home")
+		}
+		f, err := lockDir(dir)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("state directory: %w", err)
+		}
+		p.claimed, p.home, p.lock = dir, home, f
+		return dir, nil
+	}
+	return "", fmt.Errorf("state directory %s: %d servers use it already", p.base, mostServers)
+}
+
+// lockDir locks a directory for as long as the file that it returns is open. The
+// kernel lets go of the lock when this program dies.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return f, nil
+}
+
+// release gives the directory up.
+func (p *places) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lock == nil {
+		return nil
+	}
+	err := p.lock.Close()
+	p.claimed, p.lock = "", nil
+	return err
+}
+
+// of are the directories of one desktop.
+func (p *places) of(id string) (state, home string, err error) {
+	dir, err := p.claim()
+	if err != nil || id == mainDesktop {
+		return dir, p.home, err
+	}
+	state = filepath.Join(dir, "desktops", id)
+	return state, filepath.Join(state, "home"), nil
+}
+
+// sweep ends what killed servers left running on the desktops whose files are
+// here.
+func (p *places) sweep(cfg Config) (int, error) {
+	dir, err := p.claim()
+	if err != nil {
+		return 0, err
+	}
+	others, err := filepath.Glob(filepath.Join(dir, "desktops", "*"))
+	if err != nil {
+		return 0, fmt.Errorf("sweep: %w", err)
+	}
+	total := 0
+	var errs []error
+	for _, d := range append([]string{dir}, others...) {
+		n, err := desktop.Sweep(d, cfg.Logger)
+		total += n
+		errs = append(errs, err)
+	}
+	return total, errors.Join(errs...)
+}
+
+// expandHome replaces a leading ~ by the user's home directory.
+func expandHome(path string) string {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return home + path[1:]
+}
