@@ -53,6 +53,8 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 	defer deadline.Stop()
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()
+	pace := time.NewTimer(settlePace)
+	defer pace.Stop()
 	var seen uint64
 	for first := true; ; first = false {
 		frame, err := s.capture.Frame(ctx)
@@ -68,7 +70,10 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 		damaged := s.capture.Damaged()
 		select {
 		case <-damaged:
-			continue
+			if pace.Reset(settlePace); wait(ctx, pace.C) {
+				continue
+			}
+			return false, ctx.Err()
 		case <-calm.C:
 		case <-deadline.C:
 			return false, nil
@@ -86,6 +91,20 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 		}
 		calm.Reset(quiet)
 		seen = seq
+	}
+}
+
+// settlePace is the least time between two looks at a screen that keeps
+// changing: looking costs CPU.
+const settlePace = 5 * time.Millisecond
+
+// wait waits for a timer; false means that ctx ended first.
+func wait(ctx context.Context, timer <-chan time.Time) bool {
+	select {
+	case <-timer:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

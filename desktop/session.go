@@ -324,11 +324,11 @@ func (d *Desktop) startWindowManager(ctx context.Context, s *session) error {
 func (s *session) waitWindowManager(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	over := make(chan struct{})
+	over, exited := make(chan struct{}), s.wm.Done()
 	defer close(over)
 	go func() {
 		select {
-		case <-s.wm.Done():
+		case <-exited:
 			cancel(errors.New("it exited"))
 		case <-over:
 		}

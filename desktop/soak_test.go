@@ -74,6 +74,9 @@ func wantFlat(t *testing.T, what string, before, after usage) {
 
 // Not parallel: it counts what the whole process holds.
 func TestScreenshotsLeaveNothing(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes encoding twenty times slower, and counts as memory; make test runs this without it")
+	}
 	d := start(t, desktop.Config{})
 	testx11.Require(t, "xterm", "xrestop")
 	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-e", "while :; do date +%N; sleep 0.02; done"}, Wait: true}); err != nil {

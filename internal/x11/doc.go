@@ -19,7 +19,8 @@
 //
 // # Errors
 //
-// ErrConnClosed once the connection is gone; X errors as *Error.
+// ErrConnClosed once the connection is gone, and the errors that each topic
+// declares. What the X server refuses is wrapped as xgb gives it.
 //
 // # Requirements
 //
