@@ -36,8 +36,12 @@ func (d *Desktop) recover() {
 		case <-ended(s.xserver):
 			d.replaceSession(s, &pause)
 		case <-ended(s.wm):
+			if s.serverGone() {
+				d.replaceSession(s, &pause)
+				continue
+			}
 			s.wmReady.Store(false)
-			d.repair("window_manager_exited", "openbox exited"+exitText(s.wm), &pause, func(ctx context.Context) error {
+			d.repair(s, "window_manager_exited", "openbox exited"+exitText(s.wm), &pause, func(ctx context.Context) error {
 				if err := d.startWindowManager(ctx, s); err != nil {
 					return err
 				}
@@ -45,7 +49,7 @@ func (d *Desktop) recover() {
 				return nil
 			})
 		case <-ended(s.bus):
-			d.repair("dbus_exited", "dbus-daemon exited"+exitText(s.bus), &pause, func(ctx context.Context) error {
+			d.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), &pause, func(ctx context.Context) error {
 				bus, err := d.startBus(ctx)
 				if err == nil {
 					s.bus = bus
@@ -86,7 +90,7 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 	}
 	s.close()
 	s.stop()
-	d.repair("xserver_exited", text, pause, func(ctx context.Context) error {
+	d.repair(nil, "xserver_exited", text, pause, func(ctx context.Context) error {
 		next, err := d.newSession(ctx)
 		if err == nil {
 			d.install(next)
@@ -95,8 +99,28 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 	})
 }
 
-// repair calls start until it succeeds or the desktop is closed.
-func (d *Desktop) repair(code, text string, pause *pauses, start func(context.Context) error) {
+// serverGone says whether it is the X server that died, of which its clients'
+// ends are often the first that is seen.
+func (s *session) serverGone() bool {
+	answer := make(chan error, 1)
+	go func() { answer <- s.conn.Sync() }()
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case err := <-answer:
+		return err != nil
+	case <-s.conn.Done():
+		return true
+	case <-ended(s.xserver):
+		return true
+	case <-timer.C:
+		return false // it is there, and hangs
+	}
+}
+
+// repair calls start until it succeeds or the desktop is closed, or until the X
+// server of s dies, so that there is nothing left to repair there.
+func (d *Desktop) repair(s *session, code, text string, pause *pauses, start func(context.Context) error) {
 	failure := d.fail(code, errors.New(text))
 	for {
 		if !pause.wait(d.closing) {
@@ -119,6 +143,9 @@ func (d *Desktop) repair(code, text string, pause *pauses, start func(context.Co
 			return
 		}
 		failure = d.fail("start_failed", err)
+		if s != nil && s.serverGone() {
+			return
+		}
 	}
 }
 
