@@ -90,20 +90,18 @@ func compare(tb testing.TB, got image.Image, want *image.NRGBA, slack int) {
 	if got.Bounds() != want.Bounds() {
 		tb.Fatalf("picture is %v, want %v", got.Bounds(), want.Bounds())
 	}
-	for y := range want.Rect.Dy() {
-		for x := range want.Rect.Dx() {
-			r, g, b, a := got.At(x, y).RGBA()
-			w := want.NRGBAAt(x, y)
-			for k, d := range [4]int{int(r>>8) - int(w.R), int(g>>8) - int(w.G), int(b>>8) - int(w.B), int(a>>8) - 255} {
-				if d > slack || -d > slack {
-					tb.Fatalf("channel %d of pixel %d,%d is off by %d, want %v", k, x, y, d, w)
-				}
-			}
+	pixels := imaging.Clone(got).Pix
+	if bytes.Equal(pixels, want.Pix) {
+		return
+	}
+	for i, v := range want.Pix {
+		if d := int(pixels[i]) - int(v); d > slack || -d > slack {
+			tb.Fatalf("channel %d of pixel %d,%d is %d, want %d", i%4, i%want.Stride/4, i/want.Stride, pixels[i], v)
 		}
 	}
 }
 
-var sizes = []image.Point{{1, 1}, {1, 70}, {70, 1}, {3, 5}, {17, 129}, {640, 65}, {333, 301}, {1440, 200}}
+var sizes = []image.Point{{1, 1}, {1, 70}, {70, 1}, {3, 5}, {17, 129}, {640, 65}, {333, 301}, {900, 200}}
 
 func TestPNGSizes(t *testing.T) {
 	t.Parallel()
@@ -260,8 +258,8 @@ func TestUnknownBands(t *testing.T) {
 func TestJoinAdler(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(6, 6))
-	for range 200 {
-		b := make([]byte, rnd.IntN(200000))
+	for range 300 {
+		b := make([]byte, rnd.IntN(20000))
 		for i := range b {
 			b[i] = byte(rnd.Uint32() | 0xf0)
 		}

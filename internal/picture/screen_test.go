@@ -48,10 +48,9 @@ func (s *screen) frame() *Image {
 // noise fills a rectangle with random pixels, in the next frame.
 func (s *screen) noise(rnd *rand.Rand, r image.Rectangle) {
 	s.seq++
+	random := rand.NewChaCha8([32]byte{byte(rnd.Uint32()), byte(rnd.Uint32())})
 	for y := r.Min.Y; y < r.Max.Y; y++ {
-		for x := r.Min.X; x < r.Max.X; x++ {
-			s.set(x, y, rnd.Uint32())
-		}
+		_, _ = random.Read(s.pix[y*s.stride+4*r.Min.X:][:4*r.Dx()])
 	}
 	s.touch(r.Min.Y, r.Max.Y)
 }

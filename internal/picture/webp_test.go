@@ -59,7 +59,7 @@ func TestWebPChanges(t *testing.T) {
 			s := newScreen(size.X, size.Y, 1+rnd.IntN(40))
 			s.terminals(uint64(n))
 			var e Encoder
-			changes(rnd, s, 15, func(img *Image, o Options) {
+			changes(rnd, s, 8, func(img *Image, o Options) {
 				o.Format = WebP
 				compare(t, decodeWebP(t, encode(t, &e, img, o)), reference(img, o), 0)
 				o.Scale = 0.5
