@@ -86,13 +86,8 @@ func splitChord(s string) (names []string, ok bool) {
 		if end == 0 {
 			return nil, false
 		}
-		// The prefix of a code point has a '+' of its own.
-		if strings.EqualFold(s[:end], "u") && len(s) > 2 && s[end:end+1] == "+" && isHex(s[2]) && len(s) >= 5 {
-			if next := strings.IndexByte(s[2:], '+'); next >= 0 {
-				end = 2 + next
-			} else {
-				end = len(s)
-			}
+		if n := codePoint(s); n > 0 {
+			end = n
 		}
 		names = append(names, s[:end])
 		if s = s[end:]; s == "" {
@@ -105,8 +100,22 @@ func splitChord(s string) (names []string, ok bool) {
 	}
 }
 
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+// codePoint is the length of the "U+20AC" that s begins with, 0 if none.
+func codePoint(s string) int {
+	if len(s) < 2 || s[0]|0x20 != 'u' || s[1] != '+' {
+		return 0
+	}
+	n := 2
+	for n < len(s) && s[n] != '+' {
+		if c := s[n] | 0x20; (s[n] < '0' || s[n] > '9') && (c < 'a' || c > 'f') {
+			return 0
+		}
+		n++
+	}
+	if n < len("U+0000") {
+		return 0 // "u+f" is two keys
+	}
+	return n
 }
 
 // parseKey finds one key.

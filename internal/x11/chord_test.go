@@ -18,7 +18,7 @@ func TestParseChord(t *testing.T) {
 		"0x20ac": "EuroSign", "A": "A", "shift+A": "Shift_L+A", "alt+F4": "Alt_L+F4", "ctrl + a": "Control_L+a",
 		"ctrl+U+00C9": "Control_L+é", "ctrl+U+00E9+b": "Control_L+é+b", "bracketleft": "[", "BracketLeft": "[", "quoteright": "'",
 		"num1": "KP_1", "Numpad1": "KP_1", "NumpadEnter": "KP_Enter", "KP_Enter": "KP_Enter", "backspace": "BackSpace",
-		"\n": "Return", "\t": "Tab", "Eth": "Ð", "eth": "ð", "Meta_L": "Meta_L", "u": "u", "ctrl+u": "Control_L+u", "u+0": "u+0",
+		"\n": "Return", "\t": "Tab", "Eth": "Ð", "eth": "ð", "Meta_L": "Meta_L", "u": "u", "ctrl+u": "Control_L+u", "u+0": "u+0", "u+f+f": "u+f+f",
 		"漢": "漢", "😀": "😀", "Delete": "Delete", "delete": "Delete", "printscreen": "Print", "altgr": "ISO_Level3_Shift",
 		"exclam": "!", "multiply": "×", "Backspace": "BackSpace", "ContextMenu": "Menu", "Control+Shift+ArrowUp": "Control_L+Shift_L+Up",
 	} {
@@ -35,7 +35,7 @@ func TestParseChordUnknown(t *testing.T) {
 	t.Parallel()
 	for in, suggestion := range map[string]string{
 		"": "", "a b": "", "--help": "", "NoSuchKey": "", "Retrun": "Return", "ctrl+Eascpe": "Escape", "cntrl+a": "Control_L",
-		"ctrl+": "", "a+": "", "\x00": "", "\x7f": "", "\xff": "", "U+D800": "", "U+110000": "", "0x0": "", "U+00": "",
+		"ctrl+": "", "a+": "", "\x00": "", "\x7f": "", "\xff": "", "U+D800": "", "U+110000": "", "0x0": "",
 		"F36": "", "-a": "", "pagedwon": "Page_Down",
 	} {
 		ch, err := ParseChord(in)

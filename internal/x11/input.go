@@ -14,10 +14,11 @@ import (
 // one. Its methods may be called from any goroutine and run one at a time;
 // what belongs together over several calls, the caller keeps together.
 type Input struct {
-	c     *Conn
-	xkb   xkb
-	names inputAtoms
-	pongs chan uint32 // tokens of the pings that were answered
+	c       *Conn
+	xkb     xkb
+	names   inputAtoms
+	pongs   chan uint32 // tokens of the pings that were answered
+	unwatch func()
 
 	mu      sync.Mutex // guards what follows, and makes an operation whole
 	keymap  *keymap    // as last read
@@ -61,10 +62,11 @@ func (c *Conn) NewInput() (*Input, error) {
 	if err := in.adoptSlots(); err != nil {
 		return nil, err
 	}
-	c.handle(in.event)
+	in.unwatch = c.handle(in.event)
 	// Answers to pings are sent to the root window with this mask (EWMH,
 	// _NET_WM_PING).
 	if err := c.selectRoot(xproto.EventMaskSubstructureNotify); err != nil {
+		in.unwatch()
 		return nil, err
 	}
 	return in, nil
@@ -92,6 +94,7 @@ func (in *Input) Close() error {
 		return nil
 	}
 	in.closed = true
+	defer in.unwatch()
 	select {
 	case <-in.c.done:
 		return nil // the server has released all, and its keymap is its own affair

@@ -89,7 +89,7 @@ func (in *Input) readKeymap() (*keymap, error) {
 	if old := in.keymap; old != nil && old.group == k.group && old.per == k.per && old.modifiers == k.modifiers && slices.Equal(old.syms, k.syms) {
 		k.where, k.shift = old.where, old.shift
 	} else {
-		k.index(func(code xproto.Keycode) bool { return in.slotOf(code) != nil })
+		k.index(in.isSlot)
 	}
 	in.keymap = k
 	return k, nil

@@ -58,29 +58,25 @@ func (in *Input) sent(before xproto.GetInputFocusCookie, op string) error {
 // resolve finds the keys of a chord, and puts those that the keyboard lacks on
 // slots. Where a key needs Shift, Shift comes before it.
 func (in *Input) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, error) {
-	var need []xproto.Keysym
-	for _, sym := range ch.keys {
-		if _, ok := k.where[sym]; ok || slices.Contains(need, sym) {
+	for i, sym := range ch.keys {
+		if _, ok := k.where[sym]; ok || in.soleSlotFor(sym) != nil {
 			continue
 		}
 		if isModifier(sym) {
 			return nil, fmt.Errorf("the keymap has no key %s", keysymName(sym))
 		}
-		if !in.holdsSlot(sym) {
-			need = append(need, sym)
+		if err := in.assignSole(ctx, k, sym, ch.keys[:i]); err != nil {
+			return nil, err
 		}
-	}
-	if err := in.assign(ctx, k, need); err != nil {
-		return nil, err
 	}
 	var keys []heldKey
 	shift := k.state.base&xproto.ModMaskShift != 0
 	for _, sym := range ch.keys {
 		at, ok := k.where[sym]
 		if !ok {
-			s := in.slotFor(sym)
+			s := in.soleSlotFor(sym)
 			in.touch(s)
-			at.code = s.code
+			at = s.stroke
 		}
 		if at.shift && !shift {
 			keys = append(keys, heldKey{k.shift, keyShiftL, sym})

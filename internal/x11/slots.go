@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,54 +15,70 @@ import (
 // keymap has no unused keycode to put it on.
 var ErrNoKeycodes = errors.New("the keymap has no unused keycode")
 
-// slot is an otherwise empty keycode that characters which are not on the
-// keyboard are put on, one after the other.
+// slot is one level, with or without Shift, of an otherwise empty keycode.
+// Characters that are not on the keyboard are put there, one after the other.
+// A level that is not in use has the keysym of the other one, so that Shift
+// then has no effect.
 type slot struct {
-	code  xproto.Keycode
+	stroke
 	sym   xproto.Keysym // 0: none
 	used  uint64        // when, as a count of uses
 	dirty bool          // pressed since the last drain: somebody may still look it up
 }
 
 // reconcileSlots brings the list of slots in line with the keymap, which
-// others may have changed.
+// others may have changed. Both levels of a keycode follow each other.
 func (in *Input) reconcileSlots(k *keymap) {
-	in.slots = slices.DeleteFunc(in.slots, func(s slot) bool {
-		return !k.empty(s.code) && !(s.sym != 0 && k.holds(s.code, s.sym))
-	})
-	for i := range in.slots {
-		if k.empty(in.slots[i].code) {
-			in.slots[i].sym = 0
+	for i := 0; i < len(in.slots); {
+		pair := in.slots[i : i+2]
+		switch code := pair[0].code; {
+		case k.empty(code):
+			pair[0].sym, pair[1].sym = 0, 0
+		case !k.holds(code, pair):
+			in.slots = slices.Delete(in.slots, i, i+2)
+			continue
 		}
+		i += 2
+	}
+	if k.per < 2 {
+		return
 	}
 	for i := range k.codes() {
-		code := k.first + xproto.Keycode(i)
-		if k.empty(code) && in.slotOf(code) == nil {
-			in.slots = append(in.slots, slot{code: code})
+		if code := k.first + xproto.Keycode(i); k.empty(code) && !in.isSlot(code) {
+			in.addSlots(code, 0, 0)
 		}
 	}
 }
 
-// holds says whether a keycode has the one keysym, as a slot would.
-func (k *keymap) holds(code xproto.Keycode, sym xproto.Keysym) bool {
-	row := k.row(code)
-	for i, s := range row {
-		if s != sym && (i < 2 || s != 0) {
-			return false
-		}
-	}
-	return k.per >= 2 && k.modifiers[code] == 0
+func (in *Input) addSlots(code xproto.Keycode, plain, shifted xproto.Keysym) {
+	in.slots = append(in.slots, slot{stroke: stroke{code, false}, sym: plain}, slot{stroke: stroke{code, true}, sym: shifted})
 }
 
-func (in *Input) slotOf(code xproto.Keycode) *slot {
-	for i := range in.slots {
-		if in.slots[i].code == code {
-			return &in.slots[i]
-		}
+// holds says whether a keycode has what the two slots put there.
+func (k *keymap) holds(code xproto.Keycode, pair []slot) bool {
+	if code < k.first || int(code-k.first) >= k.codes() || k.per < 2 || k.modifiers[code] != 0 {
+		return false
 	}
-	return nil
+	row, plain, shifted := k.row(code), pair[0].level(pair[1]), pair[1].level(pair[0])
+	if plain == 0 || row[0] != plain || row[1] != shifted {
+		return false
+	}
+	return !slices.ContainsFunc(row, func(s xproto.Keysym) bool { return s != 0 && s != plain && s != shifted })
 }
 
+// level is the keysym of a slot, given the other one of its keycode.
+func (s slot) level(other slot) xproto.Keysym {
+	if s.sym == 0 {
+		return other.sym
+	}
+	return s.sym
+}
+
+func (in *Input) isSlot(code xproto.Keycode) bool {
+	return slices.ContainsFunc(in.slots, func(s slot) bool { return s.code == code })
+}
+
+// slotFor finds the slot of a keysym, or nil.
 func (in *Input) slotFor(sym xproto.Keysym) *slot {
 	for i := range in.slots {
 		if in.slots[i].sym == sym {
@@ -71,10 +88,14 @@ func (in *Input) slotFor(sym xproto.Keysym) *slot {
 	return nil
 }
 
-// holdsSlot says whether a keysym is on a slot whose key is down.
-func (in *Input) holdsSlot(sym xproto.Keysym) bool {
-	s := in.slotFor(sym)
-	return s != nil && in.holding(s.code)
+// soleSlotFor finds a slot whose keysym Shift does not change, or nil.
+func (in *Input) soleSlotFor(sym xproto.Keysym) *slot {
+	for i := 0; i < len(in.slots); i += 2 {
+		if in.slots[i].sym == sym && in.slots[i+1].sym == 0 {
+			return &in.slots[i]
+		}
+	}
+	return nil
 }
 
 // touch notes a use.
@@ -83,56 +104,92 @@ func (in *Input) touch(s *slot) {
 	s.used, s.dirty = in.tick, true
 }
 
-// assign gives each of the keysyms a slot. What a slot had before is looked up
-// by applications only when they come to the key events; so one that was used
-// is given away only after its users have drained.
+// assign gives as many of the keysyms a slot as is possible at once, and at
+// least the first. What a slot had before is looked up by applications only
+// when they come to the key events; so one that was used is given away only
+// after those who may have got its key have drained.
 func (in *Input) assign(ctx context.Context, k *keymap, need []xproto.Keysym) error {
+	var free []*slot
+	for i := range in.slots {
+		s := &in.slots[i]
+		if s.shift && k.shift == 0 || in.holding(s.code) {
+			continue
+		}
+		if s.sym == 0 || !slices.Contains(need, s.sym) {
+			free = append(free, s)
+		}
+	}
 	missing := slices.DeleteFunc(slices.Clone(need), func(sym xproto.Keysym) bool { return in.slotFor(sym) != nil })
 	if len(missing) == 0 {
 		return nil
 	}
-	var free []*slot
-	for i := range in.slots {
-		s := &in.slots[i]
-		if !in.holding(s.code) && (s.sym == 0 || !slices.Contains(need, s.sym)) {
-			free = append(free, s)
+	if len(free) == 0 {
+		return ErrNoKeycodes
+	}
+	slices.SortStableFunc(free, (*slot).compare)
+	clean := 0
+	for clean < len(free) && !free[clean].dirty {
+		clean++
+	}
+	if clean == 0 {
+		if err := in.drain(ctx); err != nil {
+			return err
+		}
+		clean = len(free)
+	}
+	free = free[:min(clean, len(missing))]
+	for i, s := range free {
+		*s = slot{stroke: s.stroke, sym: missing[i]}
+	}
+	return in.mapSlots(free)
+}
+
+// assignSole puts a keysym on both levels of a keycode.
+func (in *Input) assignSole(ctx context.Context, k *keymap, sym xproto.Keysym, keep []xproto.Keysym) error {
+	best := -1
+	for i := 0; i < len(in.slots); i += 2 {
+		a, b := &in.slots[i], &in.slots[i+1]
+		if in.holding(a.code) || slices.Contains(keep, a.sym) && b.sym == 0 {
+			continue
+		}
+		if best < 0 || latest(a, b).compare(latest(&in.slots[best], &in.slots[best+1])) < 0 {
+			best = i
 		}
 	}
-	if len(free) < len(missing) {
-		return fmt.Errorf("%w: %d needed, %d there", ErrNoKeycodes, len(missing), len(free))
+	if best < 0 {
+		return ErrNoKeycodes
 	}
-	slices.SortStableFunc(free, func(a, b *slot) int { return a.rank(b) })
-	free = free[:len(missing)]
-	if slices.ContainsFunc(free, func(s *slot) bool { return s.dirty }) {
+	a, b := &in.slots[best], &in.slots[best+1]
+	if a.dirty || b.dirty {
 		if err := in.drain(ctx); err != nil {
 			return err
 		}
 	}
-	for i, s := range free {
-		s.sym = missing[i]
-	}
-	return in.mapSlots(k, free)
+	*a, *b = slot{stroke: a.stroke, sym: sym}, slot{stroke: b.stroke}
+	return in.mapSlots([]*slot{a})
 }
 
-// rank orders slots by how well they can be given away.
-func (s *slot) rank(o *slot) int {
-	key := func(s *slot) uint64 {
+// compare orders slots by how well they can be given away: those that are
+// empty, then those that nobody looks up, the longest unused first.
+func (s *slot) compare(o *slot) int {
+	rank := func(s *slot) int {
 		switch {
-		case s.sym == 0:
-			return 0
 		case s.dirty:
-			return 1<<63 | s.used
+			return 2
+		case s.sym != 0:
+			return 1
 		}
-		return s.used + 1
+		return 0
 	}
-	a, b := key(s), key(o)
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+	return cmp.Or(cmp.Compare(rank(s), rank(o)), cmp.Compare(s.used, o.used))
+}
+
+// latest is the slot that is worse to give away.
+func latest(a, b *slot) *slot {
+	if a.compare(b) > 0 {
+		return a
 	}
-	return 0
+	return b
 }
 
 func (in *Input) holding(code xproto.Keycode) bool {
@@ -141,18 +198,24 @@ func (in *Input) holding(code xproto.Keycode) bool {
 
 // mapSlots tells the server what the slots now hold. All of it is one request,
 // since every application reads the whole keymap anew after each: the span
-// from the first to the last slot, with what is between as it was.
-func (in *Input) mapSlots(k *keymap, changed []*slot) error {
+// from the first to the last slot, with what is between exactly as it was. The
+// core protocol's request would do damage there: it knows fewer levels.
+func (in *Input) mapSlots(changed []*slot) error {
 	lo, hi := changed[0].code, changed[0].code
 	for _, s := range changed {
 		lo, hi = min(lo, s.code), max(hi, s.code)
-		row := k.row(s.code)
-		clear(row)
-		row[0], row[1] = s.sym, s.sym // the same with Shift
+	}
+	span, err := in.xkb.entries(lo, hi)
+	if err != nil {
+		return err
+	}
+	for _, s := range changed {
+		i := slices.IndexFunc(in.slots, func(o slot) bool { return o.code == s.code })
+		a, b := in.slots[i], in.slots[i+1]
+		span.entries[s.code-lo] = keyEntry(a.level(b), b.level(a))
 	}
 	in.c.wire.cork()
-	span := k.syms[int(lo-k.first)*k.per : int(hi-k.first+1)*k.per]
-	cookie := xproto.ChangeKeyboardMappingChecked(in.c.x, byte(hi-lo+1), lo, byte(k.per), span)
+	cookie := in.xkb.setEntries(span)
 	in.recordSlots()
 	if err := in.flush("change keyboard mapping"); err != nil {
 		return err
@@ -166,10 +229,10 @@ func (in *Input) mapSlots(k *keymap, changed []*slot) error {
 func (in *Input) recordSlots() {
 	var data []byte
 	n := uint32(0)
-	for _, s := range in.slots {
-		if s.sym != 0 {
-			data = append32(append32(data, uint32(s.code)), uint32(s.sym))
-			n += 2
+	for i := 0; i < len(in.slots); i += 2 {
+		if a, b := in.slots[i], in.slots[i+1]; a.sym|b.sym != 0 {
+			data = append32(append32(append32(data, uint32(a.code)), uint32(a.sym)), uint32(b.sym))
+			n += 3
 		}
 	}
 	xproto.ChangeProperty(in.c.x, xproto.PropModeReplace, in.c.root, in.names.slots, xproto.AtomCardinal, 32, n, data)
@@ -181,17 +244,16 @@ func append32(b []byte, v uint32) []byte {
 
 // adoptSlots takes over the slots that an earlier Input left.
 func (in *Input) adoptSlots() error {
-	r, err := xproto.GetProperty(in.c.x, false, in.c.root, in.names.slots, xproto.AtomCardinal, 0, 2*256).Reply()
+	r, err := xproto.GetProperty(in.c.x, false, in.c.root, in.names.slots, xproto.AtomCardinal, 0, 3*256).Reply()
 	if err != nil {
 		return wrap("read left keycodes", err)
 	}
 	if r.Format != 32 {
 		return nil
 	}
-	for v := r.Value; len(v) >= 8; v = v[8:] {
-		code, sym := xgb.Get32(v), xgb.Get32(v[4:])
-		if code < 256 && sym != 0 && in.slotOf(xproto.Keycode(code)) == nil {
-			in.slots = append(in.slots, slot{code: xproto.Keycode(code), sym: xproto.Keysym(sym)})
+	for v := r.Value; len(v) >= 12; v = v[12:] {
+		if code := xgb.Get32(v); code < 256 && !in.isSlot(xproto.Keycode(code)) {
+			in.addSlots(xproto.Keycode(code), xproto.Keysym(xgb.Get32(v[4:])), xproto.Keysym(xgb.Get32(v[8:])))
 		}
 	}
 	return nil
@@ -207,19 +269,18 @@ func (in *Input) emptySlots() error {
 	if err := in.drain(ctx); err != nil {
 		return fmt.Errorf("give keycodes back: %w", err)
 	}
-	k, err := in.readKeymap()
-	if err != nil {
+	if _, err := in.readKeymap(); err != nil {
 		return err
 	}
 	var used []*slot
 	for i := range in.slots {
 		if s := &in.slots[i]; s.sym != 0 {
-			s.sym = 0
+			*s = slot{stroke: s.stroke}
 			used = append(used, s)
 		}
 	}
 	if len(used) == 0 {
 		return nil
 	}
-	return in.mapSlots(k, used)
+	return in.mapSlots(used)
 }

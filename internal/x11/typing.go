@@ -69,6 +69,9 @@ func nextKey(text string) (sym xproto.Keysym, size, characters int) {
 // below what xgb keeps without a round trip.
 const batchKeys = 100
 
+// aheadKeys bounds how far ahead characters without a key are looked for.
+const aheadKeys = 4096
+
 // typed is a stroke and how much of the text it is.
 type typed struct {
 	stroke
@@ -96,11 +99,13 @@ func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (do
 		if err := ctx.Err(); err != nil {
 			return done, fmt.Errorf("type text: %w", err)
 		}
-		size, need := in.batch(k, text)
-		if err := in.assign(ctx, k, need); err != nil {
-			return done, fmt.Errorf("type text: %w", err)
+		size := in.plan(k, text)
+		if size == 0 { // the next character has no key yet
+			if err := in.assign(ctx, k, in.lookAhead(k, text)); err != nil {
+				return done, fmt.Errorf("type text: %w", err)
+			}
+			continue
 		}
-		in.plan(k, text[:size])
 		n, err := in.send(ctx, k, delay, done > 0)
 		done += n
 		if err != nil {
@@ -119,42 +124,47 @@ func (in *Input) begin() (*keymap, error) {
 	return in.readKeymap()
 }
 
-// batch says how much of text can be typed with one state of the slots, and
-// which keysyms need one.
-func (in *Input) batch(k *keymap, text string) (size int, need []xproto.Keysym) {
-	room := 0 // held slots stay as they are
-	for i := range in.slots {
-		if !in.holding(in.slots[i].code) {
-			room++
-		}
+// strokeFor is the stroke for a keysym, if it has a key or a slot.
+func (in *Input) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
+	if at, ok := k.where[sym]; ok {
+		return at, true
 	}
-	for keys := 0; size < len(text) && keys < batchKeys; keys++ {
-		sym, n, _ := nextKey(text[size:])
-		if _, ok := k.where[sym]; !ok && !slices.Contains(need, sym) && !in.holdsSlot(sym) {
-			if len(need) == room && room > 0 {
-				break
-			}
-			need = append(need, sym)
-		}
-		size += n
+	s := in.slotFor(sym)
+	if s == nil || s.shift && k.shift == 0 {
+		return stroke{}, false
 	}
-	return size, need
+	in.touch(s)
+	return s.stroke, true
 }
 
-// plan turns text into strokes.
-func (in *Input) plan(k *keymap, text string) {
+// plan turns the beginning of text into strokes: as much as has keys and goes
+// in one write. It returns how many bytes that is.
+func (in *Input) plan(k *keymap, text string) (size int) {
 	in.strokes = in.strokes[:0]
-	for text != "" {
-		sym, size, n := nextKey(text)
-		at, ok := k.where[sym]
+	for size < len(text) && len(in.strokes) < batchKeys {
+		sym, bytes, characters := nextKey(text[size:])
+		at, ok := in.strokeFor(k, sym)
 		if !ok {
-			s := in.slotFor(sym)
-			in.touch(s)
-			at.code = s.code
+			break
 		}
-		in.strokes = append(in.strokes, typed{at, n})
+		in.strokes = append(in.strokes, typed{at, characters})
+		size += bytes
+	}
+	return size
+}
+
+// lookAhead is the keysyms without a key that come next in text, as many as
+// there are slots. One change of the keymap then does for all of them, and
+// what is given away is what is needed last.
+func (in *Input) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
+	for keys := 0; text != "" && keys < aheadKeys && len(need) < len(in.slots); keys++ {
+		sym, size, _ := nextKey(text)
+		if _, ok := k.where[sym]; !ok && !slices.Contains(need, sym) {
+			need = append(need, sym)
+		}
 		text = text[size:]
 	}
+	return need
 }
 
 // send presses the planned keys and says how many characters that was.
@@ -211,18 +221,7 @@ func (in *Input) strike(k *keymap, keys []typed) error {
 	if shift {
 		in.fake(xproto.KeyRelease, byte(k.shift))
 	}
-	after := xproto.GetInputFocus(c.x)
-	if err := c.wire.uncork(); err != nil {
-		return wrap("press keys", err)
-	}
-	for _, cookie := range []xproto.GetInputFocusCookie{before, after} {
-		r, err := cookie.Reply()
-		if err != nil {
-			return wrap("press keys", err)
-		}
-		in.await(r.Focus)
-	}
-	return nil
+	return in.sent(before, "press keys")
 }
 
 func kindOf(down bool) byte {

@@ -14,6 +14,10 @@ const (
 	xkbUseExtension    = 0
 	xkbGetState        = 4
 	xkbLatchLockState  = 5
+	xkbMapGet          = 8
+	xkbMapSet          = 9
+	xkbKeySyms         = 1 << 1 // the map's component
+	xkbTwoLevel        = 1      // the type of keys that Shift, and nothing else, changes
 	xkbCoreKeyboard    = 0x0100 // device "the core keyboard"
 	xkbMajor, xkbMinor = 1, 0
 )
@@ -94,4 +98,82 @@ func (k xkb) lock(mask, mods, latches, group byte) {
 	b = append(b, mask, mods, 1, group, latches, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint16(b, 0)
 	k.x.NewRequest(b, k.x.NewCookie(false, false))
+}
+
+// keyEntries is the exact keysyms of a range of keycodes, in the form that the
+// server sends and takes: unlike the core protocol's, it holds all levels and
+// groups and what modifiers choose among them.
+type keyEntries struct {
+	min, max, first xproto.Keycode // of the keyboard; of the range
+	entries         [][]byte       // a KEYSYMMAP each
+}
+
+// keyEntrySize is the size of a KEYSYMMAP without its keysyms.
+const keyEntrySize = 8
+
+// entries asks for the keysyms of keycodes lo to hi (GetMap).
+func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
+	const op = "read keysyms"
+	b := k.request(xkbMapGet, 7)
+	b = binary.LittleEndian.AppendUint16(b, xkbCoreKeyboard)
+	b = append(b, 0, 0, xkbKeySyms, 0) // full: none; partial
+	b = append(b, 0, 0, byte(lo), byte(hi-lo+1))
+	b = append(b, make([]byte, 28-len(b))...)
+	cookie := k.x.NewCookie(true, true)
+	k.x.NewRequest(b, cookie)
+	r, err := cookie.Reply()
+	if err != nil {
+		return keyEntries{}, wrap(op, err)
+	}
+	const header = 40
+	if len(r) < header || r[17] != byte(lo) || r[20] != byte(hi-lo+1) {
+		return keyEntries{}, fmt.Errorf("%s: wrong answer of %d bytes", op, len(r))
+	}
+	m := keyEntries{min: xproto.Keycode(r[10]), max: xproto.Keycode(r[11]), first: lo, entries: make([][]byte, 0, hi-lo+1)}
+	for r = r[header:]; len(m.entries) < cap(m.entries); {
+		if len(r) < keyEntrySize {
+			return keyEntries{}, fmt.Errorf("%s: answer cut off", op)
+		}
+		size := keyEntrySize + 4*int(xgb.Get16(r[6:]))
+		if len(r) < size {
+			return keyEntries{}, fmt.Errorf("%s: answer cut off", op)
+		}
+		m.entries = append(m.entries, r[:size:size])
+		r = r[size:]
+	}
+	return m, nil
+}
+
+// setEntries replaces the keysyms of a range of keycodes (SetMap). Check the
+// returned cookie.
+func (k xkb) setEntries(m keyEntries) *xgb.Cookie {
+	const header = 36
+	size := header
+	for _, e := range m.entries {
+		size += len(e)
+	}
+	b := make([]byte, header, size)
+	b[0], b[1] = k.opcode, xkbMapSet
+	binary.LittleEndian.PutUint16(b[2:], uint16(size/4))
+	binary.LittleEndian.PutUint16(b[4:], xkbCoreKeyboard)
+	binary.LittleEndian.PutUint16(b[6:], xkbKeySyms)
+	b[10], b[11] = byte(m.min), byte(m.max)
+	b[14], b[15] = byte(m.first), byte(len(m.entries))
+	binary.LittleEndian.PutUint16(b[16:], uint16((size-header-keyEntrySize*len(m.entries))/4))
+	for _, e := range m.entries {
+		b = append(b, e...)
+	}
+	cookie := k.x.NewCookie(true, false)
+	k.x.NewRequest(b, cookie)
+	return cookie
+}
+
+// keyEntry is the entry of a key with one group of two levels, or of one
+// without any.
+func keyEntry(plain, shifted xproto.Keysym) []byte {
+	if plain == 0 {
+		return make([]byte, keyEntrySize)
+	}
+	b := []byte{xkbTwoLevel, 0, 0, 0, 1, 2, 2, 0} // a type per group; groups, width, keysyms
+	return append32(append32(b, uint32(plain)), uint32(shifted))
 }
