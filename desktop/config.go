@@ -53,8 +53,9 @@ type Config struct {
 	Display int
 
 	// StateDir holds the X authority file, the log and the record by which a
-	// later program finds what a killed one left behind. Empty: a temporary
-	// directory, removed by Close.
+	// later program finds what a killed one left behind. One desktop at a time
+	// may use it. Empty: a temporary directory, removed by Close, or by the
+	// next such Start after this program was killed.
 	StateDir string
 
 	// Home is the HOME of the desktop's programs; openbox reads

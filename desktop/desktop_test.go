@@ -380,3 +380,16 @@ func carriers(t *testing.T, dir string) []int {
 	}
 	return pids
 }
+
+func TestStateDirInUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := start(t, desktop.Config{StateDir: dir})
+	if _, err := desktop.Start(t.Context(), desktop.Config{StateDir: dir}); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("second desktop in %s: %v, want an error that names it", dir, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, desktop.Config{StateDir: dir})
+}

@@ -1,10 +1,13 @@
 package desktop
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -21,24 +24,34 @@ type dirs struct {
 	run       string // records for a later sweep
 	runtime   string // XDG_RUNTIME_DIR: sockets, so its path is short
 	shims     string // browser wrappers; empty: none are needed
-	temporary []string
+	scratch   string // removed at the end; empty: none was needed
+	locks     []*os.File
 }
+
+// maxRuntime is how long the path of the runtime directory may be: a socket's
+// has at most 107 bytes (unix(7)), and programs put theirs in folders below.
+const maxRuntime = 50
 
 // makeDirs creates a desktop's folders, and ends what a killed program left
 // behind in them.
-func makeDirs(cfg Config) (dirs, error) {
+func makeDirs(cfg Config) (_ dirs, err error) {
 	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath}
-	if d.state == "" {
-		tmp, err := os.MkdirTemp("", "deskhand-")
+	defer func() {
 		if err != nil {
+			_ = d.remove()
+		}
+	}()
+	if d.state == "" {
+		if err := d.makeScratch(); err != nil {
+			return d, err
+		}
+		d.state = d.scratch
+		d.run = filepath.Join(filepath.Dir(d.scratch), runDir)
+	} else {
+		if d.state, err = filepath.Abs(d.state); err != nil {
 			return d, fmt.Errorf("state directory: %w", err)
 		}
-		d.state = tmp
-		d.temporary = append(d.temporary, tmp)
-	}
-	var err error
-	if d.state, err = filepath.Abs(d.state); err != nil {
-		return d, fmt.Errorf("state directory: %w", err)
+		d.run = filepath.Join(d.state, runDir)
 	}
 	if d.home == "" {
 		d.home = filepath.Join(d.state, "home")
@@ -47,30 +60,52 @@ func makeDirs(cfg Config) (dirs, error) {
 		d.log = filepath.Join(d.state, "desktop-runtime.log")
 	}
 	d.authority = filepath.Join(d.state, "xauthority")
-	d.run = filepath.Join(d.state, runDir)
+	d.runtime = filepath.Join(d.state, "runtime")
+	if len(d.runtime) > maxRuntime && d.scratch == "" {
+		if err := d.makeScratch(); err != nil {
+			return d, err
+		}
+		d.runtime = d.scratch
+	}
 	for _, dir := range []struct {
 		path string
 		mode os.FileMode
-	}{{d.state, 0o755}, {d.home, 0o755}, {filepath.Dir(d.log), 0o755}, {d.run, 0o700}} {
+	}{{d.state, 0o755}, {d.home, 0o755}, {filepath.Dir(d.log), 0o755}, {d.run, 0o700}, {d.runtime, 0o700}} {
 		if err := os.MkdirAll(dir.path, dir.mode); err != nil {
 			return d, fmt.Errorf("state directory: %w", err)
 		}
 	}
-	// A socket's path has at most 107 bytes (unix(7)), which a state directory
-	// may well use up.
-	if d.runtime, err = os.MkdirTemp("", "deskhand-run-"); err != nil {
-		return d, fmt.Errorf("runtime directory: %w", err)
+	if d.state != d.scratch {
+		lock, err := acquire(filepath.Join(d.state, "desktop.lock"), unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil {
+			return d, fmt.Errorf("state directory: %w", err)
+		}
+		d.locks = append(d.locks, lock)
 	}
-	d.temporary = append(d.temporary, d.runtime)
 	return d, nil
 }
 
-// remove deletes what makeDirs made for this life alone.
-func (d dirs) remove() error {
-	for _, path := range d.temporary {
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("remove directory: %w", err)
-		}
+func (d *dirs) makeScratch() error {
+	dir, lock, err := newScratch()
+	if err != nil {
+		return err
+	}
+	d.scratch, d.locks = dir, append(d.locks, lock)
+	return nil
+}
+
+// remove deletes what makeDirs made for this life alone, and unlocks the rest.
+func (d *dirs) remove() error {
+	var errs []error
+	if d.scratch != "" {
+		errs = append(errs, os.RemoveAll(d.scratch))
+	}
+	for _, lock := range d.locks {
+		errs = append(errs, lock.Close())
+	}
+	d.locks, d.scratch = nil, ""
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove temporary directory: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,101 @@
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Temporary directories of desktops are made in one folder of this user's, so
+// that those of killed programs can be found and removed. Each holds a lock
+// that its owner has for as long as it lives.
+const (
+	scratchPrefix = "d-"
+	lockName      = "lock"
+)
+
+// errInUse says that another program, or another desktop of this one, has a
+// directory.
+var errInUse = errors.New("is in use by another desktop")
+
+// scratchBase returns the folder of this user's temporary directories. Others
+// can write to where it is, so it counts only if it is really ours.
+func scratchBase() (string, error) {
+	base := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
+	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("temporary directory: %w", err)
+	}
+	info, err := os.Lstat(base)
+	if err != nil {
+		return "", fmt.Errorf("temporary directory: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(owner.Uid) != os.Geteuid() {
+		return "", fmt.Errorf("temporary directory %s: is not this user's own with mode 0700; remove it or set TMPDIR", base)
+	}
+	return base, nil
+}
+
+// newScratch makes a temporary directory, and removes those whose owners are
+// gone.
+func newScratch() (dir string, lock *os.File, err error) {
+	base, err := scratchBase()
+	if err != nil {
+		return "", nil, err
+	}
+	// Whoever has this lock is the only one who makes or sweeps directories.
+	door, err := acquire(filepath.Join(base, lockName), unix.LOCK_EX)
+	if err != nil {
+		return "", nil, err
+	}
+	defer door.Close()
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return "", nil, fmt.Errorf("temporary directory: %w", err)
+	}
+	for _, e := range entries {
+		old := filepath.Join(base, e.Name())
+		if !strings.HasPrefix(e.Name(), scratchPrefix) {
+			continue
+		}
+		if owner, err := acquire(filepath.Join(old, lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			_ = os.RemoveAll(old)
+			owner.Close()
+		}
+	}
+	if dir, err = os.MkdirTemp(base, scratchPrefix); err != nil {
+		return "", nil, fmt.Errorf("temporary directory: %w", err)
+	}
+	lock, err = acquire(filepath.Join(dir, lockName), unix.LOCK_EX|unix.LOCK_NB)
+	return dir, lock, err
+}
+
+// acquire locks a file, which it creates, until the file is closed or this
+// program ends (flock(2)).
+func acquire(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		if err == unix.EWOULDBLOCK {
+			return nil, fmt.Errorf("%s: %w", filepath.Dir(path), errInUse)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}
