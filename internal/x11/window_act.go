@@ -187,7 +187,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 	if err := request(win); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, w.failed(err))
 	}
-	handled, err := w.handled(ctx)
+	handled, err := w.handled(ctx, probeLimit)
 	if err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}
@@ -240,8 +240,8 @@ func (p *probe) answered(win xproto.Window) {
 // handled waits until the window manager has handled all earlier requests. A
 // window manager handles them in order, so it is sent one more that it answers
 // by setting a property (EWMH _NET_REQUEST_FRAME_EXTENTS). It reports false
-// when there is no answer.
-func (w *Windows) handled(ctx context.Context) (bool, error) {
+// when there is no answer in time.
+func (w *Windows) handled(ctx context.Context, limit time.Duration) (bool, error) {
 	p := &w.probe
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -261,7 +261,7 @@ func (w *Windows) handled(ctx context.Context) (bool, error) {
 	if err := ewmh.RequestFrameExtents(w.xu, win); err != nil {
 		return false, w.failed(err)
 	}
-	timer := time.NewTimer(probeLimit)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var err error
 	select {

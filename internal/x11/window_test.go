@@ -401,6 +401,9 @@ func TestWindowsVanish(t *testing.T) {
 				if _, err := w.Move(soon(t), id, 50, 60); err != nil && !errors.Is(err, x11.ErrNoWindow) {
 					t.Error(err)
 				}
+				if err := w.Close(soon(t), id); err != nil && !errors.Is(err, x11.ErrNoWindow) {
+					t.Error(err)
+				}
 			}
 		}
 	})
@@ -411,7 +414,7 @@ func TestWindowsVanish(t *testing.T) {
 			for range windows / 3 {
 				cmd := exec.Command("xmessage", "-timeout", "1", "hello")
 				cmd.Env = w.Env()
-				_ = cmd.Run() // ends with 0 after the timeout
+				_ = cmd.Run() // ends when its window is closed, or after the timeout
 			}
 		})
 	}
@@ -427,6 +430,32 @@ func TestWindowsVanish(t *testing.T) {
 	lookers.Wait()
 	if infos, err := w.List(); err != nil || len(infos) > 0 {
 		t.Errorf("List() = %v, %v at the end", infos, err)
+	}
+}
+
+func BenchmarkWindowsReady(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		s := testx11.Start(b, 640, 480)
+		w, err := s.Dial(b).NewWindows()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		startProgram(b, s, "openbox")
+		if err := w.WaitReady(soon(b)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkWindowsMove(b *testing.B) {
+	w := startWindows(b)
+	win := w.xterm(b, "one")
+	for x := 0; b.Loop(); x = (x + 1) % 100 {
+		if got, err := w.Move(soon(b), win.ID, 100+x, 100); err != nil || got.X != 100+x {
+			b.Fatal(got, err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -31,6 +32,13 @@ type WindowEvent struct {
 
 // watchWindow is what must be known of each managed window.
 const watchWindow = xproto.EventMaskPropertyChange | xproto.EventMaskStructureNotify
+
+// A window manager that starts gets readyTries questions, each with readyProbe
+// to answer it: it may miss some, and others than openbox may not know it.
+const (
+	readyTries = 20
+	readyProbe = 50 * time.Millisecond
+)
 
 // watchBacklog is how many events a watcher may be behind.
 const watchBacklog = 4096
@@ -131,7 +139,9 @@ func (w *Windows) await(ctx context.Context, cond func() (bool, error)) error {
 
 // WaitReady returns when a window manager is there: when the window that the
 // root window names as its own names itself (EWMH _NET_SUPPORTING_WM_CHECK).
-// The names that a dead window manager left do not count.
+// The names that a dead window manager left do not count. openbox says so before
+// it listens, and a program that asks for something in between waits for
+// seconds, so that it must also have answered a question.
 func (w *Windows) WaitReady(ctx context.Context) error {
 	var watched xproto.Window
 	defer func() {
@@ -156,6 +166,9 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 		self, err := ewmh.SupportingWmCheckGet(w.xu, child)
 		return err == nil && self == child, nil
 	})
+	for answers, tries := false, 0; err == nil && !answers && tries < readyTries; tries++ {
+		answers, err = w.handled(ctx, readyProbe)
+	}
 	if err != nil {
 		return fmt.Errorf("wait for the window manager: %w", err)
 	}
