@@ -54,6 +54,7 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 		return nil, nil
 	}
 	asked := make([]questions, len(ids))
+	w.c.wire.cork()
 	for i, id := range ids {
 		asked[i] = questions{
 			geometry:   xproto.GetGeometry(w.c.x, xproto.Drawable(id)),
@@ -71,6 +72,9 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 	var pids res.QueryClientIdsCookie
 	if w.c.ext.res {
 		pids = w.queryPIDs(ids)
+	}
+	if err := w.c.wire.uncork(); err != nil {
+		return nil, wrap("ask about windows", err)
 	}
 	infos := make([]WindowInfo, 0, len(ids))
 	for i, id := range ids {
