@@ -13,15 +13,23 @@ import (
 )
 
 // waitAsleep waits until a process has taken all that the server sent it, as
-// far as can be seen from outside: all its threads sleep, and slept all through
-// a few round trips of ours. The server serves its clients in turn, so within
-// these it has answered what the process had asked, and has sent what it had to
-// tell; either would have woken a thread.
+// far as can be seen from outside: nothing is unread in its sockets, all its
+// threads sleep, and slept all through a few round trips of ours. The server
+// serves its clients in turn, so within these it has answered what the process
+// had asked, and has sent what it had to tell; either would have woken a
+// thread. Where the kernel does not tell of sockets, sleep alone must do.
 func (in *Input) waitAsleep(ctx context.Context, pid int) error {
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
+	p := watched{pid: pid}
+	if diag, err := openSocketDiag(); err == nil {
+		defer diag.close()
+		if p.sockets, err = diag.displaySockets(pid, in.c.number); err == nil {
+			p.diag = diag
+		}
+	}
 	for quiet := 0; ; {
-		ok, err := in.sleptThrough(pid)
+		ok, err := in.sleptThrough(p)
 		if err != nil {
 			return err
 		}
@@ -44,9 +52,17 @@ func (in *Input) waitAsleep(ctx context.Context, pid int) error {
 // quietLooks is how often in a row a process must be found asleep.
 const quietLooks = 2
 
-// sleptThrough says whether a process slept during round trips to the server.
-func (in *Input) sleptThrough(pid int) (bool, error) {
-	before, err := readThreads(pid)
+// watched is a process and its connections to the display.
+type watched struct {
+	pid     int
+	diag    *socketDiag // nil: sockets are not known
+	sockets []uint32
+}
+
+// sleptThrough says whether a process slept during round trips to the server,
+// with nothing left to read.
+func (in *Input) sleptThrough(p watched) (bool, error) {
+	before, err := readThreads(p.pid)
 	if err != nil || !before.asleep {
 		return false, err
 	}
@@ -55,7 +71,12 @@ func (in *Input) sleptThrough(pid int) (bool, error) {
 			return false, err
 		}
 	}
-	after, err := readThreads(pid)
+	if p.diag != nil {
+		if unread, err := p.diag.unread(p.sockets); err == nil && unread {
+			return false, nil
+		}
+	}
+	after, err := readThreads(p.pid)
 	return err == nil && after.asleep && slices.Equal(before.sleeps, after.sleeps), err
 }
 

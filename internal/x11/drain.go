@@ -35,8 +35,11 @@ const firstToken = 0xd000_0000
 // maxDepth bounds the walk from a window up to the root.
 const maxDepth = 32
 
-// await notes that a window got keys.
+// await notes that a window got keys, which matters when slots are among them.
 func (in *Input) await(focus xproto.Window) {
+	if !in.dirty {
+		return
+	}
 	switch focus {
 	case xproto.InputFocusNone:
 		return // the keys went nowhere
@@ -69,6 +72,7 @@ func (in *Input) drain(ctx context.Context) error {
 	for i := range in.slots {
 		in.slots[i].dirty = false
 	}
+	in.dirty = false
 	return nil
 }
 
@@ -84,7 +88,7 @@ func (in *Input) drainWindow(ctx context.Context, win xproto.Window) error {
 		return in.ping(ctx, top)
 	}
 	pid := in.process(win, top)
-	if pid == 0 {
+	if pid == 0 || pid == os.Getpid() { // we ourselves never sleep here
 		return pause(ctx, blindWait)
 	}
 	err := in.waitAsleep(ctx, pid)

@@ -19,15 +19,18 @@ type Input struct {
 	names   inputAtoms
 	pongs   chan uint32 // tokens of the pings that were answered
 	unwatch func()
+	window  xproto.Window // stands for this Input; never shown
 
 	mu      sync.Mutex // guards what follows, and makes an operation whole
 	keymap  *keymap    // as last read
-	slots   []slot
-	tick    uint64 // counts uses of slots
+	slots   []slot     // two per keycode, without Shift and with
+	claimed bool       // the slots are ours to use
+	tick    uint64     // counts uses of slots
 	strokes []typed
 	held    []heldKey
-	buttons []byte // that are down
-	waiting []xproto.Window
+	buttons []byte          // that are down
+	dirty   bool            // a slot was pressed since the last drain
+	waiting []xproto.Window // that may have got its key
 	token   uint32
 	closed  bool
 }
@@ -59,7 +62,14 @@ func (c *Conn) NewInput() (*Input, error) {
 			return nil, err
 		}
 	}
-	if err := in.adoptSlots(); err != nil {
+	if in.window, err = xproto.NewWindowId(c.x); err != nil {
+		return nil, wrap("create window", err)
+	}
+	if err := xproto.CreateWindowChecked(c.x, 0, in.window, c.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0,
+		xproto.CwOverrideRedirect, []uint32{1}).Check(); err != nil {
+		return nil, wrap("create window", err)
+	}
+	if err := in.claimSlots(); err != nil {
 		return nil, err
 	}
 	in.unwatch = c.handle(in.event)
@@ -103,6 +113,7 @@ func (in *Input) Close() error {
 	err := in.releaseAll()
 	err = errors.Join(err, in.emptySlots())
 	in.c.unselectEvents(in.c.root, xproto.EventMaskSubstructureNotify)
+	xproto.DestroyWindow(in.c.x, in.window)
 	return err
 }
 

@@ -57,6 +57,10 @@ func (in *Input) readKeymap() (*keymap, error) {
 	modifiers := xproto.GetModifierMapping(c.x)
 	pressed := xproto.QueryKeymap(c.x)
 	state := in.xkb.askState()
+	var record xproto.GetPropertyCookie
+	if !in.claimed {
+		record = in.askSlots()
+	}
 	if err := c.wire.uncork(); err != nil {
 		return nil, wrap("read keyboard mapping", err)
 	}
@@ -84,6 +88,13 @@ func (in *Input) readKeymap() (*keymap, error) {
 	// The core protocol shows two groups, two keysyms each.
 	if k.group = k.state.group; k.group > 1 || k.per < 4 {
 		k.group = 0
+	}
+	if !in.claimed {
+		r, err := record.Reply()
+		if err != nil {
+			return nil, wrap("read keycodes in use", err)
+		}
+		in.slots, in.keymap = recordedSlots(r), nil
 	}
 	in.reconcileSlots(k)
 	if old := in.keymap; old != nil && old.group == k.group && old.per == k.per && old.modifiers == k.modifiers && slices.Equal(old.syms, k.syms) {

@@ -59,7 +59,7 @@ func (in *Input) sent(before xproto.GetInputFocusCookie, op string) error {
 // slots. Where a key needs Shift, Shift comes before it.
 func (in *Input) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, error) {
 	for i, sym := range ch.keys {
-		if _, ok := k.where[sym]; ok || in.soleSlotFor(sym) != nil {
+		if _, ok := k.where[sym]; ok || in.claimed && in.soleSlotFor(sym) != nil {
 			continue
 		}
 		if isModifier(sym) {

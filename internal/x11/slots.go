@@ -12,8 +12,9 @@ import (
 )
 
 // ErrNoKeycodes is returned when a character is not on the keyboard and the
-// keymap has no unused keycode to put it on.
-var ErrNoKeycodes = errors.New("the keymap has no unused keycode")
+// keymap has no unused keycode to put it on, or another program's Input uses
+// those of this display.
+var ErrNoKeycodes = errors.New("no unused keycode is left for characters that are not on the keyboard")
 
 // slot is one level, with or without Shift, of an otherwise empty keycode.
 // Characters that are not on the keyboard are put there, one after the other.
@@ -29,6 +30,9 @@ type slot struct {
 // reconcileSlots brings the list of slots in line with the keymap, which
 // others may have changed. Both levels of a keycode follow each other.
 func (in *Input) reconcileSlots(k *keymap) {
+	if !in.claimed {
+		return // they are another Input's, and only known to be kept out of the way
+	}
 	for i := 0; i < len(in.slots); {
 		pair := in.slots[i : i+2]
 		switch code := pair[0].code; {
@@ -45,13 +49,9 @@ func (in *Input) reconcileSlots(k *keymap) {
 	}
 	for i := range k.codes() {
 		if code := k.first + xproto.Keycode(i); k.empty(code) && !in.isSlot(code) {
-			in.addSlots(code, 0, 0)
+			in.slots = append(in.slots, slot{stroke: stroke{code, false}}, slot{stroke: stroke{code, true}})
 		}
 	}
-}
-
-func (in *Input) addSlots(code xproto.Keycode, plain, shifted xproto.Keysym) {
-	in.slots = append(in.slots, slot{stroke: stroke{code, false}, sym: plain}, slot{stroke: stroke{code, true}, sym: shifted})
 }
 
 // holds says whether a keycode has what the two slots put there.
@@ -101,7 +101,7 @@ func (in *Input) soleSlotFor(sym xproto.Keysym) *slot {
 // touch notes a use.
 func (in *Input) touch(s *slot) {
 	in.tick++
-	s.used, s.dirty = in.tick, true
+	s.used, s.dirty, in.dirty = in.tick, true, true
 }
 
 // assign gives as many of the keysyms a slot as is possible at once, and at
@@ -109,6 +109,9 @@ func (in *Input) touch(s *slot) {
 // when they come to the key events; so one that was used is given away only
 // after those who may have got its key have drained.
 func (in *Input) assign(ctx context.Context, k *keymap, need []xproto.Keysym) error {
+	if err := in.reclaim(k); err != nil {
+		return err
+	}
 	var free []*slot
 	for i := range in.slots {
 		s := &in.slots[i]
@@ -146,6 +149,9 @@ func (in *Input) assign(ctx context.Context, k *keymap, need []xproto.Keysym) er
 
 // assignSole puts a keysym on both levels of a keycode.
 func (in *Input) assignSole(ctx context.Context, k *keymap, sym xproto.Keysym, keep []xproto.Keysym) error {
+	if err := in.reclaim(k); err != nil {
+		return err
+	}
 	best := -1
 	for i := 0; i < len(in.slots); i += 2 {
 		a, b := &in.slots[i], &in.slots[i+1]
@@ -242,26 +248,72 @@ func append32(b []byte, v uint32) []byte {
 	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
 }
 
-// adoptSlots takes over the slots that an earlier Input left.
-func (in *Input) adoptSlots() error {
-	r, err := xproto.GetProperty(in.c.x, false, in.c.root, in.names.slots, xproto.AtomCardinal, 0, 3*256).Reply()
+// claimSlots makes this Input the one that uses the keymap's empty keycodes,
+// unless there is one already: two would overwrite each other's characters. The
+// owner of a selection is the mark; the server takes it from whoever dies. What
+// a dead one left in slots is taken over.
+func (in *Input) claimSlots() error {
+	c := in.c
+	xproto.GrabServer(c.x) // nobody may claim between the question and the claim
+	owner, err := xproto.GetSelectionOwner(c.x, in.names.slots).Reply()
+	if err == nil && owner.Owner == 0 {
+		xproto.SetSelectionOwner(c.x, in.window, in.names.slots, xproto.TimeCurrentTime)
+		in.claimed = true
+	}
+	xproto.UngrabServer(c.x)
+	if err != nil {
+		return wrap("claim keycodes", err)
+	}
+	if !in.claimed {
+		return nil
+	}
+	left, err := in.askSlots().Reply()
 	if err != nil {
 		return wrap("read left keycodes", err)
 	}
+	in.slots = recordedSlots(left)
+	return nil
+}
+
+func (in *Input) askSlots() xproto.GetPropertyCookie {
+	return xproto.GetProperty(in.c.x, false, in.c.root, in.names.slots, xproto.AtomCardinal, 0, 3*256)
+}
+
+// recordedSlots reads what recordSlots wrote.
+func recordedSlots(r *xproto.GetPropertyReply) (slots []slot) {
 	if r.Format != 32 {
 		return nil
 	}
 	for v := r.Value; len(v) >= 12; v = v[12:] {
-		if code := xgb.Get32(v); code < 256 && !in.isSlot(xproto.Keycode(code)) {
-			in.addSlots(xproto.Keycode(code), xproto.Keysym(xgb.Get32(v[4:])), xproto.Keysym(xgb.Get32(v[8:])))
+		code := xproto.Keycode(xgb.Get32(v))
+		if slices.ContainsFunc(slots, func(s slot) bool { return s.code == code }) {
+			continue
 		}
+		slots = append(slots, slot{stroke: stroke{code, false}, sym: xproto.Keysym(xgb.Get32(v[4:]))},
+			slot{stroke: stroke{code, true}, sym: xproto.Keysym(xgb.Get32(v[8:]))})
 	}
+	return slots
+}
+
+// reclaim tries again, since the other one may have gone.
+func (in *Input) reclaim(k *keymap) error {
+	if in.claimed {
+		return nil
+	}
+	if err := in.claimSlots(); err != nil {
+		return err
+	}
+	if !in.claimed {
+		return ErrNoKeycodes
+	}
+	in.reconcileSlots(k)
+	k.index(in.isSlot)
 	return nil
 }
 
 // emptySlots gives all slots back.
 func (in *Input) emptySlots() error {
-	if !slices.ContainsFunc(in.slots, func(s slot) bool { return s.sym != 0 }) {
+	if !in.claimed || !slices.ContainsFunc(in.slots, func(s slot) bool { return s.sym != 0 }) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), inputCloseLimit)

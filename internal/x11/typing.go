@@ -130,7 +130,7 @@ func (in *Input) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
 		return at, true
 	}
 	s := in.slotFor(sym)
-	if s == nil || s.shift && k.shift == 0 {
+	if s == nil || !in.claimed || s.shift && k.shift == 0 {
 		return stroke{}, false
 	}
 	in.touch(s)

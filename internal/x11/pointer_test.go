@@ -1,0 +1,168 @@
+package x11_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+func TestMoveAndPointer(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	root := xproto.Setup(b.viewer.X()).DefaultScreen(b.viewer.X()).Root
+	for _, c := range []struct {
+		to, want x11.Point
+		top      xproto.Window
+	}{
+		{x11.Point{X: 0, Y: 0}, x11.Point{X: 0, Y: 0}, root},
+		{x11.Point{X: 150, Y: 100}, x11.Point{X: 150, Y: 100}, b.win},
+		{x11.Point{X: 1e6, Y: 1e6}, x11.Point{X: 639, Y: 479}, root},
+		{x11.Point{X: -5, Y: 7}, x11.Point{X: 0, Y: 7}, root},
+	} {
+		if err := b.in.Move(c.to.X, c.to.Y); err != nil {
+			t.Fatal(err)
+		}
+		x, y, screen, top, err := b.in.Pointer()
+		if err != nil || (x11.Point{X: x, Y: y}) != c.want || screen != 0 || top != x11.Window(c.top) {
+			t.Errorf("Move(%v): pointer %d,%d on screen %d over %d, %v, want %v over %d", c.to, x, y, screen, top, err, c.want, c.top)
+		}
+	}
+}
+
+// TestPointerFrame finds the application's window inside a window manager's
+// frame.
+func TestPointerFrame(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.xterm(t)
+	f, err := xproto.GetInputFocus(d.conn.X()).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := xproto.TranslateCoordinates(d.conn.X(), f.Focus, xproto.Setup(d.conn.X()).DefaultScreen(d.conn.X()).Root, 20, 20).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.in.Move(int(at.DstX), int(at.DstY)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, top, err := d.in.Pointer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if class := d.property(t, xproto.Window(top), "WM_CLASS"); !bytes.Contains(class, []byte("XTerm")) {
+		t.Errorf("the window below the pointer has class %q, want XTerm", class)
+	}
+}
+
+func TestClickAndScroll(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	if err := b.in.Move(200, 200); err != nil {
+		t.Fatal(err)
+	}
+	b.take(t, 1)
+	buttons := func(n int) (list []byte) {
+		for i, ev := range b.take(t, 2*n) {
+			switch ev := ev.(type) {
+			case xproto.ButtonPressEvent:
+				if i%2 != 0 {
+					t.Fatal("press of a button that is down")
+				}
+				list = append(list, byte(ev.Detail))
+			case xproto.ButtonReleaseEvent:
+				if i%2 != 1 || byte(ev.Detail) != list[len(list)-1] {
+					t.Fatal("release of a button that is not down")
+				}
+			}
+		}
+		return list
+	}
+	if err := b.in.Click(3, 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := buttons(2); !bytes.Equal(got, []byte{3, 3}) {
+		t.Errorf("double click: buttons %v", got)
+	}
+	if err := b.in.Scroll(-2, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := buttons(3); !bytes.Equal(got, []byte{5, 6, 6}) {
+		t.Errorf("Scroll(-2, 1): buttons %v", got)
+	}
+	if err := b.in.Scroll(1, -250); err != nil {
+		t.Fatal(err)
+	}
+	if got := buttons(251); !bytes.Equal(got, append(bytes.Repeat([]byte{4}, 250), 7)) {
+		t.Errorf("Scroll(1, -250): buttons %v", got)
+	}
+	for _, bad := range []int{0, -1, 256} {
+		if b.in.Click(bad, 1) == nil || b.in.Button(bad, true) == nil {
+			t.Errorf("button %d was accepted", bad)
+		}
+	}
+}
+
+func TestDrag(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	path := []x11.Point{{X: 120, Y: 80}, {X: 320, Y: 230}, {X: 310, Y: 230}}
+	if err := b.in.Drag(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.mask(t); got != 0 {
+		t.Errorf("after the drag %#x is down", got)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var at []x11.Point
+	down := false
+	for _, ev := range b.events {
+		switch ev := ev.(type) {
+		case xproto.ButtonPressEvent:
+			if p := (x11.Point{X: int(ev.RootX), Y: int(ev.RootY)}); p != path[0] {
+				t.Errorf("pressed at %v, want %v", p, path[0])
+			}
+			down, at = true, []x11.Point{path[0]}
+		case xproto.MotionNotifyEvent:
+			if down {
+				at = append(at, x11.Point{X: int(ev.RootX), Y: int(ev.RootY)})
+			}
+		case xproto.ButtonReleaseEvent:
+			if p := (x11.Point{X: int(ev.RootX), Y: int(ev.RootY)}); p != path[2] || !down {
+				t.Errorf("released at %v, want %v", p, path[2])
+			}
+			down = false
+		}
+	}
+	if len(at) < 30 {
+		t.Fatalf("%d positions, want at least 30", len(at))
+	}
+	for i := 1; i < len(at); i++ {
+		if step := math.Hypot(float64(at[i].X-at[i-1].X), float64(at[i].Y-at[i-1].Y)); step > 9.5 {
+			t.Errorf("step of %.1f pixels from %v to %v", step, at[i-1], at[i])
+		}
+	}
+}
+
+func TestDragLong(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	var path []x11.Point
+	for i := range 1000 {
+		path = append(path, x11.Point{X: i % 2 * 639, Y: i * 479 / 1000})
+	}
+	if err := b.in.Drag(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	if x, y, _, _, err := b.in.Pointer(); err != nil || x != 639 || y != 478 || b.mask(t) != 0 {
+		t.Errorf("after a drag of 1000 points: pointer %d,%d, %v", x, y, err)
+	}
+	if b.in.Drag(nil, 1) == nil {
+		t.Error("a drag without a path was accepted")
+	}
+}
