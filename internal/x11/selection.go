@@ -60,7 +60,8 @@ type Clipboard struct {
 	c     *Conn
 	win   xproto.Window
 	atoms selectionAtoms
-	chunk int // most bytes in one property, so that a request can hold them
+	chunk int           // most bytes in one property, so that a request can hold them
+	stall time.Duration // how long a transfer may stand still
 
 	events  *queue[xgb.Event]
 	tasks   chan func()
@@ -93,7 +94,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 		c: c, events: newQueue[xgb.Event](1 << 14), tasks: make(chan func()),
 		quit: make(chan struct{}), done: make(chan struct{}),
 		owned: make(map[xproto.Atom]*holding), sends: make(map[transfer]*sending),
-		reads: make(map[xproto.Window]*reading), timer: time.NewTimer(time.Hour),
+		reads: make(map[xproto.Window]*reading), timer: time.NewTimer(time.Hour), stall: stallLimit,
 	}
 	cb.timer.Stop()
 	cb.quitNow = sync.OnceFunc(func() { close(cb.quit) })

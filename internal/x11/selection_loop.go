@@ -12,7 +12,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// stallLimit is how long a transfer may stand still.
+// stallLimit is how long a transfer may stand still, as ErrTransferStalled says.
 const stallLimit = 10 * time.Second
 
 // errSelectionTaken is returned when others keep taking a selection.
@@ -235,19 +235,19 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 func (cb *Clipboard) arm() {
 	if !cb.armed && len(cb.sends)+len(cb.reads) > 0 {
 		cb.armed = true
-		cb.timer.Reset(stallLimit / 4)
+		cb.timer.Reset(cb.stall / 4)
 	}
 }
 
 func (cb *Clipboard) expire(now time.Time) {
 	for key, s := range cb.sends {
-		if now.Sub(s.last) > stallLimit {
+		if now.Sub(s.last) > cb.stall {
 			cb.c.log.Debug("a program stopped reading a selection", "window", uint32(key.win))
 			cb.endSend(key, s)
 		}
 	}
 	for _, r := range cb.reads {
-		if now.Sub(r.last) > stallLimit {
+		if now.Sub(r.last) > cb.stall {
 			cb.endRead(r, ErrTransferStalled)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgbutil"
-	"github.com/jezek/xgbutil/ewmh"
 )
 
 // ErrNoWindow is returned when no managed window has the number, or when none
@@ -54,11 +53,11 @@ type Windows struct {
 
 // windowAtoms are names from EWMH and ICCCM.
 type windowAtoms struct {
-	list, active, check, extents                xproto.Atom
-	netName, netPID, netState, netType, wmState xproto.Atom
-	hidden, maxVert, maxHorz                    xproto.Atom
-	typeNormal, typeDialog, typeUtility, utf8   xproto.Atom
-	visible, compound                           xproto.Atom
+	list, active, check, extents              xproto.Atom
+	netName, netState, netType, wmState       xproto.Atom
+	hidden, maxVert, maxHorz                  xproto.Atom
+	typeNormal, typeDialog, typeUtility, utf8 xproto.Atom
+	visible, compound                         xproto.Atom
 }
 
 // NewWindows begins to follow the windows. A window manager may start later;
@@ -81,7 +80,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 	a := &w.atoms
 	if err := c.internAll(map[string]*xproto.Atom{
 		"_NET_CLIENT_LIST": &a.list, "_NET_ACTIVE_WINDOW": &a.active, "_NET_SUPPORTING_WM_CHECK": &a.check,
-		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName, "_NET_WM_PID": &a.netPID,
+		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName,
 		"_NET_WM_STATE": &a.netState, "_NET_WM_WINDOW_TYPE": &a.netType, "WM_STATE": &a.wmState,
 		"_NET_WM_STATE_HIDDEN": &a.hidden, "_NET_WM_STATE_MAXIMIZED_VERT": &a.maxVert,
 		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,
@@ -153,20 +152,15 @@ func (w *Windows) one(id, active xproto.Window) (WindowInfo, error) {
 // ClientPID is the process that made a window, as the kernel told the X server
 // (X-Resource 1.2), else as the window says; zero if neither does.
 func (w *Windows) ClientPID(id Window) int {
+	infos := []WindowInfo{{ID: id}}
+	var answers []res.ClientIdValue
 	if w.c.ext.res {
 		if r, err := w.queryPIDs([]xproto.Window{xproto.Window(id)}).Reply(); err == nil {
-			for _, v := range r.Ids {
-				if len(v.Value) > 0 && v.Spec.Client == uint32(id)&^w.idMask {
-					return int(v.Value[0])
-				}
-			}
+			answers = r.Ids
 		}
 	}
-	pid, err := ewmh.WmPidGet(w.xu, xproto.Window(id))
-	if err != nil {
-		return 0
-	}
-	return int(pid)
+	w.fillPIDs(infos, answers)
+	return infos[0].PID
 }
 
 func (w *Windows) queryPIDs(ids []xproto.Window) res.QueryClientIdsCookie {

@@ -9,6 +9,7 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgbutil/ewmh"
 )
 
 const (
@@ -20,8 +21,12 @@ const (
 
 // rootState reads what the window manager tells on the root window.
 func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err error) {
+	w.c.wire.cork()
 	list := w.property(w.c.root, w.atoms.list, maxWindows)
 	act := w.property(w.c.root, w.atoms.active, 1)
+	if w.c.wire.uncork() != nil {
+		return nil, 0, ErrConnClosed
+	}
 	r, err := list.Reply()
 	if err != nil {
 		return nil, 0, wrap("read the client list", err)
@@ -41,10 +46,10 @@ func (w *Windows) property(win xproto.Window, name xproto.Atom, length uint32) x
 
 // questions are the requests about one window that are under way.
 type questions struct {
-	geometry                                          xproto.GetGeometryCookie
-	position                                          xproto.TranslateCoordinatesCookie
-	attributes                                        xproto.GetWindowAttributesCookie
-	netName, name, class, extents, state, kind, owner xproto.GetPropertyCookie
+	geometry                                   xproto.GetGeometryCookie
+	position                                   xproto.TranslateCoordinatesCookie
+	attributes                                 xproto.GetWindowAttributesCookie
+	netName, name, class, extents, state, kind xproto.GetPropertyCookie
 }
 
 // describe asks everything about all windows, then reads the answers, so that
@@ -66,15 +71,14 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 			extents:    w.property(id, w.atoms.extents, 4),
 			state:      w.property(id, w.atoms.netState, 32),
 			kind:       w.property(id, w.atoms.netType, 32),
-			owner:      w.property(id, w.atoms.netPID, 1),
 		}
 	}
 	var pids res.QueryClientIdsCookie
 	if w.c.ext.res {
 		pids = w.queryPIDs(ids)
 	}
-	if err := w.c.wire.uncork(); err != nil {
-		return nil, wrap("ask about windows", err)
+	if w.c.wire.uncork() != nil {
+		return nil, ErrConnClosed
 	}
 	infos := make([]WindowInfo, 0, len(ids))
 	for i, id := range ids {
@@ -89,12 +93,13 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 			return nil, wrap(fmt.Sprintf("describe window %d", id), err)
 		}
 	}
+	var answers []res.ClientIdValue
 	if w.c.ext.res {
-		r, err := pids.Reply()
-		if err == nil {
-			w.fillPIDs(infos, r.Ids)
+		if r, err := pids.Reply(); err == nil {
+			answers = r.Ids
 		}
 	}
+	w.fillPIDs(infos, answers)
 	return infos, nil
 }
 
@@ -104,12 +109,24 @@ func (w *Windows) fillPIDs(infos []WindowInfo, answers []res.ClientIdValue) {
 	for i := range infos {
 		client := uint32(infos[i].ID) &^ w.idMask
 		for _, v := range answers {
-			if v.Spec.Client == client && len(v.Value) > 0 && v.Value[0] != 0 {
+			if v.Spec.Client == client && len(v.Value) > 0 {
 				infos[i].PID = int(v.Value[0])
 				break
 			}
 		}
+		if infos[i].PID == 0 {
+			infos[i].PID = w.statedPID(infos[i].ID)
+		}
 	}
+}
+
+// statedPID is what a window says itself (EWMH _NET_WM_PID).
+func (w *Windows) statedPID(id Window) int {
+	pid, err := ewmh.WmPidGet(w.xu, xproto.Window(id))
+	if err != nil {
+		return 0
+	}
+	return int(pid)
 }
 
 func (w *Windows) read(q *questions, info *WindowInfo) error {
@@ -129,8 +146,8 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 	info.Width, info.Height = int(geometry.Width), int(geometry.Height)
 	info.Mapped = attributes.MapState == xproto.MapStateViewable
 
-	var r [7]*xproto.GetPropertyReply
-	for i, cookie := range [...]xproto.GetPropertyCookie{q.netName, q.name, q.class, q.extents, q.state, q.kind, q.owner} {
+	var r [6]*xproto.GetPropertyReply
+	for i, cookie := range [...]xproto.GetPropertyCookie{q.netName, q.name, q.class, q.extents, q.state, q.kind} {
 		if r[i], err = cookie.Reply(); err != nil {
 			return err
 		}
@@ -148,7 +165,6 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 	info.frame(words(r[3]))
 	w.states(info, words(r[4]))
 	info.NormalType = w.normal(words(r[5]))
-	info.PID = int(firstWord(r[6]))
 	return nil
 }
 

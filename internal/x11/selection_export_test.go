@@ -1,0 +1,24 @@
+package x11
+
+import (
+	"context"
+	"time"
+)
+
+// SetStall shortens how long a transfer may stand still.
+func (cb *Clipboard) SetStall(d time.Duration) {
+	_ = cb.do(context.Background(), func() { cb.stall = d })
+}
+
+// Transfers tells how many are under way, and how many selections are held.
+func (cb *Clipboard) Transfers() (sends, reads, owned int) {
+	result := make(chan [3]int, 1)
+	if cb.do(context.Background(), func() { result <- [3]int{len(cb.sends), len(cb.reads), len(cb.owned)} }) != nil {
+		return 0, 0, 0
+	}
+	r := <-result
+	return r[0], r[1], r[2]
+}
+
+// DecodeCompound is for tests of titles.
+var DecodeCompound = decodeCompound
