@@ -42,7 +42,7 @@ type desk struct {
 	in     *x11.Input
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t testing.TB) *desk {
 	t.Helper()
 	testx11.Require(t, "openbox")
 	s := testx11.Start(t, 1280, 800)
@@ -65,7 +65,7 @@ func newDesk(t *testing.T) *desk {
 
 // run starts a program until the test ends. The channel is closed when it has
 // exited.
-func (d *desk) run(t *testing.T, stdout io.Writer, name string, args ...string) <-chan struct{} {
+func (d *desk) run(t testing.TB, stdout io.Writer, name string, args ...string) <-chan struct{} {
 	t.Helper()
 	testx11.Require(t, name)
 	cmd := exec.Command(name, args...)
@@ -91,7 +91,7 @@ func (d *desk) run(t *testing.T, stdout io.Writer, name string, args ...string) 
 	return exited
 }
 
-func (d *desk) property(t *testing.T, win xproto.Window, name string) []byte {
+func (d *desk) property(t testing.TB, win xproto.Window, name string) []byte {
 	t.Helper()
 	a, err := xproto.InternAtom(d.conn.X(), false, uint16(len(name)), name).Reply()
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *desk) property(t *testing.T, win xproto.Window, name string) []byte {
 }
 
 // waitFocus waits until a window of that class has the focus.
-func (d *desk) waitFocus(t *testing.T, class string) {
+func (d *desk) waitFocus(t testing.TB, class string) {
 	t.Helper()
 	poll(t, "focus on "+class, func() bool {
 		f, err := xproto.GetInputFocus(d.conn.X()).Reply()
@@ -126,7 +126,7 @@ func (d *desk) waitFocus(t *testing.T, class string) {
 	})
 }
 
-func poll(t *testing.T, what string, ok func() bool) {
+func poll(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(60 * time.Second)
 	defer deadline.Stop()
@@ -142,7 +142,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 }
 
 // burn keeps two processors busy until the test ends.
-func burn(t *testing.T) {
+func burn(t testing.TB) {
 	t.Helper()
 	for range 2 {
 		cmd := exec.Command("sh", "-c", "while :; do :; done")
@@ -183,7 +183,7 @@ func cjkText(seed uint64, n int) string {
 	return b.String()
 }
 
-func (d *desk) typeText(t *testing.T, text string) {
+func (d *desk) typeText(t testing.TB, text string) {
 	t.Helper()
 	start := time.Now()
 	n, err := d.in.Type(t.Context(), text, 0)
@@ -193,7 +193,7 @@ func (d *desk) typeText(t *testing.T, text string) {
 	t.Logf("%d characters typed in %v", n, time.Since(start))
 }
 
-func sameText(t *testing.T, got, want string) {
+func sameText(t testing.TB, got, want string) {
 	t.Helper()
 	if got == want {
 		return
@@ -213,7 +213,7 @@ func sameText(t *testing.T, got, want string) {
 }
 
 // xterm starts a terminal whose program writes what it reads to a file.
-func (d *desk) xterm(t *testing.T) (received func() string) {
+func (d *desk) xterm(t testing.TB) (received func() string) {
 	t.Helper()
 	dir := t.TempDir()
 	out, ready := filepath.Join(dir, "out"), filepath.Join(dir, "ready")
@@ -229,7 +229,7 @@ func (d *desk) xterm(t *testing.T) (received func() string) {
 	}
 }
 
-func (d *desk) typeToXterm(t *testing.T, received func() string, text string) {
+func (d *desk) typeToXterm(t testing.TB, received func() string, text string) {
 	t.Helper()
 	old := len(received())
 	d.typeText(t, text)

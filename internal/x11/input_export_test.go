@@ -22,3 +22,6 @@ func (c *Conn) UseXkb() error {
 	_, err := openXkb(c.x)
 	return err
 }
+
+// ProcessOf is the process of a window's client.
+func (in *Input) ProcessOf(win xproto.Window) int { return in.process(win, win) }

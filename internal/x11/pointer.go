@@ -43,36 +43,77 @@ func (in *Input) Pointer() (x, y, screen int, top Window, err error) {
 	return int(r.RootX), int(r.RootY), 0, Window(win), nil
 }
 
+// frameDepth is how deep below a child of the root the application's window is
+// looked for: frames are one or two deep.
+const frameDepth = 3
+
 // managed is the window below a child of the root that a window manager has
 // marked with WM_STATE (ICCCM, section 4.1.3.1), or that child.
 func (in *Input) managed(child xproto.Window) xproto.Window {
+	// Mostly it is on the way down to the pointer.
+	for at, depth := child, 0; at != 0 && depth < frameDepth; depth++ {
+		state := in.askState(at)
+		pointer := xproto.QueryPointer(in.c.x, at)
+		marked := hasState(state)
+		r, err := pointer.Reply()
+		if marked {
+			return at
+		}
+		if err != nil {
+			break
+		}
+		at = r.Child
+	}
+	return in.managedBelow(child)
+}
+
+// managedBelow searches all that is inside a window: the pointer may be on the
+// decoration.
+func (in *Input) managedBelow(child xproto.Window) xproto.Window {
 	level := []xproto.Window{child}
-	for range 3 { // frames are one or two deep
-		states := make([]xproto.GetPropertyCookie, len(level))
+	for range frameDepth {
 		trees := make([]xproto.QueryTreeCookie, len(level))
+		in.c.wire.cork()
 		for i, w := range level {
-			states[i] = xproto.GetProperty(in.c.x, false, w, in.names.state, xproto.GetPropertyTypeAny, 0, 1)
 			trees[i] = xproto.QueryTree(in.c.x, w)
 		}
-		found := xproto.Window(0)
+		_ = in.c.wire.uncork() // the answers tell
 		var below []xproto.Window
-		for i, w := range level {
-			if p, err := states[i].Reply(); err == nil && p.Type != 0 && found == 0 {
-				found = w
-			}
-			if t, err := trees[i].Reply(); err == nil {
+		for _, tree := range trees {
+			if t, err := tree.Reply(); err == nil {
 				below = append(below, t.Children...)
+			}
+		}
+		if len(below) == 0 || len(below) > 64 {
+			break // not a frame
+		}
+		states := make([]xproto.GetPropertyCookie, len(below))
+		in.c.wire.cork()
+		for i, w := range below {
+			states[i] = in.askState(w)
+		}
+		_ = in.c.wire.uncork()
+		found := xproto.Window(0)
+		for i, state := range states { // all, so that no answer is left
+			if hasState(state) && found == 0 {
+				found = below[i]
 			}
 		}
 		if found != 0 {
 			return found
 		}
-		if len(below) == 0 || len(below) > 64 {
-			break // not a frame
-		}
 		level = below
 	}
 	return child
+}
+
+func (in *Input) askState(win xproto.Window) xproto.GetPropertyCookie {
+	return xproto.GetProperty(in.c.x, false, win, in.names.state, xproto.GetPropertyTypeAny, 0, 1)
+}
+
+func hasState(cookie xproto.GetPropertyCookie) bool {
+	p, err := cookie.Reply()
+	return err == nil && p.Type != 0
 }
 
 // Move puts the pointer at a place on the screen.

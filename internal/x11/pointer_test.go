@@ -47,15 +47,20 @@ func TestPointerFrame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.in.Move(int(at.DstX), int(at.DstY)); err != nil {
-		t.Fatal(err)
-	}
-	_, _, _, top, err := d.in.Pointer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if class := d.property(t, xproto.Window(top), "WM_CLASS"); !bytes.Contains(class, []byte("XTerm")) {
-		t.Errorf("the window below the pointer has class %q, want XTerm", class)
+	for _, p := range []x11.Point{
+		{X: int(at.DstX), Y: int(at.DstY)},      // inside
+		{X: int(at.DstX), Y: int(at.DstY) - 28}, // on the title
+	} {
+		if err := d.in.Move(p.X, p.Y); err != nil {
+			t.Fatal(err)
+		}
+		_, _, _, top, err := d.in.Pointer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if class := d.property(t, xproto.Window(top), "WM_CLASS"); !bytes.Contains(class, []byte("XTerm")) {
+			t.Errorf("the window below the pointer at %v has class %q, want XTerm", p, class)
+		}
 	}
 }
 
