@@ -270,7 +270,7 @@ func TestWindowsWatch(t *testing.T) {
 	if got := next(x11.WindowFocused, "fresh"); got.ID != opened.ID || !got.Active {
 		t.Errorf("focused: %+v", got)
 	}
-	typeReturn(t, w.Server)
+	xdotool(t, w.Server, "key", "Return")
 	if got := next(x11.WindowRenamed, "renamed"); got.ID != opened.ID {
 		t.Errorf("renamed: %+v", got)
 	}
@@ -286,16 +286,6 @@ func TestWindowsWatch(t *testing.T) {
 	}
 	stop()
 	stop()
-}
-
-func typeReturn(tb testing.TB, s *testx11.Server) {
-	tb.Helper()
-	testx11.Require(tb, "xdotool")
-	cmd := exec.Command("xdotool", "key", "Return")
-	cmd.Env = s.Env()
-	if err := cmd.Run(); err != nil {
-		tb.Fatal(err)
-	}
 }
 
 func TestWindowsWaitReady(t *testing.T) {
