@@ -315,15 +315,21 @@ func (a *textarea) state() (string, bool) {
 	return a.value, a.ready
 }
 
+// chromium shows a page in a window without controls.
+func (d *desk) chromium(t testing.TB, url string) {
+	t.Helper()
+	d.run(t, nil, "chromium", "--no-sandbox", "--user-data-dir="+t.TempDir(), "--no-first-run", "--no-default-browser-check",
+		"--disable-gpu", "--password-store=basic", "--disable-component-update", "--disable-background-networking",
+		"--app="+url)
+}
+
 func TestTypeChromium(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var area textarea
 	web := httptest.NewServer(&area)
 	t.Cleanup(web.Close)
-	d.run(t, nil, "chromium", "--no-sandbox", "--user-data-dir="+t.TempDir(), "--no-first-run", "--no-default-browser-check",
-		"--disable-gpu", "--password-store=basic", "--disable-component-update", "--disable-background-networking",
-		"--app="+web.URL)
+	d.chromium(t, web.URL)
 	poll(t, "page", func() bool { _, ready := area.state(); return ready })
 	burn(t)
 	all, err := x11.ParseChord("ctrl+a")

@@ -24,6 +24,11 @@ const (
 	// GTK), and look what is below it at each motion.
 	dragStep  = 8
 	dragSteps = 256 // per drag, beyond the path's own points
+	// How long a drag takes: dragRest with the button down at either end, and
+	// dragMotion between, in that many stages.
+	dragRest   = 100 * time.Millisecond
+	dragMotion = 250 * time.Millisecond
+	dragStages = 24
 	// dragWait bounds the wait for an application in a drag: it goes on
 	// without it.
 	dragWait = 300 * time.Millisecond
@@ -214,7 +219,8 @@ func (in *Input) Scroll(dx, dy int) error {
 
 // Drag presses a button at the first point of a path, moves along it and
 // releases the button at the last point, or where an error stopped it. It
-// gives the applications below both ends the time to see each stage.
+// takes about half a second: the applications below both ends need to see each
+// stage, and a browser's pages do so later than their windows.
 func (in *Input) Drag(path []Point, button int) (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -236,19 +242,35 @@ func (in *Input) Drag(path []Point, button int) (err error) {
 		return err
 	}
 	source := in.settle(0)
-	for chunk := range slices.Chunk(dragPath(path), corkedClicks) {
+	in.rest(dragRest)
+	steps := dragPath(path)
+	size := min(max(len(steps)/dragStages, 1), corkedClicks)
+	between := dragMotion / time.Duration(len(steps)/size+1)
+	for stage := range slices.Chunk(steps, size) {
 		in.c.wire.cork()
-		for _, p := range chunk {
+		for _, p := range stage {
 			in.motion(p)
 		}
 		if err := in.flush("drag"); err != nil {
 			return err
 		}
+		in.rest(between)
 	}
 	in.settle(source) // it sees the motion, and asks what is below
 	in.settle(0)      // that answers
 	in.settle(source)
+	in.rest(dragRest)
 	return nil
+}
+
+// rest lets time pass.
+func (in *Input) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-in.c.done:
+	}
 }
 
 // settle waits a little for the application of a window to have taken its
