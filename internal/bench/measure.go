@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/sdktest"
@@ -42,16 +44,8 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 }
 
 func (b *bench) open(ctx context.Context) error {
-	if b.binary == "" {
-		b.tell("building deskhand")
-		b.binary = filepath.Join(b.dir, "deskhand-binary")
-		err := sdktest.Run(ctx, supervise.Spec{
-			Path: "go", Args: []string{"build", "-trimpath", "-o", b.binary, "github.com/deskhand/deskhand/cmd/deskhand"},
-			Env: append(os.Environ(), "CGO_ENABLED=0"),
-		})
-		if err != nil {
-			return err
-		}
+	if err := b.build(ctx); err != nil {
+		return err
 	}
 	b.tell("starting the servers and their desktops")
 	if err := b.add(ctx, deskhandName, sdktest.Config{Binary: b.binary}); err != nil {
@@ -69,6 +63,28 @@ func (b *bench) open(ctx context.Context) error {
 		return err
 	}
 	return b.add(ctx, referenceName, sdktest.Config{Binary: binary, Reference: true})
+}
+
+// build builds deskhand as make build does, unless there is one to measure.
+func (b *bench) build(ctx context.Context) error {
+	if b.binary != "" {
+		return nil
+	}
+	b.tell("building deskhand")
+	b.binary = filepath.Join(b.dir, "deskhand-binary")
+	var described bytes.Buffer
+	args := []string{"describe", "--tags", "--always", "--dirty"}
+	if err := sdktest.Run(ctx, supervise.Spec{Path: "git", Args: args, Stdout: &described, Stderr: io.Discard}); err != nil {
+		described.Reset() // not a git checkout
+	}
+	return sdktest.Run(ctx, supervise.Spec{
+		Path: "go",
+		Args: []string{
+			"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + strings.TrimSpace(described.String()),
+			"-o", b.binary, "github.com/deskhand/deskhand/cmd/deskhand",
+		},
+		Env: append(os.Environ(), "CGO_ENABLED=0"),
+	})
 }
 
 func (b *bench) add(ctx context.Context, name string, cfg sdktest.Config) error {
@@ -136,7 +152,7 @@ func (b *bench) measure(ctx context.Context, r row) (result, error) {
 			continue // its calls are many already
 		}
 		for k, bed := range b.beds {
-			took, err := b.once(ctx, r, bed)
+			took, err := withDeadline(ctx, r, bed)
 			if err != nil {
 				return res, err
 			}
@@ -151,7 +167,7 @@ func (b *bench) measure(ctx context.Context, r row) (result, error) {
 	return res, nil
 }
 
-func (b *bench) once(ctx context.Context, r row, bed *bed) (time.Duration, error) {
+func withDeadline(ctx context.Context, r row, bed *bed) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return r.once(ctx, bed)

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestDeskhandAlone measures a few rows of each kind, to keep the command
+// working; what it finds is not judged here.
+func TestDeskhandAlone(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")
+	var out, progress bytes.Buffer
+	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-row", "^(png-changing|png-same|windows|type|burst|start)$"}
+	if err := run(t.Context(), args, &out, &progress); err != nil {
+		t.Fatalf("run: %v\n%s", err, &progress)
+	}
+	for _, want := range []string{
+		`(?m)^\| PNG, content changing between calls \| [0-9.]+ ms \([0-9.]+ ms\) \|`,
+		`(?m)^\| list of windows \| [0-9.]+ ms`,
+		`(?m)^\| type 100 ASCII characters, delayMs 0 \| [0-9.]+ ms`,
+		`(?m)^\| desktop start \| [0-9.]+ ms`,
+		`(?m)^\| processor, over .* \| [0-9.]+ % of a core \|`,
+		`(?m)^\| anonymous resident memory \| [0-9.]+ MiB \|`,
+		`deskhand: deskhand `,
+	} {
+		if !regexp.MustCompile(want).Match(out.Bytes()) {
+			t.Errorf("the report does not match %s:\n%s", want, &out)
+		}
+	}
+	if bytes.Contains(out.Bytes(), []byte("did not arrive")) {
+		t.Errorf("text was lost:\n%s", &out)
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-unknown"}} {
+		if _, err := parse(args, new(bytes.Buffer)); err == nil {
+			t.Errorf("parse(%q) found nothing wrong", args)
+		}
+	}
+	o, err := parse([]string{"-quick", "-row", "^png"}, new(bytes.Buffer))
+	if err != nil || o.calls != 10 || o.rounds != 1 || o.idle != 5*time.Second || !o.rows.MatchString("png-same") || o.rows.MatchString("jpeg") {
+		t.Errorf("parse = %+v, %v", o, err)
+	}
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	ms := func(values ...float64) (s sample) {
+		for _, v := range values {
+			s = append(s, time.Duration(v*float64(time.Millisecond)))
+		}
+		return s
+	}
+	if s := ms(1, 2, 3, 4, 5, 6, 7, 8, 9, 10); s.quantile(0.5) != 6*time.Millisecond || s.quantile(0.9) != 10*time.Millisecond {
+		t.Errorf("quantiles %v and %v, want 6ms and 10ms", s.quantile(0.5), s.quantile(0.9))
+	}
+	tests := []struct {
+		factor       float64
+		below        time.Duration
+		ours, theirs sample
+		wantRatio    float64
+		wantMet      bool
+	}{
+		{factor: 10, ours: ms(2), theirs: ms(20), wantRatio: 10, wantMet: true},
+		{factor: 11, ours: ms(2), theirs: ms(20), wantRatio: 10, wantMet: false},
+		{factor: 150, below: quickEnough, ours: ms(0.4), theirs: ms(4), wantRatio: 10, wantMet: true},
+		{factor: 150, below: quickEnough, ours: ms(0.5), theirs: ms(4), wantRatio: 8, wantMet: false},
+	}
+	for _, tt := range tests {
+		r := result{row: row{factor: tt.factor, below: tt.below}, times: [2]sample{tt.ours, tt.theirs}}
+		if r.ratio() != tt.wantRatio || r.met() != tt.wantMet {
+			t.Errorf("%+v: ratio %v, met %v", tt, r.ratio(), r.met())
+		}
+	}
+}
+
+func TestOwnProcess(t *testing.T) {
+	t.Parallel()
+	pid := os.Getpid()
+	before, err := processorTime(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		after, err := processorTime(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after > before {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a busy process used no processor time")
+		}
+	}
+	if n, err := anonymousMemory(pid); err != nil || n < 1<<20 {
+		t.Errorf("anonymousMemory = %d, %v", n, err)
+	}
+}
+
+func TestScript(t *testing.T) {
+	t.Parallel()
+	one, two := newScript(), newScript()
+	for range 100 {
+		text := one.lines(115)
+		if text != two.lines(115) {
+			t.Fatal("two scripts differ")
+		}
+		lines := strings.Split(strings.TrimPrefix(text, "\r\n"), "\r\n")
+		if len(lines) != newLines {
+			t.Fatalf("%d lines, want %d", len(lines), newLines)
+		}
+		for _, l := range lines {
+			if len(l) < 115/2 || len(l) > 115 {
+				t.Errorf("a line of %d characters: %q", len(l), l)
+			}
+		}
+	}
+	if len(sentence) != 100 {
+		t.Errorf("the sentence has %d characters", len(sentence))
+	}
+}
