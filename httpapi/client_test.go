@@ -115,7 +115,10 @@ func (s *testServer) do(t *testing.T, c call) answer {
 	return answer{resp, b.Bytes()}
 }
 
-func (s *testServer) get(t *testing.T, path string) answer { t.Helper(); return s.do(t, call{path: path}) }
+func (s *testServer) get(t *testing.T, path string) answer {
+	t.Helper()
+	return s.do(t, call{path: path})
+}
 
 func (s *testServer) post(t *testing.T, path, body string) answer {
 	t.Helper()

@@ -132,15 +132,6 @@ type statusOutput struct {
 	Body     desktopStatus
 }
 
-type startInput struct {
-	Body startOptions
-}
-
-type createBody struct {
-	ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files go when it is deleted"`
-	startOptions
-}
-
 type desktopList struct {
 	Desktops []desktopStatus `json:"desktops" nullable:"false"`
 }
@@ -158,7 +149,7 @@ func (s *Server) registerLifecycle() {
 		summary: "Start the desktop", about: "Does nothing when it runs already.",
 		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
 		other:  runtimeFailed,
-	}, func(ctx context.Context, sl *slot, in *startInput) (*statusOutput, error) {
+	}, func(ctx context.Context, sl *slot, in *input[startOptions]) (*statusOutput, error) {
 		if err := in.Body.check(); err != nil {
 			return nil, err
 		}
@@ -190,18 +181,7 @@ func (s *Server) registerDesktops(tag string) {
 			}
 			return out, nil
 		})
-	add(s, route{
-		id: "createDesktop", method: http.MethodPost, path: "/v1/desktops", tag: tag, status: http.StatusCreated,
-		summary: "Create and start a further desktop",
-		errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
-		other:   runtimeFailed,
-	}, func(ctx context.Context, in *struct{ Body createBody }) (*statusOutput, error) {
-		sl, err := s.create(ctx, in.Body)
-		if err != nil {
-			return nil, err
-		}
-		return &statusOutput{Location: "/v1/desktops/" + sl.id, Body: describe(ctx, sl)}, nil
-	})
+	s.registerCreate(tag)
 	onAny := func(r route, f func(context.Context, *slot) (*statusOutput, error)) {
 		r.path, r.tag, r.errors = anyPath, tag, append(r.errors, http.StatusNotFound)
 		add(s, r, func(ctx context.Context, _ *struct{}) (*statusOutput, error) {
@@ -230,21 +210,41 @@ func (s *Server) registerDesktops(tag string) {
 	})
 }
 
-func (s *Server) create(ctx context.Context, in createBody) (*slot, error) {
-	if err := in.check(); err != nil {
+func (s *Server) registerCreate(tag string) {
+	type Options = startOptions // huma sees embedded fields only under an exported name
+	type DesktopCreate struct {
+		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files go when it is deleted"`
+		Options
+	}
+	add(s, route{
+		id: "createDesktop", method: http.MethodPost, path: "/v1/desktops", tag: tag, status: http.StatusCreated,
+		summary: "Create and start a further desktop",
+		errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
+		other:   runtimeFailed,
+	}, func(ctx context.Context, in *input[DesktopCreate]) (*statusOutput, error) {
+		sl, err := s.create(ctx, in.Body.ID, in.Body.Options)
+		if err != nil {
+			return nil, err
+		}
+		return &statusOutput{Location: "/v1/desktops/" + sl.id, Body: describe(ctx, sl)}, nil
+	})
+}
+
+func (s *Server) create(ctx context.Context, wanted *string, opts startOptions) (*slot, error) {
+	if err := opts.check(); err != nil {
 		return nil, err
 	}
 	id := "d-" + strings.ToLower(rand.Text()[:12])
-	if in.ID != nil {
-		if id = *in.ID; !desktopID.MatchString(id) {
+	if wanted != nil {
+		if id = *wanted; !desktopID.MatchString(id) {
 			return nil, invalid("id", fmt.Sprintf("id must match %s: lower-case letters, digits, - and _, at most 63", desktopID))
 		}
 	}
-	sl, err := s.desktops.reserve(id, in.ID == nil)
+	sl, err := s.desktops.reserve(id, wanted == nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := sl.start(ctx, in.startOptions); err != nil {
+	if err := sl.start(ctx, opts); err != nil {
 		return nil, joinCleanup(err, s.delete(ctx, sl))
 	}
 	return sl, nil

@@ -30,67 +30,64 @@ func positionOf(p desktop.Pointer, err error) (*mouseOutput, error) {
 
 func windowID(id desktop.WindowID) string { return strconv.FormatUint(uint64(id), 10) }
 
-// pointerOptions are what every pointer action accepts.
-type pointerOptions struct {
+func textOf(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+func buttonOf(p *string) desktop.Button {
+	if p == nil {
+		return desktop.ButtonLeft
+	}
+	return desktop.Button(*p)
+}
+
+// The bodies repeat their common members: huma does not see those of embedded
+// types whose names are not exported.
+
+type moveBody struct {
+	X           int32    `json:"x"`
+	Y           int32    `json:"y"`
 	Modifiers   []string `json:"modifiers,omitempty" nullable:"false" doc:"Keys held meanwhile: ctrl, shift, alt, super"`
 	Observation *string  `json:"observation,omitempty" doc:"Id of a screenshot: coordinates are then in that picture"`
 }
 
-func (o *pointerOptions) observation() string {
-	if o.Observation == nil {
-		return ""
-	}
-	return *o.Observation
-}
-
-// buttonOption is the button of a pointer action.
-type buttonOption struct {
-	Button *string `json:"button,omitempty" enum:"left,middle,right,back,forward" doc:"left when left out"`
-}
-
-func (o *buttonOption) button() desktop.Button {
-	if o.Button == nil {
-		return desktop.ButtonLeft
-	}
-	return desktop.Button(*o.Button)
-}
-
-type moveBody struct {
-	X int32 `json:"x"`
-	Y int32 `json:"y"`
-	pointerOptions
-}
-
 type clickBody struct {
-	X          int32   `json:"x"`
-	Y          int32   `json:"y"`
-	ClickCount *uint32 `json:"clickCount,omitempty" doc:"1 when left out, at most 100"`
-	buttonOption
-	pointerOptions
+	X           int32    `json:"x"`
+	Y           int32    `json:"y"`
+	ClickCount  *uint32  `json:"clickCount,omitempty" doc:"1 when left out, at most 100"`
+	Button      *string  `json:"button,omitempty" enum:"left,middle,right,back,forward" doc:"left when left out"`
+	Modifiers   []string `json:"modifiers,omitempty" nullable:"false" doc:"Keys held meanwhile: ctrl, shift, alt, super"`
+	Observation *string  `json:"observation,omitempty" doc:"Id of a screenshot: coordinates are then in that picture"`
 }
 
 type buttonBody struct {
-	X *int32 `json:"x,omitempty" doc:"Where the pointer is, when x and y are left out"`
-	Y *int32 `json:"y,omitempty"`
-	buttonOption
-	pointerOptions
+	X           *int32   `json:"x,omitempty" doc:"Where the pointer is, when x and y are left out"`
+	Y           *int32   `json:"y,omitempty"`
+	Button      *string  `json:"button,omitempty" enum:"left,middle,right,back,forward" doc:"left when left out"`
+	Modifiers   []string `json:"modifiers,omitempty" nullable:"false" doc:"Keys held meanwhile: ctrl, shift, alt, super"`
+	Observation *string  `json:"observation,omitempty" doc:"Id of a screenshot: coordinates are then in that picture"`
 }
 
 type dragBody struct {
-	StartX int32 `json:"startX"`
-	StartY int32 `json:"startY"`
-	EndX   int32 `json:"endX"`
-	EndY   int32 `json:"endY"`
-	buttonOption
-	pointerOptions
+	StartX      int32    `json:"startX"`
+	StartY      int32    `json:"startY"`
+	EndX        int32    `json:"endX"`
+	EndY        int32    `json:"endY"`
+	Button      *string  `json:"button,omitempty" enum:"left,middle,right,back,forward" doc:"left when left out"`
+	Modifiers   []string `json:"modifiers,omitempty" nullable:"false" doc:"Keys held meanwhile: ctrl, shift, alt, super"`
+	Observation *string  `json:"observation,omitempty" doc:"Id of a screenshot: coordinates are then in that picture"`
 }
 
 type scrollBody struct {
-	X      int32  `json:"x"`
-	Y      int32  `json:"y"`
-	DeltaX *int32 `json:"deltaX,omitempty" doc:"Clicks of the wheel; positive is right"`
-	DeltaY *int32 `json:"deltaY,omitempty" doc:"Clicks of the wheel; positive is down"`
-	pointerOptions
+	X           int32    `json:"x"`
+	Y           int32    `json:"y"`
+	DeltaX      *int32   `json:"deltaX,omitempty" doc:"Clicks of the wheel; positive is right"`
+	DeltaY      *int32   `json:"deltaY,omitempty" doc:"Clicks of the wheel; positive is down"`
+	Modifiers   []string `json:"modifiers,omitempty" nullable:"false" doc:"Keys held meanwhile: ctrl, shift, alt, super"`
+	Observation *string  `json:"observation,omitempty" doc:"Id of a screenshot: coordinates are then in that picture"`
 }
 
 // input is a request with a JSON body.
@@ -107,7 +104,7 @@ func (s *Server) registerMouse() {
 	on(s, r, func(in *input[moveBody]) error { return inside("x", in.Body.X, "y", in.Body.Y) },
 		func(ctx context.Context, d Desktop, in *input[moveBody]) (*mouseOutput, error) {
 			b := &in.Body
-			return positionOf(d.Move(ctx, desktop.Move{At: at(b.X, b.Y), Modifiers: b.Modifiers, Observation: b.observation()}))
+			return positionOf(d.Move(ctx, desktop.Move{At: at(b.X, b.Y), Modifiers: b.Modifiers, Observation: textOf(b.Observation)}))
 		})
 	r.id, r.path, r.summary = "clickMouse", "/mouse/click", "Move the pointer and click"
 	on(s, r, func(in *input[clickBody]) error { return in.Body.check() },
@@ -133,8 +130,8 @@ func (s *Server) registerGestures(r route) {
 		func(ctx context.Context, d Desktop, in *input[dragBody]) (*mouseOutput, error) {
 			b := &in.Body
 			return positionOf(d.Drag(ctx, desktop.Drag{
-				Path: []desktop.Point{at(b.StartX, b.StartY), at(b.EndX, b.EndY)}, Button: b.button(),
-				Modifiers: b.Modifiers, Observation: b.observation(),
+				Path: []desktop.Point{at(b.StartX, b.StartY), at(b.EndX, b.EndY)}, Button: buttonOf(b.Button),
+				Modifiers: b.Modifiers, Observation: textOf(b.Observation),
 			}))
 		})
 	r.id, r.path, r.summary = "scrollMouse", "/mouse/scroll", "Turn the wheel"
@@ -143,7 +140,7 @@ func (s *Server) registerGestures(r route) {
 			b := &in.Body
 			p := at(b.X, b.Y)
 			return positionOf(d.Scroll(ctx, desktop.Scroll{
-				At: &p, DX: intOf(b.DeltaX), DY: intOf(b.DeltaY), Modifiers: b.Modifiers, Observation: b.observation(),
+				At: &p, DX: intOf(b.DeltaX), DY: intOf(b.DeltaY), Modifiers: b.Modifiers, Observation: textOf(b.Observation),
 			}))
 		})
 }
@@ -181,7 +178,7 @@ func (b *clickBody) check() error {
 
 func (b *clickBody) click() desktop.Click {
 	p := at(b.X, b.Y)
-	c := desktop.Click{At: &p, Button: b.button(), Count: 1, Modifiers: b.Modifiers, Observation: b.observation()}
+	c := desktop.Click{At: &p, Button: buttonOf(b.Button), Count: 1, Modifiers: b.Modifiers, Observation: textOf(b.Observation)}
 	if b.ClickCount != nil {
 		c.Count = int(*b.ClickCount)
 	}
@@ -201,7 +198,7 @@ func (b *buttonBody) check() error {
 }
 
 func (b *buttonBody) press() desktop.ButtonPress {
-	p := desktop.ButtonPress{Button: b.button(), Modifiers: b.Modifiers, Observation: b.observation()}
+	p := desktop.ButtonPress{Button: buttonOf(b.Button), Modifiers: b.Modifiers, Observation: textOf(b.Observation)}
 	if b.X != nil {
 		to := at(*b.X, *b.Y)
 		p.At = &to

@@ -28,15 +28,6 @@ type shotQuery struct {
 	IfNoneMatch    string  `header:"If-None-Match" doc:"The same, as an entity tag"`
 }
 
-// regionQuery is the part of the screen to show.
-type regionQuery struct {
-	X      int64 `query:"x" required:"true" minimum:"-2147483648" maximum:"2147483647"`
-	Y      int64 `query:"y" required:"true" minimum:"-2147483648" maximum:"2147483647"`
-	Width  int64 `query:"width" required:"true" minimum:"0" maximum:"4294967295"`
-	Height int64 `query:"height" required:"true" minimum:"0" maximum:"4294967295"`
-	shotQuery
-}
-
 type shotOutput struct {
 	Status      int
 	ContentType string  `header:"Content-Type"`
@@ -62,12 +53,32 @@ func (s *Server) registerScreenshots() {
 		func(ctx context.Context, d Desktop, in *shotQuery) (*shotOutput, error) {
 			return shoot(ctx, d, in, nil)
 		})
+	s.registerRegion(r)
+}
+
+func (s *Server) registerRegion(r route) {
+	type Shot = shotQuery // huma sees embedded fields only under an exported name
+	type regionInput struct {
+		X      int64 `query:"x" required:"true" minimum:"-2147483648" maximum:"2147483647"`
+		Y      int64 `query:"y" required:"true" minimum:"-2147483648" maximum:"2147483647"`
+		Width  int64 `query:"width" required:"true" minimum:"0" maximum:"4294967295"`
+		Height int64 `query:"height" required:"true" minimum:"0" maximum:"4294967295"`
+		Shot
+	}
+	rect := func(in *regionInput) desktop.Rect {
+		return desktop.Rect{X: int(in.X), Y: int(in.Y), Width: int(in.Width), Height: int(in.Height)}
+	}
 	r.id, r.path, r.summary = "takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen"
 	r.about = "What lies outside the screen is cut off."
-	on(s, r, func(in *regionQuery) error { return in.check() },
-		func(ctx context.Context, d Desktop, in *regionQuery) (*shotOutput, error) {
-			return shoot(ctx, d, &in.shotQuery, in.rect())
-		})
+	on(s, r, func(in *regionInput) error {
+		if err := checkRegion(rect(in)); err != nil {
+			return err
+		}
+		return in.check()
+	}, func(ctx context.Context, d Desktop, in *regionInput) (*shotOutput, error) {
+		region := rect(in)
+		return shoot(ctx, d, &in.Shot, &region)
+	})
 }
 
 func (q *shotQuery) check() error {
@@ -84,7 +95,7 @@ func (q *shotQuery) check() error {
 	return nil
 }
 
-func (q *regionQuery) check() error {
+func checkRegion(q desktop.Rect) error {
 	switch {
 	case q.X < 0:
 		return invalid("x", "Desktop coordinates must be non-negative")
@@ -95,11 +106,7 @@ func (q *regionQuery) check() error {
 	case q.Height == 0:
 		return invalid("height", "Screenshot region width and height must be greater than 0")
 	}
-	return q.shotQuery.check()
-}
-
-func (q *regionQuery) rect() *desktop.Rect {
-	return &desktop.Rect{X: int(q.X), Y: int(q.Y), Width: int(q.Width), Height: int(q.Height)}
+	return nil
 }
 
 // cursor is how to show the pointer; cursorStyle wins over showCursor.

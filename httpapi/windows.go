@@ -55,11 +55,11 @@ type windowPath struct {
 	ID string `path:"id" doc:"The window's id" example:"8388621"`
 }
 
-// number is the X window id. What is no number names no window.
-func (p *windowPath) number() (desktop.WindowID, error) {
-	id, err := strconv.ParseUint(p.ID, 10, 32)
+// windowNumber is the X window id. What is no number names no window.
+func windowNumber(text string) (desktop.WindowID, error) {
+	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || id == 0 {
-		return 0, windowNotFound.desktop("Window " + p.ID + " not found; GET the windows for those that exist")
+		return 0, windowNotFound.desktop("Window " + text + " not found; GET the windows for those that exist")
 	}
 	return desktop.WindowID(id), nil
 }
@@ -69,7 +69,7 @@ type windowsInput struct {
 }
 
 type moveWindowInput struct {
-	windowPath
+	ID   string `path:"id"`
 	Body struct {
 		X int32 `json:"x"`
 		Y int32 `json:"y"`
@@ -77,7 +77,7 @@ type moveWindowInput struct {
 }
 
 type resizeWindowInput struct {
-	windowPath
+	ID   string `path:"id"`
 	Body struct {
 		Width  uint32 `json:"width"`
 		Height uint32 `json:"height"`
@@ -103,7 +103,7 @@ func (s *Server) registerWindows() {
 	r.id, r.path, r.summary = "moveWindow", "/windows/{id}/move", "Move a window"
 	r.about = "Its content's top left corner goes there, as far as the window manager allows."
 	on(s, r, nil, func(ctx context.Context, d Desktop, in *moveWindowInput) (*windowOutput, error) {
-		id, err := in.number()
+		id, err := windowNumber(in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (s *Server) registerWindows() {
 	r.about = "A terminal takes the nearest size that shows whole characters."
 	on(s, r, func(in *resizeWindowInput) error { return checkExtent(in.Body.Width, in.Body.Height) },
 		func(ctx context.Context, d Desktop, in *resizeWindowInput) (*windowOutput, error) {
-			id, err := in.number()
+			id, err := windowNumber(in.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +127,7 @@ func (s *Server) registerWindowActions(r route) {
 	action := func(id, path, summary, about string, f func(context.Context, Desktop, desktop.WindowID) (*windowOutput, error)) {
 		r.id, r.path, r.summary, r.about = id, "/windows/{id}/"+path, summary, about
 		on(s, r, nil, func(ctx context.Context, d Desktop, in *windowPath) (*windowOutput, error) {
-			number, err := in.number()
+			number, err := windowNumber(in.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +153,7 @@ func (s *Server) registerWindowActions(r route) {
 	r.id, r.path, r.summary = "closeWindow", "/windows/{id}/close", "Ask a window to close"
 	r.about = "As its close button does: the program may ask its user first."
 	on(s, r, nil, func(ctx context.Context, d Desktop, in *windowPath) (*okOutput, error) {
-		number, err := in.number()
+		number, err := windowNumber(in.ID)
 		if err != nil {
 			return nil, err
 		}
