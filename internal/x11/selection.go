@@ -71,6 +71,8 @@ type Clipboard struct {
 	changes changes
 	waiting atomic.Int32 // how many read, send, or want the time
 
+	unhandle func()
+
 	// What follows belongs to the goroutine of run.
 	owned map[xproto.Atom]*holding
 	sends map[transfer]*sending
@@ -115,7 +117,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 	if cb.win, err = c.newRequestor(); err != nil {
 		return nil, fmt.Errorf("open clipboard: %w", err)
 	}
-	c.handle(cb.receive)
+	cb.unhandle = c.handle(cb.receive)
 	for _, sel := range []xproto.Atom{a.clipboard, a.primary} {
 		const mask = xfixes.SelectionEventMaskSetSelectionOwner |
 			xfixes.SelectionEventMaskSelectionWindowDestroy | xfixes.SelectionEventMaskSelectionClientClose
@@ -131,6 +133,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 // Close gives up what the clipboard owns, which empties those selections, and
 // ends its goroutines. It must not be called from an OnChange function.
 func (cb *Clipboard) Close() error {
+	cb.unhandle()
 	cb.quitNow()
 	select {
 	case <-cb.done:

@@ -43,11 +43,6 @@ func (cb *Clipboard) receive(ev xgb.Event) {
 	default:
 		return
 	}
-	select {
-	case <-cb.done:
-		return
-	default:
-	}
 	if !cb.events.push(ev) {
 		cb.c.log.Debug("too many selection events, one is dropped")
 	}

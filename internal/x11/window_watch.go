@@ -52,6 +52,7 @@ type news struct {
 	list    bool
 	active  bool
 	renamed []xproto.Window
+	gone    []xproto.Window // destroyed; another window may have the number now
 }
 
 func (n *news) add(f func(*news)) {
@@ -64,12 +65,13 @@ func (n *news) add(f func(*news)) {
 	}
 }
 
-func (n *news) take() (list, active bool, renamed []xproto.Window) {
+// take returns the news and leaves none.
+func (n *news) take() *news {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	list, active, renamed = n.list, n.active, n.renamed
-	n.list, n.active, n.renamed = false, false, nil
-	return list, active, renamed
+	taken := &news{list: n.list, active: n.active, renamed: n.renamed, gone: n.gone}
+	n.list, n.active, n.renamed, n.gone = false, false, nil, nil
+	return taken
 }
 
 // receive runs on the connection's event goroutine.
@@ -77,7 +79,12 @@ func (w *Windows) receive(ev xgb.Event) {
 	switch e := ev.(type) {
 	case xproto.PropertyNotifyEvent:
 		w.propertyChanged(e)
-	case xproto.ConfigureNotifyEvent, xproto.DestroyNotifyEvent:
+	case xproto.ConfigureNotifyEvent:
+		w.wake()
+	case xproto.DestroyNotifyEvent:
+		if e.Event == e.Window { // not by way of the root window
+			w.news.add(func(n *news) { n.list, n.gone = true, append(n.gone, e.Window) })
+		}
 		w.wake()
 	}
 }
@@ -259,14 +266,17 @@ func (w *Windows) follow() {
 			return
 		case <-w.news.ready:
 		}
-		list, act, renamed := w.news.take()
-		if list {
+		now := w.news.take()
+		for _, id := range now.gone {
+			w.closed(known, id)
+		}
+		if now.list {
 			w.compare(known, first)
 		}
-		for _, id := range renamed {
+		for _, id := range now.renamed {
 			w.compareTitle(known, id)
 		}
-		if act {
+		if now.active {
 			active = w.compareActive(known, active, first)
 		}
 	}
@@ -289,11 +299,9 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 	if err != nil {
 		return
 	}
-	for id, info := range known {
+	for id := range known {
 		if !slices.Contains(ids, id) {
-			delete(known, id)
-			w.c.unselectEvents(id, watchWindow)
-			w.emit(WindowClosed, info)
+			w.closed(known, id)
 		}
 	}
 	for _, id := range opened {
@@ -307,6 +315,17 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 			w.emit(WindowOpened, infos[i])
 		}
 	}
+}
+
+// closed forgets a window.
+func (w *Windows) closed(known map[xproto.Window]WindowInfo, id xproto.Window) {
+	info, ok := known[id]
+	if !ok {
+		return
+	}
+	delete(known, id)
+	w.c.unselectEvents(id, watchWindow)
+	w.emit(WindowClosed, info)
 }
 
 func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Window) {
