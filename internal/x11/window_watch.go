@@ -36,8 +36,8 @@ const watchWindow = xproto.EventMaskPropertyChange | xproto.EventMaskStructureNo
 // A window manager that starts gets readyTries questions, each with readyProbe
 // to answer it: it may miss some, and others than openbox may not know it.
 const (
-	readyTries = 20
-	readyProbe = 50 * time.Millisecond
+	readyTries = 60
+	readyProbe = 15 * time.Millisecond
 )
 
 // watchBacklog is how many events a watcher may be behind.
