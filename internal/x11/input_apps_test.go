@@ -323,6 +323,20 @@ func (d *desk) chromium(t testing.TB, url string) {
 		"--app="+url)
 }
 
+// waitTextarea waits until the page takes keys: Chromium drops those that come
+// before a page's first frame.
+func (d *desk) waitTextarea(t testing.TB, area *textarea) {
+	t.Helper()
+	poll(t, "page", func() bool { _, ready := area.state(); return ready })
+	poll(t, "page that takes keys", func() bool {
+		d.typeText(t, "x")
+		got, _ := area.state()
+		return got != ""
+	})
+	d.typeText(t, ".")
+	poll(t, "all of them", func() bool { got, _ := area.state(); return strings.HasSuffix(got, ".") })
+}
+
 func TestTypeChromium(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -330,7 +344,7 @@ func TestTypeChromium(t *testing.T) {
 	web := httptest.NewServer(&area)
 	t.Cleanup(web.Close)
 	d.chromium(t, web.URL)
-	poll(t, "page", func() bool { _, ready := area.state(); return ready })
+	d.waitTextarea(t, &area)
 	burn(t)
 	all, err := x11.ParseChord("ctrl+a")
 	if err != nil {
