@@ -38,6 +38,7 @@ type bed struct {
 	last      uint64 // hash of the last picture
 	turn      int    // counts calls, to vary them
 	lost      int    // typed characters that did not arrive
+	repeated  int    // pictures that came before the change did
 }
 
 // newBed starts a server and its desktop. Its files are in dir.
@@ -81,19 +82,35 @@ func (b *bed) startDesktop(ctx context.Context) (time.Duration, error) {
 }
 
 // change makes every terminal print new lines and returns when they are on the
-// screen.
+// screen. A terminal answers before it has drawn, but it draws before it waits
+// for more to print: so each is asked again after a pause.
 func (b *bed) change(ctx context.Context) error {
 	for _, t := range b.terminals {
 		if err := t.print(b.text.lines(t.place.columns)); err != nil {
 			return err
 		}
 	}
+	if err := b.await(); err != nil {
+		return err
+	}
+	if err := pause(ctx, drawTime); err != nil {
+		return err
+	}
+	for _, t := range b.terminals {
+		if err := t.print(""); err != nil {
+			return err
+		}
+	}
+	return b.await()
+}
+
+func (b *bed) await() error {
 	for _, t := range b.terminals {
 		if err := t.await(); err != nil {
 			return fmt.Errorf("terminal %s: %w", t.place.title, err)
 		}
 	}
-	return pause(ctx, drawTime)
+	return nil
 }
 
 // pause waits.

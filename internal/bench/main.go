@@ -17,8 +17,9 @@
 //
 // Where a row says that the screen changes, each terminal prints new lines
 // before every call, the same ones on both desktops. A call is made only after
-// the terminals have answered that they are through with them, and the run
-// fails when a picture is the same as the one before.
+// the terminals have answered that they are through with them; a picture that
+// is the same as the one before is taken again, and the report tells how many
+// were.
 //
 // Two figures are of deskhand alone: the processor time of its process while
 // the desktop is on and nobody is connected, and its anonymous memory then.

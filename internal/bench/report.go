@@ -35,6 +35,11 @@ func (b *bench) report(ctx context.Context, w io.Writer, results []result) error
 			fmt.Fprintf(&out, "\nOf the characters typed, %d did not arrive on %s's desktop.\n", bed.lost, bed.name)
 		}
 	}
+	for _, bed := range b.beds {
+		if bed.repeated > 0 {
+			fmt.Fprintf(&out, "\nOf %s's pictures, %d did not show the change yet and were taken again.\n", bed.name, bed.repeated)
+		}
+	}
 	_, err := out.WriteTo(w)
 	return err
 }

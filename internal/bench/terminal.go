@@ -19,8 +19,8 @@ import (
 const (
 	newLines = 5 // that a terminal prints before a call
 
-	// drawTime is left to the X server, after a terminal has said that it is
-	// through with its text, to carry out what the terminal asked for.
+	// drawTime is left to the terminal and the X server to draw what the
+	// terminal has read.
 	drawTime = 20 * time.Millisecond
 
 	// answerTime is how long a terminal may take to answer.
