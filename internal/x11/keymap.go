@@ -47,20 +47,18 @@ type keymap struct {
 }
 
 // readKeymap asks the server for everything that decides how keys are read, in
-// one round trip.
+// one round trip. Nothing is kept from before: another program may have changed
+// the keyboard since.
 func (in *Input) readKeymap() (*keymap, error) {
 	c := in.c
 	setup := xproto.Setup(c.x)
-	first, count := setup.MinKeycode, byte(setup.MaxKeycode-setup.MinKeycode+1)
+	k := &keymap{first: setup.MinKeycode}
 	c.wire.cork()
-	mapping := xproto.GetKeyboardMapping(c.x, first, count)
+	mapping := xproto.GetKeyboardMapping(c.x, k.first, byte(setup.MaxKeycode-k.first+1))
 	modifiers := xproto.GetModifierMapping(c.x)
 	pressed := xproto.QueryKeymap(c.x)
 	state := in.xkb.askState()
-	var record xproto.GetPropertyCookie
-	if !in.claimed {
-		record = in.askSlots()
-	}
+	record := in.askSlots()
 	if err := c.wire.uncork(); err != nil {
 		return nil, wrap("read keyboard mapping", err)
 	}
@@ -68,42 +66,56 @@ func (in *Input) readKeymap() (*keymap, error) {
 	if err != nil {
 		return nil, wrap("read keyboard mapping", err)
 	}
+	k.per, k.syms = int(m.KeysymsPerKeycode), m.Keysyms
 	mods, err := modifiers.Reply()
 	if err != nil {
 		return nil, wrap("read modifier mapping", err)
 	}
+	k.setModifiers(mods)
 	p, err := pressed.Reply()
 	if err != nil {
 		return nil, wrap("read pressed keys", err)
 	}
-	k := &keymap{first: first, per: int(m.KeysymsPerKeycode), syms: m.Keysyms}
+	copy(k.down[:], p.Keys)
 	if k.state, err = readLockState(state); err != nil {
 		return nil, err
 	}
-	copy(k.down[:], p.Keys)
-	for i, code := range mods.Keycodes {
-		k.modifiers[code] |= 1 << (i / int(mods.KeycodesPerModifier))
+	used, err := record.Reply()
+	if err != nil {
+		return nil, wrap("read keycodes in use", err)
+	}
+	in.takeKeymap(k, used)
+	return k, nil
+}
+
+func (k *keymap) setModifiers(m *xproto.GetModifierMappingReply) {
+	for i, code := range m.Keycodes {
+		k.modifiers[code] |= 1 << (i / int(m.KeycodesPerModifier))
 	}
 	k.modifiers[0] = 0 // fills unused places
+}
+
+// takeKeymap makes a keymap the present one and finds where its keysyms are.
+func (in *Input) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
 	// The core protocol shows two groups, two keysyms each.
 	if k.group = k.state.group; k.group > 1 || k.per < 4 {
 		k.group = 0
 	}
 	if !in.claimed {
-		r, err := record.Reply()
-		if err != nil {
-			return nil, wrap("read keycodes in use", err)
-		}
-		in.slots, in.keymap = recordedSlots(r), nil
+		in.slots, in.keymap = recordedSlots(used), nil
 	}
 	in.reconcileSlots(k)
-	if old := in.keymap; old != nil && old.group == k.group && old.per == k.per && old.modifiers == k.modifiers && slices.Equal(old.syms, k.syms) {
+	if old := in.keymap; old != nil && old.same(k) {
 		k.where, k.shift = old.where, old.shift
 	} else {
 		k.index(in.isSlot)
 	}
 	in.keymap = k
-	return k, nil
+}
+
+// same says whether the same keys have the same meaning.
+func (k *keymap) same(o *keymap) bool {
+	return k.group == o.group && k.per == o.per && k.modifiers == o.modifiers && slices.Equal(k.syms, o.syms)
 }
 
 // row is the keysyms of a keycode.
