@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/deskhand/deskhand/internal/picture"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
@@ -55,17 +57,9 @@ func (d *Desktop) newSession(ctx context.Context) (_ *session, err error) {
 	}()
 	display := d.attached
 	if d.attached == "" {
-		if err := x11.WriteAuthority(d.dirs.authority, d.cookie); err != nil {
+		if display, err = d.startServers(ctx, s); err != nil {
 			return nil, err
 		}
-		if s.bus, err = d.startBus(ctx); err != nil {
-			return nil, err
-		}
-		number, err := d.startXServer(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		display = displayName(number)
 	}
 	s.env = d.environ(display)
 	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: d.cookie, Logger: d.log}); err != nil {
@@ -76,17 +70,35 @@ func (d *Desktop) newSession(ctx context.Context) (_ *session, err error) {
 			return nil, err
 		}
 	}
-	if err := d.openParts(s); err != nil {
+	if s.windows, err = s.conn.NewWindows(); err != nil {
 		return nil, err
 	}
-	if d.attached == "" {
-		if err := d.startWindowManager(ctx, s); err != nil {
-			return nil, err
-		}
+	if err := d.openParts(ctx, s); err != nil {
+		return nil, err
 	}
 	s.wmReady.Store(true)
 	d.follow(s)
 	return s, nil
+}
+
+// startServers runs D-Bus and the X server, both at once, and returns the
+// display.
+func (d *Desktop) startServers(ctx context.Context, s *session) (string, error) {
+	if err := x11.WriteAuthority(d.dirs.authority, d.cookie); err != nil {
+		return "", err
+	}
+	var both errgroup.Group
+	var number int
+	both.Go(func() (err error) {
+		s.bus, err = d.startBus(ctx)
+		return err
+	})
+	both.Go(func() (err error) {
+		number, err = d.startXServer(ctx, s)
+		return err
+	})
+	err := both.Wait()
+	return displayName(number), err
 }
 
 // prepareScreen brings the screen, which the X server started at the largest
@@ -104,18 +116,23 @@ func (d *Desktop) prepareScreen(s *session) error {
 	return s.conn.FillRoot(d.cfg.Background)
 }
 
-func (d *Desktop) openParts(s *session) (err error) {
-	if s.windows, err = s.conn.NewWindows(); err != nil {
-		return err
+// openParts opens what works on the display, while the window manager starts.
+func (d *Desktop) openParts(ctx context.Context, s *session) error {
+	var all errgroup.Group
+	if d.attached == "" {
+		all.Go(func() error { return d.startWindowManager(ctx, s) })
 	}
-	if s.capture, err = s.conn.NewCapture(); err != nil {
+	all.Go(func() (err error) {
+		if s.capture, err = s.conn.NewCapture(); err != nil {
+			return err
+		}
+		if s.input, err = s.conn.NewInput(); err != nil {
+			return err
+		}
+		s.clipboard, err = s.conn.NewClipboard()
 		return err
-	}
-	if s.input, err = s.conn.NewInput(); err != nil {
-		return err
-	}
-	s.clipboard, err = s.conn.NewClipboard()
-	return err
+	})
+	return all.Wait()
 }
 
 // follow turns what happens on the display into events.
@@ -156,8 +173,14 @@ func (s *session) close() {
 		s.release()
 	}
 	_ = s.conn.Close()
-	for _, part := range []interface{ Close() error }{s.clipboard, s.input, s.capture} {
-		_ = part.Close()
+	if s.clipboard != nil {
+		_ = s.clipboard.Close()
+	}
+	if s.input != nil {
+		_ = s.input.Close()
+	}
+	if s.capture != nil {
+		_ = s.capture.Close()
 	}
 	s.encoder.Trim()
 }
@@ -333,11 +356,7 @@ func (s *session) waitWindowManager(ctx context.Context) error {
 		case <-over:
 		}
 	}()
-	err := s.windows.WaitReady(ctx)
-	if err == nil {
-		err = s.windows.WaitAnswer(ctx)
-	}
-	if err != nil {
+	if err := s.windows.WaitReady(ctx); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
