@@ -1,0 +1,220 @@
+package desktop_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// openboxHome is a HOME whose openbox has an unusual configuration.
+func openboxHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	dir := filepath.Join(home, ".config", "openbox")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		// Windows have no title bar, only a thin border.
+		"rc.xml": `<openbox_config xmlns="http://openbox.org/3.4/rc">
+<applications><application class="*"><decor>no</decor></application></applications></openbox_config>`,
+		"autostart": `echo run >> "$HOME/autostarted"; xterm -T automatic &`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return home
+}
+
+func TestOpenboxConfiguration(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	home := openboxHome(t)
+	d := start(t, desktop.Config{Home: home})
+	find := func() (w desktop.Window) {
+		until(t, "the autostarted terminal", func() bool {
+			windows, err := d.Windows(t.Context(), desktop.WindowFilter{})
+			if err != nil || len(windows) != 1 || windows[0].Title != "automatic" {
+				return false
+			}
+			w = windows[0]
+			return true
+		})
+		return w
+	}
+	if w := find(); w.Bounds.Y-w.Frame.Y > 3 {
+		t.Errorf("frame %v, content %v: rc.xml, which takes the title bar away, was not read", w.Frame, w.Bounds)
+	}
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	if err := syscall.Kill(pidOf(t, d, "openbox"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, sub, "restart", ofType(desktop.EventRestarted))
+	find()
+	if got := readFile(t, filepath.Join(home, "autostarted")); got != "run\n" {
+		t.Errorf("autostart ran %d times, want once", strings.Count(got, "run"))
+	}
+}
+
+func TestLogOnFullDisk(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{LogPath: "/dev/full"})
+	wantTyped(t, typeInto(t, d, "fine\n"), "fine\n")
+	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdg-open", "chromium")
+	d := start(t, desktop.Config{Size: desktop.Size{Width: 1000, Height: 700}})
+	page := filepath.Join(d.Status().Home, "page.html")
+	if err := os.WriteFile(page, []byte("<title>opened by default</title>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Open(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the page in the browser", func() bool {
+		windows, err := d.Windows(t.Context(), desktop.WindowFilter{})
+		return err == nil && len(windows) > 0 && strings.HasPrefix(windows[0].Title, "opened by default")
+	})
+	if _, err := d.Open(t.Context(), "/no/such/file"); !errors.Is(err, desktop.ErrInvalid) {
+		t.Errorf("missing file: %v, want an InvalidError", err)
+	}
+}
+
+func TestPictureOnClipboard(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xclip")
+	d := start(t, desktop.Config{})
+	img := image.NewRGBA(image.Rect(0, 0, 300, 200))
+	for i := range 200 {
+		img.Set(i, i, color.RGBA{R: uint8(i), G: 200, A: 255})
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetClipboard(t.Context(), desktop.Content{Type: desktop.TypePNG, Data: file.Bytes()}); err != nil {
+		t.Fatal(err)
+	}
+	xclip := exec.Command("xclip", "-selection", "clipboard", "-t", "image/png", "-o")
+	xclip.Env = append(os.Environ(), "DISPLAY="+d.Status().Display, "XAUTHORITY="+d.Status().Authority)
+	out, err := xclip.Output()
+	if err != nil || !bytes.Equal(out, file.Bytes()) {
+		t.Errorf("xclip read %d bytes, %v; want the %d that were put there", len(out), err, file.Len())
+	}
+	if _, err := d.Clipboard(t.Context(), desktop.Clipboard, desktop.TypeText); !errors.Is(err, desktop.ErrNoClipboardContent) {
+		t.Errorf("text of a picture: %v", err)
+	}
+}
+
+func TestLaunchThatForks(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	d := start(t, desktop.Config{})
+	app, err := d.Launch(t.Context(), desktop.Launch{App: "sh", Args: []string{"-c", "xterm -T forked & wait"}, Wait: true})
+	if err != nil || app.Window == 0 {
+		t.Fatalf("%+v, %v: want the window of what the program started", app, err)
+	}
+}
+
+func TestResize(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{MaxSize: desktop.Size{Width: 1600, Height: 1200}})
+	ctx := t.Context()
+	stop := make(chan struct{})
+	var shots sync.WaitGroup
+	shots.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			pic, err := d.Screenshot(ctx, desktop.Shot{})
+			if err != nil {
+				t.Errorf("screenshot meanwhile: %v", err)
+				return
+			}
+			cfg, err := png.DecodeConfig(bytes.NewReader(pic.Data))
+			if err != nil || cfg.Width != pic.Size.Width || cfg.Height != pic.Size.Height {
+				t.Errorf("picture meanwhile is %dx%d, says %v (%v)", cfg.Width, cfg.Height, pic.Size, err)
+			}
+		}
+	})
+	for _, s := range []desktop.Size{{Width: 1600, Height: 1200}, {Width: 641, Height: 479}, {Width: 1280, Height: 720}} {
+		if err := d.Resize(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Status().Size; got != s {
+			t.Errorf("size %v, want %v", got, s)
+		}
+	}
+	close(stop)
+	shots.Wait()
+	if err := d.Resize(ctx, desktop.Size{Width: 1601, Height: 1200}); !errors.Is(err, desktop.ErrInvalid) {
+		t.Errorf("beyond the largest size: %v", err)
+	}
+}
+
+func TestAttachedServerDies(t *testing.T) {
+	owner := start(t, desktop.Config{})
+	t.Setenv("XAUTHORITY", owner.Status().Authority)
+	guest, err := desktop.Attach(t.Context(), owner.Status().Display, desktop.Config{ID: "guest"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guest.Close()
+	sub := guest.Subscribe(0)
+	defer sub.Close()
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, sub, "failure", ofType(desktop.EventFailed))
+	if _, err := guest.Pointer(t.Context()); !errors.Is(err, desktop.ErrRestarting) {
+		t.Errorf("pointer without a server: %v, want ErrRestarting", err)
+	}
+	begin := time.Now()
+	if err := guest.Close(); err != nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("close: %v after %v", err, time.Since(begin))
+	}
+}
+
+func TestStartCancelled(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	for _, after := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 70 * time.Millisecond} {
+		dir := t.TempDir()
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		d, err := desktop.Start(ctx, desktop.Config{StateDir: dir})
+		cancel()
+		if err == nil { // it was quicker
+			err = d.Close()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if left := carriers(t, dir); len(left) > 0 {
+			t.Errorf("cancelled after %v: %v are left", after, left)
+		}
+	}
+}
