@@ -55,6 +55,10 @@ func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration
 	case r := <-done:
 		return r.value, d.explain(ctx, op, r.err)
 	case <-grace.C:
+		select {
+		case d.suspicion <- struct{}{}: // the recovery goroutine asks the X server
+		default:
+		}
 		return zero, d.explain(ctx, op, ctx.Err())
 	}
 }

@@ -25,6 +25,7 @@ type Desktop struct {
 	group     *supervise.Group
 	events    *eventLog
 	input     chan struct{} // holds one token: who has it may send input
+	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is through
 	closeOnce sync.Once
@@ -74,6 +75,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (*Desktop, error) {
 	d.cfg, d.log = cfg, cfg.Logger.With("desktop", cfg.ID)
 	d.input = make(chan struct{}, 1)
 	d.input <- struct{}{}
+	d.suspicion = make(chan struct{}, 1)
 	d.closing, d.done = make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display

@@ -332,6 +332,25 @@ func TestHungXServer(t *testing.T) {
 	}
 }
 
+func TestXServerHangsForGood(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	if err := syscall.Kill(pidOf(t, d, "Xvfb"), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := d.Pointer(ctx); err == nil {
+		t.Fatal("pointer of a hung X server")
+	}
+	await(t, sub, "restart", ofType(desktop.EventRestarted))
+	if _, err := d.Pointer(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")

@@ -17,7 +17,8 @@
 // this program is killed, the kernel ends the desktop's own programs, and the
 // next Start with the same StateDir, or Sweep, ends the rest.
 //
-// An X server or window manager that dies is replaced; calls meanwhile return
+// An X server or window manager that dies, or an X server that hangs for more
+// than 10 s, is replaced; calls meanwhile return
 // ErrRestarting, Status and Subscribe tell. Windows die with their X server.
 //
 // # Concurrency

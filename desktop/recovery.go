@@ -3,6 +3,7 @@ package desktop
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -17,6 +18,9 @@ const (
 	// calmAfter is how long a program has to live for its death to count as
 	// the first one.
 	calmAfter = 30 * time.Second
+	// hangLimit is how long an X server may leave a question unanswered, after
+	// a call to it was not done in time, before it is replaced.
+	hangLimit = 10 * time.Second
 )
 
 // recover replaces what dies, until Close. It alone changes a session's
@@ -48,6 +52,11 @@ func (d *Desktop) recover() {
 				s.wmReady.Store(true)
 				return nil
 			})
+		case <-d.suspicion:
+			if !s.answers(hangLimit, d.closing) {
+				d.log.Debug("X server hangs")
+				s.abandon()
+			}
 		case <-ended(s.bus):
 			d.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), &pause, func(ctx context.Context) error {
 				bus, err := d.startBus(ctx)
@@ -100,22 +109,43 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 }
 
 // serverGone says whether it is the X server that died, of which its clients'
-// ends are often the first that is seen.
+// ends are often the first that is seen. One that only hangs is there.
 func (s *session) serverGone() bool {
-	answer := make(chan error, 1)
-	go func() { answer <- s.conn.Sync() }()
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
+	s.answers(time.Second, nil)
 	select {
-	case err := <-answer:
-		return err != nil
-	case <-s.conn.Done():
-		return true
 	case <-ended(s.xserver):
 		return true
-	case <-timer.C:
-		return false // it is there, and hangs
+	default:
+		return !s.connected()
 	}
+}
+
+// answers says whether the X server does, within limit. It also returns true
+// when that does not matter any more.
+func (s *session) answers(limit time.Duration, closing <-chan struct{}) bool {
+	answer := make(chan error, 1)
+	go func() { answer <- s.conn.Sync() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-answer:
+	case <-s.conn.Done():
+	case <-ended(s.xserver):
+	case <-closing:
+	case <-timer.C:
+		return false
+	}
+	return true
+}
+
+// abandon gives up an X server that hangs, so that it is replaced as one that
+// died; of one that is not ours only the connection ends.
+func (s *session) abandon() {
+	if s.xserver != nil {
+		_ = s.xserver.Signal(syscall.SIGKILL)
+		return
+	}
+	_ = s.conn.Close()
 }
 
 // repair calls start until it succeeds or the desktop is closed, or until the X
