@@ -217,7 +217,7 @@ func (d *desk) xterm(t testing.TB) (received func() string) {
 	t.Helper()
 	dir := t.TempDir()
 	out, ready := filepath.Join(dir, "out"), filepath.Join(dir, "ready")
-	d.run(t, nil, "xterm", "-u8", "-e", "sh", "-c", fmt.Sprintf("stty raw -echo; : > %s; exec cat > %s", ready, out))
+	d.run(t, nil, "xterm", "-u8", "-e", "sh", "-c", fmt.Sprintf("exec > %s; stty raw -echo; : > %s; exec cat", out, ready))
 	poll(t, "terminal", func() bool { _, err := os.Stat(ready); return err == nil })
 	d.waitFocus(t, "xterm")
 	return func() string {
