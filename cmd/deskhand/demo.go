@@ -20,7 +20,10 @@ func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFl
 		if ctx.Err() != nil {
 			return nil // asked to end before it was up
 		}
-		return fmt.Errorf("start the desktop: %w", err)
+		if errors.Is(err, desktop.ErrMissingPrograms) {
+			return fmt.Errorf("%w; to install them: %s install desktop", err, p.name)
+		}
+		return err
 	}
 	if f.demo {
 		furnish(ctx, d, log)
@@ -37,13 +40,13 @@ const greeting = `data:text/html,<title>deskhand</title><style>body{font:20px/1.
 // furnish puts a terminal and a browser on the demo's desktop: the first of
 // each kind that is installed.
 func furnish(ctx context.Context, d httpapi.Desktop, log *slog.Logger) {
-	browserFlags := []string{"--no-first-run", "--no-default-browser-check", "--window-position=560,40", "--window-size=840,780", greeting}
+	browserFlags := []string{"--no-first-run", "--no-default-browser-check", "--window-position=690,40", "--window-size=720,820", greeting}
 	choices := []struct {
 		what string
 		apps []desktop.Launch
 	}{
 		{"terminal", []desktop.Launch{
-			{App: "xterm", Args: []string{"-geometry", "80x30+24+40", "-fa", "Monospace", "-fs", "10"}},
+			{App: "xterm", Args: []string{"-geometry", "80x30+20+40", "-fa", "Monospace", "-fs", "10"}},
 			{App: "x-terminal-emulator"},
 		}},
 		{"browser", []desktop.Launch{

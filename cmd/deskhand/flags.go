@@ -22,7 +22,7 @@ type accessFlags struct {
 }
 
 func (a *accessFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&a.token, "token", "t", a.token, "`token` that clients must present; other users of this machine can see it in the process list")
+	flags.StringVarP(&a.token, "token", "t", a.token, "`token` that clients must present; better from a file or the environment")
 	flags.BoolVarP(&a.noToken, "no-token", "n", a.noToken, "let everybody in")
 }
 
@@ -65,14 +65,15 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
 	flags.BoolVar(&f.accessLog, "access-log", false, "log every request")
-	flags.Bool("no-telemetry", true, "accepted for compatibility; there is no telemetry")
+	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 }
 
 // environment fills in what the command line left open from the environment:
 // DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, and the same of SANDBOX_AGENT_.
 func (f *serverFlags) environment(flags *pflag.FlagSet) error {
+	prefixes := []string{"DESKHAND_", "SANDBOX_AGENT_"}
 	get := func(name string) string {
-		for _, prefix := range []string{"DESKHAND_", "SANDBOX_AGENT_"} {
+		for _, prefix := range prefixes {
 			if v := os.Getenv(prefix + name); v != "" {
 				return v
 			}
@@ -93,10 +94,14 @@ func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 		f.accessLog = v != "0"
 	}
 	// What is said on the command line about access goes before all of it.
-	if f.token == "" && !f.noToken && f.tokenFile == "" {
-		f.token = get("TOKEN")
-		if f.token == "" {
-			f.tokenFile = get("TOKEN_FILE")
+	if flags.Changed("token") && f.token == "" {
+		return usagef("--token is empty; leave it out to have a token made")
+	}
+	for _, prefix := range prefixes {
+		if f.token == "" && !f.noToken && f.tokenFile == "" {
+			if f.token = os.Getenv(prefix + "TOKEN"); f.token == "" {
+				f.tokenFile = os.Getenv(prefix + "TOKEN_FILE")
+			}
 		}
 	}
 	return nil

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -20,6 +22,8 @@ type packageManager struct {
 	program  string
 	refresh  []string // arguments that fetch the package lists; nil: not needed
 	install  []string // arguments before the packages
+	env      []string // for both
+	query    []string // program and arguments before the packages; prints a line for each that is installed
 	packages []string
 	fonts    []string
 }
@@ -29,6 +33,8 @@ type packageManager struct {
 var managers = []packageManager{
 	{
 		name: "apt", program: "apt-get", refresh: []string{"update"}, install: []string{"install", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"},
+		env:   []string{"DEBIAN_FRONTEND=noninteractive"},
+		query: []string{"dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n"},
 		packages: []string{
 			"xvfb", "openbox", "dbus", "ffmpeg", "pulseaudio", "xdg-utils", "xauth", "x11-xserver-utils", "xterm", "ca-certificates",
 		},
@@ -36,6 +42,7 @@ var managers = []packageManager{
 	},
 	{
 		name: "dnf", program: "dnf", install: []string{"install", "-y", "--setopt=install_weak_deps=False"},
+		query: []string{"rpm", "-q", "--qf", "%{NAME}\\n"},
 		packages: []string{
 			"xorg-x11-server-Xvfb", "openbox", "dbus-daemon", "ffmpeg-free", "pulseaudio", "xdg-utils", "xorg-x11-xauth",
 			"xsetroot", "xrdb", "xterm", "ca-certificates",
@@ -44,6 +51,7 @@ var managers = []packageManager{
 	},
 	{
 		name: "apk", program: "apk", install: []string{"add", "--no-cache"},
+		query: []string{"apk", "info", "-e"},
 		packages: []string{
 			"xvfb", "openbox", "dbus", "ffmpeg", "pulseaudio", "xdg-utils", "xauth", "xsetroot", "xrdb", "xterm", "ca-certificates",
 		},
@@ -57,7 +65,7 @@ func (p program) install(ctx context.Context, args []string) error {
 	printOnly := flags.Bool("print-only", false, "print the commands instead of running them")
 	name := flags.String("package-manager", "", "`apt|dnf|apk`; the one that is installed, unless given")
 	noFonts := flags.Bool("no-fonts", false, "leave the fonts out")
-	flags.Bool("no-telemetry", true, "accepted for compatibility")
+	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -68,22 +76,39 @@ func (p program) install(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	commands, err := m.commands(!*noFonts, os.Geteuid() == 0)
-	if err != nil && !*printOnly {
-		return err
-	}
-	for _, c := range commands {
-		fmt.Fprintln(p.stdout, strings.Join(c, " "))
+	packages := m.packages
+	if !*noFonts {
+		packages = slices.Concat(packages, m.fonts)
 	}
 	if *printOnly {
+		commands, _ := m.commands(packages, os.Geteuid() == 0)
+		p.show(commands)
 		return nil
 	}
+	if packages, err = m.missing(ctx, packages); err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		_, err = fmt.Fprintln(p.stdout, "All of it is installed already.")
+		return err
+	}
+	commands, err := m.commands(packages, os.Geteuid() == 0)
+	if err != nil {
+		return err
+	}
+	p.show(commands)
 	if !*yes {
 		if err := p.confirm(); err != nil {
 			return err
 		}
 	}
-	return p.execute(ctx, commands)
+	return p.execute(ctx, commands, m.env)
+}
+
+func (p program) show(commands [][]string) {
+	for _, c := range commands {
+		fmt.Fprintln(p.stdout, strings.Join(c, " "))
+	}
 }
 
 func chooseManager(name string) (packageManager, error) {
@@ -106,17 +131,16 @@ func chooseManager(name string) (packageManager, error) {
 
 // commands are what has to be run. Without sudo they are returned with an error
 // when the user may not run them.
-func (m packageManager) commands(fonts, root bool) ([][]string, error) {
-	packages := slices.Clone(m.packages)
-	if fonts {
-		packages = append(packages, m.fonts...)
-	}
+func (m packageManager) commands(packages []string, root bool) ([][]string, error) {
 	var prefix []string
 	var err error
 	if !root {
 		// A child that asks on the terminal would be stopped: it is in a process
 		// group of its own.
 		prefix = []string{"sudo", "-n"}
+		if m.env != nil {
+			prefix = slices.Concat(prefix, []string{"env"}, m.env) // sudo lets no environment through
+		}
 		if _, missing := supervise.LookPath("sudo", os.Environ()); missing != nil {
 			prefix = nil
 			err = fmt.Errorf("only root may install packages, and sudo is not installed; run this as root")
@@ -147,35 +171,74 @@ func (p program) confirm() error {
 }
 
 // execute runs commands one after the other, as if from a shell.
-func (p program) execute(ctx context.Context, commands [][]string) (err error) {
+func (p program) execute(ctx context.Context, commands [][]string, set []string) error {
+	env := supervise.Environ(os.Environ(), append(slices.Clone(set), ownVariables...)...)
+	for _, c := range commands {
+		exit, err := runCommand(ctx, supervise.Spec{
+			Path: c[0], Args: c[1:], Env: env, Stdout: p.stdout, Stderr: p.stderr,
+		})
+		if err != nil {
+			return err
+		}
+		if exit.Code != 0 {
+			if c[0] == "sudo" {
+				return fmt.Errorf("%s: %v; if sudo wants a password, use: sudo %s install desktop --yes", strings.Join(c, " "), exit, p.name)
+			}
+			return fmt.Errorf("%s: %v", strings.Join(c, " "), exit)
+		}
+	}
+	return nil
+}
+
+// ownVariables, as entries for supervise.Environ, take away what other programs
+// must not know.
+var ownVariables = []string{"DESKHAND_TOKEN", "SANDBOX_AGENT_TOKEN"}
+
+// runCommand runs a program to its end, or to that of ctx.
+func runCommand(ctx context.Context, spec supervise.Spec) (exit supervise.Exit, err error) {
 	group, err := supervise.NewGroup(supervise.GroupConfig{Owner: "system"})
 	if err != nil {
-		return err
+		return exit, err
 	}
 	defer func() {
 		if closeErr := group.Close(); err == nil {
 			err = closeErr
 		}
 	}()
-	env := supervise.Environ(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	for _, c := range commands {
-		child, err := group.Start(supervise.Spec{
-			Path: c[0], Args: c[1:], Env: env, Stdout: p.stdout, Stderr: p.stderr,
-		})
-		if err != nil {
-			return err
-		}
-		select {
-		case <-child.Done():
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if exit := child.Exit(); exit.Code != 0 {
-			if c[0] == "sudo" {
-				return fmt.Errorf("%s: %v; where sudo asks for a password, use: sudo %s install desktop --yes", strings.Join(c, " "), exit, p.name)
-			}
-			return fmt.Errorf("%s: %v", strings.Join(c, " "), exit)
+	child, err := group.Start(spec)
+	if err != nil {
+		return exit, err
+	}
+	select {
+	case <-child.Done():
+		return child.Exit(), nil
+	case <-ctx.Done():
+		return exit, context.Cause(ctx)
+	}
+}
+
+// missing are those of the packages that are not installed; all of them, when
+// that cannot be found out.
+func (m packageManager) missing(ctx context.Context, packages []string) ([]string, error) {
+	var out strings.Builder
+	_, err := runCommand(ctx, supervise.Spec{
+		Path: m.query[0], Args: slices.Concat(m.query[1:], packages), Stdout: &out, Stderr: io.Discard,
+		Env: supervise.Environ(os.Environ(), ownVariables...),
+	})
+	switch {
+	case errors.Is(err, supervise.ErrNotFound):
+		return packages, nil
+	case err != nil:
+		return nil, err
+	}
+	// The exit status only says whether all are there. Lines about others do not
+	// begin with their name, or give another state.
+	installed := map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		f := strings.Fields(line)
+		if len(f) == 1 || len(f) == 2 && f[1] == "installed" {
+			installed[f[0]] = true
 		}
 	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return installed[name] }), nil
 }

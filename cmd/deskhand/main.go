@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -35,26 +36,30 @@ const (
 )
 
 // usageError is a command line that was not understood.
-type usageError struct{ text string }
+type usageError struct {
+	text    string
+	command string // the one that was misunderstood; empty: none was named
+}
 
 func (e *usageError) Error() string { return e.text }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{text: fmt.Sprintf(format, args...)} }
 
 // program is one run of the command, as far as it touches the outside.
 type program struct {
-	name   string // as it was called
+	name   string   // as it was called
+	argv   []string // its arguments, as the process list shows them
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
 }
 
 func main() {
-	p := program{filepath.Base(os.Args[0]), os.Stdin, os.Stdout, os.Stderr}
+	p := program{filepath.Base(os.Args[0]), os.Args[1:], os.Stdin, os.Stdout, os.Stderr}
 	// The first signal asks for an orderly end; a second one is not waited for.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	status := p.run(ctx, os.Args[1:])
+	status := p.run(ctx, ownCopy(p.argv))
 	stop()
 	os.Exit(status)
 }
@@ -67,7 +72,7 @@ func (p program) run(ctx context.Context, args []string) int {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(p.stderr, "%s: %v\nTry '%s --help'.\n", p.name, err, p.name)
+		fmt.Fprintf(p.stderr, "%s: %v\nTry '%s --help'.\n", p.name, err, strings.TrimSpace(p.name+" "+usage.command))
 		return exitUsage
 	}
 	fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
@@ -101,16 +106,15 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	}
 	rest := flags.Args()
 	if len(rest) == 0 {
-		fmt.Fprintf(p.stderr, overview, p.name)
-		return usagef("a command is missing")
+		return usagef("a command is missing: server, install desktop or version")
 	}
 	switch command, rest := rest[0], rest[1:]; command {
 	case "server":
-		return p.server(ctx, access, rest)
+		return inCommand("server", p.server(ctx, access, rest))
 	case "install":
-		return p.install(ctx, rest)
+		return inCommand("install desktop", p.install(ctx, rest))
 	case "version":
-		return p.version()
+		return inCommand("version", p.showVersion(rest))
 	case "help":
 		flags.Usage()
 		return nil
@@ -125,6 +129,10 @@ func (p program) flags(command, about string) *pflag.FlagSet {
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // errors are printed once, by run
 	flags.Usage = func() {
+		if !flags.HasFlags() {
+			fmt.Fprintf(p.stdout, "Usage: %s %s\n\n%s\n", p.name, command, about)
+			return
+		}
 		fmt.Fprintf(p.stdout, "Usage: %s %s [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, command, about, flags.FlagUsages())
 	}
 	return flags
@@ -133,10 +141,35 @@ func (p program) flags(command, about string) *pflag.FlagSet {
 // parse makes every error of the command line a usageError.
 func parse(flags *pflag.FlagSet, args []string) error {
 	err := flags.Parse(args)
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return &usageError{err.Error()}
+	var invalid *pflag.InvalidValueError
+	switch {
+	case err == nil, errors.Is(err, pflag.ErrHelp):
+		return err
+	case errors.As(err, &invalid):
+		expected := map[string]string{"uint16": "a number from 0 to 65535", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
+		return usagef("--%s must be %s, not %q", invalid.GetFlag().Name, expected, invalid.GetValue())
+	}
+	return usagef("%s", err)
+}
+
+// inCommand says of a usage error which command's help explains it.
+func inCommand(command string, err error) error {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		usage.command = command
 	}
 	return err
+}
+
+func (p program) showVersion(args []string) error {
+	flags := p.flags("version", "Prints the version.")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return usagef("version takes no argument, so not %q", flags.Arg(0))
+	}
+	return p.version()
 }
 
 func (p program) version() error {

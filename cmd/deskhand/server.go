@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"strconv"
+	"syscall"
 
 	"github.com/deskhand/deskhand/httpapi"
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -39,6 +41,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err != nil {
 		return err
 	}
+	hide(cfg.Token, p.argv)
 	log, closeLog, err := f.logger(p.stderr)
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	cfg.Logger = log
 	s, err := httpapi.New(cfg)
 	if err != nil {
-		return &usageError{err.Error()}
+		return usagef("%s", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return p.serve(ctx, s, f, cfg.Token != "", log)
@@ -68,14 +71,13 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 		}()
 		defer func() { cancel(nil); <-reaped }()
 	}
-	if n, err := s.Sweep(); err != nil {
-		log.Warn("what an earlier server left running could not be ended", "error", err)
-	} else if n > 0 {
-		log.Info("ended what an earlier server left running", "processes", n)
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address())
+	// First, so that a server which has no port leaves no trace.
+	ln, err := f.listen(ctx)
 	if err != nil {
 		return err
+	}
+	if err := sweep(s, log); err != nil {
+		return errors.Join(err, ln.Close())
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
@@ -84,8 +86,38 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 		cancel(err)
 		return errors.Join(err, <-served)
 	}
-	p.announce(at, s, tokenKnown, f, log)
+	if ctx.Err() == nil {
+		p.announce(at, s, tokenKnown, f, log)
+	}
 	return <-served
+}
+
+func (f *serverFlags) listen(ctx context.Context) (net.Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address())
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w; another server may be running: end it, or choose another --port (0 takes a free one)", err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%w; choose a --port from 1024 up", err)
+	}
+	return ln, err
+}
+
+// sweep ends what an earlier server left running. That this fails is no reason
+// not to start; that the state directory cannot be used is, because no desktop
+// would.
+func sweep(s *httpapi.Server, log *slog.Logger) error {
+	n, err := s.Sweep()
+	var files *fs.PathError
+	switch {
+	case errors.As(err, &files):
+		return fmt.Errorf("%w; choose another directory with --state-dir", err)
+	case err != nil:
+		log.Warn("what an earlier server left running could not be ended", "error", err)
+	case n > 0:
+		log.Info("ended what an earlier server left running", "processes", n)
+	}
+	return nil
 }
 
 // announce tells where the server is.
@@ -93,10 +125,29 @@ func (p program) announce(at url.URL, s *httpapi.Server, tokenKnown bool, f serv
 	if f.noToken && !isLoopback(f.host) {
 		log.Warn("--no-token on an address that other machines may reach: whoever reaches it owns the desktops and this user's account", "host", f.host)
 	}
+	base := at.String()
 	if s.Token() != "" && !tokenKnown {
 		at.RawQuery = url.Values{"token": {s.Token()}}.Encode()
 	}
 	fmt.Fprintf(p.stdout, "deskhand is ready at %s\n", at.String())
+	if f.demo {
+		p.suggest(base, s.Token(), tokenKnown)
+	}
+}
+
+// suggest shows a newcomer what to do next.
+func (p program) suggest(base, token string, tokenKnown bool) {
+	if tokenKnown {
+		token = "YOUR-TOKEN" // it is not ours to show
+	}
+	curl := "curl"
+	if token != "" {
+		curl += " -H 'Authorization: Bearer " + token + "'"
+	}
+	fmt.Fprintf(p.stdout, "Open that in a browser, or try:\n"+
+		"  %[1]s -o desk.png %[2]sv1/desktop/screenshot\n"+
+		"  %[1]s --json '{\"text\":\"hello\\n\"}' %[2]sv1/desktop/keyboard/type\n"+
+		"Ctrl-C ends it.\n", curl, base)
 }
 
 // baseURL is a URL by which a program on this machine reaches a listener.
