@@ -63,7 +63,7 @@ func (s *Server) registerClipboard() {
 	r = route{
 		id: "writeClipboard", method: http.MethodPost, path: "/clipboard", tag: "Clipboard", other: inputFailed,
 		summary: "Put a text, or a PNG image, on the clipboard",
-		errors:  []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusBadGateway},
+		errors:  []int{http.StatusBadGateway},
 		body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: text}, pngType: binary(),
 		}},

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (o *startOptions) check() error {
 	zero := func(p *uint32) bool { return p != nil && *p == 0 }
 	rate := func(p *uint32) bool { return p == nil || *p >= 1 && *p <= 60 }
 	oneOf := func(p *string, values ...string) bool {
-		return p == nil || strings.Contains(","+strings.Join(values, ",")+",", ","+*p+",") && *p != ""
+		return p == nil || slices.Contains(values, *p)
 	}
 	switch {
 	case zero(o.Width):
@@ -127,7 +128,9 @@ type desktopStatus struct {
 	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
 }
 
-type statusOutput struct {
+type statusOutput struct{ Body desktopStatus }
+
+type createOutput struct {
 	Location string `header:"Location"`
 	Body     desktopStatus
 }
@@ -221,12 +224,12 @@ func (s *Server) registerCreate(tag string) {
 		summary: "Create and start a further desktop",
 		errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
 		other:   runtimeFailed,
-	}, func(ctx context.Context, in *input[DesktopCreate]) (*statusOutput, error) {
+	}, func(ctx context.Context, in *input[DesktopCreate]) (*createOutput, error) {
 		sl, err := s.create(ctx, in.Body.ID, in.Body.Options)
 		if err != nil {
 			return nil, err
 		}
-		return &statusOutput{Location: "/v1/desktops/" + sl.id, Body: describe(ctx, sl)}, nil
+		return &createOutput{Location: "/v1/desktops/" + sl.id, Body: describe(ctx, sl)}, nil
 	})
 }
 

@@ -76,8 +76,8 @@ func dropNulls(tree any) {
 	}
 }
 
-// problemSchema describes the members that every problem has.
-type problemSchema struct {
+// problem describes the members that problems have.
+type problem struct {
 	Type    string `json:"type" doc:"URN that ends in the code of this sort of error" example:"urn:sandbox-agent:error:desktop_invalid_action"`
 	Title   string `json:"title" doc:"The same for every error of this type"`
 	Status  int    `json:"status" doc:"The HTTP status"`
@@ -89,7 +89,7 @@ type problemSchema struct {
 
 // describeProblems documents the error answers of an operation.
 func (s *Server) describeProblems(op *huma.Operation, statuses []int) {
-	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problemSchema](), true, "Problem")
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem](), true, "Problem")
 	content := map[string]*huma.MediaType{problemType: {Schema: schema}}
 	for _, status := range statuses {
 		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
@@ -101,10 +101,8 @@ func (s *Server) describeProblems(op *huma.Operation, statuses []int) {
 func (s *Server) openAPI() ([]byte, error) {
 	doc := s.api.OpenAPI()
 	for path, item := range doc.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
-			if op != nil {
-				finishOperation(doc.Components.Schemas, path, op)
-			}
+		for _, op := range operations(item) {
+			finishOperation(doc.Components.Schemas, path, op)
 		}
 	}
 	// huma registers its own error type, which is never sent.
@@ -118,6 +116,16 @@ func (s *Server) openAPI() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
+// operations are those of a path, by method.
+func operations(item *huma.PathItem) map[string]*huma.Operation {
+	all := map[string]*huma.Operation{
+		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,
+		http.MethodPatch: item.Patch, http.MethodDelete: item.Delete,
+	}
+	maps.DeleteFunc(all, func(_ string, op *huma.Operation) bool { return op == nil })
+	return all
+}
+
 // finishOperation documents what the operation's Go types do not show.
 func finishOperation(schemas huma.Registry, path string, op *huma.Operation) {
 	if len(path) >= len(anyPath) && path[:len(anyPath)] == anyPath &&
@@ -128,6 +136,11 @@ func finishOperation(schemas huma.Registry, path string, op *huma.Operation) {
 		}}, op.Parameters...)
 	}
 	if op.RequestBody != nil {
+		for _, status := range []int{
+			http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+		} {
+			op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: op.Responses["default"].Content}
+		}
 		op.RequestBody.Required = !acceptsEmpty(schemas, op.RequestBody)
 	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type route struct {
 	open    bool  // no token is needed
 	other   kind  // of errors that have none of their own
 	content map[string]*huma.MediaType
+	more    map[string]*huma.Response // besides success and problems
 	body    *huma.RequestBody
 	most    int64 // bytes of the body; zero: Config.MaxBodyBytes
 }
@@ -50,6 +52,7 @@ func (s *Server) operation(r route) huma.Operation {
 	if r.content != nil {
 		op.Responses["200"] = &huma.Response{Description: http.StatusText(http.StatusOK), Content: r.content}
 	}
+	maps.Copy(op.Responses, r.more)
 	statuses := slices.Clone(r.errors)
 	if !r.open {
 		statuses = append(statuses, http.StatusUnauthorized)

@@ -43,11 +43,12 @@ type shotOutput struct {
 func (s *Server) registerScreenshots() {
 	r := route{
 		method: http.MethodGet, tag: "Screenshots", query: true, other: screenshotFailed,
-		errors: []int{http.StatusNotModified, http.StatusBadGateway},
+		errors: []int{http.StatusBadGateway},
 		content: map[string]*huma.MediaType{
 			"image/png": binary(), "image/jpeg": binary(), "image/webp": binary(),
 		},
 	}
+	r.more = map[string]*huma.Response{"304": {Description: "The client has that picture"}}
 	r.id, r.path, r.summary = "takeScreenshot", "/screenshot", "Take a picture of the screen"
 	on(s, r, func(in *shotQuery) error { return in.check() },
 		func(ctx context.Context, d Desktop, in *shotQuery) (*shotOutput, error) {
