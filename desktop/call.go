@@ -63,14 +63,6 @@ func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration
 	}
 }
 
-// do is call for what returns only an error.
-func (d *Desktop) do(ctx context.Context, op string, limit time.Duration, f func(context.Context, *session) error) error {
-	_, err := call(ctx, d, op, limit, func(ctx context.Context, s *session) (struct{}, error) {
-		return struct{}{}, f(ctx, s)
-	})
-	return err
-}
-
 // explain turns what went wrong below into this package's errors.
 func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 	var invalid *InvalidError
@@ -100,26 +92,37 @@ func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 }
 
 // act runs one input: alone, after the policy has agreed, and tells
-// subscribers. prepare fills in what is only known with a session, such as the
-// position on the screen.
-func (d *Desktop) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
-	return d.do(ctx, op, limit, func(ctx context.Context, s *session) error {
+// subscribers. f fills in what of the action is only known with a session, such
+// as the position on the screen. What it finds out it returns: once the
+// deadline has passed, it may still be running.
+func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, a *Action,
+	f func(context.Context, *session) (T, error),
+) (T, error) {
+	return call(ctx, d, op, limit, func(ctx context.Context, s *session) (v T, err error) {
 		select {
 		case <-d.input:
 		case <-ctx.Done():
-			return ctx.Err()
+			return v, ctx.Err()
 		}
 		defer func() { d.input <- struct{}{} }()
 		a.Actor, a.Time = ActorFrom(ctx), time.Now()
 		if d.cfg.Policy != nil {
 			if err := d.cfg.Policy(ctx, *a); err != nil {
-				return err
+				return v, err
 			}
 		}
-		if err := f(ctx, s); err != nil {
-			return err
+		if v, err = f(ctx, s); err != nil {
+			return v, err
 		}
 		d.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
-		return nil
+		return v, nil
 	})
+}
+
+// act is the function act for what returns only an error.
+func (d *Desktop) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
+	_, err := act(ctx, d, op, limit, a, func(ctx context.Context, s *session) (struct{}, error) {
+		return struct{}{}, f(ctx, s)
+	})
+	return err
 }

@@ -34,15 +34,13 @@ func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	})
 }
 
-func (d *Desktop) launch(ctx context.Context, l Launch) (child *supervise.Child, err error) {
+func (d *Desktop) launch(ctx context.Context, l Launch) (*supervise.Child, error) {
 	if err := checkLaunch(l); err != nil {
 		return nil, err
 	}
-	err = d.act(ctx, "launch "+l.App, inputLimit, &Action{Name: "launch", App: l.App}, func(_ context.Context, s *session) (err error) {
-		child, err = d.spawn(s, l)
-		return err
+	return act(ctx, d, "launch "+l.App, inputLimit, &Action{Name: "launch", App: l.App}, func(_ context.Context, s *session) (*supervise.Child, error) {
+		return d.spawn(s, l)
 	})
-	return child, err
 }
 
 func checkLaunch(l Launch) error {

@@ -117,12 +117,11 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 			return Pointer{}, err
 		}
 	}
-	var where Pointer
-	err := d.act(ctx, op, inputLimit, a, func(_ context.Context, s *session) (err error) {
+	return act(ctx, d, op, inputLimit, a, func(_ context.Context, s *session) (where Pointer, err error) {
 		var p Point
 		if at != nil {
 			if p, err = s.onScreen(*at, observation); err != nil {
-				return err
+				return where, err
 			}
 			if w, h, err := s.conn.Size(); err == nil {
 				p.X, p.Y = min(p.X, w-1), min(p.Y, h-1)
@@ -131,7 +130,7 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 		}
 		release, err := s.hold(modifiers)
 		if err != nil {
-			return err
+			return where, err
 		}
 		if at != nil {
 			err = s.input.Move(p.X, p.Y)
@@ -140,12 +139,10 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 			err = f(s, p)
 		}
 		if err = errors.Join(err, release()); err != nil {
-			return err
+			return where, err
 		}
-		where, err = s.pointer()
-		return err
+		return s.pointer()
 	})
-	return where, err
 }
 
 func (s *session) pointer() (Pointer, error) {

@@ -20,15 +20,14 @@ func (d *Desktop) Screenshot(ctx context.Context, shot Shot) (*Screenshot, error
 		return nil, err
 	}
 	limit := screenshotLimit + shot.SettleTimeout
-	return call(ctx, d, "screenshot", limit, func(ctx context.Context, s *session) (*Screenshot, error) {
+	return call(ctx, d, "screenshot", limit, func(ctx context.Context, s *session) (pic *Screenshot, err error) {
 		settled := true
 		if shot.Settle > 0 {
 			if settled, err = s.settle(ctx, shot.Settle, shot.SettleTimeout); err != nil {
 				return nil, err
 			}
 		}
-		pic, err := s.shoot(ctx, shot)
-		if err != nil {
+		if pic, err = s.shoot(ctx, shot); err != nil {
 			return nil, err
 		}
 		pic.Settled = settled

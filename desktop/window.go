@@ -110,14 +110,12 @@ func (d *Desktop) window(ctx context.Context, name string, id WindowID, a *Actio
 	f func(context.Context, *x11.Windows) (x11.WindowInfo, error),
 ) (Window, error) {
 	a.Name, a.Window = name, id
-	var after Window
-	err := d.act(ctx, name, windowLimit, a, func(ctx context.Context, s *session) error {
+	after, err := act(ctx, d, name, windowLimit, a, func(ctx context.Context, s *session) (Window, error) {
 		if err := s.managed(); err != nil {
-			return err
+			return Window{}, err
 		}
 		info, err := f(ctx, s.windows)
-		after = windowOf(info)
-		return err
+		return windowOf(info), err
 	})
 	if errors.Is(err, ErrWindowNotFound) {
 		err = fmt.Errorf("window %d: %w", id, err)
