@@ -27,6 +27,7 @@ type bench struct {
 	options
 	progress io.Writer
 	dir      string
+	load     string // average, before anything was started
 	beds     []*bed // deskhand first
 	idle     *idle
 }
@@ -36,7 +37,7 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{options: o, progress: progress, dir: dir}
+	b := &bench{options: o, progress: progress, dir: dir, load: loadAverage()}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}

@@ -104,6 +104,7 @@ func (b *bench) describe(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s; %d cores; Linux %s; %s; %d calls a row.\n", processor(), runtime.NumCPU(),
 		unix.ByteSliceToString(name.Release[:]), runtime.Version(), b.calls)
+	fmt.Fprintf(w, "Load average of the machine before the run: %s; after it: %s.\n", b.load, loadAverage())
 	fmt.Fprintf(w, "deskhand: %s.", ours)
 	if !b.alone {
 		modules, err := sdktest.Install(ctx)
@@ -129,6 +130,17 @@ func version(ctx context.Context, binary, arg string) (string, error) {
 	var out bytes.Buffer
 	err := sdktest.Run(ctx, supervise.Spec{Path: binary, Args: []string{arg}, Output: &out})
 	return strings.Join(strings.Fields(out.String()), " "), err
+}
+
+// loadAverage returns that of the last minute. Where it is high before a run,
+// other programs disturb the measurement.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }
 
 // processor returns the model of the processor.
