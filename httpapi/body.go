@@ -61,6 +61,7 @@ func finishBody(c *fiber.Ctx) {
 	if !b.ended {
 		_ = c.Context().Conn().SetReadDeadline(time.Now().Add(drainTime))
 		_, _ = io.CopyN(io.Discard, b, drainMost)
+		_ = c.Context().Conn().SetReadDeadline(time.Time{})
 	}
 	if !b.ended {
 		c.Context().SetConnectionClose()

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -54,6 +53,7 @@ func serve(t *testing.T, cfg Config) *testServer {
 type answer struct {
 	*http.Response
 	body []byte
+	err  error // there is none
 }
 
 // json is the body, decoded.
@@ -78,15 +78,24 @@ type call struct {
 
 func (s *testServer) do(t *testing.T, c call) answer {
 	t.Helper()
+	a := s.try(t.Context(), c)
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	return a
+}
+
+// try makes a call and may be used by any goroutine.
+func (s *testServer) try(ctx context.Context, c call) answer {
 	if c.method == "" {
 		c.method = http.MethodGet
 		if c.body != "" {
 			c.method = http.MethodPost
 		}
 	}
-	req, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, strings.NewReader(c.body))
+	req, err := http.NewRequestWithContext(ctx, c.method, s.url+c.path, strings.NewReader(c.body))
 	if err != nil {
-		t.Fatal(err)
+		return answer{err: err}
 	}
 	if c.kind == "" && c.body != "" {
 		c.kind = "application/json"
@@ -105,14 +114,11 @@ func (s *testServer) do(t *testing.T, c call) answer {
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		t.Fatalf("%s %s: %v", c.method, c.path, err)
+		return answer{err: err}
 	}
 	defer resp.Body.Close()
-	var b bytes.Buffer
-	if _, err := io.Copy(&b, resp.Body); err != nil {
-		t.Fatalf("%s %s: %v", c.method, c.path, err)
-	}
-	return answer{resp, b.Bytes()}
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp, text, err}
 }
 
 func (s *testServer) get(t *testing.T, path string) answer {
@@ -128,6 +134,9 @@ func (s *testServer) post(t *testing.T, path, body string) answer {
 // want fails the test unless the answer has that status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
 	if a.StatusCode != status {
 		t.Fatalf("%s %s = %d %s, want %d", a.Request.Method, a.Request.URL.Path, a.StatusCode, a.body, status)
 	}
