@@ -10,17 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/jezek/xgb/xproto"
+	"golang.org/x/sys/unix"
 )
 
 // waitAsleep waits until a process has taken all that the server sent it, as
-// far as can be seen from outside: nothing is unread in its sockets, all its
-// threads sleep, and slept all through a few round trips of ours. The server
-// serves its clients in turn, so within these it has answered what the process
-// had asked, and has sent what it had to tell; either would have woken a
-// thread. Where the kernel does not tell of sockets, sleep alone must do.
-func (in *Input) waitAsleep(ctx context.Context, pid int) error {
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
+// far as can be seen from outside. It does so when it sleeps, is then woken by
+// an event of ours, and sleeps again. The first sleep is not enough: a program
+// that flushes its requests just before it sleeps may read events in doing so,
+// which it then looks at only when it next wakes (xterm does, once in a few
+// hundred times).
+func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window) error {
 	p := watched{pid: pid}
 	if diag, err := openSocketDiag(); err == nil {
 		defer diag.close()
@@ -28,23 +29,47 @@ func (in *Input) waitAsleep(ctx context.Context, pid int) error {
 			p.diag = diag
 		}
 	}
+	sleeps, err := in.waitQuiet(ctx, p, nil)
+	if err != nil {
+		return err
+	}
+	in.wake(win)
+	_, err = in.waitQuiet(ctx, p, sleeps)
+	return err
+}
+
+// wake sends the client that made a window an event that it knows nothing
+// about. It comes after all others.
+func (in *Input) wake(win xproto.Window) {
+	m := xproto.ClientMessageEvent{
+		Format: 32, Window: win, Type: in.names.slots, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5)),
+	}
+	xproto.SendEvent(in.c.x, false, win, xproto.EventMaskNoEvent, string(m.Bytes()))
+}
+
+// waitQuiet waits until a process sleeps, with nothing to read, and since it
+// had slept as often as before says has slept once more. It returns how often
+// each thread has.
+func (in *Input) waitQuiet(ctx context.Context, p watched, before []uint64) ([]uint64, error) {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
 	for quiet := 0; ; {
-		ok, err := in.sleptThrough(p)
+		sleeps, err := in.sleptThrough(p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if quiet++; !ok {
+		if quiet++; sleeps == nil || slices.Equal(sleeps, before) {
 			quiet = 0
 		}
 		if quiet == quietLooks {
-			return nil
+			return sleeps, nil
 		}
 		select {
 		case <-again.C:
 		case <-in.c.done:
-			return ErrConnClosed
+			return nil, ErrConnClosed
 		case <-ctx.Done():
-			return ErrNotDrained
+			return nil, ErrNotDrained
 		}
 	}
 }
@@ -59,25 +84,32 @@ type watched struct {
 	sockets []uint32
 }
 
-// sleptThrough says whether a process slept during round trips to the server,
-// with nothing left to read.
-func (in *Input) sleptThrough(p watched) (bool, error) {
+// sleptThrough looks at a process before and after a few round trips to the
+// server. The server serves its clients in turn, so within these it has
+// answered what the process had asked, and sent what it had to tell; either
+// would have woken a thread, and left something to read until then. It returns
+// how often each thread had gone to sleep, or nil when one was awake. Where the
+// kernel does not tell of sockets, sleep alone must do.
+func (in *Input) sleptThrough(p watched) ([]uint64, error) {
 	before, err := readThreads(p.pid)
 	if err != nil || !before.asleep {
-		return false, err
+		return nil, err
 	}
 	for range 3 {
 		if err := in.c.Sync(); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	if p.diag != nil {
 		if unread, err := p.diag.unread(p.sockets); err == nil && unread {
-			return false, nil
+			return nil, nil
 		}
 	}
 	after, err := readThreads(p.pid)
-	return err == nil && after.asleep && slices.Equal(before.sleeps, after.sleeps), err
+	if err != nil || !after.asleep || !slices.Equal(before.sleeps, after.sleeps) {
+		return nil, err
+	}
+	return after.sleeps, nil
 }
 
 // threads is what the threads of a process do.
@@ -86,6 +118,8 @@ type threads struct {
 	sleeps []uint64 // how often each went to sleep
 }
 
+// readThreads looks at the threads of a process. The error is fs.ErrNotExist
+// once it has exited, even if its parent has not asked yet.
 func readThreads(pid int) (threads, error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
 	list, err := os.ReadDir(dir)
@@ -95,31 +129,41 @@ func readThreads(pid int) (threads, error) {
 	t := threads{asleep: true}
 	for _, e := range list {
 		b, err := os.ReadFile(dir + e.Name() + "/status")
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			continue // it has ended
 		}
 		if err != nil {
 			return threads{}, fmt.Errorf("threads of process %d: %w", pid, err)
 		}
-		n, asleep := parseStatus(b)
-		t.asleep = t.asleep && asleep
-		t.sleeps = append(t.sleeps, n)
+		sleeps, state := parseStatus(b)
+		switch state {
+		case 'Z', 'X': // it has ended
+			continue
+		case 'S', 'I':
+		default: // also T: a stopped thread is not asleep
+			t.asleep = false
+		}
+		t.sleeps = append(t.sleeps, sleeps)
+	}
+	if len(t.sleeps) == 0 {
+		return threads{}, fmt.Errorf("threads of process %d: %w", pid, fs.ErrNotExist)
 	}
 	return t, nil
 }
 
 // parseStatus reads /proc/PID/task/TID/status (proc(5)).
-func parseStatus(b []byte) (sleeps uint64, asleep bool) {
+func parseStatus(b []byte) (sleeps uint64, state byte) {
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimSpace(value)
 		switch string(name) {
 		case "State":
-			// Z and X have ended; a stopped one (T) is not asleep.
-			asleep = len(value) > 0 && bytes.IndexByte([]byte("SZXI"), value[0]) >= 0
+			if len(value) > 0 {
+				state = value[0]
+			}
 		case "voluntary_ctxt_switches":
 			sleeps, _ = strconv.ParseUint(string(value), 10, 64)
 		}
 	}
-	return sleeps, asleep
+	return sleeps, state
 }

@@ -77,8 +77,8 @@ func (in *Input) drain(ctx context.Context) error {
 }
 
 // drainWindow waits for one window. An application that answers pings does so
-// in the order of its events. Of others the server tells the process, which is
-// asleep when it has taken all.
+// in the order of its events. Of others the server tells the process, whose
+// sleep shows when it has taken all.
 func (in *Input) drainWindow(ctx context.Context, win xproto.Window) error {
 	top, pings, ok := in.client(win)
 	if !ok {
@@ -91,7 +91,7 @@ func (in *Input) drainWindow(ctx context.Context, win xproto.Window) error {
 	if pid == 0 || pid == os.Getpid() { // we ourselves never sleep here
 		return pause(ctx, blindWait)
 	}
-	err := in.waitAsleep(ctx, pid)
+	err := in.waitAsleep(ctx, pid, top)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it has exited
 	}
