@@ -53,8 +53,8 @@ type Config struct {
 	// server uses it, the next free one of server-2, server-3, ... in it.
 	StateDir string
 
-	// MaxBodyBytes bounds JSON bodies. Zero: 2 MiB. Images for the clipboard
-	// may have 16 times as much.
+	// MaxBodyBytes bounds request bodies. Zero: 2 MiB. What is put on the
+	// clipboard, text or image, may have 16 times as much.
 	MaxBodyBytes int
 
 	// MaxDesktops bounds the desktops that exist at a time. Zero: 32.

@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 		{"clipboard selection", call{path: d + "/clipboard", body: `{"text":"x","selection":"zz"}`}, 422, "invalid_request", "selection"},
 		{"clipboard type", call{path: d + "/clipboard", body: `x`, kind: "image/gif"}, 415, "unsupported_media_type", "image/png"},
 		{"clipboard no image", call{path: d + "/clipboard", body: `x`, kind: "image/png"}, 400, "desktop_invalid_action", "PNG"},
-		{"clipboard large", call{path: d + "/clipboard", body: `{"text":"` + strings.Repeat("x", 1000) + `"}`}, 413, "invalid_request", "1000 bytes"},
+		{"clipboard large", call{path: d + "/clipboard", body: `{"text":"` + strings.Repeat("x", 16000) + `"}`}, 413, "invalid_request", "16000 bytes"},
 
 		{"format", call{path: d + "/screenshot?format=JPEG"}, 400, "invalid_request", "png"},
 		{"format gif", call{path: d + "/screenshot?format=gif"}, 400, "invalid_request", "format"},
