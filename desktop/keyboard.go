@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -81,11 +83,7 @@ func (d *Desktop) Press(ctx context.Context, p Press) error {
 
 // chordText is a chord as events show it.
 func chordText(p Press) string {
-	text := ""
-	for _, m := range p.Modifiers {
-		text += m + "+"
-	}
-	return text + p.Keys
+	return strings.Join(append(slices.Clone(p.Modifiers), p.Keys), "+")
 }
 
 // KeyDown presses a key and leaves it pressed, until KeyUp, ReleaseAll or Close.

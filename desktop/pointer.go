@@ -181,8 +181,7 @@ func buttonNumber(b Button) (int, Button, error) {
 
 // keyError turns an unknown key's error into one that names the field.
 func keyError(field string, err error) error {
-	var unknown *x11.KeyError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*x11.KeyError](err); ok {
 		return &InvalidError{field, unknown.Error()}
 	}
 	return err

@@ -111,7 +111,7 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 // serverGone says whether it is the X server that died, of which its clients'
 // ends are often the first that is seen. One that only hangs is there.
 func (s *session) serverGone() bool {
-	s.answers(time.Second, nil)
+	_ = s.answers(time.Second, nil) // what follows tells
 	select {
 	case <-ended(s.xserver):
 		return true

@@ -218,7 +218,7 @@ func (d *Desktop) startXServer(ctx context.Context, s *session) (int, error) {
 	}
 	var err error
 	for n := first; n < first+tries && n <= maxDisplay; n++ {
-		if displayTaken(n) {
+		if displayTaken(ctx, n) {
 			continue
 		}
 		var number int
@@ -274,10 +274,11 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 
 // displayTaken tells quickly, for most numbers, what Xvfb would find out. A
 // lock file alone says nothing: Xvfb removes stale ones.
-func displayTaken(number int) bool {
-	c, err := net.Dial("unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
+func displayTaken(ctx context.Context, number int) bool {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
 	if err != nil {
-		c, err = net.Dial("unix", "@/tmp/.X11-unix/X"+strconv.Itoa(number))
+		c, err = dialer.DialContext(ctx, "unix", "@/tmp/.X11-unix/X"+strconv.Itoa(number))
 	}
 	if err != nil {
 		return false

@@ -22,7 +22,11 @@ func TestScaledPictureCoordinates(t *testing.T) {
 	d := start(t, desktop.Config{Size: desktop.Size{Width: 1001, Height: 703}})
 	ctx := t.Context()
 	for _, shot := range []desktop.Shot{
-		{}, {Scale: 0.75}, {Scale: 0.5}, {Scale: 1.0 / 3}, {Scale: 0.1},
+		{},
+		{Scale: 0.75},
+		{Scale: 0.5},
+		{Scale: 1.0 / 3},
+		{Scale: 0.1},
 		{Region: &desktop.Rect{X: 100, Y: 50, Width: 333, Height: 222}, Scale: 0.4},
 	} {
 		pic, err := d.Screenshot(ctx, shot)

@@ -59,9 +59,9 @@ func TestInvalid(t *testing.T) {
 
 // countdown is a context that ends after it was asked n times.
 type countdown struct {
-	context.Context
-	mu sync.Mutex
-	n  int
+	context.Context //nolint:containedctx // it is one
+	mu              sync.Mutex
+	n               int
 }
 
 func (c *countdown) Err() error {

@@ -139,6 +139,7 @@ func (w *worker) scale(s *scaler, src rows, y0, y1 int) rows {
 		return dst
 	case scaleAny:
 		return s.horizontal(w.vertical(s, src, y0, y1))
+	case scaleNone:
 	}
 	return src
 }

@@ -108,10 +108,10 @@ func reapAtSecondSight(g *Group) error {
 	}
 	var r reaper
 	if more, err := r.look(); err != nil || !more || !zombie(foreign.Process.Pid) || !zombie(held.PID()) {
-		return fmt.Errorf("first look: %v, %v; both must be left", more, err)
+		return fmt.Errorf("first look: %v, %w; both must be left", more, err)
 	}
 	if more, err := r.look(); err != nil || more || zombie(foreign.Process.Pid) || !zombie(held.PID()) {
-		return fmt.Errorf("second look: %v, %v; our child alone must be left", more, err)
+		return fmt.Errorf("second look: %v, %w; our child alone must be left", more, err)
 	}
 	_ = foreign.Wait() // its status was taken
 	held.release()
@@ -134,7 +134,7 @@ func reapInPassing(g *Group) error {
 	}
 	foreign := exec.Command("sh", "-c", "exit 8")
 	if err := foreign.Run(); foreign.ProcessState == nil || foreign.ProcessState.ExitCode() != 8 {
-		return fmt.Errorf("exit status of a child of os/exec: %v", err)
+		return fmt.Errorf("exit status of a child of os/exec: %w", err)
 	}
 	for _, c := range kids {
 		<-c.Done()

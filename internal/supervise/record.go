@@ -131,8 +131,8 @@ func (rf *recordFile) take() (record, error) {
 		return record{}, err
 	}
 	var r record
-	if json.Unmarshal(b, &r) != nil || r.Token+recordSuffix != filepath.Base(rf.path) {
-		return record{}, nil
+	if err := json.Unmarshal(b, &r); err != nil || r.Token+recordSuffix != filepath.Base(rf.path) {
+		return record{}, nil //nolint:nilerr // not a record: nothing to sweep, and nothing that the caller could do
 	}
 	return r, nil
 }

@@ -18,12 +18,11 @@ import (
 	"time"
 
 	"github.com/jezek/xgb"
+	xdamage "github.com/jezek/xgb/damage"
 	"github.com/jezek/xgb/randr"
 	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
-
-	xdamage "github.com/jezek/xgb/damage"
 )
 
 // ErrConnClosed is returned once the connection to the X server is gone.

@@ -43,7 +43,10 @@ func TestDamagedLateEvents(t *testing.T) {
 	c := s.Dial(t)
 	p := newPainter(t, s.Dial(t))
 	var gate sync.RWMutex // write-locked: events wait
-	t.Cleanup(c.Handle(func(xgb.Event) { gate.RLock(); gate.RUnlock() }))
+	t.Cleanup(c.Handle(func(xgb.Event) {
+		gate.RLock()
+		defer gate.RUnlock()
+	}))
 	cp := capture(t, c)
 	frame(t, cp).Release()
 	for i := range 50 {

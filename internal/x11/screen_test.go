@@ -238,7 +238,6 @@ func TestFrameWhileResizing(t *testing.T) {
 				if err := c.SetSize(w, h); err != nil {
 					t.Fatal(err)
 				}
-				damaged := cp.Damaged()
 				f := frame(t, cp)
 				if f.Width != w || f.Height != h {
 					t.Errorf("frame is %dx%d after SetSize %dx%d", f.Width, f.Height, w, h)
@@ -247,7 +246,7 @@ func TestFrameWhileResizing(t *testing.T) {
 				if i == 59 {
 					close(stop)
 					callers.Wait()
-					damaged = cp.Damaged()
+					damaged := cp.Damaged()
 					if err := c.SetSize(30, 30); err != nil {
 						t.Fatal(err)
 					}

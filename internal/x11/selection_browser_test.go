@@ -81,12 +81,12 @@ func startChromium(tb testing.TB, w windowSystem) context.Context {
 	}
 	// The address bar has the keyboard at first.
 	xdotool(tb, w.Server, "mousemove", fmt.Sprint(info.X+info.Width/2), fmt.Sprint(info.Y+info.Height/2), "click", "1")
-	until(tb, "focus", func() bool { return evaluate[bool](tb, ctx, "document.hasFocus() && document.activeElement == t") })
+	until(tb, "focus", func() bool { return evaluate[bool](ctx, tb, "document.hasFocus() && document.activeElement == t") })
 	return ctx
 }
 
 // evaluate runs a script in the page as if its user had asked for that.
-func evaluate[T any](tb testing.TB, ctx context.Context, script string) T {
+func evaluate[T any](ctx context.Context, tb testing.TB, script string) T {
 	tb.Helper()
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -124,10 +124,10 @@ func TestSelectionChromium(t *testing.T) {
 	pastes := 0
 	paste := func() {
 		t.Helper()
-		evaluate[chromedp.Void](t, ctx, `t.value = ""; t.focus()`)
+		evaluate[chromedp.Void](ctx, t, `t.value = ""; t.focus()`)
 		xdotool(t, w.Server, "key", "ctrl+v")
 		pastes++
-		until(t, "paste", func() bool { return evaluate[int](t, ctx, "pastes") >= pastes })
+		until(t, "paste", func() bool { return evaluate[int](ctx, t, "pastes") >= pastes })
 	}
 	copied := func(do func()) {
 		t.Helper()
@@ -152,9 +152,9 @@ func TestSelectionChromium(t *testing.T) {
 		t.Fatal(err)
 	}
 	paste()
-	wantBytes(t, []byte(evaluate[string](t, ctx, "t.value")), text)
+	wantBytes(t, []byte(evaluate[string](ctx, t, "t.value")), text)
 
-	evaluate[chromedp.Void](t, ctx, `t.value += "changed"; t.select()`)
+	evaluate[chromedp.Void](ctx, t, `t.value += "changed"; t.select()`)
 	copied(func() { xdotool(t, w.Server, "key", "ctrl+c") })
 	back, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestSelectionChromium(t *testing.T) {
 	}
 	paste()
 	var got string
-	until(t, "picture", func() bool { got = evaluate[string](t, ctx, "picture"); return got != "" })
+	until(t, "picture", func() bool { got = evaluate[string](ctx, t, "picture"); return got != "" })
 	pasted, err := base64.StdEncoding.DecodeString(got)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestSelectionChromium(t *testing.T) {
 
 	theirs := noisyPNG(t, 300, 200)
 	copied(func() {
-		evaluate[chromedp.Void](t, ctx, `copyPicture("`+base64.StdEncoding.EncodeToString(theirs)+`")`)
+		evaluate[chromedp.Void](ctx, t, `copyPicture("`+base64.StdEncoding.EncodeToString(theirs)+`")`)
 	})
 	types, err := cb.Types(soon(t), x11.SelectionClipboard)
 	if err != nil || !slices.Contains(types, x11.TypePNG) {

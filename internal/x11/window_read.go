@@ -153,7 +153,7 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 		}
 	}
 	if info.Title = w.text(r[0]); info.Title == "" {
-		whole := true
+		var whole bool
 		if info.Title, whole = w.title(r[1]); !whole {
 			// The window manager has made UTF-8 of it for its title bar.
 			if shown, err := w.property(xproto.Window(info.ID), w.atoms.visible, maxTitle).Reply(); err == nil && shown.Format == 8 {

@@ -368,6 +368,7 @@ func TestWindowsVanish(t *testing.T) {
 				t.Errorf("window %d closed and was not open", e.Window.ID)
 			}
 			delete(there, e.Window.ID)
+		case x11.WindowFocused, x11.WindowRenamed:
 		}
 	})
 	defer stop()

@@ -159,11 +159,11 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 	err := w.await(ctx, func() (bool, error) {
 		child, err := ewmh.SupportingWmCheckGet(w.xu, w.c.root)
 		if err != nil || child == 0 {
-			return false, nil // no such property yet; a closed connection ends await
+			return false, nil //nolint:nilerr // no such property yet; a closed connection ends await
 		}
 		if child != watched {
 			if err := w.c.selectEvents(child, xproto.EventMaskPropertyChange); err != nil {
-				return false, nil
+				return false, nil //nolint:nilerr // it has gone again; the next one will be told
 			}
 			if watched != 0 {
 				w.c.unselectEvents(watched, xproto.EventMaskPropertyChange)
