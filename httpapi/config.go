@@ -49,8 +49,9 @@ type Config struct {
 
 	// StateDir is where desktops keep their files: those of main directly,
 	// those of others in desktops/ID. Empty: $XDG_STATE_HOME/deskhand, with
-	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home. While another
-	// server uses it, the next free one of server-2, server-3, ... in it.
+	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home, which is in a
+	// temporary directory for a user who has no home. While another server
+	// uses it, the next free one of server-2, server-3, ... in it.
 	StateDir string
 
 	// MaxBodyBytes bounds request bodies. Zero: 2 MiB. What is put on the

@@ -3,12 +3,16 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -43,16 +47,51 @@ func newPlaces(cfg Config) (*places, error) {
 }
 
 // stateHome is where this user's programs keep state (XDG Base Directory
-// specification).
+// specification). A container may run its programs as a user who has no home:
+// then it is a temporary directory.
 func stateHome() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return dir, nil
 	}
-	home, err := os.UserHomeDir()
+	if home := userHome(); home != "" {
+		return filepath.Join(home, ".local", "state"), nil
+	}
+	dir, err := temporaryState()
 	if err != nil {
 		return "", fmt.Errorf("state directory: %w", err)
 	}
-	return filepath.Join(home, ".local", "state"), nil
+	return dir, nil
+}
+
+// userHome is $HOME or, without one, what the user database says, if it can be
+// written to. Empty: there is none.
+func userHome() string {
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil || !filepath.IsAbs(u.HomeDir) || unix.Access(u.HomeDir, unix.W_OK|unix.X_OK) != nil {
+		return ""
+	}
+	return u.HomeDir
+}
+
+// temporaryState makes this user's folder among the temporary files. Everybody
+// can write to where it is, so it counts only if it is really ours.
+func temporaryState() (string, error) {
+	dir := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(owner.Uid) != os.Geteuid() {
+		return "", fmt.Errorf("%s is not this user's own with mode 0700; remove it, or set HOME, XDG_STATE_HOME or TMPDIR", dir)
+	}
+	return dir, nil
 }
 
 // mostServers bounds how many servers share a state directory.
@@ -149,8 +188,8 @@ func expandHome(path string) string {
 	if path != "~" && !strings.HasPrefix(path, "~/") {
 		return path
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
+	home := userHome()
+	if home == "" {
 		return path
 	}
 	return home + path[1:]
