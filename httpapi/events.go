@@ -52,7 +52,9 @@ func (s *Server) registerEvents() {
 				}
 				sub := d.Subscribe(after)
 				ending := s.entryOf(r.c.Context()).ending
+				s.streams.Add(1)
 				r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+					defer s.streams.Add(-1)
 					defer sub.Close()
 					writeEvents(w, flush, sub.Events(), heartbeat, gone, ending)
 				})

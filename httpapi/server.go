@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,6 +29,7 @@ type Server struct {
 	desktops *desktops
 	handler  func() http.Handler
 
+	streams   atomic.Int32 // event streams that are open
 	closeOnce sync.Once
 	closeErr  error
 	closing   chan struct{}  // closed when Close begins
