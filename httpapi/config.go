@@ -26,7 +26,9 @@ type Config struct {
 	// which Server.Token tells, unless NoToken is set.
 	Token string
 
-	// NoToken lets everybody in.
+	// NoToken lets everybody in. Requests to a loopback address must then come
+	// under the name localhost, as an IP address, or as one of Origins: pages
+	// can have their own names point there.
 	NoToken bool
 
 	// Origins lists the sites that browsers may call from, as

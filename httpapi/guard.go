@@ -148,7 +148,7 @@ func (g gate) host(c *fiber.Ctx) string {
 // guard refuses requests that another site's page sent without leave, and
 // answers preflights.
 func (s *Server) guard(c *fiber.Ctx) error {
-	if s.cfg.NoToken && s.entryOf(c.Context()).loopback && !s.gate.knownHost(c) {
+	if s.cfg.NoToken && s.byLoopback(c) && !s.gate.knownHost(c) {
 		// A page whose name was pointed at this machine (DNS rebinding) is
 		// same-origin to its browser; only the name gives it away.
 		return permissionDenied.problem(fmt.Sprintf(
@@ -172,6 +172,13 @@ func (s *Server) guard(c *fiber.Ctx) error {
 		return nil
 	}
 	return c.Next()
+}
+
+// byLoopback says whether only programs on this machine come the way that a
+// request came.
+func (s *Server) byLoopback(c *fiber.Ctx) bool {
+	e := s.entryOf(c.Context())
+	return e.loopback || e.proxied && c.Get(innerLoopback) != ""
 }
 
 // knownHost says whether a request's Host can only mean this machine.

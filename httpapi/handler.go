@@ -12,8 +12,12 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 )
 
-// innerClient is the header in which Handler passes the client's address on.
-const innerClient = "Deskhand-Client"
+// The headers in which Handler passes on what it knows of a connection. What a
+// client sends in them is dropped.
+const (
+	innerClient   = "Deskhand-Client"   // the client's address
+	innerLoopback = "Deskhand-Loopback" // set when it came to a loopback address
+)
 
 // Mount adds the API's routes (/v1, /ui, /openapi.json, /livez and /readyz, but
 // not /) to a fiber app. Requests are read as that app is configured, so it is
@@ -101,4 +105,8 @@ func (s *Server) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	r.Out.Header.Set(innerClient, r.In.RemoteAddr)
+	r.Out.Header.Del(innerLoopback)
+	if to, ok := r.In.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && loopback(to) {
+		r.Out.Header.Set(innerLoopback, "1")
+	}
 }

@@ -63,8 +63,15 @@ func TestHandlerAsHuma(t *testing.T) {
 	}
 }
 
-// TestHandlerCannotBeFooled: the header by which the inner server learns the
-// client's address is not the client's to set.
+func TestHandlerChecksHosts(t *testing.T) {
+	t.Parallel()
+	s := embedded(t, Config{NoToken: true})
+	s.do(t, call{path: "/v1/health"}).want(t, 200)
+	s.do(t, call{path: "/v1/health", header: map[string]string{"Host": "evil.example"}}).problem(t, 403, "permission_denied")
+}
+
+// TestHandlerCannotBeFooled: the headers by which the inner server learns about
+// the connection are not the client's to set.
 func TestHandlerCannotBeFooled(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{})

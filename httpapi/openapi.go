@@ -50,32 +50,6 @@ func apiConfig() huma.Config {
 	return cfg
 }
 
-// decodeJSON is json.Unmarshal, except that members which are null are left out
-// of what huma validates.
-func decodeJSON(data []byte, v any) error {
-	if err := json.Unmarshal(data, v); err != nil {
-		return err
-	}
-	if tree, ok := v.(*any); ok {
-		dropNulls(*tree)
-	}
-	return nil
-}
-
-func dropNulls(tree any) {
-	switch t := tree.(type) {
-	case map[string]any:
-		maps.DeleteFunc(t, func(_ string, v any) bool { return v == nil })
-		for _, v := range t {
-			dropNulls(v)
-		}
-	case []any:
-		for _, v := range t {
-			dropNulls(v)
-		}
-	}
-}
-
 // problem describes the members that problems have.
 type problem struct {
 	Type    string `json:"type" doc:"URN that ends in the code of this sort of error" example:"urn:sandbox-agent:error:desktop_invalid_action"`

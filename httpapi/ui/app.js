@@ -69,7 +69,7 @@ function askForToken() {
   $("login").hidden = false;
   document.querySelector("main").hidden = true;
   setState("locked", "token needed");
-  for (const id of ["start", "stop"]) $(id).hidden = true;
+  $("stop").hidden = true;
 }
 
 $("login").onsubmit = (event) => {
@@ -114,7 +114,7 @@ function render(status) {
   $("facts").textContent = facts(status);
   const off = status.state !== "active";
   const startable = ["inactive", "failed"].includes(status.state) && !status.display;
-  $("start").hidden = $("off-start").hidden = !startable;
+  $("off-start").hidden = !startable;
   $("stop").hidden = status.state !== "active" && !(status.state === "failed" && status.display);
   $("off").hidden = !off || !$("screen").hidden && status.state === "failed";
   if (off && !status.display) $("screen").hidden = true;
@@ -173,7 +173,7 @@ async function refresh() {
 }
 
 async function change(path) {
-  for (const id of ["start", "stop", "off-start"]) $(id).disabled = true;
+  for (const id of ["stop", "off-start"]) $(id).disabled = true;
   setState(path === "/start" ? "starting" : "stopping");
   try {
     clear();
@@ -183,11 +183,11 @@ async function change(path) {
   } catch (problem) {
     show(problem);
   }
-  for (const id of ["start", "stop", "off-start"]) $(id).disabled = false;
+  for (const id of ["stop", "off-start"]) $(id).disabled = false;
   refresh();
 }
 
-$("start").onclick = $("off-start").onclick = () => change("/start");
+$("off-start").onclick = () => change("/start");
 $("stop").onclick = () => change("/stop");
 
 // ---- picture -----------------------------------------------------------
