@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -20,10 +19,7 @@ func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFl
 		if ctx.Err() != nil {
 			return nil // asked to end before it was up
 		}
-		if errors.Is(err, desktop.ErrMissingPrograms) {
-			return fmt.Errorf("%w; to install them: %s install desktop", err, p.name)
-		}
-		return err
+		return err // it tells how to install what is missing
 	}
 	if f.demo {
 		furnish(ctx, d, log)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -156,7 +158,7 @@ func (m packageManager) commands(packages []string, root bool) ([][]string, erro
 
 // confirm asks the user.
 func (p program) confirm() error {
-	if info, err := p.stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if _, err := unix.IoctlGetTermios(int(p.stdin.Fd()), unix.TCGETS); err != nil {
 		return usagef("standard input is no terminal to ask on; give --yes")
 	}
 	fmt.Fprint(p.stdout, "Run this? [y/N] ")

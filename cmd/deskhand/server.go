@@ -84,7 +84,9 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	at := baseURL(ln.Addr())
 	if err := p.startDesktop(ctx, s, f, log); err != nil {
 		cancel(err)
-		return errors.Join(err, <-served)
+		_ = ln.Close() // the server may not have come to know it yet
+		<-served
+		return err
 	}
 	if ctx.Err() == nil {
 		p.announce(at, s, tokenKnown, f, log)
