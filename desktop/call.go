@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
@@ -19,6 +20,24 @@ const (
 	launchLimit     = 15 * time.Second // until the window is there
 )
 
+// enter returns the session to use, or why there is none. Close waits for calls
+// that have entered.
+func (d *Desktop) enter() (*session, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.currentLocked()
+	if err == nil {
+		d.calls.Add(1)
+	}
+	return s, err
+}
+
+// outcome is what a call came to.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
 // call runs f on the present session, for at most limit. f goes on in its own
 // goroutine when the X server hangs, until the connection ends; the caller does
 // not wait for it.
@@ -27,25 +46,26 @@ func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration
 	if err := ctx.Err(); err != nil {
 		return zero, fmt.Errorf("%s: %w", op, err)
 	}
-	s, err := d.current()
+	s, err := d.enter()
 	if err != nil {
 		return zero, fmt.Errorf("%s: %w", op, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &DeadlineError{Op: op, After: limit})
 	defer cancel()
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
+	done := make(chan outcome[T], 1)
 	go func() {
+		defer d.calls.Done()
 		v, err := f(ctx, s)
-		done <- result{v, err}
+		done <- outcome[T]{v, err}
 	}()
+	hangs := true
 	select {
 	case r := <-done:
 		return r.value, d.explain(ctx, op, r.err)
 	case <-ctx.Done():
+	case <-d.closing:
+		cancel()
+		hangs = false // or it does not matter any more
 	}
 	// What f has to say, such as how far it came, is better than the bare
 	// deadline; f sees the same context, so it is given a moment.
@@ -55,12 +75,14 @@ func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration
 	case r := <-done:
 		return r.value, d.explain(ctx, op, r.err)
 	case <-grace.C:
+	}
+	if hangs {
 		select {
 		case d.suspicion <- struct{}{}: // the recovery goroutine asks the X server
 		default:
 		}
-		return zero, d.explain(ctx, op, ctx.Err())
 	}
+	return zero, d.explain(ctx, op, ctx.Err())
 }
 
 // explain turns what went wrong below into this package's errors.
@@ -72,13 +94,10 @@ func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 		return nil
 	case errors.As(err, &invalid), errors.As(err, &deadline):
 		return err
-	case errors.Is(err, x11.ErrConnClosed):
-		select {
-		case <-d.closing:
-			return fmt.Errorf("%s: %w", op, ErrClosed)
-		default:
-			return fmt.Errorf("%s: %w", op, ErrRestarting)
-		}
+	case d.isClosing() && (lost(err) || errors.Is(err, context.Canceled)):
+		return fmt.Errorf("%s: %w", op, ErrClosed)
+	case lost(err):
+		return fmt.Errorf("%s: %w", op, ErrRestarting)
 	case errors.Is(err, context.DeadlineExceeded):
 		if cause := context.Cause(ctx); errors.As(cause, &deadline) {
 			return deadline
@@ -89,6 +108,11 @@ func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 		return fmt.Errorf("%s: %w", op, ErrNoClipboardContent)
 	}
 	return fmt.Errorf("%s: %w", op, err)
+}
+
+// lost says whether an error only tells that the session has ended.
+func lost(err error) bool {
+	return errors.Is(err, x11.ErrConnClosed) || errors.Is(err, x11.ErrCaptureClosed) || errors.Is(err, supervise.ErrClosed)
 }
 
 // act runs one input: alone, after the policy has agreed, and tells

@@ -2,7 +2,9 @@ package desktop
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -157,3 +159,68 @@ type Process struct {
 	Running bool
 	LogPath string
 }
+
+func (c Config) withDefaults() Config {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if c.ID == "" {
+		c.ID = "main"
+	}
+	def(&c.Size.Width, DefaultWidth)
+	def(&c.Size.Height, DefaultHeight)
+	def(&c.MaxSize.Width, max(3840, c.Size.Width))
+	def(&c.MaxSize.Height, max(2160, c.Size.Height))
+	def(&c.DPI, DefaultDPI)
+	if c.Background == 0 {
+		c.Background = 0x2e3440
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Env, c.Secrets = slices.Clone(c.Env), slices.Clone(c.Secrets)
+	return c
+}
+
+func (c Config) validate() error {
+	if err := checkSize("size", c.Size, Size{MaxWidth, MaxHeight}); err != nil {
+		return err
+	}
+	if err := checkSize("maxSize", c.MaxSize, Size{MaxWidth, MaxHeight}); err != nil {
+		return err
+	}
+	switch {
+	case c.Size.Width > c.MaxSize.Width || c.Size.Height > c.MaxSize.Height:
+		return &InvalidError{"size", "must not be larger than maxSize"}
+	case c.DPI < 0 || c.DPI > 1000:
+		return &InvalidError{"dpi", "must be between 1 and 1000"}
+	case c.Display < 0 || c.Display > maxDisplay:
+		return &InvalidError{"display", fmt.Sprintf("must be between 1 and %d, or 0 to let the X server choose", maxDisplay)}
+	case c.Background > 0xffffff:
+		return &InvalidError{"background", "must be a colour 0xRRGGBB"}
+	}
+	return nil
+}
+
+// checkSize refuses sizes that no screen can have, or that would not fit.
+func checkSize(field string, s, most Size) error {
+	if s.Width <= 0 || s.Height <= 0 {
+		return &InvalidError{field, "width and height must be greater than 0"}
+	}
+	if s.Width > most.Width || s.Height > most.Height {
+		return &InvalidError{field, fmt.Sprintf("must be at most %dx%d", most.Width, most.Height)}
+	}
+	if s.Width*s.Height > maxPixels {
+		return &InvalidError{field, fmt.Sprintf("must have at most %d pixels", maxPixels)}
+	}
+	return nil
+}
+
+const (
+	// maxDisplay keeps 6000+number, the port of X over TCP, a port number.
+	maxDisplay = 59535
+	// maxPixels is 8192x8192: 256 MiB per frame.
+	maxPixels = 1 << 26
+)

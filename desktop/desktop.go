@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,11 @@ type Desktop struct {
 	cfg       Config // with defaults
 	log       *slog.Logger
 	dirs      dirs
-	cookie    []byte // nil when attached
-	attached  string // display given to Attach; empty when we run the X server
-	group     *supervise.Group
+	cookie    []byte           // nil when attached
+	attached  string           // display given to Attach; empty when we run the X server
+	group     *supervise.Group // X server, window manager, D-Bus
+	apps      *supervise.Group // what was launched: it ends before those
+	browsers  func() error     // prepareBrowsers, once
 	events    *eventLog
 	input     chan struct{} // holds one token: who has it may send input
 	suspicion chan struct{} // the X server may be hanging
@@ -31,6 +34,8 @@ type Desktop struct {
 	closeOnce sync.Once
 	closeErr  error
 	watch     sync.WaitGroup // the recovery goroutine
+	calls     sync.WaitGroup // calls under way; added to only while not closing
+	shared    int            // display whose cookie is in the user's authority file; -1: none
 
 	mu        sync.Mutex // guards what follows
 	state     State
@@ -71,8 +76,8 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 	return (&Desktop{attached: display}).start(ctx, cfg)
 }
 
-func (d *Desktop) start(ctx context.Context, cfg Config) (*Desktop, error) {
-	d.cfg, d.log = cfg, cfg.Logger.With("desktop", cfg.ID)
+func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error) {
+	d.cfg, d.log, d.shared = cfg, cfg.Logger.With("desktop", cfg.ID), -1
 	d.input = make(chan struct{}, 1)
 	d.input <- struct{}{}
 	d.suspicion = make(chan struct{}, 1)
@@ -80,33 +85,39 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (*Desktop, error) {
 	d.events = newEventLog(cfg.ID)
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display
 
-	var err error
-	if d.dirs, err = makeDirs(cfg); err != nil {
-		return nil, fmt.Errorf("start desktop %s: %w", cfg.ID, err)
+	defer func() {
+		if err != nil {
+			_ = d.Close()
+			err = fmt.Errorf("start desktop %s: %w", cfg.ID, err)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	if d.group, err = newGroup(d.dirs, d.log); err == nil {
-		err = d.begin(ctx)
+	if d.dirs, err = makeDirs(cfg, d.attached != ""); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		_ = d.Close()
-		return nil, fmt.Errorf("start desktop %s: %w", cfg.ID, err)
+	d.sweep()
+	if d.group, err = d.newGroup(); err != nil {
+		return nil, err
+	}
+	if d.apps, err = d.newGroup(); err != nil {
+		return nil, err
+	}
+	if err := d.begin(ctx); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
 
 // begin makes the first session and the goroutine that replaces it when it dies.
 func (d *Desktop) begin(ctx context.Context) error {
-	if err := d.prepareBrowsers(ctx); err != nil {
-		return err
-	}
+	ctx, cancel := limitStart(ctx)
+	defer cancel()
+	d.browsers = sync.OnceValue(func() error { return d.prepareBrowsers(ctx) })
 	s, err := d.newSession(ctx)
 	if err != nil {
 		return err
-	}
-	if d.attached == "" && d.cfg.ShareAuthority {
-		if err := x11.MergeAuthority(x11.AuthorityPath(), s.conn.Number(), d.cookie); err != nil {
-			d.log.Debug("X authority not shared", "error", err)
-		}
 	}
 	d.install(s)
 	d.runAutostart(s)
@@ -116,15 +127,45 @@ func (d *Desktop) begin(ctx context.Context) error {
 
 // install makes s the session that calls use.
 func (d *Desktop) install(s *session) {
+	d.share(s)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.session, d.display = s, s.conn.Number()
-	d.state, d.startedAt = StateActive, s.startedAt
+	d.session, d.display, d.startedAt = s, s.conn.Number(), s.startedAt
+	if d.state == StateStarting {
+		d.state = StateActive
+	}
+}
+
+// share adds the cookie to the user's X authority file, if that is wanted.
+func (d *Desktop) share(s *session) {
+	number := s.conn.Number()
+	if d.attached != "" || !d.cfg.ShareAuthority || d.shared == number {
+		return
+	}
+	err := d.unshare()
+	if err == nil {
+		err = x11.MergeAuthority(x11.AuthorityPath(), number, d.cookie)
+	}
+	if err != nil {
+		d.log.Debug("X authority not shared", "error", err)
+		return
+	}
+	d.shared = number
+}
+
+func (d *Desktop) unshare() error {
+	if d.shared < 0 {
+		return nil
+	}
+	number := d.shared
+	d.shared = -1
+	return x11.RemoveAuthority(x11.AuthorityPath(), number, d.cookie)
 }
 
 // Close ends the desktop and everything that runs on it, and waits for that.
-// Held keys and buttons are released first. It may be called more than once and
-// from any goroutine.
+// Held keys and buttons are released first, and calls under way return
+// ErrClosed. It may be called more than once and from any goroutine, but not
+// from Config.Policy.
 func (d *Desktop) Close() error {
 	d.closeOnce.Do(func() {
 		d.closeErr = d.close()
@@ -137,25 +178,28 @@ func (d *Desktop) Close() error {
 func (d *Desktop) close() error {
 	d.mu.Lock()
 	d.state = StateStopping
-	s, number := d.session, d.display
-	d.session = nil
 	d.mu.Unlock()
 	close(d.closing)
-	d.watch.Wait()
+	d.watch.Wait() // from here on nobody else changes the session
+	d.mu.Lock()
+	s := d.session
+	d.session = nil
+	d.mu.Unlock()
 	var errs []error
 	if s != nil {
 		s.release()
 	}
-	if d.group != nil {
-		errs = append(errs, d.group.Close())
+	if d.apps != nil { // they get to end well while there is a display
+		errs = append(errs, d.apps.Close())
 	}
 	if s != nil {
 		s.close()
-		if d.attached == "" && d.cfg.ShareAuthority {
-			errs = append(errs, x11.RemoveAuthority(x11.AuthorityPath(), number, d.cookie))
-		}
 	}
-	errs = append(errs, d.dirs.remove())
+	if d.group != nil {
+		errs = append(errs, d.group.Close())
+	}
+	d.awaitCalls()
+	errs = append(errs, d.unshare(), d.dirs.remove())
 	d.mu.Lock()
 	d.state = StateInactive
 	d.mu.Unlock()
@@ -164,6 +208,32 @@ func (d *Desktop) close() error {
 		return fmt.Errorf("close desktop %s: %w", d.cfg.ID, err)
 	}
 	return nil
+}
+
+// awaitCalls waits for the calls under way, which end now that the connection
+// has. Only a Policy that ignores its context can make one last.
+func (d *Desktop) awaitCalls() {
+	over := make(chan struct{})
+	go func() {
+		d.calls.Wait()
+		close(over)
+	}()
+	limit := time.NewTimer(partingLimit)
+	defer limit.Stop()
+	select {
+	case <-over:
+	case <-limit.C:
+		d.log.Debug("a call outlives the desktop")
+	}
+}
+
+func (d *Desktop) isClosing() bool {
+	select {
+	case <-d.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // Done is closed when Close is through.
@@ -187,10 +257,15 @@ func (d *Desktop) Status() Status {
 		if err == nil {
 			st.Size = Size{w, h}
 		}
+	} else if d.state == StateFailed {
+		st.Display = displayName(d.display)
 	}
-	for _, c := range d.group.Children() {
+	for _, c := range append(d.group.Children(), d.apps.Children()...) {
 		st.Processes = append(st.Processes, Process{ID: c.ID, Name: c.Name, PID: c.PID, Running: c.Running, LogPath: c.LogPath})
 	}
+	slices.SortFunc(st.Processes, func(a, b Process) int { // their numbers count up
+		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
 	return st
 }
 
@@ -212,6 +287,10 @@ func (d *Desktop) fail(code string, err error) *Failure {
 func (d *Desktop) current() (*session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.currentLocked()
+}
+
+func (d *Desktop) currentLocked() (*session, error) {
 	switch {
 	case d.state == StateStopping || d.state == StateInactive:
 		return nil, ErrClosed
@@ -239,70 +318,3 @@ func MissingPrograms() []string {
 func Sweep(stateDir string, logger *slog.Logger) (int, error) {
 	return supervise.Sweep(filepath.Join(stateDir, runDir), logger)
 }
-
-func displayName(number int) string { return fmt.Sprintf(":%d", number) }
-
-func (c Config) withDefaults() Config {
-	def := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	if c.ID == "" {
-		c.ID = "main"
-	}
-	def(&c.Size.Width, DefaultWidth)
-	def(&c.Size.Height, DefaultHeight)
-	def(&c.MaxSize.Width, max(3840, c.Size.Width))
-	def(&c.MaxSize.Height, max(2160, c.Size.Height))
-	def(&c.DPI, DefaultDPI)
-	if c.Background == 0 {
-		c.Background = 0x2e3440
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	c.Env, c.Secrets = slices.Clone(c.Env), slices.Clone(c.Secrets)
-	return c
-}
-
-func (c Config) validate() error {
-	if err := checkSize("size", c.Size, Size{MaxWidth, MaxHeight}); err != nil {
-		return err
-	}
-	if err := checkSize("maxSize", c.MaxSize, Size{MaxWidth, MaxHeight}); err != nil {
-		return err
-	}
-	switch {
-	case c.Size.Width > c.MaxSize.Width || c.Size.Height > c.MaxSize.Height:
-		return &InvalidError{"size", "must not be larger than maxSize"}
-	case c.DPI < 0 || c.DPI > 1000:
-		return &InvalidError{"dpi", "must be between 1 and 1000"}
-	case c.Display < 0 || c.Display > maxDisplay:
-		return &InvalidError{"display", fmt.Sprintf("must be between 1 and %d, or 0 to let the X server choose", maxDisplay)}
-	case c.Background > 0xffffff:
-		return &InvalidError{"background", "must be a colour 0xRRGGBB"}
-	}
-	return nil
-}
-
-// checkSize refuses sizes that no screen can have, or that would not fit.
-func checkSize(field string, s, most Size) error {
-	if s.Width <= 0 || s.Height <= 0 {
-		return &InvalidError{field, "width and height must be greater than 0"}
-	}
-	if s.Width > most.Width || s.Height > most.Height {
-		return &InvalidError{field, fmt.Sprintf("must be at most %dx%d", most.Width, most.Height)}
-	}
-	if s.Width*s.Height > maxPixels {
-		return &InvalidError{field, fmt.Sprintf("must have at most %d pixels", maxPixels)}
-	}
-	return nil
-}
-
-const (
-	// maxDisplay keeps 6000+number, the port of X over TCP, a port number.
-	maxDisplay = 59535
-	// maxPixels is 8192x8192: 256 MiB per frame.
-	maxPixels = 1 << 26
-)

@@ -166,6 +166,9 @@ func TestStartAndClose(t *testing.T) {
 	if st.State != desktop.StateActive || st.Display == "" || st.Size != (desktop.Size{Width: 800, Height: 600}) {
 		t.Errorf("status %+v", st)
 	}
+	if p, err := d.Pointer(t.Context()); err != nil || p.Point != (desktop.Point{X: 400, Y: 300}) {
+		t.Errorf("pointer begins at %v, %v; want the centre", p.Point, err)
+	}
 	pids := []int{pidOf(t, d, "Xvfb"), pidOf(t, d, "openbox"), pidOf(t, d, "dbus")}
 	wantTyped(t, typeInto(t, d, "hello, wörld\n"), "hello, wörld\n")
 	if err := d.Close(); err != nil {

@@ -3,7 +3,6 @@ package desktop
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -32,13 +31,14 @@ type dirs struct {
 // has at most 107 bytes (unix(7)), and programs put theirs in folders below.
 const maxRuntime = 50
 
-// makeDirs creates a desktop's folders, and ends what a killed program left
-// behind in them.
-func makeDirs(cfg Config) (_ dirs, err error) {
+// makeDirs creates a desktop's folders. Programs on an attached display have
+// the user's own home.
+func makeDirs(cfg Config, attached bool) (made dirs, err error) {
 	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath}
 	defer func() {
 		if err != nil {
 			_ = d.remove()
+			made = dirs{}
 		}
 	}()
 	if d.state == "" {
@@ -52,6 +52,9 @@ func makeDirs(cfg Config) (_ dirs, err error) {
 			return d, fmt.Errorf("state directory: %w", err)
 		}
 		d.run = filepath.Join(d.state, runDir)
+	}
+	if d.home == "" && attached {
+		d.home, _ = os.UserHomeDir() // there may be none
 	}
 	if d.home == "" {
 		d.home = filepath.Join(d.state, "home")
@@ -110,11 +113,15 @@ func (d *dirs) remove() error {
 	return nil
 }
 
-func newGroup(d dirs, log *slog.Logger) (*supervise.Group, error) {
-	if n, err := supervise.Sweep(d.run, log); err != nil {
-		log.Debug("sweep", "error", err)
+// sweep ends what a killed program left running with these folders.
+func (d *Desktop) sweep() {
+	if n, err := supervise.Sweep(d.dirs.run, d.log); err != nil {
+		d.log.Debug("sweep", "error", err)
 	} else if n > 0 {
-		log.Debug("ended what a killed program left running", "processes", n)
+		d.log.Debug("ended what a killed program left running", "processes", n)
 	}
-	return supervise.NewGroup(supervise.GroupConfig{Dir: d.run, Owner: "desktop", Logger: log})
+}
+
+func (d *Desktop) newGroup() (*supervise.Group, error) {
+	return supervise.NewGroup(supervise.GroupConfig{Dir: d.dirs.run, Owner: "desktop", Logger: d.log})
 }

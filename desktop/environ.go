@@ -22,34 +22,55 @@ var clean = []string{"PATH", "LANG", "TZ", "TERM", "USER"}
 
 // environ is the environment of the desktop's programs.
 func (d *Desktop) environ(display string) []string {
+	env := d.plainEnviron("DISPLAY=" + display)
+	shims := d.shimEnv(lookup(env, "PATH"), lookup(env, "XDG_DATA_DIRS"))
+	return supervise.Environ(env, append(shims, d.cfg.Env...)...)
+}
+
+// serverEnviron is the environment of the X server. It has the C library back
+// its largest allocation, the screen, with huge pages: touching the four
+// million pixels of MaxSize one small page at a time is a quarter of the start
+// (glibc manual, "Memory Allocation Tunables").
+func (d *Desktop) serverEnviron() []string {
+	env := d.plainEnviron("DISPLAY")
+	tunables := "glibc.malloc.hugetlb=1"
+	if v := lookup(env, "GLIBC_TUNABLES"); v != "" {
+		tunables = v + ":" + tunables
+	}
+	return supervise.Environ(env, "GLIBC_TUNABLES="+tunables)
+}
+
+// plainEnviron is what all the desktop's programs have in common. display is
+// an entry, or a name to be left out.
+func (d *Desktop) plainEnviron(display string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
-		name, _, _ := strings.Cut(kv, "=")
-		if d.passesOn(name) {
+		if name, _, _ := strings.Cut(kv, "="); d.passesOn(name) {
 			env = append(env, kv)
 		}
 	}
-	set := []string{"DISPLAY=" + display, "HOME=" + d.dirs.home, "PWD=" + d.dirs.home}
-	if d.attached != "" {
-		// The display is the user's own, and so is everything around it.
-		env, set = os.Environ(), []string{"DISPLAY=" + display}
-		env = slices.DeleteFunc(env, func(kv string) bool { return d.secret(strings.SplitN(kv, "=", 2)[0]) })
-	} else {
+	set := []string{display}
+	if d.attached == "" || d.cfg.Home != "" {
+		set = append(set, "HOME="+d.dirs.home, "PWD="+d.dirs.home)
+	}
+	if d.attached == "" {
 		set = append(set, "XAUTHORITY="+d.dirs.authority, "XDG_RUNTIME_DIR="+d.dirs.runtime,
 			"DBUS_SESSION_BUS_ADDRESS="+d.busAddress(), "XDG_SESSION_TYPE=x11")
 	}
-	path := lookup(env, "PATH")
-	if path == "" {
-		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-		set = append(set, "PATH="+path)
+	if lookup(env, "PATH") == "" {
+		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
-	set = append(set, d.shimEnv(path, lookup(env, "XDG_DATA_DIRS"))...)
-	set = append(set, locale(env)...)
-	return supervise.Environ(env, append(set, d.cfg.Env...)...)
+	return supervise.Environ(env, append(set, locale(env)...)...)
 }
 
 func (d *Desktop) passesOn(name string) bool {
-	if d.secret(name) || slices.Contains(foreign, name) {
+	if d.secret(name) {
+		return false
+	}
+	if d.attached != "" {
+		return true // the display is the user's own, and so is everything around it
+	}
+	if slices.Contains(foreign, name) {
 		return false
 	}
 	if d.cfg.EnvPolicy == EnvClean {

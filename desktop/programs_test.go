@@ -218,3 +218,35 @@ func TestStartCancelled(t *testing.T) {
 		}
 	}
 }
+
+func TestAttachGivesKeymapBack(t *testing.T) {
+	testx11.Require(t, "xkbcomp")
+	s := testx11.Start(t, 640, 480)
+	keymap := func() string {
+		cmd := exec.Command("xkbcomp", s.Display, "-")
+		cmd.Env = s.Env()
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	before := keymap()
+	t.Setenv("XAUTHORITY", s.Authority)
+	guest, err := desktop.Attach(t.Context(), s.Display, desktop.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := guest.Type(t.Context(), desktop.Type{Text: "漢字"}); err != nil {
+		t.Fatal(err)
+	}
+	if during := keymap(); during == before {
+		t.Error("typing characters that are on no key did not change the keymap: this test tests nothing")
+	}
+	if err := guest.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := keymap(); after != before {
+		t.Errorf("keymap after Close differs (%d bytes, before %d)", len(after), len(before))
+	}
+}

@@ -3,7 +3,7 @@ package desktop
 import (
 	"context"
 	"errors"
-	"syscall"
+	"fmt"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -14,7 +14,7 @@ const (
 	firstPause = 50 * time.Millisecond
 	longPause  = 5 * time.Second
 	// startLimit is the deadline of each attempt.
-	startLimit = 20 * time.Second
+	startLimit = 30 * time.Second
 	// calmAfter is how long a program has to live for its death to count as
 	// the first one.
 	calmAfter = 30 * time.Second
@@ -40,33 +40,43 @@ func (d *Desktop) recover() {
 		case <-ended(s.xserver):
 			d.replaceSession(s, &pause)
 		case <-ended(s.wm):
-			if s.serverGone() {
-				d.replaceSession(s, &pause)
-				continue
-			}
-			s.wmReady.Store(false)
-			d.repair(s, "window_manager_exited", "openbox exited"+exitText(s.wm), &pause, func(ctx context.Context) error {
-				if err := d.startWindowManager(ctx, s); err != nil {
-					return err
-				}
-				s.wmReady.Store(true)
-				return nil
-			})
-		case <-d.suspicion:
-			if !s.answers(hangLimit, d.closing) {
-				d.log.Debug("X server hangs")
-				s.abandon()
-			}
+			d.replaceWindowManager(s, &pause)
 		case <-ended(s.bus):
-			d.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), &pause, func(ctx context.Context) error {
-				bus, err := d.startBus(ctx)
-				if err == nil {
-					s.bus = bus
-				}
-				return err
-			})
+			d.replaceBus(s, &pause)
+		case <-d.suspicion:
+			// Of a server that is not ours only the connection could be
+			// replaced, with another one to a server that hangs.
+			if s.xserver != nil && !s.answers(hangLimit, d.closing) {
+				s.hung = true
+				d.replaceSession(s, &pause)
+			}
 		}
 	}
+}
+
+func (d *Desktop) replaceWindowManager(s *session, pause *pauses) {
+	if s.serverGone() {
+		d.replaceSession(s, pause)
+		return
+	}
+	s.wmReady.Store(false)
+	d.repair(s, "window_manager_exited", "openbox exited"+exitText(s.wm), pause, func(ctx context.Context) error {
+		err := d.startWindowManager(ctx, s)
+		if err == nil {
+			s.wmReady.Store(true)
+		}
+		return err
+	})
+}
+
+func (d *Desktop) replaceBus(s *session, pause *pauses) {
+	d.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), pause, func(ctx context.Context) error {
+		bus, err := d.startBus(ctx, s)
+		if err == nil {
+			s.bus = bus
+		}
+		return err
+	})
 }
 
 // ended is closed when a child has exited; it never is for nil.
@@ -82,24 +92,31 @@ func exitText(c *supervise.Child) string {
 	return ": " + c.Exit().String() + tail(c)
 }
 
-// replaceSession makes a new session on the same display number. The windows
-// of the old one are gone with its X server.
+// replaceSession makes a new session, on the same display number if it can. The
+// windows of the old one are gone with its X server.
 func (d *Desktop) replaceSession(s *session, pause *pauses) {
 	d.mu.Lock()
 	if d.session == s {
 		d.session = nil
 	}
 	d.mu.Unlock()
-	text := "connection to the X server was lost"
-	if s.xserver != nil {
+	code, text := "xserver_exited", "connection to the X server was lost"
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	switch {
+	case s.hung:
+		code, text = "xserver_hung", fmt.Sprintf("Xvfb did not answer for %v", hangLimit)
+		cancel() // it would not hear SIGTERM
+		_ = s.xserver.Stop(ctx)
+	case s.xserver != nil:
 		// The connection's end may be seen before the exit, or the X server
 		// may have dropped us alone: either way this life of it is over.
-		_ = s.xserver.Stop(context.Background())
+		_ = s.xserver.Stop(ctx)
 		text = "Xvfb exited" + exitText(s.xserver)
 	}
 	s.close()
 	s.stop()
-	d.repair(nil, "xserver_exited", text, pause, func(ctx context.Context) error {
+	d.repair(nil, code, text, pause, func(ctx context.Context) error {
 		next, err := d.newSession(ctx)
 		if err == nil {
 			d.install(next)
@@ -124,7 +141,7 @@ func (s *session) serverGone() bool {
 // when that does not matter any more.
 func (s *session) answers(limit time.Duration, closing <-chan struct{}) bool {
 	answer := make(chan error, 1)
-	go func() { answer <- s.conn.Sync() }()
+	go func() { answer <- s.conn.Sync() }() // ends with the connection at the latest
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -138,38 +155,17 @@ func (s *session) answers(limit time.Duration, closing <-chan struct{}) bool {
 	return true
 }
 
-// abandon gives up an X server that hangs, so that it is replaced as one that
-// died; of one that is not ours only the connection ends.
-func (s *session) abandon() {
-	if s.xserver != nil {
-		_ = s.xserver.Signal(syscall.SIGKILL)
-		return
-	}
-	_ = s.conn.Close()
-}
-
 // repair calls start until it succeeds or the desktop is closed, or until the X
 // server of s dies, so that there is nothing left to repair there.
 func (d *Desktop) repair(s *session, code, text string, pause *pauses, start func(context.Context) error) {
 	failure := d.fail(code, errors.New(text))
-	for {
-		if !pause.wait(d.closing) {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-		stop := make(chan struct{})
-		go func() {
-			select {
-			case <-d.closing:
-				cancel()
-			case <-stop:
-			}
-		}()
-		err := start(ctx)
-		close(stop)
-		cancel()
+	for pause.wait(d.closing) {
+		err := d.attempt(s, start)
 		if err == nil {
 			d.restarted(failure)
+			return
+		}
+		if d.isClosing() {
 			return
 		}
 		failure = d.fail("start_failed", err)
@@ -177,6 +173,31 @@ func (d *Desktop) repair(s *session, code, text string, pause *pauses, start fun
 			return
 		}
 	}
+}
+
+// attempt calls start with a deadline, and ends it when the desktop is closed:
+// even when it waits for an X server that hangs.
+func (d *Desktop) attempt(s *session, start func(context.Context) error) error {
+	ctx, cancel := limitStart(context.Background())
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-d.closing:
+			cancel()
+			if s != nil {
+				_ = s.conn.Close()
+			}
+		case <-over:
+		}
+	}()
+	return start(ctx)
+}
+
+// limitStart gives a start its deadline.
+func limitStart(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, startLimit, &DeadlineError{Op: "start", After: startLimit})
 }
 
 func (d *Desktop) restarted(after *Failure) {

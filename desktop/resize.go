@@ -1,6 +1,9 @@
 package desktop
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Resize changes the size of the screen, up to Config.MaxSize, while programs
 // run. The window manager keeps windows within it.
@@ -15,13 +18,10 @@ func (d *Desktop) Resize(ctx context.Context, size Size) error {
 		if err := s.conn.SetSize(size.Width, size.Height); err != nil {
 			return err
 		}
-		d.mu.Lock()
-		d.size = size
-		d.mu.Unlock()
 		s.encoder.Trim() // its caches are of the old size
 		return nil
 	})
 }
 
 // resizeAttached refuses: the display belongs to somebody at a monitor.
-func (d *Desktop) resizeAttached() error { return ErrUnsupported }
+func (d *Desktop) resizeAttached() error { return fmt.Errorf("resize: %w", ErrUnsupported) }
