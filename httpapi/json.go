@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
-	"reflect"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -13,31 +12,21 @@ import (
 )
 
 // decodeJSON is json.Unmarshal, but stricter: text that is no Unicode is an
-// error instead of becoming other text, and names of members have one spelling.
-// huma calls it twice, first with an *any that it validates; members that are
-// null are left out of that.
+// error instead of becoming other text, and so are members whose names differ
+// only in case, of which one would be validated and the other used. huma calls
+// it twice, first with an *any that it validates; members that are null are
+// left out of that.
 func decodeJSON(data []byte, v any) error {
-	if tree, ok := v.(*any); ok {
+	tree, first := v.(*any)
+	if first {
 		if err := checkText(data); err != nil {
 			return err
 		}
-		if err := json.Unmarshal(data, v); err != nil {
-			return err
-		}
-		dropNulls(*tree)
-		return nil
 	}
-	var tree any
-	if err := json.Unmarshal(data, &tree); err != nil {
+	if err := json.Unmarshal(data, v); err != nil || !first {
 		return err
 	}
-	if misspelt(tree, reflect.TypeOf(v)) {
-		var err error
-		if data, err = marshalJSON(tree); err != nil {
-			return err
-		}
-	}
-	return json.Unmarshal(data, v)
+	return tidy(*tree)
 }
 
 // checkText refuses what encoding/json would replace by U+FFFD: bytes that are
@@ -76,58 +65,30 @@ func escaped(text []byte) rune {
 	return rune(n)
 }
 
-func dropNulls(tree any) {
+// tidy removes members that are null, and refuses names that differ only in
+// case: encoding/json and huma take one for the other.
+func tidy(tree any) error {
 	switch t := tree.(type) {
 	case map[string]any:
-		maps.DeleteFunc(t, func(_ string, v any) bool { return v == nil })
-		for _, v := range t {
-			dropNulls(v)
+		names := make(map[string]string, len(t))
+		for name, v := range t {
+			folded := strings.ToLower(strings.ToUpper(name)) // as strings.EqualFold has it
+			if other, ok := names[folded]; ok {
+				return fmt.Errorf("must not have both %q and %q", min(name, other), max(name, other))
+			}
+			names[folded] = name
+			if v == nil {
+				delete(t, name)
+			} else if err := tidy(v); err != nil {
+				return err
+			}
 		}
 	case []any:
 		for _, v := range t {
-			dropNulls(v)
-		}
-	}
-}
-
-// misspelt takes those members out of tree that encoding/json would take for
-// others of t's, as it does not mind their case: they have not been validated.
-// It says whether there were any.
-func misspelt(tree any, t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	found := false
-	switch tree := tree.(type) {
-	case map[string]any:
-		if t.Kind() != reflect.Struct {
-			return false
-		}
-		known := map[string]reflect.Type{}
-		for _, f := range reflect.VisibleFields(t) {
-			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-				known[name] = f.Type
-			}
-		}
-		maps.DeleteFunc(tree, func(name string, v any) bool {
-			if t, ok := known[name]; ok {
-				found = misspelt(v, t) || found
-				return false
-			}
-			for other := range known {
-				if strings.EqualFold(name, other) {
-					found = true
-					return true
-				}
-			}
-			return false
-		})
-	case []any:
-		if t.Kind() == reflect.Slice {
-			for _, v := range tree {
-				found = misspelt(v, t.Elem()) || found
+			if err := tidy(v); err != nil {
+				return err
 			}
 		}
 	}
-	return found
+	return nil
 }
