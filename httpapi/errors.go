@@ -131,13 +131,21 @@ func (s *Server) answerMalformed(rc *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		p = requestTimeout.problem(fmt.Sprintf("invalid request: it was not complete after %v", readTime))
 	}
-	if text, err := marshalJSON(p); err == nil {
-		rc.Response.Reset()
-		rc.SetStatusCode(p.Status)
-		rc.SetContentType(problemType)
-		rc.SetBody(text)
-		rc.SetConnectionClose()
+	answerRaw(rc, p)
+}
+
+// answerRaw answers what does not reach fiber, and ends the connection: what
+// follows on it may not be a request.
+func answerRaw(rc *fasthttp.RequestCtx, p *Problem) {
+	text, err := marshalJSON(p)
+	if err != nil {
+		text = nil // the status has to do
 	}
+	rc.Response.Reset()
+	rc.SetStatusCode(p.Status)
+	rc.SetContentType(problemType)
+	rc.SetBody(text)
+	rc.SetConnectionClose()
 }
 
 // asProblem turns what huma has to say about a request into a Problem.

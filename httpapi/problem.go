@@ -93,6 +93,7 @@ var (
 	invalidRequest    = kind{"invalid_request", "Invalid Request", http.StatusBadRequest}
 	routeNotFound     = kind{"invalid_request", "Not Found", http.StatusNotFound}
 	methodNotAllowed  = kind{"invalid_request", "Method Not Allowed", http.StatusMethodNotAllowed}
+	methodUnknown     = kind{"invalid_request", "Not Implemented", http.StatusNotImplemented}
 	payloadTooLarge   = kind{"invalid_request", "Payload Too Large", http.StatusRequestEntityTooLarge}
 	requestTimeout    = kind{"invalid_request", "Request Timeout", http.StatusRequestTimeout}
 	headersTooLarge   = kind{"invalid_request", "Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge}

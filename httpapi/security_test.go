@@ -260,6 +260,7 @@ func TestMalformedRequests(t *testing.T) {
 	s := serve(t, Config{})
 	for request, status := range map[string]int{
 		"nonsense\r\n\r\n": 400,
+		"MKCOL /v1/health HTTP/1.1\r\nHost: x\r\n\r\n":                                           501,
 		"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("x", 2*headerSize) + "\r\n\r\n": 431,
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +72,7 @@ func New(cfg Config) (*Server, error) {
 	if s.document, err = s.openAPI(); err != nil {
 		return nil, err
 	}
-	s.answer = s.app.Handler()
+	s.answer = s.known(s.app.Handler())
 	return s, nil
 }
 
@@ -178,6 +179,17 @@ func (s *Server) newFastHTTP(e *entry) *fasthttp.Server {
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		Logger:                       discard{},
+	}
+}
+
+// known answers requests whose method fiber does not know itself.
+func (s *Server) known(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		if slices.Contains(fiber.DefaultMethods, string(rc.Method())) {
+			next(rc)
+			return
+		}
+		answerRaw(rc, methodUnknown.problem("invalid request: no route has a method of that name"))
 	}
 }
 
