@@ -1,0 +1,35 @@
+package supervise
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestFamily(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{Owner: "user"})
+	other, _ := shell(t, g, "sleep 1000")
+	c, out := shell(t, g, "setsid -f sh -c 'echo daemon $$; exec sleep 1000'; echo first $$; read line < /dev/null")
+	daemon := number(t, out.await(t, "daemon"))
+	out.await(t, "first")
+	wait(t, c)
+	if got := c.Family(); !slices.Equal(got, []int{daemon}) {
+		t.Errorf("Family() of an ended child = %v, want its daemon %d", got, daemon)
+	}
+	if got := other.Family(); !slices.Contains(got, other.PID()) || slices.Contains(got, daemon) {
+		t.Errorf("Family() = %v, want %d and not %d", got, other.PID(), daemon)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := poll(5*time.Second, func() error {
+		if len(c.Family()) > 0 {
+			return errors.New("somebody is left")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
