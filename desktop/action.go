@@ -48,11 +48,14 @@ type Action struct {
 	Count  int       `json:"count,omitempty"`  // of clicks
 	Delta  *Point    `json:"delta,omitempty"`  // of scrolls
 	Keys   string    `json:"keys,omitempty"`   // the chord or key
-	Text   string    `json:"text,omitempty"`   // what was typed; empty when secret
+	Text   string    `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
 	Length int       `json:"length,omitempty"` // of what was typed, in characters
 	Window WindowID  `json:"window,omitempty"` // of window actions
 	App    string    `json:"app,omitempty"`    // of launches
 	Time   time.Time `json:"time"`             // when it began
+	// Error tells why it was not done, or not to the end. Actions that had no
+	// effect at all are not told.
+	Error string `json:"error,omitempty"`
 }
 
 // Button is a pointer button.

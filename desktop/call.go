@@ -116,11 +116,11 @@ func lost(err error) bool {
 }
 
 // act runs one input: alone, after the policy has agreed, and tells
-// subscribers. f fills in what of the action is only known with a session, such
-// as the position on the screen. What it finds out it returns: once the
-// deadline has passed, it may still be running.
+// subscribers. prepare, unless nil, fills in what of the action is only known
+// with a session, such as the position on the screen, or refuses it. What f
+// finds out it returns: once the deadline has passed, it may still be running.
 func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, a *Action,
-	f func(context.Context, *session) (T, error),
+	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
 	return call(ctx, d, op, limit, func(ctx context.Context, s *session) (v T, err error) {
 		select {
@@ -129,23 +129,51 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 			return v, ctx.Err()
 		}
 		defer func() { d.input <- struct{}{} }()
+		if prepare != nil {
+			if err := prepare(s); err != nil {
+				return v, err
+			}
+		}
 		a.Actor, a.Time = ActorFrom(ctx), time.Now()
 		if d.cfg.Policy != nil {
 			if err := d.cfg.Policy(ctx, *a); err != nil {
 				return v, err
 			}
 		}
-		if v, err = f(ctx, s); err != nil {
-			return v, err
-		}
-		d.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
-		return v, nil
+		v, err = f(ctx, s)
+		d.tell(a, err)
+		return v, err
 	})
 }
 
-// act is the function act for what returns only an error.
+// tell emits an action that was done, or of which at least a part was.
+func (d *Desktop) tell(a *Action, err error) {
+	if err != nil {
+		if refused(err) {
+			return
+		}
+		a.Error = err.Error()
+	}
+	d.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
+}
+
+// refused says whether an action failed before it had any effect.
+func refused(err error) bool {
+	for _, why := range []error{
+		ErrInvalid, ErrRestarting, ErrAppNotFound, ErrUnsupported, ErrWindowNotFound,
+		x11.ErrNoWindow, x11.ErrScreenSize, x11.ErrContentTooLarge,
+	} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
+}
+
+// act is the function act for what returns only an error and needs no
+// preparation.
 func (d *Desktop) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
-	_, err := act(ctx, d, op, limit, a, func(ctx context.Context, s *session) (struct{}, error) {
+	_, err := act(ctx, d, op, limit, a, nil, func(ctx context.Context, s *session) (struct{}, error) {
 		return struct{}{}, f(ctx, s)
 	})
 	return err

@@ -16,6 +16,7 @@ import (
 const (
 	maxText  = 1 << 20 // bytes
 	maxDelay = 10 * time.Second
+	maxTold  = 4096 // characters, in events
 	// perRune is what a character may take on a busy machine, when each one
 	// has to wait for the application to have handled those before.
 	perRune  = 50 * time.Millisecond
@@ -43,7 +44,7 @@ func (d *Desktop) Type(ctx context.Context, t Type) error {
 	if _, err := x11.CheckText(t.Text); err != nil {
 		return &InvalidError{"text", err.Error()}
 	}
-	a := &Action{Name: "type", Text: t.Text, Length: n}
+	a := &Action{Name: "type", Text: beginning(t.Text), Length: n}
 	if t.Secret {
 		a.Text = ""
 	}
@@ -60,6 +61,14 @@ func (d *Desktop) Type(ctx context.Context, t Type) error {
 		}
 		return fmt.Errorf("%s: %w", progress, err)
 	})
+}
+
+// beginning is what events keep of a text: many are kept.
+func beginning(text string) string {
+	if utf8.RuneCountInString(text) <= maxTold {
+		return text
+	}
+	return string([]rune(text)[:maxTold])
 }
 
 // Press presses and releases a key or a chord.
@@ -103,7 +112,7 @@ func (d *Desktop) key(ctx context.Context, name, key string, f func(*x11.Input, 
 	if _, err := x11.ParseChord(key); err != nil {
 		return keyError("key", err)
 	}
-	return d.act(ctx, name, inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
+	return d.act(ctx, strings.ReplaceAll(name, "_", " "), inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
 		return keyError("key", f(s.input, ctx, key))
 	})
 }

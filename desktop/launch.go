@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,11 +14,13 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// openPatience is how long Open watches for the handler to fail.
+// openPatience is how long Open waits for a window, or for a failure: a program
+// that runs already shows what it is handed in a window that it has.
 const openPatience = 2 * time.Second
 
 // Launch starts a program on the desktop. It ends with the desktop, whatever
-// it turns itself into.
+// it turns itself into. When only the waiting fails, or its context ends, the
+// App is returned beside the error, and runs.
 func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	child, err := d.launch(ctx, l)
 	if err != nil {
@@ -28,17 +30,14 @@ func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	if !l.Wait {
 		return app, nil
 	}
-	// Waiting is not input: others may act meanwhile.
-	return call(ctx, d, "launch "+l.App, launchLimit+queryLimit, func(ctx context.Context, s *session) (App, error) {
-		return app.await(ctx, s, child)
-	})
+	return d.await(ctx, "launch "+l.App, launchLimit, child)
 }
 
 func (d *Desktop) launch(ctx context.Context, l Launch) (*supervise.Child, error) {
 	if err := checkLaunch(l); err != nil {
 		return nil, err
 	}
-	return act(ctx, d, "launch "+l.App, inputLimit, &Action{Name: "launch", App: l.App}, func(_ context.Context, s *session) (*supervise.Child, error) {
+	return act(ctx, d, "launch "+l.App, inputLimit, &Action{Name: "launch", App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
 		return d.spawn(s, l)
 	})
 }
@@ -78,67 +77,77 @@ func (d *Desktop) spawn(s *session, l Launch) (*supervise.Child, error) {
 	return d.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: l.Args, Env: env, Dir: dir})
 }
 
-// await waits for the first window of a program or of one that it started, or
-// for its end.
-func (app App) await(ctx context.Context, s *session, child *supervise.Child) (App, error) {
-	ctx, cancel := context.WithTimeout(ctx, launchLimit)
-	defer cancel()
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
+// await waits, for at most limit, for the first window of a program or of one
+// that it started, or for the end of all of them. Waiting is not input: others
+// may act meanwhile.
+func (d *Desktop) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
+	started := App{ProcessID: child.ID(), PID: child.PID()}
+	app, err := call(ctx, d, op, limit+queryLimit, func(ctx context.Context, s *session) (App, error) {
+		app := started
+		waiting, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		go func() {
+			awaitFamily(waiting, child)
+			cancel()
+		}()
+		info, err := s.windows.WaitForWindow(waiting, ownedBy(child))
+		switch {
+		case err == nil:
+			app.Window = WindowID(info.ID)
+			return app, nil
+		case waiting.Err() == nil, errors.Is(err, x11.ErrConnClosed):
+			return app, err
+		case ctx.Err() != nil:
+			return app, ctx.Err()
+		}
 		select {
 		case <-child.Done():
-			cancel()
-		case <-over:
+			app.Exited, app.ExitCode = true, child.Exit().Code
+		default: // it runs, without a window: that is an answer too
 		}
-	}()
-	info, err := s.windows.WaitForWindow(ctx, func(w x11.WindowInfo) bool {
-		return w.PID != 0 && descends(w.PID, app.PID)
-	})
-	switch {
-	case err == nil:
-		app.Window = WindowID(info.ID)
 		return app, nil
-	case errors.Is(err, x11.ErrConnClosed):
-		return app, err
-	}
-	select {
-	case <-child.Done():
-		app.Exited, app.ExitCode = true, child.Exit().Code
-	default: // it runs, without a window: that is an answer too
+	})
+	if err != nil {
+		return started, err
 	}
 	return app, nil
 }
 
-// descends says whether pid is root, or was started by it or by what it
-// started. Orphans have lost that trace.
-func descends(pid, root int) bool {
-	for range 64 {
-		if pid == root {
-			return true
-		}
-		if pid <= 1 {
-			return false
-		}
-		pid = parent(pid)
+// familyPace is how often it is looked whether anything is left of a program
+// that has ended, but left others running.
+const familyPace = 100 * time.Millisecond
+
+// awaitFamily waits until a child has ended, and all that it started.
+func awaitFamily(ctx context.Context, child *supervise.Child) {
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		return
 	}
-	return false
+	pace := time.NewTicker(familyPace)
+	defer pace.Stop()
+	// Twice: a process that forks and ends while /proc is read may be missed.
+	for len(child.Family()) > 0 || len(child.Family()) > 0 {
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
-// parent reads a process's parent from /proc (proc(5)).
-func parent(pid int) int {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
+// ownedBy tells the windows of a child and of what it started. Who is looked at
+// once need not be looked at again: nobody joins a family later.
+func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
+	foreign := make(map[x11.Window]bool)
+	return func(w x11.WindowInfo) bool {
+		if w.PID == 0 || foreign[w.ID] {
+			return false
+		}
+		ours := w.PID == child.PID() || slices.Contains(child.Family(), w.PID)
+		foreign[w.ID] = !ours
+		return ours
 	}
-	// The name is in parentheses and may hold anything; the fields follow.
-	_, rest, ok := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 2 {
-		return 0
-	}
-	ppid, _ := strconv.Atoi(fields[1])
-	return ppid
 }
 
 // Open opens a URL or a file with the program that the desktop's user has
@@ -159,16 +168,12 @@ func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	app := App{ProcessID: child.ID(), PID: child.PID()}
-	timer := time.NewTimer(openPatience)
-	defer timer.Stop()
-	select {
-	case <-child.Done():
-		if code := child.Exit().Code; code != 0 {
-			return app, &InvalidError{"target", fmt.Sprintf("cannot be opened: xdg-open ended with status %d%s", code, tail(child))}
-		}
-	case <-timer.C: // the handler runs in its place
-	case <-ctx.Done():
+	app, err := d.await(ctx, "open", openPatience, child)
+	if err != nil {
+		return app, err
+	}
+	if app.Exited && app.ExitCode != 0 {
+		return app, &InvalidError{"target", fmt.Sprintf("cannot be opened: xdg-open ended with status %d%s", app.ExitCode, tail(child))}
 	}
 	return app, nil
 }

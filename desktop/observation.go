@@ -63,22 +63,24 @@ func (m mark) toScreen(p Point) Point {
 	}
 }
 
-// onScreen maps p from the picture that an observation names, if any.
+// onScreen maps p from the picture that an observation names, if any. What is
+// beyond the screen's edge is on the edge.
 func (s *session) onScreen(p Point, observation string) (Point, error) {
-	if observation == "" {
-		return p, nil
+	if observation != "" {
+		m, ok := parseMark(observation)
+		if !ok {
+			return p, &InvalidError{"observation", "is not the id of a screenshot; pass the one that came with the picture"}
+		}
+		if m.epoch != s.epoch {
+			return p, &InvalidError{"observation", "is of a screen that is gone; take a new screenshot"}
+		}
+		if p.X >= m.size.Width || p.Y >= m.size.Height {
+			return p, &InvalidError{"observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
+		}
+		p = m.toScreen(p)
 	}
-	m, ok := parseMark(observation)
-	if !ok {
-		return p, &InvalidError{"observation", "is not the id of a screenshot; pass the one that came with the picture"}
-	}
-	if m.epoch != s.epoch {
-		return p, &InvalidError{"observation", "is of a screen that is gone; take a new screenshot"}
-	}
-	if p.X >= m.size.Width || p.Y >= m.size.Height {
-		return p, &InvalidError{"observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
-	}
-	return m.toScreen(p), nil
+	w, h, err := s.conn.Size()
+	return Point{min(p.X, w-1), min(p.Y, h-1)}, err
 }
 
 // damageOf is the newest change within the rows of a region.

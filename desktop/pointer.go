@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -25,7 +26,7 @@ func (d *Desktop) Pointer(ctx context.Context) (Pointer, error) {
 
 // Move moves the pointer. A position beyond the screen's edge is on the edge.
 func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
-	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: "move"}, func(*session, Point) error { return nil })
+	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: "move"}, nil)
 }
 
 // Click clicks, Count times.
@@ -57,7 +58,7 @@ func (d *Desktop) button(ctx context.Context, name string, b ButtonPress, count 
 		return Pointer{}, err
 	}
 	a := &Action{Name: name, Button: b2, Count: count}
-	return d.point(ctx, name, b.At, b.Observation, b.Modifiers, a, func(s *session, _ Point) error { return f(s.input, n) })
+	return d.point(ctx, strings.ReplaceAll(name, "_", " "), b.At, b.Observation, b.Modifiers, a, func(s *session) error { return f(s.input, n) })
 }
 
 // Drag presses a button at the first point of a path, moves along it, and
@@ -78,8 +79,8 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 		}
 	}
 	a := &Action{Name: "drag", Button: button}
-	return d.point(ctx, "drag", nil, g.Observation, g.Modifiers, a, func(s *session, _ Point) error {
-		path := make([]x11.Point, len(g.Path))
+	path := make([]x11.Point, len(g.Path))
+	prepare := func(s *session) error {
 		for i, p := range g.Path {
 			at, err := s.onScreen(p, g.Observation)
 			if err != nil {
@@ -89,7 +90,10 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 		}
 		first, last := path[0], path[len(path)-1]
 		a.At, a.To = &Point{first.X, first.Y}, &Point{last.X, last.Y}
-		return s.input.Drag(path, n)
+		return nil
+	}
+	return act(ctx, d, "drag", inputLimit, a, prepare, func(_ context.Context, s *session) (Pointer, error) {
+		return s.withModifiers(g.Modifiers, func() error { return s.input.Drag(path, n) })
 	})
 }
 
@@ -102,47 +106,55 @@ func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 		return Pointer{}, &InvalidError{"deltaY", fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
 	a := &Action{Name: "scroll", Delta: &Point{w.DX, w.DY}}
-	return d.point(ctx, "scroll", w.At, w.Observation, w.Modifiers, a, func(s *session, _ Point) error {
+	return d.point(ctx, "scroll", w.At, w.Observation, w.Modifiers, a, func(s *session) error {
 		return s.input.Scroll(w.DX, w.DY)
 	})
 }
 
 // point runs a pointer action: moves to at, if given, with the modifiers held,
-// and does f there.
+// and does f, unless it is nil, there.
 func (d *Desktop) point(ctx context.Context, op string, at *Point, observation string, modifiers []string, a *Action,
-	f func(*session, Point) error,
+	f func(*session) error,
 ) (Pointer, error) {
 	if at != nil {
 		if err := checkPoint(*at); err != nil {
 			return Pointer{}, err
 		}
 	}
-	return act(ctx, d, op, inputLimit, a, func(_ context.Context, s *session) (where Pointer, err error) {
-		var p Point
-		if at != nil {
-			if p, err = s.onScreen(*at, observation); err != nil {
-				return where, err
+	prepare := func(s *session) error {
+		if at == nil {
+			return nil
+		}
+		p, err := s.onScreen(*at, observation)
+		a.At = &p
+		return err
+	}
+	return act(ctx, d, op, inputLimit, a, prepare, func(_ context.Context, s *session) (Pointer, error) {
+		return s.withModifiers(modifiers, func() error {
+			if a.At != nil {
+				if err := s.input.Move(a.At.X, a.At.Y); err != nil {
+					return err
+				}
 			}
-			if w, h, err := s.conn.Size(); err == nil {
-				p.X, p.Y = min(p.X, w-1), min(p.Y, h-1)
+			if f == nil {
+				return nil
 			}
-			a.At = &p
-		}
-		release, err := s.hold(modifiers)
-		if err != nil {
-			return where, err
-		}
-		if at != nil {
-			err = s.input.Move(p.X, p.Y)
-		}
-		if err == nil {
-			err = f(s, p)
-		}
-		if err = errors.Join(err, release()); err != nil {
-			return where, err
-		}
-		return s.pointer()
+			return f(s)
+		})
 	})
+}
+
+// withModifiers does f while modifiers are held, and tells where the pointer
+// is then. Whatever f comes to, the modifiers are let go of.
+func (s *session) withModifiers(modifiers []string, f func() error) (Pointer, error) {
+	release, err := s.hold(modifiers)
+	if err != nil {
+		return Pointer{}, err
+	}
+	if err := errors.Join(f(), release()); err != nil {
+		return Pointer{}, err
+	}
+	return s.pointer()
 }
 
 func (s *session) pointer() (Pointer, error) {
@@ -190,7 +202,7 @@ func keyError(field string, err error) error {
 // ReleaseAll lets go of every key and button that is held down through this
 // Desktop.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
-	return d.act(ctx, "release_all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
+	return d.act(ctx, "release all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
 		return s.input.ReleaseAll()
 	})
 }

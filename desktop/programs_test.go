@@ -250,3 +250,26 @@ func TestAttachGivesKeymapBack(t *testing.T) {
 		t.Errorf("keymap after Close differs (%d bytes, before %d)", len(after), len(before))
 	}
 }
+
+func TestLaunchLeavesAnotherRunning(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm", "setsid")
+	d := start(t, desktop.Config{})
+	ctx := t.Context()
+	app, err := d.Launch(ctx, desktop.Launch{App: "setsid", Args: []string{"-f", "xterm", "-T", "orphan"}, Wait: true})
+	if err != nil || app.Window == 0 || app.Exited {
+		t.Errorf("%+v, %v: want the window of the program that it left running", app, err)
+	}
+	// Somebody else's window is not its own.
+	begin := time.Now()
+	app, err = d.Launch(ctx, desktop.Launch{App: "sh", Args: []string{"-c", "setsid -f sleep 0.3; exit 4"}, Wait: true})
+	if err != nil || app.Window != 0 || !app.Exited || app.ExitCode != 4 || time.Since(begin) > 5*time.Second {
+		t.Errorf("%+v, %v after %v: want an early exit", app, err, time.Since(begin))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	app, err = d.Launch(ctx, desktop.Launch{App: "sleep", Args: []string{"600"}, Wait: true})
+	if !errors.Is(err, context.DeadlineExceeded) || app.PID == 0 {
+		t.Errorf("wait that was given up: %+v, %v", app, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -110,17 +111,11 @@ func (d *Desktop) window(ctx context.Context, name string, id WindowID, a *Actio
 	f func(context.Context, *x11.Windows) (x11.WindowInfo, error),
 ) (Window, error) {
 	a.Name, a.Window = name, id
-	after, err := act(ctx, d, name, windowLimit, a, func(ctx context.Context, s *session) (Window, error) {
-		if err := s.managed(); err != nil {
-			return Window{}, err
-		}
+	op := fmt.Sprintf("%s %d", strings.ReplaceAll(name, "_", " "), id)
+	return act(ctx, d, op, windowLimit, a, (*session).managed, func(ctx context.Context, s *session) (Window, error) {
 		info, err := f(ctx, s.windows)
 		return windowOf(info), err
 	})
-	if errors.Is(err, ErrWindowNotFound) {
-		err = fmt.Errorf("window %d: %w", id, err)
-	}
-	return after, err
 }
 
 // managed fails while there is no window manager to ask.
