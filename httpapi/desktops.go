@@ -264,9 +264,7 @@ func (sl *slot) stop(ctx context.Context) error {
 func (sl *slot) beginStop() {
 	change := &transition{done: make(chan struct{})}
 	sl.phase, sl.change = stopping, change
-	sl.all.running.Add(1)
-	go func() {
-		defer sl.all.running.Done()
+	sl.all.running.Go(func() {
 		err := sl.desk.Close()
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
@@ -275,7 +273,7 @@ func (sl *slot) beginStop() {
 			sl.all.cfg.Logger.Error("stop desktop", "desktop", sl.id, "error", err)
 		}
 		close(change.done)
-	}()
+	})
 }
 
 // wait returns when a transition is over, or an error when it takes too long.

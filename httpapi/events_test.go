@@ -34,13 +34,13 @@ func (s *testServer) follow(ctx context.Context, t *testing.T, path string, head
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("GET %s = %s, %s", path, resp.Status, resp.Header.Get("Content-Type"))
 	}
 	events := make(chan sse, 100)
 	go func() {
 		defer close(events)
-		defer resp.Body.Close()
 		var e sse
 		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 			name, value, _ := strings.Cut(lines.Text(), ": ")

@@ -19,7 +19,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	ln, err := net.Listen("tcp", "127.0.0.1:2468")
 	if err != nil {
 		log.Fatal(err)
@@ -36,7 +36,7 @@ func ExampleServer_Handler() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.Handler())
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", mux))

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -96,10 +97,10 @@ func TestHandlerAfterClose(t *testing.T) {
 	if w.Code != 503 {
 		t.Errorf("status = %d, want 503", w.Code)
 	}
-	if err := s.Serve(t.Context(), nil); err != ErrClosed {
+	if err := s.Serve(t.Context(), nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("Serve = %v, want %v", err, ErrClosed)
 	}
-	if err := s.Mount(fiber.New(fiber.Config{StreamRequestBody: true, DisablePreParseMultipartForm: true})); err != ErrClosed {
+	if err := s.Mount(fiber.New(fiber.Config{StreamRequestBody: true, DisablePreParseMultipartForm: true})); !errors.Is(err, ErrClosed) {
 		t.Errorf("Mount = %v, want %v", err, ErrClosed)
 	}
 }

@@ -158,7 +158,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	_ = srv.ShutdownWithContext(grace) // its error is that the time was over
 	open.closeAll()
-	<-failed
+	_ = <-failed // that its listener was closed
 	return nil
 }
 
