@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// TestNamesAreCamelCase looks at every member and every parameter of the
+// document.
+func TestNamesAreCamelCase(t *testing.T) {
+	t.Parallel()
+	var doc any
+	if err := json.Unmarshal(newServer(t, Config{}).document, &doc); err != nil {
+		t.Fatal(err)
+	}
+	camel := regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+	old := []string{"show_cursor"} // so that older clients' requests work
+	found := 0
+	check := func(name string) {
+		found++
+		if !camel.MatchString(name) && !slices.Contains(old, name) {
+			t.Errorf("%q is not in camel case", name)
+		}
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			if members, ok := v["properties"].(map[string]any); ok {
+				for name := range members {
+					check(name)
+				}
+			}
+			if name, ok := v["name"].(string); ok && v["type"] != "apiKey" && (v["in"] == "query" || v["in"] == "path") {
+				check(name)
+			}
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(doc)
+	if found < 100 {
+		t.Errorf("only %d names found", found)
+	}
+}
+
+// TestSchemasDescribeAnswers checks answers against the document's schemas, as
+// JSON Schema 2020-12, which OpenAPI 3.1 uses.
+func TestSchemasDescribeAnswers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	doc, err := openapi3.NewLoader().LoadFromData(s.document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []call{
+		{path: mainPath + "/status"},
+		{path: "/v1/desktops"},
+		{path: "/v1/health"},
+		{path: mainPath + "/screenshot"}, // problems, too
+		{path: mainPath + "/screenshot?scale=7"},
+		{path: mainPath + "/mouse/move", body: `{"x":""}`},
+	} {
+		a := s.do(t, c)
+		path, _, _ := strings.Cut(c.path, "?")
+		op := doc.Paths.Value(path).GetOperation(a.Request.Method)
+		response := op.Responses.Status(a.StatusCode)
+		if response == nil {
+			t.Errorf("%s %s: %d is not documented", a.Request.Method, path, a.StatusCode)
+			continue
+		}
+		media := response.Value.Content.Get(a.Header.Get("Content-Type"))
+		if media == nil {
+			t.Errorf("%s %s: %d of %s is not documented", a.Request.Method, path, a.StatusCode, a.Header.Get("Content-Type"))
+			continue
+		}
+		if err := doc.ValidateSchemaJSON(media.Schema.Value, map[string]any(a.json(t)), openapi3.EnableJSONSchema2020()); err != nil {
+			t.Errorf("%s %s: %s: %v", a.Request.Method, path, a.body, err)
+		}
+		if err := doc.ValidateSchemaJSON(media.Schema.Value, map[string]any{}, openapi3.EnableJSONSchema2020()); err == nil {
+			t.Errorf("%s %s: {} passes as well", a.Request.Method, path)
+		}
+	}
+}
+
+// TestOpenOperations: all of /v1 needs the token, and nothing else does.
+func TestOpenOperations(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{})
+	media := 0
+	for path, item := range s.api.OpenAPI().Paths {
+		for method, op := range operations(item) {
+			if open := len(op.Security) == 0; open == strings.HasPrefix(path, "/v1/") {
+				t.Errorf("%s %s: open is %v", method, path, open)
+			}
+			inQuery := slices.ContainsFunc(op.Security, func(alternative map[string][]string) bool { _, ok := alternative[queryScheme]; return ok })
+			if !inQuery {
+				continue
+			}
+			media++
+			if method != "GET" {
+				t.Errorf("%s %s takes the token in its URL", method, path)
+			}
+		}
+	}
+	if media == 0 {
+		t.Error("no operation takes the token in its URL")
+	}
+}
