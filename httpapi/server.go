@@ -158,7 +158,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	_ = srv.ShutdownWithContext(grace) // its error is that the time was over
 	open.closeAll()
-	_ = <-failed // that its listener was closed
+	if err := <-failed; err != nil {
+		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
+	}
 	return nil
 }
 
