@@ -10,12 +10,12 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// maxClipboard bounds what is put on the clipboard, in bytes.
-const maxClipboard = 256 << 20
-
-// Clipboard reads a selection as contentType: TypeText (also for "") or
-// TypePNG. It returns ErrNoClipboardContent when there is nothing of that type.
+// Clipboard reads a selection, the clipboard for "", as contentType: TypeText
+// (also for "") or TypePNG. It returns ErrNoClipboardContent when there is nothing of that type.
 func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType string) (Content, error) {
+	if sel == "" {
+		sel = Clipboard
+	}
 	name, err := selectionName(sel)
 	if err != nil {
 		return Content{}, err
@@ -36,8 +36,8 @@ func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) 
 	switch {
 	case err != nil:
 		return err
-	case len(c.Data) > maxClipboard:
-		return &InvalidError{"text", fmt.Sprintf("must be at most %d bytes", maxClipboard)}
+	case len(c.Data) > x11.MaxContent:
+		return &InvalidError{"text", fmt.Sprintf("must be at most %d bytes", x11.MaxContent)}
 	case contentType == TypeText && !utf8.Valid(c.Data):
 		return &InvalidError{"text", "must be valid UTF-8"}
 	case contentType == TypePNG:

@@ -16,12 +16,12 @@ type eventLog struct {
 	mu     sync.Mutex // guards what follows
 	ring   [eventRing]Event
 	last   uint64        // Seq of the newest event
-	wake   chan struct{} // closed and replaced at every event
+	wake   chan struct{} // closed at the next event; nil: nobody waits
 	closed bool
 }
 
 func newEventLog(desktop string) *eventLog {
-	return &eventLog{desktop: desktop, wake: make(chan struct{})}
+	return &eventLog{desktop: desktop}
 }
 
 func (l *eventLog) emit(e Event) {
@@ -40,8 +40,10 @@ func (l *eventLog) put(e Event) {
 		e.Time = time.Now()
 	}
 	l.ring[l.last%eventRing] = e
-	close(l.wake)
-	l.wake = make(chan struct{})
+	if l.wake != nil {
+		close(l.wake)
+		l.wake = nil
+	}
 }
 
 // close emits the last event and ends every subscription once it has read it.
@@ -62,6 +64,9 @@ func (l *eventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) 
 	defer l.mu.Unlock()
 	switch {
 	case seq >= l.last:
+		if l.wake == nil {
+			l.wake = make(chan struct{})
+		}
 		return Event{}, l.wake, l.closed
 	case seq+eventRing < l.last:
 		oldest := l.last - eventRing + 1

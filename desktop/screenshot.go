@@ -39,8 +39,8 @@ func (d *Desktop) Screenshot(ctx context.Context, shot Shot) (*Screenshot, error
 // It returns false when the screen was still changing then, as it always is
 // with a blinking cursor on it.
 func (d *Desktop) Settle(ctx context.Context, quiet, timeout time.Duration) (bool, error) {
-	if quiet < 0 || timeout < 0 {
-		return false, &InvalidError{"settle", "times must not be negative"}
+	if err := checkSettle(quiet, timeout); err != nil {
+		return false, err
 	}
 	return call(ctx, d, "settle", timeout+queryLimit, func(ctx context.Context, s *session) (bool, error) {
 		return s.settle(ctx, quiet, timeout)
@@ -149,6 +149,7 @@ func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
 		Pix: frame.Pix, Stride: frame.Stride, Width: frame.Width, Height: frame.Height,
 		Seq: frame.Seq, Bands: frame.Bands, BandHeight: frame.BandHeight,
 	}
+	s.shots.use()
 	pic.Data, err = s.encoder.Encode(ctx, img, opts)
 	return pic, err
 }
@@ -208,12 +209,18 @@ func (shot Shot) withDefaults() (Shot, error) {
 		return shot, &InvalidError{"quality", "must be between 1 and 100"}
 	case math.IsNaN(shot.Scale) || shot.Scale < 0.1 || shot.Scale > 1:
 		return shot, &InvalidError{"scale", "must be between 0.1 and 1.0"}
-	case shot.Settle < 0 || shot.SettleTimeout < 0:
-		return shot, &InvalidError{"settle", "times must not be negative"}
-	case shot.Settle > time.Minute || shot.SettleTimeout > 5*time.Minute:
-		return shot, &InvalidError{"settle", "must be at most 1 minute, and its timeout at most 5"}
 	}
-	return shot, nil
+	return shot, checkSettle(shot.Settle, shot.SettleTimeout)
+}
+
+func checkSettle(quiet, timeout time.Duration) error {
+	switch {
+	case quiet < 0 || timeout < 0:
+		return &InvalidError{"settle", "times must not be negative"}
+	case quiet > time.Minute || timeout > 5*time.Minute:
+		return &InvalidError{"settle", "must be at most 1 minute, and its timeout at most 5"}
+	}
+	return nil
 }
 
 // region is the part of a screen that the picture shows.

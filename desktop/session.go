@@ -35,8 +35,13 @@ type session struct {
 	clipboard *x11.Clipboard
 	windows   *x11.Windows
 	encoder   picture.Encoder
+	shots     idle // lets go of what the encoder keeps
 	unwatch   func()
 }
+
+// keepPictures is how long after the last screenshot the encoder keeps what it
+// may need for the next.
+const keepPictures = 30 * time.Second
 
 // newSession starts the programs that the desktop consists of and connects to
 // them. What it started is ended again when it fails.
@@ -44,6 +49,7 @@ func (d *Desktop) newSession(ctx context.Context) (*session, error) {
 	epoch := make([]byte, 4)
 	_, _ = rand.Read(epoch) // never fails (crypto/rand)
 	s := &session{epoch: hex.EncodeToString(epoch), startedAt: time.Now()}
+	s.shots = idle{after: keepPictures, f: s.encoder.Trim}
 	if err := d.open(ctx, s); err != nil {
 		s.close()
 		s.stop()
@@ -221,6 +227,7 @@ func (s *session) close() {
 	}
 	_ = s.conn.Close()
 	s.giveBack() // what else hangs on the connection
+	s.shots.stop()
 	s.encoder.Trim()
 }
 
