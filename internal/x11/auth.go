@@ -152,6 +152,9 @@ const (
 // lockAuthority keeps other programs, xauth(1) among them, from editing the
 // file meanwhile: whoever links FILE-c to FILE-l has it (XauLockAuth(3)).
 func lockAuthority(path string) (unlock func() error, err error) {
+	if path == "" {
+		return nil, errors.New("lock X authority: neither XAUTHORITY nor HOME says where it is")
+	}
 	creat, link := path+"-c", path+"-l"
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

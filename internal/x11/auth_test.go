@@ -162,3 +162,20 @@ func FuzzParseAuthority(f *testing.F) {
 		}
 	})
 }
+
+// Not parallel: it changes the environment.
+func TestAuthorityNowhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("XAUTHORITY", "")
+	t.Setenv("HOME", "")
+	path := AuthorityPath()
+	if path != "" {
+		t.Errorf("AuthorityPath() = %q without HOME", path)
+	}
+	if err := MergeAuthority(path, 1, NewCookie()); err == nil {
+		t.Error("MergeAuthority without a path succeeded")
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("files were left: %v, %v", left, err)
+	}
+}

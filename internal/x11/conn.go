@@ -310,11 +310,14 @@ func displayNumber(display string) (int, error) {
 }
 
 // AuthorityPath is where Xlib looks for cookies (Xsecurity(7)), and so where a
-// user's programs find them.
+// user's programs find them; empty when there is no such place.
 func AuthorityPath() string {
 	if p := os.Getenv("XAUTHORITY"); p != "" {
 		return p
 	}
-	home, _ := os.UserHomeDir()
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "" // better none than one in whatever folder this is
+	}
 	return filepath.Join(home, ".Xauthority")
 }
