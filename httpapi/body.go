@@ -57,6 +57,9 @@ func finishBody(c *fiber.Ctx) {
 	if c.Context().RequestBodyStream() == nil {
 		return
 	}
+	if ambiguous(c) {
+		c.Context().SetConnectionClose()
+	}
 	b := bodyOf(c)
 	if !b.ended {
 		_ = c.Context().Conn().SetReadDeadline(time.Now().Add(drainTime))
@@ -67,3 +70,14 @@ func finishBody(c *fiber.Ctx) {
 		c.Context().SetConnectionClose()
 	}
 }
+
+// ambiguous says whether a request tells its length in two ways. Somebody in
+// front of this server may have seen another end of it, so that nothing that
+// follows can be trusted (RFC 9112, section 6.3).
+func ambiguous(c *fiber.Ctx) bool {
+	h := &c.Request().Header
+	return h.ContentLength() == chunked && bytes.Contains(bytes.ToLower(h.RawHeaders()), []byte("content-length"))
+}
+
+// chunked is what fasthttp has for a length in place of a number.
+const chunked = -1

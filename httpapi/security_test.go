@@ -41,6 +41,7 @@ func TestToken(t *testing.T) {
 		{"in the query of status", "/v1/desktop/status?access_token=" + s.Token(), "", 401},
 		{"in the query of a picture", "/v1/desktop/screenshot?access_token=" + s.Token(), "", 409},
 		{"in the query of a stream", "/v1/desktop/events?access_token=" + s.Token(), "", 409},
+		{"in the query of the clipboard", "/v1/desktop/clipboard?format=png&access_token=" + s.Token(), "", 401},
 		{"wrong in the query", "/v1/desktop/events?access_token=x", "", 401},
 		{"wrong header, right query", "/v1/desktop/events?access_token=" + s.Token(), "Bearer x", 401},
 		{"no such route", "/v1/xxx", "", 404},
