@@ -79,14 +79,11 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err := sweep(s, log); err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, ln) }()
+	served := serveUntil(ctx, s, ln)
 	at := baseURL(ln.Addr())
 	if err := p.startDesktop(ctx, s, f, log); err != nil {
 		cancel(err)
-		_ = ln.Close() // the server may not have come to know it yet
-		<-served
-		return err
+		return errors.Join(err, <-served)
 	}
 	if ctx.Err() == nil {
 		p.announce(at, s, tokenKnown, f, log)

@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -90,6 +92,37 @@ func (s *server) begin(t *testing.T, path string) <-chan struct{} {
 		t.Fatal(err)
 	}
 	return done
+}
+
+// TestEarlySignal ends servers at moments of their start. Before they listen to
+// signals they may be killed by one; none may stay.
+func TestEarlySignal(t *testing.T) {
+	t.Parallel()
+	for n := range 40 {
+		cmd := exec.Command(binary, "server", "--port", "0")
+		cmd.Env = environ(t)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		<-time.After(time.Duration(n) * time.Millisecond)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(stopLimit):
+			t.Errorf("a server that was ended %d ms after its start lives on", n)
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if !ok || status.Signaled() && status.Signal() == syscall.SIGKILL || status.Exited() && status.ExitStatus() != exitOK {
+			t.Errorf("a server that was ended %d ms after its start: %v", n, cmd.ProcessState)
+		}
+		if t.Failed() {
+			return
+		}
+	}
 }
 
 // TestSecondSignal wants a server that takes its time to end to do so at once
