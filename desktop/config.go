@@ -20,6 +20,9 @@ const (
 	MaxHeight = 16384
 )
 
+// LogName is the name of the log in a desktop's StateDir.
+const LogName = "desktop-runtime.log"
+
 // EnvPolicy says which of this program's environment variables the desktop's
 // programs see.
 type EnvPolicy int

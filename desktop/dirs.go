@@ -60,7 +60,7 @@ func makeDirs(cfg Config, attached bool) (made dirs, err error) {
 		d.home = filepath.Join(d.state, "home")
 	}
 	if d.log == "" {
-		d.log = filepath.Join(d.state, "desktop-runtime.log")
+		d.log = filepath.Join(d.state, LogName)
 	}
 	d.authority = filepath.Join(d.state, "xauthority")
 	d.runtime = filepath.Join(d.state, "runtime")

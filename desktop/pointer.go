@@ -194,7 +194,7 @@ func buttonNumber(b Button) (int, Button, error) {
 // keyError turns an unknown key's error into one that names the field.
 func keyError(field string, err error) error {
 	if unknown, ok := errors.AsType[*x11.KeyError](err); ok {
-		return &InvalidError{field, unknown.Error()}
+		return &InvalidError{field, "must name keys: " + unknown.Error()}
 	}
 	return err
 }

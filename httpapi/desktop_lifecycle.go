@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,6 +282,11 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 	out := desktopStatus{
 		ID: sl.id, State: string(state), Display: st.Display, RuntimeLogPath: st.LogPath,
 		MissingDependencies: []string{}, Processes: runtimeProcesses(st.Processes),
+	}
+	if out.RuntimeLogPath == "" { // where it will be
+		if cfg, err := sl.config(startOptions{}); err == nil {
+			out.RuntimeLogPath = filepath.Join(cfg.StateDir, desktop.LogName)
+		}
 	}
 	if st.Size.Width > 0 {
 		out.Resolution = &resolution{st.Size.Width, st.Size.Height, st.DPI}

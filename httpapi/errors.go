@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,12 +186,17 @@ func rejected(k kind, errs []*huma.ErrorDetail) *Problem {
 		if where != "body" {
 			k.status = http.StatusBadRequest
 		}
-		text := e.Message
+		member, message := memberOf(e.Message)
+		if member != "" && field != "" {
+			member = field + "." + member
+		}
+		field = cmp.Or(member, field)
+		text := message
 		if field != "" {
 			text = field + ": " + text
 		}
 		texts = append(texts, where+": "+text)
-		list = append(list, map[string]string{"in": where, "field": field, "message": e.Message})
+		list = append(list, map[string]string{"in": where, "field": field, "message": message})
 	}
 	return k.problem("invalid request: "+strings.Join(texts, "; ")).with("errors", list)
 }

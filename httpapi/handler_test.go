@@ -166,8 +166,11 @@ func TestRoot(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if got := s.do(t, call{path: "/", anon: true}).want(t, 200).json(t)["name"]; got != "deskhand" {
-		t.Errorf("name = %v", got)
+	root := s.do(t, call{path: "/", anon: true}).want(t, 200).json(t)
+	for name, want := range map[string]string{"name": "Sandbox Agent", "docs": "https://sandboxagent.dev", "server": "deskhand"} {
+		if root[name] != want {
+			t.Errorf("%s = %v, want %s", name, root[name], want)
+		}
 	}
 	browser := map[string]string{"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 	a := s.do(t, call{path: "/?token=abc", anon: true, header: browser}).want(t, 302)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -23,10 +24,44 @@ func decodeJSON(data []byte, v any) error {
 			return err
 		}
 	}
-	if err := json.Unmarshal(data, v); err != nil || !first {
+	err := json.Unmarshal(data, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return errors.New(memberPrefix + wrong.Field + ": must be a number that fits: " + rangeOf(wrong.Type))
+	}
+	if err != nil || !first {
 		return err
 	}
 	return tidy(*tree)
+}
+
+// memberPrefix begins the text of an error that is about one member of a body.
+const memberPrefix = "member "
+
+// rangeOf tells which whole numbers a type holds: what huma's validation leaves
+// to the decoding is numbers that are too large or too small.
+func rangeOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int32:
+		return "a whole one from -2147483648 to 2147483647"
+	case reflect.Uint32:
+		return "a whole one from 0 to 4294967295"
+	default:
+		return t.Kind().String()
+	}
+}
+
+// memberOf finds the member of the body that a message of huma's, or of
+// decodeJSON's, is about.
+func memberOf(message string) (field, text string) {
+	if rest, ok := strings.CutPrefix(message, memberPrefix); ok {
+		field, text, _ = strings.Cut(rest, ": ")
+		return field, text
+	}
+	rest, ok := strings.CutPrefix(message, "expected required property ")
+	if name, found := strings.CutSuffix(rest, " to be present"); ok && found {
+		return name, "is required"
+	}
+	return "", message
 }
 
 // checkText refuses what encoding/json would replace by U+FFFD: bytes that are

@@ -352,3 +352,20 @@ func FuzzCheckText(f *testing.F) {
 		}
 	})
 }
+
+func TestMemberOf(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	for _, c := range []struct{ path, body, field string }{
+		{"/v1/desktop/launch", `{}`, "app"},
+		{"/v1/desktop/mouse/move", `{"y":1}`, "x"},
+		{"/v1/desktop/mouse/move", `{"x":99999999999,"y":1}`, "x"},
+		{"/v1/desktop/start", `{"width":99999999999}`, "width"},
+	} {
+		a := s.do(t, call{path: c.path, body: c.body}).want(t, 422)
+		errs, _ := a.json(t)["errors"].([]any)
+		if len(errs) != 1 || errs[0].(map[string]any)["field"] != c.field || strings.Contains(string(a.body), "Go struct") {
+			t.Errorf("%s %s: %s, want the field %s named", c.path, c.body, a.body, c.field)
+		}
+	}
+}

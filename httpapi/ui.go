@@ -25,7 +25,11 @@ func (s *Server) serveRoot(c *fiber.Ctx) error {
 		return redirectToUI(c)
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.JSON(map[string]string{"name": "deskhand", "ui": "/ui/", "openapi": "/openapi.json"})
+	return c.JSON(map[string]string{
+		// Name and docs as clients of the reference know them.
+		"name": "Sandbox Agent", "docs": "https://sandboxagent.dev",
+		"server": "deskhand", "ui": "/ui/", "openapi": "/openapi.json",
+	})
 }
 
 // redirectToUI keeps the query: the token may be in it.
