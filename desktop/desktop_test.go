@@ -313,47 +313,6 @@ func TestBusKilled(t *testing.T) {
 	}
 }
 
-func TestHungXServer(t *testing.T) {
-	t.Parallel()
-	d := start(t, desktop.Config{})
-	pid := pidOf(t, d, "Xvfb")
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	begin := time.Now()
-	_, err := d.Click(ctx, desktop.Click{})
-	if err == nil || time.Since(begin) > 3*time.Second {
-		t.Errorf("click on a hung X server: %v after %v", err, time.Since(begin))
-	}
-	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Pointer(t.Context()); err != nil {
-		t.Errorf("pointer after it went on: %v", err)
-	}
-}
-
-func TestXServerHangsForGood(t *testing.T) {
-	t.Parallel()
-	d := start(t, desktop.Config{})
-	sub := d.Subscribe(0)
-	defer sub.Close()
-	if err := syscall.Kill(pidOf(t, d, "Xvfb"), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := d.Pointer(ctx); err == nil {
-		t.Fatal("pointer of a hung X server")
-	}
-	await(t, sub, "restart", ofType(desktop.EventRestarted))
-	if _, err := d.Pointer(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")

@@ -22,7 +22,8 @@ const openPatience = 2 * time.Second
 // it turns itself into. When only the waiting fails, or its context ends, the
 // App is returned beside the error, and runs.
 func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
-	child, err := d.launch(ctx, l)
+	op := "launch " + l.App
+	child, err := d.launch(ctx, op, l)
 	if err != nil {
 		return App{}, err
 	}
@@ -30,14 +31,14 @@ func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	if !l.Wait {
 		return app, nil
 	}
-	return d.await(ctx, "launch "+l.App, launchLimit, child)
+	return d.await(ctx, op, launchLimit, child)
 }
 
-func (d *Desktop) launch(ctx context.Context, l Launch) (*supervise.Child, error) {
+func (d *Desktop) launch(ctx context.Context, op string, l Launch) (*supervise.Child, error) {
 	if err := checkLaunch(l); err != nil {
 		return nil, err
 	}
-	return act(ctx, d, "launch "+l.App, inputLimit, &Action{Name: "launch", App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
+	return act(ctx, d, op, inputLimit, &Action{Name: "launch", App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
 		return d.spawn(s, l)
 	})
 }
@@ -161,7 +162,7 @@ func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	case strings.ContainsRune(target, 0):
 		return App{}, &InvalidError{"target", "must not contain a NUL character"}
 	}
-	child, err := d.launch(ctx, Launch{App: "xdg-open", Args: []string{target}})
+	child, err := d.launch(ctx, "open", Launch{App: "xdg-open", Args: []string{target}})
 	if errors.Is(err, ErrAppNotFound) {
 		return App{}, fmt.Errorf("open: xdg-open is not installed: %w", ErrUnsupported)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/x11"
 )
 
 // Bounds of the wait before a program that died is started once more.
@@ -46,7 +47,7 @@ func (d *Desktop) recover() {
 		case <-d.suspicion:
 			// Of a server that is not ours only the connection could be
 			// replaced, with another one to a server that hangs.
-			if s.xserver != nil && !s.answers(hangLimit, d.closing) {
+			if s.xserver != nil && errors.Is(s.ask(hangLimit, d.closing), errHung) {
 				s.hung = true
 				d.replaceSession(s, &pause)
 			}
@@ -125,34 +126,34 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 	})
 }
 
+// errHung says that an X server does not answer.
+var errHung = errors.New("the X server does not answer")
+
 // serverGone says whether it is the X server that died, of which its clients'
 // ends are often the first that is seen. One that only hangs is there.
 func (s *session) serverGone() bool {
-	_ = s.answers(time.Second, nil) // what follows tells
-	select {
-	case <-ended(s.xserver):
-		return true
-	default:
-		return !s.connected()
-	}
+	err := s.ask(time.Second, nil)
+	return err != nil && !errors.Is(err, errHung)
 }
 
-// answers says whether the X server does, within limit. It also returns true
-// when that does not matter any more.
-func (s *session) answers(limit time.Duration, closing <-chan struct{}) bool {
+// ask waits for an answer of the X server: errHung when there is none within
+// limit. When the desktop is closed meanwhile, that does not matter any more.
+func (s *session) ask(limit time.Duration, closing <-chan struct{}) error {
 	answer := make(chan error, 1)
 	go func() { answer <- s.conn.Sync() }() // ends with the connection at the latest
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-answer:
+	case err := <-answer:
+		return err
 	case <-s.conn.Done():
 	case <-ended(s.xserver):
 	case <-closing:
+		return nil
 	case <-timer.C:
-		return false
+		return errHung
 	}
-	return true
+	return x11.ErrConnClosed
 }
 
 // repair calls start until it succeeds or the desktop is closed, or until the X

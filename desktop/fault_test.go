@@ -1,0 +1,391 @@
+package desktop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+func signal(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// every calls each method of a desktop once. Those that act are harmless.
+func every(d *desktop.Desktop) map[string]func(context.Context) error {
+	at := desktop.Point{X: 300, Y: 200}
+	return map[string]func(context.Context) error{
+		"screenshot":       func(ctx context.Context) error { _, err := d.Screenshot(ctx, desktop.Shot{}); return err },
+		"settle":           func(ctx context.Context) error { _, err := d.Settle(ctx, 0, 0); return err },
+		"pointer position": func(ctx context.Context) error { _, err := d.Pointer(ctx); return err },
+		"move":             func(ctx context.Context) error { _, err := d.Move(ctx, desktop.Move{At: at}); return err },
+		"click":            func(ctx context.Context) error { _, err := d.Click(ctx, desktop.Click{At: &at}); return err },
+		"button down":      func(ctx context.Context) error { _, err := d.ButtonDown(ctx, desktop.ButtonPress{}); return err },
+		"button up":        func(ctx context.Context) error { _, err := d.ButtonUp(ctx, desktop.ButtonPress{}); return err },
+		"drag": func(ctx context.Context) error {
+			_, err := d.Drag(ctx, desktop.Drag{Path: []desktop.Point{at, at}})
+			return err
+		},
+		"scroll":         func(ctx context.Context) error { _, err := d.Scroll(ctx, desktop.Scroll{DY: 1}); return err },
+		"type text":      func(ctx context.Context) error { return d.Type(ctx, desktop.Type{Text: "a"}) },
+		"press key":      func(ctx context.Context) error { return d.Press(ctx, desktop.Press{Keys: "ctrl+Left"}) },
+		"key down":       func(ctx context.Context) error { return d.KeyDown(ctx, "Shift_L") },
+		"key up":         func(ctx context.Context) error { return d.KeyUp(ctx, "Shift_L") },
+		"release all":    d.ReleaseAll,
+		"set clipboard":  func(ctx context.Context) error { return d.SetClipboard(ctx, desktop.Content{Data: []byte("x")}) },
+		"read clipboard": func(ctx context.Context) error { _, err := d.Clipboard(ctx, "", ""); return err },
+		"read primary":   func(ctx context.Context) error { _, err := d.Clipboard(ctx, desktop.Primary, ""); return err },
+		"list windows":   func(ctx context.Context) error { _, err := d.Windows(ctx, desktop.WindowFilter{All: true}); return err },
+		"focused window": func(ctx context.Context) error { _, err := d.FocusedWindow(ctx); return err },
+		"focus window 7": func(ctx context.Context) error { _, err := d.FocusWindow(ctx, 7); return err },
+		"move window 7":  func(ctx context.Context) error { _, err := d.MoveWindow(ctx, 7, at); return err },
+		"resize window 7": func(ctx context.Context) error {
+			_, err := d.ResizeWindow(ctx, 7, desktop.Size{Width: 9, Height: 9})
+			return err
+		},
+		"minimise window 7": func(ctx context.Context) error { _, err := d.MinimiseWindow(ctx, 7); return err },
+		"maximise window 7": func(ctx context.Context) error { _, err := d.MaximiseWindow(ctx, 7, true); return err },
+		"restore window 7":  func(ctx context.Context) error { _, err := d.MaximiseWindow(ctx, 7, false); return err },
+		"close window 7":    func(ctx context.Context) error { return d.CloseWindow(ctx, 7) },
+		"resize":            func(ctx context.Context) error { return d.Resize(ctx, desktop.Size{Width: 801, Height: 601}) },
+		"launch sleep": func(ctx context.Context) error {
+			_, err := d.Launch(ctx, desktop.Launch{App: "sleep", Args: []string{"1"}, Wait: true})
+			return err
+		},
+		"open": func(ctx context.Context) error { _, err := d.Open(ctx, "/no/such/file"); return err },
+	}
+}
+
+// expected are the answers of every that are right on a desktop that works.
+func expected(err error) bool {
+	for _, e := range []error{desktop.ErrWindowNotFound, desktop.ErrNoFocusedWindow, desktop.ErrNoClipboardContent, desktop.ErrInvalid} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return err == nil
+}
+
+func TestHungXServer(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdg-open")
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
+	const limit = 500 * time.Millisecond
+	var calls sync.WaitGroup
+	for name, f := range every(d) {
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begin := time.Now()
+			err := f(ctx)
+			if took := time.Since(begin); took > limit+2*time.Second {
+				t.Errorf("%s took %v, deadline %v", name, took, limit)
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), name+": ") || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s on a hung X server: %v, want a deadline that names it", name, err)
+			}
+		})
+	}
+	calls.Wait()
+	// A click that is given up does not leave its modifiers down.
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if _, err := d.Click(ctx, desktop.Click{Modifiers: []string{"shift", "ctrl"}}); err == nil {
+		t.Error("clicked on a hung X server")
+	}
+	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGCONT)
+	for name, f := range every(d) {
+		if err := f(t.Context()); !expected(err) {
+			t.Errorf("%s after it went on: %v", name, err)
+		}
+	}
+	if got := d.Status(); got.Restarts != 0 {
+		t.Errorf("it was restarted: %+v", got.LastError)
+	}
+	until(t, "the terminal has the focus", func() bool {
+		w, err := d.FocusedWindow(t.Context())
+		return err == nil && w.Class == "XTerm"
+	})
+	before := len(readFile(t, path))
+	if err := d.Type(t.Context(), desktop.Type{Text: "\nlower\n"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the text", func() bool { return len(readFile(t, path)) > before+6 })
+	if got := readFile(t, path); !strings.HasSuffix(got, "\nlower\n") {
+		t.Errorf("typed %q: modifiers are down", got)
+	}
+}
+
+func TestXServerHangsForGood(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
+	var deadline *desktop.DeadlineError
+	if _, err := d.Pointer(t.Context()); !errors.As(err, &deadline) || deadline.Op != "pointer position" || deadline.After == 0 {
+		t.Errorf("pointer of a hung X server: %v, want a DeadlineError", err)
+	}
+	if e := await(t, sub, "failure", ofType(desktop.EventFailed)); e.Failure.Code != "xserver_hung" {
+		t.Errorf("failure %+v", e.Failure)
+	}
+	await(t, sub, "restart", ofType(desktop.EventRestarted))
+	if _, err := d.Pointer(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// closes fails the test when Close takes long.
+func closes(t *testing.T, d *desktop.Desktop, limit time.Duration) {
+	t.Helper()
+	begin := time.Now()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > limit {
+		t.Errorf("Close took %v", took)
+	}
+}
+
+func TestCloseWhileHung(t *testing.T) {
+	t.Parallel()
+	for name, hurt := range map[string]func(*testing.T, *desktop.Desktop){
+		"X server": func(*testing.T, *desktop.Desktop) {},
+		// Recovery waits for a window manager that cannot begin.
+		"X server, without window manager": func(t *testing.T, d *desktop.Desktop) {
+			sub := d.Subscribe(0)
+			defer sub.Close()
+			signal(t, pidOf(t, d, "openbox"), syscall.SIGKILL)
+			await(t, sub, "failure", ofType(desktop.EventFailed))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			d := start(t, desktop.Config{StateDir: dir})
+			signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
+			hurt(t, d)
+			closes(t, d, 8*time.Second)
+			if left := carriers(t, dir); len(left) > 0 {
+				t.Errorf("%v are left", left)
+			}
+		})
+	}
+}
+
+func TestCloseDuringRecovery(t *testing.T) {
+	t.Parallel()
+	for i, victim := range []string{"Xvfb", "openbox", "dbus", "Xvfb"} {
+		dir := t.TempDir()
+		d := start(t, desktop.Config{StateDir: dir})
+		sub := d.Subscribe(0)
+		signal(t, pidOf(t, d, victim), syscall.SIGKILL)
+		if i > 0 {
+			await(t, sub, "failure", ofType(desktop.EventFailed))
+		}
+		closes(t, d, 5*time.Second)
+		last := desktop.Event{}
+		for e := range sub.Events() {
+			last = e
+		}
+		sub.Close()
+		if st := d.Status().State; last.Type != desktop.EventClosed || st != desktop.StateInactive {
+			t.Errorf("%s: last event %v, state %v", victim, last.Type, st)
+		}
+		if _, err := d.Pointer(t.Context()); !errors.Is(err, desktop.ErrClosed) {
+			t.Errorf("%s: pointer after Close: %v", victim, err)
+		}
+		if left := carriers(t, dir); len(left) > 0 {
+			t.Errorf("%s: %v are left", victim, left)
+		}
+	}
+}
+
+func TestCloseDuringCalls(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdg-open")
+	d := start(t, desktop.Config{})
+	xterm(t, d)
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	var calls sync.WaitGroup
+	begun := make(chan struct{}, 64)
+	for name, f := range every(d) {
+		calls.Go(func() {
+			for {
+				begun <- struct{}{}
+				err := f(t.Context())
+				switch {
+				case errors.Is(err, desktop.ErrClosed):
+					return
+				case !expected(err):
+					t.Errorf("%s: %v, want ErrClosed", name, err)
+					return
+				}
+			}
+		})
+	}
+	calls.Go(func() {
+		if err := d.Type(t.Context(), desktop.Type{Text: strings.Repeat("x", 1000), Delay: time.Second}); !errors.Is(err, desktop.ErrClosed) {
+			t.Errorf("type with delays: %v, want ErrClosed", err)
+		}
+	})
+	for range 200 {
+		<-begun
+	}
+	done := make(chan struct{})
+	go func() { calls.Wait(); close(done) }()
+	go func() {
+		for {
+			select {
+			case <-begun:
+			case <-done:
+				return
+			}
+		}
+	}()
+	closes(t, d, 5*time.Second)
+	<-done
+}
+
+func TestManyCallersAtOnce(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdg-open")
+	d := start(t, desktop.Config{})
+	xterm(t, d)
+	var calls sync.WaitGroup
+	for range 3 {
+		for name, f := range every(d) {
+			calls.Go(func() {
+				for range 3 {
+					if err := f(t.Context()); !expected(err) {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			})
+		}
+	}
+	calls.Wait()
+}
+
+func TestAttachedServerHangs(t *testing.T) {
+	owner := start(t, desktop.Config{})
+	t.Setenv("XAUTHORITY", owner.Status().Authority)
+	guest, err := desktop.Attach(t.Context(), owner.Status().Display, desktop.Config{ID: "guest"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guest.Close()
+	pid := pidOf(t, owner, "Xvfb")
+	signal(t, pid, syscall.SIGSTOP)
+	defer signal(t, pid, syscall.SIGCONT)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := guest.Pointer(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("pointer: %v", err)
+	}
+	closes(t, guest, 5*time.Second)
+}
+
+// fakeXvfb puts a script in front of the real Xvfb, in a PATH for t.Setenv; $real
+// is the real one in it.
+func fakeXvfb(t *testing.T, script string) {
+	t.Helper()
+	real, err := exec.LookPath("Xvfb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	text := "#!/bin/sh\nreal=" + real + "\nhere=" + dir + "\n" + script + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "Xvfb"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+func TestXServerDoesNotStart(t *testing.T) {
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	dir := t.TempDir()
+	fakeXvfb(t, "echo no memory for a screen >&2; exit 1")
+	if _, err := desktop.Start(t.Context(), desktop.Config{StateDir: dir}); err == nil || !strings.Contains(err.Error(), "no memory for a screen") {
+		t.Errorf("Start: %v, want what Xvfb said", err)
+	}
+	fakeXvfb(t, "exec sleep 600")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := desktop.Start(ctx, desktop.Config{StateDir: dir}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Xvfb") {
+		t.Errorf("Start: %v, want a deadline that names Xvfb", err)
+	}
+	if left := carriers(t, dir); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+func TestDisplayTakenDuringRestart(t *testing.T) {
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	fakeXvfb(t, `case "$1" in :*) echo "Server is already active for display" >&2; exit 1;; esac; exec "$real" "$@"`)
+	authority := filepath.Join(t.TempDir(), "shared")
+	t.Setenv("XAUTHORITY", authority)
+	d := start(t, desktop.Config{ShareAuthority: true})
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGKILL)
+	await(t, sub, "restart", ofType(desktop.EventRestarted))
+	cmd := exec.Command("xdpyinfo", "-display", d.Status().Display)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("xdpyinfo with the user's authority file: %v: %.200s", err, out)
+	}
+	closes(t, d, 5*time.Second)
+	if got := readFile(t, authority); got != "" {
+		t.Errorf("%d bytes are left in the authority file", len(got))
+	}
+}
+
+func TestManyStartsAtOnce(t *testing.T) {
+	t.Parallel()
+	taken := start(t, desktop.Config{})
+	n, err := strconv.Atoi(taken.Status().Display[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	displays := map[string]bool{taken.Status().Display: true}
+	var starts sync.WaitGroup
+	for range 4 {
+		starts.Go(func() {
+			d, err := desktop.Start(t.Context(), desktop.Config{Display: n})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			if display := d.Status().Display; displays[display] {
+				t.Errorf("%s twice", display)
+			} else {
+				displays[display] = true
+			}
+			mu.Unlock()
+			t.Cleanup(func() {
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	starts.Wait()
+}
