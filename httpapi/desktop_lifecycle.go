@@ -263,7 +263,10 @@ func joinCleanup(err, cleanup error) error {
 }
 
 func (s *Server) delete(ctx context.Context, sl *slot) error {
-	if err := sl.stop(ctx); err != nil || sl.id == mainDesktop {
+	if sl.id == mainDesktop {
+		return sl.stop(ctx)
+	}
+	if err := sl.retire(ctx); err != nil {
 		return err
 	}
 	s.desktops.remove(sl)

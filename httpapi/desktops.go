@@ -131,6 +131,7 @@ type slot struct {
 	options startOptions     // of the latest start
 	failure *desktop.Failure // of the latest start, nil when it succeeded
 	change  *transition      // while starting or stopping
+	gone    bool             // it was deleted, and must not start again
 }
 
 // transition is a start or a stop under way.
@@ -170,7 +171,11 @@ func (sl *slot) start(ctx context.Context, opts startOptions) error {
 			sl.mu.Unlock()
 			return nil
 		case idle:
-			if err := sl.beginStart(opts); err != nil {
+			err := error(unknownDesktop(sl.id))
+			if !sl.gone {
+				err = sl.beginStart(opts)
+			}
+			if err != nil {
 				sl.mu.Unlock()
 				return err
 			}
@@ -236,7 +241,8 @@ func (sl *slot) started(change *transition, desk Desktop, err error) {
 	change.err = problemOf(err, runtimeFailed)
 }
 
-// stop ends the desktop, if it runs or is about to, and waits for that.
+// stop ends the desktop, if it runs or is about to, and waits for that. A start
+// that was asked for later is left alone.
 func (sl *slot) stop(ctx context.Context) error {
 	for {
 		sl.mu.Lock()
@@ -252,10 +258,29 @@ func (sl *slot) stop(ctx context.Context) error {
 			sl.beginStop()
 		case stopping:
 		}
-		change := sl.change
+		change, now := sl.change, sl.phase
 		sl.mu.Unlock()
 		if err := change.wait(ctx, "stop desktop"); err != nil {
 			return err
+		}
+		if now == stopping || change.err != nil {
+			return nil
+		}
+	}
+}
+
+// retire stops the desktop for good.
+func (sl *slot) retire(ctx context.Context) error {
+	for {
+		if err := sl.stop(ctx); err != nil {
+			return err
+		}
+		sl.mu.Lock()
+		sl.gone = sl.phase == idle // nobody was quicker to start it again
+		gone := sl.gone
+		sl.mu.Unlock()
+		if gone {
+			return nil
 		}
 	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -253,12 +254,16 @@ func TestRealRaces(t *testing.T) {
 	}
 	// Calls while it stops are answered, and a start waits for the stop.
 	stop := later(t, s, stopMain)
+	eventually(t, "a stop", func() bool { return state(t, s) != "active" })
 	shot, again := later(t, s, call{path: mainPath + "/screenshot"}), later(t, s, startMain)
 	(<-stop).want(t, 200)
-	if a := <-shot; a.StatusCode != 200 {
-		a.want(t, 409) // it is stopping, or has stopped
+	if a := <-shot; a.StatusCode != 200 { // it may have been started again
+		a.want(t, 409)
 	}
 	(<-again).want(t, 200)
+	if got := state(t, s); got != "active" {
+		t.Errorf("state = %v, want active", got)
+	}
 	s.do(t, stopMain).want(t, 200)
 	// A stop while it starts wins.
 	start := later(t, s, startMain)
@@ -311,4 +316,24 @@ func TestParallelCallers(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestDeletedStaysDeleted: a start that found the desktop before it was deleted
+// must not leave one that nobody can find.
+func TestDeletedStaysDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFactory()
+	f.end(t)
+	s := serve(t, Config{Start: f.make})
+	created := later(t, s, call{method: http.MethodPost, path: "/v1/desktops", body: `{"id":"x"}`})
+	<-f.starting
+	f.start <- nil
+	(<-created).want(t, 201)
+	found := s.desktops.find("x")
+	go func() { <-f.closing; f.close <- nil }()
+	s.do(t, call{method: http.MethodDelete, path: "/v1/desktops/x"}).want(t, 204)
+	var p *Problem
+	if err := found.start(t.Context(), startOptions{}); !errors.As(err, &p) || p.Status != 404 {
+		t.Errorf("start of a deleted desktop = %v, want not found", err)
+	}
 }
