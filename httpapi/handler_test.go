@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -188,5 +189,35 @@ func TestRoot(t *testing.T) {
 	}
 	for _, path := range []string{"/ui/../server.go", "/ui/%2e%2e/server.go", "/ui/x.js", "/ui//etc/x.js"} {
 		s.do(t, call{path: path, anon: true}).problem(t, 404, "invalid_request")
+	}
+}
+
+// TestServeEndedEarly ends servers at the moment they begin.
+func TestServeEndedEarly(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		s, err := New(Config{StateDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, ln) }()
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("Serve does not end")
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

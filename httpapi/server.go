@@ -158,7 +158,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	_ = srv.ShutdownWithContext(grace) // its error is that the time was over
 	open.closeAll()
-	if err := <-failed; err != nil {
+	// When the end came before fasthttp had the listener, nobody has closed it.
+	_ = ln.Close()
+	if err := <-failed; err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 	}
 	return nil

@@ -79,7 +79,8 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err := sweep(s, log); err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	served := serveUntil(ctx, s, ln)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
 	at := baseURL(ln.Addr())
 	if err := p.startDesktop(ctx, s, f, log); err != nil {
 		cancel(err)
