@@ -20,6 +20,7 @@ type Input struct {
 	pongs   chan uint32 // tokens of the pings that were answered
 	unwatch func()
 	window  xproto.Window // stands for this Input; never shown
+	frames  frames
 
 	mu      sync.Mutex // guards what follows, and makes an operation whole
 	keymap  *keymap    // as last read
@@ -82,8 +83,9 @@ func (c *Conn) NewInput() (*Input, error) {
 	return in, nil
 }
 
-// event looks for the answers to pings.
+// event looks for the answers to pings, and for changes of the frames.
 func (in *Input) event(ev xgb.Event) {
+	in.frames.event(ev, in.c.root)
 	m, ok := ev.(xproto.ClientMessageEvent)
 	if !ok || m.Type != in.names.protocols || m.Format != 32 || m.Window != in.c.root ||
 		xproto.Atom(m.Data.Data32[0]) != in.names.ping {
