@@ -74,7 +74,7 @@ const (
 type Pointer struct {
 	Point
 	Screen int      // X screen number
-	Window WindowID // top-level window under it, zero when there is none
+	Window WindowID // top-level window under it; the root window where there is none
 }
 
 // Move puts the pointer somewhere.

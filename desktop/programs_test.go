@@ -273,3 +273,46 @@ func TestLaunchLeavesAnotherRunning(t *testing.T) {
 		t.Errorf("wait that was given up: %+v, %v", app, err)
 	}
 }
+
+func TestWindowBelowPointer(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	d := start(t, desktop.Config{})
+	ctx := t.Context()
+	open := func(title string) desktop.WindowID {
+		app, err := d.Launch(ctx, desktop.Launch{App: "xterm", Args: []string{"-T", title}, Wait: true})
+		if err != nil || app.Window == 0 {
+			t.Fatalf("%+v, %v", app, err)
+		}
+		if _, err := d.MaximiseWindow(ctx, app.Window, true); err != nil {
+			t.Fatal(err)
+		}
+		return app.Window
+	}
+	want := func(what string, id desktop.WindowID) {
+		t.Helper()
+		until(t, what, func() bool {
+			p, err := d.Pointer(ctx)
+			return err == nil && p.Window == id
+		})
+	}
+	p, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: 300, Y: 300}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := p.Window
+	first := open("first")
+	want("the first window", first)
+	second := open("second")
+	want("the one in front", second)
+	if _, err := d.FocusWindow(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	want("the first one raised", first)
+	for _, step := range []struct{ close, then desktop.WindowID }{{first, second}, {second, bare}} {
+		if err := d.CloseWindow(ctx, step.close); err != nil {
+			t.Fatal(err)
+		}
+		want("what was behind", step.then)
+	}
+}

@@ -1,0 +1,145 @@
+package desktop_test
+
+import (
+	"testing"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+func startBench(b *testing.B) *desktop.Desktop {
+	b.Helper()
+	testx11.Require(b, "Xvfb", "openbox", "dbus-daemon", "xterm")
+	d, err := desktop.Start(b.Context(), desktop.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return d
+}
+
+// terminals shows three terminals that run a script, beside each other.
+func terminals(b *testing.B, d *desktop.Desktop, script string) {
+	b.Helper()
+	for _, at := range []string{"+20+40", "+720+40", "+20+460"} {
+		app, err := d.Launch(b.Context(), desktop.Launch{App: "xterm", Args: []string{"-geometry", "110x28" + at, "-e", "sh", "-c", script}, Wait: true})
+		if err != nil || app.Window == 0 {
+			b.Fatalf("%+v, %v", app, err)
+		}
+	}
+}
+
+const (
+	quiet = `read x`
+	busy  = `while :; do date +"%N the quick brown fox jumps over the lazy dog"; sleep 0.01; done`
+)
+
+func BenchmarkStart(b *testing.B) {
+	testx11.Require(b, "Xvfb", "openbox", "dbus-daemon")
+	for b.Loop() {
+		d, err := desktop.Start(b.Context(), desktop.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+func BenchmarkClose(b *testing.B) {
+	testx11.Require(b, "Xvfb", "openbox", "dbus-daemon", "xterm")
+	for b.Loop() {
+		b.StopTimer()
+		d, err := desktop.Start(b.Context(), desktop.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		terminals(b, d, quiet)
+		b.StartTimer()
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	d := startBench(b)
+	terminals(b, d, quiet)
+	ctx := b.Context()
+	window, bare := desktop.Point{X: 200, Y: 200}, desktop.Point{X: 1400, Y: 880}
+	n := 0
+	for _, bench := range []struct {
+		name string
+		call func() error
+	}{
+		{"move", func() error {
+			n++
+			_, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: 1300 + n%100, Y: 880}})
+			return err
+		}},
+		{"position", func() error { _, err := d.Pointer(ctx); return err }},
+		{"click", func() error { _, err := d.Click(ctx, desktop.Click{At: &bare}); return err }},
+		{"move over window", func() error {
+			n++
+			_, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: window.X + n%100, Y: window.Y}})
+			return err
+		}},
+		{"position over window", func() error { _, err := d.Pointer(ctx); return err }},
+		{"click on window", func() error { _, err := d.Click(ctx, desktop.Click{At: &window}); return err }},
+		{"click with modifiers", func() error {
+			_, err := d.Click(ctx, desktop.Click{At: &bare, Modifiers: []string{"ctrl", "shift"}})
+			return err
+		}},
+		{"windows", func() error { _, err := d.Windows(ctx, desktop.WindowFilter{}); return err }},
+		{"focused", func() error { _, err := d.FocusedWindow(ctx); return err }},
+		{"status", func() error { _ = d.Status(); return nil }},
+		{"press", func() error { return d.Press(ctx, desktop.Press{Keys: "a"}) }},
+		{"clipboard", func() error { return d.SetClipboard(ctx, desktop.Content{Data: []byte("x")}) }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := bench.call(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkScreenshot(b *testing.B) {
+	for _, content := range []struct{ name, script string }{{"busy", busy}, {"unchanged", quiet}} {
+		b.Run(content.name, func(b *testing.B) {
+			d := startBench(b)
+			terminals(b, d, content.script)
+			for _, bench := range []struct {
+				name string
+				shot desktop.Shot
+			}{
+				{"png", desktop.Shot{}},
+				{"jpeg", desktop.Shot{Format: desktop.JPEG}},
+				{"webp", desktop.Shot{Format: desktop.WebP}},
+				{"half", desktop.Shot{Scale: 0.5}},
+				{"crosshair", desktop.Shot{Cursor: desktop.CursorCrosshair}},
+				{"pointer", desktop.Shot{Cursor: desktop.CursorPointer}},
+				{"region", desktop.Shot{Region: &desktop.Rect{X: 50, Y: 50, Width: 400, Height: 300}}},
+			} {
+				b.Run(bench.name, func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						if _, err := d.Screenshot(b.Context(), bench.shot); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			}
+		})
+	}
+}
