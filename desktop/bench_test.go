@@ -2,6 +2,7 @@ package desktop_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -115,7 +116,10 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkScreenshot(b *testing.B) {
-	for _, content := range []struct{ name, script string }{{"busy", busy}, {"unchanged", quiet}} {
+	for _, content := range []struct {
+		name, script string
+		pause        time.Duration // untimed, for the terminals to draw
+	}{{"changed", busy, 20 * time.Millisecond}, {"unchanged", quiet, 0}} {
 		b.Run(content.name, func(b *testing.B) {
 			d := startBench(b)
 			terminals(b, d, content.script)
@@ -134,6 +138,11 @@ func BenchmarkScreenshot(b *testing.B) {
 				b.Run(bench.name, func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
+						if content.pause > 0 {
+							b.StopTimer()
+							<-time.After(content.pause)
+							b.StartTimer()
+						}
 						if _, err := d.Screenshot(b.Context(), bench.shot); err != nil {
 							b.Fatal(err)
 						}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +51,7 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 	for _, path := range found {
 		name := filepath.Base(path)
 		wrapper := filepath.Join(bin, name)
-		script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " + path + flags + " \"$@\"\n"
+		script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " + shellQuote(path) + flags + " \"$@\"\n"
 		if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
 			return fmt.Errorf("browser wrappers: %w", err)
 		}
@@ -59,13 +60,25 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		entry = bytes.ReplaceAll(entry, []byte("Exec="+path), []byte("Exec="+wrapper))
+		entry = bytes.ReplaceAll(entry, []byte("Exec="+path), []byte("Exec="+execQuote(wrapper)))
 		if err := os.WriteFile(filepath.Join(entries, name+".desktop"), entry, 0o644); err != nil {
 			return fmt.Errorf("browser wrappers: %w", err)
 		}
 	}
 	d.dirs.shims = shims
 	return nil
+}
+
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// execQuote writes a program's path as desktop entries want it ("The Exec key",
+// Desktop Entry Specification). xdg-open understands no quotes, so they are left
+// out where they can be.
+func execQuote(path string) string {
+	if !strings.ContainsAny(path, " \t\n\"'\\><~|&;$*?#()`") {
+		return path
+	}
+	return `"` + strings.NewReplacer(`\`, `\\\\`, `"`, `\\"`, "`", "\\\\`", "$", `\\$`).Replace(path) + `"`
 }
 
 // sandboxWorks tries what Chromium's sandbox needs: a user namespace with its

@@ -101,6 +101,37 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+func TestOpenWithoutHandler(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdg-open")
+	d := start(t, desktop.Config{Env: []string{"BROWSER=/bin/false"}})
+	_, err := d.Open(t.Context(), "nosuchscheme:something")
+	var invalid *desktop.InvalidError
+	if !errors.As(err, &invalid) || invalid.Field != "target" {
+		t.Errorf("%v, want an InvalidError of the target", err)
+	}
+	t.Log(err)
+}
+
+// TestProgramsEndWell lets a program use its display when it is told to end.
+func TestProgramsEndWell(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdpyinfo")
+	d := start(t, desktop.Config{})
+	out := filepath.Join(t.TempDir(), "out")
+	script := `trap 'xdpyinfo > "$0"; exit' TERM; touch "$0"; while :; do sleep 0.1; done`
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "sh", Args: []string{"-c", script, out}}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the program is ready", func() bool { _, err := os.Stat(out); return err == nil })
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(readFile(t, out), "dimensions:") {
+		t.Error("the program was told to end only after its display had gone")
+	}
+}
+
 func TestPictureOnClipboard(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xclip")
