@@ -33,23 +33,30 @@ const maxRuntime = 50
 
 // makeDirs creates a desktop's folders. Programs on an attached display have
 // the user's own home.
-func makeDirs(cfg Config, attached bool) (made dirs, err error) {
+func makeDirs(cfg Config, attached bool) (dirs, error) {
 	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath}
-	defer func() {
-		if err != nil {
-			_ = d.remove()
-			made = dirs{}
-		}
-	}()
+	err := d.choose(attached)
+	if err == nil {
+		err = d.create()
+	}
+	if err != nil {
+		_ = d.remove()
+		return dirs{}, err
+	}
+	return d, nil
+}
+
+// choose decides where everything is.
+func (d *dirs) choose(attached bool) (err error) {
 	if d.state == "" {
 		if err := d.makeScratch(); err != nil {
-			return d, err
+			return err
 		}
 		d.state = d.scratch
 		d.run = filepath.Join(filepath.Dir(d.scratch), runDir)
 	} else {
 		if d.state, err = filepath.Abs(d.state); err != nil {
-			return d, fmt.Errorf("state directory: %w", err)
+			return fmt.Errorf("state directory: %w", err)
 		}
 		d.run = filepath.Join(d.state, runDir)
 	}
@@ -59,6 +66,9 @@ func makeDirs(cfg Config, attached bool) (made dirs, err error) {
 	if d.home == "" {
 		d.home = filepath.Join(d.state, "home")
 	}
+	if d.home, err = filepath.Abs(d.home); err != nil { // programs have other working directories
+		return fmt.Errorf("home: %w", err)
+	}
 	if d.log == "" {
 		d.log = filepath.Join(d.state, LogName)
 	}
@@ -66,26 +76,32 @@ func makeDirs(cfg Config, attached bool) (made dirs, err error) {
 	d.runtime = filepath.Join(d.state, "runtime")
 	if len(d.runtime) > maxRuntime && d.scratch == "" {
 		if err := d.makeScratch(); err != nil {
-			return d, err
+			return err
 		}
 		d.runtime = d.scratch
 	}
+	return nil
+}
+
+// create makes the folders, and locks the state directory.
+func (d *dirs) create() error {
 	for _, dir := range []struct {
 		path string
 		mode os.FileMode
 	}{{d.state, 0o755}, {d.home, 0o755}, {filepath.Dir(d.log), 0o755}, {d.run, 0o700}, {d.runtime, 0o700}} {
 		if err := os.MkdirAll(dir.path, dir.mode); err != nil {
-			return d, fmt.Errorf("state directory: %w", err)
+			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	if d.state != d.scratch {
-		lock, err := acquire(filepath.Join(d.state, "desktop.lock"), unix.LOCK_EX|unix.LOCK_NB)
-		if err != nil {
-			return d, fmt.Errorf("state directory: %w", err)
-		}
-		d.locks = append(d.locks, lock)
+	if d.state == d.scratch {
+		return nil // locked already
 	}
-	return d, nil
+	lock, err := acquire(filepath.Join(d.state, "desktop.lock"), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	d.locks = append(d.locks, lock)
+	return nil
 }
 
 func (d *dirs) makeScratch() error {

@@ -13,13 +13,15 @@
 // # Lifetime
 //
 // A Desktop lives until Close, which lets go of held keys, ends every program
-// that was started on it, with all that those started, and waits for that. When
-// this program is killed, the kernel ends the desktop's own programs, and the
-// next Start with the same StateDir, or Sweep, ends the rest.
+// that was started on it, with all that those started, then the display, and
+// waits for that. Calls under way return ErrClosed. When this program is
+// killed, the kernel ends the desktop's own programs, and the next Start with
+// the same StateDir, or Sweep, ends the rest.
 //
-// An X server or window manager that dies, or an X server that hangs for more
-// than 10 s, is replaced; calls meanwhile return
-// ErrRestarting, Status and Subscribe tell. Windows die with their X server.
+// An X server, window manager or D-Bus daemon that dies is replaced, and so is
+// an X server that did not answer for 10 s after a call had to be given up.
+// Calls meanwhile return ErrRestarting; Status and Subscribe tell. Windows die
+// with their X server, and no event tells of each of them.
 //
 // # Concurrency
 //

@@ -161,6 +161,69 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+func TestActionCutShort(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	xterm(t, d)
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	text := strings.Repeat("x", 5000)
+	if err := d.Type(ctx, desktop.Type{Text: text, Delay: 100 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "of 5000 characters") {
+		t.Errorf("typing that was given up: %v", err)
+	}
+	e := await(t, sub, "the action", ofType(desktop.EventAction))
+	if a := e.Action; a.Name != "type" || a.Error == "" || a.Length != 5000 || len(a.Text) != 4096 {
+		t.Errorf("typing that was cut short shows as %q, error %q, %d characters of %d", a.Name, a.Error, len(a.Text), a.Length)
+	}
+	// What had no effect is not told.
+	if _, err := d.FocusWindow(t.Context(), 7); err == nil {
+		t.Error("focused a window that is not there")
+	}
+	if _, err := d.Move(t.Context(), desktop.Move{}); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, sub, "the next action", ofType(desktop.EventAction)); e.Action.Name != "move" {
+		t.Errorf("next action %+v", e.Action)
+	}
+}
+
+// TestEventOrder has several act at once: the order of events is that of what
+// was done.
+func TestEventOrder(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	var callers sync.WaitGroup
+	for i := range 4 {
+		callers.Go(func() {
+			for n := range 50 {
+				if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: 100*i + n, Y: n}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	p, err := d.Pointer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last desktop.Event
+	for range 200 {
+		e := await(t, sub, "a move", ofType(desktop.EventAction))
+		if e.Seq <= last.Seq || e.Time.Before(last.Time) {
+			t.Errorf("event %d at %v after %d at %v", e.Seq, e.Time, last.Seq, last.Time)
+		}
+		last = e
+	}
+	if *last.Action.At != p.Point {
+		t.Errorf("last move told is to %v, the pointer is at %v", *last.Action.At, p.Point)
+	}
+}
+
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	denied := errors.New("ann has control")
