@@ -127,14 +127,24 @@ func awaitFamily(ctx context.Context, child *supervise.Child) {
 	}
 	pace := time.NewTicker(familyPace)
 	defer pace.Stop()
-	// Twice: a process that forks and ends while /proc is read may be missed.
-	for len(child.Family()) > 0 || len(child.Family()) > 0 {
+	for !extinct(child) {
 		select {
 		case <-pace.C:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// extinct says whether nothing is left of a child that has ended. It looks
+// twice: who forks and ends while /proc is read may be missed.
+func extinct(child *supervise.Child) bool {
+	for range 2 {
+		if len(child.Family()) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ownedBy tells the windows of a child and of what it started. Who is looked at

@@ -118,25 +118,13 @@ func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds := image.Rect(region.X, region.Y, region.X+region.Width, region.Y+region.Height)
-	opts := picture.Options{Quality: shot.Quality, Region: bounds, Scale: shot.Scale}
-	look := string(shot.Format)
-	switch shot.Format {
-	case JPEG:
-		opts.Format = picture.JPEG
-		look += strconv.Itoa(shot.Quality)
-	case WebP:
-		opts.Format = picture.WebP
-	case PNG:
-		opts.Format = picture.PNG
-	}
+	opts, look := shot.options(region)
 	drawn, err := s.addCursor(&opts, shot.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	look += drawn
-	w, h := picture.Size(bounds, shot.Scale)
-	m := mark{epoch: s.epoch, damage: damageOf(frame, region), region: region, size: Size{w, h}, look: look}
+	w, h := picture.Size(opts.Region, shot.Scale)
+	m := mark{epoch: s.epoch, damage: damageOf(frame, region), region: region, size: Size{w, h}, look: look + drawn}
 	pic := &Screenshot{
 		Observation: Observation{ID: m.String(), Size: m.size, Region: region, Scale: shot.Scale, Damage: frame.Seq},
 		Format:      shot.Format,
@@ -152,6 +140,25 @@ func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
 	s.shots.use()
 	pic.Data, err = s.encoder.Encode(ctx, img, opts)
 	return pic, err
+}
+
+// options are the encoder's, and a word that changes with how they look.
+func (shot Shot) options(region Rect) (opts picture.Options, look string) {
+	opts = picture.Options{
+		Quality: shot.Quality, Scale: shot.Scale,
+		Region: image.Rect(region.X, region.Y, region.X+region.Width, region.Y+region.Height),
+	}
+	look = string(shot.Format)
+	switch shot.Format {
+	case JPEG:
+		opts.Format = picture.JPEG
+		look += strconv.Itoa(shot.Quality)
+	case WebP:
+		opts.Format = picture.WebP
+	case PNG:
+		opts.Format = picture.PNG
+	}
+	return opts, look
 }
 
 // addCursor asks for the pointer to be drawn, and returns a word that changes
