@@ -203,6 +203,8 @@ func keyError(field string, err error) error {
 // Desktop.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	return d.act(ctx, "release all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
-		return s.input.ReleaseAll()
+		// With nothing held it sends nothing, and would say that all is well of
+		// a server that hangs.
+		return errors.Join(s.input.ReleaseAll(), s.conn.Sync())
 	})
 }
