@@ -68,8 +68,10 @@ func newInProcess(tb testing.TB, on bool) *inProcess {
 	tb.Helper()
 	p := &inProcess{desk: &recorder{got: make(chan any, 1)}}
 	var err error
-	p.Server, err = New(Config{NoToken: true, StateDir: tb.TempDir(), MaxBodyBytes: 4096,
-		Start: func(context.Context, string, desktop.Config) (Desktop, error) { return p.desk, nil }})
+	p.Server, err = New(Config{
+		NoToken: true, StateDir: tb.TempDir(), MaxBodyBytes: 4096,
+		Start: func(context.Context, string, desktop.Config) (Desktop, error) { return p.desk, nil },
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFl
 	d, err := s.StartDesktop(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // asked to end before it was up
+			return nil //nolint:nilerr // asked to end before it was up
 		}
 		return err // it tells how to install what is missing
 	}

@@ -173,7 +173,7 @@ func TestInstallFails(t *testing.T) {
 // TestInstallNotRoot runs it as a user who may not install.
 func TestInstallNotRoot(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "deskhand-cmd-") // t.TempDir is closed to others
+	dir, err := os.MkdirTemp("", "deskhand-cmd-") //nolint:usetesting // t.TempDir is closed to others
 	if err != nil {
 		t.Fatal(err)
 	}

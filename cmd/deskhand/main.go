@@ -154,8 +154,7 @@ func parse(flags *pflag.FlagSet, args []string) error {
 
 // inCommand says of a usage error which command's help explains it.
 func inCommand(command string, err error) error {
-	var usage *usageError
-	if errors.As(err, &usage) {
+	if usage, ok := errors.AsType[*usageError](err); ok {
 		usage.command = command
 	}
 	return err

@@ -70,8 +70,12 @@ func TestHiddenToken(t *testing.T) {
 func TestHiddenArgument(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"server", "--token", secret}, {"server", "--token=" + secret}, {"server", "-t", secret},
-		{"server", "-Ct" + secret}, {"-t", secret, "server"}, {"--token=" + secret, "server"},
+		{"server", "--token", secret},
+		{"server", "--token=" + secret},
+		{"server", "-t", secret},
+		{"server", "-Ct" + secret},
+		{"-t", secret, "server"},
+		{"--token=" + secret, "server"},
 	} {
 		s := serveAs(t, binary, environ(t), append(args, "--host", "127.0.0.1", "--port", "0")...)
 		shown := procFile(s.pid, "cmdline")

@@ -100,7 +100,7 @@ func TestStaticBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { _ = f.Close() })
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			t.Error("it needs a dynamic linker")
