@@ -131,9 +131,6 @@ func (s *Server) healthy(ctx context.Context) bool {
 // is everything that it started.
 func (s *Server) Close() error { return s.group.Close() }
 
-// Exited is closed when the server itself has ended.
-func (s *Server) Exited() <-chan struct{} { return s.child.Done() }
-
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
