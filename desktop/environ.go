@@ -1,7 +1,7 @@
 package desktop
 
 import (
-	"os"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,8 +17,19 @@ var foreign = []string{
 	"DESKTOP_SESSION", "WINDOWID", "GPG_AGENT_INFO", "SSH_AUTH_SOCK", "PWD", "OLDPWD",
 }
 
-// clean is what EnvClean lets through, beside LC_*.
-var clean = []string{"PATH", "LANG", "TZ", "TERM", "USER"}
+// Environ is the environment that programs need to be on this desktop, complete:
+// DISPLAY, XAUTHORITY, the D-Bus session, HOME, and what Config lets through of
+// this program's own. It is what [Desktop.Launch] gives to apps.
+//
+// The error is [ErrClosed], or [ErrRestarting] while there is no X server.
+func (d *Desktop) Environ() ([]string, error) {
+	s, err := d.enter()
+	if err != nil {
+		return nil, fmt.Errorf("environ: %w", err)
+	}
+	defer d.calls.Done()
+	return slices.Clone(s.env), nil
+}
 
 // environ is the environment of the desktop's programs.
 func (d *Desktop) environ(display string) []string {
@@ -43,12 +54,12 @@ func (d *Desktop) serverEnviron() []string {
 // plainEnviron is what all the desktop's programs have in common. display is
 // an entry, or a name to be left out.
 func (d *Desktop) plainEnviron(display string) []string {
-	var env []string
-	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); d.passesOn(name) {
-			env = append(env, kv)
-		}
-	}
+	clean := d.cfg.EnvPolicy == EnvClean && d.attached == ""
+	env := slices.DeleteFunc(supervise.Inherit(clean, d.cfg.Secrets...), func(kv string) bool {
+		// An attached display is the user's own, and so is everything around it.
+		name, _, _ := strings.Cut(kv, "=")
+		return d.attached == "" && slices.Contains(foreign, name)
+	})
 	set := []string{display}
 	if d.attached == "" || d.cfg.Home != "" {
 		set = append(set, "HOME="+d.dirs.home, "PWD="+d.dirs.home)
@@ -61,27 +72,6 @@ func (d *Desktop) plainEnviron(display string) []string {
 		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
 	return supervise.Environ(env, append(set, locale(env)...)...)
-}
-
-func (d *Desktop) passesOn(name string) bool {
-	if d.secret(name) {
-		return false
-	}
-	if d.attached != "" {
-		return true // the display is the user's own, and so is everything around it
-	}
-	if slices.Contains(foreign, name) {
-		return false
-	}
-	if d.cfg.EnvPolicy == EnvClean {
-		return slices.Contains(clean, name) || strings.HasPrefix(name, "LC_")
-	}
-	return true
-}
-
-// secret says whether a variable is this program's own affair.
-func (d *Desktop) secret(name string) bool {
-	return slices.Contains(d.cfg.Secrets, name) || strings.HasPrefix(name, "DESKHAND_") || name == "SANDBOX_AGENT_TOKEN"
 }
 
 // locale makes sure that programs read their input as UTF-8: in the C locale

@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"math"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -259,6 +260,27 @@ func TestLaunch(t *testing.T) {
 	}
 	if _, err := d.Open(ctx, "--help"); !errors.Is(err, desktop.ErrInvalid) {
 		t.Errorf("open --help: %v", err)
+	}
+}
+
+func TestEnvironReachesTheDesktop(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdpyinfo")
+	d := start(t, desktop.Config{})
+	env, err := d.Environ()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "xdpyinfo")
+	cmd.Env = env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("xdpyinfo: %v: %s", err, out)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Environ(); !errors.Is(err, desktop.ErrClosed) {
+		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 }
 
