@@ -15,10 +15,12 @@ import (
 
 const defaultPort = 2468
 
-// accessFlags say who may use the server. They may stand before the command.
+// accessFlags say who may use the server; to clients, how they show that they
+// may. Two of them may stand before the command.
 type accessFlags struct {
-	token   string
-	noToken bool
+	token     string
+	noToken   bool
+	tokenFile string
 }
 
 func (a *accessFlags) register(flags *pflag.FlagSet) {
@@ -31,7 +33,6 @@ type serverFlags struct {
 	accessFlags
 	host        string
 	port        uint16
-	tokenFile   string
 	origins     []string
 	methods     []string
 	headers     []string
@@ -68,22 +69,26 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 }
 
+// prefixes begin the names of the environment's variables, the nearer first.
+var prefixes = []string{"DESKHAND_", "SANDBOX_AGENT_"}
+
+// variable is the environment's value of a setting; empty: it has none.
+func variable(name string) string {
+	for _, prefix := range prefixes {
+		if v := os.Getenv(prefix + name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
 // environment fills in what the command line left open from the environment:
 // DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, and the same of SANDBOX_AGENT_.
 func (f *serverFlags) environment(flags *pflag.FlagSet) error {
-	prefixes := []string{"DESKHAND_", "SANDBOX_AGENT_"}
-	get := func(name string) string {
-		for _, prefix := range prefixes {
-			if v := os.Getenv(prefix + name); v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	if v := get("HOST"); v != "" && !flags.Changed("host") {
+	if v := variable("HOST"); v != "" && !flags.Changed("host") {
 		f.host = v
 	}
-	if v := get("PORT"); v != "" && !flags.Changed("port") {
+	if v := variable("PORT"); v != "" && !flags.Changed("port") {
 		n, err := strconv.ParseUint(v, 10, 16)
 		if err != nil {
 			return usagef("the PORT of the environment must be a number from 0 to 65535, not %q", v)
@@ -93,24 +98,42 @@ func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 	if v := os.Getenv("SANDBOX_AGENT_LOG_HTTP"); v != "" && !flags.Changed("access-log") {
 		f.accessLog = v != "0"
 	}
-	// What is said on the command line about access goes before all of it.
 	if flags.Changed("token") && f.token == "" {
 		return usagef("--token is empty; leave it out to have a token made")
 	}
+	f.accessFlags.environment()
+	return nil
+}
+
+// environment fills in DESKHAND_TOKEN, _TOKEN_FILE, or the same of
+// SANDBOX_AGENT_, unless the command line says anything about access.
+func (a *accessFlags) environment() {
 	for _, prefix := range prefixes {
-		if f.token == "" && !f.noToken && f.tokenFile == "" {
-			if f.token = os.Getenv(prefix + "TOKEN"); f.token == "" {
-				f.tokenFile = os.Getenv(prefix + "TOKEN_FILE")
+		if a.token == "" && !a.noToken && a.tokenFile == "" {
+			if a.token = os.Getenv(prefix + "TOKEN"); a.token == "" {
+				a.tokenFile = os.Getenv(prefix + "TOKEN_FILE")
 			}
 		}
 	}
-	return nil
+}
+
+// resolve is the token; empty: there is none.
+func (a *accessFlags) resolve() (string, error) {
+	switch {
+	case a.noToken && (a.token != "" || a.tokenFile != ""):
+		return "", usagef("--no-token excludes --token and --token-file")
+	case a.tokenFile == "":
+		return a.token, nil
+	case a.token != "":
+		return "", usagef("--token excludes --token-file")
+	}
+	return readToken(a.tokenFile)
 }
 
 // config is the server's configuration.
 func (f *serverFlags) config() (httpapi.Config, error) {
 	cfg := httpapi.Config{
-		Token: f.token, NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
+		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
 	}
 	switch f.envPolicy {
@@ -120,19 +143,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	default:
 		return cfg, usagef("--env-policy must be inherit or clean, not %q", f.envPolicy)
 	}
-	if f.noToken && (f.token != "" || f.tokenFile != "") {
-		return cfg, usagef("--no-token excludes --token and --token-file")
-	}
-	if f.tokenFile != "" {
-		if f.token != "" {
-			return cfg, usagef("--token excludes --token-file")
-		}
-		var err error
-		if cfg.Token, err = readToken(f.tokenFile); err != nil {
-			return cfg, err
-		}
-	}
-	return cfg, nil
+	var err error
+	cfg.Token, err = f.resolve()
+	return cfg, err
 }
 
 func readToken(file string) (string, error) {
