@@ -122,6 +122,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 		attr.Sys.Setpgid = false // a session leader leads its group anyway
 		attr.Sys.Setsid, attr.Sys.Setctty, attr.Sys.Ctty = true, true, 0
 	}
+	attr.Sys.Credential = s.Credential
 	since, err := ticks()
 	if err != nil {
 		return err
@@ -370,8 +371,11 @@ func (c *Child) Signal(sig syscall.Signal) error {
 // itself has ended before: SIGTERM, then SIGKILL after its grace, or as soon as
 // ctx ends. It returns when nothing is left, or a [LeftoverError] five seconds
 // after SIGKILL. The end of ctx is no error by itself.
-func (c *Child) Stop(ctx context.Context) error {
-	err := endChildren(ctx, []*Child{c}, c.tag(), c.grace)
+func (c *Child) Stop(ctx context.Context) error { return c.StopWithin(ctx, c.grace) }
+
+// StopWithin is Stop with another grace.
+func (c *Child) StopWithin(ctx context.Context, grace time.Duration) error {
+	err := endChildren(ctx, []*Child{c}, c.tag(), grace)
 	if err != nil {
 		return fmt.Errorf("stop %s: %w", c.name, err)
 	}
@@ -379,7 +383,20 @@ func (c *Child) Stop(ctx context.Context) error {
 	return nil
 }
 
-func (c *Child) info() Info {
+// Since returns what the child wrote after its first n bytes, as far as that is
+// kept (the last 8 KiB at least), how many bytes it wrote in all, and a channel
+// that is closed when it writes more. What went to a file, a [Filler] or a
+// terminal that the caller reads does not count.
+func (c *Child) Since(n int64) (output []byte, total int64, changed <-chan struct{}) {
+	return c.sink.since(n)
+}
+
+// Forget takes a child that has ended off the list of its group, and tells
+// whether it did.
+func (c *Child) Forget() bool { return c.group.drop(c) }
+
+// Info describes the child.
+func (c *Child) Info() Info {
 	i := Info{
 		ID: c.id, Name: c.name, Owner: c.group.cfg.Owner, PID: c.pid, Running: !c.ended(),
 		Path: c.command.path, Args: c.command.argv[1:], Started: c.started, LogPath: c.logPath, number: c.number,

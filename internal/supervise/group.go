@@ -135,7 +135,7 @@ func (g *Group) Children() []Info {
 	g.mu.Unlock()
 	infos := make([]Info, len(kids))
 	for i, c := range kids {
-		infos[i] = c.info()
+		infos[i] = c.Info()
 	}
 	slices.SortFunc(infos, byNumber)
 	return infos
@@ -170,6 +170,30 @@ func (g *Group) prune() {
 		}
 		return false
 	})
+}
+
+// drop forgets a child that has ended.
+func (g *Group) drop(c *Child) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.kids, c)
+	if i < 0 || !c.ended() {
+		return false
+	}
+	g.kids = slices.Delete(g.kids, i, i+1)
+	return true
+}
+
+// find returns a child by its identifier.
+func (g *Group) find(id string) *Child {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.kids {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
 }
 
 // forget drops a pump that has ended.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,17 +14,20 @@ import (
 )
 
 const (
-	pipeSize  = 64 << 10               // what a pipe holds at most unless its writer enlarges it
-	tailSize  = 8 << 10                // what Tail keeps
-	drainWait = 500 * time.Millisecond // how long Done waits for the output of a child that has ended
+	pipeSize   = 64 << 10 // what a pipe holds at most unless its writer enlarges it
+	bufferSize = 16 << 10
+	tailSize   = 8 << 10                // what Tail keeps
+	drainWait  = 500 * time.Millisecond // how long Done waits for the output of a child that has ended
 )
 
 // sink collects what a child writes, from one or two pipes.
 type sink struct {
 	log *logFile // nil: none
 
-	mu   sync.Mutex
-	tail []byte
+	mu      sync.Mutex
+	tail    []byte
+	total   int64         // bytes that were ever written
+	changed chan struct{} // closed with the next; nil when nobody waits
 }
 
 func (s *sink) write(b []byte) {
@@ -32,11 +36,30 @@ func (s *sink) write(b []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.total += int64(len(b))
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
 	// The tail is cut only when it has doubled, so that most writes move nothing.
 	s.tail = append(s.tail, b...)
 	if n := len(s.tail) - tailSize; n > tailSize {
 		s.tail = append(s.tail[:0], s.tail[n:]...)
 	}
+}
+
+// since returns a copy of what was written after the first n bytes, as far as
+// it is kept, how much was written in all, and what is closed with the next.
+func (s *sink) since(n int64) (b []byte, total int64, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	if missing := min(s.total-n, int64(len(s.tail))); missing > 0 {
+		b = slices.Clone(s.tail[int64(len(s.tail))-missing:])
+	}
+	return b, s.total, s.changed
 }
 
 func (s *sink) text() string {
@@ -61,6 +84,7 @@ func (s *sink) text() string {
 type pump struct {
 	r       *os.File
 	to      io.Writer // nil: none
+	filler  Filler    // nil: to is none
 	sink    *sink
 	drained chan struct{} // closed once settle's request was met
 	done    chan struct{}
@@ -79,19 +103,39 @@ func newPump(to io.Writer, s *sink) (*pump, *os.File, error) {
 		_ = unix.Close(p[1])
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
-	return &pump{
-		r: os.NewFile(uintptr(p[0]), "|0"), to: to, sink: s,
-		drained: make(chan struct{}), done: make(chan struct{}),
-	}, os.NewFile(uintptr(p[1]), "|1"), nil
+	return pumpFrom(os.NewFile(uintptr(p[0]), "|0"), to, s), os.NewFile(uintptr(p[1]), "|1"), nil
+}
+
+func pumpFrom(r *os.File, to io.Writer, s *sink) *pump {
+	p := &pump{r: r, to: to, sink: s, drained: make(chan struct{}), done: make(chan struct{})}
+	p.filler, _ = to.(Filler)
+	return p
+}
+
+// Filler is an Output that has its own memory to read into, so that nothing is
+// copied. What it receives reaches neither LogPath nor Tail.
+type Filler interface {
+	io.Writer
+
+	// Space returns the memory for what comes next, not empty. It is not
+	// touched after the following Filled.
+	Space() []byte
+
+	// Filled tells that n bytes, not none, were put at the beginning of it.
+	Filled(n int)
 }
 
 func (p *pump) run() {
 	defer close(p.done)
 	defer p.r.Close()
-	buf := make([]byte, 16<<10)
+	buf := p.buffer()
+	defer p.recycle(buf)
 	for {
+		if p.filler != nil {
+			buf = p.filler.Space()
+		}
 		n, err := p.r.Read(buf)
-		p.write(buf[:n])
+		p.took(buf[:max(n, 0)])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			// settle wants to know when all that was in the pipe is out of it.
 			if err = p.r.SetReadDeadline(time.Time{}); err == nil {
@@ -105,6 +149,23 @@ func (p *pump) run() {
 	}
 }
 
+// buffers are what pumps read into that have no Filler.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// buffer returns nil for a Filler, which has its own.
+func (p *pump) buffer() []byte {
+	if p.filler != nil {
+		return nil
+	}
+	return buffers.Get().(*[bufferSize]byte)[:]
+}
+
+func (p *pump) recycle(buf []byte) {
+	if p.filler == nil {
+		buffers.Put((*[bufferSize]byte)(buf))
+	}
+}
+
 // empty reads what is in the pipe. It stops at a pipe's capacity: whatever
 // comes after that was written by somebody else after the child's end.
 func (p *pump) empty(buf []byte) {
@@ -113,6 +174,9 @@ func (p *pump) empty(buf []byte) {
 		return
 	}
 	for total := 0; total <= pipeSize; {
+		if p.filler != nil {
+			buf = p.filler.Space()
+		}
 		n := 0
 		err = conn.Read(func(fd uintptr) bool {
 			n, _ = unix.Read(int(fd), buf)
@@ -121,13 +185,18 @@ func (p *pump) empty(buf []byte) {
 		if err != nil || n <= 0 {
 			return
 		}
-		p.write(buf[:n])
+		p.took(buf[:n])
 		total += n
 	}
 }
 
-func (p *pump) write(b []byte) {
+// took passes on what was read.
+func (p *pump) took(b []byte) {
 	if len(b) == 0 {
+		return
+	}
+	if p.filler != nil {
+		p.filler.Filled(len(b))
 		return
 	}
 	p.sink.write(b)

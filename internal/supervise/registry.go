@@ -111,6 +111,16 @@ func (r *registry) closeLog(l *logFile) {
 	}
 }
 
+// Find returns a child that [Children] lists, or nil.
+func Find(id string) *Child {
+	for _, g := range program.list() {
+		if c := g.find(id); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
 // Children lists the children of all groups of this program that are not
 // closed, in the order in which they were started.
 func Children() []Info {

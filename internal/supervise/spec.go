@@ -44,7 +44,8 @@ type Spec struct {
 	// they were written. Nil: they go to LogPath and Tail only. The child waits
 	// while Write does; after an error from Write it receives nothing more. It
 	// is called from one goroutine at a time and may still be called after
-	// Done, for what the child left running.
+	// Done, for what the child left running. One that is a [Filler] is not
+	// written to, but read into.
 	Output io.Writer
 
 	// Stdout and Stderr, if not nil, replace Output for one of the two. An
@@ -53,9 +54,18 @@ type Spec struct {
 	Stdout, Stderr io.Writer
 
 	// TTY makes the child a session leader with this as its controlling
-	// terminal and as its standard input, output and error. Stdin, Output,
-	// Stdout, Stderr and LogPath are ignored then.
+	// terminal and as its standard input, output and error. Stdin, Stdout,
+	// Stderr and LogPath are ignored then. The caller closes its own copy.
 	TTY *os.File
+
+	// Master is the other side of TTY, in non-blocking mode. Output receives
+	// what is read from it, and it is closed when nothing has TTY open any
+	// more, or when Start fails. Nil: the caller reads.
+	Master *os.File
+
+	// Credential is the user and the groups to run as, which needs the right to
+	// change them. Nil: those of this program.
+	Credential *syscall.Credential
 
 	// LogPath is a file to which standard output and standard error are
 	// appended. At 4 MiB it is renamed to LogPath.1, in place of an earlier
@@ -126,6 +136,9 @@ func (s Spec) open() (*streams, error) {
 	st := &streams{sink: &sink{}}
 	if s.TTY != nil {
 		st.files = append([]*os.File{s.TTY, s.TTY, s.TTY}, s.ExtraFiles...)
+		if s.Master != nil {
+			st.pumps = []*pump{pumpFrom(s.Master, s.Output, st.sink)}
+		}
 		return st, nil
 	}
 	if st.sink.log = program.openLog(s.LogPath); st.sink.log != nil {
