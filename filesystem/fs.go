@@ -1,0 +1,224 @@
+package filesystem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// Config says what an FS reaches. The zero Config is the whole file system,
+// with relative paths below the home directory.
+type Config struct {
+	// Roots are the directories that may be reached; nothing outside of them
+	// is. Empty means the whole file system.
+	Roots []Root
+	// Home is where relative paths and "~" begin. Empty means $HOME, or "/"
+	// when that is not set. When there are roots and Home lies in none of
+	// them, the first root takes its place.
+	Home string
+	// MaxEntries bounds the entries of one Listing. Zero means 100,000.
+	MaxEntries int
+	// MaxDepth bounds how many levels a recursive listing goes down. Zero
+	// means 128.
+	MaxDepth int
+	// TempDir is where Write keeps content that it cannot keep beside the
+	// file. Empty means os.TempDir().
+	TempDir string
+	// Logger gets what no caller is told, at level debug. Nil means none.
+	Logger *slog.Logger
+}
+
+// Root is a directory that an FS may not leave.
+type Root struct {
+	Name string // empty means the last element of Path
+	Path string // an existing directory; relative means below the working directory
+}
+
+func (c Config) withDefaults() Config {
+	c.Roots = slices.Clone(c.Roots)
+	if c.Home == "" {
+		c.Home = cmp.Or(os.Getenv("HOME"), "/")
+	}
+	c.MaxEntries = cmp.Or(c.MaxEntries, 100_000)
+	c.MaxDepth = cmp.Or(c.MaxDepth, 128)
+	c.TempDir = cmp.Or(c.TempDir, os.TempDir())
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// FS reaches files below its roots. Open makes one.
+type FS struct {
+	*shared
+
+	base string // where relative paths begin; absolute and in a root
+}
+
+// shared is what all views of one FS have in common.
+type shared struct {
+	config  Config
+	logger  *slog.Logger
+	roots   []root
+	home    string // absolute and in a root
+	escapes error  // what an os.Root says of a path that leads out of it
+	closing chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup // calls under way; added to under mu
+}
+
+// root is an open Root.
+type root struct {
+	name string
+	path string // as given, made absolute
+	real string // with its symbolic links resolved
+	tree tree
+}
+
+// Open opens the roots. They stay open until Close, so that a root which is
+// renamed meanwhile is still the same directory.
+func Open(config Config) (*FS, error) {
+	config = config.withDefaults()
+	f := &FS{shared: &shared{config: config, logger: config.Logger, closing: make(chan struct{})}}
+	for _, r := range config.Roots {
+		if err := f.openRoot(r); err != nil {
+			f.closeRoots()
+			return nil, f.fail("open", r.Path, err)
+		}
+	}
+	if len(f.roots) == 0 {
+		f.roots = []root{{path: "/", real: "/", tree: wholeTree{}}}
+	}
+	home, err := f.findHome()
+	if err != nil {
+		f.closeRoots()
+		return nil, f.fail("open", config.Home, err)
+	}
+	f.home, f.base = home, home
+	return f, nil
+}
+
+func (f *FS) openRoot(r Root) error {
+	path, err := filepath.Abs(r.Path)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(r.Name, filepath.Base(path))
+	if slices.ContainsFunc(f.roots, func(other root) bool { return other.name == name }) {
+		return &Error{Path: name, Problem: "two roots have the same name", Kind: fs.ErrExist}
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	tree, err := os.OpenRoot(resolved)
+	if err != nil {
+		return err
+	}
+	f.roots = append(f.roots, root{name: name, path: path, real: resolved, tree: tree})
+	if f.escapes == nil {
+		// Package os does not export this error.
+		_, err = tree.Lstat("..")
+		if e := (*fs.PathError)(nil); errors.As(err, &e) {
+			f.escapes = e.Err
+		}
+	}
+	return nil
+}
+
+// findHome is where relative paths begin unless In says otherwise.
+func (f *FS) findHome() (string, error) {
+	home, err := filepath.Abs(f.config.Home)
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.locate(home); err == nil {
+		return home, nil
+	}
+	if resolved, err := filepath.EvalSymlinks(home); err == nil {
+		if _, err := f.locate(resolved); err == nil {
+			return resolved, nil
+		}
+	}
+	return f.roots[0].path, nil
+}
+
+// In returns the FS with relative paths beginning at the root of that name.
+// "~" is Home as before, and absolute paths may lie in any root. The two are
+// one: closing either closes both. Its error is ErrUnknownRoot.
+func (f *FS) In(name string) (*FS, error) {
+	for _, r := range f.roots {
+		if r.name == name && name != "" {
+			return &FS{shared: f.shared, base: r.path}, nil
+		}
+	}
+	return nil, f.fail("open", name, &Error{Path: name, Problem: "no root of that name", Kind: ErrUnknownRoot})
+}
+
+// Roots are the roots by name and absolute path, in the order of Config.Roots.
+// There are none when the whole file system is reached.
+func (f *FS) Roots() []Root {
+	var roots []Root
+	for _, r := range f.roots {
+		if r.name != "" {
+			roots = append(roots, Root{Name: r.name, Path: r.path})
+		}
+	}
+	return roots
+}
+
+// Home is where "~" leads.
+func (f *FS) Home() string { return f.home }
+
+// Close ends calls under way, waits for them and closes the roots. A Write ends
+// when its reader returns from the Read that it is in. Files that were opened
+// stay open. Closing again returns nil at once, as soon as the first has ended.
+func (f *FS) Close() error {
+	f.mu.Lock()
+	if !f.closed {
+		f.closed = true
+		close(f.closing)
+	}
+	f.mu.Unlock()
+	f.calls.Wait()
+	f.closeRoots()
+	return nil
+}
+
+func (f *FS) closeRoots() {
+	for _, r := range f.roots {
+		_ = r.tree.Close() // has nothing to lose
+	}
+}
+
+// enter begins a call, which must end with leave.
+func (f *FS) enter() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
+	}
+	f.calls.Add(1)
+	return nil
+}
+
+func (f *FS) leave() { f.calls.Done() }
+
+// alive is looked at again and again by whatever takes long: it returns the
+// context's error once that ended, and ErrClosed once Close was called.
+func (f *FS) alive(ctx context.Context) error {
+	select {
+	case <-f.closing:
+		return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
+	default:
+		return ctx.Err()
+	}
+}
