@@ -29,8 +29,8 @@ type Entry struct {
 	Target   string      // what the link says; empty for what is no link
 	UID, GID uint32
 
-	device, inode, links uint64
-	changed              time.Time
+	device, inode uint64
+	changed       time.Time
 }
 
 // ETag names this state of the file: it changes when the content, the size, the
@@ -39,20 +39,27 @@ func (e Entry) ETag() string {
 	return fmt.Sprintf(`"%x-%x-%x-%x-%x"`, e.device, e.inode, e.Size, e.Modified.UnixNano(), e.changed.UnixNano())
 }
 
-func newEntry(name string, info fs.FileInfo) Entry {
+func newEntry(name string, n node) Entry {
 	e := Entry{
-		Name: path.Base(name), Path: name, Type: TypeFile, Size: info.Size(), Modified: info.ModTime(), Mode: info.Mode(),
+		Name: path.Base(name), Path: name, Type: TypeFile, Size: n.size, Modified: n.modified, Mode: n.mode,
+		UID: n.uid, GID: n.gid, device: n.device, inode: n.inode, changed: n.changed,
 	}
-	if info.IsDir() {
+	if n.isDir() {
 		e.Type = TypeDirectory
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		e.UID, e.GID = st.Uid, st.Gid
-		//nolint:unconvert // the types differ between architectures
-		e.device, e.inode, e.links = uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink)
-		e.changed = time.Unix(st.Ctim.Unix())
-	}
 	return e
+}
+
+// nodeOfInfo is the node of what package os found.
+func nodeOfInfo(info fs.FileInfo) node {
+	n := node{mode: info.Mode(), size: info.Size(), modified: info.ModTime()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		n.changed, n.accessed = time.Unix(st.Ctim.Unix()), time.Unix(st.Atim.Unix())
+		//nolint:unconvert // the types differ between architectures
+		n.device, n.inode, n.links, n.number = uint64(st.Dev), st.Ino, uint64(st.Nlink), uint64(st.Rdev)
+		n.uid, n.gid = st.Uid, st.Gid
+	}
+	return n
 }
 
 // Stat describes what a path leads to, following symbolic links. Link and
@@ -81,7 +88,7 @@ func (f *FS) describe(op, name string, follow bool) (Entry, error) {
 		return Entry{}, f.fail(op, p.path, err)
 	}
 	if info.Mode()&fs.ModeSymlink == 0 {
-		return newEntry(p.path, info), nil
+		return newEntry(p.path, nodeOfInfo(info)), nil
 	}
 	target, err := p.tree.Readlink(p.name)
 	if err != nil {
@@ -92,7 +99,7 @@ func (f *FS) describe(op, name string, follow bool) (Entry, error) {
 			return Entry{}, f.fail(op, p.path, err)
 		}
 	}
-	e := newEntry(p.path, info)
+	e := newEntry(p.path, nodeOfInfo(info))
 	e.Link, e.Target = true, target
 	return e, nil
 }

@@ -42,7 +42,7 @@ func (f *FS) OpenFile(name string) (*File, error) {
 		file.Close()
 		return nil, f.fail(op, p.path, err)
 	}
-	return &File{file: file, entry: newEntry(p.path, info)}, nil
+	return &File{file: file, entry: newEntry(p.path, nodeOfInfo(info))}, nil
 }
 
 func mustBeFile(info os.FileInfo) error {

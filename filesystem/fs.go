@@ -80,6 +80,7 @@ type root struct {
 	name string
 	path string // as given, made absolute
 	real string // with its symbolic links resolved
+	node node   // its top
 	tree tree
 }
 
@@ -96,6 +97,14 @@ func Open(config Config) (*FS, error) {
 	}
 	if len(f.roots) == 0 {
 		f.roots = []root{{path: "/", real: "/", tree: wholeTree{}}}
+	}
+	for i, r := range f.roots {
+		info, err := r.tree.Stat(".")
+		if err != nil {
+			f.closeRoots()
+			return nil, f.fail("open", r.path, err)
+		}
+		f.roots[i].node = nodeOfInfo(info)
 	}
 	home, err := f.findHome()
 	if err != nil {

@@ -1,0 +1,192 @@
+package filesystem
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// folder is an open directory. What is done in it takes a single name, never
+// follows a symbolic link, and stays in this directory whatever happens to the
+// path that led to it. It must be closed.
+type folder struct {
+	file *os.File
+	fd   int
+	path string // absolute, for messages
+}
+
+// How a folder is opened.
+const (
+	folderHold = unix.O_PATH | unix.O_DIRECTORY                     // to change entries; no read permission needed
+	folderRead = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK // to list and sync it, too
+)
+
+// openFolder opens the directory that a place leads to, following links as its
+// tree allows it.
+func openFolder(p place, flag int) (folder, error) {
+	file, err := p.tree.OpenFile(p.name, flag, 0)
+	if err != nil {
+		return folder{}, at(p.path, err)
+	}
+	return newFolder(file, p.path), nil
+}
+
+// openParent opens the directory that a place is in, and tells its name there.
+func openParent(p place) (folder, string, error) {
+	if p.name == "." {
+		return folder{}, "", &Error{Path: p.path, Problem: "path is a root", Kind: ErrRoot}
+	}
+	dir, err := openFolder(p.parent(), folderHold)
+	return dir, path.Base(p.name), err
+}
+
+// parent is the directory that a place is in, by its words.
+func (p place) parent() place {
+	return place{tree: p.tree, name: path.Dir(p.name), path: path.Dir(p.path)}
+}
+
+func newFolder(file *os.File, name string) folder {
+	return folder{file: file, fd: int(file.Fd()), path: name}
+}
+
+func (d folder) close() { d.file.Close() }
+
+// child is the path of a name in the folder.
+func (d folder) child(name string) string { return path.Join(d.path, name) }
+
+// open opens an entry. The flags have no need to say O_NOFOLLOW and O_CLOEXEC.
+func (d folder) open(name string, flag int, perm uint32) (*os.File, error) {
+	for {
+		fd, err := unix.Openat(d.fd, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return os.NewFile(uintptr(fd), d.child(name)), nil
+	}
+}
+
+// folder opens a directory in the folder.
+func (d folder) folder(name string, flag int) (folder, error) {
+	file, err := d.open(name, flag, 0)
+	if err != nil {
+		return folder{}, err
+	}
+	return newFolder(file, d.child(name)), nil
+}
+
+func (d folder) stat(name string) (node, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return node{}, err
+	}
+	return nodeOf(&st), nil
+}
+
+// self describes the folder.
+func (d folder) self() (node, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(d.fd, &st); err != nil {
+		return node{}, err
+	}
+	return nodeOf(&st), nil
+}
+
+func (d folder) readlink(name string) (string, error) {
+	b := make([]byte, maxPath)
+	n, err := unix.Readlinkat(d.fd, name, b)
+	if err != nil {
+		return "", err
+	}
+	return string(b[:n]), nil
+}
+
+func (d folder) mkdir(name string, perm uint32) error { return unix.Mkdirat(d.fd, name, perm) }
+func (d folder) unlink(name string) error             { return unix.Unlinkat(d.fd, name, 0) }
+func (d folder) rmdir(name string) error              { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
+
+// rename moves an entry; flags are those of renameat2(2), which some kernels
+// and file systems do not know: see unsupported.
+func (d folder) rename(name string, to folder, newName string, flags uint) error {
+	if flags == 0 {
+		return unix.Renameat(d.fd, name, to.fd, newName)
+	}
+	return unix.Renameat2(d.fd, name, to.fd, newName, flags)
+}
+
+// unsupported tells that a system call or one of its flags is not known here.
+func unsupported(err error) bool {
+	return err == unix.ENOSYS || err == unix.EINVAL || err == unix.EOPNOTSUPP
+}
+
+// node is what the system knows of a file.
+type node struct {
+	mode                 fs.FileMode
+	size                 int64
+	modified, changed    time.Time
+	accessed             time.Time
+	device, inode, links uint64
+	number               uint64 // of a device file
+	uid, gid             uint32
+}
+
+func nodeOf(st *unix.Stat_t) node {
+	//nolint:unconvert // the types differ between architectures
+	return node{
+		mode: fileMode(st.Mode), size: st.Size,
+		modified: time.Unix(st.Mtim.Unix()), changed: time.Unix(st.Ctim.Unix()), accessed: time.Unix(st.Atim.Unix()),
+		device: uint64(st.Dev), inode: st.Ino, links: uint64(st.Nlink), number: uint64(st.Rdev),
+		uid: st.Uid, gid: st.Gid,
+	}
+}
+
+func nodeOfFile(file *os.File) (node, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return node{}, err
+	}
+	return nodeOf(&st), nil
+}
+
+// is tells that two nodes are the same file.
+func (n node) is(other node) bool { return n.device == other.device && n.inode == other.inode }
+
+func (n node) isDir() bool     { return n.mode.IsDir() }
+func (n node) isRegular() bool { return n.mode.IsRegular() }
+func (n node) isLink() bool    { return n.mode&fs.ModeSymlink != 0 }
+
+// fileMode is the mode of inode(7) as package fs writes it.
+func fileMode(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	switch m & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case unix.S_IFBLK:
+		mode |= fs.ModeDevice
+	case unix.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	default:
+		mode |= fs.ModeIrregular
+	}
+	for _, bit := range []struct {
+		is   uint32
+		mode fs.FileMode
+	}{{unix.S_ISUID, fs.ModeSetuid}, {unix.S_ISGID, fs.ModeSetgid}, {unix.S_ISVTX, fs.ModeSticky}} {
+		if m&bit.is != 0 {
+			mode |= bit.mode
+		}
+	}
+	return mode
+}
