@@ -32,6 +32,7 @@ var importRules = []struct {
 	{"github.com/gofiber/...", []string{"httpapi"}, false},
 	{"github.com/danielgtaylor/...", []string{"httpapi"}, false},
 	{"github.com/valyala/...", []string{"httpapi"}, false},
+	{"github.com/fasthttp/...", []string{"httpapi"}, false},
 	{"github.com/pion/...", []string{"webrtc/..."}, true},
 	{"github.com/chromedp/...", []string{"internal/testbrowser"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
@@ -51,7 +52,7 @@ var importRules = []struct {
 // depsForbidden is what must not come along with a package that people embed.
 var depsForbidden = map[string][]string{
 	"desktop": {
-		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem", module + "/webrtc/...",
 		module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
 	},

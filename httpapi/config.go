@@ -81,6 +81,9 @@ type Config struct {
 
 	// AccessLog logs every request, without the tokens in its URL.
 	AccessLog bool
+
+	// also adds routes, for tests.
+	also func(*Server)
 }
 
 func (c Config) withDefaults() Config {

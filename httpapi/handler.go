@@ -61,7 +61,7 @@ func (s *Server) newHandler() http.Handler {
 		})
 	}
 	ln := fasthttputil.NewInmemoryListener()
-	e := &entry{proxied: true, ending: s.closing}
+	e := &entry{proxied: true, ending: s.closing, sockets: new(sockets)}
 	srv := s.newFastHTTP(e)
 	transport := &http.Transport{
 		DialContext:         func(context.Context, string, string) (net.Conn, error) { return ln.Dial() },
@@ -79,6 +79,7 @@ func (s *Server) newHandler() http.Handler {
 		transport.CloseIdleConnections()
 		_ = ln.Close()
 		<-served
+		e.sockets.wait()
 	}()
 	return &httputil.ReverseProxy{
 		Rewrite:       s.rewrite,

@@ -106,12 +106,12 @@ func TestHandlerAfterClose(t *testing.T) {
 	}
 }
 
-func TestMount(t *testing.T) {
-	t.Parallel()
-	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+// mounted is a server whose routes are part of another fiber app.
+func mounted(t *testing.T, cfg Config) *testServer {
+	t.Helper()
 	app := fiber.New(fiber.Config{StreamRequestBody: true, DisablePreParseMultipartForm: true, DisableStartupMessage: true})
 	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("mine") })
-	srv := newServer(t, Config{MaxBodyBytes: 1000})
+	srv := newServer(t, cfg)
 	if err := srv.Mount(app); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,13 @@ func TestMount(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := &testServer{srv, "http://" + ln.Addr().String(), &http.Client{Transport: transport}}
+	return &testServer{srv, "http://" + ln.Addr().String(), &http.Client{Transport: transport}}
+}
+
+func TestMount(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	s := mounted(t, Config{MaxBodyBytes: 1000})
 	if got := s.get(t, "/"); string(got.body) != "mine" {
 		t.Errorf("the app's own route: %s", got.body)
 	}

@@ -31,6 +31,7 @@ type Server struct {
 	handler  func() http.Handler
 
 	streams   atomic.Int32 // event streams that are open
+	mounted   sockets      // WebSockets that came through Mount
 	closeOnce sync.Once
 	closeErr  error
 	closing   chan struct{}  // closed when Close begins
@@ -69,6 +70,9 @@ func New(cfg Config) (*Server, error) {
 	s.api = huma.NewAPI(apiConfig(), &adapter{app: s.app, http: s.Handler})
 	s.api.UseMiddleware(s.authenticate, s.checkQuery)
 	s.register()
+	if cfg.also != nil {
+		cfg.also(s)
+	}
 	if s.document, err = s.openAPI(); err != nil {
 		return nil, err
 	}
@@ -104,6 +108,7 @@ func (s *Server) Close() error {
 		s.mu.Unlock()
 		close(s.closing)
 		s.serving.Wait()
+		s.mounted.wait()
 		s.closeErr = s.desktops.close()
 	})
 	return s.closeErr
@@ -139,7 +144,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	defer s.serving.Done()
-	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{})}
+	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{}), sockets: new(sockets)}
+	defer e.sockets.wait()
 	srv := s.newFastHTTP(e)
 	var open conns
 	srv.ConnState = open.track
@@ -208,6 +214,7 @@ type entry struct {
 	loopback bool          // only programs on this machine come this way
 	proxied  bool          // it is the inside of Handler
 	ending   chan struct{} // closed when streams have to end
+	sockets  *sockets      // those that came this way
 }
 
 type entryKey struct{}
@@ -217,7 +224,7 @@ func (s *Server) entryOf(rc *fasthttp.RequestCtx) *entry {
 	if e, ok := rc.UserValue(entryKey{}).(*entry); ok {
 		return e
 	}
-	return &entry{loopback: loopback(rc.LocalAddr()), ending: s.closing}
+	return &entry{loopback: loopback(rc.LocalAddr()), ending: s.closing, sockets: &s.mounted}
 }
 
 func loopback(a net.Addr) bool {

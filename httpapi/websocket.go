@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+)
+
+// Deadlines of WebSockets.
+const (
+	// stalledSocket is how long a client may leave what is sent to it unread.
+	// Only that client waits for it.
+	stalledSocket = 5 * time.Minute
+	// closingTime is how long a client may take to answer a close frame.
+	closingTime = 5 * time.Second
+	// pingTime is how often a client is pinged, for proxies that end silent
+	// connections. Nobody insists on the answer: TCP finds out who is gone.
+	pingTime = 25 * time.Second
+)
+
+// socket is the server's side of a WebSocket (RFC 6455). Any goroutine may
+// send; one receives.
+type socket struct {
+	conn  *websocket.Conn
+	under net.Conn // closing it ends everything
+	write sync.Mutex
+}
+
+// sockets are the WebSockets that came by one way.
+type sockets struct {
+	mu   sync.Mutex
+	over bool
+	open sync.WaitGroup
+}
+
+// begin counts one more, unless they have to end.
+func (s *sockets) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.open.Add(1)
+	}
+	return !s.over
+}
+
+// wait lets no more begin, and returns when all have ended. It does not end
+// them: that is told by entry.ending.
+func (s *sockets) wait() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.open.Wait()
+}
+
+// socketOutput is what the handler of a WebSocket's route returns: a Body that
+// calls upgrade.
+type socketOutput struct {
+	Body func(huma.Context)
+}
+
+// upgrade makes a request's connection a WebSocket and runs serve on it, after
+// the handler has returned. serve's context ends with the server; when serve
+// returns the connection is closed. Where the request came from was checked
+// before, as of any other.
+func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Context, *socket)) {
+	rc := requestOf(ctx).c.Context()
+	e := s.entryOf(rc)
+	under := rc.Conn()
+	up := websocket.FastHTTPUpgrader{
+		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
+		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
+			requestOf(ctx).c.Set("Sec-WebSocket-Version", "13")
+			s.write(requestOf(ctx).c, invalidRequest.problem("invalid request: this route is a WebSocket: "+reason.Error()))
+		},
+	}
+	// The error was answered above.
+	_ = up.Upgrade(rc, func(conn *websocket.Conn) {
+		if !e.sockets.begin() {
+			return
+		}
+		defer e.sockets.open.Done()
+		ws := &socket{conn: conn, under: under}
+		conn.SetReadLimit(most)
+		ws.run(e.ending, serve)
+	})
+}
+
+// run serves until serve returns.
+func (ws *socket) run(ending <-chan struct{}, serve func(context.Context, *socket)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(pingTime)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ending:
+				ws.end(websocket.CloseGoingAway)
+				return
+			case <-ticker.C:
+				ws.ping()
+			}
+		}
+	})
+	serve(ctx, ws)
+	cancel()
+	wg.Wait()
+}
+
+// ping pings the client, unless something is being sent to it anyway.
+func (ws *socket) ping() {
+	if ws.write.TryLock() {
+		defer ws.write.Unlock()
+		_ = ws.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(2*time.Second))
+	}
+}
+
+// end says goodbye, if there is a way to, and ends the connection.
+func (ws *socket) end(code int) {
+	_ = ws.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(100*time.Millisecond))
+	_ = ws.under.Close()
+}
+
+// send sends one message. After an error the connection is of no more use.
+func (ws *socket) send(kind int, data []byte) error {
+	ws.write.Lock()
+	defer ws.write.Unlock()
+	_ = ws.conn.SetWriteDeadline(time.Now().Add(stalledSocket))
+	return ws.conn.WriteMessage(kind, data)
+}
+
+// sendJSON sends a value as a text message.
+func (ws *socket) sendJSON(v any) error {
+	data, err := marshalJSON(v)
+	if err != nil {
+		return err
+	}
+	return ws.send(websocket.TextMessage, data)
+}
+
+// finish sends a close frame without a reason and gives the client a moment to
+// answer it, which ends what waits in receive.
+func (ws *socket) finish() {
+	_ = ws.conn.WriteControl(websocket.CloseMessage, nil, time.Now().Add(closingTime))
+	_ = ws.under.SetReadDeadline(time.Now().Add(closingTime))
+}
+
+// receive returns the next message. The client's pings are answered meanwhile.
+func (ws *socket) receive() (kind int, data []byte, err error) { return ws.conn.ReadMessage() }

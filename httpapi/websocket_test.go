@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/fasthttp/websocket"
+)
+
+// dial opens a WebSocket at a path. It is closed when the test ends.
+func (s *testServer) dial(t *testing.T, path string, header http.Header) *websocket.Conn {
+	t.Helper()
+	conn, resp, err := s.tryDial(t.Context(), path, header)
+	if err != nil {
+		t.Fatalf("dial %s: %v (%v)", path, err, resp)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func (s *testServer) tryDial(ctx context.Context, path string, header http.Header) (*websocket.Conn, *http.Response, error) {
+	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second}
+	if header == nil {
+		header = http.Header{"Authorization": {"Bearer " + s.Token()}}
+	}
+	conn, resp, err := d.DialContext(ctx, "ws"+strings.TrimPrefix(s.url, "http")+path, header)
+	if err == nil {
+		err = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	}
+	return conn, resp, err
+}
+
+// echo adds a WebSocket that repeats what it receives; "bye" ends it.
+func echo(s *Server) {
+	add(s, route{id: "echo", method: http.MethodGet, path: "/v1/test/echo", query: true}, func(context.Context, *struct{}) (*socketOutput, error) {
+		return &socketOutput{Body: func(ctx huma.Context) {
+			s.upgrade(ctx, 1000, func(_ context.Context, ws *socket) {
+				for {
+					kind, data, err := ws.receive()
+					if err != nil {
+						return
+					}
+					if string(data) == "bye" {
+						ws.finish()
+						continue
+					}
+					if ws.send(kind, data) != nil {
+						return
+					}
+				}
+			})
+		}}, nil
+	})
+}
+
+func repeats(t *testing.T, conn *websocket.Conn, text string) {
+	t.Helper()
+	if err := conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if kind, got, err := conn.ReadMessage(); err != nil || kind != websocket.TextMessage || string(got) != text {
+		t.Fatalf("%q came back as %q (%d, %v)", text, got, kind, err)
+	}
+}
+
+func TestWebSocket(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *testServer{
+		"served":  func(t *testing.T) *testServer { t.Helper(); return serve(t, Config{also: echo}) },
+		"handler": func(t *testing.T) *testServer { t.Helper(); return embedded(t, Config{also: echo}) },
+		"mounted": func(t *testing.T) *testServer { t.Helper(); return mounted(t, Config{also: echo}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			conn := s.dial(t, "/v1/test/echo", nil)
+			repeats(t, conn, "hello")
+			repeats(t, conn, strings.Repeat("x", 1000))
+
+			pong := make(chan string, 1)
+			conn.SetPongHandler(func(text string) error { pong <- text; return nil })
+			if err := conn.WriteControl(websocket.PingMessage, []byte("are you there"), time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			repeats(t, conn, "after the ping")
+			if got := <-pong; got != "are you there" {
+				t.Errorf("pong = %q", got)
+			}
+
+			second := s.dial(t, "/v1/test/echo?access_token="+s.Token(), http.Header{})
+			if err := second.WriteMessage(websocket.TextMessage, []byte("bye")); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := second.ReadMessage()
+			if !websocket.IsCloseError(err, websocket.CloseNoStatusReceived) {
+				t.Errorf("after bye: %v, want a close frame without a status", err)
+			}
+			if err := conn.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 1001))); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseMessageTooBig) {
+				t.Errorf("after a message that is too large: %v", err)
+			}
+		})
+	}
+}
+
+func TestWebSocketRefusals(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{also: echo})
+	s.get(t, "/v1/test/echo").problem(t, 400, "invalid_request")
+	for name, tt := range map[string]struct {
+		path   string
+		header http.Header
+		status int
+	}{
+		"no token":     {"/v1/test/echo", http.Header{}, 401},
+		"wrong token":  {"/v1/test/echo?access_token=wrong", http.Header{}, 401},
+		"another site": {"/v1/test/echo?access_token=" + s.Token(), http.Header{"Origin": {"http://evil.example"}}, 403},
+	} {
+		conn, resp, err := s.tryDial(t.Context(), tt.path, tt.header)
+		if err == nil {
+			_ = conn.Close()
+		}
+		if !errors.Is(err, websocket.ErrBadHandshake) || resp.StatusCode != tt.status {
+			t.Errorf("%s: %v, %v, want %d", name, err, resp, tt.status)
+		}
+	}
+	s.dial(t, "/v1/test/echo?access_token="+s.Token(), http.Header{"Origin": {s.url}})
+}
+
+// TestWebSocketsEndWithTheServer also shows that Close waits for them: nothing
+// of theirs is left for the leak check.
+func TestWebSocketsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{also: echo})
+	conn := s.dial(t, "/v1/test/echo", nil)
+	repeats(t, conn, "hello")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("after the server's end: %v, want a close frame that says going away", err)
+	}
+}
