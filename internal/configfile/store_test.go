@@ -1,0 +1,421 @@
+package configfile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/internal/configfile"
+)
+
+// ctx is that of programs which this test binary is as well.
+func ctx() context.Context { return context.Background() }
+
+func put(t *testing.T, s *configfile.Store, file, name, value string) {
+	t.Helper()
+	if err := s.Put(t.Context(), file, name, json.RawMessage(value)); err != nil {
+		t.Fatalf("Put(%q) = %v", name, err)
+	}
+}
+
+func get(t *testing.T, s *configfile.Store, file, name string) string {
+	t.Helper()
+	v, err := s.Get(file, name)
+	if err != nil {
+		t.Fatalf("Get(%q) = %v", name, err)
+	}
+	return string(v)
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// write makes a file and the directories above it.
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// names are those of the files of a directory.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []string{}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	if got, want := configfile.Path("/a/b", "mcp"), "/a/b/.sandbox-agent/config/mcp.json"; got != want {
+		t.Errorf("Path = %q, want %q", got, want)
+	}
+}
+
+func TestPutGetDelete(t *testing.T) {
+	t.Parallel()
+	var s configfile.Store
+	file := configfile.Path(filepath.Join(t.TempDir(), "not", "there"), "mcp")
+	if _, err := s.Get(file, "a"); !errors.Is(err, configfile.ErrNotFound) {
+		t.Errorf("Get without a file = %v, want %v", err, configfile.ErrNotFound)
+	}
+	put(t, &s, file, "b", `{"z":1,"a":"<&>","f":1e400,"big":12345678901234567890}`)
+	put(t, &s, file, "a\n", `[ ]`)
+	want := `{
+  "a\n": [],
+  "b": {
+    "z": 1,
+    "a": "<&>",
+    "f": 1e400,
+    "big": 12345678901234567890
+  }
+}
+`
+	if diff := cmp.Diff(want, text(t, file)); diff != "" {
+		t.Errorf("file (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode of a new file = %v, %v; want 0600", info.Mode(), err)
+	}
+	if _, err := s.Get(file, "c"); !errors.Is(err, configfile.ErrNotFound) {
+		t.Errorf("Get = %v, want %v", err, configfile.ErrNotFound)
+	}
+	for _, name := range []string{"b", "b", "a\n"} {
+		if err := s.Delete(t.Context(), file, name); err != nil {
+			t.Errorf("Delete(%q) = %v", name, err)
+		}
+	}
+	if got := text(t, file); got != "{}\n" {
+		t.Errorf("file without entries = %q", got)
+	}
+	if got := names(t, filepath.Dir(file)); len(got) != 1 {
+		t.Errorf("left beside the file: %q", got)
+	}
+}
+
+func TestDeleteMakesTheFile(t *testing.T) {
+	t.Parallel()
+	var s configfile.Store
+	file := configfile.Path(t.TempDir(), "skills")
+	if err := s.Delete(t.Context(), file, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, file); got != "{}\n" {
+		t.Errorf("file = %q, want {}", got)
+	}
+}
+
+// TestOthersEntriesAreKept changes one entry of a file that a person, or a later
+// version, has written.
+func TestOthersEntriesAreKept(t *testing.T) {
+	t.Parallel()
+	var s configfile.Store
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	write(t, file, `{"$schema":"https://example.com/x.json","number":17,"nothing":null,
+		"mine":{"type":"local","command":"x","later":{"b":[1,2.50],"a":"\u00e9<"}},"list":[{"x":1}]}`)
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	put(t, &s, file, "new", `true`)
+	want := map[string]string{
+		"$schema": `"https://example.com/x.json"`, "number": "17", "nothing": "null", "new": "true",
+		"mine": `{"type":"local","command":"x","later":{"b":[1,2.50],"a":"\u00e9<"}}`, "list": `[{"x":1}]`,
+	}
+	entries, err := s.Entries(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for name, entry := range entries {
+		got[name] = compact(t, entry)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o640 {
+		t.Errorf("mode = %v, %v; want it kept", info.Mode(), err)
+	}
+}
+
+// compact takes the white space out and leaves all else as it is.
+func compact(t *testing.T, v json.RawMessage) string {
+	t.Helper()
+	var b strings.Builder
+	inText := false
+	for i, c := range string(v) {
+		if c == '"' && (i == 0 || v[i-1] != '\\') {
+			inText = !inText
+		}
+		if inText || !strings.ContainsRune(" \n", c) {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// TestInvalidFiles: nothing is ever written over what cannot be understood.
+func TestInvalidFiles(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"empty": "", "cut short": `{"a": {"b"`, "cut in a name": `{"a`, "cut after a name": `{"a"`, "cut after an entry": `{"a":1`,
+		"list": "[]", "null": "null", "number": "1", "no JSON": "type: local", "second object": "{}{}",
+		"text behind": "{} x", "comma at the end": `{"a":1,}`, "comment": "{ // hi\n}", "no UTF-8": "{\"a\":\"\xff\"}",
+		"same name twice": `{"a":1,"a":2}`, "two writers at once": `{"a":1}}"b":2}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s configfile.Store
+			file := configfile.Path(t.TempDir(), "mcp")
+			write(t, file, content)
+			for what, err := range map[string]error{
+				"Get": second(s.Get(file, "a")), "Put": s.Put(t.Context(), file, "a", json.RawMessage(`1`)),
+				"Delete": s.Delete(t.Context(), file, "a"),
+			} {
+				var invalid *configfile.InvalidFileError
+				if !errors.As(err, &invalid) || invalid.Path != file || invalid.Unwrap() == nil || !strings.Contains(err.Error(), "invalid config file "+file+": ") {
+					t.Errorf("%s = %v, want an InvalidFileError that names %s", what, err, file)
+				}
+			}
+			if got := text(t, file); got != content {
+				t.Errorf("the file was changed to %q", got)
+			}
+			if got := names(t, filepath.Dir(file)); len(got) != 1 {
+				t.Errorf("left beside the file: %q", got)
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestUnusableFiles has things in the place of the file that are none.
+func TestUnusableFiles(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(file string) error{
+		"directory": func(file string) error { return os.Mkdir(file, 0o755) },
+		"FIFO":      func(file string) error { return syscall.Mkfifo(file, 0o644) },
+		"too large": func(file string) error {
+			return errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, configfile.MaxSize+1))
+		},
+		"link to itself": func(file string) error { return os.Symlink(filepath.Base(file), file) },
+		"endless":        func(file string) error { return os.Symlink("/dev/zero", file) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s configfile.Store
+			file := filepath.Join(t.TempDir(), "mcp.json")
+			if err := build(file); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Get(file, "a"); err == nil || errors.Is(err, configfile.ErrNotFound) || !strings.Contains(err.Error(), file) {
+				t.Errorf("Get = %v, want an error that names %s", err, file)
+			}
+			if err := s.Put(t.Context(), file, "a", json.RawMessage(`1`)); err == nil {
+				t.Error("Put succeeded")
+			}
+		})
+	}
+}
+
+func TestPutRefuses(t *testing.T) {
+	t.Parallel()
+	var s configfile.Store
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	put(t, &s, file, "a", `1`)
+	before := text(t, file)
+	if err := s.Put(t.Context(), file, "b", json.RawMessage(`{"x":`)); err == nil {
+		t.Error("Put accepted what is no JSON")
+	}
+	large := json.RawMessage(`"` + strings.Repeat("x", configfile.MaxSize) + `"`)
+	if err := s.Put(t.Context(), file, "b", large); !errors.Is(err, configfile.ErrTooLarge) {
+		t.Errorf("Put = %v, want %v", err, configfile.ErrTooLarge)
+	}
+	if got := text(t, file); got != before {
+		t.Errorf("the file was changed to %.100q", got)
+	}
+}
+
+// TestSymbolicLinks: the file that a link names is replaced, the link is not.
+func TestSymbolicLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	real := filepath.Join(dir, "shared", "deep", "real.json")
+	write(t, real, `{"old":1}`)
+	for link, to := range map[string]string{
+		"absolute/mcp.json": real, "relative/mcp.json": "../shared/deep/real.json", "two/mcp.json": "../relative/mcp.json",
+		// "entry" is a link to the inside of shared, so that ".." is shared.
+		"physical/mcp.json": "../entry/../deep/real.json",
+	} {
+		link = filepath.Join(dir, link)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(to, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("shared/deep", filepath.Join(dir, "entry")); err != nil {
+		t.Fatal(err)
+	}
+	var s configfile.Store
+	want := map[string]string{"old": "1"}
+	for _, name := range []string{"absolute", "relative", "two", "physical"} {
+		file := filepath.Join(dir, name, "mcp.json")
+		put(t, &s, file, name, `2`)
+		want[name] = "2"
+		if info, err := os.Lstat(file); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v, %v", name, info, err)
+		}
+		if got := names(t, filepath.Dir(file)); len(got) != 1 {
+			t.Errorf("left beside the link: %q", got)
+		}
+	}
+	entries, err := s.Entries(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for name, entry := range entries {
+		got[name] = string(entry)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries of the real file (-want +got):\n%s", diff)
+	}
+}
+
+// TestLinkToNothing: the link says where the file is to be.
+func TestLinkToNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mcp.json")
+	if err := os.Symlink("later.json", file); err != nil {
+		t.Fatal(err)
+	}
+	var s configfile.Store
+	put(t, &s, file, "a", `1`)
+	if got := get(t, &s, filepath.Join(dir, "later.json"), "a"); got != "1" {
+		t.Errorf("a = %s", got)
+	}
+	if err := errors.Join(os.Remove(file), os.Symlink("no/such/directory.json", file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), file, "a", json.RawMessage(`1`)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Put = %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	file := configfile.Path(top, "mcp")
+	write(t, file, `{"a":1}`)
+	for _, dir := range []string{filepath.Dir(top), top, filepath.Dir(filepath.Dir(file)), filepath.Dir(file)} {
+		if err := os.Chmod(dir, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
+	}
+	asNobody(t, func() {
+		var s configfile.Store
+		if v, err := s.Get(file, "a"); err != nil || string(v) != "1" {
+			t.Errorf("Get = %s, %v", v, err)
+		}
+		for what, err := range map[string]error{
+			"Put": s.Put(ctx(), file, "b", json.RawMessage(`2`)), "Delete": s.Delete(ctx(), file, "a"),
+			"Put of a new file": s.Put(ctx(), configfile.Path(filepath.Join(top, "new"), "mcp"), "b", json.RawMessage(`2`)),
+		} {
+			if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), top) {
+				t.Errorf("%s = %v, want %v and the path", what, err, fs.ErrPermission)
+			}
+		}
+	})
+	if got := text(t, file); got != `{"a":1}` {
+		t.Errorf("the file was changed to %s", got)
+	}
+}
+
+// TestFullDisk: a write that fails in the middle leaves the old file.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	write(t, file, `{"a":1}`)
+	cmd := other(t, "small files", file)
+	if err := cmd.Run(); err == nil || !strings.Contains(fmt.Sprint(cmd.Stderr), syscall.EFBIG.Error()) {
+		t.Fatalf("Put = %v, %s; want %v", err, cmd.Stderr, syscall.EFBIG)
+	}
+	if got := text(t, file); got != `{"a":1}` {
+		t.Errorf("the file was changed to %.100s", got)
+	}
+	if got := names(t, filepath.Dir(file)); len(got) != 1 {
+		t.Errorf("left beside the file: %q", got)
+	}
+}
+
+// TestLeftoversAreSwept: what a program that was killed in the middle of a
+// change leaves is removed by the next change, and nothing else.
+func TestLeftoversAreSwept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mcp.json")
+	for _, name := range []string{".mcp.json.123.tmp", "mcp.json.tmp", ".skills.json.123.tmp"} {
+		write(t, filepath.Join(dir, name), `{"half`)
+	}
+	var s configfile.Store
+	put(t, &s, file, "a", `1`)
+	if diff := cmp.Diff([]string{".skills.json.123.tmp", "mcp.json", "mcp.json.tmp"}, names(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// TestReadersNeverSeeHalfAFile reads while another goroutine writes.
+func TestReadersNeverSeeHalfAFile(t *testing.T) {
+	t.Parallel()
+	var s configfile.Store
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	put(t, &s, file, "stays", `"here"`)
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if v, err := s.Get(file, "stays"); err != nil || string(v) != `"here"` {
+					t.Errorf("Get = %s, %v", v, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 100 {
+		put(t, &s, file, "changes", string(entry(i)))
+	}
+	close(done)
+	readers.Wait()
+}

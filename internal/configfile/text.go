@@ -1,0 +1,77 @@
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// parse reads the text of a file. It is stricter than encoding/json where that
+// would lose something: text that is no UTF-8, and a name that comes twice.
+func parse(text []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	switch first, err := d.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("is empty; an object without entries is {}")
+	case err != nil:
+		return nil, err
+	case first != json.Delim('{'):
+		return nil, errors.New("is not a JSON object")
+	}
+	entries := map[string]json.RawMessage{}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, cutShort(err)
+		}
+		name, ok := token.(string)
+		if !ok { // cannot be: the decoder accepts strings only
+			return nil, fmt.Errorf("has %v in place of a name", token)
+		}
+		if _, ok := entries[name]; ok {
+			return nil, fmt.Errorf("has two entries named %q", name)
+		}
+		var entry json.RawMessage
+		if err := d.Decode(&entry); err != nil {
+			return nil, cutShort(err)
+		}
+		entries[name] = entry
+	}
+	if _, err := d.Token(); err != nil { // the }
+		return nil, cutShort(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has more text after its object")
+	}
+	return entries, nil
+}
+
+// cutShort says in words that a file ends too early.
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("ends in the middle")
+	}
+	return err
+}
+
+// format writes the text of a file: sorted by name, indented by two spaces, and
+// without the escapes that only HTML needs.
+func format(entries map[string]json.RawMessage) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(entries); err != nil {
+		return nil, err
+	}
+	if b.Len() > MaxSize {
+		return nil, ErrTooLarge
+	}
+	return b.Bytes(), nil
+}
