@@ -39,10 +39,11 @@ type Child struct {
 
 	mu     sync.Mutex
 	exit   Exit
-	over   bool // the process has ended
-	reaped bool // its number may belong to somebody else
-	holds  int  // who needs the number to stay its own
-	termed bool // its process group got SIGTERM from us
+	over   bool          // the process has ended
+	reaped bool          // its number may belong to somebody else
+	holds  int           // who needs the number to stay its own
+	termed bool          // its process group got SIGTERM from us
+	cpu    time.Duration // what it took, once it was waited for
 }
 
 // Exit tells how a process ended.
@@ -276,12 +277,14 @@ func (c *Child) reap() {
 	if !c.over || c.reaped || c.holds > 0 {
 		return
 	}
+	var used unix.Rusage
 	for {
-		_, err := unix.Wait4(c.pid, nil, unix.WNOHANG, nil)
+		_, err := unix.Wait4(c.pid, nil, unix.WNOHANG, &used)
 		if err != unix.EINTR {
 			break
 		}
 	}
+	c.cpu = time.Duration(used.Utime.Nano() + used.Stime.Nano())
 	c.forgetNumber()
 }
 
@@ -319,6 +322,9 @@ func (c *Child) term() {
 
 // ID returns "proc_7": unique in this program, numbers increase.
 func (c *Child) ID() string { return c.id }
+
+// Owner returns the owner of the child's group.
+func (c *Child) Owner() string { return c.group.cfg.Owner }
 
 // Name returns the name that Spec gave.
 func (c *Child) Name() string { return c.name }

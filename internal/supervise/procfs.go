@@ -17,6 +17,8 @@ type process struct {
 
 	threads int
 	start   uint64 // ticks of 10 ms since boot
+	cpu     uint64 // ticks it ran, and its children that were waited for
+	pages   int64  // of resident memory
 	state   byte
 }
 
@@ -68,7 +70,7 @@ func parseStat(pid int, b []byte) (process, bool) {
 	if i < 0 {
 		return process{}, false
 	}
-	var f [20]string // fields 3 (state) to 22 (starttime)
+	var f [22]string // fields 3 (state) to 24 (rss)
 	n := 0
 	for field := range strings.FieldsSeq(string(b[i+1:])) {
 		if n == len(f) {
@@ -81,12 +83,18 @@ func parseStat(pid int, b []byte) (process, bool) {
 		return process{}, false
 	}
 	p := process{pid: pid, state: f[0][0]}
-	var errs [5]error
+	var errs [6]error
 	p.parent, errs[0] = strconv.Atoi(f[1])
 	p.group, errs[1] = strconv.Atoi(f[2])
 	p.session, errs[2] = strconv.Atoi(f[3])
 	p.threads, errs[3] = strconv.Atoi(f[17])
 	p.start, errs[4] = strconv.ParseUint(f[19], 10, 64)
+	p.pages, errs[5] = strconv.ParseInt(f[21], 10, 64)
+	for _, field := range f[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.ParseUint(field, 10, 64)
+		p.cpu += n
+		errs[4] = errors.Join(errs[4], err)
+	}
 	return p, errors.Join(errs[:]...) == nil
 }
 

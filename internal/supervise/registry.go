@@ -121,6 +121,21 @@ func Find(id string) *Child {
 	return nil
 }
 
+// Others returns the children of all groups but one, as [Children] lists them,
+// in no particular order.
+func Others(but *Group) []*Child {
+	var all []*Child
+	for _, g := range program.list() {
+		if g == but {
+			continue
+		}
+		g.mu.Lock()
+		all = append(all, g.kids...)
+		g.mu.Unlock()
+	}
+	return all
+}
+
 // Children lists the children of all groups of this program that are not
 // closed, in the order in which they were started.
 func Children() []Info {

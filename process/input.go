@@ -1,0 +1,120 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// input is our end of a process's standard input: of a pipe, or of a terminal.
+type input struct {
+	f    *os.File      // nil: there is none
+	turn chan struct{} // holds a token while nobody writes
+}
+
+// pipe makes the input a pipe and returns the process's end.
+func (in *input) pipe() (theirs *os.File, err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("pipe2", err)
+	}
+	// Only our end is non-blocking: programs do not expect it of their input.
+	if err := unix.SetNonblock(p[1], true); err != nil {
+		_ = unix.Close(p[0])
+		_ = unix.Close(p[1])
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	in.open(os.NewFile(uintptr(p[1]), "|1"))
+	return os.NewFile(uintptr(p[0]), "|0"), nil
+}
+
+func (in *input) open(f *os.File) {
+	in.f = f
+	in.turn = make(chan struct{}, 1)
+	in.turn <- struct{}{}
+}
+
+// shut ends the input. Writes that are under way end.
+func (in *input) shut() {
+	if in.f != nil {
+		_ = in.f.Close()
+	}
+}
+
+// write writes all of it, unless ctx ends before.
+func (in *input) write(ctx context.Context, b []byte) (int, error) {
+	if in.f == nil {
+		return 0, ErrInputClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	select {
+	case <-in.turn:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { in.turn <- struct{}{} }()
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = in.f.SetWriteDeadline(time.Unix(1, 0))
+	})
+	n, err := in.f.Write(b)
+	if !stop() {
+		<-ended
+		_ = in.f.SetWriteDeadline(time.Time{})
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, ctx.Err()
+	case errors.Is(err, os.ErrClosed):
+		return n, ErrInputClosed
+	}
+	return n, err
+}
+
+// Write writes to the process's standard input, or to its terminal. Writes of
+// several callers do not mix. It waits while the process reads nothing and the
+// pipe is full, until ctx ends or the process does.
+//
+// The error is an [InputTooLargeError], or an [InputError] that wraps
+// [ErrNotRunning], [ErrInputClosed] or the error of ctx, or what the system
+// said: EPIPE when the process has closed its input.
+func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
+	if limit := p.m.Limits().MaxInput; len(b) > limit {
+		return 0, &InputTooLargeError{Size: len(b), Limit: limit}
+	}
+	n, err := 0, ErrNotRunning
+	if p.Running() {
+		n, err = p.input.write(ctx, b)
+	}
+	if err == nil {
+		return n, nil
+	}
+	if !p.foreign && !p.Running() || errors.Is(err, syscall.EIO) {
+		err = ErrNotRunning
+	}
+	return n, &InputError{Written: n, Size: len(b), Err: err}
+}
+
+// CloseInput ends the process's standard input, so that it reads an end of file
+// after what was written. In a terminal it types the character that does so
+// (VEOF, termios(3)), which has this meaning to programs that read lines and
+// only at the beginning of one. It returns [ErrNotRunning] or [ErrInputClosed].
+func (p *Process) CloseInput() error {
+	switch {
+	case !p.Running():
+		return ErrNotRunning
+	case p.input.f == nil:
+		return ErrInputClosed
+	case p.info.Terminal:
+		return p.typeEOF()
+	}
+	p.input.shut()
+	return nil
+}
