@@ -26,7 +26,7 @@ func (f *FS) OpenFile(name string) (*File, error) {
 	}
 	info, err := p.tree.Stat(p.name) // opening a device may have effects
 	if err == nil {
-		err = mustBeFile(info)
+		err = mustBeFile(info.Mode())
 	}
 	if err != nil {
 		return nil, f.fail(op, p.path, err)
@@ -36,7 +36,7 @@ func (f *FS) OpenFile(name string) (*File, error) {
 		return nil, f.fail(op, p.path, err)
 	}
 	if info, err = file.Stat(); err == nil {
-		err = mustBeFile(info)
+		err = mustBeFile(info.Mode())
 	}
 	if err != nil {
 		file.Close()
@@ -45,11 +45,11 @@ func (f *FS) OpenFile(name string) (*File, error) {
 	return &File{file: file, entry: newEntry(p.path, nodeOfInfo(info))}, nil
 }
 
-func mustBeFile(info os.FileInfo) error {
-	if info.Mode().IsRegular() {
+func mustBeFile(mode os.FileMode) error {
+	if mode.IsRegular() {
 		return nil
 	}
-	return &Error{Problem: "path is not a file", Remedy: "it is " + kindOf(info.Mode()), Kind: ErrNotFile}
+	return &Error{Problem: "path is not a file", Remedy: "it is " + kindOf(mode), Kind: ErrNotFile}
 }
 
 func kindOf(mode os.FileMode) string {

@@ -45,7 +45,7 @@ func openParent(p place) (folder, string, error) {
 
 // parent is the directory that a place is in, by its words.
 func (p place) parent() place {
-	return place{tree: p.tree, name: path.Dir(p.name), path: path.Dir(p.path)}
+	return place{tree: p.tree, name: p.dir(), path: path.Dir(p.path), followed: p.followed}
 }
 
 func newFolder(file *os.File, name string) folder {
@@ -153,8 +153,13 @@ func nodeOfFile(file *os.File) (node, error) {
 	return nodeOf(&st), nil
 }
 
+// fileID tells one file from another, whatever their names.
+type fileID struct{ device, inode uint64 }
+
+func (n node) id() fileID { return fileID{n.device, n.inode} }
+
 // is tells that two nodes are the same file.
-func (n node) is(other node) bool { return n.device == other.device && n.inode == other.inode }
+func (n node) is(other node) bool { return n.id() == other.id() }
 
 func (n node) isDir() bool     { return n.mode.IsDir() }
 func (n node) isRegular() bool { return n.mode.IsRegular() }

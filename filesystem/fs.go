@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Config says what an FS reaches. The zero Config is the whole file system,
@@ -68,11 +69,19 @@ type shared struct {
 	roots   []root
 	home    string // absolute and in a root
 	escapes error  // what an os.Root says of a path that leads out of it
-	closing chan struct{}
+	// nameless tells that files may be made without a name and given one.
+	nameless bool
+	closing  chan struct{}
 
-	mu     sync.Mutex
-	closed bool
-	calls  sync.WaitGroup // calls under way; added to under mu
+	// commit is held for reading while a file gets its name, and for writing
+	// while that depends on what has the name now.
+	commit sync.RWMutex
+
+	mu      sync.Mutex
+	closed  bool
+	calls   sync.WaitGroup // calls under way; added to under mu
+	swept   map[fileID]time.Time
+	appends map[fileID]*appendLock
 }
 
 // root is an open Root.
@@ -88,7 +97,12 @@ type root struct {
 // renamed meanwhile is still the same directory.
 func Open(config Config) (*FS, error) {
 	config = config.withDefaults()
-	f := &FS{shared: &shared{config: config, logger: config.Logger, closing: make(chan struct{})}}
+	f := &FS{shared: &shared{
+		config: config, logger: config.Logger, closing: make(chan struct{}),
+		swept: make(map[fileID]time.Time), appends: make(map[fileID]*appendLock),
+	}}
+	_, err := os.Stat(descriptors)
+	f.nameless = err == nil
 	for _, r := range config.Roots {
 		if err := f.openRoot(r); err != nil {
 			f.closeRoots()

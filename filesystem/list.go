@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"path"
 	"slices"
 	"strings"
 )
@@ -59,6 +58,7 @@ func (f *FS) List(ctx context.Context, name string, options ListOptions) (Listin
 	defer dir.close()
 	l := lister{
 		alive: func() error { return f.alive(ctx) },
+		top:   dir.path,
 		limit: within(options.Limit, f.config.MaxEntries),
 		batch: math.MaxInt,
 	}
@@ -67,7 +67,7 @@ func (f *FS) List(ctx context.Context, name string, options ListOptions) (Listin
 		depth = within(options.Depth, f.config.MaxDepth)
 		l.batch = recursiveBatch
 	}
-	if err := l.list(dir, "", options.After, depth); err != nil && !errors.Is(err, errFull) {
+	if err := l.list(dir, options.After, depth); err != nil && !errors.Is(err, errFull) {
 		return Listing{}, f.fail(op, p.path, err)
 	}
 	return l.listing, nil
@@ -91,19 +91,19 @@ var errFull = errors.New("page is full")
 // lister collects one page.
 type lister struct {
 	alive   func() error
+	top     string
 	limit   int
 	batch   int
 	listing Listing
 }
 
 // list adds the entries of a directory from the one after the given one, which
-// may be a path below it, down to a number of levels. rel is the path of the
-// directory in the listing, empty or with a slash at its end.
-func (l *lister) list(dir folder, rel, after string, depth int) error {
+// may be a path below it, down to a number of levels.
+func (l *lister) list(dir folder, after string, depth int) error {
 	name, rest, _ := strings.Cut(after, "/")
 	if name != "" && depth > 1 {
 		// That entry was in an earlier page, what is below it follows.
-		if err := l.enter(dir, name, rel, rest, depth); err != nil {
+		if err := l.enter(dir, name, rest, depth); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (l *lister) list(dir folder, rel, after string, depth int) error {
 			return at(dir.path, err)
 		}
 		for _, name = range names {
-			if err := l.add(dir, name, rel, depth); err != nil {
+			if err := l.add(dir, name, depth); err != nil {
 				return err
 			}
 		}
@@ -124,7 +124,7 @@ func (l *lister) list(dir folder, rel, after string, depth int) error {
 }
 
 // add adds one entry and what is below it.
-func (l *lister) add(dir folder, name, rel string, depth int) error {
+func (l *lister) add(dir folder, name string, depth int) error {
 	if err := l.alive(); err != nil {
 		return err
 	}
@@ -133,13 +133,12 @@ func (l *lister) add(dir folder, name, rel string, depth int) error {
 		return nil
 	}
 	if len(l.listing.Entries) == l.limit {
-		last := l.listing.Entries[l.limit-1]
-		l.listing.Next = strings.TrimPrefix(last.Path, strings.TrimSuffix(dir.path, rel))
+		l.listing.Next, _ = below(l.top, l.listing.Entries[l.limit-1].Path)
 		return errFull
 	}
 	l.listing.Entries = append(l.listing.Entries, e)
 	if depth > 1 && e.Type == TypeDirectory {
-		return l.enter(dir, name, rel, "", depth)
+		return l.enter(dir, name, "", depth)
 	}
 	return nil
 }
@@ -164,7 +163,7 @@ func describeIn(dir folder, name string) (Entry, error) {
 }
 
 // enter lists the directory called name, if it is one and may be read.
-func (l *lister) enter(dir folder, name, rel, after string, depth int) error {
+func (l *lister) enter(dir folder, name, after string, depth int) error {
 	sub, err := dir.folder(name, folderRead)
 	if err != nil {
 		if n, err := dir.stat(name); err == nil && n.isDir() {
@@ -173,7 +172,7 @@ func (l *lister) enter(dir folder, name, rel, after string, depth int) error {
 		return nil
 	}
 	defer sub.close()
-	return l.list(sub, path.Join(rel, name)+"/", after, depth-1)
+	return l.list(sub, after, depth-1)
 }
 
 // namesAfter reads the first names of a directory, in order, that come after a

@@ -15,6 +15,8 @@ type place struct {
 	tree tree
 	name string // relative to the tree's top, cleaned; "." is the top itself
 	path string // absolute and cleaned, as the caller knows it
+
+	followed bool // a symbolic link led here; name may hold ".." then
 }
 
 // locate finds the root that a path lies in, by its words alone; the tree takes

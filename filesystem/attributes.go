@@ -1,0 +1,57 @@
+package filesystem
+
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// dress gives the new file what the old one had, as far as the system allows
+// it: whoever replaces a file need not be its owner.
+func (w *writer) dress(file *os.File) {
+	old := w.target.old
+	if w.target.exists {
+		if n, err := nodeOfFile(file); err == nil && (n.uid != old.uid || n.gid != old.gid) {
+			own(file, old)
+		}
+		if source, err := w.target.dir.open(w.target.name, unix.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
+			copyAttributes(file, source)
+			source.Close()
+		}
+	}
+	if w.target.exists || w.options.Mode != 0 {
+		_ = file.Chmod(w.mode())
+	}
+}
+
+// own gives a file the owner and group of another, or the group at least.
+func own(file *os.File, like node) {
+	if file.Chown(int(like.uid), int(like.gid)) != nil {
+		_ = file.Chown(-1, int(like.gid))
+	}
+}
+
+// copyAttributes copies the extended attributes that say something about the
+// content and who may see it. Others, such as capabilities, grant rights that
+// new content must not have.
+func copyAttributes(to, from *os.File) {
+	names := make([]byte, 1<<10)
+	n, err := unix.Flistxattr(int(from.Fd()), names)
+	if err == unix.ERANGE {
+		names = make([]byte, 64<<10) // the most that Linux lists
+		n, err = unix.Flistxattr(int(from.Fd()), names)
+	}
+	if err != nil || n == 0 {
+		return
+	}
+	value := make([]byte, 64<<10) // the longest that Linux has
+	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
+		if !strings.HasPrefix(name, "user.") && name != "system.posix_acl_access" {
+			continue
+		}
+		if n, err := unix.Fgetxattr(int(from.Fd()), name, value); err == nil {
+			_ = unix.Fsetxattr(int(to.Fd()), name, value[:n], 0)
+		}
+	}
+}

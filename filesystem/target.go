@@ -1,0 +1,154 @@
+package filesystem
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// target is what Write writes to, after symbolic links.
+type target struct {
+	dir      folder // its owner closes it
+	name     string
+	old      node // zero when nothing has the name
+	exists   bool
+	confined bool // in a root, which is not to be left
+}
+
+// maxLinks is how many symbolic links may be followed, as in Linux.
+const maxLinks = 40
+
+// resolve finds what a path leads to. Missing directories are made, unless a
+// symbolic link leads there. When links are not to be followed, the last
+// element may be one.
+func (f *FS) resolve(p place, noFollow bool) (target, error) {
+	for range maxLinks {
+		dir, name, err := f.makeParent(p)
+		if err != nil {
+			return target{}, err
+		}
+		_, whole := p.tree.(wholeTree)
+		t := target{dir: dir, name: name, confined: !whole}
+		t.old, err = dir.stat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return t, nil
+		case err != nil:
+			dir.close()
+			return target{}, err
+		case !t.old.isLink() || noFollow:
+			t.exists = true
+			return t, nil
+		}
+		text, err := dir.readlink(name)
+		dir.close()
+		if err != nil {
+			return target{}, err
+		}
+		if p, err = p.follow(text); err != nil {
+			return target{}, err
+		}
+	}
+	return target{}, unix.ELOOP
+}
+
+// follow is the place that a symbolic link at p leads to. Its name is not
+// cleaned, because ".." after a symbolic link means the directory above that
+// one's target.
+func (p place) follow(link string) (place, error) {
+	to := place{tree: p.tree, followed: true}
+	if path.IsAbs(link) {
+		if _, whole := p.tree.(wholeTree); !whole {
+			return place{}, &Error{
+				Problem: "path leads out of its root",
+				Remedy:  "symbolic links that are absolute or climb out of the root are not followed", Kind: ErrOutside,
+			}
+		}
+		to.name, to.path = strings.TrimLeft(link, "/"), path.Clean(link)
+	} else {
+		to.name, to.path = p.dir()+"/"+link, path.Join(path.Dir(p.path), link)
+	}
+	switch path.Base(to.name) {
+	case ".", "..", "/":
+		return place{}, unix.EISDIR
+	}
+	if len(to.name) > maxPath {
+		return place{}, unix.ENAMETOOLONG
+	}
+	return to, nil
+}
+
+// dir is the part of the name before the last element, as it is written.
+func (p place) dir() string {
+	i := strings.LastIndexByte(p.name, '/')
+	if i < 0 {
+		return "."
+	}
+	return p.name[:i]
+}
+
+// makeParent opens the directory that a place is in, and makes it, and those
+// above it, if it is missing.
+func (f *FS) makeParent(p place) (folder, string, error) {
+	dir, name, err := openParent(p)
+	if !errors.Is(err, fs.ErrNotExist) || p.followed {
+		return dir, name, err
+	}
+	parent := p.parent()
+	existing := parent
+	for existing.name != "." {
+		existing = existing.parent()
+		if _, err := existing.tree.Stat(existing.name); err == nil {
+			break
+		}
+	}
+	if err := parent.tree.MkdirAll(parent.name, 0o777); err != nil {
+		return folder{}, "", at(parent.path, err)
+	}
+	// The new directories are safe when those that they are in are.
+	for at := parent; at.name != existing.name; {
+		at = at.parent()
+		if d, err := openFolder(at, folderRead); err == nil {
+			d.sync()
+			d.close()
+		}
+	}
+	return openParent(p)
+}
+
+// sync puts the entries of a directory on the disk, as far as the system allows
+// it: a directory that may not be read cannot be synced, either.
+func (d folder) sync() {
+	file, err := d.open(".", folderRead, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	_ = file.Sync()
+}
+
+// newSpool makes a file outside of the tree, which nobody sees.
+func (f *FS) newSpool() (*temporary, error) {
+	file, err := os.OpenFile(f.config.TempDir, folderHold, 0)
+	if err != nil {
+		return nil, err
+	}
+	dir := newFolder(file, f.config.TempDir)
+	defer dir.close()
+	temp, err := f.newTemporary(dir, 0o600)
+	if err != nil {
+		return nil, at(dir.path, err)
+	}
+	if temp.name != "" {
+		if err := dir.unlink(temp.name); err != nil {
+			temp.file.Close()
+			return nil, at(dir.path, err)
+		}
+		temp.name = ""
+	}
+	return temp, nil
+}

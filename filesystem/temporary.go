@@ -1,0 +1,196 @@
+package filesystem
+
+import (
+	"context"
+	"crypto/rand"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What is only for a while in a directory is called ".deskhand-", random
+// letters, and one of these endings.
+const (
+	hiddenPrefix = ".deskhand-"
+	// tempSuffix marks content that is being written. It is worth nothing
+	// once its writer is gone.
+	tempSuffix = ".tmp"
+	// asideSuffix marks what a Move put out of the way. It is removed when
+	// the move is done, and only then: after a crash it is the user's.
+	asideSuffix = ".old"
+)
+
+// isTemporary tells that a name is that of content being written.
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, hiddenPrefix) && strings.HasSuffix(name, tempSuffix)
+}
+
+func hiddenName(suffix string) string { return hiddenPrefix + rand.Text() + suffix }
+
+// temporary is a new file in a folder which takes its name when it is whole.
+// Where the file system can (O_TMPFILE), it has none before, so that nothing of
+// it is left whatever happens to this program; else it has a hidden one.
+type temporary struct {
+	dir  folder // its owner closes it
+	file *os.File
+	name string // empty while it has none
+}
+
+// newTemporary makes a file with those permission bits, less the umask.
+func (f *FS) newTemporary(dir folder, perm uint32) (*temporary, error) {
+	if f.nameless {
+		file, err := dir.open(".", unix.O_TMPFILE|unix.O_RDWR, perm)
+		switch err {
+		case nil:
+			return &temporary{dir: dir, file: file}, nil
+		case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS: // depending on the file system
+		default:
+			return nil, err
+		}
+	}
+	for {
+		name := hiddenName(tempSuffix)
+		file, err := dir.open(name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, perm)
+		if err == unix.EEXIST {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// The lock tells sweep, also that of other programs, that the file
+		// is in use. A file system without locks has to do without.
+		_ = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		return &temporary{dir: dir, file: file, name: name}, nil
+	}
+}
+
+// discard removes what has not taken its name. It may be called afterwards, too.
+func (t *temporary) discard() {
+	if t.name != "" {
+		_ = t.dir.unlink(t.name)
+	}
+	t.file.Close()
+}
+
+// publish gives the file its name. It replaces what has that name, or fails
+// with EEXIST if it may not.
+func (t *temporary) publish(name string, replace bool) error {
+	if t.name == "" {
+		err := t.link(name)
+		if err != unix.EEXIST || !replace {
+			return err
+		}
+		if err := t.linkHidden(); err != nil {
+			return err
+		}
+	}
+	err := t.takeName(name, replace)
+	if err == nil {
+		t.name = ""
+	}
+	return err
+}
+
+func (t *temporary) takeName(name string, replace bool) error {
+	if replace {
+		return t.dir.rename(t.name, t.dir, name, 0)
+	}
+	err := t.dir.rename(t.name, t.dir, name, unix.RENAME_NOREPLACE)
+	if !unsupported(err) {
+		return err
+	}
+	// A second name is as good: it is not made where there is one, either.
+	if err := unix.Linkat(t.dir.fd, t.name, t.dir.fd, name, 0); err != nil {
+		return err
+	}
+	return t.dir.unlink(t.name)
+}
+
+// link gives a nameless file a name that nothing has. This is the way that
+// open(2) describes; the other one needs a capability.
+func (t *temporary) link(name string) error {
+	return unix.Linkat(unix.AT_FDCWD, descriptorPath(t.file), t.dir.fd, name, unix.AT_SYMLINK_FOLLOW)
+}
+
+func (t *temporary) linkHidden() error {
+	for {
+		name := hiddenName(tempSuffix)
+		err := t.link(name)
+		if err == nil {
+			t.name = name
+		}
+		if err != unix.EEXIST {
+			return err
+		}
+	}
+}
+
+const descriptors = "/proc/self/fd"
+
+func descriptorPath(file *os.File) string {
+	return descriptors + "/" + strconv.Itoa(int(file.Fd()))
+}
+
+// Leftovers are removed after a day, and a directory is looked through once a
+// day at most.
+const (
+	leftoverAge  = 24 * time.Hour
+	sweepNames   = 10_000 // of one directory
+	sweptFolders = 1024   // that are remembered
+)
+
+// sweep removes from a directory what a program that was killed left there.
+func (f *FS) sweep(ctx context.Context, dir folder) {
+	n, err := dir.self()
+	if err != nil || !f.sweepIsDue(n) {
+		return
+	}
+	all, err := dir.folder(".", folderRead)
+	if err != nil {
+		return
+	}
+	defer all.close()
+	names, _ := all.file.Readdirnames(sweepNames) // the rest can wait
+	for _, name := range names {
+		if isTemporary(name) {
+			f.sweepEntry(ctx, all, name)
+		}
+	}
+}
+
+func (f *FS) sweepIsDue(n node) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key, now := n.id(), time.Now()
+	if last, ok := f.swept[key]; ok && now.Sub(last) < leftoverAge {
+		return false
+	}
+	if len(f.swept) >= sweptFolders {
+		clear(f.swept)
+	}
+	f.swept[key] = now
+	return true
+}
+
+// sweepEntry removes one leftover: ours, old, and held by nobody.
+func (f *FS) sweepEntry(ctx context.Context, dir folder, name string) {
+	n, err := dir.stat(name)
+	if err != nil || int(n.uid) != os.Geteuid() || time.Since(n.modified) < leftoverAge ||
+		n.mode.Type()&^fs.ModeDir != 0 {
+		return
+	}
+	file, err := dir.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
+	err = f.removeEntry(ctx, dir, name)
+	f.logger.Debug("removed a leftover", "path", dir.child(name), "modified", n.modified, "err", err)
+}
