@@ -27,6 +27,9 @@ func problemOf(err error, other kind) *Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
+	if p := processProblem(err); p != nil {
+		return p
+	}
 	switch {
 	case errors.As(err, &p):
 		return p

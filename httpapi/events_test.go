@@ -27,6 +27,9 @@ func (s *testServer) follow(ctx context.Context, t *testing.T, path string, head
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(path, "access_token") {
+		req.Header.Set("Authorization", "Bearer "+s.Token())
+	}
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}

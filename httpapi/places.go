@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // places are where a server keeps files. Two servers must not use the same, so
@@ -162,8 +163,8 @@ func (p *places) of(id string) (state, home string, err error) {
 	return state, filepath.Join(state, "home"), nil
 }
 
-// sweep ends what killed servers left running on the desktops whose files are
-// here.
+// sweep ends what killed servers left running: their clients' processes, and
+// those of the desktops whose files are here.
 func (p *places) sweep(cfg Config) (int, error) {
 	dir, err := p.claim()
 	if err != nil {
@@ -173,8 +174,8 @@ func (p *places) sweep(cfg Config) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	total := 0
-	var errs []error
+	total, err := supervise.Sweep(processDir(dir), cfg.Logger)
+	errs := []error{err}
 	for _, d := range append([]string{dir}, others...) {
 		n, err := desktop.Sweep(d, cfg.Logger)
 		total += n

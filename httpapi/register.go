@@ -45,6 +45,7 @@ func (s *Server) register() {
 	s.registerLaunch()
 	s.registerDisplay()
 	s.registerEvents()
+	s.registerProcesses()
 	s.registerRaw()
 }
 

@@ -20,15 +20,16 @@ import (
 
 // Server is the HTTP API. Its methods may be called from any goroutine.
 type Server struct {
-	cfg      Config // with defaults
-	log      *slog.Logger
-	gate     gate
-	app      *fiber.App
-	api      huma.API
-	answer   fasthttp.RequestHandler
-	document []byte // the OpenAPI document
-	desktops *desktops
-	handler  func() http.Handler
+	cfg       Config // with defaults
+	log       *slog.Logger
+	gate      gate
+	app       *fiber.App
+	api       huma.API
+	answer    fasthttp.RequestHandler
+	document  []byte // the OpenAPI document
+	desktops  *desktops
+	processes *processes
+	handler   func() http.Handler
 
 	streams   atomic.Int32 // event streams that are open
 	mounted   sockets      // WebSockets that came through Mount
@@ -60,6 +61,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, log: cfg.Logger, gate: newGate(cfg), closing: make(chan struct{})}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
+	s.processes = &processes{cfg: cfg, places: at}
 	s.app = fiber.New(fiber.Config{
 		Immutable:     true, // huma keeps strings beyond the request
 		StrictRouting: true,
@@ -99,8 +101,8 @@ func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
 // desktop alone.
 func (s *Server) Sweep() (int, error) { return s.desktops.places.sweep(s.cfg) }
 
-// Close ends the calls of Serve and every desktop that was started through this
-// server, and waits for that. It may be called more than once.
+// Close ends the calls of Serve, every desktop and every process that was
+// started through this server, and waits for that. It may be called more than once.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
@@ -109,7 +111,9 @@ func (s *Server) Close() error {
 		close(s.closing)
 		s.serving.Wait()
 		s.mounted.wait()
-		s.closeErr = s.desktops.close()
+		processes := make(chan error, 1)
+		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
+		s.closeErr = errors.Join(s.desktops.close(), <-processes)
 	})
 	return s.closeErr
 }

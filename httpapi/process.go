@@ -1,0 +1,266 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/process"
+)
+
+// startBody says what to start.
+type startBody struct {
+	Command     string            `json:"command" doc:"A name on PATH, or a path" example:"python3"`
+	Args        []string          `json:"args,omitempty" nullable:"false"`
+	Cwd         string            `json:"cwd,omitempty" doc:"Working directory; that of the server when left out"`
+	Env         map[string]string `json:"env,omitempty" nullable:"false" doc:"Added to the environment"`
+	TTY         bool              `json:"tty,omitempty" doc:"Give it a terminal"`
+	Interactive bool              `json:"interactive,omitempty" doc:"Repeated in answers; input is accepted either way"`
+	Cols        *uint16           `json:"cols,omitempty" doc:"Width of the terminal in characters; 80 when left out"`
+	Rows        *uint16           `json:"rows,omitempty" doc:"Height of the terminal in lines; 24 when left out"`
+	User        string            `json:"user,omitempty" doc:"Name or number of the user to run as; the server must be root"`
+	Desktop     string            `json:"desktop,omitempty" doc:"Id of a running desktop to put it on: sets DISPLAY, XAUTHORITY, D-Bus and HOME" example:"main"`
+}
+
+// processInfo describes a process.
+type processInfo struct {
+	ID          string        `json:"id" example:"proc_7"`
+	Command     string        `json:"command"`
+	Args        []string      `json:"args" nullable:"false"`
+	Cwd         string        `json:"cwd,omitempty"`
+	TTY         bool          `json:"tty"`
+	Interactive bool          `json:"interactive"`
+	Owner       process.Owner `json:"owner" enum:"user,desktop,system" doc:"desktop: it belongs to a desktop, which may start it again when it ends"`
+	Status      string        `json:"status" enum:"running,exited"`
+	PID         int           `json:"pid,omitempty" doc:"While it runs"`
+	ExitCode    *int          `json:"exitCode,omitempty" doc:"When it exited; left out when a signal ended it"`
+	Signal      string        `json:"signal,omitempty" doc:"The signal that ended it" example:"SIGKILL"`
+	CreatedAtMS int64         `json:"createdAtMs"`
+	ExitedAtMS  *int64        `json:"exitedAtMs,omitempty"`
+	Usage       *usageInfo    `json:"usage,omitempty" doc:"With usage=true, while it runs"`
+}
+
+// usageInfo tells what a process and all that it started use.
+type usageInfo struct {
+	Processes int   `json:"processes"`
+	CPUMS     int64 `json:"cpuMs" doc:"Processor time so far, in milliseconds"`
+	RSSBytes  int64 `json:"rssBytes" doc:"Resident memory"`
+}
+
+type (
+	processOutput struct{ Body processInfo }
+
+	processesOutput struct {
+		Body struct {
+			Processes []processInfo `json:"processes" nullable:"false" doc:"In the order of their creation"`
+		}
+	}
+
+	processID struct {
+		ID string `path:"id"`
+	}
+
+	usageInput struct {
+		ID    string `path:"id"`
+		Usage bool   `query:"usage" doc:"Measure processor time and memory as well"`
+	}
+
+	listInput struct {
+		Owner process.Owner `query:"owner" enum:"user,desktop,system" doc:"Only those"`
+		Usage bool          `query:"usage" doc:"Measure processor time and memory as well"`
+	}
+
+	waitInput struct {
+		ID     string         `path:"id"`
+		WaitMS optional[uint] `query:"waitMs" minimum:"0" doc:"Answer once it has ended, but after that time at the latest; at once when left out"`
+	}
+)
+
+func processOf(i process.Info) processInfo {
+	p := processInfo{
+		ID: i.ID, Command: i.Command, Args: i.Args, Cwd: i.Dir, TTY: i.Terminal, Interactive: i.Interactive,
+		Owner: i.Owner, Status: "running", PID: i.PID, CreatedAtMS: i.Started.UnixMilli(),
+	}
+	if p.Args == nil {
+		p.Args = []string{}
+	}
+	if !i.Running {
+		at := i.Ended.UnixMilli()
+		p.Status, p.PID, p.ExitedAtMS = "exited", 0, &at
+		p.ExitCode, p.Signal = i.Exit.Code, i.Exit.Signal
+	}
+	return p
+}
+
+func (s *Server) registerProcesses() {
+	r := route{tag: "Processes", other: streamError}
+	create := r
+	create.id, create.method, create.path = "createProcess", http.MethodPost, "/v1/processes"
+	create.summary = "Start a process"
+	create.about = "It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit."
+	create.errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway}
+	add(s, create, s.createProcess)
+	list := r
+	list.id, list.method, list.path, list.summary = "listProcesses", http.MethodGet, "/v1/processes", "List processes"
+	list.about = "Those of the desktops are among them. Of those that have ended, the latest ones."
+	add(s, list, s.listProcesses)
+	// Before what has an id in their place.
+	s.registerRun()
+	s.registerProcessConfig()
+	r.errors = []int{http.StatusNotFound}
+	get := r
+	get.id, get.method, get.path, get.summary = "getProcess", http.MethodGet, "/v1/processes/{id}", "Tell about a process"
+	add(s, get, func(_ context.Context, in *usageInput) (*processOutput, error) {
+		p, err := s.processes.find(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		info, err := describeProcess(p, in.Usage)
+		return &processOutput{info}, err
+	})
+	s.registerEnding(r)
+	s.registerProcessLogs()
+	s.registerProcessInput()
+	s.registerTerminal()
+}
+
+func describeProcess(p *process.Process, usage bool) (processInfo, error) {
+	info := processOf(p.Info())
+	if usage && info.PID != 0 {
+		u, err := p.Usage()
+		if err != nil {
+			return info, err
+		}
+		info.Usage = &usageInfo{Processes: u.Processes, CPUMS: u.CPU.Milliseconds(), RSSBytes: u.Memory}
+	}
+	return info, nil
+}
+
+// spec is what a body asks to start.
+func (s *Server) spec(b *startBody) (process.Spec, error) {
+	if strings.TrimSpace(b.Command) == "" {
+		return process.Spec{}, invalidRequest.problem("invalid request: command must not be empty").with("field", "command")
+	}
+	spec := process.Spec{
+		Command: b.Command, Args: b.Args, Dir: expandHome(b.Cwd), Env: b.Env, Terminal: b.TTY, Interactive: b.Interactive,
+		User: b.User,
+	}
+	if b.Cols != nil {
+		spec.Cols = *b.Cols
+	}
+	if b.Rows != nil {
+		spec.Rows = *b.Rows
+	}
+	if b.Desktop != "" {
+		var err error
+		if spec.Environ, err = s.desktopEnviron(b.Desktop); err != nil {
+			return spec, err
+		}
+	}
+	return spec, nil
+}
+
+// desktopEnviron is the environment of programs on a desktop.
+func (s *Server) desktopEnviron(id string) ([]string, error) {
+	sl := s.desktops.find(id)
+	if sl == nil {
+		return nil, unknownDesktop(id)
+	}
+	d, err := sl.desktop()
+	if err != nil {
+		return nil, err
+	}
+	e, ok := d.(interface{ Environ() ([]string, error) })
+	if !ok {
+		return nil, unsupportedAction.desktop("This kind of desktop has no environment that processes could be given; leave desktop out")
+	}
+	return e.Environ()
+}
+
+func (s *Server) createProcess(_ context.Context, in *input[startBody]) (*processOutput, error) {
+	spec, err := s.spec(&in.Body)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.processes.manager()
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.Start(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &processOutput{processOf(p.Info())}, nil
+}
+
+func (s *Server) listProcesses(_ context.Context, in *listInput) (*processesOutput, error) {
+	m, err := s.processes.manager()
+	if err != nil {
+		return nil, err
+	}
+	infos := m.List(in.Owner)
+	out := &processesOutput{}
+	out.Body.Processes = make([]processInfo, len(infos))
+	for i, info := range infos {
+		out.Body.Processes[i] = processOf(info)
+		if !in.Usage || !info.Running {
+			continue
+		}
+		// One that is forgotten meanwhile has nothing to measure any more.
+		if p, err := m.Find(info.ID); err == nil {
+			if out.Body.Processes[i], err = describeProcess(p, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// registerEnding adds what ends processes and forgets them.
+func (s *Server) registerEnding(r route) {
+	type ending = func(*process.Process, context.Context, time.Duration) process.Info
+	for _, end := range []struct {
+		name, summary, about string
+		do                   ending
+	}{
+		{
+			"stop", "Ask a process, and all that it started, to end",
+			"Sends SIGTERM to its group. What has not ended ten seconds later, or after waitMs if that is longer, is killed.",
+			(*process.Process).Stop,
+		},
+		{"kill", "End a process, and all that it started, at once", "Sends SIGKILL.", (*process.Process).Kill},
+	} {
+		e := r
+		e.id, e.method, e.path = end.name+"Process", http.MethodPost, "/v1/processes/{id}/"+end.name
+		e.summary, e.about = end.summary, end.about
+		add(s, e, func(ctx context.Context, in *waitInput) (*processOutput, error) {
+			p, err := s.processes.find(in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return &processOutput{processOf(end.do(p, ctx, milliseconds(uint64(in.WaitMS.Value))))}, nil
+		})
+	}
+	remove := r
+	remove.id, remove.method, remove.path = "deleteProcess", http.MethodDelete, "/v1/processes/{id}"
+	remove.summary, remove.status = "Forget a process that has ended, and what it printed", http.StatusNoContent
+	remove.errors = append(remove.errors, http.StatusConflict)
+	add(s, remove, func(_ context.Context, in *processID) (*struct{}, error) {
+		p, err := s.processes.find(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.processes.manager()
+		if err != nil {
+			return nil, err
+		}
+		return nil, m.Remove(p.Info().ID)
+	})
+}
+
+// milliseconds is a duration, the longest one if it does not fit.
+func milliseconds(ms uint64) time.Duration {
+	const most = uint64(1<<63-1) / uint64(time.Millisecond)
+	return time.Duration(min(ms, most)) * time.Millisecond //nolint:gosec // it fits
+}

@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+)
+
+type inputBody struct {
+	Data     string  `json:"data"`
+	Encoding *string `json:"encoding,omitempty" doc:"base64, utf8 or text; base64 when left out"`
+}
+
+type processInput struct {
+	ID   string `path:"id"`
+	Body inputBody
+}
+
+type writtenOutput struct {
+	Body struct {
+		BytesWritten int `json:"bytesWritten"`
+	}
+}
+
+// terminalSize is the size of a terminal in characters and lines.
+type terminalSize struct {
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
+}
+
+type (
+	resizeInput struct {
+		ID   string `path:"id"`
+		Body terminalSize
+	}
+
+	resizeOutput struct{ Body terminalSize }
+)
+
+func (s *Server) registerProcessInput() {
+	r := route{
+		method: http.MethodPost, tag: "Processes", other: streamError,
+		errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+	}
+	write := r
+	write.id, write.path, write.summary = "sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input"
+	write.errors = append(write.errors, http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout)
+	add(s, write, s.writeInput)
+	end := r
+	end.id, end.path, end.summary = "closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input"
+	end.about = "On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines."
+	add(s, end, func(_ context.Context, in *processID) (*okOutput, error) {
+		p, err := s.processes.find(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return okOr(p.CloseInput())
+	})
+	resize := r
+	resize.id, resize.path, resize.summary = "resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal"
+	add(s, resize, func(_ context.Context, in *resizeInput) (*resizeOutput, error) {
+		p, err := s.processes.find(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.Resize(in.Body.Cols, in.Body.Rows); err != nil {
+			return nil, err
+		}
+		return &resizeOutput{in.Body}, nil
+	})
+}
+
+func (s *Server) writeInput(ctx context.Context, in *processInput) (*writtenOutput, error) {
+	p, err := s.processes.find(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	encoding := ""
+	if in.Body.Encoding != nil {
+		encoding = *in.Body.Encoding
+	}
+	data, err := decodeInput(in.Body.Data, encoding, "base64")
+	if err != nil {
+		return nil, invalidRequest.problem("invalid request: " + err.Error())
+	}
+	ctx, cancel := context.WithTimeout(ctx, inputPatience)
+	defer cancel()
+	out := &writtenOutput{}
+	out.Body.BytesWritten, err = p.Write(ctx, data)
+	return out, err
+}

@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/process"
+)
+
+type logsInput struct {
+	ID          string           `path:"id"`
+	Stream      string           `query:"stream" enum:"stdout,stderr,combined,pty" default:"combined" doc:"combined is all there is"`
+	Tail        optional[uint]   `query:"tail" minimum:"0" doc:"Only the last so many of the entries that there are"`
+	Since       optional[uint64] `query:"since" minimum:"0" doc:"Only entries with a higher sequence"`
+	Follow      bool             `query:"follow" doc:"Go on, as server-sent events, until the process has ended and all is told"`
+	LastEventID string           `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as since, when following"`
+}
+
+// logEntry is one piece of output. The names of its members are repeated in
+// appendEntry.
+type logEntry struct {
+	Sequence    uint64         `json:"sequence" doc:"Counts from 1; never used twice"`
+	Stream      process.Stream `json:"stream" enum:"stdout,stderr,pty"`
+	TimestampMS int64          `json:"timestampMs"`
+	Data        string         `json:"data" doc:"Base64"`
+	Encoding    string         `json:"encoding" enum:"base64"`
+}
+
+type logsBody struct {
+	ProcessID string     `json:"processId"`
+	Stream    string     `json:"stream"`
+	Entries   []logEntry `json:"entries" nullable:"false"`
+}
+
+type logsOutput struct {
+	ContentType string `header:"Content-Type"`
+	Cache       string `header:"Cache-Control"`
+	Buffering   string `header:"X-Accel-Buffering"`
+	Body        func(huma.Context)
+}
+
+const eventStream = "text/event-stream"
+
+func (s *Server) registerProcessLogs() {
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
+	add(s, route{
+		id: "getProcessLogs", method: http.MethodGet, path: "/v1/processes/{id}/logs", tag: "Processes", query: true,
+		summary: "Read, or follow, what a process prints",
+		about: "With follow, each entry is an event named log, whose id is its sequence. " +
+			"An event named gap tells how much was dropped because the client was too slow.",
+		errors: []int{http.StatusBadRequest, http.StatusNotFound},
+		content: map[string]*huma.MediaType{
+			fiber.MIMEApplicationJSON: {Schema: schema},
+			eventStream:               {Schema: &huma.Schema{Type: huma.TypeString}},
+		},
+	}, s.readLogs)
+}
+
+func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error) {
+	p, err := s.processes.find(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	q := process.Query{Since: in.Since.Value}
+	if in.Stream != "combined" {
+		q.Stream = process.Stream(in.Stream)
+	}
+	if in.Tail.Set {
+		n := int(min(in.Tail.Value, 1<<31))
+		q.Tail = &n
+	}
+	if in.Follow {
+		if in.LastEventID != "" {
+			if q.Since, err = strconv.ParseUint(in.LastEventID, 10, 64); err != nil {
+				return nil, invalidRequest.problem("invalid request: Last-Event-ID must be a sequence, from 0 to 18446744073709551615")
+			}
+		}
+		return s.followLogs(p.Log(), q), nil
+	}
+	body := logsBody{ProcessID: p.Info().ID, Stream: in.Stream, Entries: []logEntry{}}
+	for _, e := range p.Log().Entries(q) {
+		body.Entries = append(body.Entries, logEntry{
+			e.Sequence, e.Stream, e.Time.UnixMilli(), base64.StdEncoding.EncodeToString(e.Data), "base64",
+		})
+	}
+	data, err := marshalJSON(body)
+	if err != nil {
+		return nil, err
+	}
+	return &logsOutput{ContentType: fiber.MIMEApplicationJSON, Cache: "no-store", Body: func(ctx huma.Context) {
+		ctx.SetStatus(http.StatusOK)
+		requestOf(ctx).send(data)
+	}}, nil
+}
+
+// followLogs sends the entries that q asks for, and then all that come.
+func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
+	return &logsOutput{
+		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			r := requestOf(ctx)
+			if r.Method() == fiber.MethodHead {
+				return
+			}
+			after, entries := q.Since, []process.Entry(nil)
+			if q.Tail != nil {
+				// What is printed between the two calls is among the entries.
+				one := 1
+				if last := log.Entries(process.Query{Tail: &one}); len(last) > 0 {
+					after = max(after, last[0].Sequence)
+				}
+				entries = log.Entries(q)
+			}
+			if n := len(entries); n > 0 {
+				after = max(after, entries[n-1].Sequence)
+			}
+			ending := s.entryOf(r.c.Context()).ending
+			s.streams.Add(1)
+			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+				defer s.streams.Add(-1)
+				f := follower{w: w, flush: flush, stream: q.Stream, reader: log.Follow(after), beat: heartbeat}
+				f.run(entries, gone, ending)
+			})
+		},
+	}
+}
+
+// follower sends one client what a process prints.
+type follower struct {
+	w      *bufio.Writer
+	flush  func() error
+	stream process.Stream // empty: all
+	reader *process.Reader
+	beat   time.Duration
+	buf    []byte
+}
+
+// run sends entries, then what the reader has, until the process has ended or
+// the client, or the server, wants no more.
+func (f *follower) run(entries []process.Entry, gone, ending <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		select {
+		case <-gone:
+		case <-ending:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
+	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
+	for {
+		f.send(entries)
+		if f.flush() != nil {
+			return
+		}
+		var err error
+		var gap process.Gap
+		if entries, gap, err = f.next(ctx); err != nil {
+			return
+		}
+		if gap.Bytes > 0 {
+			fmt.Fprintf(f.w, "event: gap\ndata: {\"bytes\":%d,\"entries\":%d}\n\n", gap.Bytes, gap.Entries)
+		}
+	}
+}
+
+// next waits for more. Nothing new for a while is no entries.
+func (f *follower) next(ctx context.Context) ([]process.Entry, process.Gap, error) {
+	wait, cancel := context.WithTimeout(ctx, f.beat)
+	defer cancel()
+	entries, gap, err := f.reader.Next(wait)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		_, _ = f.w.WriteString(":\n\n")
+		return nil, process.Gap{}, nil
+	}
+	return entries, gap, err
+}
+
+func (f *follower) send(entries []process.Entry) {
+	for _, e := range entries {
+		if f.stream != "" && e.Stream != f.stream {
+			continue
+		}
+		f.buf = append(f.buf[:0], "event: log\nid: "...)
+		f.buf = strconv.AppendUint(f.buf, e.Sequence, 10)
+		f.buf = append(f.buf, "\ndata: "...)
+		f.buf = appendEntry(f.buf, e)
+		f.buf = append(f.buf, "\n\n"...)
+		_, _ = f.w.Write(f.buf) // flush tells the error
+	}
+}
+
+// appendEntry appends an entry as the JSON of a logEntry, without the
+// allocations of encoding/json: many may follow one process.
+func appendEntry(b []byte, e process.Entry) []byte {
+	b = append(b, `{"sequence":`...)
+	b = strconv.AppendUint(b, e.Sequence, 10)
+	b = append(b, `,"stream":"`...)
+	b = append(b, e.Stream...)
+	b = append(b, `","timestampMs":`...)
+	b = strconv.AppendInt(b, e.Time.UnixMilli(), 10)
+	b = append(b, `,"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, e.Data)
+	return append(b, `","encoding":"base64"}`...)
+}

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/deskhand/deskhand/process"
+)
+
+// runBody says what to run to its end.
+type runBody struct {
+	Command        string            `json:"command" doc:"A name on PATH, or a path" example:"ls"`
+	Args           []string          `json:"args,omitempty" nullable:"false" example:"[\"-l\"]"`
+	Cwd            string            `json:"cwd,omitempty" doc:"Working directory; that of the server when left out"`
+	Env            map[string]string `json:"env,omitempty" nullable:"false" doc:"Added to the environment"`
+	TimeoutMS      uint64            `json:"timeoutMs,omitempty" doc:"End it, and all that it started, after that time; 0: defaultRunTimeoutMs. maxRunTimeoutMs at most"`
+	MaxOutputBytes *uint64           `json:"maxOutputBytes,omitempty" doc:"Keep that much of each stream; the limit maxOutputBytes at most"`
+	User           string            `json:"user,omitempty" doc:"Name or number of the user to run as; the server must be root"`
+	Desktop        string            `json:"desktop,omitempty" doc:"Id of a running desktop to put it on" example:"main"`
+}
+
+// runResult tells how it went.
+type runResult struct {
+	ExitCode        *int   `json:"exitCode" nullable:"true" doc:"null when a signal ended it, or the timeout"`
+	Signal          string `json:"signal,omitempty" doc:"The signal that ended it" example:"SIGSEGV"`
+	TimedOut        bool   `json:"timedOut"`
+	Stdout          string `json:"stdout" doc:"As UTF-8; what is none is replaced"`
+	Stderr          string `json:"stderr"`
+	StdoutTruncated bool   `json:"stdoutTruncated"`
+	StderrTruncated bool   `json:"stderrTruncated"`
+	DurationMS      int64  `json:"durationMs"`
+}
+
+type runOutput struct{ Body runResult }
+
+func (s *Server) registerRun() {
+	add(s, route{
+		id: "runProcess", method: http.MethodPost, path: "/v1/processes/run", tag: "Processes", other: streamError,
+		summary: "Run a program to its end",
+		about: "Answers when the program has ended, whatever it leaves running behind it. " +
+			"As many as maxConcurrentProcesses run at a time; others wait for their turn, within their timeout.",
+		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway},
+	}, s.run)
+}
+
+func (s *Server) run(ctx context.Context, in *input[runBody]) (*runOutput, error) {
+	b := &in.Body
+	spec, err := s.spec(&startBody{
+		Command: b.Command, Args: b.Args, Cwd: b.Cwd, Env: b.Env, User: b.User, Desktop: b.Desktop,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.processes.manager()
+	if err != nil {
+		return nil, err
+	}
+	opts := process.RunOptions{Timeout: milliseconds(b.TimeoutMS)}
+	if b.MaxOutputBytes != nil {
+		most := int(min(*b.MaxOutputBytes, uint64(1<<62))) //nolint:gosec // it fits
+		opts.MaxOutput = &most
+	}
+	r, err := m.Run(ctx, spec, opts)
+	if err != nil {
+		return nil, err
+	}
+	out := &runOutput{runResult{
+		ExitCode: r.Exit.Code, TimedOut: r.TimedOut, Stdout: text(r.Stdout), Stderr: text(r.Stderr),
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
+		DurationMS: r.Duration.Milliseconds(),
+	}}
+	if !r.TimedOut {
+		out.Body.Signal = r.Exit.Signal
+	}
+	return out, nil
+}
+
+// text is output as a string that JSON can hold.
+func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+
+// processConfig are the limits of processes.
+type processConfig struct {
+	MaxConcurrentProcesses uint64 `json:"maxConcurrentProcesses" doc:"That clients may have running at a time; those of desktops do not count" example:"64"`
+	DefaultRunTimeoutMS    uint64 `json:"defaultRunTimeoutMs" example:"30000"`
+	MaxRunTimeoutMS        uint64 `json:"maxRunTimeoutMs" example:"300000"`
+	MaxOutputBytes         uint64 `json:"maxOutputBytes" doc:"Of each stream of a run" example:"1048576"`
+	MaxLogBytesPerProcess  uint64 `json:"maxLogBytesPerProcess" doc:"The oldest output beyond is dropped" example:"10485760"`
+	MaxInputBytes          uint64 `json:"maxInputBytesPerRequest" example:"65536"`
+}
+
+type processConfigOutput struct{ Body processConfig }
+
+func configOf(l process.Limits) *processConfigOutput {
+	//nolint:gosec // none of them is negative
+	return &processConfigOutput{processConfig{
+		uint64(l.MaxProcesses), uint64(l.RunTimeout.Milliseconds()), uint64(l.MaxRunTimeout.Milliseconds()),
+		uint64(l.MaxOutput), uint64(l.MaxLog), uint64(l.MaxInput),
+	}}
+}
+
+// limits checks what clients set. The texts are those of the reference.
+func (c processConfig) limits() (process.Limits, error) {
+	var l process.Limits
+	for _, f := range []struct {
+		name, problem string
+		value         uint64
+		to            *int
+	}{
+		{"maxConcurrentProcesses", "maxConcurrentProcesses must be greater than 0", c.MaxConcurrentProcesses, &l.MaxProcesses},
+		{"defaultRunTimeoutMs", "timeouts must be greater than 0", c.DefaultRunTimeoutMS, nil},
+		{"maxRunTimeoutMs", "timeouts must be greater than 0", c.MaxRunTimeoutMS, nil},
+		{"maxOutputBytes", "byte limits must be greater than 0", c.MaxOutputBytes, &l.MaxOutput},
+		{"maxLogBytesPerProcess", "byte limits must be greater than 0", c.MaxLogBytesPerProcess, &l.MaxLog},
+		{"maxInputBytesPerRequest", "byte limits must be greater than 0", c.MaxInputBytes, &l.MaxInput},
+	} {
+		if f.value == 0 {
+			return l, invalidRequest.problem("invalid request: "+f.problem).with("field", f.name)
+		}
+		if f.to != nil {
+			*f.to = int(min(f.value, uint64(1<<62))) //nolint:gosec // it fits
+		}
+	}
+	l.RunTimeout, l.MaxRunTimeout = milliseconds(c.DefaultRunTimeoutMS), milliseconds(c.MaxRunTimeoutMS)
+	l.RunTimeout = min(l.RunTimeout, l.MaxRunTimeout)
+	return l, nil
+}
+
+func (s *Server) registerProcessConfig() {
+	r := route{
+		id: "getProcessConfig", method: http.MethodGet, path: "/v1/processes/config", tag: "Processes", other: streamError,
+		summary: "Tell the limits of processes",
+	}
+	add(s, r, func(context.Context, *struct{}) (*processConfigOutput, error) {
+		m, err := s.processes.manager()
+		if err != nil {
+			return nil, err
+		}
+		return configOf(m.Limits()), nil
+	})
+	r.id, r.method, r.summary = "setProcessConfig", http.MethodPost, "Set the limits of processes"
+	r.about = "They hold at once, and until the server ends."
+	r.errors = []int{http.StatusBadRequest}
+	add(s, r, func(_ context.Context, in *input[processConfig]) (*processConfigOutput, error) {
+		l, err := in.Body.limits()
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.processes.manager()
+		if err == nil {
+			err = m.SetLimits(l)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return configOf(m.Limits()), nil
+	})
+}

@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/process"
+)
+
+// processes are what clients started, and what the desktops run. The manager is
+// made when it is first needed, since it keeps a record in the state directory.
+type processes struct {
+	cfg    Config
+	places *places
+
+	mu     sync.Mutex // guards what follows
+	made   *process.Manager
+	closed bool
+}
+
+// manager returns the manager of this server.
+func (ps *processes) manager() (*process.Manager, error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	switch {
+	case ps.closed:
+		return nil, shuttingDown.problem("the server is shutting down")
+	case ps.made != nil:
+		return ps.made, nil
+	}
+	dir, err := ps.places.claim()
+	if err != nil {
+		return nil, err
+	}
+	ps.made, err = process.New(process.Config{
+		Dir:     processDir(dir),
+		Environ: supervise.Inherit(ps.cfg.EnvPolicy == desktop.EnvClean, ps.cfg.Secrets...),
+		Logger:  ps.cfg.Logger,
+	})
+	return ps.made, err
+}
+
+// processDir is where, in a state directory, it is recorded what to end should
+// the server be killed.
+func processDir(state string) string { return filepath.Join(state, "processes") }
+
+// find returns the process of that id.
+func (ps *processes) find(id string) (*process.Process, error) {
+	m, err := ps.manager()
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.Find(id)
+	if errors.Is(err, process.ErrNotFound) {
+		return nil, missing("process", id)
+	}
+	return p, err
+}
+
+// close ends them all.
+func (ps *processes) close() error {
+	ps.mu.Lock()
+	ps.closed = true
+	m := ps.made
+	ps.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	return m.Close()
+}
+
+// processProblem is the answer to an error of package process, or nil.
+func processProblem(err error) *Problem {
+	var bad *process.InvalidError
+	var limit *process.LimitError
+	var large *process.InputTooLargeError
+	var start *process.StartError
+	var input *process.InputError
+	switch {
+	case errors.As(err, &bad):
+		return invalidRequest.problem("invalid request: "+bad.Error()).with("field", bad.Field)
+	case errors.As(err, &limit):
+		return conflictOf(fmt.Sprintf("max concurrent process limit reached (%d)", limit.Limit))
+	case errors.As(err, &large):
+		return payloadTooLarge.problem(fmt.Sprintf("invalid request: input payload exceeds maxInputBytesPerRequest (%d)", large.Limit))
+	case errors.As(err, &start):
+		message := "failed to spawn process: " + start.Err.Error()
+		return streamError.problem("stream error: "+message).with("details", map[string]any{"message": message})
+	case errors.As(err, &input) && errors.Is(err, context.DeadlineExceeded):
+		message := fmt.Sprintf("the process took %d of %d bytes of input within %v; it may not be reading", input.Written, input.Size, inputPatience)
+		return timedOut.problem("timeout: "+message).
+			with("details", map[string]any{"message": message, "bytesWritten": input.Written})
+	case errors.Is(err, process.ErrInputClosed), errors.Is(err, syscall.EPIPE):
+		return conflictOf("input of the process is closed")
+	case errors.Is(err, process.ErrRunning):
+		return conflictOf("process is still running; stop or kill it before delete")
+	case errors.Is(err, process.ErrNotRunning):
+		return conflictOf("process is not running")
+	case errors.Is(err, process.ErrNotTerminal):
+		return conflictOf("process is not running in tty mode")
+	case errors.Is(err, process.ErrClosed):
+		return shuttingDown.problem("the server is shutting down")
+	}
+	return nil
+}
+
+// conflictOf is a conflict, as the reference words it.
+func conflictOf(message string) *Problem {
+	return conflict.problem("conflict: "+message).with("details", map[string]any{"message": message})
+}
+
+// streamError is what the reference answers when the operating system refuses.
+var streamError = kind{"stream_error", "Stream Error", http.StatusBadGateway}

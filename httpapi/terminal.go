@@ -1,0 +1,266 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/fasthttp/websocket"
+
+	"github.com/deskhand/deskhand/process"
+)
+
+const (
+	// terminalChunk is how much output one message carries at most.
+	terminalChunk = 64 << 10
+	// inputPatience is how long a program may leave what was typed unread.
+	inputPatience = 5 * time.Second
+)
+
+type terminalInput struct {
+	ID     string `path:"id"`
+	Replay int    `query:"replay" minimum:"0" doc:"Begin with that many bytes of what was printed before; as many as there still are"`
+}
+
+const aboutTerminal = `Upgrades to a WebSocket. The server sends {"type":"ready","processId"}, the
+terminal's output in binary messages, {"type":"gap","bytes"} where a client fell so far behind that output was
+dropped, {"type":"error","message"}, and {"type":"exit","exitCode"} before it closes. The client sends
+{"type":"input","data","encoding":"utf8"|"base64"}, {"type":"resize","cols","rows"} and {"type":"close"}. Any number
+of clients may share a terminal: each sees all output, and what each types goes in.`
+
+func (s *Server) registerTerminal() {
+	r := route{
+		id: "connectTerminal", method: http.MethodGet, path: "/v1/processes/{id}/terminal/ws", tag: "Processes", query: true,
+		summary: "Connect to a process's terminal", about: aboutTerminal,
+		errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+		more:   map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
+	}
+	add(s, r, func(_ context.Context, in *terminalInput) (*socketOutput, error) {
+		p, err := s.processes.find(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.processes.manager()
+		if err != nil {
+			return nil, err
+		}
+		if !p.Info().Terminal {
+			return nil, process.ErrNotTerminal
+		}
+		return &socketOutput{Body: func(ctx huma.Context) {
+			// A control character takes six bytes as JSON.
+			most := int64(m.Limits().MaxInput)*6 + 4096
+			s.upgrade(ctx, most, func(ctx context.Context, ws *socket) { attend(ctx, ws, p, in.Replay) })
+		}}, nil
+	})
+}
+
+// attend serves one client of a terminal.
+func attend(ctx context.Context, ws *socket, p *process.Process, replay int) {
+	ctx, cancel := context.WithCancel(ctx)
+	out := p.Log().FollowBytes(replay)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		showTerminal(ctx, ws, p, out)
+		ws.finish()
+	})
+	for {
+		kind, data, err := ws.receive()
+		if err != nil {
+			break
+		}
+		if err := takeFrame(ctx, ws, p, kind, data); err != nil {
+			break
+		}
+	}
+	cancel()
+	// What is still being sent to a client that reads nothing is not waited for.
+	_ = ws.under.Close()
+	wg.Wait()
+}
+
+// readyFrame and the following are what clients are sent as text.
+type (
+	readyFrame struct {
+		ProcessID string `json:"processId"`
+		Type      string `json:"type"`
+	}
+	exitFrame struct {
+		ExitCode *int   `json:"exitCode"`
+		Signal   string `json:"signal,omitempty"`
+		Type     string `json:"type"`
+	}
+	gapFrame struct {
+		Bytes int64  `json:"bytes"`
+		Type  string `json:"type"`
+	}
+	errorFrame struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+	}
+)
+
+// showTerminal sends what the terminal prints until the process has ended and
+// all was sent, or the client has gone.
+func showTerminal(ctx context.Context, ws *socket, p *process.Process, out *process.Reader) {
+	if ws.sendJSON(readyFrame{p.Info().ID, "ready"}) != nil {
+		return
+	}
+	buf := make([]byte, 0, terminalChunk)
+	for {
+		entries, gap, err := out.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			exit := p.Info().Exit
+			_ = ws.sendJSON(exitFrame{exit.Code, exit.Signal, "exit"})
+			return
+		}
+		if err != nil {
+			return
+		}
+		if gap.Bytes > 0 && ws.sendJSON(gapFrame{gap.Bytes, "gap"}) != nil {
+			return
+		}
+		if sendOutput(ws, buf, entries) != nil {
+			return
+		}
+	}
+}
+
+// sendOutput sends entries in as few messages as buf's capacity allows.
+func sendOutput(ws *socket, buf []byte, entries []process.Entry) error {
+	flush := func(data []byte) error {
+		if len(data) == 0 {
+			return nil
+		}
+		return ws.send(websocket.BinaryMessage, data)
+	}
+	buf = buf[:0]
+	for _, e := range entries {
+		if len(buf)+len(e.Data) > cap(buf) {
+			if err := flush(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+		if len(e.Data) >= cap(buf) {
+			if err := flush(e.Data); err != nil {
+				return err
+			}
+			continue
+		}
+		buf = append(buf, e.Data...)
+	}
+	return flush(buf)
+}
+
+// errLeave says that the client wants no more.
+var errLeave = errors.New("the client closes the terminal")
+
+// takeFrame does what a client asks for. What is wrong with it is told to the
+// client; an error ends the connection.
+func takeFrame(ctx context.Context, ws *socket, p *process.Process, kind int, data []byte) error {
+	complain := func(message string) error { return ws.sendJSON(errorFrame{message, "error"}) }
+	if kind != websocket.TextMessage {
+		return complain("binary input is not supported; use text JSON frames")
+	}
+	f, err := parseTerminalFrame(data)
+	if err != nil {
+		return complain("invalid terminal frame: " + err.Error())
+	}
+	switch f.kind {
+	case "close":
+		return errLeave
+	case "resize":
+		err = p.Resize(f.cols, f.rows)
+	default:
+		ctx, cancel := context.WithTimeout(ctx, inputPatience)
+		defer cancel()
+		_, err = p.Write(ctx, f.input)
+	}
+	if err != nil {
+		return complain(problemOf(err, internal).Detail)
+	}
+	return nil
+}
+
+// terminalFrame is what a client of a terminal sends.
+type terminalFrame struct {
+	kind       string // "input", "resize" or "close"
+	input      []byte
+	cols, rows uint16
+}
+
+// parseTerminalFrame reads a client's text message.
+func parseTerminalFrame(data []byte) (terminalFrame, error) {
+	var raw struct {
+		Type     string  `json:"type"`
+		Data     *string `json:"data"`
+		Encoding string  `json:"encoding"`
+		Cols     *uint16 `json:"cols"`
+		Rows     *uint16 `json:"rows"`
+	}
+	if err := checkText(data); err != nil {
+		return terminalFrame{}, err
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return terminalFrame{}, fmt.Errorf("%s must be %s", wrong.Field, wantedType(wrong.Field))
+		}
+		return terminalFrame{}, err
+	}
+	f := terminalFrame{kind: raw.Type}
+	switch raw.Type {
+	case "close":
+		return f, nil
+	case "resize":
+		if raw.Cols == nil || raw.Rows == nil {
+			return terminalFrame{}, errors.New("resize needs cols and rows")
+		}
+		f.cols, f.rows = *raw.Cols, *raw.Rows
+		return f, nil
+	case "input":
+		if raw.Data == nil {
+			return terminalFrame{}, errors.New("input needs data")
+		}
+		var err error
+		f.input, err = decodeInput(*raw.Data, raw.Encoding, "utf8")
+		return f, err
+	}
+	return terminalFrame{}, fmt.Errorf("type must be input, resize or close, not %q", raw.Type)
+}
+
+func wantedType(field string) string {
+	if field == "cols" || field == "rows" {
+		return "a whole number from 0 to 65535"
+	}
+	return "a string"
+}
+
+// errEncoding names what input may be encoded as.
+var errEncoding = errors.New("encoding must be one of: base64, utf8, text")
+
+// decodeInput turns what a client typed into bytes. An empty encoding is that
+// of the route.
+func decodeInput(data, encoding, otherwise string) ([]byte, error) {
+	if encoding == "" {
+		encoding = otherwise
+	}
+	switch encoding {
+	case "utf8", "text":
+		return []byte(data), nil
+	case "base64":
+		b, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			return nil, fmt.Errorf("invalid base64 input: %w", err)
+		}
+		return b, nil
+	}
+	return nil, errEncoding
+}
