@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // shell is the body that runs a script, with further members.
@@ -42,8 +40,13 @@ func (s *testServer) exited(t *testing.T, id any) map[string]any {
 	return p
 }
 
-// gone says whether a process number belongs to nobody any more.
-func gone(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
+// gone says whether a process has ended. Who adopted it may not have waited for
+// it yet.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(state, "Z")
+}
 
 // number reads the process number that a script wrote to a file.
 func number(t *testing.T, file string) int {
