@@ -63,12 +63,12 @@ type Config struct {
 	// MaxDesktops bounds the desktops that exist at a time. Zero: 32.
 	MaxDesktops int
 
-	// EnvPolicy chooses what desktops' programs see of this program's
-	// environment.
+	// EnvPolicy chooses what desktops' programs and clients' processes see of
+	// this program's environment.
 	EnvPolicy desktop.EnvPolicy
 
-	// Secrets names environment variables that desktops' programs never see,
-	// beside deskhand's own.
+	// Secrets names environment variables that neither ever sees, beside
+	// deskhand's own.
 	Secrets []string
 
 	// Start makes a desktop; its Config is complete and may be altered. Nil:

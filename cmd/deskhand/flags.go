@@ -59,7 +59,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let them send credentials")
 	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "believe X-Forwarded-Host and X-Forwarded-For")
 	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for desktops' files; $XDG_STATE_HOME/deskhand, unless given")
-	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops see of this environment: `inherit|clean`")
+	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
