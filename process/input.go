@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -89,15 +90,20 @@ func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
 	if limit := p.m.Limits().MaxInput; len(b) > limit {
 		return 0, &InputTooLargeError{Size: len(b), Limit: limit}
 	}
-	n, err := 0, ErrNotRunning
-	if p.Running() {
-		n, err = p.input.write(ctx, b)
-	}
+	n, err := p.input.write(ctx, b)
 	if err == nil {
 		return n, nil
 	}
-	if !p.foreign && !p.Running() || errors.Is(err, syscall.EIO) {
+	select {
+	case <-p.child.Done():
 		err = ErrNotRunning
+	default:
+	}
+	switch {
+	case errors.Is(err, syscall.EIO): // the terminal has hung up
+		err = ErrNotRunning
+	case errors.Is(err, syscall.EPIPE):
+		err = fmt.Errorf("it has closed its input: %w", syscall.EPIPE)
 	}
 	return n, &InputError{Written: n, Size: len(b), Err: err}
 }

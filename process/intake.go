@@ -1,7 +1,13 @@
 package process
 
-import "time"
+import (
+	"time"
 
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// The size of the memory that is taken at once: what is quiet gets little, and
+// what writes much gets much.
 const (
 	firstChunk = 4 << 10
 	lastChunk  = 256 << 10
@@ -17,11 +23,13 @@ type intake struct {
 	open   uint64 // the entry that ends where chunk begins, 0: none
 }
 
+var _ supervise.Filler = (*intake)(nil)
+
 // Space implements supervise.Filler.
 func (in *intake) Space() []byte {
 	// A short rest would cut what could be one piece.
 	if len(in.chunk) < min(in.size/4, firstChunk) || in.size == 0 {
-		in.size = min(max(firstChunk, 2*in.size), lastChunk)
+		in.size = max(firstChunk, min(2*in.size, lastChunk, in.log.maxChunk()))
 		in.chunk = make([]byte, in.size)
 		in.open = 0
 	}

@@ -169,6 +169,14 @@ func (l *Log) finish() {
 	l.wake()
 }
 
+// maxChunk bounds the memory that is lost to what is free of a chunk, or hangs
+// on its last entry.
+func (l *Log) maxChunk() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit / 16
+}
+
 // weight is the memory that the log takes up, without what chunks have left.
 func (l *Log) weight() int {
 	l.mu.Lock()

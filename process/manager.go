@@ -13,8 +13,9 @@ import (
 const (
 	defaultRecords = 512
 
-	// maxLogs bounds the logs of all exited processes together, in bytes.
-	maxLogs = 64 << 20
+	// maxWeight bounds the logs and arguments of all exited processes together,
+	// in bytes.
+	maxWeight = 64 << 20
 )
 
 // Config configures a [Manager]. The zero value is a good one.
@@ -284,8 +285,8 @@ func (m *Manager) ended(p *Process) {
 	weight := 0
 	keep := len(m.exited)
 	for ; keep > 0; keep-- { // from the newest
-		weight += m.exited[keep-1].log.weight()
-		if n := len(m.exited) - keep + 1; n > m.cfg.MaxRecords || n > 1 && weight > maxLogs {
+		weight += m.exited[keep-1].weight()
+		if n := len(m.exited) - keep + 1; n > m.cfg.MaxRecords || n > 1 && weight > maxWeight {
 			break
 		}
 	}

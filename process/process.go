@@ -79,6 +79,7 @@ type Process struct {
 	input   input
 	foreign bool // of another group
 	done    chan struct{}
+	text    int // bytes of what info holds
 
 	mu     sync.Mutex
 	ending *ending // nil: nobody stops it
@@ -117,6 +118,10 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 		ID: i.ID, Command: s.Command, Args: s.Args, Dir: s.Dir, Terminal: s.Terminal, Interactive: s.Interactive,
 		Owner: s.Owner, Running: true, PID: i.PID, Started: i.Started, number: numberOf(i.ID),
 	}
+	p.text = len(s.Command) + len(s.Dir)
+	for _, a := range s.Args {
+		p.text += len(a)
+	}
 	m.add(p)
 	go p.watch()
 	return p, nil
@@ -147,6 +152,9 @@ func (p *Process) watch() {
 	close(p.done)
 	p.m.release(p.owner)
 }
+
+// weight is about the memory that remembering the process takes.
+func (p *Process) weight() int { return p.text + p.log.weight() }
 
 func numberOf(id string) uint64 {
 	_, digits, _ := strings.Cut(id, "_")

@@ -80,6 +80,9 @@ func (l *Log) FollowBytes(last int) *Reader {
 // The slice is valid until the next call; what Data points to stays valid.
 func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, Gap{}, err
+		}
 		w := r.take()
 		if len(w.entries) > 0 {
 			return w.entries, w.gap, nil

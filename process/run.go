@@ -2,8 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -27,7 +25,7 @@ type RunOptions struct {
 type Result struct {
 	Exit                             Exit // without a code when TimedOut
 	TimedOut                         bool
-	Stdout, Stderr                   []byte // the first bytes of what was written
+	Stdout, Stderr                   []byte // the first bytes of what was written; not nil
 	StdoutTruncated, StderrTruncated bool   // there was more
 	Duration                         time.Duration
 }
@@ -164,38 +162,4 @@ func (m *Manager) kill(c *supervise.Child) {
 	if err := c.Stop(now); err != nil {
 		m.cfg.Logger.Debug("a process could not be ended", "id", c.ID(), "error", err)
 	}
-}
-
-// errTaken tells a pump that nobody wants the rest.
-var errTaken = errors.New("the output was taken")
-
-// capture keeps the first bytes of what is written.
-type capture struct {
-	limit int
-
-	mu        sync.Mutex
-	data      []byte
-	truncated bool
-	taken     bool
-}
-
-// Write implements io.Writer.
-func (c *capture) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.taken {
-		return 0, errTaken
-	}
-	n := min(len(b), c.limit-len(c.data))
-	c.data = append(c.data, b[:n]...)
-	c.truncated = c.truncated || n < len(b)
-	return len(b), nil
-}
-
-// take ends the capture.
-func (c *capture) take() (data []byte, truncated bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.taken = true
-	return c.data, c.truncated
 }

@@ -79,6 +79,7 @@ type Info struct {
 func (g *Group) spawn(s Spec) (*Child, error) {
 	cmd, err := s.resolve()
 	if err != nil {
+		s.closeMaster()
 		return nil, err
 	}
 	st, err := s.open()
@@ -105,6 +106,7 @@ func (g *Group) spawn(s Spec) (*Child, error) {
 		st.abandon()
 		return nil, err
 	}
+	c.command.env = nil // records of children that have ended are kept
 	g.keep(c)
 	go c.pump()
 	go c.watch()

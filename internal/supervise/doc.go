@@ -32,10 +32,10 @@
 // which its children inherit in the environment variable [GroupVariable]; a
 // process belongs to a group when it is a descendant of one of the group's
 // children, is in the process group or session of a child that was not yet
-// waited for, or has the token in its environment (and our user id, and
-// started after the group). Every signal outside of such a process group goes
-// through a pidfd, whose process is checked again after the pidfd was opened,
-// so that a number which was reused in between is never hit.
+// waited for, or has the token in its environment, started after the group, and
+// has our user id, unless we are root. Every signal outside of such a process
+// group goes through a pidfd, whose process is checked again after the pidfd was
+// opened, so that a number which was reused in between is never hit.
 //
 // A process which cleans its environment, or forbids reading it (setuid
 // programs), and also leaves its tree before it is looked for cannot be found.

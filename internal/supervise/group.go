@@ -106,6 +106,7 @@ func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
+		s.closeMaster()
 		return nil, fmt.Errorf("start %s: %w", s.title(), ErrClosed)
 	}
 	g.starting.Add(1)

@@ -118,7 +118,7 @@ type Filler interface {
 	io.Writer
 
 	// Space returns the memory for what comes next, not empty. It is not
-	// touched after the following Filled.
+	// touched after the following Filled. Neither may block.
 	Space() []byte
 
 	// Filled tells that n bytes, not none, were put at the beginning of it.
@@ -209,17 +209,21 @@ func (p *pump) took(b []byte) {
 }
 
 // settle waits until all that the child has written so far was passed on, but
-// not long: a writer that blocks must not hide the child's end. It may be
-// called once.
+// not long: a writer that blocks must not hide the child's end. Fillers do not
+// block. It may be called once.
 func (p *pump) settle() {
 	if err := p.r.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // the pipe has ended
 	}
-	t := time.NewTimer(drainWait)
-	defer t.Stop()
+	var late <-chan time.Time
+	if p.filler == nil {
+		t := time.NewTimer(drainWait)
+		defer t.Stop()
+		late = t.C
+	}
 	select {
 	case <-p.drained:
 	case <-p.done:
-	case <-t.C:
+	case <-late:
 	}
 }

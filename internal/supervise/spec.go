@@ -123,6 +123,13 @@ func (s Spec) resolve() (command, error) {
 	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env}, nil
 }
 
+// closeMaster closes the terminal's other side when nothing will read it.
+func (s Spec) closeMaster() {
+	if s.TTY != nil && s.Master != nil {
+		_ = s.Master.Close()
+	}
+}
+
 // streams are the files of a child's first descriptors, and the pumps that
 // empty those which are pipes of ours.
 type streams struct {

@@ -1,0 +1,151 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// filled is a Filler that keeps everything, in small portions.
+type filled struct {
+	mu   sync.Mutex
+	data []byte
+	next [100]byte
+}
+
+func (f *filled) Write(b []byte) (int, error) { panic("a Filler is read into") }
+
+func (f *filled) Space() []byte { return f.next[:] }
+
+func (f *filled) Filled(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.data = append(f.data, f.next[:n]...)
+}
+
+func (f *filled) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.data)
+}
+
+func TestFiller(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	for range 20 {
+		out, errs := &filled{}, &filled{}
+		c := start(t, g, Spec{
+			Path: "sh", Args: []string{"-c", "sleep 1000 & head -c 60000 /dev/zero; echo end; echo err >&2"}, Stdout: out, Stderr: errs,
+		})
+		wait(t, c)
+		if s := out.String(); len(s) != 60004 || !strings.HasSuffix(s, "end\n") || errs.String() != "err\n" || c.Tail() != "" {
+			t.Fatalf("at Done: %d bytes, want 60004; errors %q, tail %q", len(s), errs, c.Tail())
+		}
+	}
+}
+
+// openPTY returns the two sides of a terminal, the master's in non-blocking
+// mode.
+func openPTY(t *testing.T) (master, tty *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skip("no pseudo terminals here:", err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "master"), tty
+}
+
+// All that a child wrote to its terminal is there at Done, even if another
+// process has the terminal open; the end of the terminal is no text.
+func TestMaster(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	for range 20 {
+		master, tty := openPTY(t)
+		out := &filled{}
+		c, err := g.Start(Spec{
+			Path: "sh", Args: []string{"-c", "stty raw; (trap '' HUP; exec sleep 1000) & head -c 60000 /dev/zero; echo end"},
+			TTY: tty, Master: master, Output: out,
+		})
+		tty.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, c)
+		if s := out.String(); len(s) != 60004 || !strings.HasSuffix(s, "end\n") {
+			t.Fatalf("%d bytes at Done, want 60004, ending %q", len(s), s[max(0, len(s)-20):])
+		}
+	}
+}
+
+func TestMasterIsClosed(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	closed := func(f *os.File) func() error {
+		return func() error {
+			if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
+				return errFull
+			}
+			return nil
+		}
+	}
+	master, tty := openPTY(t)
+	wait(t, start(t, g, Spec{Path: "true", TTY: tty, Master: master, Output: &filled{}}))
+	tty.Close()
+	if err := poll(5*time.Second, closed(master)); err != nil {
+		t.Error("the master is open after the end of the child")
+	}
+	master, tty = openPTY(t)
+	if _, err := g.Start(Spec{Path: "no-such-program", TTY: tty, Master: master}); err == nil {
+		t.Error("no error")
+	}
+	tty.Close()
+	if err := closed(master)(); err != nil {
+		t.Error("the master is open though nothing was started")
+	}
+}
+
+// A child that is another user is ended like all others, wherever it hides.
+func TestCredential(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change users")
+	}
+	g := newTestGroup(t, GroupConfig{})
+	out := &output{}
+	c := start(t, g, Spec{
+		Path: "sh", Args: []string{"-c", "echo ids $(id -u) $(id -g) $(id -G); " + familyScript}, Dir: "/",
+		Credential: &syscall.Credential{Uid: 65534, Gid: 65533, Groups: []uint32{65532}}, Output: out,
+	})
+	if got := out.await(t, "ids"); got != "ids 65534 65533 65533 65532" {
+		t.Errorf("ids: %q", got)
+	}
+	f := parseFamily(t, out.await(t, "family"))
+	wantAlive(t, f.all()...)
+	if status, err := os.ReadFile("/proc/self/status"); err != nil || !bytes.Contains(status, []byte("\nUid:\t0\t")) {
+		t.Errorf("this program is not root any more: %v", err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, f.all()...)
+}

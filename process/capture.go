@@ -1,0 +1,74 @@
+package process
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+const (
+	firstCapture = 2 << 10
+	spareSize    = 32 << 10
+)
+
+// capture keeps the first bytes of a program's output.
+type capture struct {
+	limit int
+
+	mu        sync.Mutex
+	data      []byte // with room behind it
+	spare     []byte // what is read into when nothing more is kept
+	truncated bool
+	taken     bool
+}
+
+var _ supervise.Filler = (*capture)(nil)
+
+// Space implements supervise.Filler.
+func (c *capture) Space() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken || len(c.data) >= c.limit {
+		if c.spare == nil {
+			c.spare = make([]byte, spareSize)
+		}
+		return c.spare
+	}
+	if cap(c.data)-len(c.data) < firstCapture/2 {
+		// One byte beyond the limit tells whether there is more than that.
+		more := min(max(firstCapture, 2*cap(c.data)), c.limit+1)
+		c.data = slices.Grow(c.data, max(1, more-len(c.data)))
+	}
+	return c.data[len(c.data):cap(c.data)]
+}
+
+// Filled implements supervise.Filler.
+func (c *capture) Filled(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken {
+		return
+	}
+	kept := min(n, c.limit-len(c.data))
+	c.data = c.data[:len(c.data)+kept]
+	c.truncated = c.truncated || kept < n
+}
+
+// Write implements supervise.Filler.
+func (c *capture) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		n := copy(c.Space(), rest)
+		c.Filled(n)
+		rest = rest[n:]
+	}
+	return len(b), nil
+}
+
+// take ends the capture. What comes later goes nowhere.
+func (c *capture) take() (data []byte, truncated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = true
+	return c.data[:len(c.data):len(c.data)], c.truncated
+}
