@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+)
+
+// BenchmarkTerminalEcho is the time from a byte typed to its echo.
+func BenchmarkTerminalEcho(b *testing.B) {
+	s := serveBench(b)
+	id := s.start(b, `{"command":"sh","args":["-c","stty raw -echo; exec cat"],"tty":true}`)
+	conn := s.connect(b, id)
+	input := []byte(`{"type":"input","data":"x"}`)
+	for b.Loop() {
+		if err := conn.WriteMessage(websocket.TextMessage, input); err != nil {
+			b.Fatal(err)
+		}
+		readBytes(b, conn, 1)
+	}
+}
+
+// BenchmarkTerminalOutput is how fast what a program prints reaches a client.
+func BenchmarkTerminalOutput(b *testing.B) {
+	s := serveBench(b)
+	const size = 32 << 20
+	id := s.start(b, fmt.Sprintf(
+		`{"command":"sh","args":["-c","stty raw -echo; while read x; do head -c %d /dev/zero; done"],"tty":true}`, size))
+	conn := s.connect(b, id)
+	b.SetBytes(size)
+	for b.Loop() {
+		if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"input","data":"\n"}`)); err != nil {
+			b.Fatal(err)
+		}
+		readBytes(b, conn, size)
+	}
+}
+
+// BenchmarkRun is a short program's run, over HTTP.
+func BenchmarkRun(b *testing.B) {
+	s := serveBench(b)
+	for b.Loop() {
+		if a := s.try(b.Context(), call{path: "/v1/processes/run", body: `{"command":"/bin/true"}`}); a.err != nil || a.StatusCode != 200 {
+			b.Fatal(a.err, string(a.body))
+		}
+	}
+}
+
+func serveBench(b *testing.B) *testServer {
+	b.Helper()
+	s, err := New(Config{StateDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(b.Context(), ln) }()
+	transport := &http.Transport{}
+	b.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	return &testServer{s, "http://" + ln.Addr().String(), &http.Client{Transport: transport}}
+}
+
+func (s *testServer) start(b *testing.B, body string) string {
+	b.Helper()
+	a := s.try(b.Context(), call{path: "/v1/processes", body: body})
+	if a.err != nil || a.StatusCode != 200 {
+		b.Fatal(a.err, string(a.body))
+	}
+	var id string
+	if _, err := fmt.Sscanf(string(a.body), `{"id":%q`, &id); err != nil {
+		b.Fatal(err, string(a.body))
+	}
+	return id
+}
+
+func (s *testServer) connect(b *testing.B, id string) *websocket.Conn {
+	b.Helper()
+	conn, _, err := s.tryDial(b.Context(), "/v1/processes/"+id+"/terminal/ws", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := conn.ReadMessage(); err != nil { // ready
+		b.Fatal(err)
+	}
+	return conn
+}
+
+func readBytes(b *testing.B, conn *websocket.Conn, n int) {
+	b.Helper()
+	for n > 0 {
+		kind, data, err := conn.ReadMessage()
+		if err != nil || kind != websocket.BinaryMessage {
+			b.Fatal(kind, string(data), err)
+		}
+		n -= len(data)
+	}
+}
