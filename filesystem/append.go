@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"os"
 	"sync"
@@ -12,7 +11,7 @@ import (
 
 // append adds to a file that exists. The content is received whole before, so
 // that one which breaks off changes nothing.
-func (w *writer) append(ctx context.Context, r io.Reader) (int64, error) {
+func (w *writer) append(r io.Reader) (int64, error) {
 	t := w.target
 	file, err := t.dir.open(t.name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -27,21 +26,21 @@ func (w *writer) append(ctx context.Context, r io.Reader) (int64, error) {
 		return 0, err
 	}
 	if t.confined && old.links > 1 {
-		return w.appendToCopy(ctx, r)
+		return w.appendToCopy(r)
 	}
-	content, discard, err := w.collect(ctx, r)
+	content, discard, err := w.collect(r)
 	if err != nil {
 		return 0, err
 	}
 	defer discard()
-	defer w.fs.lockAppend(old.id())()
+	defer w.fs.lockContent(old.id())()
 	if old, err = nodeOfFile(file); err != nil {
 		return 0, err
 	}
 	if err := w.check(old, true); err != nil {
 		return 0, err
 	}
-	n, err := w.fs.receive(ctx, file, content, false)
+	n, err := receive(file, content, false, w.alive)
 	if err == nil && !w.options.NoSync {
 		err = file.Sync()
 	}
@@ -64,14 +63,14 @@ func takeBack(file *os.File, size, added int64) {
 
 // appendToCopy appends by replacing the file, which may have another name
 // outside of the root: that one keeps the old content.
-func (w *writer) appendToCopy(ctx context.Context, r io.Reader) (int64, error) {
+func (w *writer) appendToCopy(r io.Reader) (int64, error) {
 	old, err := w.target.dir.open(w.target.name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer old.Close()
 	counted := &counter{r: r}
-	_, err = w.replace(ctx, io.MultiReader(old, counted))
+	_, err = w.replace(io.MultiReader(old, counted))
 	if err != nil {
 		return 0, err
 	}
@@ -91,11 +90,11 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // collect receives content: into memory when it is small, else into a temporary
 // file, beside the target if possible. discard must be called after use.
-func (w *writer) collect(ctx context.Context, r io.Reader) (content io.Reader, discard func(), err error) {
+func (w *writer) collect(r io.Reader) (content io.Reader, discard func(), err error) {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	total := 0
 	for total < len(buffer) && err == nil {
-		if err = w.fs.alive(ctx); err != nil {
+		if err = w.alive(); err != nil {
 			buffers.Put(buffer)
 			return nil, nil, err
 		}
@@ -108,21 +107,21 @@ func (w *writer) collect(ctx context.Context, r io.Reader) (content io.Reader, d
 		return bytes.NewReader(buffer[:total]), func() { buffers.Put(buffer) }, nil
 	case nil:
 		defer buffers.Put(buffer)
-		return w.spool(ctx, io.MultiReader(bytes.NewReader(buffer[:]), r))
+		return w.spool(io.MultiReader(bytes.NewReader(buffer[:]), r))
 	default:
 		buffers.Put(buffer)
 		return nil, nil, endedAfter(int64(total), err)
 	}
 }
 
-func (w *writer) spool(ctx context.Context, r io.Reader) (io.Reader, func(), error) {
+func (w *writer) spool(r io.Reader) (io.Reader, func(), error) {
 	temp, err := w.fs.newTemporary(w.target.dir, 0o600)
 	if err != nil {
 		if temp, err = w.fs.newSpool(); err != nil {
 			return nil, nil, err
 		}
 	}
-	_, err = w.fs.receive(ctx, temp.file, r, false)
+	_, err = receive(temp.file, r, false, w.alive)
 	if err == nil {
 		_, err = temp.file.Seek(0, io.SeekStart)
 	}
@@ -133,19 +132,19 @@ func (w *writer) spool(ctx context.Context, r io.Reader) (io.Reader, func(), err
 	return temp.file, temp.discard, nil
 }
 
-// appendLock keeps those apart who append to one file.
-type appendLock struct {
+// contentLock keeps those apart who change the content of one file.
+type contentLock struct {
 	sync.Mutex
 	users int // under shared.mu
 }
 
-// lockAppend waits for its turn and returns what ends it.
-func (f *FS) lockAppend(id fileID) (unlock func()) {
+// lockContent waits for its turn and returns what ends it.
+func (f *FS) lockContent(id fileID) (unlock func()) {
 	f.mu.Lock()
-	l := f.appends[id]
+	l := f.contents[id]
 	if l == nil {
-		l = new(appendLock)
-		f.appends[id] = l
+		l = new(contentLock)
+		f.contents[id] = l
 	}
 	l.users++
 	f.mu.Unlock()
@@ -155,7 +154,7 @@ func (f *FS) lockAppend(id fileID) (unlock func()) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if l.users--; l.users == 0 {
-			delete(f.appends, id)
+			delete(f.contents, id)
 		}
 	}
 }

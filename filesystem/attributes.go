@@ -16,7 +16,7 @@ func (w *writer) dress(file *os.File) {
 			own(file, old)
 		}
 		if source, err := w.target.dir.open(w.target.name, unix.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
-			copyAttributes(file, source)
+			copyAttributes(file, source, describesContent)
 			source.Close()
 		}
 	}
@@ -32,10 +32,16 @@ func own(file *os.File, like node) {
 	}
 }
 
-// copyAttributes copies the extended attributes that say something about the
-// content and who may see it. Others, such as capabilities, grant rights that
+// describesContent tells of an extended attribute that it says something about
+// the content or who may see it. Others, such as capabilities, grant rights that
 // new content must not have.
-func copyAttributes(to, from *os.File) {
+func describesContent(name string) bool {
+	return strings.HasPrefix(name, "user.") || name == "system.posix_acl_access"
+}
+
+// copyAttributes copies the extended attributes that are wanted, as far as the
+// system allows it.
+func copyAttributes(to, from *os.File, wanted func(name string) bool) {
 	names := make([]byte, 1<<10)
 	n, err := unix.Flistxattr(int(from.Fd()), names)
 	if err == unix.ERANGE {
@@ -47,7 +53,7 @@ func copyAttributes(to, from *os.File) {
 	}
 	value := make([]byte, 64<<10) // the longest that Linux has
 	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
-		if !strings.HasPrefix(name, "user.") && name != "system.posix_acl_access" {
+		if name == "" || !wanted(name) {
 			continue
 		}
 		if n, err := unix.Fgetxattr(int(from.Fd()), name, value); err == nil {

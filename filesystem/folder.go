@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -40,6 +41,9 @@ func openParent(p place) (folder, string, error) {
 		return folder{}, "", &Error{Path: p.path, Problem: "path is a root", Kind: ErrRoot}
 	}
 	dir, err := openFolder(p.parent(), folderHold)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &Error{Path: p.path, Err: unix.ENOENT}
+	}
 	return dir, path.Base(p.name), err
 }
 

@@ -77,11 +77,11 @@ type shared struct {
 	// while that depends on what has the name now.
 	commit sync.RWMutex
 
-	mu      sync.Mutex
-	closed  bool
-	calls   sync.WaitGroup // calls under way; added to under mu
-	swept   map[fileID]time.Time
-	appends map[fileID]*appendLock
+	mu       sync.Mutex
+	closed   bool
+	calls    sync.WaitGroup // calls under way; added to under mu
+	swept    map[fileID]time.Time
+	contents map[fileID]*contentLock
 }
 
 // root is an open Root.
@@ -99,7 +99,7 @@ func Open(config Config) (*FS, error) {
 	config = config.withDefaults()
 	f := &FS{shared: &shared{
 		config: config, logger: config.Logger, closing: make(chan struct{}),
-		swept: make(map[fileID]time.Time), appends: make(map[fileID]*appendLock),
+		swept: make(map[fileID]time.Time), contents: make(map[fileID]*contentLock),
 	}}
 	_, err := os.Stat(descriptors)
 	f.nameless = err == nil
@@ -235,13 +235,22 @@ func (f *FS) enter() error {
 
 func (f *FS) leave() { f.calls.Done() }
 
-// alive is looked at again and again by whatever takes long: it returns the
-// context's error once that ended, and ErrClosed once Close was called.
-func (f *FS) alive(ctx context.Context) error {
-	select {
-	case <-f.closing:
-		return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
-	default:
-		return ctx.Err()
+// aliveFunc is called again and again by whatever takes long, and ends it with
+// its error.
+type aliveFunc func() error
+
+// alive fails with the context's error once that ended, and with ErrClosed once
+// Close was called.
+func (f *FS) alive(ctx context.Context) aliveFunc {
+	return func() error {
+		select {
+		case <-f.closing:
+			return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
+		default:
+			return ctx.Err()
+		}
 	}
 }
+
+// uninterrupted is for what must be done to its end.
+func uninterrupted() error { return nil }

@@ -57,7 +57,7 @@ func (f *FS) List(ctx context.Context, name string, options ListOptions) (Listin
 	}
 	defer dir.close()
 	l := lister{
-		alive: func() error { return f.alive(ctx) },
+		alive: f.alive(ctx),
 		top:   dir.path,
 		limit: within(options.Limit, f.config.MaxEntries),
 		batch: math.MaxInt,
@@ -90,7 +90,7 @@ var errFull = errors.New("page is full")
 
 // lister collects one page.
 type lister struct {
-	alive   func() error
+	alive   aliveFunc
 	top     string
 	limit   int
 	batch   int
@@ -177,7 +177,7 @@ func (l *lister) enter(dir folder, name, after string, depth int) error {
 
 // namesAfter reads the first names of a directory, in order, that come after a
 // given one, and whether there are more. It holds no more than twice as many.
-func namesAfter(dir folder, after string, count int, alive func() error) (names []string, more bool, err error) {
+func namesAfter(dir folder, after string, count int, alive aliveFunc) (names []string, more bool, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return nil, false, err
 	}

@@ -1,7 +1,6 @@
 package filesystem
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -23,12 +22,12 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // receive copies what r gives to a file, from where that is. disk tells that
 // the file will be synced.
-func (f *FS) receive(ctx context.Context, file *os.File, r io.Reader, disk bool) (int64, error) {
+func receive(file *os.File, r io.Reader, disk bool, alive aliveFunc) (int64, error) {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
 	var total, begun int64
 	for {
-		if err := f.alive(ctx); err != nil {
+		if err := alive(); err != nil {
 			return total, err
 		}
 		n, err := r.Read(buffer[:])

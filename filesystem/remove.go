@@ -52,7 +52,7 @@ func (f *FS) Remove(ctx context.Context, name string, recursive bool) error {
 	case !n.isDir():
 		err = dir.unlink(base)
 	case recursive:
-		err = f.removeTree(ctx, dir, base)
+		err = removeTree(dir, base, f.alive(ctx))
 	default:
 		if err = dir.rmdir(base); err == unix.ENOTEMPTY {
 			err = &Error{
@@ -79,7 +79,7 @@ func (f *FS) mayMove(p place, n node) error {
 
 // removeTree removes an entry of a folder with all that is below it. It holds
 // one directory open for each level.
-func (f *FS) removeTree(ctx context.Context, dir folder, name string) error {
+func removeTree(dir folder, name string, alive aliveFunc) error {
 	if err := dir.rmdir(name); err == nil || err == unix.ENOENT {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (f *FS) removeTree(ctx context.Context, dir folder, name string) error {
 	}
 	defer sub.close()
 	for {
-		removed, err := f.empty(ctx, sub)
+		removed, err := empty(sub, alive)
 		if err != nil {
 			return err
 		}
@@ -106,17 +106,17 @@ func (f *FS) removeTree(ctx context.Context, dir folder, name string) error {
 }
 
 // empty goes through a folder once and removes what it finds.
-func (f *FS) empty(ctx context.Context, dir folder) (removed int, err error) {
+func empty(dir folder, alive aliveFunc) (removed int, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return 0, at(dir.path, err)
 	}
 	for {
 		names, err := dir.file.Readdirnames(1024)
 		for _, name := range names {
-			if err := f.alive(ctx); err != nil {
+			if err := alive(); err != nil {
 				return removed, err
 			}
-			if err := f.removeEntry(ctx, dir, name); err != nil {
+			if err := removeEntry(dir, name, alive); err != nil {
 				return removed, err
 			}
 			removed++
@@ -131,16 +131,16 @@ func (f *FS) empty(ctx context.Context, dir folder) (removed int, err error) {
 }
 
 // removeEntry removes what is called name, whatever it is.
-func (f *FS) removeEntry(ctx context.Context, dir folder, name string) error {
+func removeEntry(dir folder, name string, alive aliveFunc) error {
 	err := dir.unlink(name)
 	switch err {
 	case nil, unix.ENOENT:
 		return nil
 	case unix.EISDIR:
-		return f.removeTree(ctx, dir, name)
+		return removeTree(dir, name, alive)
 	case unix.EPERM: // what POSIX says of a directory, and Linux of much else
 		if n, failed := dir.stat(name); failed == nil && n.isDir() {
-			return f.removeTree(ctx, dir, name)
+			return removeTree(dir, name, alive)
 		}
 	}
 	return at(dir.child(name), err)

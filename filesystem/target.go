@@ -99,13 +99,7 @@ func (f *FS) makeParent(p place) (folder, string, error) {
 		return dir, name, err
 	}
 	parent := p.parent()
-	existing := parent
-	for existing.name != "." {
-		existing = existing.parent()
-		if _, err := existing.tree.Stat(existing.name); err == nil {
-			break
-		}
-	}
+	existing := parent.nearest()
 	if err := parent.tree.MkdirAll(parent.name, 0o777); err != nil {
 		return folder{}, "", at(parent.path, err)
 	}
@@ -118,6 +112,37 @@ func (f *FS) makeParent(p place) (folder, string, error) {
 		}
 	}
 	return openParent(p)
+}
+
+// nearest is the place, or the directory above it that exists.
+func (p place) nearest() place {
+	for p.name != "." {
+		if _, err := p.tree.Stat(p.name); err == nil {
+			break
+		}
+		p = p.parent()
+	}
+	return p
+}
+
+// isBelow tells that the folder is the given directory or somewhere below it.
+// It only looks, which is why it may climb above a root.
+func (d folder) isBelow(top node) bool {
+	for dir := d; ; {
+		here, err := dir.self()
+		if err != nil || here.is(top) {
+			return err == nil
+		}
+		above, err := dir.folder("..", folderHold)
+		if err != nil {
+			return false
+		}
+		defer above.close()
+		if n, err := above.self(); err != nil || n.is(here) {
+			return false // the top of everything
+		}
+		dir = above
+	}
 }
 
 // sync puts the entries of a directory on the disk, as far as the system allows

@@ -1,7 +1,6 @@
 package filesystem
 
 import (
-	"context"
 	"crypto/rand"
 	"io/fs"
 	"os"
@@ -144,7 +143,7 @@ const (
 )
 
 // sweep removes from a directory what a program that was killed left there.
-func (f *FS) sweep(ctx context.Context, dir folder) {
+func (f *FS) sweep(dir folder, alive aliveFunc) {
 	n, err := dir.self()
 	if err != nil || !f.sweepIsDue(n) {
 		return
@@ -157,7 +156,7 @@ func (f *FS) sweep(ctx context.Context, dir folder) {
 	names, _ := all.file.Readdirnames(sweepNames) // the rest can wait
 	for _, name := range names {
 		if isTemporary(name) {
-			f.sweepEntry(ctx, all, name)
+			f.sweepEntry(all, name, alive)
 		}
 	}
 }
@@ -177,9 +176,9 @@ func (f *FS) sweepIsDue(n node) bool {
 }
 
 // sweepEntry removes one leftover: ours, old, and held by nobody.
-func (f *FS) sweepEntry(ctx context.Context, dir folder, name string) {
+func (f *FS) sweepEntry(dir folder, name string, alive aliveFunc) {
 	n, err := dir.stat(name)
-	if err != nil || int(n.uid) != os.Geteuid() || time.Since(n.modified) < leftoverAge ||
+	if err != nil || int(n.uid) != os.Geteuid() || time.Since(n.changed) < leftoverAge ||
 		n.mode.Type()&^fs.ModeDir != 0 {
 		return
 	}
@@ -191,6 +190,6 @@ func (f *FS) sweepEntry(ctx context.Context, dir folder, name string) {
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	err = f.removeEntry(ctx, dir, name)
-	f.logger.Debug("removed a leftover", "path", dir.child(name), "modified", n.modified, "err", err)
+	err = removeEntry(dir, name, alive)
+	f.logger.Debug("removed a leftover", "path", dir.child(name), "changed", n.changed, "err", err)
 }

@@ -72,15 +72,15 @@ func (f *FS) Write(ctx context.Context, name string, r io.Reader, options WriteO
 		return 0, f.fail(op, p.path, err)
 	}
 	defer t.dir.close()
-	w := writer{fs: f, target: t, options: options}
+	w := writer{fs: f, target: t, options: options, alive: f.alive(ctx)}
 	if err := w.check(t.old, t.exists); err != nil {
 		return 0, f.fail(op, p.path, err)
 	}
 	n, err := int64(0), error(nil)
 	if options.Append && t.exists {
-		n, err = w.append(ctx, r)
+		n, err = w.append(r)
 	} else {
-		n, err = w.replace(ctx, r)
+		n, err = w.replace(r)
 	}
 	return n, f.fail(op, p.path, err)
 }
@@ -90,6 +90,7 @@ type writer struct {
 	fs      *FS
 	target  target
 	options WriteOptions
+	alive   aliveFunc
 }
 
 // check looks at what has the name that is to be written.
@@ -108,7 +109,7 @@ func (w *writer) check(old node, exists bool) error {
 }
 
 // replace receives the content into a temporary file and gives it the name.
-func (w *writer) replace(ctx context.Context, r io.Reader) (int64, error) {
+func (w *writer) replace(r io.Reader) (int64, error) {
 	t := w.target
 	perm := uint32(0o666)
 	if t.exists || w.options.Mode != 0 {
@@ -118,12 +119,12 @@ func (w *writer) replace(ctx context.Context, r io.Reader) (int64, error) {
 	switch {
 	case err == nil:
 	case t.exists && denied(err):
-		return w.replaceContent(ctx, r)
+		return w.replaceContent(r)
 	default:
 		return 0, err
 	}
 	defer temp.discard()
-	n, err := w.fs.receive(ctx, temp.file, r, !w.options.NoSync)
+	n, err := receive(temp.file, r, !w.options.NoSync, w.alive)
 	if err != nil {
 		return 0, err
 	}
@@ -133,18 +134,24 @@ func (w *writer) replace(ctx context.Context, r io.Reader) (int64, error) {
 			return 0, err
 		}
 	}
-	if err := w.publish(temp); err != nil {
-		if !t.exists || !denied(err) && err != unix.EBUSY && err != unix.EXDEV {
+	switch err := w.publish(temp); {
+	case err == nil:
+	case err == unix.EEXIST && w.options.Append:
+		if _, err := temp.file.Seek(0, io.SeekStart); err != nil {
 			return 0, err
 		}
-		if err := w.overwrite(ctx, temp.file, n); err != nil {
+		return w.append(temp.file)
+	case t.exists && (denied(err) || err == unix.EBUSY || err == unix.EXDEV):
+		if err := w.overwrite(temp.file, n); err != nil {
 			return 0, err
 		}
+	default:
+		return 0, err
 	}
 	if !w.options.NoSync {
 		t.dir.sync()
 	}
-	w.fs.sweep(ctx, t.dir)
+	w.fs.sweep(t.dir, w.alive)
 	return n, nil
 }
 
@@ -159,7 +166,7 @@ func (w *writer) publish(temp *temporary) error {
 	if w.options.IfMatch == "" {
 		w.fs.commit.RLock()
 		defer w.fs.commit.RUnlock()
-		return temp.publish(t.name, !w.options.Exclusive)
+		return temp.publish(t.name, !w.options.Exclusive && (t.exists || !w.options.Append))
 	}
 	w.fs.commit.Lock()
 	defer w.fs.commit.Unlock()
@@ -171,7 +178,7 @@ func (w *writer) publish(temp *temporary) error {
 }
 
 // replaceContent is replace for where no temporary file can be in the directory.
-func (w *writer) replaceContent(ctx context.Context, r io.Reader) (int64, error) {
+func (w *writer) replaceContent(r io.Reader) (int64, error) {
 	// A file that may not be written to is found before its content comes.
 	file, err := w.target.dir.open(w.target.name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -183,17 +190,15 @@ func (w *writer) replaceContent(ctx context.Context, r io.Reader) (int64, error)
 		return 0, err
 	}
 	defer spool.discard()
-	n, err := w.fs.receive(ctx, spool.file, r, false)
+	n, err := receive(spool.file, r, false, w.alive)
 	if err != nil {
 		return 0, err
 	}
-	return n, w.overwrite(ctx, spool.file, n)
+	return n, w.overwrite(spool.file, n)
 }
 
 // overwrite copies content of a known size over that of the file.
-func (w *writer) overwrite(ctx context.Context, content io.ReadSeeker, size int64) error {
-	w.fs.commit.Lock()
-	defer w.fs.commit.Unlock()
+func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 	file, err := w.target.dir.open(w.target.name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -201,6 +206,10 @@ func (w *writer) overwrite(ctx context.Context, content io.ReadSeeker, size int6
 	defer file.Close()
 	old, err := nodeOfFile(file)
 	if err != nil {
+		return err
+	}
+	defer w.fs.lockContent(old.id())()
+	if old, err = nodeOfFile(file); err != nil {
 		return err
 	}
 	if err := w.check(old, true); err != nil {
@@ -216,7 +225,7 @@ func (w *writer) overwrite(ctx context.Context, content io.ReadSeeker, size int6
 		_ = file.Truncate(old.size)
 		return err
 	}
-	if _, err := w.fs.receive(ctx, file, content, false); err != nil {
+	if _, err := receive(file, content, false, w.alive); err != nil {
 		return err
 	}
 	if err := file.Truncate(size); err != nil {

@@ -1,0 +1,211 @@
+package filesystem
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyTree copies an entry, with what is below it, to a name that nothing has.
+// It returns as soon as something cannot be copied; what it made by then is the
+// caller's to remove.
+func copyTree(from folder, name string, to folder, newName string, alive aliveFunc) error {
+	if err := alive(); err != nil {
+		return err
+	}
+	n, err := from.stat(name)
+	if err != nil {
+		return at(from.child(name), err)
+	}
+	switch n.mode.Type() {
+	case 0:
+		err = copyFile(from, name, to, newName, alive)
+	case fs.ModeDir:
+		err = copyFolder(from, name, to, newName, alive)
+	case fs.ModeSymlink:
+		err = copyLink(from, name, to, newName, n)
+	default:
+		err = copySpecial(to, newName, n)
+	}
+	return at(from.child(name), err)
+}
+
+func copyFile(from folder, name string, to folder, newName string, alive aliveFunc) error {
+	source, err := from.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	n, err := nodeOfFile(source)
+	if err == nil {
+		err = mustBeFile(n.mode)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := to.open(newName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o600)
+	if err != nil {
+		return at(to.path, err)
+	}
+	defer file.Close()
+	if err := copyData(file, source, n.size, alive); err != nil {
+		return err
+	}
+	// What was written while it was copied would be lost.
+	if now, err := nodeOfFile(source); err != nil || now.size != n.size || !now.modified.Equal(n.modified) {
+		return &Error{Path: from.child(name), Problem: "file was changed while it was copied", Remedy: "try again", Kind: ErrChanged}
+	}
+	if err := takeAfter(file, source, n); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return setTimes(to, newName, n)
+}
+
+// copyData copies size bytes and leaves holes where the source has them.
+func copyData(file, source *os.File, size int64, alive aliveFunc) error {
+	for end := int64(0); end < size; {
+		start, err := source.Seek(end, unix.SEEK_DATA)
+		switch {
+		case errors.Is(err, unix.ENXIO): // nothing but a hole is left
+			return file.Truncate(size)
+		case err != nil: // this file system does not tell
+			start, end = end, size
+		default:
+			if end, err = source.Seek(start, unix.SEEK_HOLE); err != nil {
+				return err
+			}
+		}
+		if _, err := source.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := file.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		n, err := receive(file, io.LimitReader(source, end-start), true, alive)
+		if err != nil {
+			return err
+		}
+		if n < end-start {
+			break // it was shortened
+		}
+	}
+	return file.Truncate(size)
+}
+
+func copyFolder(from folder, name string, to folder, newName string, alive aliveFunc) error {
+	source, err := from.folder(name, folderRead)
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	n, err := source.self()
+	if err != nil {
+		return err
+	}
+	if err := to.mkdir(newName, 0o700); err != nil {
+		return at(to.path, err)
+	}
+	dir, err := to.folder(newName, folderRead)
+	if err != nil {
+		return at(to.path, err)
+	}
+	defer dir.close()
+	_ = unix.Flock(dir.fd, unix.LOCK_EX|unix.LOCK_NB) // see sweep
+	for {
+		names, err := source.file.Readdirnames(1024)
+		for _, name := range names {
+			if err := copyTree(source, name, dir, name, alive); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := takeAfter(dir.file, source.file, n); err != nil {
+		return err
+	}
+	return setTimes(to, newName, n)
+}
+
+func copyLink(from folder, name string, to folder, newName string, n node) error {
+	target, err := from.readlink(name)
+	if err != nil {
+		return err
+	}
+	if err := unix.Symlinkat(target, to.fd, newName); err != nil {
+		return at(to.path, err)
+	}
+	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
+	return setTimes(to, newName, n)
+}
+
+// copySpecial makes a FIFO, a socket or a device like another.
+func copySpecial(to folder, newName string, n node) error {
+	kind := uint32(unix.S_IFIFO)
+	switch n.mode.Type() {
+	case fs.ModeSocket:
+		kind = unix.S_IFSOCK
+	case fs.ModeDevice:
+		kind = unix.S_IFBLK
+	case fs.ModeDevice | fs.ModeCharDevice:
+		kind = unix.S_IFCHR
+	}
+	if err := unix.Mknodat(to.fd, newName, kind|uint32(n.mode.Perm()), int(n.number)); err != nil {
+		return at(to.path, err)
+	}
+	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
+	return setTimes(to, newName, n)
+}
+
+// takeAfter gives a copy what its source is beside its content.
+func takeAfter(file, source *os.File, n node) error {
+	copyAttributes(file, source, func(string) bool { return true })
+	mode := n.mode.Perm() | n.mode&fs.ModeSticky
+	if file.Chown(int(n.uid), int(n.gid)) == nil {
+		mode |= n.mode & (fs.ModeSetuid | fs.ModeSetgid)
+	}
+	return file.Chmod(mode)
+}
+
+// setTimes sets the times of an entry, or of a link itself.
+func setTimes(dir folder, name string, n node) error {
+	times := make([]unix.Timespec, 2)
+	var err error
+	if times[0], err = unix.TimeToTimespec(n.accessed); err != nil {
+		return err
+	}
+	if times[1], err = unix.TimeToTimespec(n.modified); err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(dir.fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// syncTree puts a copy on the disk.
+func syncTree(dir folder, name string, n node) error {
+	if n.mode.Type()&^fs.ModeDir != 0 {
+		return nil
+	}
+	file, err := dir.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		// Without the right to read it, all that is there is synced.
+		if file, err = dir.open(".", folderRead, 0); err != nil {
+			return nil
+		}
+		n.mode = fs.ModeDir
+	}
+	defer file.Close()
+	if n.isDir() {
+		return unix.Syncfs(int(file.Fd()))
+	}
+	return file.Sync()
+}

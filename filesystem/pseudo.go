@@ -1,0 +1,74 @@
+package filesystem
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds for files whose size the system does not tell.
+const (
+	pseudoSize = 16 << 20
+	pseudoTime = 3 * time.Second
+)
+
+// pseudo tells that the content of a regular file is made while it is read, so
+// that its size says nothing.
+func pseudo(file *os.File) bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(int(file.Fd()), &st) != nil {
+		return false
+	}
+	switch uint32(st.Type) { // its type differs between architectures, the numbers fit
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC,
+		unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC,
+		unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC, unix.BINFMTFS_MAGIC, unix.BPF_FS_MAGIC, unix.RDTGROUP_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// readPseudo reads such a file into memory. The file was opened with
+// O_NONBLOCK: one that waits for events says so, or has a deadline.
+func readPseudo(file *os.File) ([]byte, error) {
+	start := time.Now()
+	_ = file.SetReadDeadline(start.Add(pseudoTime)) // most of them never wait and have none
+	var content bytes.Buffer
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := file.Read(chunk)
+		content.Write(chunk[:n])
+		switch {
+		case err == io.EOF:
+			return content.Bytes(), nil
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, &Error{
+				Problem: "file waits for events and does not end", Remedy: "read it with a process", Kind: ErrEndless, Err: err,
+			}
+		case err != nil:
+			return nil, err
+		case content.Len() > pseudoSize:
+			return nil, &Error{
+				Problem: fmt.Sprintf("file made by the system has more than %d MiB", pseudoSize>>20),
+				Remedy:  "read it with a process", Kind: ErrTooLarge,
+			}
+		case time.Since(start) > pseudoTime:
+			return nil, &Error{
+				Problem: fmt.Sprintf("file made by the system has no end after %v", pseudoTime),
+				Remedy:  "read it with a process", Kind: ErrEndless,
+			}
+		}
+	}
+}
+
+// contentTag is an ETag of the content itself.
+func contentTag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return fmt.Sprintf(`"%x"`, sum[:16])
+}
