@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// daemons is what starts a program in a terminal, one with pipes that ignores
+// SIGTERM, and under both a daemon: a session of its own whose parent has ended.
+var daemons = []string{
+	`{"command":"sh","args":["-c","setsid sleep 300 & sleep 300"],"tty":true}`,
+	`{"command":"sh","args":["-c","trap '' TERM; (setsid sleep 300 &); while :; do sleep 300; done"]}`,
+}
+
+// startDaemons returns what then runs below the server.
+func (s *server) startDaemons(t *testing.T, mark string) []process {
+	t.Helper()
+	for _, body := range daemons {
+		s.ask(t, "/v1/processes", body, nil)
+	}
+	// A run's own left-over counts, too.
+	s.ask(t, "/v1/processes/run", `{"command":"sh","args":["-c","setsid sleep 300 >/dev/null 2>&1 & true"]}`, nil)
+	var list []process
+	poll(t, stopLimit, "five programs run", func() string {
+		list = slices.DeleteFunc(marked(t, mark), func(p process) bool { return p.name != "sleep" })
+		if len(list) < 5 {
+			return fmt.Sprint(list)
+		}
+		return ""
+	})
+	return list
+}
+
+// TestNoProcessOutlivesTheServer ends and kills servers that run programs for
+// clients.
+func TestNoProcessOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := environ(t)
+			s := serve(t, env)
+			started := s.startDaemons(t, home(env))
+			if took := s.signal(t, sig); took > stopLimit {
+				t.Errorf("it took %v to end, want at most %v", took, stopLimit)
+			}
+			if sig == syscall.SIGKILL {
+				serve(t, env)
+			}
+			wantGone(t, started)
+			if left := marked(t, home(env)); sig == syscall.SIGTERM && len(left) > 0 {
+				t.Errorf("left running: %v", left)
+			}
+		})
+	}
+}
+
+// TestProcessesDoNotSeeTheToken, neither in their environment nor in the
+// server's command line.
+func TestProcessesDoNotSeeTheToken(t *testing.T) {
+	t.Parallel()
+	const token = "tell-nobody-of-this"
+	for name, tt := range map[string]struct{ env, args []string }{
+		"environment":  {env: []string{"DESKHAND_TOKEN=" + token, "SANDBOX_AGENT_TOKEN=" + token}},
+		"command line": {args: []string{"--token", token}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, environ(t, tt.env...), tt.args...)
+			s.token = token
+			var got struct{ Stdout, Stderr string }
+			s.ask(t, "/v1/processes/run", `{"command":"sh","args":["-c","env; tr '\\0' ' ' </proc/$PPID/cmdline"]}`, &got)
+			if !strings.Contains(got.Stdout, "PATH=") || !strings.Contains(got.Stdout, "server") {
+				t.Fatalf("the program printed %q %q", got.Stdout, got.Stderr)
+			}
+			if strings.Contains(got.Stdout, token) {
+				t.Errorf("a process sees the token: %s", got.Stdout)
+			}
+		})
+	}
+}
+
+// TestEnvPolicy: with clean, processes see nothing of the server's environment
+// but what every program needs.
+func TestEnvPolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]bool{"inherit": true, "clean": false} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, environ(t, "OPENAI_API_KEY=sk-something"), "--env-policy", policy)
+			var got struct{ Stdout string }
+			s.ask(t, "/v1/processes/run", `{"command":"env","env":{"MINE":"yes"}}`, &got)
+			if !strings.Contains(got.Stdout, "MINE=yes\n") || !strings.Contains(got.Stdout, "HOME=") {
+				t.Errorf("environment: %s", got.Stdout)
+			}
+			if strings.Contains(got.Stdout, "OPENAI_API_KEY") != want {
+				t.Errorf("a provider's key is there: %v, want %v", !want, want)
+			}
+		})
+	}
+}
