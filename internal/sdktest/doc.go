@@ -1,11 +1,13 @@
 // Package sdktest proves that programs written for the published TypeScript SDK
 // work against deskhand unchanged.
 //
-// Its test builds cmd/deskhand, starts it, and runs the scripts in sdk/ with
-// node: they call every desktop method of sandbox-agent 0.4.2, apart from
-// recording and the live stream, and look at the effects with programs that
-// know nothing of deskhand (xterm, xev, xclip, xwininfo). The SDK is installed
-// from npm by the lock file in sdk/, once per user, into a cache directory.
+// Its tests build cmd/deskhand, start it, and run the scripts in sdk/ with node:
+// desktop.test.mjs calls every desktop method of sandbox-agent 0.4.2, apart from
+// recording and the live stream, and host.test.mjs every method of processes,
+// terminals, files and configuration. Both ask the SDK which methods it has, and
+// look at the effects with what knows nothing of deskhand: xterm, xev, xclip,
+// xwininfo, the disk, /proc. The SDK is installed from npm by the lock file in
+// sdk/, once per user, into a cache directory.
 //
 // # Usage
 //
@@ -24,5 +26,5 @@
 // # Requirements
 //
 // node 20 or later, npm and, at the first run, the npm registry; for the
-// reference server also xdotool and ImageMagick.
+// reference server also xdotool, ImageMagick and dbus-launch.
 package sdktest

@@ -2,6 +2,7 @@ package sdktest
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -22,16 +24,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //go:embed sdk/*.mjs
 var scripts embed.FS
 
-func TestSDK(t *testing.T) {
+// TestDesktop calls the SDK's desktop methods.
+func TestDesktop(t *testing.T) {
 	t.Parallel()
-	testx11.Require(t, "node", "npm", "Xvfb", "openbox", "dbus-daemon", "xdg-open", "xterm", "xclip", "xev", "xwininfo", "xkill")
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xdg-open", "xterm", "xclip", "xev", "xwininfo", "xkill")
+	testScripts(t, "desktop.test.mjs")
+}
+
+// TestHost calls its methods of processes, terminals, files and configuration.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	testScripts(t, "host.test.mjs")
+}
+
+// testScripts starts a server and runs one of the test files in sdk/ against
+// it.
+func testScripts(t *testing.T, name string) {
+	t.Helper()
+	testx11.Require(t, "node", "npm")
 	modules, err := Install(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{Home: t.TempDir(), Reference: os.Getenv("SDKTEST_REFERENCE") == "1"}
 	if cfg.Reference {
-		testx11.Require(t, "xdotool", "import", "convert")
+		testx11.Require(t, "xdotool", "import", "convert", "dbus-launch")
 		cfg.Binary, err = ReferenceBinary(modules)
 		if err != nil {
 			t.Fatal(err)
@@ -53,11 +71,15 @@ func TestSDK(t *testing.T) {
 			t.Logf("the server printed:\n%s", log)
 		}
 	}()
-	runScripts(t, cfg, server, modules)
+	runScripts(t, cfg, server, modules, name)
 }
 
-// runScripts runs sdk/sdk.test.mjs beside the installed packages.
-func runScripts(t *testing.T, cfg Config, server *Server, modules string) {
+// scriptTime is how long a test file may run: an open connection keeps node
+// from ending.
+const scriptTime = 3 * time.Minute
+
+// runScripts runs a test file of sdk/ beside the installed packages.
+func runScripts(t *testing.T, cfg Config, server *Server, modules, name string) {
 	t.Helper()
 	dir := t.TempDir()
 	sub, err := fs.Sub(scripts, "sdk")
@@ -71,8 +93,11 @@ func runScripts(t *testing.T, cfg Config, server *Server, modules string) {
 		t.Fatal(err)
 	}
 	out := new(lockedBuffer)
-	err = Run(t.Context(), supervise.Spec{
-		Path: "node", Args: []string{"--test-reporter=spec", "sdk.test.mjs"}, Dir: dir, Output: out,
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	err = Run(ctx, supervise.Spec{
+		// The flag gives node 20 what later ones have: the class WebSocket.
+		Path: "node", Args: []string{"--experimental-websocket", "--test-reporter=spec", name}, Dir: dir, Output: out,
 		Env: supervise.Environ(environ(server.Home),
 			"SDKTEST_URL="+server.URL, "SDKTEST_TOKEN="+server.Token, "SDKTEST_HOME="+server.Home,
 			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+cfg.Binary),

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { SandboxAgent, SandboxAgentError } from "sandbox-agent";
+import { ProcessTerminalSession, SandboxAgent, SandboxAgentError } from "sandbox-agent";
 
 const run = promisify(execFile);
 
@@ -36,31 +36,53 @@ export function known(fault) {
 }
 
 const called = new Set();
-const raw = await SandboxAgent.connect({ baseUrl, token });
 
-// The SDK's client; it notes which of its methods were called.
-export const agent = new Proxy(raw, {
-  get(target, name) {
-    const value = target[name];
-    if (typeof value !== "function") return value;
-    return (...args) => {
-      called.add(name);
-      return value.apply(target, args);
-    };
-  },
-});
+// noting returns an object that does what target does, and notes which of its
+// methods were called.
+export function noting(target) {
+  return new Proxy(target, {
+    get(_, name) {
+      const value = target[name];
+      if (typeof value !== "function") return value;
+      return (...args) => {
+        called.add(`${target.constructor.name}.${name}`);
+        return value.apply(target, args);
+      };
+    },
+  });
+}
+
+// The SDK's client.
+export const agent = noting(await SandboxAgent.connect({ baseUrl, token }));
 
 // The desktop methods that the published SDK has and these tests must call.
 // Recording and the live stream have tests of their own elsewhere.
 export function desktopMethods() {
-  return Object.getOwnPropertyNames(SandboxAgent.prototype)
-    .filter((name) => /desktop/i.test(name) && !/recording|stream/i.test(name))
+  return methods(SandboxAgent).filter((name) => /desktop/i.test(name) && !/recording|stream/i.test(name));
+}
+
+// Its methods of processes, files and configuration.
+export function hostMethods() {
+  return methods(SandboxAgent).filter((name) => /process|fs|mcp|skills/i.test(name));
+}
+
+// And those of the session that connectProcessTerminal returns, less the three
+// that its types call private.
+export function terminalMethods() {
+  const own = ["handleMessage", "sendFrame", "emitError"];
+  return methods(ProcessTerminalSession).filter((name) => !own.includes(name));
+}
+
+// methods returns the names of a class's methods, sorted.
+function methods(type) {
+  return Object.entries(Object.getOwnPropertyDescriptors(type.prototype))
+    .filter(([name, property]) => typeof property.value === "function" && name !== "constructor")
+    .map(([name]) => name)
     .sort();
 }
 
-export function uncalledMethods() {
-  return desktopMethods().filter((name) => !called.has(name));
-}
+// uncalled returns those of a class's methods that no test has called.
+export const uncalled = (type, names) => names.filter((name) => !called.has(`${type.name}.${name}`));
 
 // eventually calls probe until it neither throws nor returns undefined.
 export async function eventually(what, probe, timeoutMs = 10_000) {
@@ -99,7 +121,7 @@ export async function refused(call, status, type) {
   assert.ok(problem.title.length > 0);
   assert.equal(caught.message, problem.title);
   assert.ok(problem.detail.length > 0);
-  if (type.startsWith("desktop_") || type.endsWith("_not_found")) assert.equal(problem.code, type);
+  if (/^desktop_|^(app|window)_not_found$|^no_focused_window$/.test(type)) assert.equal(problem.code, type);
   return problem;
 }
 
@@ -146,4 +168,18 @@ export async function running(pid) {
   } catch {
     return false;
   }
+}
+
+// ended waits for the end of a process.
+export function ended(pid, timeoutMs = 5000) {
+  return eventually(`end of ${pid}`, async () => ((await running(pid)) ? undefined : true), timeoutMs);
+}
+
+// within returns what a promise does, unless that takes too long.
+export function within(timeoutMs, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${timeoutMs} ms`)), timeoutMs);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

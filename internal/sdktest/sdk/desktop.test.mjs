@@ -1,5 +1,5 @@
-// The published SDK against a running server. The order of the tests matters:
-// they share one desktop, as a program that uses the SDK would.
+// The published SDK's desktop methods against a running server. The order of the
+// tests matters: they share one desktop, as a program that uses the SDK would.
 import { after as close } from "node:test";
 import * as apps from "./apps.mjs";
 import * as input from "./input.mjs";
