@@ -161,8 +161,7 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	k := invalidRequest
 	switch model.Status {
 	case http.StatusUnsupportedMediaType:
-		return force(ctx, unsupportedMedia.problem("unsupported media type: the body must be JSON, with Content-Type: application/json").
-			with("details", map[string]any{"message": "expected Content-Type: application/json"})), nil
+		return force(ctx, notJSON()), nil
 	case http.StatusRequestEntityTooLarge:
 		return force(ctx, tooLarge(ctx.Operation().MaxBodyBytes-1)), nil
 	case http.StatusRequestTimeout:
@@ -173,6 +172,11 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 		k.status = http.StatusUnprocessableEntity
 	}
 	return force(ctx, rejected(k, model.Errors)), nil
+}
+
+func notJSON() *Problem {
+	return unsupportedMedia.problem("unsupported media type: the body must be JSON, with Content-Type: application/json").
+		with("details", map[string]any{"message": "expected Content-Type: application/json"})
 }
 
 func tooLarge(most int64) *Problem {

@@ -46,6 +46,7 @@ func (s *Server) register() {
 	s.registerDisplay()
 	s.registerEvents()
 	s.registerProcesses()
+	s.registerConfiguration()
 	s.registerRaw()
 }
 
