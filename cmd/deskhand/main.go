@@ -2,6 +2,7 @@
 //
 //	deskhand server            serve; prints a URL with the token
 //	deskhand server --demo     with a desktop, a terminal and a browser to look at
+//	deskhand api               call a running server, one command for each route
 //	deskhand install desktop   install the programs that desktops need
 //	deskhand version
 //
@@ -23,6 +24,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/deskhand/deskhand/internal/apiclient"
 )
 
 // version is set by the linker.
@@ -33,6 +36,8 @@ const (
 	exitOK = iota
 	exitFailure
 	exitUsage
+
+	exitInterrupted = 130 // as shells have it for Ctrl-C
 )
 
 // usageError is a command line that was not understood.
@@ -68,12 +73,18 @@ func main() {
 func (p program) run(ctx context.Context, args []string) int {
 	err := p.dispatch(ctx, args)
 	var usage *usageError
+	var interrupted *apiclient.InterruptedError
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return exitOK
 	case errors.As(err, &usage):
 		fmt.Fprintf(p.stderr, "%s: %v\nTry '%s --help'.\n", p.name, err, strings.TrimSpace(p.name+" "+usage.command))
 		return exitUsage
+	case errors.As(err, &interrupted):
+		if interrupted.Text != "" {
+			fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
+		}
+		return exitInterrupted
 	}
 	fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
 	return exitFailure
@@ -83,6 +94,7 @@ const overview = `Usage: %[1]s [-t TOKEN | -n] COMMAND [FLAGS]
 
 Commands:
   server             serve desktops over HTTP
+  api                call a running server, one command for each route
   install desktop    install the programs that desktops need
   version            print the version
   help               print this
@@ -106,11 +118,13 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	}
 	rest := flags.Args()
 	if len(rest) == 0 {
-		return usagef("a command is missing: server, install desktop or version")
+		return usagef("a command is missing: server, api, install desktop or version")
 	}
 	switch command, rest := rest[0], rest[1:]; command {
 	case "server":
 		return inCommand("server", p.server(ctx, access, rest))
+	case "api":
+		return p.api(ctx, access, rest)
 	case "install":
 		return inCommand("install desktop", p.install(ctx, rest))
 	case "version":

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deskhand/deskhand/httpapi"
+	"github.com/deskhand/deskhand/internal/apiclient"
+)
+
+const defaultEndpoint = "http://127.0.0.1:2468"
+
+// clientFlags say which server api talks to.
+type clientFlags struct {
+	accessFlags
+	endpoint string
+}
+
+func (f *clientFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.endpoint, "endpoint", "e", f.endpoint, "`URL` of the server; DESKHAND_ENDPOINT or "+defaultEndpoint+", unless given")
+	flags.StringVarP(&f.token, "token", "t", f.token, "`token` of the server; better from a file or DESKHAND_TOKEN")
+	flags.StringVar(&f.tokenFile, "token-file", f.tokenFile, "`file` that holds the token; DESKHAND_TOKEN_FILE, unless given")
+	flags.BoolVarP(&f.noToken, "no-token", "n", f.noToken, "send no token")
+}
+
+// api calls routes of a running server.
+func (p program) api(ctx context.Context, access accessFlags, args []string) error {
+	f := clientFlags{accessFlags: access}
+	c := apiclient.Command{
+		Name: p.name + " api", Document: httpapi.OpenAPI(), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
+		Register: f.register,
+		Connect: func() (apiclient.Server, error) {
+			server, err := f.server()
+			hide(server.Token, p.argv)
+			return server, err
+		},
+	}
+	err := c.Run(ctx, args)
+	if usage, ok := errors.AsType[*apiclient.UsageError](err); ok {
+		return &usageError{text: usage.Text, command: strings.TrimSpace("api " + usage.Command)}
+	}
+	return inCommand("api", err)
+}
+
+// server is the one that flags and environment name. A URL as the server prints
+// it, with the token in it, names both.
+func (f clientFlags) server() (apiclient.Server, error) {
+	if f.endpoint == "" {
+		f.endpoint = variable("ENDPOINT")
+	}
+	if f.endpoint == "" {
+		f.endpoint = defaultEndpoint
+	}
+	text := f.endpoint
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return apiclient.Server{}, usagef("--endpoint must be a URL as %s, not %q", defaultEndpoint, f.endpoint)
+	}
+	if token := u.Query().Get("token"); token != "" && f.token == "" && f.tokenFile == "" && !f.noToken {
+		f.token = token
+	}
+	f.environment()
+	token, err := f.resolve()
+	return apiclient.Server{URL: u, Token: token}, err
+}

@@ -1,0 +1,229 @@
+package apiclient
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// outputFile is the file that an answer goes to. It gets its name when all of
+// it is there.
+type outputFile struct {
+	name   string      // as the user called it
+	path   string      // behind links
+	mode   fs.FileMode // of the file that it replaces; zero: there is none
+	device bool        // it is written to in place
+	resume bool
+
+	part string   // where the bytes go first; empty: nowhere yet
+	f    *os.File // the part, open
+	kept int64    // how much of it an earlier download has left
+	etag string   // of what that was
+}
+
+const partEnding = ".part"
+
+// openOutput prepares the file that --output names; nil: none. What is wrong
+// with it is told before anything is sent.
+func (r *run) openOutput(command string) (*outputFile, error) {
+	if r.output == "" || r.output == "-" {
+		return nil, nil
+	}
+	o := &outputFile{name: r.output, path: r.output, resume: r.resume}
+	if real, err := filepath.EvalSymlinks(r.output); err == nil {
+		o.path = real
+	}
+	switch info, err := os.Stat(o.path); {
+	case err == nil && info.IsDir():
+		return nil, usagef(command, "--output %s is a directory; name a file in it", o.name)
+	case err == nil:
+		o.device, o.mode = !info.Mode().IsRegular(), info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	if info, err := os.Stat(filepath.Dir(o.path)); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("--output %s: there is no directory %s", o.name, filepath.Dir(o.path))
+	}
+	if o.resume && !o.device {
+		return o, o.find()
+	}
+	return o, nil
+}
+
+// find looks for what an earlier download has left beside the file.
+func (o *outputFile) find() error {
+	entries, err := os.ReadDir(filepath.Dir(o.path))
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	for _, e := range entries {
+		encoded, ok := strings.CutPrefix(e.Name(), "."+filepath.Base(o.path)+".")
+		encoded, ended := strings.CutSuffix(encoded, partEnding)
+		etag, err := base64.RawURLEncoding.DecodeString(encoded)
+		if !ok || !ended || err != nil || len(etag) == 0 {
+			continue
+		}
+		part := filepath.Join(filepath.Dir(o.path), e.Name())
+		f, err := os.OpenFile(part, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return fmt.Errorf("--resume: %w", err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			_ = f.Close()
+			return fmt.Errorf("--resume: another download writes %s", part)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			_ = f.Close()
+			return fmt.Errorf("--resume: %w", err)
+		}
+		o.part, o.f, o.kept, o.etag = part, f, info.Size(), string(etag)
+		return nil
+	}
+	return nil
+}
+
+// has says whether an earlier download has left something.
+func (o *outputFile) has() bool { return o != nil && o.kept > 0 }
+
+// continueFrom asks for what is missing only (RFC 9110, section 14.2), as long
+// as the file on the server is still the same.
+func (o *outputFile) continueFrom(header http.Header) {
+	if o.has() {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", o.kept))
+		header.Set("If-Range", o.etag)
+	}
+}
+
+// forget removes what an earlier download has left.
+func (o *outputFile) forget() {
+	if o.f != nil {
+		_ = o.f.Close()
+		_ = os.Remove(o.part)
+	}
+	o.f, o.part, o.kept, o.etag = nil, "", 0, ""
+}
+
+// discard removes what was not finished, unless it is kept for later.
+func (o *outputFile) discard() {
+	if o.f == nil {
+		return
+	}
+	if info, err := o.f.Stat(); o.etag != "" && err == nil && info.Size() > 0 {
+		_ = o.f.Close()
+		o.f = nil
+		return
+	}
+	o.forget()
+}
+
+// direct opens the file itself, for what never is complete.
+func (o *outputFile) direct() (*os.File, error) {
+	f, err := os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	return f, nil
+}
+
+// begin opens what the answer is written to first.
+func (o *outputFile) begin(res *http.Response) error {
+	if o.has() && res.StatusCode == http.StatusPartialContent {
+		if want := fmt.Sprintf("bytes %d-", o.kept); strings.HasPrefix(res.Header.Get("Content-Range"), want) {
+			return nil
+		}
+		return fmt.Errorf("the server sends another part than was asked for (Content-Range: %s)", res.Header.Get("Content-Range"))
+	}
+	o.forget()
+	middle := rand.Text()
+	if etag := res.Header.Get("ETag"); o.resume && strings.HasPrefix(etag, `"`) && res.StatusCode == http.StatusOK {
+		// A weak one does not promise the same bytes.
+		const most = 120
+		if encoded := base64.RawURLEncoding.EncodeToString([]byte(etag)); len(encoded) <= most {
+			middle, o.etag = encoded, etag
+		}
+	}
+	o.part = filepath.Join(filepath.Dir(o.path), "."+filepath.Base(o.path)+"."+middle+partEnding)
+	var err error
+	if o.f, err = os.OpenFile(o.part, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return unix.Flock(int(o.f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// finish gives the file its name.
+func (o *outputFile) finish() error {
+	if o.mode != 0 {
+		if err := o.f.Chmod(o.mode); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	// Closing tells of errors that some file systems have kept for themselves.
+	err := o.f.Close()
+	o.f = nil
+	if err == nil {
+		err = os.Rename(o.part, o.path)
+	}
+	if err != nil {
+		_ = os.Remove(o.part)
+		return fmt.Errorf("--output: %w", err)
+	}
+	return nil
+}
+
+// save writes an answer to the file.
+func (r *run) save(ctx context.Context, res *http.Response, o *outputFile) error {
+	if o.device {
+		f, err := o.direct()
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, res.Body)
+		return errors.Join(err, f.Close())
+	}
+	if err := o.begin(res); err != nil {
+		return err
+	}
+	total := res.ContentLength
+	if total >= 0 {
+		total += o.kept
+	}
+	m := r.newMeter("receiving", total, o.kept)
+	n, err := io.Copy(o.f, m.reader(res.Body))
+	m.close()
+	if err == nil {
+		err = o.finish()
+	}
+	if err != nil {
+		return o.explain(ctx, n, err)
+	}
+	m.report(r.Stderr, o.name)
+	return nil
+}
+
+// explain says what is left of a download that broke.
+func (o *outputFile) explain(ctx context.Context, received int64, err error) error {
+	text := fmt.Sprintf("%s is as it was before", o.name)
+	switch all := o.kept + received; {
+	case o.etag != "" && o.f != nil:
+		text += fmt.Sprintf("; %s are kept, and the same command goes on from there", byteCount(all))
+	case !o.resume:
+		text += "; with --resume what has come would be kept"
+	default:
+		text += "; nothing is kept, because the server does not say how to tell this content from another (ETag)"
+	}
+	if ctx.Err() != nil {
+		return &InterruptedError{Text: text}
+	}
+	return fmt.Errorf("%w; %s", err, text)
+}

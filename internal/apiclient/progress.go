@@ -1,0 +1,169 @@
+package apiclient
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	// meterDelay is how long a transfer takes before it counts as long.
+	meterDelay = 500 * time.Millisecond
+	// meterBeat is how often the line is written anew.
+	meterBeat = 200 * time.Millisecond
+	// meterWidth is what a terminal has that does not tell.
+	meterWidth = 80
+)
+
+// meter shows on a terminal how far a transfer has come. A nil meter shows
+// nothing.
+type meter struct {
+	out   io.Writer
+	width func() int
+	verb  string
+	total int64 // -1: not known
+	begun time.Time
+	first int64 // what was there before
+	done  atomic.Int64
+
+	stop  chan struct{}
+	once  sync.Once
+	wait  sync.WaitGroup
+	shown bool // read after wait
+}
+
+// newMeter starts to show a transfer of total bytes, done of which are there
+// already; nil when nobody looks.
+func (r *run) newMeter(verb string, total, done int64) *meter {
+	f, ok := r.Stderr.(*os.File)
+	if r.noProgress || !ok || !isTerminal(f) {
+		return nil
+	}
+	return startMeter(f, func() int {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+		return meterWidth
+	}, verb, total, done)
+}
+
+func startMeter(out io.Writer, width func() int, verb string, total, done int64) *meter {
+	m := &meter{out: out, width: width, verb: verb, total: total, first: done, begun: time.Now(), stop: make(chan struct{})}
+	m.done.Store(done)
+	m.wait.Go(m.show)
+	return m
+}
+
+// show writes the line until the transfer ends, and wipes it then.
+func (m *meter) show() {
+	select {
+	case <-m.stop:
+		return
+	case <-time.After(meterDelay):
+	}
+	tick := time.NewTicker(meterBeat)
+	defer tick.Stop()
+	m.shown = true
+	rate := float64(m.done.Load()-m.first) / time.Since(m.begun).Seconds()
+	last, at := m.done.Load(), time.Now()
+	for {
+		fmt.Fprint(m.out, "\r"+fit(m.line(rate), m.width())+"\x1b[K")
+		select {
+		case <-m.stop:
+			fmt.Fprint(m.out, "\r\x1b[K")
+			return
+		case now := <-tick.C:
+			// Recent speed counts more, so that the remaining time follows it.
+			const weight = 0.2
+			done := m.done.Load()
+			if seconds := now.Sub(at).Seconds(); seconds > 0 {
+				rate += weight * (float64(done-last)/seconds - rate)
+			}
+			last, at = done, now
+		}
+	}
+}
+
+// line is what is shown at a speed in bytes a second.
+func (m *meter) line(rate float64) string {
+	done := m.done.Load()
+	text := m.verb + "  " + byteCount(done)
+	if m.total > 0 {
+		text += fmt.Sprintf(" of %s  %d %%", byteCount(m.total), done*100/m.total)
+	}
+	text += "  " + byteCount(int64(rate)) + "/s"
+	if m.total > 0 && rate >= 1 {
+		left := time.Duration(float64(m.total-done) / rate * float64(time.Second))
+		text += "  " + duration(max(left, 0)) + " left"
+	}
+	return text
+}
+
+// fit cuts a line, of which every character is one column wide, to a width.
+func fit(line string, width int) string { return line[:min(len(line), max(width-1, 0))] }
+
+// duration is a time as people say it.
+func duration(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 100*time.Hour:
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return "days"
+}
+
+// close wipes the line. It may be called more than once.
+func (m *meter) close() {
+	if m == nil {
+		return
+	}
+	m.once.Do(func() { close(m.stop) })
+	m.wait.Wait()
+}
+
+// report says at the end of a long transfer what it was.
+func (m *meter) report(out io.Writer, name string) {
+	if m == nil || !m.shown {
+		return
+	}
+	taken := time.Since(m.begun)
+	n := m.done.Load()
+	rate := byteCount(int64(float64(n-m.first) / taken.Seconds()))
+	fmt.Fprintf(out, "%s: %s in %s, %s/s\n", strings.TrimSpace(name), byteCount(n), duration(taken), rate)
+}
+
+// reader counts what is read through it.
+func (m *meter) reader(r io.Reader) io.Reader {
+	if m == nil {
+		return r
+	}
+	return &counter{r, &m.done}
+}
+
+// body counts what is sent.
+func (m *meter) body(r io.ReadCloser) io.ReadCloser {
+	if m == nil {
+		return r
+	}
+	return readCloser{m.reader(r), r}
+}
+
+type counter struct {
+	r io.Reader
+	n *atomic.Int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}

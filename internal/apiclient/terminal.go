@@ -1,0 +1,265 @@
+package apiclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/coder/websocket"
+	"golang.org/x/term"
+)
+
+const (
+	// detachKey is Ctrl-], as in telnet.
+	detachKey = 0x1d
+	// mostFrame bounds what the server may send in one piece.
+	mostFrame = 4 << 20
+	// inputChunk is what is sent in one piece: less than the least that servers
+	// accept, in base64 too.
+	inputChunk = 16 << 10
+)
+
+// frame is a text message of the terminal's protocol, in either direction.
+type frame struct {
+	Type      string `json:"type"`
+	Data      []byte `json:"data,omitempty"` // base64 on the wire
+	Encoding  string `json:"encoding,omitempty"`
+	Cols      int    `json:"cols,omitempty"`
+	Rows      int    `json:"rows,omitempty"`
+	ExitCode  *int   `json:"exitCode,omitempty"`
+	Signal    string `json:"signal,omitempty"`
+	Bytes     int64  `json:"bytes,omitempty"`
+	Message   string `json:"message,omitempty"`
+	ProcessID string `json:"processId,omitempty"`
+}
+
+// errDetached ends an attachment that the user leaves.
+var errDetached = errors.New("detached")
+
+// attach connects this terminal with the one of a process.
+func (r *run) attach(ctx context.Context, t *target, in *inputs) error {
+	if !strings.HasSuffix(t.op.Path, "/terminal/ws") {
+		return usagef(t.command(), "%s is a WebSocket, with which this command can do nothing", t.op.Path)
+	}
+	req, err := r.build(t, in)
+	if err != nil {
+		return err
+	}
+	conn, err := r.dial(ctx, req)
+	if err != nil {
+		return r.interrupted(ctx, err)
+	}
+	defer func() { _ = conn.CloseNow() }()
+	a := &attachment{run: r, conn: conn}
+	restore, err := a.rawMode()
+	if err != nil {
+		return err
+	}
+	err = a.serve(ctx)
+	restore()
+	return r.interrupted(ctx, err)
+}
+
+// dial opens the WebSocket.
+func (r *run) dial(ctx context.Context, req *request) (*websocket.Conn, error) {
+	server, err := r.server()
+	if err != nil {
+		return nil, err
+	}
+	if server.Token != "" && req.header.Get("Authorization") == "" {
+		req.header.Set("Authorization", "Bearer "+server.Token)
+	}
+	base := strings.TrimRight(server.URL.Scheme+"://"+server.URL.Host+server.URL.EscapedPath(), "/")
+	conn, res, err := websocket.Dial(ctx, base+req.path, &websocket.DialOptions{HTTPClient: client(), HTTPHeader: req.header})
+	switch {
+	case err == nil:
+		conn.SetReadLimit(mostFrame)
+		return conn, nil
+	case res != nil && res.StatusCode != http.StatusSwitchingProtocols:
+		text, readErr := io.ReadAll(res.Body) // the library has the beginning of it
+		if readErr != nil {
+			return nil, readErr
+		}
+		return nil, problemOf(res, text)
+	}
+	return nil, unreachable(base, err)
+}
+
+// attachment is a connection of this terminal with a remote one.
+type attachment struct {
+	*run
+	conn *websocket.Conn
+	tty  *os.File // the terminal in raw mode; nil: there is none
+}
+
+// rawMode hands all keys to the program, when there is somebody to press them.
+func (a *attachment) rawMode() (restore func(), err error) {
+	f, ok := a.Stdin.(*os.File)
+	if !ok || !isTerminal(f) || !isTerminal(a.Stdout) {
+		return func() {}, nil
+	}
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	a.tty = f
+	a.note("Ctrl-] leaves; the program goes on")
+	return func() { _ = term.Restore(int(f.Fd()), before) }, nil
+}
+
+// note tells the user something, apart from what the program prints.
+func (a *attachment) note(format string, args ...any) {
+	end := "\n"
+	if a.tty != nil {
+		end = "\r\n" // raw mode does not add the return
+	}
+	fmt.Fprintf(a.Stderr, "["+format+"]"+end, args...)
+}
+
+// serve passes on what is typed, and what the program prints, until it ends or
+// the user leaves.
+func (a *attachment) serve(ctx context.Context) error {
+	keys, err := newKeys(a.Stdin)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var typing error
+	wg.Go(func() {
+		if typing = a.sendKeys(ctx, keys); errors.Is(typing, errDetached) {
+			_ = a.conn.Close(websocket.StatusNormalClosure, "")
+		} else if typing != nil {
+			cancel()
+		}
+	})
+	if a.tty != nil {
+		wg.Go(func() { a.followSize(ctx) })
+	}
+	err = a.show(ctx)
+	cancel()
+	keys.stop()
+	wg.Wait()
+	keys.close()
+	switch {
+	case errors.Is(typing, errDetached):
+		return nil
+	case err != nil && typing != nil:
+		return typing // which broke the other way
+	}
+	return err
+}
+
+// sendKeys sends what is typed until there is no more of it.
+func (a *attachment) sendKeys(ctx context.Context, keys *keys) error {
+	buf := make([]byte, inputChunk)
+	for {
+		n, err := keys.read(buf)
+		data, leave := buf[:n], false
+		if a.tty != nil {
+			data, leave = cutDetach(data)
+		}
+		if len(data) > 0 {
+			if err := a.send(ctx, frame{Type: "input", Data: data, Encoding: "base64"}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case leave:
+			return errDetached
+		case errors.Is(err, io.EOF):
+			return nil // and what the program prints is still shown
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// cutDetach returns what was typed before the key that leaves.
+func cutDetach(data []byte) (before []byte, found bool) {
+	for i, b := range data {
+		if b == detachKey {
+			return data[:i], true
+		}
+	}
+	return data, false
+}
+
+func (a *attachment) send(ctx context.Context, f frame) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return a.conn.Write(ctx, websocket.MessageText, text)
+}
+
+// followSize keeps the remote terminal at the size of this one.
+func (a *attachment) followSize(ctx context.Context) {
+	changes := make(chan os.Signal, 1)
+	signal.Notify(changes, syscall.SIGWINCH)
+	defer signal.Stop(changes)
+	for {
+		if cols, rows, err := term.GetSize(int(a.tty.Fd())); err == nil && cols > 0 && rows > 0 {
+			if a.send(ctx, frame{Type: "resize", Cols: cols, Rows: rows}) != nil {
+				return
+			}
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// show prints what the program prints, until it has ended.
+func (a *attachment) show(ctx context.Context) error {
+	for {
+		kind, data, err := a.conn.Read(ctx)
+		if err != nil {
+			if websocket.CloseStatus(err) == websocket.StatusNormalClosure || websocket.CloseStatus(err) == websocket.StatusNoStatusRcvd {
+				return nil
+			}
+			return err
+		}
+		if kind == websocket.MessageBinary {
+			if _, err := a.Stdout.Write(data); err != nil {
+				return err
+			}
+			continue
+		}
+		var f frame
+		if err := json.Unmarshal(data, &f); err != nil {
+			return fmt.Errorf("the server sent what is no message of a terminal: %w", err)
+		}
+		switch f.Type {
+		case "gap":
+			a.note("%s of output were too much for this connection and are missing", byteCount(f.Bytes))
+		case "error":
+			a.note("%s", printable(f.Message))
+		case "exit":
+			a.note("%s", f.ending())
+			return nil
+		}
+	}
+}
+
+// ending says how the process ended.
+func (f frame) ending() string {
+	switch {
+	case f.ExitCode != nil:
+		return fmt.Sprintf("ended with status %d", *f.ExitCode)
+	case f.Signal != "":
+		return "ended by " + printable(f.Signal)
+	}
+	return "ended by a signal"
+}

@@ -1,0 +1,216 @@
+package apiclient
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// name gives the operations their words, as the package comment says.
+func (d *Document) name() {
+	collections, shared := map[string]bool{}, map[string]int{}
+	for _, op := range d.operations {
+		for i := range op.Path {
+			if strings.HasPrefix(op.Path[i:], "/{") {
+				collections[op.Path[:i]] = true
+			}
+		}
+		shared[op.Path]++
+	}
+	taken := map[string]bool{}
+	// Those with fewer parameters first: they keep their words when two would
+	// have the same.
+	inOrder := slices.Clone(d.operations)
+	slices.SortStableFunc(inOrder, func(a, b *Operation) int { return strings.Count(a.Path, "{") - strings.Count(b.Path, "{") })
+	for _, op := range inOrder {
+		words := fixedSegments(op.Path)
+		if v := verb(op, collections[op.Path], shared[op.Path] > 1); v != "" {
+			words = append(words, v)
+		}
+		if key := strings.Join(words, " "); len(words) > 0 && !taken[key] {
+			taken[key] = true
+			op.Words = words
+		}
+	}
+}
+
+// fixedSegments are the parts of a path that are always the same, and say
+// something.
+func fixedSegments(path string) []string {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	if segments[0] == "v1" {
+		segments = segments[1:]
+	}
+	if n := len(segments); n > 1 && segments[n-1] == "ws" {
+		segments = segments[:n-1]
+	}
+	return slices.DeleteFunc(segments, func(s string) bool { return s == "" || isParameter(s) })
+}
+
+func isParameter(segment string) bool { return strings.HasPrefix(segment, "{") }
+
+// verb is the last word of an operation; empty: it needs none.
+func verb(op *Operation, collection, shared bool) string {
+	item := strings.HasSuffix(op.Path, "}")
+	names := map[string]string{"PUT": "put", "PATCH": "update", "DELETE": "delete"}
+	switch {
+	case collection && !item:
+		maps.Copy(names, map[string]string{"GET": "list", "POST": "create"})
+	case item:
+		maps.Copy(names, map[string]string{"GET": "get", "POST": "post"})
+	case shared:
+		maps.Copy(names, map[string]string{"GET": "get", "POST": "set"})
+	}
+	return names[op.Method]
+}
+
+// find goes along words as far as they lead. It returns how many of them were
+// used, and the operation that these name; nil: they only begin the names of
+// several.
+func (d *Document) find(words []string) (op *Operation, used int) {
+	candidates := d.operations
+	for _, word := range words {
+		next := below(candidates, used, word)
+		if len(next) == 0 {
+			break
+		}
+		candidates, used = next, used+1
+	}
+	if at := slices.IndexFunc(candidates, func(op *Operation) bool { return len(op.Words) == used }); used > 0 && at >= 0 {
+		op = candidates[at]
+	}
+	return op, used
+}
+
+// below are those of the operations whose word number i is that one.
+func below(operations []*Operation, i int, word string) []*Operation {
+	var list []*Operation
+	for _, op := range operations {
+		if len(op.Words) > i && op.Words[i] == word {
+			list = append(list, op)
+		}
+	}
+	return list
+}
+
+// group are the operations whose words begin so.
+func (d *Document) group(words []string) []*Operation {
+	list := d.operations
+	for i, word := range words {
+		list = below(list, i, word)
+	}
+	return list
+}
+
+// match finds the operation of a method and a path without its query, and the
+// path's parameters. Fixed segments go before parameters.
+func (d *Document) match(method, path string) (*Operation, map[string]string) {
+	segments := strings.Split(path, "/")
+	var best *Operation
+	var bestValues map[string]string
+	for _, op := range d.operations {
+		values, ok := matchPath(op.Path, segments)
+		if ok && op.Method == method && (best == nil || len(values) < len(bestValues)) {
+			best, bestValues = op, values
+		}
+	}
+	return best, bestValues
+}
+
+func matchPath(template string, segments []string) (map[string]string, bool) {
+	parts := strings.Split(template, "/")
+	if len(parts) != len(segments) {
+		return nil, false
+	}
+	values := map[string]string{}
+	for i, part := range parts {
+		switch {
+		case isParameter(part):
+			if segments[i] == "" {
+				return nil, false
+			}
+			values[strings.Trim(part, "{}")] = segments[i]
+		case part != segments[i]:
+			return nil, false
+		}
+	}
+	return values, true
+}
+
+// suggest is what somebody may have meant by words that name nothing: commands
+// that begin like them, in the order of likeness.
+func (d *Document) suggest(words []string) []string {
+	const most = 3
+	if inPlace := d.argumentsInPlace(words); inPlace != "" {
+		return []string{inPlace}
+	}
+	type candidate struct {
+		text string
+		cost int
+	}
+	var list []candidate
+	given := strings.Join(words, " ")
+	for _, op := range d.operations {
+		if len(op.Words) == 0 {
+			continue
+		}
+		begin := strings.Join(op.Words[:min(len(op.Words), len(words))], " ")
+		whole := strings.Join(op.Words, " ")
+		cost := min(distance(given, begin)*4+len(op.Words), distance(given, whole)*4)
+		if slices.Contains(op.Words, words[len(words)-1]) {
+			cost = min(cost, 6+len(op.Words)) // the right word in the wrong place
+		}
+		if cost <= 4*max(2, len(given)/4)+len(op.Words) {
+			list = append(list, candidate{whole, cost})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return a.cost - b.cost })
+	var texts []string
+	for _, c := range list[:min(most, len(list))] {
+		texts = append(texts, c.text)
+	}
+	return texts
+}
+
+// argumentsInPlace is the command line that was meant by one which has its
+// arguments where the path has them.
+func (d *Document) argumentsInPlace(words []string) string {
+	for _, prefix := range []string{"/v1/", "/"} {
+		for _, method := range methods {
+			op, values := d.match(method, prefix+strings.Join(words, "/"))
+			if op == nil || len(values) == 0 || len(op.Words) == 0 {
+				continue
+			}
+			line := slices.Clone(op.Words)
+			for part := range strings.SplitSeq(op.Path, "/") {
+				if isParameter(part) {
+					line = append(line, values[strings.Trim(part, "{}")])
+				}
+			}
+			return strings.Join(line, " ")
+		}
+	}
+	return ""
+}
+
+// distance is Levenshtein's: how many letters have to be put in, taken out or
+// replaced.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
