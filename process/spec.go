@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,6 +179,23 @@ func startError(command string, err error) error {
 		if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "start ") {
 			err = inner // which says "start" once
 		}
+		err = explainExec(err)
 	}
 	return &StartError{Command: command, Err: err}
+}
+
+// explainExec adds what execve(2) means by an error whose text misleads: the
+// program itself was found before.
+func explainExec(err error) error {
+	var exec *os.PathError
+	if !errors.As(err, &exec) || exec.Op != "fork/exec" {
+		return err
+	}
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return fmt.Errorf("its interpreter or loader is missing: %w", err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("the program, its interpreter or the working directory is closed to the user: %w", err)
+	}
+	return err
 }
