@@ -60,7 +60,7 @@ func (f *FS) resolve(p place, noFollow bool) (target, error) {
 // cleaned, because ".." after a symbolic link means the directory above that
 // one's target.
 func (p place) follow(link string) (place, error) {
-	to := place{tree: p.tree, followed: true}
+	to := place{tree: p.tree, path: p.path, followed: true} // messages name what the caller knows
 	if path.IsAbs(link) {
 		if _, whole := p.tree.(wholeTree); !whole {
 			return place{}, &Error{
@@ -68,9 +68,9 @@ func (p place) follow(link string) (place, error) {
 				Remedy:  "symbolic links that are absolute or climb out of the root are not followed", Kind: ErrOutside,
 			}
 		}
-		to.name, to.path = strings.TrimLeft(link, "/"), path.Clean(link)
+		to.name = strings.TrimLeft(link, "/")
 	} else {
-		to.name, to.path = p.dir()+"/"+link, path.Join(path.Dir(p.path), link)
+		to.name = p.dir() + "/" + link
 	}
 	switch path.Base(to.name) {
 	case ".", "..", "/":
