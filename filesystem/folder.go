@@ -41,8 +41,8 @@ func openParent(p place) (folder, string, error) {
 		return folder{}, "", &Error{Path: p.path, Problem: "path is a root", Kind: ErrRoot}
 	}
 	dir, err := openFolder(p.parent(), folderHold)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &Error{Path: p.path, Err: unix.ENOENT}
+	if e := (*Error)(nil); errors.As(err, &e) && !errors.Is(err, unix.ENOTDIR) {
+		e.Path = p.path // what the caller asked for; a file in the way is named itself
 	}
 	return dir, path.Base(p.name), err
 }

@@ -172,7 +172,11 @@ func (l *lister) enter(dir folder, name, after string, depth int) error {
 		return nil
 	}
 	defer sub.close()
-	return l.list(sub, after, depth-1)
+	err = l.list(sub, after, depth-1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was removed
+	}
+	return err
 }
 
 // namesAfter reads the first names of a directory, in order, that come after a

@@ -122,7 +122,7 @@ func empty(dir folder, alive aliveFunc) (removed int, err error) {
 			removed++
 		}
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ENOENT): // others removed it
 			return removed, nil
 		case err != nil:
 			return removed, at(dir.path, err)
