@@ -46,6 +46,9 @@ func (r *run) call(ctx context.Context, t *target, in *inputs) error {
 	if r.resume && (r.output == "" || r.output == "-") {
 		return usagef(t.command(), "--resume needs a file: name it with --output")
 	}
+	if r.decode && r.output != "" {
+		return usagef(t.command(), "--decode prints to standard output: redirect that, in place of --output")
+	}
 	req, err := r.build(t, in)
 	if err != nil {
 		return err

@@ -57,6 +57,7 @@ type options struct {
 	raw         bool
 	pretty      bool
 	events      bool
+	decode      bool
 	resume      bool
 	noProgress  bool
 	serverSpec  bool

@@ -3,6 +3,7 @@ package apiclient
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,17 +138,56 @@ func (r *run) copyEvents(out io.Writer, body io.Reader) error {
 		if err != nil {
 			return err
 		}
-		line, err := e.line(r.events)
+		line, err := r.lineOf(e, isTerminal(out))
 		if err != nil {
 			return err
 		}
-		if isTerminal(out) {
-			line = []byte(printable(string(line)))
-		}
-		if _, err := out.Write(append(line, '\n')); err != nil {
+		if _, err := out.Write(line); err != nil {
 			return err
 		}
 	}
+}
+
+// lineOf is what is printed of an event.
+func (r *run) lineOf(e event, terminal bool) ([]byte, error) {
+	if r.decode {
+		return encodedData(e.data)
+	}
+	line, err := e.line(r.events)
+	if terminal {
+		line = []byte(printable(string(line)))
+	}
+	return append(line, '\n'), err
+}
+
+// encodedData is what all base64 data in a JSON text stands for, one after the
+// other: of objects that say so in a member called encoding.
+func encodedData(text []byte) ([]byte, error) {
+	var carrier struct {
+		Data     string `json:"data"`
+		Encoding string `json:"encoding"`
+	}
+	var members map[string]json.RawMessage
+	var items []json.RawMessage
+	switch {
+	case json.Unmarshal(text, &carrier) == nil && carrier.Encoding == "base64":
+		return base64.StdEncoding.DecodeString(carrier.Data)
+	case json.Unmarshal(text, &members) == nil:
+		for _, name := range sortedKeys(members) {
+			items = append(items, members[name])
+		}
+	case json.Unmarshal(text, &items) != nil:
+		return nil, nil // a text or a number
+	}
+	var all []byte
+	for _, item := range items {
+		data, err := encodedData(item)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data...)
+	}
+	return all, nil
 }
 
 // line is an event as it is printed: its data, or with its name and id. Data

@@ -101,6 +101,7 @@ func (r *run) streamFlags(op *Operation) *pflag.FlagSet {
 	flags := newFlagSet()
 	if op == nil || op.streams() {
 		flags.BoolVar(&r.events, "events", false, "print the names and ids of events, too: {\"event\",\"id\",\"data\"} a line")
+		flags.BoolVar(&r.decode, "decode", false, "print what base64 data in the answer stands for, and nothing else")
 	}
 	return flags
 }

@@ -128,24 +128,8 @@ func (r *run) describe(t *target, groups []flagGroup) error {
 		line = t.op.signature()
 	}
 	fmt.Fprintf(r.Stdout, "Usage: %s %s [FLAGS]\n", r.Name, line)
-	if op := t.op; op != nil {
-		fmt.Fprintf(r.Stdout, "\n%s.\n", printable(op.Summary))
-		if op.Description != "" {
-			fmt.Fprintf(r.Stdout, "\n%s\n", wrap(printable(op.Description), helpWidth))
-		}
-		for _, f := range op.fields() {
-			if f.place == inPath {
-				fmt.Fprintf(r.Stdout, "\n%s: %s", f.argument(), printable(cmp.Or(f.about, f.typeName())))
-			}
-		}
-		if positions, rest := byPosition(op.fields()); rest != nil && t.path == "" {
-			last := positions[len(positions)-1].argument()
-			fmt.Fprintf(r.Stdout, "\nWhere %s begin with -, a -- goes before %s: %s %s -- %[2]s -x", rest.argument(), last, r.Name, line[:strings.Index(line, last)-1])
-		}
-		fmt.Fprintf(r.Stdout, "\nRoute: %s %s\n", op.Method, op.Path)
-		if kinds := op.answerTypes(); len(kinds) > 0 {
-			fmt.Fprintf(r.Stdout, "Answer: %s\n", oneOf(kinds))
-		}
+	if t.op != nil {
+		fmt.Fprintf(r.Stdout, "\n%s\n", printable(r.introduce(t)))
 	}
 	for _, g := range groups {
 		if g.flags.HasFlags() {
@@ -154,6 +138,36 @@ func (r *run) describe(t *target, groups []flagGroup) error {
 	}
 	fmt.Fprintf(r.Stdout, "\nFlags of all commands, as --endpoint, --token-file, --output and --raw: '%s --help'.\n", r.Name)
 	return nil
+}
+
+// introduce is what help says of an operation before its flags.
+func (r *run) introduce(t *target) string {
+	op := t.op
+	paragraphs := []string{op.Summary + "."}
+	for text := range strings.SplitSeq(op.Description, "\n\n") {
+		paragraphs = append(paragraphs, wrap(text, helpWidth))
+	}
+	fields := op.fields()
+	if positions, rest := byPosition(fields); rest != nil && t.path == "" {
+		last := len(positions) - 1
+		line := strings.Join(append([]string{r.Name}, op.Words...), " ")
+		for _, f := range positions[:last] {
+			line += " " + f.argument()
+		}
+		paragraphs = append(paragraphs, fmt.Sprintf("Where %s begin with -, a -- goes before %s: %s -- %[2]s -x", rest.argument(), positions[last].argument(), line))
+	}
+	var facts []string
+	for _, f := range fields {
+		if f.place == inPath {
+			facts = append(facts, f.argument()+": "+cmp.Or(f.about, f.typeName()))
+		}
+	}
+	facts = append(facts, "Route: "+op.Method+" "+op.Path)
+	if kinds := op.answerTypes(); len(kinds) > 0 {
+		facts = append(facts, "Answer: "+oneOf(kinds))
+	}
+	paragraphs = slices.DeleteFunc(append(paragraphs, strings.Join(facts, "\n")), func(p string) bool { return p == "" })
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // flagGroup is a part of the flags under a heading of its own.

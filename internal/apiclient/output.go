@@ -85,6 +85,13 @@ func (r *run) printJSON(body io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("the answer is no JSON: %w", err)
 	}
+	if r.decode {
+		data, err := encodedData(text)
+		if err == nil {
+			_, err = r.Stdout.Write(data)
+		}
+		return err
+	}
 	// Characters that act on terminals are left as they are in the others.
 	out := bytes.TrimRight(b.Bytes(), "\n")
 	if isTerminal(r.Stdout) {

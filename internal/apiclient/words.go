@@ -137,13 +137,36 @@ func matchPath(template string, segments []string) (map[string]string, bool) {
 	return values, true
 }
 
-// suggest is what somebody may have meant by words that name nothing: commands
-// that begin like them, in the order of likeness.
+// synonyms are verbs of other programs, and what they are called here.
+var synonyms = map[string][]string{
+	"ls": {"list"}, "show": {"get"}, "describe": {"get"}, "read": {"get"}, "write": {"put", "set"}, "set": {"put"},
+	"new": {"create"}, "add": {"create", "put"}, "start": {"create"}, "rm": {"delete"}, "remove": {"delete"}, "del": {"delete"},
+}
+
+// suggest is what somebody may have meant by words that name nothing.
 func (d *Document) suggest(words []string) []string {
 	const most = 3
+	var list []string
 	if inPlace := d.argumentsInPlace(words); inPlace != "" {
-		return []string{inPlace}
+		list = append(list, inPlace)
 	}
+	last := len(words) - 1
+	for _, verb := range synonyms[words[last]] {
+		line := append(slices.Clone(words[:last]), verb)
+		if op, used := d.find(line); op != nil && used == len(line) {
+			list = append(list, strings.Join(line, " "))
+		}
+	}
+	for _, near := range d.near(words) {
+		if !slices.Contains(list, near) {
+			list = append(list, near)
+		}
+	}
+	return list[:min(most, len(list))]
+}
+
+// near are the commands that read like words, the most alike first.
+func (d *Document) near(words []string) []string {
 	type candidate struct {
 		text string
 		cost int
@@ -166,7 +189,7 @@ func (d *Document) suggest(words []string) []string {
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int { return a.cost - b.cost })
 	var texts []string
-	for _, c := range list[:min(most, len(list))] {
+	for _, c := range list {
 		texts = append(texts, c.text)
 	}
 	return texts

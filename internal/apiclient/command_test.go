@@ -1,0 +1,319 @@
+package apiclient
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRequests compares what is sent for a command line.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	picture := file("picture", "\x89PNG\r\n\x1a\n")
+	click := file("click.json", ` {"x": 1, "y": 2} `)
+	for line, want := range map[string]string{
+		"health":                        "GET /v1/health",
+		"livez":                         "GET /livez",
+		"desktop stop":                  "POST /v1/desktop/stop",
+		"desktop start":                 `POST /v1/desktop/start application/json {}`,
+		"desktop start --dpi 120":       `POST /v1/desktop/start application/json {"dpi":120}`,
+		"desktop mouse click 10 20":     `POST /v1/desktop/mouse/click application/json {"x":10,"y":20}`,
+		"desktop mouse click --x 10 20": `POST /v1/desktop/mouse/click application/json {"x":10,"y":20}`,
+		"desktop mouse click --y 20 10": `POST /v1/desktop/mouse/click application/json {"x":10,"y":20}`,
+		"desktop mouse click -- -10 20": `POST /v1/desktop/mouse/click application/json {"x":-10,"y":20}`,
+		"desktop mouse click --x=-1 --y 2 --button right --clickCount 2":                  `POST /v1/desktop/mouse/click application/json {"button":"right","clickCount":2,"x":-1,"y":2}`,
+		"desktop mouse click 1 2 --modifiers ctrl --modifiers alt":                        `POST /v1/desktop/mouse/click application/json {"modifiers":["ctrl","alt"],"x":1,"y":2}`,
+		"desktop mouse click --json @" + click:                                            `POST /v1/desktop/mouse/click application/json {"x": 1, "y": 2}`,
+		"desktop mouse click --json @" + click + " --y 7":                                 `POST /v1/desktop/mouse/click application/json {"x":1,"y":7}`,
+		"desktop mouse click --json -":                                                    `POST /v1/desktop/mouse/click application/json {"from":"stdin","n":12345678901234567890}`,
+		"desktop mouse click --json - --x 5":                                              `POST /v1/desktop/mouse/click application/json {"from":"stdin","n":12345678901234567890,"x":5}`,
+		"desktop mouse click --json [1]":                                                  `POST /v1/desktop/mouse/click application/json [1]`,
+		"desktop keyboard press ctrl+l --modifiers.shift":                                 `POST /v1/desktop/keyboard/press application/json {"key":"ctrl+l","modifiers":{"shift":true}}`,
+		`desktop keyboard press l --modifiers {"alt":true} --modifiers.ctrl=false`:        `POST /v1/desktop/keyboard/press application/json {"key":"l","modifiers":{"alt":true,"ctrl":false}}`,
+		"desktop screenshot":                                                              "GET /v1/desktop/screenshot",
+		"desktop screenshot --scale .5 --show-cursor --format webp --if-none-match \"a\"": `GET /v1/desktop/screenshot?format=webp&scale=0.5&showCursor=true If-None-Match="a"`,
+		"desktop screenshot --show_cursor=false":                                          "GET /v1/desktop/screenshot?showCursor=false",
+		"desktop screenshot region 1 2 3 4":                                               "GET /v1/desktop/screenshot/region?height=4&width=3&x=1&y=2",
+		"desktops screenshot a/b%20c":                                                     "GET /v1/desktops/a%2Fb%2520c/screenshot",
+		"desktops windows move main 7 -- -1 0":                                            `POST /v1/desktops/main/windows/7/move application/json {"x":-1,"y":0}`,
+		"desktop launch -- xterm -e top":                                                  `POST /v1/desktop/launch application/json {"app":"xterm","args":["-e","top"]}`,
+		"desktop launch xterm --wait":                                                     `POST /v1/desktop/launch application/json {"app":"xterm","wait":true}`,
+		"desktop clipboard set hello --selection both":                                    `POST /v1/desktop/clipboard application/json {"selection":"both","text":"hello"}`,
+		"desktop clipboard set --data @" + picture + " --selection both":                  "POST /v1/desktop/clipboard?selection=both image/png \x89PNG\r\n\x1a\n",
+		"desktop clipboard set --data text --content-type text/plain":                     "POST /v1/desktop/clipboard text/plain text",
+		"desktop clipboard set --data -":                                                  `POST /v1/desktop/clipboard application/octet-stream {"from":"stdin","n":12345678901234567890}`,
+		"desktop clipboard set --data=":                                                   "POST /v1/desktop/clipboard application/octet-stream ",
+		"GET /v1/health?a=b":                                                              "GET /v1/health?a=b",
+		"/v1/health":                                                                      "GET /v1/health",
+		"/v1/desktop/mouse/click --x 1 --y 2":                                             `POST /v1/desktop/mouse/click application/json {"x":1,"y":2}`,
+		`/v1/desktops --json {"id":"a"}`:                                                  `POST /v1/desktops application/json {"id":"a"}`,
+		"/v1/desktops":                                                                    "GET /v1/desktops",
+		"GET /v1/desktop/screenshot?format=jpeg --quality 7":                              "GET /v1/desktop/screenshot?format=jpeg&quality=7",
+		"DELETE /v1/nowhere/x":                                                            "DELETE /v1/nowhere/x",
+		`PATCH /v1/nowhere --json {"a":1}`:                                                `PATCH /v1/nowhere application/json {"a":1}`,
+		"PUT /v1/nowhere --data x":                                                        "PUT /v1/nowhere application/octet-stream x",
+		"HEAD /v1/health":                                                                 "HEAD /v1/health",
+		"health -H X-A:1 -H X-B:":                                                         "GET /v1/health X-A=1 X-B=",
+		"-H X-A:1 health --header X-A:2":                                                  "GET /v1/health X-A=1 X-A=2",
+		"-i health":                                                                       "GET /v1/health",
+		"desktop -i screenshot":                                                           "GET /v1/desktop/screenshot",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			var got string
+			at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil || r.Header.Get("Authorization") != "Bearer secret" {
+					t.Errorf("%v, headers %v", err, r.Header)
+				}
+				got = r.Method + " " + r.URL.RequestURI()
+				for _, name := range []string{"If-None-Match", "X-A", "X-B"} {
+					for _, v := range r.Header.Values(name) {
+						got += " " + name + "=" + v
+					}
+				}
+				if kind := r.Header.Get("Content-Type"); kind != "" {
+					got += " " + kind + " " + string(body)
+				}
+				w.WriteHeader(http.StatusNoContent)
+			})
+			out := doWith(t.Context(), at, `{"from":"stdin","n":12345678901234567890}`, strings.Fields(line)...)
+			if out.err != nil || out.stderr != "" || got != want {
+				t.Errorf("%v\n got %s\nwant %s", out.err, got, want)
+			}
+		})
+	}
+}
+
+// TestBase puts the server behind a proxy's path.
+func TestBase(t *testing.T) {
+	t.Parallel()
+	var got string
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) { got = r.URL.Path })
+	at.Path = "/some/where/"
+	if out := do(t, at, "health"); out.err != nil || got != "/some/where/v1/health" {
+		t.Errorf("%q, %v", got, out.err)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/openapi.json" {
+			t.Errorf("%s %s was sent", r.Method, r.URL)
+		}
+		http.NotFound(w, r)
+	})
+	for line, want := range map[string]string{
+		"fs bogus": "there is no command 'fs", "desktop mose click": "did you mean 'deskhand api desktop mouse click'",
+		"desktops main screenshot": "did you mean 'deskhand api desktops screenshot main'",
+		"desktop mouse click":      "X and Y are missing", "desktop mouse click 1": "Y is missing",
+		"desktop mouse click a 2":                        `X must be an integer, not "a"`,
+		"desktop mouse click 1 --y b":                    `--y must be an integer, not "b"`,
+		"desktop mouse click 1 2 3":                      `an argument too many: "3"`,
+		"desktop mouse click 1 -5":                       "no flag -5; arguments that begin with - stand behind --",
+		"desktop mouse click 1 2 -q":                     "no flag -q",
+		"desktop mouse click 1 2 --buton left":           "no flag --buton; did you mean --button?",
+		"desktop mouse click 1 2 --cont 2":               "no flag --cont",
+		"desktop mouse click 1 2 --button lft":           `--button must be left, middle, right, back or forward, not "lft"`,
+		"desktop mouse click 1 2 --button":               "--button needs a value",
+		"desktop mouse click --json {":                   "--json: unexpected end of JSON input, at byte 1",
+		"desktop mouse click --json @" + dir + "/none":   "none: no such file",
+		"desktop mouse click --json [] --x 1 --y 1":      "--json: flags for members go into an object",
+		"desktop mouse click --json null --x 1 --y 1":    "--json: flags for members go into an object",
+		"desktop mouse click 1 2 --data x":               "no flag --data",
+		"desktop clipboard set --json {} --data x":       "--json excludes --data",
+		"desktop clipboard set --text a --data x":        "--text is a member of a JSON body, which --data excludes",
+		"desktop clipboard set --data @" + dir:           "is a directory",
+		"desktop clipboard set --data @" + dir + "/none": "none: no such file",
+		"desktop screenshot --show-cursor=maybe":         `--show-cursor must be true or false, not "maybe"`,
+		"desktop screenshot -o " + dir:                   "is a directory; name a file in it",
+		"desktop screenshot --resume":                    "--resume needs a file: name it with --output",
+		"desktop screenshot --raw=maybe":                 `--raw must be true or false, not "maybe"`,
+		"desktop events --decode -o x":                   "--decode prints to standard output",
+		"desktop screenshot region 1 2 3":                "HEIGHT is missing",
+		"desktops screenshot":                            "DESKTOP is missing",
+		"health -H bogus":                                `--header must be 'NAME: VALUE', not "bogus"`,
+		"POST":                                           "POST what?",
+		"GET v1/health":                                  "GET what?",
+		"GET /v1/health more":                            `an argument too many: "more"`,
+		"-e":                                             "no flag -e",
+		"--output":                                       "--output needs a value",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			out := do(t, at, strings.Fields(line)...)
+			usage, ok := errors.AsType[*UsageError](out.err)
+			if !ok || !strings.Contains(usage.Text, want) || out.stdout != "" {
+				t.Errorf("%T %v, stdout %q; want %q", out.err, out.err, out.stdout, want)
+			}
+		})
+	}
+	// An argument may be empty where a path has it, which is another path then.
+	if out := do(t, at, "desktops", "get", ""); out.err == nil || out.err.Error() != "DESKTOP is missing" {
+		t.Errorf("an empty id: %v", out.err)
+	}
+}
+
+func TestUsageErrorsNameTheirCommand(t *testing.T) {
+	t.Parallel()
+	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	for line, want := range map[string]string{
+		"desktop mouse click 1": "desktop mouse click", "desktop mose": "desktop", "bogus": "", "POST /v1/desktop/mouse/click --x a": "POST /v1/desktop/mouse/click",
+	} {
+		usage, ok := errors.AsType[*UsageError](do(t, at, strings.Fields(line)...).err)
+		if !ok || usage.Command != want {
+			t.Errorf("%q: %+v, want %q", line, usage, want)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	const text = `{"type":"urn:x","title":"No Such Thing","status":404,"detail":"not found: thing \u001b[31m7"}`
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/problem":
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, text)
+		case "/plain":
+			http.Error(w, "so it is", http.StatusTeapot)
+		case "/html":
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "<html>")
+		case "/token":
+			w.WriteHeader(http.StatusUnauthorized)
+		case "/elsewhere":
+			http.Redirect(w, r, "https://example.com/", http.StatusPermanentRedirect)
+		case "/unchanged":
+			w.WriteHeader(http.StatusNotModified)
+		}
+	})
+	for path, want := range map[string]string{
+		"/problem":   "No Such Thing: not found: thing \ufffd[31m7 (status 404)",
+		"/plain":     "I'm a teapot: so it is (status 418)",
+		"/html":      "Bad Gateway (status 502)",
+		"/token":     "Unauthorized (status 401); the server tells its token when it starts: give it with --token-file, or in DESKHAND_TOKEN",
+		"/elsewhere": "Permanent Redirect (status 308); it redirects to https://example.com/; if that is right, give it with --endpoint",
+	} {
+		out := do(t, at, "GET", path)
+		if problem, ok := errors.AsType[*ProblemError](out.err); !ok || problem.Error() != want || out.stdout != "" {
+			t.Errorf("%s: %v, stdout %q; want %q", path, out.err, out.stdout, want)
+		}
+	}
+	if out := do(t, at, "GET", "/unchanged"); out != (result{}) {
+		t.Errorf("not modified: %+v", out)
+	}
+	if out := do(t, at, "GET", "/problem", "--raw"); out.err == nil || out.stdout != text {
+		t.Errorf("--raw: %v, stdout %q", out.err, out.stdout)
+	}
+	out := do(t, at, "GET", "/problem", "-i")
+	if out.err == nil || !strings.HasPrefix(out.stdout, "HTTP/1.1 404 Not Found\n") || !strings.Contains(out.stdout, "\nContent-Type: application/problem+json\n") || !strings.HasSuffix(out.stdout, "\n\n"+text+"\n") {
+		t.Errorf("-i: %v, stdout %q", out.err, out.stdout)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(http.ResponseWriter, *http.Request) {})
+	at.Host = strings.Replace(at.Host, "127.0.0.1", "127.0.0.77", 1) // nobody listens there
+	for _, args := range [][]string{{"health"}, {"processes", "terminal", "proc_1"}} {
+		out := do(t, at, args...)
+		if out.err == nil || !strings.Contains(out.err.Error(), "no server answers at http://127.0.0.77:") ||
+			!strings.Contains(out.err.Error(), "connection refused); start one with 'deskhand server'") || strings.Contains(out.err.Error(), "v1") {
+			t.Errorf("%q: %v", args, out.err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if out := doWith(ctx, at, "", "health"); !errors.As(out.err, new(*InterruptedError)) {
+		t.Errorf("a context that has ended: %v", out.err)
+	}
+}
+
+// TestServersDocument wants a command that this program does not know to be
+// looked for in the server's own document.
+func TestServersDocument(t *testing.T) {
+	t.Parallel()
+	var asked, called string
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/openapi.json" {
+			asked += "x"
+			_, _ = io.WriteString(w, `{"paths":{"/v1/future/things":{"get":{"summary":"List \u001bthings","parameters":[{"name":"sort","in":"query","schema":{"type":"string"}}]}},
+				"/v1/health":{"get":{"parameters":[{"name":"deep","in":"query","schema":{"type":"boolean"}}]}}}}`)
+			return
+		}
+		called = r.URL.String()
+	})
+	for _, c := range []struct {
+		line, called, asked string
+	}{
+		{"health", "/v1/health", ""},
+		{"future things --sort name", "/v1/future/things?sort=name", "x"},
+		{"health --deep", "/v1/health?deep=true", "x"},
+		{"--server-spec health --deep", "/v1/health?deep=true", "x"},
+		{"health --server-spec", "/v1/health", "x"},
+	} {
+		asked, called = "", ""
+		if out := do(t, at, strings.Fields(c.line)...); out.err != nil || called != c.called || asked != c.asked {
+			t.Errorf("%s: %v, %q, asked %q", c.line, out.err, called, asked)
+		}
+	}
+	if out := do(t, at, "--server-spec"); !strings.Contains(out.stdout, "future things  List \ufffdthings") || strings.Contains(out.stdout, "screenshot") {
+		t.Errorf("the list of the server's commands:\n%s", out.stdout)
+	}
+	asked = ""
+	if out := do(t, at, "future thinks"); !errors.As(out.err, new(*UsageError)) || !strings.Contains(out.err.Error(), "'deskhand api future things'") || asked != "x" {
+		t.Errorf("%v", out.err)
+	}
+}
+
+// TestServerWithoutDocument goes on with what is built in.
+func TestServerWithoutDocument(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/openapi.json" {
+			http.NotFound(w, r)
+		}
+	})
+	out := do(t, at, "--server-spec", "health")
+	if out.err != nil || out.stdout != "" || !strings.Contains(out.stderr, "the commands are those built in: /openapi.json: 404") {
+		t.Errorf("%+v", out)
+	}
+	if out := do(t, at, "future", "things"); !errors.As(out.err, new(*UsageError)) || !strings.Contains(out.err.Error(), "'future'") {
+		t.Errorf("%v", out.err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody has to be there
+	for name, line := range map[string]string{
+		"list.txt": "", "help.txt": "--help", "help-group.txt": "desktop windows -h", "help-click.txt": "desktop mouse click --help",
+		"help-press.txt": "desktops keyboard press -h", "help-launch.txt": "desktop launch -h", "help-clipboard.txt": "desktop clipboard set -h",
+		"help-raw.txt": "POST /v1/nowhere -h", "help-raw-known.txt": "GET /v1/desktop/events -h",
+	} {
+		out := do(t, at, strings.Fields(line)...)
+		if out.err != nil || out.stderr != "" {
+			t.Errorf("%q: %v, stderr %q", line, out.err, out.stderr)
+		}
+		golden(t, name, out.stdout)
+	}
+}

@@ -1,0 +1,189 @@
+package apiclient
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// valueDocument has a body with a member of every kind.
+const valueDocument = `{"paths": {"/v1/values": {"post": {"requestBody": {"required": true, "content": {"application/json": {
+	"schema": {"$ref": "#/components/schemas/Values"}}}}}}},
+"components": {"schemas": {
+	"Values": {"type": "object", "required": ["list"], "properties": {
+		"text": {"type": "string"}, "name": {"type": "string", "enum": ["one", "two", "three"]}, "nullable": {"type": ["string", "null"]},
+		"n": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"},
+		"list": {"type": "array", "items": {"type": "string"}}, "numbers": {"type": "array", "items": {"type": "integer"}},
+		"objects": {"type": "array", "items": {"$ref": "#/components/schemas/Inner"}},
+		"map": {"type": "object", "additionalProperties": {"type": "string"}}, "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+		"free": {"type": "object", "additionalProperties": true}, "inner": {"$ref": "#/components/schemas/Inner"},
+		"maybe": {"anyOf": [{"$ref": "#/components/schemas/Inner"}, {"type": "null"}]},
+		"any": {}, "textOrList": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+		"objectOrFalse": {"oneOf": [{"$ref": "#/components/schemas/Inner"}, {"type": "boolean"}]},
+		"union": {"type": ["integer", "boolean"]}, "circle": {"$ref": "#/components/schemas/Circle"}}},
+	"Inner": {"type": "object", "properties": {"on": {"type": "boolean"}, "deep": {"type": "object", "properties": {"x": {"type": "integer"}}}}},
+	"Circle": {"type": "object", "properties": {"again": {"$ref": "#/components/schemas/Circle"}}}
+}}}`
+
+func valueField(t *testing.T, name string) *field {
+	t.Helper()
+	d, err := Parse([]byte(valueDocument))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range d.Operations()[0].fields() {
+		if f.name == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no member %s", name)
+	return nil
+}
+
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		member string
+		texts  []string
+		want   string // JSON, or what the error has
+	}{
+		{"text", []string{"a"}, `"a"`},
+		{"text", []string{"a", "b"}, `"b"`},
+		{"text", []string{"1"}, `"1"`},
+		{"text", []string{"true"}, `"true"`},
+		{"text", []string{""}, `""`},
+		{"text", []string{"é<&>\n\x00"}, `"é<&>\n\u0000"`},
+		{"nullable", []string{"x"}, `"x"`},
+		{"name", []string{"two"}, `"two"`},
+		{"name", []string{"four"}, `must be one, two or three, not "four"`},
+		{"n", []string{"-7"}, "-7"},
+		{"n", []string{"007"}, "7"},
+		{"n", []string{"18446744073709551615"}, "18446744073709551615"},
+		{"n", []string{"1.5"}, `must be an integer, not "1.5"`},
+		{"n", []string{""}, `must be an integer, not ""`},
+		{"f", []string{"0.10"}, "0.10"},
+		{"f", []string{".5"}, "0.5"},
+		{"f", []string{"1e3"}, "1e3"},
+		{"f", []string{"NaN"}, "must be a number"},
+		{"f", []string{"Inf"}, "must be a number"},
+		{"f", []string{"0x"}, "must be a number"},
+		{"b", []string{"true"}, "true"},
+		{"b", []string{"yes"}, `must be true or false, not "yes"`},
+		{"list", []string{"a", "[", "1"}, `["a","[","1"]`},
+		{"numbers", []string{"1", "2"}, "[1,2]"},
+		{"numbers", []string{"1", "x"}, `must be an integer, not "x"`},
+		{"objects", []string{`{"on":true}`, "on=false"}, `[{"on":true},{"on":false}]`},
+		{"map", []string{"A=1", "B=x=y", "C="}, `{"A":"1","B":"x=y","C":""}`},
+		{"map", []string{`{"A":"1"}`, "B=2"}, `{"A":"1","B":"2"}`},
+		{"map", []string{"A"}, `must be KEY=VALUE or a JSON object, not "A"`},
+		{"map", []string{"=1"}, `must be KEY=VALUE`},
+		{"map", []string{"{A:1}"}, "must be KEY=VALUE or a JSON object: invalid character"},
+		{"counts", []string{"a=1"}, `{"a":1}`},
+		{"counts", []string{"a=x"}, `a must be an integer, not "x"`},
+		{"free", []string{"a=1", "b=x", `c=[true]`}, `{"a":1,"b":"x","c":[true]}`},
+		{"inner", []string{"on=true"}, `{"on":true}`},
+		{"inner", []string{"on=1"}, `on must be true or false, not "1"`},
+		{"inner", []string{`{"other":1}`}, `{"other":1}`},
+		{"inner.on", []string{"true"}, "true"},
+		{"inner.deep.x", []string{"3"}, "3"},
+		{"maybe", []string{"on=true"}, `{"on":true}`},
+		{"maybe.on", []string{"false"}, "false"},
+		{"any", []string{"x"}, `"x"`},
+		{"any", []string{`{"a":[1]}`}, `{"a":[1]}`},
+		{"any", []string{"12"}, "12"},
+		{"textOrList", []string{"npx"}, `"npx"`},
+		{"textOrList", []string{"12"}, `"12"`},
+		{"textOrList", []string{"a", "b"}, `["a","b"]`},
+		{"textOrList", []string{`["a"]`}, `["a"]`},
+		{"objectOrFalse", []string{"false"}, "false"},
+		{"objectOrFalse", []string{`{"on":true}`}, `{"on":true}`},
+		{"objectOrFalse", []string{"x"}, `must be JSON, not "x"`},
+		{"union", []string{"3"}, "3"},
+		{"union", []string{"true"}, "true"},
+		{"union", []string{"x"}, `must be JSON, not "x"`},
+	} {
+		got, err := valueField(t, c.member).encode(c.texts)
+		switch {
+		case err != nil && (strings.HasPrefix(c.want, `"`) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s %q: %v, want %s", c.member, c.texts, err, c.want)
+		case err == nil && string(got) != c.want:
+			t.Errorf("%s %q: %s, want %s", c.member, c.texts, got, c.want)
+		case err == nil && !json.Valid(got):
+			t.Errorf("%s %q: %s is no JSON", c.member, c.texts, got)
+		}
+	}
+}
+
+// TestCircles wants a schema that contains itself to end somewhere.
+func TestCircles(t *testing.T) {
+	t.Parallel()
+	if f := valueField(t, "circle.again.again"); f.kind() != objectKind {
+		t.Errorf("%+v", f)
+	}
+	d, err := Parse([]byte(`{"paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}}}}},
+		"components":{"schemas":{"A":{"$ref":"#/components/schemas/B"},"B":{"allOf":[{"$ref":"#/components/schemas/A"}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := d.Operations()[0].fields(); len(f) > 0 {
+		t.Errorf("%+v", f[0])
+	}
+}
+
+// TestAlternatives merges the members of bodies that may be one of several.
+func TestAlternatives(t *testing.T) {
+	t.Parallel()
+	d, err := Parse([]byte(`{"paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"oneOf":[
+		{"type":"object","required":["type","command"],"properties":{"type":{"type":"string","enum":["local"],"description":"a program"},"command":{"type":"string"},"timeout":{"type":"integer"}}},
+		{"type":"object","required":["type","url"],"properties":{"type":{"type":"string","enum":["remote"],"description":"a server"},"url":{"type":"string"},"timeout":{"type":"string"}}}]}}}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range d.Operations()[0].fields() {
+		got[f.name] = f.typeName()
+		if f.required != (f.name == "type") {
+			t.Errorf("%s: required is %v", f.name, f.required)
+		}
+		if f.name == "type" && f.about != "a program, or a server" {
+			t.Errorf("%s: %q", f.name, f.about)
+		}
+	}
+	for name, want := range map[string]string{"type": "local|remote", "command": "text", "url": "text", "timeout": "text"} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+func TestOneOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{{nil, ""}, {[]string{"a"}, "a"}, {[]string{"a", "b"}, "a or b"}, {[]string{"a", "b", "c"}, "a, b or c"}} {
+		if got := oneOf(c.words); got != c.want {
+			t.Errorf("%q: %q", c.words, got)
+		}
+	}
+}
+
+func FuzzEncode(f *testing.F) {
+	for _, text := range []string{"", "a", "a=b", `{"a":1}`, "1e9", "true", "[1]", "null", "{", "\xff"} {
+		f.Add(text, text)
+	}
+	d, err := Parse([]byte(valueDocument))
+	if err != nil {
+		f.Fatal(err)
+	}
+	fields := d.Operations()[0].fields()
+	f.Fuzz(func(t *testing.T, a, b string) {
+		for _, field := range fields {
+			for _, texts := range [][]string{{a}, {a, b}} {
+				if got, err := field.encode(texts); err == nil && !json.Valid(got) {
+					t.Errorf("%s %q: %s is no JSON", field.name, texts, got)
+				}
+			}
+		}
+	})
+}
