@@ -1,0 +1,298 @@
+package filesystem
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// moveIn puts what was unpacked in its place, after checking that it can be
+// done. From the first move on it goes on to the end, also when the caller has
+// gone.
+func (x *extraction) moveIn() error {
+	top := pair{stage: x.stage.folder, dest: x.dest}
+	if x.doubtful {
+		if err := x.checkLinks(x.stage.folder, nil); err != nil {
+			return err
+		}
+	}
+	m := &merger{x: x}
+	if err := m.dryRun(top); err != nil {
+		return err
+	}
+	if err := x.setFolders(); err != nil {
+		return err
+	}
+	if err := x.sync(); err != nil {
+		return err
+	}
+	if err := x.alive(); err != nil {
+		return err
+	}
+	if err := m.move(top); err != nil {
+		return err
+	}
+	x.restrictFolders()
+	return x.sync()
+}
+
+// sync waits until all that was written is on the disk, or the names that it
+// has now. One call for the whole file system is faster than one for each of
+// thousands of files.
+func (x *extraction) sync() error {
+	if x.options.NoSync {
+		return nil
+	}
+	err := unix.Syncfs(x.stage.fd)
+	if unsupported(err) {
+		unix.Sync()
+		return nil
+	}
+	return err
+}
+
+// eachName calls f with the names in a folder until it fails.
+func eachName(d folder, f func(name string) error) error {
+	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
+		return at(d.path, err)
+	}
+	for {
+		names, err := d.file.Readdirnames(1024)
+		for _, name := range names {
+			if err := f(name); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return at(d.path, err)
+		}
+	}
+}
+
+// checkLinks refuses symbolic links of the archive that lead out of the
+// destination by way of others, of the archive or of the destination. It looks
+// at all of them with everything in place, as what a link means depends on what
+// comes after it.
+func (x *extraction) checkLinks(dir folder, parts []string) error {
+	return eachName(dir, func(name string) error {
+		if err := x.alive(); err != nil {
+			return err
+		}
+		n, err := dir.stat(name)
+		switch {
+		case err != nil:
+			return err
+		case n.isDir():
+			sub, err := dir.folder(name, folderRead)
+			if err != nil {
+				return err
+			}
+			defer sub.close()
+			return x.checkLinks(sub, append(slices.Clone(parts), name))
+		case !n.isLink():
+			return nil
+		}
+		target, err := dir.readlink(name)
+		if err != nil {
+			return err
+		}
+		_, err = x.follow(parts, target, x.stage.folder, x.dest)
+		if err != nil && !errors.Is(err, errCircle) {
+			return leavingLink(path.Join(path.Join(parts...), name))
+		}
+		return nil
+	})
+}
+
+// setFolders gives directories their mode and time, now that nothing is added
+// to them any more. They must stay writable until they are moved.
+func (x *extraction) setFolders() error {
+	for _, d := range x.folders {
+		if err := unix.Fchmodat(x.stage.fd, d.path, d.mode|0o700, 0); err != nil {
+			return at(x.inPlace(d.path), err)
+		}
+		if err := setTime(x.stage.fd, d.path, d.modified); err != nil {
+			return at(x.inPlace(d.path), err)
+		}
+	}
+	return nil
+}
+
+// restrictFolders takes from directories what they needed to be moved, from the
+// inside out.
+func (x *extraction) restrictFolders() {
+	restricted := slices.DeleteFunc(x.folders, func(d stagedFolder) bool { return d.mode&0o700 == 0o700 })
+	slices.SortStableFunc(restricted, func(a, b stagedFolder) int { return len(b.path) - len(a.path) })
+	for _, d := range restricted {
+		if err := unix.Fchmodat(x.dest.fd, d.path, d.mode, 0); err != nil {
+			x.logger.Debug("mode of an extracted directory", "path", x.inPlace(d.path), "err", err)
+		}
+	}
+}
+
+// pair is a directory that was unpacked and the existing one that it joins.
+type pair struct{ stage, dest folder }
+
+func (p pair) down(name string) (pair, error) {
+	stage, err := p.stage.folder(name, folderRead)
+	if err != nil {
+		return pair{}, at(p.dest.child(name), err)
+	}
+	dest, err := p.dest.folder(name, folderHold)
+	if err != nil {
+		stage.close()
+		return pair{}, at(p.dest.child(name), err)
+	}
+	return pair{stage, dest}, nil
+}
+
+func (p pair) close() {
+	p.stage.close()
+	p.dest.close()
+}
+
+// merger moves what was unpacked into the destination.
+type merger struct {
+	x     *extraction
+	moved int
+}
+
+// dryRun finds out whether every move can succeed.
+func (m *merger) dryRun(p pair) error {
+	here, err := mountOf(p.stage.fd, "")
+	if err != nil {
+		return err
+	}
+	there, err := mountOf(p.dest.fd, "")
+	if err != nil {
+		return at(p.dest.path, err)
+	}
+	if here != there {
+		return conflict(p.dest.path, "archive has a directory where another file system begins", "extract into that one by itself")
+	}
+	if err := unix.Faccessat(p.dest.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil && !unsupported(err) {
+		return at(p.dest.path, err)
+	}
+	self, err := p.dest.self()
+	if err != nil {
+		return at(p.dest.path, err)
+	}
+	return eachName(p.stage, func(name string) error {
+		if err := m.x.alive(); err != nil {
+			return err
+		}
+		return m.mayReplace(p, name, self, there)
+	})
+}
+
+// mayReplace finds out whether one move can succeed, or those below it.
+func (m *merger) mayReplace(p pair, name string, dir node, mounted mount) error {
+	target := p.dest.child(name)
+	old, err := p.dest.stat(name)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return at(target, err)
+	}
+	now, err := p.stage.stat(name)
+	switch {
+	case err != nil:
+		return at(target, err)
+	case now.isDir() && old.isDir():
+		sub, err := p.down(name)
+		if err != nil {
+			return err
+		}
+		defer sub.close()
+		return m.dryRun(sub)
+	case now.isDir():
+		return conflict(target, "archive has a directory where a file is", "")
+	case old.isDir():
+		return conflict(target, "archive has a file where a directory is", "")
+	}
+	at, err := mountOf(p.dest.fd, name)
+	if err == nil && at != mounted {
+		return &Error{Path: target, Problem: "in use by the system", Remedy: "it is a mount point", Kind: ErrBusy}
+	}
+	me := uint32(unix.Geteuid())
+	if dir.mode&fs.ModeSticky != 0 && me != 0 && me != dir.uid && me != old.uid {
+		return &Error{Path: target, Problem: "file of another user in a sticky directory", Kind: fs.ErrPermission}
+	}
+	return nil
+}
+
+// mount is where something is mounted. Files move by rename only within one.
+type mount struct {
+	id     uint64
+	device uint64
+}
+
+// mountOf tells what an entry of a directory is mounted on; without a name, the
+// directory. Kernels before 5.8 tell the device only.
+func mountOf(dir int, name string) (mount, error) {
+	var st unix.Statx_t
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	if err := unix.Statx(dir, name, flags, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &st); err != nil {
+		return mount{}, err
+	}
+	m := mount{device: unix.Mkdev(st.Dev_major, st.Dev_minor)}
+	if st.Mask&unix.STATX_MNT_ID != 0 {
+		m.id = st.Mnt_id
+	}
+	return m, nil
+}
+
+// move moves everything. A directory that the destination does not have moves
+// as a whole.
+func (m *merger) move(p pair) error {
+	for {
+		before := m.moved
+		err := eachName(p.stage, func(name string) error { return m.moveOne(p, name) })
+		// A pass may miss names because it took others away.
+		if err != nil || m.moved == before {
+			return err
+		}
+	}
+}
+
+func (m *merger) moveOne(p pair, name string) error {
+	now, err := p.stage.stat(name)
+	if err != nil {
+		return m.broken(p.dest.child(name), err)
+	}
+	if now.isDir() {
+		if old, err := p.dest.stat(name); err == nil && old.isDir() {
+			sub, err := p.down(name)
+			if err != nil {
+				return m.broken(p.dest.child(name), err)
+			}
+			err = m.move(sub)
+			sub.close()
+			if err == nil && p.stage.rmdir(name) == nil {
+				m.moved++
+			}
+			return err
+		}
+	}
+	if err := p.stage.rename(name, p.dest, name, 0); err != nil {
+		return m.broken(p.dest.child(name), err)
+	}
+	m.moved++
+	return nil
+}
+
+// broken is an error after which the destination has a part of the archive.
+func (m *merger) broken(target string, err error) error {
+	return at(target, err)
+}

@@ -1,0 +1,205 @@
+package filesystem
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxName is the longest name of a file, in bytes: Linux's NAME_MAX.
+const maxName = 255
+
+// entryParts splits the name of an entry of an archive into the names that lead
+// to it from the destination. "./" is the destination itself, without any.
+func (x *extraction) entryParts(name string) ([]string, error) {
+	if name == "" {
+		return nil, refused(name, "archive has an entry without a name", "")
+	}
+	if strings.HasPrefix(name, "/") || strings.IndexByte(name, 0) >= 0 {
+		return nil, refused(name, "invalid relative path", "")
+	}
+	var parts []string
+	length := len(x.place.path)
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "" || part == ".":
+			continue
+		case part == "..":
+			return nil, refused(name, "invalid relative path", "")
+		case len(part) > maxName:
+			return nil, refused(name[:64]+"...", "archive has a name of more than 255 bytes", "")
+		}
+		parts = append(parts, part)
+		length += 1 + len(part)
+	}
+	switch {
+	case length > maxPath:
+		return nil, refused(name[:64]+"...", "archive has a path that is too long here", "at most 4096 bytes in all")
+	case x.options.MaxDepth > 0 && len(parts) > x.options.MaxDepth:
+		return nil, &Error{
+			Path: name, Problem: "archive has more than " + strconv.Itoa(x.options.MaxDepth) + " levels (MaxDepth)",
+			Kind: ErrTooLarge,
+		}
+	}
+	return parts, nil
+}
+
+func refused(entry, problem, remedy string) error {
+	return &Error{Path: entry, Problem: problem, Remedy: remedy, Kind: ErrArchive}
+}
+
+// conflict names what is in the way of an entry.
+func conflict(path, problem, remedy string) error {
+	return &Error{Path: path, Problem: problem, Remedy: remedy, Kind: fs.ErrExist}
+}
+
+// checkTarget refuses the target of a symbolic link, in the directory that
+// parts lead to, when its words lead out of the destination. Where the words
+// are not all, because they climb again after a name or because something in
+// the destination may be on the way, the last word is that of checkLinks.
+func (x *extraction) checkTarget(entry string, parts []string, target string) error {
+	switch {
+	case target == "":
+		return refused(entry, "archive has a symbolic link to nothing", "")
+	case strings.HasPrefix(target, "/"):
+		return refused(entry, "archive has an absolute symbolic link", "its target must be relative")
+	case len(target) >= maxPath || strings.IndexByte(target, 0) >= 0:
+		return refused(entry, "archive has a symbolic link with an invalid target", "")
+	}
+	at, named := slices.Clone(parts), false
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if len(at) == 0 {
+				return leavingLink(entry)
+			}
+			at = at[:len(at)-1]
+			x.doubtful = x.doubtful || named
+		default:
+			at = append(at, part)
+			if !named && !x.doubtful {
+				_, err := x.dest.stat(strings.Join(at, "/"))
+				x.doubtful = err != unix.ENOENT
+			}
+			named = true
+		}
+	}
+	return nil
+}
+
+func leavingLink(entry string) error {
+	return refused(entry, "archive has a symbolic link that leads out of the destination", "")
+}
+
+// Why a path cannot be followed.
+var (
+	errLeaves  = errors.New("leads out of the destination")
+	errCircle  = errors.New("leads in a circle")
+	errNowhere = errors.New("goes on after what is no directory")
+)
+
+// maxSteps is how many names one path may lead through.
+const maxSteps = 1024
+
+// spot is where a path leads.
+type spot struct {
+	parts   []string // from the destination, without symbolic links
+	node    node
+	missing bool
+}
+
+// follow finds out where a path leads from the directory at, as the kernel
+// would, but as if the destination were the top: in what the archive puts there
+// (the first view) and in what is there already (the second).
+//
+// What does not exist may be passed by names, which lead to nothing, but not by
+// "..", as something may come to exist there that leads elsewhere.
+func (x *extraction) follow(at []string, path string, views ...folder) (spot, error) {
+	s := spot{parts: slices.Clone(at), node: node{mode: fs.ModeDir}}
+	todo := strings.Split(path, "/")
+	links, steps := 0, 0
+	for len(todo) > 0 {
+		part := todo[0]
+		todo = todo[1:]
+		switch {
+		case part == "" || part == ".":
+			continue
+		case part == ".." && !s.node.isDir(), part != ".." && !s.missing && !s.node.isDir():
+			return s, errNowhere
+		case part == ".." && len(s.parts) == 0:
+			return s, errLeaves
+		case part == "..":
+			s.parts = s.parts[:len(s.parts)-1]
+			continue
+		}
+		view, err := s.step(part, views)
+		if steps++; steps > maxSteps {
+			err = errCircle
+		}
+		if err != nil {
+			return s, err
+		}
+		if !s.node.isLink() {
+			continue
+		}
+		if links++; links > maxLinks {
+			return s, errCircle
+		}
+		target, err := view.readlink(strings.Join(s.parts, "/"))
+		if err != nil {
+			return s, err
+		}
+		s.parts, s.node = s.parts[:len(s.parts)-1], node{mode: fs.ModeDir}
+		if strings.HasPrefix(target, "/") {
+			if target, err = x.inDestination(target); err != nil {
+				return s, err
+			}
+			s.parts = s.parts[:0]
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	return s, nil
+}
+
+// step goes to a name in the directory, and tells the view that has it.
+func (s *spot) step(name string, views []folder) (folder, error) {
+	s.parts = append(s.parts, name)
+	for _, view := range views {
+		n, err := view.stat(strings.Join(s.parts, "/"))
+		if err == nil {
+			s.node, s.missing = n, false
+			return view, nil
+		}
+		if err != unix.ENOENT && err != unix.ENOTDIR {
+			return folder{}, err
+		}
+	}
+	s.node, s.missing = node{mode: fs.ModeIrregular}, true
+	return folder{}, nil
+}
+
+// inDestination makes an absolute target relative to the destination, where it
+// lies below it. Trees that do not follow absolute links must not here either.
+func (x *extraction) inDestination(target string) (string, error) {
+	if _, whole := x.place.tree.(wholeTree); !whole {
+		return "", errLeaves
+	}
+	if x.real == "" {
+		real, err := os.Readlink(descriptorPath(x.dest.file))
+		if err != nil {
+			return "", err
+		}
+		x.real = real
+	}
+	rest, ok := below(x.real, strings.TrimRight(target, "/"))
+	if !ok {
+		return "", errLeaves
+	}
+	return rest, nil
+}

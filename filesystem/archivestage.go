@@ -1,0 +1,339 @@
+package filesystem
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// extraction is one archive on its way into a directory.
+type extraction struct {
+	place   place
+	real    string // of the destination, without symbolic links; found out when needed
+	options ExtractOptions
+	stream  *tarStream
+	alive   aliveFunc
+	logger  *slog.Logger
+	dest    folder
+	stage   stage
+	buffer  []byte
+
+	levels   []level        // open directories on the way to the last entry
+	folders  []stagedFolder // directories whose mode and time are set at the end
+	doubtful bool           // a symbolic link needs checkLinks
+	done     Extracted
+}
+
+// level is an open directory of the archive and, when it merges with one that
+// exists, that one.
+type level struct {
+	name   string // in the archive
+	path   string // from the destination, without symbolic links
+	stage  folder
+	merges bool
+	dest   folder // when merges
+}
+
+func (l level) close() {
+	l.stage.close()
+	if l.merges {
+		l.dest.close()
+	}
+}
+
+// stagedFolder is what an archive says of a directory.
+type stagedFolder struct {
+	path     string
+	mode     uint32
+	modified time.Time
+}
+
+// stage is a hidden directory in the destination for one extraction.
+type stage struct {
+	folder
+
+	dest folder
+	name string
+}
+
+// openStage makes a staging directory. It is locked for as long as it is in use,
+// which sweep respects.
+func openStage(dest folder) (s stage, err error) {
+	s = stage{dest: dest, name: hiddenName(tempSuffix)}
+	if err := dest.mkdir(s.name, 0o700); err != nil {
+		return stage{}, err
+	}
+	if s.folder, err = dest.folder(s.name, folderRead); err != nil {
+		_ = dest.rmdir(s.name)
+		return stage{}, err
+	}
+	_ = unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB) // a file system without locks has to do without
+	return s, nil
+}
+
+// remove removes the staging directory with what is left in it.
+func (s stage) remove() {
+	_ = removeTree(s.dest, s.name, uninterrupted) // sweep tries again
+	s.close()
+}
+
+// leaveLevels closes all levels but the first ones.
+func (x *extraction) leaveLevels(keep int) {
+	for _, l := range x.levels[keep:] {
+		l.close()
+	}
+	clear(x.levels[keep:])
+	x.levels = x.levels[:keep]
+}
+
+// parentLevel opens the directory of an entry, and tells its name there.
+func (x *extraction) parentLevel(parts []string) (level, string, error) {
+	last := len(parts) - 1
+	l, err := x.enterLevel(parts[:last])
+	return l, parts[last], err
+}
+
+// enterLevel opens, and makes where it is missing, a directory of the archive.
+// It stays open until another one is entered. Entries come directory by
+// directory, so there is seldom more than one step to make.
+func (x *extraction) enterLevel(parts []string) (level, error) {
+	same := 0
+	for same < len(parts) && same < len(x.levels) && x.levels[same].name == parts[same] {
+		same++
+	}
+	x.leaveLevels(same)
+	for _, name := range parts[same:] {
+		next, err := x.down(x.level(), name)
+		if err != nil {
+			return level{}, err
+		}
+		next.name = name
+		x.levels = append(x.levels, next)
+	}
+	return x.level(), nil
+}
+
+// level is the last one that was entered.
+func (x *extraction) level() level {
+	if n := len(x.levels); n > 0 {
+		return x.levels[n-1]
+	}
+	return x.top()
+}
+
+func (x *extraction) top() level {
+	return level{stage: x.stage.folder, dest: x.dest, merges: true}
+}
+
+// down opens a directory in another one. Where there is a symbolic link in the
+// destination, it is that to which the link leads.
+func (x *extraction) down(l level, name string) (level, error) {
+	next := level{path: path.Join(l.path, name)}
+	if l.merges {
+		n, err := l.dest.stat(name)
+		switch {
+		case err == unix.ENOENT:
+		case err != nil:
+			return level{}, at(x.inPlace(next.path), err)
+		case n.isLink():
+			return x.downLink(next.path)
+		case !n.isDir():
+			return level{}, conflict(x.inPlace(next.path), "archive has a directory where a file is", "")
+		default:
+			next.merges = true
+		}
+	}
+	if err := l.stage.mkdir(name, 0o777); err != nil && err != unix.EEXIST {
+		return level{}, err
+	}
+	var err error
+	if next.stage, err = l.stage.folder(name, folderHold); err != nil {
+		return level{}, x.stagedInstead(l, name, err)
+	}
+	if next.merges {
+		if next.dest, err = l.dest.folder(name, folderHold); err != nil {
+			next.stage.close()
+			return level{}, at(x.inPlace(next.path), err)
+		}
+	}
+	return next, nil
+}
+
+// stagedInstead says what an archive has in the place of a directory.
+func (x *extraction) stagedInstead(l level, name string, err error) error {
+	n, failed := l.stage.stat(name)
+	switch {
+	case failed != nil || n.isDir():
+		return err
+	case n.isLink():
+		return refused(path.Join(l.path, name), "archive has a symbolic link and entries below it", "")
+	}
+	return refused(path.Join(l.path, name), "archive has a file and a directory of the same name", "")
+}
+
+// downLink opens the directory to which a symbolic link of the destination
+// leads, if it leads to one in the destination.
+func (x *extraction) downLink(link string) (level, error) {
+	s, err := x.follow(nil, link, x.dest)
+	switch {
+	case errors.Is(err, errLeaves):
+		return level{}, &Error{
+			Path: x.inPlace(link), Problem: "symbolic link leads out of the directory to extract into",
+			Remedy: "extract into the directory that it leads to, or remove it", Kind: ErrOutside,
+		}
+	case err != nil || !s.node.isDir():
+		return level{}, conflict(x.inPlace(link), "archive has a directory where a symbolic link is", "it leads to no directory")
+	}
+	l := x.top()
+	for i, name := range s.parts {
+		next, err := x.down(l, name)
+		if i > 0 {
+			l.close()
+		}
+		if err != nil {
+			return level{}, err
+		}
+		l = next
+	}
+	if len(s.parts) == 0 {
+		return level{}, conflict(x.inPlace(link), "archive has a directory where a symbolic link is",
+			"it leads to the directory to extract into")
+	}
+	return l, nil
+}
+
+// inPlace is the absolute path of what is in the destination.
+func (x *extraction) inPlace(name string) string { return path.Join(x.place.path, name) }
+
+func splitPath(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return strings.Split(name, "/")
+}
+
+func isRegular(n node) bool { return n.isRegular() }
+func isLink(n node) bool    { return n.isLink() }
+
+// create makes an entry with the given function. A later entry of the same name
+// and kind takes the place of an earlier one, as with tar.
+func (x *extraction) create(l level, name string, sameKind func(node) bool, makeIt func() error) error {
+	if l.merges {
+		if n, err := l.dest.stat(name); err == nil && n.isDir() {
+			return conflict(x.inPlace(path.Join(l.path, name)), "archive has a file where a directory is", "")
+		}
+	}
+	err := makeIt()
+	if err != unix.EEXIST {
+		return err
+	}
+	n, err := l.stage.stat(name)
+	if err != nil {
+		return err
+	}
+	if !sameKind(n) {
+		return refused(path.Join(l.path, name), "archive has two entries of the same name and of different kinds", "")
+	}
+	if err := l.stage.unlink(name); err != nil {
+		return err
+	}
+	return makeIt()
+}
+
+// openStaged opens a file of the archive, without a right to read or write.
+func (x *extraction) openStaged(parts []string) (*os.File, error) {
+	l, name, err := x.parentLevel(parts)
+	if err != nil {
+		return nil, err
+	}
+	file, err := l.stage.open(name, unix.O_PATH, 0)
+	if err != nil {
+		return nil, err
+	}
+	if n, err := nodeOfFile(file); err != nil || !n.isRegular() {
+		file.Close()
+		return nil, errors.Join(err, ErrNotFile)
+	}
+	return file, nil
+}
+
+// fill copies the content of an entry into its file.
+func (x *extraction) fill(fd int, h *tar.Header, content io.Reader) error {
+	sparse := isSparse(h)
+	size := int64(0)
+	for {
+		n, err := io.ReadFull(content, x.buffer[:min(int64(len(x.buffer)), max(h.Size-size, 1))])
+		if n > 0 {
+			if failed := writeAt(fd, x.buffer[:n], size, sparse); failed != nil {
+				return failed
+			}
+			size += int64(n)
+			x.done.Bytes += int64(n)
+			if failed := x.stream.checkRatio(x.done.Bytes); failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case err == io.EOF: // exactly at the end, else it is io.ErrUnexpectedEOF
+			if sparse {
+				return unix.Ftruncate(fd, size) // a hole at the end
+			}
+			return nil
+		case err != nil:
+			return &contentError{err}
+		}
+	}
+}
+
+// explainEntry says what an error has to do with an entry.
+func (x *extraction) explainEntry(err error, entry string) error {
+	if e := (*contentError)(nil); errors.As(err, &e) {
+		return x.stream.explain(e.err, entry)
+	}
+	return at(x.inPlace(entry), err)
+}
+
+// contentError is an error from reading the archive, not from writing the file.
+type contentError struct{ err error }
+
+func (e *contentError) Error() string { return e.err.Error() }
+func (e *contentError) Unwrap() error { return e.err }
+
+// isSparse tells a file that may have holes, whichever of the formats it has.
+func isSparse(h *tar.Header) bool {
+	return h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.realsize"] != "" ||
+		h.PAXRecords["GNU.sparse.size"] != ""
+}
+
+var zeroPage [4096]byte
+
+// writeAt writes at an offset, leaving holes for zeros where they are wanted.
+func writeAt(fd int, b []byte, offset int64, sparse bool) error {
+	for len(b) > 0 {
+		part := b
+		if sparse {
+			part = b[:min(len(b), len(zeroPage))]
+			if bytes.Equal(part, zeroPage[:len(part)]) {
+				b, offset = b[len(part):], offset+int64(len(part))
+				continue
+			}
+		}
+		n, err := unix.Pwrite(fd, part, offset)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b, offset = b[n:], offset+int64(n)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package filesystem
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Compression is how a tar archive is packed.
+type Compression string
+
+// The compressions.
+const (
+	// CompressionAuto lets Extract tell the compression from the first bytes.
+	// Archive does not compress then.
+	CompressionAuto Compression = ""
+	// CompressionNone is a bare tar archive.
+	CompressionNone Compression = "none"
+	// CompressionGzip is RFC 1952, as in .tar.gz.
+	CompressionGzip Compression = "gzip"
+	// CompressionZstd is RFC 8878, as in .tar.zst.
+	CompressionZstd Compression = "zstd"
+)
+
+const (
+	// readAhead is how much of an archive is read at once. Contents of files
+	// go past this buffer.
+	readAhead = 64 << 10
+	// maxWindow is how far back a zstd archive may refer to, and so the memory
+	// that it costs. The levels up to 20 of zstd need no more.
+	maxWindow = 32 << 20
+	// bombSize is what an archive may expand to whatever its compression ratio.
+	bombSize = 64 << 20
+)
+
+// sourceReader is the archive as it arrives. It remembers what its reader said,
+// so that a broken connection is not taken for a broken archive.
+type sourceReader struct {
+	reader io.Reader
+	alive  aliveFunc
+	n      int64 // bytes read
+	err    error // other than io.EOF
+}
+
+func (s *sourceReader) Read(p []byte) (int, error) {
+	if s.err = s.alive(); s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.reader.Read(p)
+	s.n += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// tarStream is the bare tar archive in what arrives.
+type tarStream struct {
+	source *sourceReader
+	plain  io.Reader
+	close  func()
+	limits ExtractOptions
+
+	n     int64 // bytes read, after decompression
+	zeros int   // how many of the last of them were zero, as far as it matters
+}
+
+// openTar finds out how an archive is compressed, unless it is told.
+func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, error) {
+	s := &tarStream{source: &sourceReader{reader: r, alive: alive}, limits: options, close: func() {}}
+	ahead := bufio.NewReaderSize(s.source, readAhead)
+	compression := options.Compression
+	if compression == CompressionAuto {
+		first, err := ahead.Peek(10)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, s.explain(err, "")
+		}
+		if compression, err = detect(first); err != nil {
+			return nil, err
+		}
+	} else if _, err := ahead.Peek(1); errors.Is(err, io.EOF) {
+		compression = CompressionNone // nothing at all is no entries, whatever it would have been
+	}
+	switch compression {
+	case CompressionNone:
+		s.plain = ahead
+	case CompressionGzip:
+		z, err := gzip.NewReader(ahead)
+		if err != nil {
+			return nil, s.explain(err, "")
+		}
+		s.plain = z
+	case CompressionZstd:
+		// One at a time means without goroutines.
+		z, err := zstd.NewReader(ahead, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(math.MaxInt64))
+		if err != nil {
+			return nil, s.explain(err, "")
+		}
+		s.plain, s.close = z, z.Close
+	default:
+		return nil, unknownCompression(compression)
+	}
+	return s, nil
+}
+
+func unknownCompression(c Compression) error {
+	return &Error{
+		Problem: "compression " + strconv.Quote(string(c)) + " is unknown", Remedy: "one of none, gzip, zstd",
+		Kind: ErrArchive,
+	}
+}
+
+// detect tells a compression from the first bytes of an archive.
+func detect(first []byte) (Compression, error) {
+	begins := func(magic string) bool { return bytes.HasPrefix(first, []byte(magic)) }
+	skippable := len(first) >= 4 && first[0]&0xf0 == 0x50 && bytes.Equal(first[1:4], []byte("\x2a\x4d\x18"))
+	other := ""
+	switch {
+	case begins("\x1f\x8b"):
+		return CompressionGzip, nil
+	case begins("\x28\xb5\x2f\xfd"), skippable:
+		return CompressionZstd, nil
+	case begins("BZh") && bytes.HasSuffix(first, []byte("1AY&SY")):
+		other = "bzip2"
+	case begins("\xfd7zXZ\x00"):
+		other = "xz"
+	case begins("PK\x03\x04"):
+		other = "zip"
+	default:
+		return CompressionNone, nil
+	}
+	return "", &Error{
+		Problem: "archives of " + other + " are not supported", Remedy: "send tar, tar.gz or tar.zst",
+		Kind: ErrArchive,
+	}
+}
+
+func (s *tarStream) Read(p []byte) (int, error) {
+	n, err := s.plain.Read(p)
+	s.n += int64(n)
+	s.countZeros(p[:n])
+	if tooMuch := s.checkRatio(s.n); tooMuch != nil {
+		return n, tooMuch
+	}
+	return n, err
+}
+
+// countZeros keeps zeros right up to the two blocks that end an archive.
+func (s *tarStream) countZeros(p []byte) {
+	const most = 2 * blockSize
+	n := 0
+	for n < len(p) && n < most && p[len(p)-1-n] == 0 {
+		n++
+	}
+	if n == len(p) {
+		n += s.zeros
+	}
+	s.zeros = min(n, most)
+}
+
+// checkRatio refuses an archive that expands without end. Whatever the format,
+// what it has expanded to is known by the bytes that it took.
+func (s *tarStream) checkRatio(expanded int64) error {
+	if s.limits.MaxRatio < 0 || expanded <= bombSize || expanded/int64(s.limits.MaxRatio) <= s.source.n {
+		return nil
+	}
+	return tooLarge("archive expands to more than " + strconv.Itoa(s.limits.MaxRatio) + " times its size (MaxRatio)")
+}
+
+func tooLarge(problem string) error { return &Error{Problem: problem, Kind: ErrTooLarge} }
+
+// blockSize is the unit of the tar format.
+const blockSize = 512
+
+// end is called once the tar reader has found the end, which cost the given
+// number of bytes since the last entry. The rest is read, as the checksums of
+// gzip and zstd come last.
+func (s *tarStream) end(cost int64) error {
+	if s.n == 0 {
+		return nil
+	}
+	if cost < blockSize || s.zeros < blockSize {
+		return &Error{Problem: "archive ends early, without its end marker", Kind: ErrArchive, Err: io.ErrUnexpectedEOF}
+	}
+	rest := make([]byte, 32<<10)
+	for {
+		n, err := s.Read(rest)
+		if len(bytes.TrimLeft(rest[:n], "\x00")) > 0 {
+			return &Error{
+				Problem: "archive has data after its end", Remedy: "send joined archives one by one", Kind: ErrArchive,
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return s.explain(err, "")
+		}
+	}
+}
+
+// explain sorts an error from reading the archive: it is the connection's, or
+// ours, or the archive is damaged in or after the named entry.
+func (s *tarStream) explain(err error, entry string) error {
+	if s.source.err != nil {
+		if ours := s.source.alive(); ours != nil {
+			return ours
+		}
+		return &Error{Problem: "archive was not sent to its end: " + s.source.err.Error(), Err: s.source.err}
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return err
+	}
+	e := &Error{Path: entry, Problem: "archive is damaged", Kind: ErrArchive, Err: err}
+	switch {
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		e.Problem, e.Remedy = "archive needs too much memory to decompress", "zstd -20 is the most that is taken"
+		e.Kind = ErrTooLarge
+		return e
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		e.Problem = "archive ends early"
+	default:
+		e.Problem += " (" + err.Error() + ")"
+	}
+	if entry != "" {
+		e.Problem += ", in or after the entry"
+	}
+	return e
+}
