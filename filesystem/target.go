@@ -72,8 +72,8 @@ func (p place) follow(link string) (place, error) {
 	} else {
 		to.name = p.dir() + "/" + link
 	}
-	switch path.Base(to.name) {
-	case ".", "..", "/":
+	switch to.name[strings.LastIndexByte(to.name, '/')+1:] {
+	case "", ".", "..":
 		return place{}, unix.EISDIR
 	}
 	if len(to.name) > maxPath {
