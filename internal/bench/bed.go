@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/deskhand/deskhand/internal/sdktest"
 )
 
@@ -34,18 +36,26 @@ type bed struct {
 	body      bytes.Buffer // of the last answer
 	terminals []*terminal
 	text      *script
+	memory    string          // a directory on a memory file system
+	running   []string        // processes that a row has started
+	tty       *websocket.Conn // of one of them
 	seed      maphash.Seed
 	last      uint64 // hash of the last picture
+	resident  int64  // memory at the start of a row
 	turn      int    // counts calls, to vary them
 	lost      int    // typed characters that did not arrive
 	repeated  int    // pictures that came before the change did
 }
 
-// newBed starts a server and its desktop. Its files are in dir.
-func newBed(ctx context.Context, name, dir string, cfg sdktest.Config) (*bed, error) {
+// newBed starts a server and its desktop. Its files are in dir and, for those
+// that no disk should slow, in memory.
+func newBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) (*bed, error) {
 	cfg.Home = filepath.Join(dir, name)
-	if err := os.Mkdir(cfg.Home, 0o700); err != nil {
-		return nil, err
+	memory = filepath.Join(memory, name)
+	for _, d := range []string{cfg.Home, memory} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return nil, err
+		}
 	}
 	start, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -53,8 +63,8 @@ func newBed(ctx context.Context, name, dir string, cfg sdktest.Config) (*bed, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 2 * burst}
-	b := &bed{name: name, server: server, http: &http.Client{Transport: transport}, seed: maphash.MakeSeed(), text: newScript()}
+	transport := &http.Transport{MaxIdleConnsPerHost: 2 * max(burst, followers)}
+	b := &bed{name: name, server: server, http: &http.Client{Transport: transport}, seed: maphash.MakeSeed(), text: newScript(), memory: memory}
 	if err := b.furnish(start); err != nil {
 		_ = b.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -126,7 +136,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // call makes one call and returns how long it took until its answer was read,
-// into b.body. An answer that is not 200 is an error.
+// into b.body. An answer that is no success is an error.
 func (b *bed) call(ctx context.Context, method, path string, body any) (time.Duration, error) {
 	req, err := b.request(ctx, method, path, body)
 	if err != nil {
@@ -169,7 +179,7 @@ func do(c *http.Client, req *http.Request, w io.Writer) error {
 		return err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
+	if res.StatusCode >= http.StatusMultipleChoices {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 2000))
 		return fmt.Errorf("%s: %s", res.Status, text)
 	}

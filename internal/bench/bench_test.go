@@ -21,7 +21,7 @@ func TestDeskhandAlone(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")
 	var out, progress bytes.Buffer
-	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-row", "^(png-changing|png-same|windows|type|burst|start)$"}
+	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-row", "^(png-changing|png-same|windows|type|burst|start|run|list|echo|put-memory|get-disk|put-large)$"}
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatalf("run: %v\n%s", err, &progress)
 	}
@@ -30,6 +30,12 @@ func TestDeskhandAlone(t *testing.T) {
 		`(?m)^\| list of windows \| [0-9.]+ ms`,
 		`(?m)^\| type 100 ASCII characters, delayMs 0 \| [0-9.]+ ms`,
 		`(?m)^\| desktop start \| [0-9.]+ ms`,
+		`(?m)^\| run /bin/true \| [0-9.]+ ms \([0-9.]+ ms\) \|`,
+		`(?m)^\| list of 500 running processes \| [0-9.]+ ms`,
+		`(?m)^\| terminal: a key and its echo \| [0-9.]+ ms`,
+		`(?m)^\| put 1 MiB, in memory \| [0-9.]+ ms \([0-9.]+ ms\), [0-9.]+ MB/s \|`,
+		`(?m)^\| get 1 MiB, on disk \| [0-9.]+ ms \([0-9.]+ ms\), [0-9.]+ MB/s \|`,
+		`(?m)^\| put 64 MiB, in memory \| [0-9.]+ ms .*, memory \+[0-9.]+ MiB \|`,
 		`(?m)^\| processor, over .* \| [0-9.]+ % of a core \|`,
 		`(?m)^\| anonymous resident memory \| [0-9.]+ MiB \|`,
 		`deskhand: deskhand `,
@@ -68,19 +74,28 @@ func TestResult(t *testing.T) {
 		t.Errorf("quantiles %v and %v, want 6ms and 10ms", s.quantile(0.5), s.quantile(0.9))
 	}
 	tests := []struct {
-		factor       float64
-		below        time.Duration
+		row          row
 		ours, theirs sample
+		grown        int64
+		missed       incomplete
 		wantRatio    float64
 		wantMet      bool
 	}{
-		{factor: 10, ours: ms(2), theirs: ms(20), wantRatio: 10, wantMet: true},
-		{factor: 11, ours: ms(2), theirs: ms(20), wantRatio: 10, wantMet: false},
-		{factor: 150, below: quickEnough, ours: ms(0.4), theirs: ms(4), wantRatio: 10, wantMet: true},
-		{factor: 150, below: quickEnough, ours: ms(0.5), theirs: ms(4), wantRatio: 8, wantMet: false},
+		{row: row{factor: 10}, ours: ms(2), theirs: ms(20), wantRatio: 10, wantMet: true},
+		{row: row{factor: 11}, ours: ms(2), theirs: ms(20), wantRatio: 10, wantMet: false},
+		{row: row{factor: 150, below: quickEnough}, ours: ms(0.4), theirs: ms(4), wantRatio: 10, wantMet: true},
+		{row: row{factor: 150, below: quickEnough}, ours: ms(0.5), theirs: ms(4), wantRatio: 8, wantMet: false},
+		{row: row{below: quickEnough}, ours: ms(0.5), theirs: ms(50), wantRatio: 100, wantMet: false},
+		{row: row{rate: 50, bytes: 100e6}, ours: ms(2000), wantMet: true},
+		{row: row{rate: 51, bytes: 100e6}, ours: ms(2000), wantMet: false},
+		{row: row{growth: 1000}, ours: ms(1), grown: 999, wantMet: true},
+		{row: row{growth: 1000}, ours: ms(1), grown: 1000, wantMet: false},
+		{row: row{whole: true}, ours: ms(1), wantMet: true},
+		{row: row{whole: true}, ours: ms(1), missed: 1, wantMet: false},
+		{row: row{rate: 1, bytes: 1}, missed: 1, wantMet: false},
 	}
 	for _, tt := range tests {
-		r := result{row: row{factor: tt.factor, below: tt.below}, times: [2]sample{tt.ours, tt.theirs}}
+		r := result{row: tt.row, times: [2]sample{tt.ours, tt.theirs}, grown: [2]int64{tt.grown}, missed: [2]incomplete{tt.missed}}
 		if r.ratio() != tt.wantRatio || r.met() != tt.wantMet {
 			t.Errorf("%+v: ratio %v, met %v", tt, r.ratio(), r.met())
 		}
@@ -109,6 +124,15 @@ func TestOwnProcess(t *testing.T) {
 	}
 	if n, err := anonymousMemory(pid); err != nil || n < 1<<20 {
 		t.Errorf("anonymousMemory = %d, %v", n, err)
+	}
+	resident, err := forgetPeak(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 32 << 20
+	used := bytes.Repeat([]byte{1}, more)
+	if peak, err := peakMemory(pid); err != nil || peak < resident+more/2 {
+		t.Errorf("peakMemory = %d, %v; it was %d before %d bytes more", peak, err, resident, len(used))
 	}
 }
 

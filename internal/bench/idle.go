@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -72,17 +71,33 @@ func processorTime(pid int) (time.Duration, error) {
 
 // anonymousMemory returns a process's resident anonymous memory, in bytes
 // (proc_pid_smaps(5)).
-func anonymousMemory(pid int) (int64, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+func anonymousMemory(pid int) (int64, error) { return memoryFigure(pid, "smaps_rollup", "Anonymous:") }
+
+// peakMemory returns the most that a process has had of resident memory since
+// forgetPeak, in bytes (proc_pid_status(5)).
+func peakMemory(pid int) (int64, error) { return memoryFigure(pid, "status", "VmHWM:") }
+
+// forgetPeak makes a process's peak of resident memory what it has now, and
+// returns that (proc_pid_clear_refs(5)).
+func forgetPeak(pid int) (int64, error) {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		return 0, err
+	}
+	return peakMemory(pid)
+}
+
+// memoryFigure returns a line of a file in /proc, which is in KiB, in bytes.
+func memoryFigure(pid int, file, name string) (int64, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "Anonymous:"); ok {
+		if rest, ok := strings.CutPrefix(lines.Text(), name); ok {
 			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
 			return kib << 10, err
 		}
 	}
-	return 0, errors.New("smaps_rollup has no line Anonymous")
+	return 0, fmt.Errorf("%s of process %d has no line %s", file, pid, name)
 }

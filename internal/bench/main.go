@@ -21,13 +21,20 @@
 // is the same as the one before is taken again, and the report tells how many
 // were.
 //
+// Further rows are of processes, terminals and files. "In memory" means on a
+// memory file system, which no disk slows; there, and on disk, deskhand syncs
+// what it writes unless the row says otherwise, which the reference never does.
+// A row whose readers must get everything compares what they get, and does not
+// count the time of a call in which one of them missed something. The growth of
+// memory is the peak during all calls of a row over what was resident before.
+//
 // Two figures are of deskhand alone: the processor time of its process while
 // the desktop is on and nobody is connected, and its anonymous memory then.
 //
 // # Requirements
 //
-// Those of the tests, xdotool and ImageMagick for the reference server, and at
-// the first run the npm registry.
+// Those of the tests, xdotool, ImageMagick and dbus-launch for the reference
+// server, and at the first run the npm registry.
 package main
 
 import (

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +23,9 @@ func (b *bench) report(ctx context.Context, w io.Writer, results []result) error
 	if err := b.describe(ctx, &out); err != nil {
 		return err
 	}
-	fmt.Fprintf(&out, "\n| call, %dx%d, three windows | deskhand, median (p90) | reference, median (p90) | times faster | goal | |\n", screenWidth, screenHeight)
-	out.WriteString("|---|---|---|---|---|---|\n")
-	for _, r := range results {
-		b.line(&out, r)
-	}
+	desktop := func(r result) bool { return !r.host }
+	b.table(&out, fmt.Sprintf("call, %dx%d, three windows", screenWidth, screenHeight), results, desktop)
+	b.table(&out, "call", results, func(r result) bool { return r.host })
 	if b.idle != nil {
 		b.idle.write(&out)
 	}
@@ -44,18 +43,80 @@ func (b *bench) report(ctx context.Context, w io.Writer, results []result) error
 	return err
 }
 
-func (b *bench) line(w io.Writer, r result) {
-	goal := fmt.Sprintf("%gx", r.factor)
-	if r.below > 0 {
-		goal += " or below " + milliseconds(r.below)
-	}
-	fmt.Fprintf(w, "| %s | %s (%s) ", r.title, milliseconds(r.times[0].quantile(0.5)), milliseconds(r.times[0].quantile(0.9)))
-	if b.alone {
-		fmt.Fprintf(w, "| | | %s | |\n", goal)
+// table prints those results that belong to it, if there are any.
+func (b *bench) table(w io.Writer, heading string, results []result, belongs func(result) bool) {
+	results = slices.DeleteFunc(slices.Clone(results), func(r result) bool { return !belongs(r) })
+	if len(results) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "| %s (%s) | %s | %s | %s |\n", milliseconds(r.times[1].quantile(0.5)), milliseconds(r.times[1].quantile(0.9)),
-		significant(r.ratio()), goal, verdict(r.met()))
+	fmt.Fprintf(w, "\n| %s | deskhand, median (p90) | reference, median (p90) | times faster | goal | |\n", heading)
+	fmt.Fprint(w, "|---|---|---|---|---|---|\n")
+	for _, r := range results {
+		b.line(w, r)
+	}
+}
+
+func (b *bench) line(w io.Writer, r result) {
+	fmt.Fprintf(w, "| %s | %s ", r.title, r.found(0))
+	switch {
+	case b.alone:
+		fmt.Fprintf(w, "| | | %s | |\n", r.goal())
+	case r.impossible != "":
+		fmt.Fprintf(w, "| %s | | %s | %s |\n", r.impossible, r.goal(), r.verdict())
+	default:
+		times := ""
+		if r.ratio() > 0 {
+			times = significant(r.ratio())
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.found(1), times, r.goal(), r.verdict())
+	}
+}
+
+// found tells what was measured of one server.
+func (r result) found(k int) string {
+	s := r.times[k]
+	if len(s) == 0 {
+		return "never complete"
+	}
+	text := fmt.Sprintf("%s (%s)", milliseconds(s.quantile(0.5)), milliseconds(s.quantile(0.9)))
+	if r.bytes > 0 {
+		text += fmt.Sprintf(", %s MB/s", significant(r.speed(k)))
+	}
+	if r.growth > 0 {
+		text += fmt.Sprintf(", memory +%s MiB", significant(float64(r.grown[k])/(1<<20)))
+	}
+	if n := r.missed[k]; n > 0 {
+		text += fmt.Sprintf("; %v", n)
+	}
+	return text
+}
+
+func (r result) goal() string {
+	var goals []string
+	if r.factor > 0 {
+		goals = append(goals, fmt.Sprintf("%gx", r.factor))
+	}
+	if r.below > 0 {
+		goals = append(goals, "below "+milliseconds(r.below))
+	}
+	if r.rate > 0 {
+		goals = append(goals, fmt.Sprintf("%g MB/s", r.rate))
+	}
+	text := strings.Join(goals, " or ")
+	if r.growth > 0 {
+		text += fmt.Sprintf(", memory below +%d MiB", r.growth>>20)
+	}
+	if r.whole {
+		text += ", nothing missing"
+	}
+	return strings.TrimPrefix(text, ", ")
+}
+
+func (r result) verdict() string {
+	if r.goal() == "" {
+		return ""
+	}
+	return verdict(r.met())
 }
 
 func (i *idle) write(w io.Writer) {
@@ -104,6 +165,7 @@ func (b *bench) describe(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s; %d cores; Linux %s; %s; %d calls a row.\n", processor(), runtime.NumCPU(),
 		unix.ByteSliceToString(name.Release[:]), runtime.Version(), b.calls)
+	fmt.Fprintf(w, "Files in memory are on %s, those on disk on %s.\n", kind(b.memory), kind(b.dir))
 	fmt.Fprintf(w, "Load average of the machine before the run: %s; after it: %s.\n", b.load, loadAverage())
 	fmt.Fprintf(w, "deskhand: %s.", ours)
 	if !b.alone {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,19 +17,46 @@ import (
 // burst is how many screenshots are taken at once.
 const burst = 50
 
-// row is one line of the table.
+// row is one line of a table. What is zero of its goals is none.
 type row struct {
 	key, title string
-	factor     float64       // how many times faster than the reference deskhand must be at least
-	below      time.Duration // or how fast, if not zero
+	host       bool          // not of a desktop
+	bytes      int64         // that a call moves, where that is the point
+	factor     float64       // goal: how many times faster than the reference
+	below      time.Duration // or how fast at least
+	rate       float64       // or how many MB/s
+	growth     int64         // and how little the resident memory grows, in bytes
+	whole      bool          // and that no reader misses anything
+	impossible string        // why the reference cannot do it at all
 	rounds     bool          // options.rounds decides how often it is done
 	last       bool          // closes the terminals
-	once       func(ctx context.Context, b *bed) (time.Duration, error)
+
+	// prepare and finish surround all calls of a bed, where they are not nil.
+	prepare, finish func(ctx context.Context, b *bed) error
+
+	// once makes a call. An [incomplete] is not an error but a finding.
+	once func(ctx context.Context, b *bed) (time.Duration, error)
 }
+
+// incomplete tells how many readers did not get everything.
+type incomplete int
+
+func (n incomplete) Error() string { return fmt.Sprintf("%d readers miss something", int(n)) }
 
 const quickEnough = 500 * time.Microsecond
 
-var rows = []row{
+// rows are in the order in which they are measured.
+var rows = slices.Concat(desktopRows, hostRows(fileRows, processRows, ptyRows), lastRows)
+
+func hostRows(groups ...[]row) []row {
+	all := slices.Concat(groups...)
+	for i := range all {
+		all[i].host = true
+	}
+	return all
+}
+
+var desktopRows = []row{
 	{key: "png-changing", title: "PNG, content changing between calls", factor: 12, once: picture("format=png", true)},
 	{key: "png-same", title: "PNG, nothing changed", factor: 100, once: picture("format=png", false)},
 	{key: "jpeg", title: "JPEG, changing", factor: 10, once: picture("format=jpeg", true)},
@@ -42,6 +70,9 @@ var rows = []row{
 	{key: "status", title: "status", factor: 150, below: quickEnough, once: get("/v1/desktop/status")},
 	{key: "type", title: "type 100 ASCII characters, delayMs 0", factor: 20, once: typeText},
 	{key: "burst", title: fmt.Sprintf("%d screenshots at once, wall time", burst), factor: 40, rounds: true, once: manyPictures},
+}
+
+var lastRows = []row{
 	{key: "start", title: "desktop start", factor: 1.2, last: true, once: restart},
 }
 
