@@ -41,6 +41,14 @@ func (f *FS) locate(name string) (place, error) {
 	}
 }
 
+// Abs is the absolute path that a path names, cleaned; symbolic links are not
+// looked at. An empty path is where relative paths begin. It fails for paths
+// that are invalid or lie outside of the roots, whether anything is there or not.
+func (f *FS) Abs(name string) (string, error) {
+	p, err := f.locate(name)
+	return p.path, f.fail("abs", name, err)
+}
+
 // locateEntry is locate for what may not be empty, because forgetting the path
 // must not mean the whole home directory.
 func (f *FS) locateEntry(name string) (place, error) {
