@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/filesystem"
 )
 
 // Defaults that a zero Config stands for.
@@ -60,6 +61,14 @@ type Config struct {
 	// clipboard, text or image, may have 16 times as much.
 	MaxBodyBytes int
 
+	// Roots are the directories that clients may reach files below. Empty: the
+	// whole file system. Processes of clients are not kept in them.
+	Roots []filesystem.Root
+
+	// MaxUploadBytes bounds what is written to one file, or uploaded as one
+	// archive. Zero: no bound but the disk.
+	MaxUploadBytes int64
+
 	// MaxDesktops bounds the desktops that exist at a time. Zero: 32.
 	MaxDesktops int
 
@@ -88,7 +97,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Origins, c.Methods, c.Headers = slices.Clone(c.Origins), slices.Clone(c.Methods), slices.Clone(c.Headers)
-	c.Secrets = slices.Clone(c.Secrets)
+	c.Secrets, c.Roots = slices.Clone(c.Secrets), slices.Clone(c.Roots)
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = DefaultMaxBodyBytes
 	}
@@ -102,6 +111,18 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// openFiles opens what clients may reach.
+func openFiles(cfg Config) (*filesystem.FS, error) {
+	for i, r := range cfg.Roots {
+		cfg.Roots[i].Path = expandHome(r.Path)
+	}
+	files, err := filesystem.Open(filesystem.Config{Roots: cfg.Roots, Home: userHome(), Logger: cfg.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("config: root: %w", err)
+	}
+	return files, nil
 }
 
 func startDesktop(ctx context.Context, _ string, cfg desktop.Config) (Desktop, error) {
@@ -118,8 +139,8 @@ func (c Config) validate() error {
 		return errors.New("config: Token and NoToken exclude each other")
 	case strings.TrimSpace(c.Token) != c.Token:
 		return errors.New("config: Token must not begin or end with white space")
-	case c.MaxBodyBytes < 0 || c.MaxDesktops < 0:
-		return errors.New("config: MaxBodyBytes and MaxDesktops must not be negative")
+	case c.MaxBodyBytes < 0 || c.MaxDesktops < 0 || c.MaxUploadBytes < 0:
+		return errors.New("config: MaxBodyBytes, MaxDesktops and MaxUploadBytes must not be negative")
 	}
 	for _, o := range c.Origins {
 		if o == "*" || o == "null" {

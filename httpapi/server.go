@@ -16,6 +16,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/deskhand/deskhand/filesystem"
 )
 
 // Server is the HTTP API. Its methods may be called from any goroutine.
@@ -29,6 +31,8 @@ type Server struct {
 	document  []byte // the OpenAPI document
 	desktops  *desktops
 	processes *processes
+	files     *filesystem.FS
+	patience  time.Duration // how long a client may neither send nor accept anything
 	handler   func() http.Handler
 
 	streams   atomic.Int32 // event streams that are open
@@ -58,7 +62,11 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Token == "" && !cfg.NoToken {
 		cfg.Token = rand.Text()
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, gate: newGate(cfg), closing: make(chan struct{})}
+	files, err := openFiles(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
@@ -76,7 +84,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.also(s)
 	}
 	if s.document, err = s.openAPI(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, files.Close())
 	}
 	s.answer = s.known(s.app.Handler())
 	return s, nil
@@ -113,7 +121,7 @@ func (s *Server) Close() error {
 		s.mounted.wait()
 		processes := make(chan error, 1)
 		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
-		s.closeErr = errors.Join(s.desktops.close(), <-processes)
+		s.closeErr = errors.Join(s.files.Close(), s.desktops.close(), <-processes)
 	})
 	return s.closeErr
 }

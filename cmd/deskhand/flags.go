@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi"
 )
 
@@ -39,6 +40,8 @@ type serverFlags struct {
 	credentials bool
 	trustProxy  bool
 	stateDir    string
+	roots       []string
+	maxUpload   int64
 	envPolicy   string
 	desktop     bool
 	demo        bool
@@ -59,6 +62,8 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let them send credentials")
 	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "believe X-Forwarded-Host and X-Forwarded-For")
 	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for desktops' files; $XDG_STATE_HOME/deskhand, unless given")
+	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` that clients may reach files below; may be repeated; everything, unless given")
+	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "how many `bytes` may be uploaded at once; 0 is without a bound")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
@@ -136,6 +141,13 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
 	}
+	var err error
+	if cfg.Roots, err = fileRoots(f.roots); err != nil {
+		return cfg, err
+	}
+	if cfg.MaxUploadBytes = f.maxUpload; f.maxUpload < 0 {
+		return cfg, usagef("--max-upload-bytes must not be negative")
+	}
 	switch f.envPolicy {
 	case "inherit":
 	case "clean":
@@ -143,9 +155,29 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	default:
 		return cfg, usagef("--env-policy must be inherit or clean, not %q", f.envPolicy)
 	}
-	var err error
 	cfg.Token, err = f.resolve()
 	return cfg, err
+}
+
+// fileRoots are those that --fs-root names, by a name of their own or that of
+// the directory. A name has no slash, so that a path with a = needs only ./
+// before it.
+func fileRoots(given []string) ([]filesystem.Root, error) {
+	var roots []filesystem.Root
+	for _, text := range given {
+		root := filesystem.Root{Path: text}
+		if name, path, found := strings.Cut(text, "="); found && !strings.Contains(name, "/") {
+			root = filesystem.Root{Name: name, Path: path}
+			if name == "" {
+				return nil, usagef("--fs-root %q has no name before the =", text)
+			}
+		}
+		if root.Path == "" {
+			return nil, usagef("--fs-root %q names no directory", text)
+		}
+		roots = append(roots, root)
+	}
+	return roots, nil
 }
 
 func readToken(file string) (string, error) {

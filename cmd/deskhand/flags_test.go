@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/filesystem"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -103,6 +105,13 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"server", "--log-format", "xml"}, "", exitUsage, `--log-format must be text or json, not "xml"`, ""},
 		{[]string{"server", "--log-file", filepath.Join(dir, "none", "log")}, "", exitFailure, "log file: ", ""},
 		{[]string{"server", "--state-dir", filepath.Join(good, "below"), "-p", "0"}, "", exitFailure, "state directory: ", ""},
+		{[]string{"server", "--fs-root", filepath.Join(dir, "none")}, "", exitUsage, "root: path not found", ""},
+		{[]string{"server", "--fs-root", good}, "", exitUsage, "not a directory", ""},
+		{[]string{"server", "--fs-root", "=" + dir}, "", exitUsage, "has no name before the =", ""},
+		{[]string{"server", "--fs-root", "x="}, "", exitUsage, "names no directory", ""},
+		{[]string{"server", "--fs-root", dir, "--fs-root", dir}, "", exitUsage, "same name", ""},
+		{[]string{"server", "--max-upload-bytes", "-1"}, "", exitUsage, "--max-upload-bytes must not be negative", ""},
+		{[]string{"server", "--max-upload-bytes", "1G"}, "", exitUsage, `--max-upload-bytes must be a whole number, not "1G"`, ""},
 		{[]string{"server", "--host", "192.0.2.1", "-p", "0"}, "", exitFailure, "192.0.2.1", ""},
 		{[]string{"version", "1"}, "", exitUsage, `"1"`, "deskhand version --help"},
 		{[]string{"install"}, "", exitUsage, "install what? There is: install desktop", ""},
@@ -312,5 +321,19 @@ func TestLog(t *testing.T) {
 	s.signal(t, 15)
 	if text := s.stderr.String(); text != "" {
 		t.Errorf("at level warn: %s", text)
+	}
+}
+
+func TestFileRoots(t *testing.T) {
+	t.Parallel()
+	got, err := fileRoots([]string{"/a", "name=/b", "name==x", "./a=b", "/c=d", "e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []filesystem.Root{
+		{Path: "/a"}, {Name: "name", Path: "/b"}, {Name: "name", Path: "=x"}, {Path: "./a=b"}, {Path: "/c=d"}, {Path: "e"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
 	}
 }

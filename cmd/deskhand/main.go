@@ -160,7 +160,7 @@ func parse(flags *pflag.FlagSet, args []string) error {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &invalid):
-		expected := map[string]string{"uint16": "a number from 0 to 65535", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
+		expected := map[string]string{"uint16": "a number from 0 to 65535", "int64": "a whole number", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
 		return usagef("--%s must be %s, not %q", invalid.GetFlag().Name, expected, invalid.GetValue())
 	}
 	return usagef("%s", err)
