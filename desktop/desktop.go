@@ -39,9 +39,10 @@ type Desktop struct {
 
 	mu        sync.Mutex // guards what follows
 	state     State
-	session   *session // nil while there is no X server to talk to
-	display   int      // number, known since the first session
-	size      Size     // wanted; a restarted X server gets it too
+	session   *session      // nil while there is no X server to talk to
+	fresh     chan struct{} // closed at the next session's begin
+	display   int           // number, known since the first session
+	size      Size          // wanted; a restarted X server gets it too
 	startedAt time.Time
 	restarts  int
 	lastError *Failure
@@ -81,7 +82,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	d.input = make(chan struct{}, 1)
 	d.input <- struct{}{}
 	d.suspicion = make(chan struct{}, 1)
-	d.closing, d.done = make(chan struct{}), make(chan struct{})
+	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display
 
@@ -131,6 +132,8 @@ func (d *Desktop) install(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.session, d.display, d.startedAt = s, s.conn.Number(), s.startedAt
+	close(d.fresh)
+	d.fresh = make(chan struct{})
 	if d.state == StateStarting {
 		d.state = StateActive
 	}

@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"math"
@@ -174,6 +175,9 @@ func (s *session) addCursor(opts *picture.Options, style CursorStyle) (string, e
 		return fmt.Sprintf("-cross-%d-%d", x, y), nil
 	case CursorPointer:
 		c, err := s.conn.Cursor()
+		if errors.Is(err, x11.ErrNoCursor) {
+			return s.addCursor(opts, CursorCrosshair) // where it is can be shown at least
+		}
 		if err != nil {
 			return "", err
 		}

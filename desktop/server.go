@@ -67,6 +67,10 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 		"-screen", "0", fmt.Sprintf("%dx%dx24", d.cfg.MaxSize.Width, d.cfg.MaxSize.Height),
 		"-dpi", strconv.Itoa(d.cfg.DPI),
 		"-auth", d.dirs.authority, "-nolisten", "tcp", "-noreset",
+		// It keeps clients with an untrusted cookie apart, of which there are
+		// none here, and takes the pointer's picture for somebody else's once
+		// the program that set it has ended, as xsetroot does at once.
+		"-extension", "SECURITY",
 	}
 	if number > 0 {
 		args = append([]string{displayName(number)}, args...)

@@ -2,8 +2,12 @@ package x11
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 
+	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xfixes"
+	"github.com/jezek/xgb/xproto"
 )
 
 // Cursor is the pointer's picture and place. It is not part of a Frame.
@@ -19,9 +23,17 @@ type Cursor struct {
 	Pix []byte
 }
 
+// ErrNoCursor says that the X server does not tell what the pointer looks like:
+// its SECURITY extension denies it once the client that set the picture has
+// gone.
+var ErrNoCursor = errors.New("the X server keeps the pointer's picture to itself")
+
 // Cursor reads the pointer's picture and place (XFIXES GetCursorImage).
 func (c *Conn) Cursor() (*Cursor, error) {
 	r, err := xfixes.GetCursorImage(c.x).Reply()
+	if _, denied := errors.AsType[xproto.AccessError](err); denied {
+		return nil, fmt.Errorf("get cursor image: %w", ErrNoCursor)
+	}
 	if err != nil {
 		return nil, wrap("get cursor image", err)
 	}
@@ -34,4 +46,20 @@ func (c *Conn) Cursor() (*Cursor, error) {
 		cur.Pix = binary.LittleEndian.AppendUint32(cur.Pix, argb)
 	}
 	return cur, nil
+}
+
+// WatchCursor has f called whenever the pointer's picture changes (XFIXES
+// CursorNotify), until remove. f runs on the connection's event goroutine: it
+// must return soon and must not wait for the server.
+func (c *Conn) WatchCursor(f func()) (remove func(), err error) {
+	remove = c.handle(func(ev xgb.Event) {
+		if raw, ok := ev.(RawEvent); ok && raw[0]&127 == c.ext.xfixes+xfixes.CursorNotify {
+			f()
+		}
+	})
+	if err := xfixes.SelectCursorInputChecked(c.x, c.root, xfixes.CursorNotifyMaskDisplayCursor).Check(); err != nil {
+		remove()
+		return nil, wrap("watch cursor", err)
+	}
+	return remove, nil
 }
