@@ -3,7 +3,7 @@ package vp8screen
 import "image"
 
 // Dirty says which macroblocks of a frame may have changed since the last
-// [Encoder.Encode].
+// [Encoder.Encode]. None of its methods allocates.
 type Dirty struct {
 	// Cols and Rows are the size of the map in macroblocks.
 	Cols, Rows int
@@ -15,35 +15,41 @@ type Dirty struct {
 // NewDirty returns a map for a frame of the given visible size, in which no
 // macroblock is dirty.
 func NewDirty(width, height int) *Dirty {
-	cols, rows := (width+15)/16, (height+15)/16
+	cols, rows := macroblocks(width), macroblocks(height)
 	return &Dirty{Cols: cols, Rows: rows, Blocks: make([]byte, cols*rows)}
 }
 
-// SetRect marks every macroblock that r touches. What lies outside of the map
-// is ignored.
+// Set marks one macroblock.
+func (d *Dirty) Set(col, row int) { d.Blocks[row*d.Cols+col] = 1 }
+
+// Get says whether a macroblock is marked.
+func (d *Dirty) Get(col, row int) bool { return d.Blocks[row*d.Cols+col] != 0 }
+
+// SetRect marks every macroblock that r, in pixels, touches. What lies outside
+// of the map is ignored.
 func (d *Dirty) SetRect(r image.Rectangle) {
-	r = r.Intersect(image.Rect(0, 0, d.Cols*16, d.Rows*16))
+	r = r.Intersect(image.Rect(0, 0, d.Cols*mbSize, d.Rows*mbSize))
 	if r.Empty() {
 		return
 	}
-	x0, x1 := r.Min.X/16, (r.Max.X+15)/16
-	for y := r.Min.Y / 16; y < (r.Max.Y+15)/16; y++ {
-		row := d.Blocks[y*d.Cols+x0 : y*d.Cols+x1]
-		for i := range row {
-			row[i] = 1
-		}
+	c0, c1 := r.Min.X/mbSize, macroblocks(r.Max.X)
+	for row := r.Min.Y / mbSize; row < macroblocks(r.Max.Y); row++ {
+		mark(d.Blocks[row*d.Cols:][c0:c1])
 	}
 }
+
+// Add marks what is marked in a map of the same size.
+func (d *Dirty) Add(other *Dirty) {
+	for i, b := range other.Blocks[:len(d.Blocks)] {
+		d.Blocks[i] |= b
+	}
+}
+
+// All marks every macroblock.
+func (d *Dirty) All() { mark(d.Blocks) }
 
 // Clear marks every macroblock as unchanged.
 func (d *Dirty) Clear() { clear(d.Blocks) }
-
-// All marks every macroblock.
-func (d *Dirty) All() {
-	for i := range d.Blocks {
-		d.Blocks[i] = 1
-	}
-}
 
 // Any says whether a macroblock is marked.
 func (d *Dirty) Any() bool {
@@ -53,4 +59,21 @@ func (d *Dirty) Any() bool {
 		}
 	}
 	return false
+}
+
+// Count returns how many macroblocks are marked.
+func (d *Dirty) Count() int {
+	n := 0
+	for _, b := range d.Blocks {
+		if b != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func mark(blocks []byte) {
+	for i := range blocks {
+		blocks[i] = 1
+	}
 }

@@ -1,5 +1,14 @@
 package vp8screen
 
+import (
+	"fmt"
+	"image"
+)
+
+// mbSize is the width and height of a macroblock's luma; in the chroma planes
+// it has half of it (RFC 6386, 2).
+const mbSize = 16
+
 // A Frame is a picture in the colour format of VP8: full-size luma and chroma
 // of half the width and height (I420).
 //
@@ -12,13 +21,15 @@ type Frame struct {
 	Y, U, V []byte
 	// YStride and UVStride are the distances between rows in bytes.
 	YStride, UVStride int
+
+	edge [2][4 * mbSize]byte // two rows of a macroblock that crosses the right edge, in BGRX
 }
 
 // NewFrame returns a black frame of the given visible size.
 func NewFrame(width, height int) *Frame {
-	cols, rows := (width+15)/16, (height+15)/16
-	f := &Frame{Width: width, Height: height, YStride: cols * 16, UVStride: cols * 8}
-	n := cols * rows * 64
+	cols, rows := macroblocks(width), macroblocks(height)
+	f := &Frame{Width: width, Height: height, YStride: cols * mbSize, UVStride: cols * mbSize / 2}
+	n := cols * rows * mbSize * mbSize / 4
 	f.Y, f.U, f.V = make([]byte, 4*n), make([]byte, n), make([]byte, n)
 	for i := range f.Y {
 		f.Y[i] = 16
@@ -27,4 +38,144 @@ func NewFrame(width, height int) *Frame {
 		f.U[i], f.V[i] = 128, 128
 	}
 	return f
+}
+
+// macroblocks returns how many macroblocks it takes to cover n pixels.
+func macroblocks(n int) int { return (n + mbSize - 1) / mbSize }
+
+// Bounds is the rectangle of what is seen.
+func (f *Frame) Bounds() image.Rectangle { return image.Rect(0, 0, f.Width, f.Height) }
+
+// SetBGRX copies the rectangle r of a picture into the frame and reports
+// whether anything of the frame became different.
+//
+// pix holds the whole picture, of the frame's size: four bytes per pixel,
+// which are blue, green, red and one that is ignored; a row begins every
+// stride bytes. r is cut to the frame, and widened to whole macroblocks
+// horizontally and to even rows vertically, because two by two pixels share
+// their chroma: so everything of the picture there must be current.
+//
+// The macroblocks which became different are marked in dirty, if it is not nil.
+// Nothing is allocated. SetBGRX panics if pix is too short.
+func (f *Frame) SetBGRX(pix []byte, stride int, r image.Rectangle, dirty *Dirty) bool {
+	r = r.Intersect(f.Bounds())
+	if r.Empty() {
+		return false
+	}
+	if need := (f.Height-1)*stride + 4*f.Width; stride < 4*f.Width || len(pix) < need {
+		panic(fmt.Sprintf("vp8screen: %d bytes with a stride of %d are no picture of %dx%d pixels", len(pix), stride, f.Width, f.Height))
+	}
+	c0, c1 := r.Min.X/mbSize, macroblocks(r.Max.X)
+	any := false
+	var buffer [maxColumns]byte
+	changed := buffer[:c1-c0]
+	for y := r.Min.Y &^ 1; y < r.Max.Y; {
+		row := y / mbSize
+		end := min(r.Max.Y, (row+1)*mbSize)
+		clear(changed)
+		for ; y < end; y += 2 {
+			f.setRows(pix, stride, y, c0, c1, changed)
+		}
+		if y >= f.Height {
+			f.padBelow(c0, c1)
+		}
+		for i, c := range changed {
+			if c == 0 {
+				continue
+			}
+			any = true
+			if dirty != nil {
+				dirty.Set(c0+i, row)
+			}
+		}
+	}
+	return any
+}
+
+// maxColumns is how many macroblocks a row may have.
+const maxColumns = (MaxSize + mbSize - 1) / mbSize
+
+// setRows converts two rows of the macroblocks from column c0 up to c1. Those
+// that become different get a value other than zero in changed.
+func (f *Frame) setRows(pix []byte, stride, y, c0, c1 int, changed []byte) {
+	below := min(y+1, f.Height-1)
+	whole := min(c1, f.Width/mbSize)
+	if n := whole - c0; n > 0 {
+		x := c0 * mbSize
+		f.convert(pix[y*stride+4*x:], pix[below*stride+4*x:], x, y, changed[:n])
+	}
+	if c1 == whole {
+		return
+	}
+	// The last macroblock crosses the right edge.
+	x := whole * mbSize
+	n := 4 * (f.Width - x)
+	for i, source := range [2]int{y, below} {
+		e := &f.edge[i]
+		copy(e[:n], pix[source*stride+4*x:])
+		for j := n; j < len(e); j += 4 {
+			copy(e[j:j+4], e[n-4:n])
+		}
+	}
+	f.convert(f.edge[0][:], f.edge[1][:], x, y, changed[whole-c0:])
+}
+
+// convert writes two rows of len(changed) macroblocks, beginning at x, y.
+func (f *Frame) convert(top, bottom []byte, x, y int, changed []byte) {
+	n := len(changed)
+	at, chroma := y*f.YStride+x, y/2*f.UVStride+x/2
+	convertRows(top[:64*n], bottom[:64*n], f.Y[at:][:16*n], f.Y[at+f.YStride:][:16*n],
+		f.U[chroma:][:8*n], f.V[chroma:][:8*n], changed)
+}
+
+// padBelow repeats the last row of samples down to the end of the macroblocks
+// from column c0 up to c1.
+func (f *Frame) padBelow(c0, c1 int) {
+	pad := func(plane []byte, stride, height, x0, x1 int) {
+		last := plane[(height-1)*stride:][x0:x1]
+		for y := height; y*stride < len(plane); y++ {
+			copy(plane[y*stride+x0:], last)
+		}
+	}
+	// With an odd height, setRows has written one row of the padding already.
+	height := (f.Height + 1) &^ 1
+	pad(f.Y, f.YStride, height, c0*mbSize, c1*mbSize)
+	pad(f.U, f.UVStride, height/2, c0*mbSize/2, c1*mbSize/2)
+	pad(f.V, f.UVStride, height/2, c0*mbSize/2, c1*mbSize/2)
+}
+
+// CopyDirty copies the macroblocks which are marked in dirty from a frame of
+// the same size; all of them when dirty is nil. It is how the frame that was
+// encoded last, which [ScrollFinder] wants, is kept without copying what is
+// still the same.
+func (f *Frame) CopyDirty(from *Frame, dirty *Dirty) {
+	if dirty == nil {
+		copy(f.Y, from.Y)
+		copy(f.U, from.U)
+		copy(f.V, from.V)
+		return
+	}
+	for row := range dirty.Rows {
+		for c0 := 0; c0 < dirty.Cols; c0++ {
+			c1 := c0
+			for c1 < dirty.Cols && dirty.Get(c1, row) {
+				c1++
+			}
+			if c1 > c0 {
+				copyMacroblocks(f.Y, from.Y, f.YStride, mbSize, row, c0, c1)
+				copyMacroblocks(f.U, from.U, f.UVStride, mbSize/2, row, c0, c1)
+				copyMacroblocks(f.V, from.V, f.UVStride, mbSize/2, row, c0, c1)
+				c0 = c1
+			}
+		}
+	}
+}
+
+// copyMacroblocks copies the macroblocks of one row from column c0 up to c1,
+// whose width and height in this plane is size.
+func copyMacroblocks(to, from []byte, stride, size, row, c0, c1 int) {
+	for i := range size {
+		at := (row*size+i)*stride + c0*size
+		copy(to[at:at+(c1-c0)*size], from[at:])
+	}
 }

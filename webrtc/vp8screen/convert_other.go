@@ -1,0 +1,5 @@
+package vp8screen
+
+func convertRows(top, bottom, y0, y1, u, v, changed []byte) {
+	convertRowsGo(top, bottom, y0, y1, u, v, changed)
+}
