@@ -71,6 +71,7 @@ type shared struct {
 	escapes error  // what an os.Root says of a path that leads out of it
 	// nameless tells that files may be made without a name and given one.
 	nameless bool
+	now      func() time.Time
 	closing  chan struct{}
 
 	// commit is held for reading while a file gets its name, and for writing
@@ -98,7 +99,7 @@ type root struct {
 func Open(config Config) (*FS, error) {
 	config = config.withDefaults()
 	f := &FS{shared: &shared{
-		config: config, logger: config.Logger, closing: make(chan struct{}),
+		config: config, logger: config.Logger, now: time.Now, closing: make(chan struct{}),
 		swept: make(map[fileID]time.Time), contents: make(map[fileID]*contentLock),
 	}}
 	_, err := os.Stat(descriptors)

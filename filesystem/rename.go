@@ -12,9 +12,14 @@ import (
 // systems), a moment remains in which an empty directory would be replaced.
 func renameNew(from folder, name string, to folder, newName string) error {
 	err := from.rename(name, to, newName, unix.RENAME_NOREPLACE)
-	if !unsupported(err) {
-		return err
+	if unsupported(err) {
+		return linkNew(from, name, to, newName)
 	}
+	return err
+}
+
+// linkNew is renameNew without the help of renameat2(2).
+func linkNew(from folder, name string, to folder, newName string) error {
 	if err := unix.Linkat(from.fd, name, to.fd, newName, 0); err == nil {
 		return from.unlink(name)
 	} else if err == unix.EEXIST || err == unix.EXDEV {

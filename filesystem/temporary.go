@@ -98,15 +98,7 @@ func (t *temporary) takeName(name string, replace bool) error {
 	if replace {
 		return t.dir.rename(t.name, t.dir, name, 0)
 	}
-	err := t.dir.rename(t.name, t.dir, name, unix.RENAME_NOREPLACE)
-	if !unsupported(err) {
-		return err
-	}
-	// A second name is as good: it is not made where there is one, either.
-	if err := unix.Linkat(t.dir.fd, t.name, t.dir.fd, name, 0); err != nil {
-		return err
-	}
-	return t.dir.unlink(t.name)
+	return renameNew(t.dir, t.name, t.dir, name)
 }
 
 // link gives a nameless file a name that nothing has. This is the way that
@@ -164,7 +156,7 @@ func (f *FS) sweep(dir folder, alive aliveFunc) {
 func (f *FS) sweepIsDue(n node) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key, now := n.id(), time.Now()
+	key, now := n.id(), f.now()
 	if last, ok := f.swept[key]; ok && now.Sub(last) < leftoverAge {
 		return false
 	}
@@ -178,7 +170,7 @@ func (f *FS) sweepIsDue(n node) bool {
 // sweepEntry removes one leftover: ours, old, and held by nobody.
 func (f *FS) sweepEntry(dir folder, name string, alive aliveFunc) {
 	n, err := dir.stat(name)
-	if err != nil || int(n.uid) != os.Geteuid() || time.Since(n.changed) < leftoverAge ||
+	if err != nil || int(n.uid) != os.Geteuid() || f.now().Sub(n.changed) < leftoverAge ||
 		n.mode.Type()&^fs.ModeDir != 0 {
 		return
 	}
