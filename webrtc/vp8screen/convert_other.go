@@ -1,3 +1,5 @@
+//go:build !amd64
+
 package vp8screen
 
 func convertRows(top, bottom, y0, y1, u, v, changed []byte) {
