@@ -68,6 +68,7 @@ type Log struct {
 	size    int           // bytes kept
 	seen    uint64        // no record up to this sequence may grow
 	over    bool          // the process has ended
+	final   place         // where it did
 	changed chan struct{} // closed with the next change; nil when nobody waits
 }
 
@@ -163,11 +164,23 @@ func (l *Log) setLimit(limit int) {
 func (l *Log) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over = true
-	l.seen = l.next - 1
+	l.finished()
 	l.records.fit()
+}
+
+func (l *Log) finished() {
+	l.over, l.final = true, l.here()
+	l.seen = l.next - 1
 	l.wake()
 }
+
+// place is the end of a log at some moment.
+type place struct {
+	next uint64 // sequence of the next entry
+	pos  int64  // bytes before it
+}
+
+func (l *Log) here() place { return place{next: l.next, pos: l.end} }
 
 // maxChunk bounds the memory that is lost to what is free of a chunk, or hangs
 // on its last entry.
@@ -201,8 +214,7 @@ func (l *Log) sync() <-chan struct{} {
 		l.push(stdout, data, time.Now().UnixNano())
 	}
 	if over && !l.over {
-		l.over = true
-		l.wake()
+		l.finished()
 	}
 	return changed
 }

@@ -28,9 +28,8 @@ type Reader struct {
 	log     *Log
 	next    uint64 // sequence of the next entry
 	pos     int64  // how many bytes of output come before what is read next; -1: not known
+	end     place  // where io.EOF is, if ending
 	ending  bool
-	end     uint64 // when ending: the sequence behind the last entry to read
-	endPos  int64  // likewise, in bytes
 	entries []Entry
 }
 
@@ -39,7 +38,8 @@ type Reader struct {
 func (l *Log) Follow(after uint64) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := &Reader{log: l, next: after + 1, pos: -1}
+	l.sync()
+	r := &Reader{log: l, next: after + 1, pos: -1, ending: l.over, end: l.here()}
 	if after+1 == 0 {
 		r.next = after // the highest number; there will be no such entry
 	}
@@ -47,6 +47,9 @@ func (l *Log) Follow(after uint64) *Reader {
 		r.pos = 0
 	}
 	l.seen = max(l.seen, min(after, l.next-1))
+	if r.ending {
+		l.seen = l.next - 1 // or the last entry could grow beyond the end
+	}
 	return r
 }
 
@@ -58,7 +61,7 @@ func (l *Log) FollowBytes(last int) *Reader {
 	defer l.mu.Unlock()
 	l.sync()
 	l.seen = l.next - 1 // so that what comes is not part of an entry before
-	r := &Reader{log: l, next: l.next, pos: max(l.end-int64(last), l.begin())}
+	r := &Reader{log: l, next: l.next, pos: max(l.end-int64(last), l.begin()), ending: l.over, end: l.here()}
 	if last < 0 {
 		r.pos = l.begin()
 	}
@@ -74,8 +77,8 @@ func (l *Log) FollowBytes(last int) *Reader {
 // Next waits for entries and returns as many as are there, but not more than
 // 256 or 256 KiB and one entry. The gap tells what was dropped before the first
 // of them. At the end of the process's output, when all is read, it returns
-// io.EOF, and a gap if there is one before the end; what processes write that
-// it left running is not waited for.
+// io.EOF, and a gap if there is one before the end. What processes write later
+// that it left running is for readers that begin later.
 //
 // The slice is valid until the next call; what Data points to stays valid.
 func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {
@@ -114,7 +117,7 @@ func (r *Reader) take() taken {
 	defer l.mu.Unlock()
 	source := l.sync()
 	if l.over && !r.ending {
-		r.ending, r.end, r.endPos = true, l.next, l.end
+		r.ending, r.end = true, l.final
 	}
 	r.entries = r.entries[:0]
 	gap := r.collect()
@@ -141,14 +144,14 @@ func (r *Reader) collect() Gap {
 	var gap Gap
 	end := l.next
 	if r.ending {
-		end = r.end
+		end = r.end.next
 	}
 	if first := min(l.first(), end); r.next < first {
 		gap.Entries = first - r.next
 		r.next = first
 		if first == end && r.pos >= 0 {
 			// Only an end leaves no entry behind the gap that tells its size.
-			gap.Bytes = r.endPos - r.pos
+			gap.Bytes = r.end.pos - r.pos
 		}
 	}
 	size := 0
