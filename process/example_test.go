@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/process"
@@ -23,13 +24,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s exit %d\n", r.Stdout, *r.Exit.Code)
-	// Output:
-	// hello
-	//  exit 3
+	fmt.Printf("%q, exit status %d\n", r.Stdout, *r.Exit.Code)
+	// Output: "hello\n", exit status 3
 }
 
-// A shell in a terminal: what is typed, and what it shows.
+// A program in the background: what it is given to read, and what it writes.
 func ExampleManager_Start() {
 	ctx := context.Background()
 	m, err := process.New(process.Config{})
@@ -38,27 +37,63 @@ func ExampleManager_Start() {
 	}
 	defer m.Close()
 
-	p, err := m.Start(process.Spec{Command: "sh", Args: []string{"-c", "stty -echo; read line; echo you typed $line"}, Terminal: true, Cols: 132, Rows: 43})
+	p, err := m.Start(process.Spec{Command: "sort"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := p.Write(ctx, []byte("ls\n")); err != nil {
+	if _, err := p.Write(ctx, []byte("pear\napple\n")); err != nil {
 		log.Fatal(err)
 	}
-	shown := ""
-	for r := p.Log().Follow(0); ; {
-		entries, _, err := r.Next(ctx)
+	if err := p.CloseInput(); err != nil {
+		log.Fatal(err)
+	}
+	r := p.Log().Follow(0)
+	for {
+		entries, gap, err := r.Next(ctx)
+		if gap.Bytes > 0 {
+			fmt.Println("too slow, lost", gap.Bytes, "bytes")
+		}
+		for _, e := range entries {
+			fmt.Printf("%s: %s", e.Stream, e.Data)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			log.Fatal(err)
 		}
-		for _, e := range entries {
-			shown += string(e.Data)
-		}
 	}
-	fmt.Println(p.Info().Running)
-	_ = shown // "you typed ls", and before it "ls" if that came before stty
-	// Output: false
+	<-p.Done()
+	fmt.Println("exit status", *p.Info().Exit.Code)
+	// Output:
+	// stdout: apple
+	// pear
+	// exit status 0
+}
+
+// A program that believes to be at a terminal.
+func ExampleProcess_Resize() {
+	m, err := process.New(process.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	p, err := m.Start(process.Spec{Command: "sh", Args: []string{"-c", "stty size; read line; stty size"}, Terminal: true, Cols: 132, Rows: 43})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := p.Resize(80, 24); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := p.Write(context.Background(), []byte("\n")); err != nil {
+		log.Fatal(err)
+	}
+	<-p.Done()
+	var shown strings.Builder
+	for _, e := range p.Log().Entries(process.Query{Stream: process.Terminal}) {
+		shown.Write(e.Data)
+	}
+	fmt.Println(strings.HasSuffix(shown.String(), "24 80\r\n"))
+	// Output: true
 }

@@ -108,6 +108,9 @@ func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.mu.Lock()
 		m.closed = true
+		for _, p := range m.procs {
+			p.hangUp()
+		}
 		m.mu.Unlock()
 		m.runs.close()
 		m.err = m.group.Close()
@@ -242,7 +245,7 @@ func (m *Manager) forget(p *Process) {
 }
 
 // reserve makes room for a process that is about to start, or says why there
-// is none. Close waits for release.
+// is none. Close waits for m.work.Done.
 func (m *Manager) reserve(owner Owner) (maxLog int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -259,13 +262,11 @@ func (m *Manager) reserve(owner Owner) (maxLog int, err error) {
 	return m.limits.MaxLog, nil
 }
 
+// release gives the room back. The caller has m.mu.
 func (m *Manager) release(owner Owner) {
-	m.mu.Lock()
 	if owner == OwnerUser {
 		m.running--
 	}
-	m.mu.Unlock()
-	m.work.Done()
 }
 
 // add makes a started process known.
@@ -281,6 +282,7 @@ func (m *Manager) add(p *Process) {
 func (m *Manager) ended(p *Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.release(p.owner)
 	m.exited = append(m.exited, p)
 	weight := 0
 	keep := len(m.exited)

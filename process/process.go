@@ -109,7 +109,10 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 		err = p.startPiped(sup)
 	}
 	if err != nil {
+		m.mu.Lock()
 		m.release(s.Owner)
+		m.mu.Unlock()
+		m.work.Done()
 		return nil, startError(s.Command, err)
 	}
 	i := p.child.Info()
@@ -150,7 +153,7 @@ func (p *Process) watch() {
 	p.log.finish()
 	p.m.ended(p)
 	close(p.done)
-	p.m.release(p.owner)
+	p.m.work.Done()
 }
 
 // weight is about the memory that remembering the process takes.

@@ -31,8 +31,8 @@ type Spec struct {
 	// Args are the arguments, without the program's name.
 	Args []string
 
-	// Dir is the working directory. Empty: the user's home when User is given,
-	// else that of this program.
+	// Dir is the working directory. Empty: the user's home when User is given, or
+	// the root directory if there is no such home; else that of this program.
 	Dir string
 
 	// Env is added to the environment. A name must not be empty and neither
@@ -115,7 +115,7 @@ func (m *Manager) prepare(s Spec) (supervise.Spec, error) {
 	if account != nil {
 		sup.Credential = account.credential
 		if s.Dir == "" {
-			sup.Dir = account.home
+			sup.Dir = account.directory()
 		}
 	}
 	base := s.Environ

@@ -239,19 +239,23 @@ func TestUser(t *testing.T) {
 		}
 		t.Skip("only root can change users")
 	}
+	home := nobody.HomeDir
+	if _, err := os.Stat(home); err != nil {
+		home = "/"
+	}
 	groups, err := nobody.GroupIds()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"nobody", nobody.Uid} {
 		r, err := m.Run(t.Context(), process.Spec{
-			Command: "sh", Args: []string{"-c", "id -u; id -g; id -G; echo $HOME $USER $LOGNAME $SHELL; pwd"}, Dir: "/", User: name,
+			Command: "sh", Args: []string{"-c", "id -u; id -g; id -G; echo $HOME $USER $LOGNAME $SHELL; pwd"}, User: name,
 		}, process.RunOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := strings.Join([]string{
-			nobody.Uid, nobody.Gid, strings.Join(groups, " "), nobody.HomeDir + " nobody nobody " + shell(t, "nobody"), "/", "",
+			nobody.Uid, nobody.Gid, strings.Join(groups, " "), nobody.HomeDir + " nobody nobody " + shell(t, "nobody"), home, "",
 		}, "\n")
 		if diff := cmp.Diff(want, string(r.Stdout)); diff != "" {
 			t.Errorf("as %s: %s\n%s", name, diff, r.Stderr)

@@ -20,19 +20,24 @@ type ending struct {
 	over  chan struct{}
 }
 
-// Stop asks the process and all in its process group to end (SIGTERM; in a
-// terminal SIGHUP too, since shells ignore the other), and kills it and all that
-// it started after 10 s, or after wait if that is longer. It returns how the
-// process is when it has ended, or after wait (zero: 25 ms; negative: at once)
-// or when ctx ends; the rest is done in the background.
+// Stop asks the process and all in its process group to end (SIGTERM, and SIGHUP
+// if it has a terminal and ignores the other, as shells do), and kills it and
+// all that it started after 10 s, or after wait if that is longer. It returns
+// how the process is when it has ended, or after wait (zero: 25 ms; negative: at
+// once) or when ctx ends; the rest is done in the background.
 //
 // Of a process that has ended, what it left running is ended in the same way.
 func (p *Process) Stop(ctx context.Context, wait time.Duration) Info {
 	p.end(max(stopGrace, wait), false)
-	if p.info.Terminal {
+	p.hangUp()
+	return p.await(ctx, wait)
+}
+
+// hangUp does what the end of a terminal does, if SIGTERM will not do.
+func (p *Process) hangUp() {
+	if p.info.Terminal && p.child.Ignores(syscall.SIGTERM) {
 		_ = p.child.Signal(syscall.SIGHUP)
 	}
-	return p.await(ctx, wait)
 }
 
 // Kill kills the process and all that it started (SIGKILL). It returns as Stop

@@ -120,6 +120,26 @@ func TestStopOfAShell(t *testing.T) {
 	if i := p.Stop(t.Context(), 5*time.Second); i.Running {
 		t.Errorf("it runs %v after Stop: %+v", time.Since(began), i)
 	}
+	// One that ends by SIGTERM gets no SIGHUP, which it may not handle.
+	p = start(t, m, inTerminal("trap 'sleep 0.1; echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done"))
+	await(t, p, "ready")
+	if i := p.Stop(t.Context(), limit); i.Running || code(*i.Exit) != "7" {
+		t.Errorf("%+v wrote %q", i, text(p))
+	}
+}
+
+// Close is quick even so.
+func TestCloseOfAShell(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, process.Config{})
+	p := start(t, m, inTerminal("trap '' TERM; echo ready; while :; do sleep 0.01; done"))
+	await(t, p, "ready")
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if i := p.Info(); i.Exit == nil || i.Exit.Signal != "SIGHUP" {
+		t.Errorf("%+v", i)
+	}
 }
 
 // What an ended process has left is ended as well.

@@ -84,6 +84,14 @@ func shellOf(name string) string {
 	return fallback
 }
 
+// directory is where the user's programs begin, as login(1) has it.
+func (a *account) directory() string {
+	if fi, err := os.Stat(a.home); err != nil || !fi.IsDir() {
+		return "/"
+	}
+	return a.home
+}
+
 func (a *account) variables() []string {
 	return []string{
 		"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name, "SHELL=" + a.shell,

@@ -375,6 +375,21 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return nil
 }
 
+// Ignores tells whether the child itself ignores a signal at the moment, as
+// shells at a terminal do with SIGTERM. One that handles it does not.
+func (c *Child) Ignores(sig syscall.Signal) bool {
+	if !c.hold() {
+		return false
+	}
+	defer c.release()
+	mask := statusFields(c.pid, "SigIgn")
+	if len(mask) != 1 {
+		return false
+	}
+	bits, err := strconv.ParseUint(mask[0], 16, 64)
+	return err == nil && sig > 0 && sig <= 64 && bits>>(sig-1)&1 == 1
+}
+
 // Stop ends the child and everything that it started, also when the child
 // itself has ended before: SIGTERM, then SIGKILL after its grace, or as soon as
 // ctx ends. It returns when nothing is left, or a [LeftoverError] five seconds

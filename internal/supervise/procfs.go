@@ -144,18 +144,21 @@ func ownedByUs(pid int) bool {
 	if os.Geteuid() == 0 {
 		return true
 	}
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return false
-	}
-	_, rest, ok := strings.Cut(string(status), "\nUid:")
-	if !ok {
-		return false
-	}
-	line, _, _ := strings.Cut(rest, "\n")
-	uids := strings.Fields(line) // real, effective, saved, file system
+	uids := statusFields(pid, "Uid") // real, effective, saved, file system
 	us := strconv.Itoa(os.Geteuid())
 	return len(uids) == 4 && (uids[0] == us || uids[2] == us)
+}
+
+// statusFields returns the words of a line of /proc/PID/status, none if there
+// is no such line or process.
+func statusFields(pid int, name string) []string {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(status), "\n"+name+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.Fields(line)
 }
 
 // ticks is the present moment in the unit of process.start, rounded down as
