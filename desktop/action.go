@@ -18,7 +18,8 @@ const (
 // Actor is who acts. The zero value stands for an unnamed API caller.
 type Actor struct {
 	Kind ActorKind `json:"kind"`
-	Name string    `json:"name,omitempty"`
+	Name string    `json:"name,omitempty"` // for people
+	ID   string    `json:"id,omitempty"`   // tells actors of one name apart
 }
 
 type actorKey struct{}

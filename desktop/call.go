@@ -135,6 +135,9 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 			}
 		}
 		a.Actor, a.Time = ActorFrom(ctx), time.Now()
+		if err := d.control.allows(a.Actor); err != nil {
+			return v, err
+		}
 		if d.cfg.Policy != nil {
 			if err := d.cfg.Policy(ctx, *a); err != nil {
 				return v, err
@@ -146,8 +149,13 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 	})
 }
 
-// tell emits an action that was done, or of which at least a part was.
+// tell emits an action that was done, or of which at least a part was. A
+// viewer's moves are not told: there are a hundred in a second, and what matters
+// of them is where the clicks are.
 func (d *Desktop) tell(a *Action, err error) {
+	if a.Name == "move" && a.Actor.Kind == ActorViewer && err == nil {
+		return
+	}
 	if err != nil {
 		if refused(err) {
 			return
@@ -160,7 +168,7 @@ func (d *Desktop) tell(a *Action, err error) {
 // refused says whether an action failed before it had any effect.
 func refused(err error) bool {
 	for _, why := range []error{
-		ErrInvalid, ErrRestarting, ErrAppNotFound, ErrUnsupported, ErrWindowNotFound,
+		ErrInvalid, ErrRestarting, ErrControlHeld, ErrAppNotFound, ErrUnsupported, ErrWindowNotFound,
 		x11.ErrNoWindow, x11.ErrScreenSize, x11.ErrContentTooLarge,
 	} {
 		if errors.Is(err, why) {

@@ -90,6 +90,10 @@ type Config struct {
 	// Background is the colour of the empty desktop, 0xRRGGBB. Zero: 0x2e3440.
 	Background uint32
 
+	// ControlIdle is how long somebody keeps control who sends no input. Zero:
+	// a minute.
+	ControlIdle time.Duration
+
 	// Policy, if set, is asked before every input. Its error refuses the
 	// action and is returned to the caller. Nil: everything is allowed. It
 	// runs while no other input can, so it must not call the Desktop.
@@ -171,6 +175,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ID == "" {
 		c.ID = "main"
+	}
+	if c.ControlIdle == 0 {
+		c.ControlIdle = DefaultControlIdle
 	}
 	def(&c.Size.Width, DefaultWidth)
 	def(&c.Size.Height, DefaultHeight)

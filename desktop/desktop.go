@@ -27,6 +27,7 @@ type Desktop struct {
 	apps      *supervise.Group // what was launched: it ends before those
 	browsers  func() error     // prepareBrowsers, once
 	events    *eventLog
+	control   control
 	input     chan struct{} // holds one token: who has it may send input
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
@@ -84,6 +85,8 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	d.suspicion = make(chan struct{}, 1)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)
+	d.control.idle = cfg.ControlIdle
+	d.control.told = func(c Control) { d.events.emit(Event{Type: EventControl, Control: &c}) }
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display
 
 	defer func() {
@@ -183,6 +186,7 @@ func (d *Desktop) close() error {
 	d.state = StateStopping
 	d.mu.Unlock()
 	close(d.closing)
+	d.control.stop()
 	d.watch.Wait() // from here on nobody else changes the session
 	d.mu.Lock()
 	s := d.session

@@ -13,6 +13,7 @@ const (
 	EventWindowFocused    EventType = "window_focused"    // Window; nil when none has the focus
 	EventWindowRenamed    EventType = "window_renamed"    // Window
 	EventClipboardChanged EventType = "clipboard_changed" // Selection
+	EventControl          EventType = "control"           // Control
 	EventResized          EventType = "resized"           // Size
 	EventFailed           EventType = "failed"            // Failure
 	EventRestarted        EventType = "restarted"         // Failure that led to it
@@ -29,6 +30,7 @@ type Event struct {
 	Action    *Action   `json:"action,omitempty"`
 	Window    *Window   `json:"window,omitempty"`
 	Selection Selection `json:"selection,omitempty"`
+	Control   *Control  `json:"control,omitempty"`
 	Size      *Size     `json:"size,omitempty"`
 	Failure   *Failure  `json:"failure,omitempty"`
 	Missed    uint64    `json:"missed,omitempty"`

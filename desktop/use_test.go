@@ -120,7 +120,7 @@ func TestEvents(t *testing.T) {
 	sub, slow := d.Subscribe(0), d.Subscribe(0)
 	defer sub.Close()
 	defer slow.Close()
-	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorViewer, Name: "ann"})
+	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorAgent, Name: "ann"})
 	xterm(t, d)
 	opened := await(t, sub, "window opened", ofType(desktop.EventWindowOpened))
 	if opened.Window == nil || opened.Window.Class != "XTerm" || opened.Desktop != "eventful" {

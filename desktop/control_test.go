@@ -1,0 +1,166 @@
+package desktop_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+var (
+	ann   = desktop.Actor{Kind: desktop.ActorViewer, Name: "guest", ID: "1"}
+	bob   = desktop.Actor{Kind: desktop.ActorViewer, Name: "guest", ID: "2"}
+	robot = desktop.Actor{Kind: desktop.ActorAgent, Name: "claude"}
+	api   = desktop.Actor{Kind: desktop.ActorAPI}
+)
+
+// moves says whether an actor may move the pointer.
+func moves(t *testing.T, d *desktop.Desktop, a desktop.Actor) bool {
+	t.Helper()
+	_, err := d.Move(desktop.WithActor(t.Context(), a), desktop.Move{At: desktop.Point{X: 10, Y: 10}})
+	if err != nil && !errors.Is(err, desktop.ErrControlHeld) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestControl(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	ctx := t.Context()
+	held := func(err error, by desktop.Actor) {
+		t.Helper()
+		var e *desktop.ControlHeldError
+		if !errors.As(err, &e) || e.Holder != by || !errors.Is(err, desktop.ErrControlHeld) {
+			t.Errorf("error = %v, want that %v has control", err, by)
+		}
+	}
+	may := func(want ...desktop.Actor) {
+		t.Helper()
+		for _, a := range []desktop.Actor{ann, bob, robot, api} {
+			wanted := false
+			for _, w := range want {
+				wanted = wanted || w == a
+			}
+			if got := moves(t, d, a); got != wanted {
+				t.Errorf("%v may act: %v, want %v; control is %+v", a, got, wanted, d.Control())
+			}
+		}
+	}
+	may(ann, bob, robot, api)
+
+	// Granted: the API and agents go on, other viewers do not.
+	if err := d.RequestControl(ctx, ann); err != nil {
+		t.Fatal(err)
+	}
+	if c := d.Control(); c.Holder == nil || *c.Holder != ann || c.Taken || c.Since.IsZero() {
+		t.Errorf("control = %+v", c)
+	}
+	may(ann, robot, api)
+	held(d.RequestControl(ctx, bob), ann)
+	if err := d.RequestControl(ctx, ann); err != nil {
+		t.Errorf("asking again: %v", err)
+	}
+
+	// Taken: nobody else does.
+	if err := d.TakeControl(ctx, bob, false); err != nil {
+		t.Fatal(err)
+	}
+	may(bob)
+	held(d.TakeControl(ctx, ann, false), bob)
+	held(d.RequestControl(ctx, ann), bob)
+	held(d.GiveControl(ctx, ann, robot), bob)
+	if err := d.ReleaseControl(ctx, ann); err != nil || d.Control().Holder == nil {
+		t.Errorf("somebody else's release: %v, %+v", err, d.Control())
+	}
+	if err := d.GiveControl(ctx, bob, robot); err != nil {
+		t.Fatal(err)
+	}
+	may(robot)
+	held(d.TakeControl(ctx, api, false), robot)
+
+	// A person stops an agent without being asked to use force.
+	if err := d.TakeControl(ctx, ann, false); err != nil {
+		t.Fatal(err)
+	}
+	may(ann)
+	if err := d.TakeControl(ctx, api, true); err != nil {
+		t.Fatal(err)
+	}
+	may(api)
+	if err := d.ReleaseControl(ctx, api); err != nil {
+		t.Fatal(err)
+	}
+	if c := d.Control(); c != (desktop.Control{}) {
+		t.Errorf("control after its release = %+v", c)
+	}
+	may(ann, bob, robot, api)
+}
+
+// pressed presses a key, which a terminal gets as a small letter unless Shift is
+// held down.
+func pressed(t *testing.T, d *desktop.Desktop, path string) {
+	t.Helper()
+	for _, key := range []string{"a", "Return"} {
+		if err := d.Press(t.Context(), desktop.Press{Keys: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTyped(t, path, "a\n")
+}
+
+// TestControlIsTold and given back by who is idle, with what is held down.
+func TestControlIsTold(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{ControlIdle: 300 * time.Millisecond})
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	path := xterm(t, d)
+	ctx := desktop.WithActor(t.Context(), ann)
+	if err := d.TakeControl(ctx, ann, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.KeyDown(ctx, "shift"); err != nil {
+		t.Fatal(err)
+	}
+	want := []func(desktop.Event) bool{
+		func(e desktop.Event) bool {
+			return e.Type == desktop.EventControl && e.Control.Taken && *e.Control.Holder == ann
+		},
+		func(e desktop.Event) bool { return e.Type == desktop.EventControl && e.Control.Holder == nil },
+	}
+	deadline := time.After(20 * time.Second)
+	for len(want) > 0 {
+		select {
+		case e := <-sub.Events():
+			if want[0](e) {
+				want = want[1:]
+			}
+		case <-deadline:
+			t.Fatalf("%d events of control did not come", len(want))
+		}
+	}
+	if !moves(t, d, bob) {
+		t.Error("control that was given back is still held")
+	}
+	pressed(t, d, path)
+}
+
+// TestControlMovesReleaseKeys: what the holder before holds down is let go of.
+func TestControlMovesReleaseKeys(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	as := desktop.WithActor(t.Context(), ann)
+	if err := d.RequestControl(as, ann); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.KeyDown(as, "shift"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ReleaseControl(as, ann); err != nil {
+		t.Fatal(err)
+	}
+	pressed(t, d, path)
+}
