@@ -20,7 +20,7 @@ import (
 
 type logsInput struct {
 	ID          string           `path:"id"`
-	Stream      string           `query:"stream" enum:"stdout,stderr,combined,pty" default:"combined" doc:"combined is all there is"`
+	Stream      string           `query:"stream" enum:"stdout,stderr,combined,pty" doc:"combined is all there is; without it, pty for a process on a terminal and combined for others"`
 	Tail        optional[uint]   `query:"tail" minimum:"0" doc:"Only the last so many of the entries that there are"`
 	Since       optional[uint64] `query:"since" minimum:"0" doc:"Only entries with a higher sequence"`
 	Follow      bool             `query:"follow" doc:"Go on, as server-sent events, until the process has ended and all is told"`
@@ -73,6 +73,12 @@ func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error)
 		return nil, err
 	}
 	q := process.Query{Since: in.Since.Value}
+	if in.Stream == "" {
+		in.Stream = "combined"
+		if p.Info().Terminal {
+			in.Stream = string(process.Terminal)
+		}
+	}
 	if in.Stream != "combined" {
 		q.Stream = process.Stream(in.Stream)
 	}

@@ -184,6 +184,9 @@ func takeFrame(ctx context.Context, ws *socket, p *process.Process, kind int, da
 		defer cancel()
 		_, err = p.Write(ctx, f.input)
 	}
+	if large, ok := errors.AsType[*process.InputTooLargeError](err); ok {
+		return complain(large.Error())
+	}
 	if err != nil {
 		return complain(problemOf(err, internal).Detail)
 	}
