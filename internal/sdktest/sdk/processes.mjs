@@ -195,11 +195,11 @@ export function managed() {
 
   test("stopProcess is polite", async () => {
     const { id, pid } = await agent.createProcess(sh('trap "echo bye; exit 4" TERM; echo ready; while :; do sleep 0.01; done'));
-    await logs(id, "ready\n");
+    await logs(id, "ready\n", { stream: "stdout" });
     const stopped = await agent.stopProcess(id, { waitMs: 5000 });
     assert.deepEqual([stopped.id, stopped.status, stopped.exitCode], [id, "exited", 4]);
     await ended(pid);
-    await logs(id, "ready\nbye\n");
+    await logs(id, "ready\nbye\n", { stream: "stdout" });
     assert.deepEqual(await agent.stopProcess(id), stopped);
     assert.deepEqual(await agent.killProcess(id), stopped);
     await agent.deleteProcess(id);
