@@ -35,6 +35,7 @@ var importRules = []struct {
 	{"github.com/fasthttp/...", []string{"httpapi"}, false},
 	{"github.com/pion/...", []string{"webrtc/..."}, true},
 	{"github.com/chromedp/...", []string{"internal/testbrowser"}, true},
+	{"github.com/creack/...", []string{"process"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
 
 	{module + "/desktop", []string{"webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
@@ -55,6 +56,11 @@ var depsForbidden = map[string][]string{
 		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem", module + "/webrtc/...",
 		module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
+	},
+	"process": {
+		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"github.com/chromedp/...", module + "/internal/testx11", module + "/internal/x11", module + "/desktop", module + "/filesystem",
+		module + "/webrtc/...", module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
 	},
 	"httpapi": {"github.com/chromedp/...", module + "/internal/testx11"},
 }

@@ -70,5 +70,5 @@ func (c *capture) take() (data []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.taken = true
-	return c.data[:len(c.data):len(c.data)], c.truncated
+	return slices.Clip(c.data), c.truncated
 }

@@ -84,7 +84,7 @@ func TestMerge(t *testing.T) {
 		write(out, "d")
 		write(errs, "e")
 		write(out, "f") // another stream came between
-		time.Sleep(mergeWindow)
+		<-time.After(mergeWindow)
 		write(out, "g")
 		want("ab", "cd", "e", "f", "g")
 		if entries, gap, err := r.Next(t.Context()); err != nil || len(entries) != 5 || gap != (Gap{}) {

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deskhand/deskhand/process"
 	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/process"
 )
 
 // limit is how long anything may take that takes no time.

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/process"
-	"github.com/google/go-cmp/cmp"
 )
 
 func ids(infos []process.Info) (all []string) {

@@ -7,8 +7,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/deskhand/deskhand/internal/supervise"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Owner says which part of the program started a process.

@@ -25,7 +25,7 @@ type RunOptions struct {
 type Result struct {
 	Exit                             Exit // without a code when TimedOut
 	TimedOut                         bool
-	Stdout, Stderr                   []byte // the first bytes of what was written; not nil
+	Stdout, Stderr                   []byte // the first bytes of what was written
 	StdoutTruncated, StderrTruncated bool   // there was more
 	Duration                         time.Duration
 }

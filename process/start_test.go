@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/deskhand/deskhand/process"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/process"
 )
 
 func TestStart(t *testing.T) {

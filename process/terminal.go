@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/deskhand/deskhand/internal/supervise"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // eofWait is how long a terminal may take to accept one character.
