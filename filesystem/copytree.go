@@ -20,6 +20,12 @@ func copyTree(from folder, name string, to folder, newName string, alive aliveFu
 	if err != nil {
 		return at(from.child(name), err)
 	}
+	if from.isMountPoint(name) {
+		return &Error{
+			Path: from.child(name), Problem: "a mount point cannot be moved to another file system", Kind: ErrBusy,
+			Err: unix.EBUSY,
+		}
+	}
 	switch n.mode.Type() {
 	case 0:
 		err = copyFile(from, name, to, newName, alive)

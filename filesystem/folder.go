@@ -101,6 +101,13 @@ func (d folder) self() (node, error) {
 	return nodeOf(&st), nil
 }
 
+// isMountPoint tells that something is mounted on an entry (from Linux 5.8 on).
+func (d folder) isMountPoint(name string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(d.fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
 func (d folder) readlink(name string) (string, error) {
 	b := make([]byte, maxPath)
 	n, err := unix.Readlinkat(d.fd, name, b)

@@ -179,7 +179,7 @@ func again(t *testing.T, attributes *syscall.SysProcAttr, env ...string) {
 	t.Helper()
 	// By this name, the child may run it whoever it is.
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(append(os.Environ(), childVariable+"=1"), env...)
+	cmd.Env = append(append(os.Environ(), childVariable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.SysProcAttr = attributes
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	out, err := cmd.CombinedOutput()

@@ -216,8 +216,8 @@ func (m *mover) copy(old *node) error {
 	}
 	if old == nil {
 		err = renameNew(m.to, temp, m.to, m.toName)
-	} else {
-		err = replace(m.to, temp, m.node, m.to, m.toName, *old)
+	} else if err = replace(m.to, temp, m.node, m.to, m.toName, *old); err == unix.EXDEV {
+		err = m.removeFirst(temp)
 	}
 	if left := (*leftError)(nil); err != nil && !errors.As(err, &left) {
 		_ = m.from.rename(aside, m.from, m.fromName, 0)
@@ -229,4 +229,14 @@ func (m *mover) copy(old *node) error {
 		return leftOver("moved, but the source could not be removed wholly", removing)
 	}
 	return err
+}
+
+// removeFirst replaces what can be removed, but not renamed: a directory of an
+// overlay's lower layer. Nothing but the removal can fail, the new content is
+// there.
+func (m *mover) removeFirst(temp string) error {
+	if err := removeEntry(m.to, m.toName, uninterrupted); err != nil {
+		return err
+	}
+	return renameNew(m.to, temp, m.to, m.toName)
 }

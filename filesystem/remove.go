@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,12 +21,19 @@ func (f *FS) Mkdir(name string) error {
 	if err != nil {
 		return f.fail(op, name, err)
 	}
-	return f.fail(op, p.path, at(p.path, p.tree.MkdirAll(p.name, 0o777)))
+	err = p.tree.MkdirAll(p.name, 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		if info, failed := p.tree.Stat(p.name); failed == nil && !info.IsDir() {
+			err = unix.ENOTDIR
+		}
+	}
+	return f.fail(op, p.path, err)
 }
 
 // Remove removes a file, a symbolic link (never what it leads to) or a
 // directory. One that is not empty is removed only when recursive is set, else
-// the error is ErrNotEmpty. Roots and "/" are refused with ErrRoot.
+// the error is ErrNotEmpty. Roots and "/" are refused with ErrRoot; a mount
+// point with ErrBusy, and what is mounted there stays.
 //
 // What was removed before an error stays removed.
 func (f *FS) Remove(ctx context.Context, name string, recursive bool) error {
@@ -80,8 +88,12 @@ func (f *FS) mayMove(p place, n node) error {
 // removeTree removes an entry of a folder with all that is below it. It holds
 // one directory open for each level.
 func removeTree(dir folder, name string, alive aliveFunc) error {
-	if err := dir.rmdir(name); err == nil || err == unix.ENOENT {
+	switch err := dir.rmdir(name); err {
+	case nil, unix.ENOENT:
 		return nil
+	case unix.ENOTEMPTY, unix.EEXIST:
+	default: // it would stay, so what is in it does: a mount point's disk, for one
+		return at(dir.child(name), err)
 	}
 	sub, err := dir.folder(name, folderRead)
 	if err != nil {
