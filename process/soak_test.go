@@ -54,6 +54,38 @@ func TestManyShortProcesses(t *testing.T) {
 	}
 }
 
+// However much a process writes, what is kept of it stays within its bound.
+// Not parallel: it measures the program's memory.
+func TestMemoryIsFlat(t *testing.T) {
+	const size = 200_000_000
+	m := newManager(t, process.Config{Limits: process.Limits{MaxLog: 1 << 20, MaxOutput: 1 << 20}})
+	heap := func() int64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	before := heap()
+	writes := script(fmt.Sprintf("head -c %d /dev/zero", size*soak()))
+	r, err := m.Run(t.Context(), writes, process.RunOptions{})
+	if err != nil || len(r.Stdout) != 1<<20 || !r.StdoutTruncated {
+		t.Fatalf("%d bytes, truncated %v, %v", len(r.Stdout), r.StdoutTruncated, err)
+	}
+	p := start(t, m, writes)
+	reader := p.Log().Follow(0)
+	first, _, err := reader.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, p)
+	if grown := heap() - before; grown > 4<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	runtime.KeepAlive(r)
+	runtime.KeepAlive(first)
+	runtime.KeepAlive(p)
+}
+
 // Everything at once, and Close in the middle of it.
 func TestCloseInTheMiddle(t *testing.T) {
 	t.Parallel()

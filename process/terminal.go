@@ -72,13 +72,10 @@ func (p *Process) control(f func(fd int) error) error {
 	}
 	conn, err := p.input.f.SyscallConn()
 	if err != nil {
-		return err
+		return ErrNotRunning // the terminal was closed with its program
 	}
 	var inner error
-	if err := conn.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		inner = err
-	}
-	if errors.Is(inner, os.ErrClosed) {
+	if conn.Control(func(fd uintptr) { inner = f(int(fd)) }) != nil || errors.Is(inner, unix.EIO) {
 		return ErrNotRunning
 	}
 	return inner

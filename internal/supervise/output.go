@@ -135,7 +135,7 @@ func (p *pump) run() {
 			buf = p.filler.Space()
 		}
 		n, err := p.r.Read(buf)
-		p.took(buf[:max(n, 0)])
+		p.took(buf[:n])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			// settle wants to know when all that was in the pipe is out of it.
 			if err = p.r.SetReadDeadline(time.Time{}); err == nil {
