@@ -1,29 +1,50 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
-// body is a request's body, which remembers whether its end was seen.
+// body is a request's body, which remembers whether its end was seen. After an
+// error it gives nothing more: what follows may be anything.
 type body struct {
 	r     io.Reader
+	size  int // in bytes, or chunked
+	read  int
 	ended bool
+	err   error
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.ended {
+	switch {
+	case b.ended:
 		return 0, io.EOF
+	case b.err != nil:
+		return 0, b.err
 	}
 	n, err := b.r.Read(p)
-	if errors.Is(err, io.EOF) {
+	b.read += n
+	switch {
+	case err == nil:
+		return n, nil
+	case !errors.Is(err, io.EOF):
+		b.err = err
+	case b.size != chunked && b.read < b.size:
+		// fasthttp lets the end of the connection pass for that of the body.
+		b.err = io.ErrUnexpectedEOF
+	default:
 		b.ended = true
+		return n, io.EOF
 	}
-	return n, err
+	return n, b.err
 }
 
 type bodyKey struct{}
@@ -36,16 +57,17 @@ func bodyOf(c *fiber.Ctx) *body {
 	b := &body{}
 	switch stream := c.Context().RequestBodyStream(); {
 	case stream != nil:
-		b.r = stream
+		b.r, b.size = stream, c.Request().Header.ContentLength()
 	default:
-		b.r = bytes.NewReader(c.Request().Body())
+		whole := c.Request().Body()
+		b.r, b.size = bytes.NewReader(whole), len(whole)
 	}
 	c.Locals(bodyKey{}, b)
 	return b
 }
 
-// What is read of a body that nobody wanted, so that its sender gets to see
-// the answer, and for how long.
+// What is read of a body that nobody wanted, to keep the connection, and for
+// how long.
 const (
 	drainMost = 8 << 20
 	drainTime = 2 * time.Second
@@ -53,22 +75,67 @@ const (
 
 // finishBody reads what a handler left of the body. What then is still left
 // would be taken for the connection's next request: the connection is closed.
-func finishBody(c *fiber.Ctx) {
-	if c.Context().RequestBodyStream() == nil {
+func (s *Server) finishBody(c *fiber.Ctx) {
+	rc := c.Context()
+	if rc.RequestBodyStream() == nil {
 		return
 	}
 	if ambiguous(c) {
-		c.Context().SetConnectionClose()
+		rc.SetConnectionClose()
 	}
 	b := bodyOf(c)
-	if !b.ended {
-		_ = c.Context().Conn().SetReadDeadline(time.Now().Add(drainTime))
+	if !b.ended && b.err == nil && b.size-b.read <= drainMost {
+		_ = rc.Conn().SetReadDeadline(time.Now().Add(drainTime))
 		_, _ = io.CopyN(io.Discard, b, drainMost)
-		_ = c.Context().Conn().SetReadDeadline(time.Time{})
 	}
+	_ = rc.Conn().SetReadDeadline(time.Time{}) // the handler may have set one as well
 	if !b.ended {
-		c.Context().SetConnectionClose()
+		s.linger(rc)
 	}
+}
+
+// lingerTime is how long the connection stays open for the sender of a body
+// that was not read to its end.
+const lingerTime = 5 * time.Second
+
+// linger answers while the client is still sending, and closes the connection.
+// To close it at once would have the client's system throw the answer away with
+// the connection (RFC 9112, section 9.6), so what still comes is read for a
+// while. fasthttp does not do that, and so does not get to send the answer.
+func (s *Server) linger(rc *fasthttp.RequestCtx) {
+	rc.SetConnectionClose()
+	if rc.Response.IsBodyStream() || rc.Hijacked() {
+		return
+	}
+	e, under := s.entryOf(rc), rc.Conn()
+	rc.HijackSetNoResponse(true)
+	rc.Hijack(func(conn net.Conn) {
+		if !e.sockets.begin() {
+			return
+		}
+		defer e.sockets.open.Done()
+		_ = under.SetWriteDeadline(time.Now().Add(lingerTime))
+		w := bufio.NewWriter(under)
+		if rc.Response.Write(w) != nil || w.Flush() != nil {
+			return
+		}
+		if half, ok := under.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+		_ = under.SetReadDeadline(time.Now().Add(lingerTime))
+		read := make(chan struct{})
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			select {
+			case <-e.ending:
+				_ = under.Close()
+			case <-read:
+			}
+		})
+		_, _ = io.Copy(io.Discard, conn)
+		close(read)
+		wait.Wait()
+	})
 }
 
 // ambiguous says whether a request tells its length in two ways. Somebody in

@@ -37,7 +37,7 @@ func (s *Server) enter(c *fiber.Ctx) (err error) {
 			s.log.Error("panic", "request", id, "path", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = s.answerError(c, errPanic)
 		}
-		finishBody(c)
+		s.finishBody(c)
 		s.logAccess(c, id, begun)
 	}()
 	if err := c.Next(); err != nil {
@@ -196,7 +196,8 @@ func (g gate) knownHost(c *fiber.Ctx) bool {
 }
 
 // exposed are the response headers that pages of other sites may read.
-const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled"
+const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, " +
+	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Link"
 
 // allow tells a browser that a listed origin's page may see the answer
 // (Fetch standard, section 3.3).

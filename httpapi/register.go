@@ -47,6 +47,7 @@ func (s *Server) register() {
 	s.registerEvents()
 	s.registerProcesses()
 	s.registerConfiguration()
+	s.registerFiles()
 	s.registerRaw()
 }
 

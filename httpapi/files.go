@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/filesystem"
+)
+
+// rootQuery says what a path is relative to.
+type rootQuery struct {
+	Root string `query:"root" doc:"Name of the root that a relative path is below; the home directory when left out"`
+}
+
+// RootQuery is rootQuery: huma sees embedded fields only under an exported name.
+type RootQuery = rootQuery
+
+// pathQuery names a file. Its bytes need not be UTF-8: a percent-encoded %FF is
+// that byte.
+type pathQuery struct {
+	Path string `query:"path" required:"true" doc:"Absolute, or below root or the home directory; ~ is the home directory. Any byte but NUL may be percent-encoded"`
+	RootQuery
+}
+
+// PathQuery is pathQuery, to be embedded.
+type PathQuery = pathQuery
+
+// folderQuery names a directory.
+type folderQuery struct {
+	Path string `query:"path" doc:"Absolute, or below root or the home directory, which it is when left out; ~ is the home directory"`
+	RootQuery
+}
+
+// FolderQuery is folderQuery, to be embedded.
+type FolderQuery = folderQuery
+
+// rawRequest keeps the request, for what huma does not do.
+type rawRequest struct{ r *request }
+
+// RawRequest is rawRequest, to be embedded.
+type RawRequest = rawRequest
+
+// Resolve keeps the request.
+func (r *rawRequest) Resolve(ctx huma.Context) []error {
+	r.r = requestOf(ctx)
+	return nil
+}
+
+// in is the file system with relative paths where the request says.
+func (s *Server) in(q rootQuery) (*filesystem.FS, error) {
+	if q.Root == "" {
+		return s.files, nil
+	}
+	return s.files.In(q.Root)
+}
+
+// fileFacts are what is told of every file.
+type fileFacts struct {
+	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"All that is no directory is a file"`
+	Size      int64           `json:"size"`
+	Modified  string          `json:"modified,omitempty" format:"date-time"`
+
+	Link         bool   `json:"link,omitempty" doc:"It is a symbolic link"`
+	Target       string `json:"target,omitempty" doc:"What the link says"`
+	TargetBase64 string `json:"targetBase64,omitempty" doc:"The bytes of target, when they are not UTF-8"`
+
+	Mode string  `json:"mode,omitempty" doc:"With details=true: permission bits, octal" example:"0644"`
+	Kind string  `json:"kind,omitempty" enum:"file,directory,link,fifo,socket,device,unknown" doc:"With details=true: what it really is"`
+	UID  *uint32 `json:"uid,omitempty" doc:"With details=true: owner"`
+	GID  *uint32 `json:"gid,omitempty" doc:"With details=true: group"`
+	ETag string  `json:"etag,omitempty" doc:"With details=true: names this state of the file"`
+}
+
+// filePath is a path in an answer.
+type filePath struct {
+	Path       string `json:"path" doc:"Absolute"`
+	PathBase64 string `json:"pathBase64,omitempty" doc:"The bytes of path, when they are not UTF-8"`
+}
+
+// FileFacts and FilePath are embedded.
+type (
+	// FileFacts is fileFacts.
+	FileFacts = fileFacts
+	// FilePath is filePath.
+	FilePath = filePath
+)
+
+type fileStat struct {
+	FilePath
+	FileFacts
+}
+
+type fileEntry struct {
+	Name       string `json:"name"`
+	NameBase64 string `json:"nameBase64,omitempty" doc:"The bytes of name, when they are not UTF-8"`
+	FilePath
+	FileFacts
+}
+
+// jsonText is a name as JSON can have it, and its bytes in base64 when that is not
+// all of it.
+func jsonText(name string) (valid, bytes string) {
+	if utf8.ValidString(name) {
+		return name, ""
+	}
+	return strings.ToValidUTF8(name, "\uFFFD"), base64.StdEncoding.EncodeToString([]byte(name))
+}
+
+func pathOf(path string) filePath {
+	var p filePath
+	p.Path, p.PathBase64 = jsonText(path)
+	return p
+}
+
+// factsOf describes an entry, with more than the reference does if details are
+// asked for.
+func factsOf(e filesystem.Entry, details bool) fileFacts {
+	f := fileFacts{EntryType: e.Type, Size: e.Size, Modified: rfc3339(e.Modified), Link: e.Link}
+	f.Target, f.TargetBase64 = jsonText(e.Target)
+	if details {
+		f.Mode, f.Kind, f.ETag = fmt.Sprintf("%04o", e.Mode.Perm()), kindOf(e), e.ETag()
+		f.UID, f.GID = &e.UID, &e.GID
+	}
+	return f
+}
+
+func statOf(e filesystem.Entry, details bool) fileStat {
+	return fileStat{pathOf(e.Path), factsOf(e, details)}
+}
+
+func entryOf(e filesystem.Entry, details bool) fileEntry {
+	f := fileEntry{FilePath: pathOf(e.Path), FileFacts: factsOf(e, details)}
+	f.Name, f.NameBase64 = jsonText(e.Name)
+	return f
+}
+
+// rfc3339 is a time in the form that the reference has.
+func rfc3339(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.999999999+00:00")
+}
+
+// kindOf is what the mode says of an entry.
+func kindOf(e filesystem.Entry) string {
+	switch m := e.Mode; {
+	case m.IsRegular():
+		return "file"
+	case m.IsDir():
+		return "directory"
+	case m&os.ModeSymlink != 0:
+		return "link"
+	case m&os.ModeNamedPipe != 0:
+		return "fifo"
+	case m&os.ModeSocket != 0:
+		return "socket"
+	case m&os.ModeDevice != 0:
+		return "device"
+	}
+	return "unknown"
+}
+
+// parseMode reads permission bits: 644, 0755, 0o600. Empty: none are given.
+func parseMode(given string) (os.FileMode, error) {
+	if given == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(given, "0o"), 8, 32)
+	if err != nil || n == 0 || n > 0o777 {
+		return 0, invalidRequest.problem("invalid request: mode must be octal permission bits from 1 to 777, as in 644").with("field", "mode")
+	}
+	return os.FileMode(n), nil
+}
+
+func (s *Server) registerFiles() {
+	r := route{tag: "Files", errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
+	s.registerEntries(r)
+	s.registerReading(r)
+	s.registerWriting(r)
+	s.registerTree(r)
+}

@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/filesystem"
+)
+
+type (
+	entriesInput struct {
+		FolderQuery
+		Recursive bool   `query:"recursive" doc:"List what is in directories below as well, right after each; links are not followed"`
+		Depth     int64  `query:"depth" minimum:"0" maximum:"4096" doc:"With recursive: how many levels to go down; as many as the server allows when left out"`
+		Limit     int64  `query:"limit" minimum:"0" maximum:"1000000" doc:"At most that many entries; as many as the server allows, 100000, when left out"`
+		After     string `query:"after" doc:"Continues a listing: what Deskhand-Next of the page before said"`
+		Details   bool   `query:"details" doc:"Tell mode, kind, owner and etag as well"`
+	}
+	entriesOutput struct {
+		Next    string      `header:"Deskhand-Next" doc:"There are more entries: pass this as after, in addition to the other parameters"`
+		Link    string      `header:"Link" doc:"The next page, with rel=next (RFC 8288)"`
+		Skipped string      `header:"Deskhand-Skipped" doc:"With recursive: how many directories could not be read"`
+		Body    []fileEntry `nullable:"false"`
+	}
+	statInput struct {
+		PathQuery
+		Follow  bool `query:"follow" default:"true" doc:"Describe what a symbolic link leads to; false: the link itself, even one that leads nowhere"`
+		Details bool `query:"details" doc:"Tell mode, kind, owner and etag as well"`
+	}
+	statOutput struct {
+		ETag string `header:"ETag" doc:"Names this state of the file"`
+		Body fileStat
+	}
+	rerenameInput struct {
+		PathQuery
+		Recursive bool `query:"recursive" doc:"Remove a directory with all that is in it"`
+	}
+	pathOutput struct{ Body filePath }
+
+	renameBody struct {
+		From       string `json:"from,omitempty" doc:"What to move"`
+		FromBase64 string `json:"fromBase64,omitempty" contentEncoding:"base64" doc:"Its bytes, when they are not UTF-8"`
+		To         string `json:"to,omitempty" doc:"Its new path, not the directory to put it into"`
+		ToBase64   string `json:"toBase64,omitempty" contentEncoding:"base64" doc:"Its bytes, when they are not UTF-8"`
+		Overwrite  bool   `json:"overwrite,omitempty" doc:"Replace what is there, a directory with all that is in it"`
+	}
+	renameInput struct {
+		RootQuery
+		Body renameBody
+	}
+	renameOutput struct {
+		Body struct {
+			From       string `json:"from" doc:"Absolute"`
+			FromBase64 string `json:"fromBase64,omitempty"`
+			To         string `json:"to" doc:"Absolute"`
+			ToBase64   string `json:"toBase64,omitempty"`
+		}
+	}
+)
+
+func (s *Server) registerEntries(r route) {
+	list := r
+	list.id, list.method, list.path = "listEntries", http.MethodGet, "/v1/fs/entries"
+	list.summary, list.about = "List a directory", "Sorted by name, byte by byte. Of symbolic links, the links themselves."
+	add(s, list, s.listEntries)
+	stat := r
+	stat.id, stat.method, stat.path, stat.summary = "statFile", http.MethodGet, "/v1/fs/stat", "Tell about a file or directory"
+	add(s, stat, s.statFile)
+}
+
+func (s *Server) listEntries(ctx context.Context, in *entriesInput) (*entriesOutput, error) {
+	files, err := s.in(in.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	// A path may have any bytes, a header and a query better not.
+	after, err := base64.RawURLEncoding.DecodeString(in.After)
+	if err != nil {
+		return nil, invalidRequest.problem("invalid request: after must be what Deskhand-Next said").with("field", "after")
+	}
+	page, err := files.List(ctx, in.Path, filesystem.ListOptions{
+		Recursive: in.Recursive, Depth: int(in.Depth), Limit: int(in.Limit), After: string(after),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &entriesOutput{Body: make([]fileEntry, 0, len(page.Entries))}
+	for _, e := range page.Entries {
+		out.Body = append(out.Body, entryOf(e, in.Details))
+	}
+	if page.Next != "" {
+		out.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Next))
+		out.Link = nextPage(in, out.Next)
+	}
+	if page.Skipped > 0 {
+		out.Skipped = strconv.Itoa(page.Skipped)
+	}
+	return out, nil
+}
+
+// nextPage is the link to the page after this one. It is relative, so that it
+// is right behind any proxy.
+func nextPage(in *entriesInput, next string) string {
+	q := url.Values{"after": {next}}
+	for name, v := range map[string]string{"path": in.Path, "root": in.Root} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	for name, v := range map[string]bool{"recursive": in.Recursive, "details": in.Details} {
+		if v {
+			q.Set(name, "true")
+		}
+	}
+	for name, v := range map[string]int64{"depth": in.Depth, "limit": in.Limit} {
+		if v > 0 {
+			q.Set(name, strconv.FormatInt(v, 10))
+		}
+	}
+	return "<?" + q.Encode() + `>; rel="next"`
+}
+
+func (s *Server) statFile(_ context.Context, in *statInput) (*statOutput, error) {
+	files, err := s.in(in.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	stat := files.Stat
+	if !in.Follow {
+		stat = files.Lstat
+	}
+	e, err := stat(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &statOutput{e.ETag(), statOf(e, in.Details)}, nil
+}
+
+func (s *Server) registerTree(r route) {
+	remove := r
+	remove.id, remove.method, remove.path = "deleteEntry", http.MethodDelete, "/v1/fs/entry"
+	remove.summary, remove.about = "Remove a file, a link or a directory", "Of a symbolic link, the link only."
+	remove.errors = append(remove.errors[:len(remove.errors):len(remove.errors)], http.StatusConflict)
+	add(s, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
+		return s.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
+	})
+	mkdir := remove
+	mkdir.id, mkdir.method, mkdir.path = "makeDirectory", http.MethodPost, "/v1/fs/mkdir"
+	mkdir.summary, mkdir.about = "Make a directory, and those above it", "One that exists is no error."
+	add(s, mkdir, func(_ context.Context, in *pathQuery) (*pathOutput, error) {
+		return s.atPath(*in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
+	})
+	move := remove
+	move.id, move.method, move.path = "moveEntry", http.MethodPost, "/v1/fs/move"
+	move.summary = "Move a file, a link or a directory"
+	move.about = "Across file systems, too. Nothing is removed before what replaces it is in its place."
+	add(s, move, s.moveEntry)
+}
+
+// atPath does something to a path and answers with it.
+func (s *Server) atPath(q pathQuery, do func(*filesystem.FS) error) (*pathOutput, error) {
+	files, err := s.in(q.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(files); err != nil {
+		return nil, err
+	}
+	path, err := files.Abs(q.Path)
+	return &pathOutput{pathOf(path)}, err
+}
+
+func (s *Server) moveEntry(ctx context.Context, in *renameInput) (*renameOutput, error) {
+	files, err := s.in(in.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	from, err := eitherPath("from", in.Body.From, in.Body.FromBase64)
+	if err != nil {
+		return nil, err
+	}
+	to, err := eitherPath("to", in.Body.To, in.Body.ToBase64)
+	if err != nil {
+		return nil, err
+	}
+	if err := files.Move(ctx, from, to, filesystem.MoveOptions{Overwrite: in.Body.Overwrite}); err != nil {
+		return nil, err
+	}
+	if from, err = files.Abs(from); err != nil {
+		return nil, err
+	}
+	if to, err = files.Abs(to); err != nil {
+		return nil, err
+	}
+	out := new(renameOutput)
+	out.Body.From, out.Body.FromBase64 = jsonText(from)
+	out.Body.To, out.Body.ToBase64 = jsonText(to)
+	return out, nil
+}
+
+// eitherPath is a path of a body, which has it as text or as bytes.
+func eitherPath(member, plain, encoded string) (string, error) {
+	k := invalidRequest
+	k.status = http.StatusUnprocessableEntity
+	refuse := func(field, message string) (string, error) {
+		return "", rejected(k, []*huma.ErrorDetail{{Location: "body." + field, Message: message}})
+	}
+	switch {
+	case encoded == "" && plain == "":
+		return refuse(member, "is required")
+	case encoded == "":
+		return plain, nil
+	case plain != "":
+		return refuse(member+"Base64", "excludes "+member)
+	}
+	path, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return refuse(member+"Base64", "must be base64")
+	}
+	return string(path), nil
+}

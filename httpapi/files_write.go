@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/filesystem"
+)
+
+type writeInput struct {
+	PathQuery
+	RawRequest
+	Append       bool   `query:"append" doc:"Add to the end of the file instead of replacing it"`
+	Sync         bool   `query:"sync" default:"true" doc:"Answer once it is safe on the disk; false: a power failure may lose it"`
+	Mode         string `query:"mode" doc:"Permission bits, octal, as in 755; those that it had when left out"`
+	IfMatch      string `header:"If-Match" doc:"Fail with 412 unless the file has this entity tag; * stands for any file"`
+	IfNoneMatch  string `header:"If-None-Match" doc:"*: fail with 412 when there is a file already"`
+	ContentRange string `header:"Content-Range" doc:"Not supported: refused, since the body would replace the whole file"`
+}
+
+type writeOutput struct {
+	Body struct {
+		FilePath
+		BytesWritten int64 `json:"bytesWritten"`
+	}
+}
+
+func (s *Server) registerWriting(r route) {
+	r.id, r.method, r.path = "writeFile", http.MethodPut, "/v1/fs/file"
+	r.summary = "Write a file"
+	r.about = "The body, of whatever type and size, is the content. It is there as a whole or not at all: until the body " +
+		"has arrived, the old content stays. Directories above that are missing are made."
+	r.body = &huma.RequestBody{Required: true, Content: binaryFile()}
+	r.errors = append(r.errors[:len(r.errors):len(r.errors)], http.StatusConflict, http.StatusPreconditionFailed, http.StatusInsufficientStorage)
+	add(s, r, s.writeFile)
+}
+
+func (s *Server) writeFile(ctx context.Context, in *writeInput) (*writeOutput, error) {
+	files, err := s.in(in.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	options, err := in.options()
+	if err != nil {
+		return nil, err
+	}
+	path, err := files.Abs(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := s.upload(in.r)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	n, err := files.Write(ctx, in.Path, content, options)
+	if options.Exclusive && errors.Is(err, fs.ErrExist) {
+		return nil, preconditions.problem("conflict: there is a file already: " + jsonPath(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := new(writeOutput)
+	out.Body.FilePath, out.Body.BytesWritten = pathOf(path), n
+	return out, nil
+}
+
+// options are what the query and the headers ask for.
+func (in *writeInput) options() (filesystem.WriteOptions, error) {
+	options := filesystem.WriteOptions{Append: in.Append, NoSync: !in.Sync}
+	refuse := func(detail string) (filesystem.WriteOptions, error) {
+		return options, invalidRequest.problem("invalid request: " + detail)
+	}
+	var err error
+	if options.Mode, err = parseMode(in.Mode); err != nil {
+		return options, err
+	}
+	switch in.IfNoneMatch = strings.TrimSpace(in.IfNoneMatch); in.IfNoneMatch {
+	case "":
+	case "*":
+		options.Exclusive = true
+	default:
+		return refuse("If-None-Match must be * here; use If-Match for an entity tag")
+	}
+	options.IfMatch = strings.TrimSpace(in.IfMatch)
+	switch {
+	case strings.Contains(options.IfMatch, ","):
+		return refuse("If-Match must be one entity tag, or *")
+	case in.ContentRange != "":
+		// RFC 9110, section 14.5: taken for a whole file, a part would
+		// destroy the rest of it.
+		return refuse("Content-Range is not supported; PUT the whole file, or use append=true")
+	}
+	return options, nil
+}
+
+// jsonPath is a path in the text of a problem.
+func jsonPath(path string) string {
+	valid, _ := jsonText(path)
+	return valid
+}

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// upload is a request's body on its way to the disk. It may be of any size and
+// take any time, as long as it moves. Its errors are Problems. It must be
+// closed.
+type upload struct {
+	*body
+
+	conn     net.Conn
+	most     int64 // bytes; zero: no bound
+	patience time.Duration
+	closing  <-chan struct{} // of the server
+
+	done chan struct{}
+	wait sync.WaitGroup
+}
+
+// upload is the body of a request, which huma does not read.
+func (s *Server) upload(r *request) (*upload, error) {
+	u := &upload{
+		body: bodyOf(r.c), conn: r.c.Context().Conn(), most: s.cfg.MaxUploadBytes,
+		patience: s.patience, closing: s.closing, done: make(chan struct{}),
+	}
+	if u.most > 0 && int64(u.size) > u.most {
+		return nil, tooLarge(u.most)
+	}
+	// What waits for a client is in nobody's way, but for the end of the server.
+	u.wait.Go(func() {
+		select {
+		case <-u.done:
+			return
+		case <-u.closing:
+		}
+		grace := time.NewTimer(graceTime)
+		defer grace.Stop()
+		select {
+		case <-u.done:
+		case <-grace.C:
+			_ = u.conn.Close()
+		}
+	})
+	return u, nil
+}
+
+// Close ends the upload, but not the connection.
+func (u *upload) Close() {
+	close(u.done)
+	u.wait.Wait()
+}
+
+// Read reads a part of the body.
+func (u *upload) Read(p []byte) (int, error) {
+	if u.most > 0 {
+		p = p[:min(int64(len(p)), u.most+1-int64(u.read))] // one more tells that there is too much
+	}
+	_ = u.conn.SetReadDeadline(time.Now().Add(u.patience))
+	n, err := u.body.Read(p)
+	if u.most > 0 && int64(u.read) > u.most {
+		u.err = tooLarge(u.most)
+		return n, u.err
+	}
+	if err == io.EOF && u.size == chunked && cutShort(u.conn) { //nolint:errorlint // body returns it as it is
+		u.ended, u.err = false, io.ErrUnexpectedEOF
+		err = u.err
+	}
+	return n, u.explain(err)
+}
+
+// explain says what a client has done, or left undone.
+func (u *upload) explain(err error) error {
+	var timeout net.Error
+	switch {
+	case err == nil, err == io.EOF: //nolint:errorlint // body returns it as it is
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return requestTimeout.problem(fmt.Sprintf("invalid request: nothing of its body arrived for %v after %d bytes", u.patience, u.read))
+	}
+	select {
+	case <-u.closing:
+		return shuttingDown.problem("the server is shutting down")
+	default:
+		return invalidRequest.problem(fmt.Sprintf("invalid request: its body was cut off after %d bytes: %v", u.read, err))
+	}
+}
+
+// cutShort says whether a connection has ended where a chunked body seems to
+// have. fasthttp takes the end of a connection between two chunks for that of
+// the body, and so would have half of a file for a whole one. A client that
+// sends all of it and ends its side of the connection at once is refused as
+// well: it had better tell the length.
+func cutShort(conn net.Conn) bool {
+	if c, ok := conn.(syscall.Conn); ok {
+		raw, err := c.SyscallConn()
+		if err != nil {
+			return true
+		}
+		ended := false
+		err = raw.Read(func(fd uintptr) bool {
+			n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			ended = n == 0 && err == nil || err != nil && err != unix.EAGAIN //nolint:errorlint // a number
+			return true
+		})
+		return ended || err != nil
+	}
+	// Other connections, which are TLS or in memory, can only be read. Nothing
+	// is to be expected: who sends the next request before the answer to this
+	// one has to send it again.
+	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	n, err := conn.Read(make([]byte, 1))
+	return n > 0 || errors.Is(err, io.EOF)
+}
