@@ -1,0 +1,365 @@
+package vp8screen
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// clip is one kind of what screens show. start draws its first picture on a
+// canvas of any size and returns what makes the next one there, and tells which
+// rectangles changed.
+type clip struct {
+	name  string
+	start func(tb testing.TB, c *canvas) (next func() []image.Rectangle)
+}
+
+// corpus is the content that the encoder is judged by. It is the same in every
+// run, but for what Chromium and ffmpeg draw, which depends on their versions.
+var corpus = []clip{
+	{"terminal", startTerminal},
+	{"browser", startBrowser},
+	{"two regions", startTwoRegions},
+	{"drag", startDrag},
+	{"typing", startTyping},
+	{"photo pan", startPhoto},
+	{"video", startVideo},
+	{"animation", startAnimation},
+	{"random", startRandom},
+}
+
+// play yields the clip's first pictures at some size. The canvas is the same
+// one each time.
+func (k clip) play(tb testing.TB, width, height, frames int) iter.Seq2[*canvas, []image.Rectangle] {
+	return func(yield func(*canvas, []image.Rectangle) bool) {
+		c := newCanvas(width, height)
+		desktopBackground(c)
+		next := k.start(tb, c)
+		damage := []image.Rectangle{c.bounds()}
+		for range frames {
+			if !yield(c, damage) {
+				return
+			}
+			damage = next()
+		}
+	}
+}
+
+// inset returns the part of r between fractions of its size.
+func inset(r image.Rectangle, x0, y0, x1, y1 float64) image.Rectangle {
+	w, h := float64(r.Dx()), float64(r.Dy())
+	return image.Rect(int(x0*w), int(y0*h), int(x1*w), int(y1*h)).Add(r.Min)
+}
+
+func desktopBackground(c *canvas) {
+	for y := range c.height {
+		for x := range c.width {
+			c.set(x, y, rgb(0x20+x*0x30/c.width)<<16|rgb(0x30+y*0x40/c.height)<<8|0x60)
+		}
+	}
+	bar := inset(c.bounds(), 0, 0, 1, 0)
+	bar.Max.Y = 22
+	c.fill(bar, 0x2b2b2b)
+	c.text(sans(), 8, 2, "Applications   Places   System", 0xe0e0e0, bar)
+}
+
+// window draws a frame with a title and returns its inside.
+func window(c *canvas, r image.Rectangle, name string, background rgb) image.Rectangle {
+	c.fill(r, 0x3c3f41)
+	c.text(sans(), r.Min.X+8, r.Min.Y+1, name, 0xffffff, r)
+	inside := image.Rect(r.Min.X+2, r.Min.Y+22, r.Max.X-2, r.Max.Y-2).Intersect(c.bounds())
+	c.fill(inside, background)
+	return inside
+}
+
+// terminalLine writes one line of output, some of them empty, some the same.
+func terminalLine(c *canvas, rnd *rand.Rand, clip image.Rectangle, y int) {
+	colours := [...]rgb{0xd0d0d0, 0xd0d0d0, 0xd0d0d0, 0x8ae234, 0x729fcf, 0xef2929}
+	columns := clip.Dx() / mono().glyphs['x'].advance
+	switch n := rnd.IntN(10); {
+	case n == 0:
+	case n == 1:
+		c.text(mono(), clip.Min.X, y, "$ make test", 0xffffff, clip)
+	default:
+		c.text(mono(), clip.Min.X, y, sentence(rnd, rnd.IntN(max(1, columns))), colours[rnd.IntN(len(colours))], clip)
+	}
+}
+
+// scrollTerminal returns what prints lines on a terminal. Its last line is a
+// status that does not scroll.
+func scrollTerminal(c *canvas, rnd *rand.Rand, r image.Rectangle, lines int) func() []image.Rectangle {
+	line := mono().line
+	inside := window(c, r, "user@host: ~/src", 0x1c1c1c)
+	n := 0
+	status := func() image.Rectangle {
+		s := image.Rect(inside.Min.X, inside.Max.Y-line, inside.Max.X, inside.Max.Y)
+		c.fill(s, 0x2f4f7f)
+		c.text(mono(), s.Min.X, s.Min.Y, fmt.Sprintf("-- line %d --", n), 0xffffff, s)
+		return s
+	}
+	body := inside
+	body.Max.Y -= line + (inside.Dy() % line)
+	for y := body.Min.Y; y < body.Max.Y; y += line {
+		terminalLine(c, rnd, body, y)
+	}
+	status()
+	return func() []image.Rectangle {
+		n += lines
+		c.move(body, 0, -lines*line)
+		fresh := body
+		fresh.Min.Y = max(body.Min.Y, body.Max.Y-lines*line)
+		c.fill(fresh, 0x1c1c1c)
+		for y := fresh.Min.Y; y < fresh.Max.Y; y += line {
+			terminalLine(c, rnd, body, y)
+		}
+		return []image.Rectangle{body, status()}
+	}
+}
+
+func startTerminal(_ testing.TB, c *canvas) func() []image.Rectangle {
+	return scrollTerminal(c, rand.New(rand.NewPCG(11, 0)), inset(c.bounds(), .08, .1, .72, .9), 2)
+}
+
+// page is a long web page, as Chromium draws it where it is installed.
+var page = sync.OnceValue(func() *canvas {
+	if c := chromiumPage(); c != nil {
+		return c
+	}
+	return drawnPage()
+})
+
+const pageWidth, pageHeight = 1184, 6000
+
+// drawnPage draws headings, text, a table and photographs.
+func drawnPage() *canvas {
+	rnd := rand.New(rand.NewPCG(12, 0))
+	c := newCanvas(pageWidth, pageHeight)
+	c.fill(c.bounds(), 0xffffff)
+	for y := 20; y < pageHeight-400; {
+		c.text(title(), 40, y, sentence(rnd, 20+rnd.IntN(20)), 0x202124, c.bounds())
+		y += 44
+		for range 4 + rnd.IntN(9) {
+			c.text(sans(), 40, y, sentence(rnd, 90+rnd.IntN(20)), 0x3c4043, c.bounds())
+			y += 21
+		}
+		if rnd.IntN(2) == 0 {
+			c.blit(image.Rect(40, y+10, 640, y+260), photo(uint64(y), 600, 250), image.Point{})
+			y += 270
+		}
+		y += 25
+	}
+	return c
+}
+
+// chromiumPage lets Chromium draw such a page, and keeps the picture for the
+// next run. It returns nil without a Chromium that can.
+func chromiumPage() *canvas {
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil
+	}
+	version, err := exec.Command(program, "--version").Output()
+	if err != nil {
+		return nil
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == '.' {
+			return r
+		}
+		return -1
+	}, string(version))
+	kept := filepath.Join(os.TempDir(), fmt.Sprintf("deskhand-test-page-%s-%d.png", name, os.Getuid()))
+	if data, err := os.ReadFile(kept); err == nil {
+		if m, err := png.Decode(bytes.NewReader(data)); err == nil {
+			return fromImage(m)
+		}
+	}
+	data := renderPage(program)
+	m, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	// Other tests may be writing the same; a name appears only when it is whole.
+	if f, err := os.CreateTemp(filepath.Dir(kept), "deskhand-test-page-*"); err == nil {
+		_, err = f.Write(data)
+		if f.Close() != nil || err != nil || os.Rename(f.Name(), kept) != nil {
+			_ = os.Remove(f.Name())
+		}
+	}
+	return fromImage(m)
+}
+
+func renderPage(program string) []byte {
+	dir, err := os.MkdirTemp("", "deskhand-test-page-")
+	if err != nil {
+		return nil
+	}
+	defer os.RemoveAll(dir)
+	rnd := rand.New(rand.NewPCG(13, 0))
+	var b strings.Builder
+	b.WriteString(`<!doctype html><meta charset=utf-8><style>body{margin:20px 60px;font:16px/1.5 sans-serif;color:#222}
+		pre{background:#f4f4f4;padding:12px;font:13px/1.4 monospace}td{border:1px solid #ccc;padding:4px 12px}
+		.g{height:180px;border-radius:12px;background:linear-gradient(30deg,#26c,#e84 60%,#fff)}a{color:#06c}</style>`)
+	for range 14 {
+		fmt.Fprintf(&b, "<h2>%s</h2><p>%s <a href=#>%s</a> %s</p>", sentence(rnd, 25), sentence(rnd, 500), sentence(rnd, 20), sentence(rnd, 300))
+		switch rnd.IntN(3) {
+		case 0:
+			b.WriteString("<pre>" + strings.Repeat(sentence(rnd, 60)+"\n", 2) + sentence(rnd, 70) + "\n\n" + sentence(rnd, 40) + "</pre>")
+		case 1:
+			b.WriteString("<table>" + strings.Repeat("<tr><td>"+sentence(rnd, 20)+"<td>"+sentence(rnd, 30)+"<td>42", 3) + "</table>")
+		default:
+			b.WriteString("<div class=g></div>")
+		}
+	}
+	file, out := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.png")
+	if os.WriteFile(file, []byte(b.String()), 0o600) != nil {
+		return nil
+	}
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+filepath.Join(dir, "profile"),
+		fmt.Sprintf("--window-size=%d,%d", pageWidth, pageHeight), "--screenshot="+out, "file://"+file)
+	if cmd.Run() != nil {
+		return nil
+	}
+	data, _ := os.ReadFile(out)
+	return data
+}
+
+// scrollPage returns what scrolls the page in r: by single pixels and by
+// strides, down and sometimes up, with rests.
+func scrollPage(c *canvas, r image.Rectangle) func() []image.Rectangle {
+	inside := window(c, r, "Chromium", 0xffffff)
+	at := 0
+	c.blit(inside, page(), image.Point{})
+	steps := [...]int{1, 1, 2, 5, 13, 27, 40, 53, 40, 27, 13, 5, 2, 1, 0, 0, 100, 100, -37, -7, -1, 0}
+	n := 0
+	return func() []image.Rectangle {
+		step := steps[n%len(steps)]
+		n++
+		at = max(0, min(page().height-inside.Dy(), at+step))
+		c.blit(inside, page(), image.Pt(0, at))
+		return []image.Rectangle{inside}
+	}
+}
+
+func startBrowser(_ testing.TB, c *canvas) func() []image.Rectangle {
+	return scrollPage(c, inset(c.bounds(), .1, .06, .74, .94))
+}
+
+// startTwoRegions scrolls a terminal and a page side by side.
+func startTwoRegions(_ testing.TB, c *canvas) func() []image.Rectangle {
+	left := scrollTerminal(c, rand.New(rand.NewPCG(14, 0)), inset(c.bounds(), .02, .1, .45, .9), 1)
+	right := scrollPage(c, inset(c.bounds(), .5, .08, .98, .95))
+	return func() []image.Rectangle { return append(left(), right()...) }
+}
+
+// startDrag drags a window with text over the desktop.
+func startDrag(_ testing.TB, c *canvas) func() []image.Rectangle {
+	rnd := rand.New(rand.NewPCG(15, 0))
+	behind := newCanvas(c.width, c.height)
+	behind.blit(c.bounds(), c, image.Point{})
+	size := inset(c.bounds(), 0, 0, .4, .45).Max
+	win := newCanvas(size.X, size.Y)
+	inside := window(win, win.bounds(), "Editor", 0xfafafa)
+	for y := inside.Min.Y; y < inside.Max.Y; y += sans().line {
+		win.text(sans(), inside.Min.X+4, y, sentence(rnd, rnd.IntN(max(1, size.X/8))), 0x202020, inside)
+	}
+	at, n := image.Pt(c.width/10, c.height/10), 0
+	c.blit(win.bounds().Add(at), win, image.Point{})
+	return func() []image.Rectangle {
+		old := win.bounds().Add(at)
+		n++
+		at = image.Pt(c.width/10+int(float64(c.width)*.22*(1-math.Cos(float64(n)/14))), c.height/10+int(float64(c.height)*.2*(1-math.Cos(float64(n)/9))))
+		c.blit(old, behind, old.Min)
+		now := win.bounds().Add(at)
+		c.blit(now, win, image.Point{})
+		return []image.Rectangle{old, now}
+	}
+}
+
+// startTyping writes letter by letter into an editor, with a cursor that blinks.
+func startTyping(_ testing.TB, c *canvas) func() []image.Rectangle {
+	rnd := rand.New(rand.NewPCG(16, 0))
+	inside := window(c, inset(c.bounds(), .15, .1, .85, .9), "main.go", 0x1e1f22)
+	line, advance := mono().line, mono().glyphs['x'].advance
+	for y := inside.Min.Y; y < inside.Max.Y-line; y += line {
+		terminalLine(c, rnd, inside, y)
+	}
+	at, text := image.Pt(inside.Min.X, inside.Min.Y+inside.Dy()/2/line*line), ""
+	n := 0
+	return func() []image.Rectangle {
+		n++
+		if n%3 != 0 {
+			return nil
+		}
+		if text == "" || at.X+2*advance > inside.Max.X {
+			text = sentence(rnd, 60)
+			at = image.Pt(inside.Min.X, at.Y+line)
+			if at.Y+line > inside.Max.Y {
+				at.Y = inside.Min.Y
+			}
+			c.fill(image.Rect(inside.Min.X, at.Y, inside.Max.X, at.Y+line).Intersect(inside), 0x1e1f22)
+			return []image.Rectangle{image.Rect(inside.Min.X, at.Y, inside.Max.X, at.Y+line)}
+		}
+		cell := image.Rect(at.X, at.Y, at.X+2*advance, at.Y+line)
+		c.fill(cell.Intersect(inside), 0x1e1f22)
+		c.text(mono(), at.X, at.Y, text[:1], 0xbcbec4, inside)
+		c.fill(image.Rect(at.X+advance, at.Y, at.X+advance+2, at.Y+line).Intersect(inside), 0xffffff)
+		at.X, text = at.X+advance, text[1:]
+		return []image.Rectangle{cell}
+	}
+}
+
+// startPhoto pans over a photograph.
+func startPhoto(_ testing.TB, c *canvas) func() []image.Rectangle {
+	inside := window(c, inset(c.bounds(), .1, .1, .8, .9), "Photos", 0)
+	picture := photo(17, inside.Dx()+200, inside.Dy()+150)
+	n := 0
+	draw := func() []image.Rectangle {
+		t := float64(n) / 20
+		c.blit(inside, picture, image.Pt(100+int(99*math.Sin(t*1.3)), 75+int(74*math.Sin(t))))
+		n++
+		return []image.Rectangle{inside}
+	}
+	draw()
+	return draw
+}
+
+// startVideo shows ffmpeg's test picture.
+func startVideo(tb testing.TB, c *canvas) func() []image.Rectangle {
+	inside := window(c, inset(c.bounds(), .15, .15, .82, .82), "Video", 0)
+	film := newCanvas(inside.Dx()&^1, inside.Dy()&^1)
+	cmd := exec.CommandContext(tb.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%dx%d:rate=30", film.width, film.height),
+		"-pix_fmt", "bgr0", "-f", "rawvideo", "-")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = out.Close() // ffmpeg ends when nobody reads
+		_ = cmd.Wait()
+	})
+	r := image.Rect(0, 0, film.width, film.height).Add(inside.Min)
+	draw := func() []image.Rectangle {
+		if _, err := io.ReadFull(out, film.pix); err != nil {
+			tb.Fatalf("ffmpeg: %v", err)
+		}
+		c.blit(r, film, image.Point{})
+		return []image.Rectangle{r}
+	}
+	draw()
+	return draw
+}

@@ -1,0 +1,165 @@
+package vp8screen
+
+const (
+	// A mark is a patch of that many pixels, of which four rows are hashed.
+	anchorWidth = 32
+	anchorRows  = 10
+
+	// anchorTable is how many marks there is room for; it is filled by half at
+	// most. anchorShifts is the same for distances.
+	anchorTable  = 1 << 13
+	anchorShifts = 1 << 11
+
+	// Of the patches of a small area one of 64 is a mark, of a large one fewer.
+	smallArea = 1 << 18
+	// minAnchors is how many marks must agree on a distance.
+	minAnchors = 6
+	maxAnchors = 3
+)
+
+// anchorSearch finds what moved in any direction. Eight pixels whose hash ends
+// in zeros make the patch below and right of them a mark: so the same patch is
+// one wherever it moves. A mark that is there exactly once in both frames votes
+// for the distance between the two.
+type anchorSearch struct {
+	marks  []anchorEntry
+	count  int
+	round  uint32
+	shifts []shiftEntry
+	voted  int
+}
+
+type anchorEntry struct {
+	key   uint64
+	round uint32 // the entry is empty when it is not of this round
+	at    int32  // in the plane of luma; -1 when there were several
+}
+
+type shiftEntry struct {
+	shift
+	round uint32
+	votes int32
+}
+
+// find appends the distances that most marks agree on.
+func (s *anchorSearch) find(shifts []shift, prev, cur *Frame, f *ScrollFinder) []shift {
+	if s.marks == nil {
+		s.marks, s.shifts = make([]anchorEntry, anchorTable), make([]shiftEntry, anchorShifts)
+	}
+	s.round++
+	s.count, s.voted = 0, 0
+	area := 0
+	for _, l := range f.live {
+		if l {
+			area += mbSize * mbSize
+		}
+	}
+	bits := uint(6)
+	for area > smallArea {
+		area, bits = area/2, bits+1
+	}
+	s.scan(prev, f, 1, bits, false, s.insert)
+	s.scan(cur, f, 4, bits, true, s.vote)
+	for range maxAnchors {
+		var best *shiftEntry
+		for i := range s.shifts {
+			if e := &s.shifts[i]; e.round == s.round && e.votes >= minAnchors && (best == nil || e.votes > best.votes) {
+				best = e
+			}
+		}
+		if best == nil || len(shifts) == maxShifts {
+			break
+		}
+		shifts = append(shifts, best.shift)
+		best.votes = 0
+	}
+	return shifts
+}
+
+// scan calls mark with every mark in every step-th row of the macroblocks that
+// are looked at, without those that are explained already when lost is true.
+func (s *anchorSearch) scan(p *Frame, f *ScrollFinder, step int, bits uint, lost bool, mark func(key uint64, at, stride int)) {
+	wanted := func(i int) bool { return f.live[i] && !(lost && f.label[i] != 0) }
+	for row := range f.rows {
+		for c0 := 0; c0 < f.cols; c0++ {
+			c1 := c0
+			for c1 < f.cols && wanted(row*f.cols+c1) {
+				c1++
+			}
+			if c1 == c0 {
+				continue
+			}
+			x0, x1 := c0*mbSize, min(c1*mbSize, p.Width-anchorWidth+1)
+			for y := row * mbSize; y < min((row+1)*mbSize, p.Height-anchorRows+1) && x0 < x1; y += step {
+				s.scanRow(p, x0, x1, y, bits, mark)
+			}
+			c0 = c1
+		}
+	}
+}
+
+func (s *anchorSearch) scanRow(p *Frame, x0, x1, y int, bits uint, mark func(key uint64, at, stride int)) {
+	line := p.Y[y*p.YStride+x0:][: x1-x0+7 : x1-x0+7]
+	shift := 64 - bits
+	for x := range x1 - x0 {
+		w := word(line[x:x+8], 0)
+		if w*hashFactor>>shift != 0 || w == rotate8(w) {
+			continue
+		}
+		at := y*p.YStride + x0 + x
+		mark(patchHash(p.Y[at:], p.YStride), at, p.YStride)
+	}
+}
+
+func patchHash(p []byte, stride int) uint64 {
+	h := hashRow(p[:anchorWidth])
+	for _, y := range [3]int{2, 5, anchorRows - 1} {
+		h = h*hashFactor + hashRow(p[y*stride:][:anchorWidth])
+	}
+	return h
+}
+
+func (s *anchorSearch) entry(key uint64) *anchorEntry {
+	for i := key * hashFactor >> 51; ; i = (i + 1) % anchorTable {
+		if e := &s.marks[i]; e.round != s.round || e.key == key {
+			return e
+		}
+	}
+}
+
+// insert remembers a mark of the frame before.
+func (s *anchorSearch) insert(key uint64, at, _ int) {
+	e := s.entry(key)
+	switch {
+	case e.round == s.round:
+		e.at = -1
+	case s.count < anchorTable/2:
+		*e = anchorEntry{key: key, round: s.round, at: int32(at)}
+		s.count++
+	}
+}
+
+// vote lets a mark vote for where it was.
+func (s *anchorSearch) vote(key uint64, at, stride int) {
+	e := s.entry(key)
+	if e.round != s.round || e.at < 0 || int(e.at) == at {
+		return
+	}
+	old := int(e.at)
+	d := shift{at%stride - old%stride, at/stride - old/stride}
+	hash := uint64(uint32(d.dx))<<32 | uint64(uint32(d.dy))
+	for i := hash * hashFactor >> 53; ; i = (i + 1) % anchorShifts {
+		v := &s.shifts[i]
+		if v.round != s.round {
+			if s.voted == anchorShifts/2 {
+				return
+			}
+			s.voted++
+			*v = shiftEntry{shift: d, round: s.round}
+		}
+		if v.shift == d {
+			v.votes++
+			return
+		}
+	}
+}
