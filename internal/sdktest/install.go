@@ -60,8 +60,9 @@ func install(ctx context.Context, final string, files map[string][]byte) error {
 			return err
 		}
 	}
-	// The lock file has the packages' checksums. The one install script among
-	// them only does what makeExecutable does.
+	// The lock file has the packages' checksums. Of the two install scripts
+	// among them, one only does what makeExecutable does, and esbuild's only
+	// makes its start quicker.
 	err = Run(ctx, supervise.Spec{
 		Path: "npm", Dir: dir,
 		Args: []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"},

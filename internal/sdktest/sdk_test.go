@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-//go:embed sdk/*.mjs
+//go:embed sdk/*.mjs sdk/*.jsx
 var scripts embed.FS
 
 // TestDesktop calls the SDK's desktop methods.
@@ -47,11 +47,20 @@ func testScripts(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Home: t.TempDir(), Reference: os.Getenv("SDKTEST_REFERENCE") == "1"}
+	runScripts(t, startServer(t, modules, Config{}), modules, name)
+}
+
+// reference says that the tests are to run against the reference server.
+var reference = os.Getenv("SDKTEST_REFERENCE") == "1"
+
+// startServer starts the server under test, until the test ends.
+func startServer(t *testing.T, modules string, cfg Config) *Server {
+	t.Helper()
+	cfg.Home, cfg.Reference = t.TempDir(), reference
 	if cfg.Reference {
 		testx11.Require(t, "xdotool", "import", "convert", "dbus-launch")
-		cfg.Binary, err = ReferenceBinary(modules)
-		if err != nil {
+		var err error
+		if cfg.Binary, err = ReferenceBinary(modules); err != nil {
 			t.Fatal(err)
 		}
 	} else {
@@ -63,23 +72,24 @@ func testScripts(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
 			t.Logf("the server printed:\n%s", log)
 		}
-	}()
-	runScripts(t, cfg, server, modules, name)
+	})
+	return server
 }
 
 // scriptTime is how long a test file may run: an open connection keeps node
 // from ending.
 const scriptTime = 3 * time.Minute
 
-// runScripts runs a test file of sdk/ beside the installed packages.
-func runScripts(t *testing.T, cfg Config, server *Server, modules, name string) {
+// copyScripts returns a directory with the files of sdk/ beside the installed
+// packages.
+func copyScripts(t *testing.T, modules string) string {
 	t.Helper()
 	dir := t.TempDir()
 	sub, err := fs.Sub(scripts, "sdk")
@@ -92,22 +102,28 @@ func runScripts(t *testing.T, cfg Config, server *Server, modules, name string) 
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// runScripts runs a test file of sdk/.
+func runScripts(t *testing.T, server *Server, modules, name string) {
+	t.Helper()
 	out := new(lockedBuffer)
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
 	defer cancel()
-	err = Run(ctx, supervise.Spec{
+	err := Run(ctx, supervise.Spec{
 		// The flag gives node 20 what later ones have: the class WebSocket.
-		Path: "node", Args: []string{"--experimental-websocket", "--test-reporter=spec", name}, Dir: dir, Output: out,
+		Path: "node", Args: []string{"--experimental-websocket", "--test-reporter=spec", name}, Dir: copyScripts(t, modules), Output: out,
 		Env: supervise.Environ(environ(server.Home),
 			"SDKTEST_URL="+server.URL, "SDKTEST_TOKEN="+server.Token, "SDKTEST_HOME="+server.Home,
-			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+cfg.Binary),
+			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+server.binary),
 	})
 	if err != nil {
 		t.Errorf("node: %v\n%s", err, out)
 	} else if testing.Verbose() {
 		t.Logf("%s", out)
 	}
-	if !cfg.Reference && strings.Contains(out.String(), "# reference fault") {
+	if !reference && strings.Contains(out.String(), "# reference fault") {
 		t.Errorf("tests were skipped:\n%s", out)
 	}
 }

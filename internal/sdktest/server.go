@@ -31,6 +31,9 @@ type Config struct {
 	// Home becomes its HOME; all of its state is below. It must exist.
 	Home string
 
+	// Origins are those whose pages may call, such as "http://127.0.0.1:8080".
+	Origins []string
+
 	// Log receives what it prints. Nil: nobody does.
 	Log io.Writer
 }
@@ -42,13 +45,14 @@ type Server struct {
 	Home  string
 	PID   int
 
-	group *supervise.Group
-	child *supervise.Child
+	binary string
+	group  *supervise.Group
+	child  *supervise.Child
 }
 
 // Start starts a server and returns when it answers. ctx bounds the start.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	s := &Server{Token: rand.Text(), Home: cfg.Home}
+	s := &Server{Token: rand.Text(), Home: cfg.Home, binary: cfg.Binary}
 	port := 0
 	if cfg.Reference {
 		var err error
@@ -66,9 +70,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	out := &addressFinder{found: make(chan string, 1), log: cfg.Log}
+	args := []string{"server", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--token", s.Token}
+	for _, o := range cfg.Origins {
+		args = append(args, "--cors-allow-origin", o)
+	}
 	s.child, err = s.group.Start(supervise.Spec{
 		Path:   cfg.Binary,
-		Args:   []string{"server", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--token", s.Token},
+		Args:   args,
 		Env:    environ(cfg.Home),
 		Dir:    cfg.Home,
 		Output: out,
