@@ -102,10 +102,10 @@ func (w *writer) collect(r io.Reader) (content io.Reader, discard func(), err er
 		n, err = r.Read(buffer[total:])
 		total += n
 	}
-	switch err {
-	case io.EOF:
+	switch {
+	case err == io.EOF: //nolint:errorlint // a wrapped one means something else, as in io.Copy
 		return bytes.NewReader(buffer[:total]), func() { buffers.Put(buffer) }, nil
-	case nil:
+	case err == nil:
 		defer buffers.Put(buffer)
 		return w.spool(io.MultiReader(bytes.NewReader(buffer[:]), r))
 	default:

@@ -154,7 +154,7 @@ func (f *FS) reason(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) && e.Problem != "" {
 		return e.Problem
 	}
-	_, problem, _ := f.explain(err)
+	problem, _, _ := f.explain(err)
 	return problem
 }
 

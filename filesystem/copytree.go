@@ -157,14 +157,18 @@ func copyLink(from folder, name string, to folder, newName string, n node) error
 
 // copySpecial makes a FIFO, a socket or a device like another.
 func copySpecial(to folder, newName string, n node) error {
-	kind := uint32(unix.S_IFIFO)
+	var kind uint32
 	switch n.mode.Type() {
+	case fs.ModeNamedPipe:
+		kind = unix.S_IFIFO
 	case fs.ModeSocket:
 		kind = unix.S_IFSOCK
 	case fs.ModeDevice:
 		kind = unix.S_IFBLK
 	case fs.ModeDevice | fs.ModeCharDevice:
 		kind = unix.S_IFCHR
+	default:
+		return unix.EOPNOTSUPP
 	}
 	if err := unix.Mknodat(to.fd, newName, kind|uint32(n.mode.Perm()), int(n.number)); err != nil {
 		return at(to.path, err)

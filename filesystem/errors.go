@@ -120,38 +120,38 @@ func (f *FS) fail(op, path string, err error) error {
 		e.Path = path
 	}
 	if e.Kind == nil && e.Problem == "" {
-		e.Kind, e.Problem, e.Remedy = f.explain(e.Err)
+		e.Problem, e.Remedy, e.Kind = f.explain(e.Err)
 	}
 	return e
 }
 
 // explain sorts an error of the operating system into a kind, and says it in
 // words.
-func (f *FS) explain(err error) (kind error, problem, remedy string) {
+func (f *FS) explain(err error) (problem, remedy string, kind error) {
 	if f.escapes != nil && errors.Is(err, f.escapes) {
-		return ErrOutside, "path leads out of its root",
-			"symbolic links that are absolute or climb out of the root are not followed"
+		return "path leads out of its root",
+			"symbolic links that are absolute or climb out of the root are not followed", ErrOutside
 	}
 	errno := syscall.Errno(0)
 	if errors.As(err, &errno) {
 		for _, x := range explanations {
 			if x.errno == errno {
-				return x.kind, x.problem, x.remedy
+				return x.problem, x.remedy, x.kind
 			}
 		}
-		return nil, errno.Error(), ""
+		return errno.Error(), "", nil
 	}
 	switch {
 	case errors.Is(err, os.ErrClosed):
-		return ErrClosed, "file system is closed", ""
+		return ErrClosed.Error(), "", ErrClosed
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, "path not found", ""
+		return "path not found", "", nil
 	case errors.Is(err, fs.ErrExist):
-		return nil, "path already exists", ""
+		return "path already exists", "", nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return nil, "not finished: " + err.Error(), ""
+		return "not finished: " + err.Error(), "", nil
 	}
-	return nil, err.Error(), ""
+	return err.Error(), "", nil
 }
 
 // explanations say what the numbers of the operating system mean here.

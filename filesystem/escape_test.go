@@ -198,6 +198,7 @@ func TestRaces(t *testing.T) {
 }
 
 func unlessFound(t *testing.T, err error) error {
+	t.Helper()
 	if err == nil {
 		t.Error("what is outside was found")
 	}

@@ -104,8 +104,9 @@ func kindOf(mode fs.FileMode) string {
 		return "a device"
 	case fs.ModeSymlink:
 		return "a symbolic link"
+	default:
+		return "a special file"
 	}
-	return "a special file"
 }
 
 // Entry describes the file as it was when it was opened. Its size is that of

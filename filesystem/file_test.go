@@ -18,7 +18,8 @@ import (
 
 func TestOpenFile(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, filepath.Join(dir, "file"), "0123456789")
 		must(t, os.Symlink("file", filepath.Join(dir, "link")))
 		file, err := f.OpenFile("link")
@@ -30,9 +31,9 @@ func TestOpenFile(t *testing.T) {
 		if string(rest) != "456789" || err != nil {
 			t.Errorf("read %q, %v", rest, err)
 		}
-		b := make([]byte, 3)
-		if _, err := file.ReadAt(b, 2); string(b) != "234" || err != nil {
-			t.Errorf("ReadAt: %q, %v", b, err)
+		some := make([]byte, 3)
+		if _, err := file.ReadAt(some, 2); string(some) != "234" || err != nil {
+			t.Errorf("ReadAt: %q, %v", some, err)
 		}
 		if e := file.Entry(); e.Size != 10 || e.Path != dir+"/link" || file.File() == nil {
 			t.Errorf("entry %+v, file %v", e, file.File())
@@ -44,7 +45,7 @@ func TestOpenFile(t *testing.T) {
 		empty, err := f.OpenFile("empty")
 		must(t, err)
 		defer empty.Close()
-		if n, err := empty.Read(b); n != 0 || err != io.EOF || empty.File() == nil {
+		if n, err := empty.Read(some); n != 0 || !errors.Is(err, io.EOF) || empty.File() == nil {
 			t.Errorf("empty file: %d, %v", n, err)
 		}
 		_, err = f.OpenFile("none")
@@ -55,7 +56,8 @@ func TestOpenFile(t *testing.T) {
 // TestETag: whatever is done to a file is seen in its ETag.
 func TestETag(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		name := filepath.Join(dir, "file")
 		put(t, name, "one")
 		old := time.Unix(1_000_000_000, 0)
@@ -89,13 +91,14 @@ func TestETag(t *testing.T) {
 // TestOpenSpecial: what is no regular file is refused at once, and not touched.
 func TestOpenSpecial(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		must(t, unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 		must(t, os.Mkdir(filepath.Join(dir, "dir"), 0o777))
 		must(t, os.Symlink("fifo", filepath.Join(dir, "link")))
 		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "socket")})
 		if err == nil { // else the path is too long for a socket
-			defer listener.Close()
+			defer func() { _ = listener.Close() }()
 		}
 		for name, words := range map[string]string{
 			"fifo": "a FIFO", "link": "a FIFO", "dir": "a directory", "socket": "a socket", "~": "a directory",

@@ -32,7 +32,8 @@ func paths(l filesystem.Listing, dir string) []string {
 
 func TestListEntries(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, filepath.Join(dir, "b"), "12345")
 		must(t, os.Chmod(filepath.Join(dir, "b"), 0o640))
 		at := time.Date(2001, 2, 3, 4, 5, 6, 789, time.UTC)
@@ -84,7 +85,8 @@ func TestListEntries(t *testing.T) {
 // one.
 func TestListPages(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		// "a-b" sorts before "a/b" as text, after it in a tree.
 		for _, name := range []string{"a/b/c", "a/b/d", "a-b", "a/x", "a.", "a0/q", "c/d/e/f/g", "z", "c/d/e/a", "b/1", "b/2", "b/10"} {
 			put(t, filepath.Join(dir, name), name)
@@ -142,7 +144,8 @@ func TestListPages(t *testing.T) {
 // TestListChanging lists a directory in which files come and go.
 func TestListChanging(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, filepath.Join(dir, "stays"), "")
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -233,7 +236,8 @@ func TestListUnreadable(t *testing.T) {
 	if !unprivileged(t) {
 		return
 	}
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, filepath.Join(dir, "no/x"), "")
 		put(t, filepath.Join(dir, "names/x"), "")
 		must(t, os.Chmod(filepath.Join(dir, "no"), 0))
@@ -259,7 +263,8 @@ func TestListUnreadable(t *testing.T) {
 
 func TestStat(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, filepath.Join(dir, "file"), "123")
 		must(t, os.Symlink("file", filepath.Join(dir, "link")))
 		must(t, os.Symlink("loop", filepath.Join(dir, "loop")))

@@ -35,19 +35,26 @@ func open(tb testing.TB, config filesystem.Config) *filesystem.FS {
 	return f
 }
 
+// bed is what a test of both kinds of file system is given.
+type bed struct {
+	t   *testing.T
+	fs  *filesystem.FS
+	dir string
+}
+
 // both runs a test on the whole file system and on a narrow root, with a
 // directory that is the home of the first and the root of the second.
-func both(t *testing.T, test func(t *testing.T, f *filesystem.FS, dir string)) {
+func both(t *testing.T, test func(b bed)) {
 	t.Helper()
 	t.Run("whole", func(t *testing.T) {
 		t.Parallel()
 		dir := realTempDir(t)
-		test(t, open(t, filesystem.Config{Home: dir}), dir)
+		test(bed{t, open(t, filesystem.Config{Home: dir}), dir})
 	})
 	t.Run("root", func(t *testing.T) {
 		t.Parallel()
 		dir := realTempDir(t)
-		test(t, open(t, filesystem.Config{Roots: []filesystem.Root{{Path: dir}}}), dir)
+		test(bed{t, open(t, filesystem.Config{Roots: []filesystem.Root{{Path: dir}}}), dir})
 	})
 }
 
@@ -160,6 +167,7 @@ func snapshot(tb testing.TB, dir string) map[string]string {
 				return err
 			}
 			text += " " + target
+		default:
 		}
 		all[strings.TrimPrefix(name, dir)] = text
 		return nil

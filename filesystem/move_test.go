@@ -94,7 +94,8 @@ func testMoves(t *testing.T, f *filesystem.FS, one, two string) {
 
 func TestMove(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		testMoves(t, f, dir+"/one", dir+"/two")
 		put(t, dir+"/x", "x")
 		must(t, f.Move(t.Context(), "x", "new/deep/y", filesystem.MoveOptions{}))
@@ -105,7 +106,8 @@ func TestMove(t *testing.T) {
 // TestMoveDestroysNothing: a move that cannot succeed changes nothing (B9).
 func TestMoveDestroysNothing(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/tree/a/b/file", "file")
 		put(t, dir+"/file", "content")
 		put(t, dir+"/other/file", "other")
@@ -163,7 +165,8 @@ func TestMoveDestroysNothing(t *testing.T) {
 // TestMoveNames: two names of one file become one.
 func TestMoveNames(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/a", "x")
 		must(t, os.Link(dir+"/a", dir+"/b"))
 		wantError(t, f.Move(t.Context(), "a", "b", filesystem.MoveOptions{}), fs.ErrExist)
@@ -176,7 +179,8 @@ func TestMoveNames(t *testing.T) {
 // TestMoveRace: of many who move something to one new name, one does.
 func TestMoveRace(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		for round := range 20 {
 			var group sync.WaitGroup
 			var moved atomic.Int32
@@ -237,7 +241,8 @@ func TestMoveRoots(t *testing.T) {
 
 func TestMkdir(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		for _, name := range []string{"a/b/c", "a/b/c", "a", ".", "~", "~/d", dir, dir + "/e/f"} {
 			must(t, f.Mkdir(name))
 		}
@@ -258,7 +263,8 @@ func TestMkdir(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		ctx := t.Context()
 		for _, kind := range shapes {
 			for _, recursive := range []bool{false, true} {
@@ -298,7 +304,8 @@ func TestRemove(t *testing.T) {
 // other's way.
 func TestRemoveTogether(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		for i := range 400 {
 			put(t, fmt.Sprintf("%s/tree/%d/%d/x", dir, i%7, i), "")
 		}

@@ -27,7 +27,8 @@ func TestWritePermissions(t *testing.T) {
 	if !unprivileged(t) {
 		return
 	}
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/closed/open", "old")
 		put(t, dir+"/closed/fixed", "old")
 		put(t, dir+"/open/fixed", "old")
@@ -87,7 +88,8 @@ func TestMovePermissions(t *testing.T) {
 	if !unprivileged(t) {
 		return
 	}
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/closed/tree/x", "x")
 		put(t, dir+"/tree/y", "y")
 		put(t, dir+"/file", "content")
@@ -109,7 +111,8 @@ func TestMoveLeavesRest(t *testing.T) {
 	if !unprivileged(t) {
 		return
 	}
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/old/closed/x", "x")
 		chmodLater := func(name string) { t.Cleanup(func() { _ = os.Chmod(name, 0o700) }) }
 		must(t, os.Chmod(dir+"/old/closed", 0o500))
@@ -131,7 +134,8 @@ func TestRemovePermissions(t *testing.T) {
 	if !unprivileged(t) {
 		return
 	}
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/tree/closed/x", "x")
 		must(t, os.MkdirAll(dir+"/tree2/blind", 0o777))
 		chmod(t, dir+"/tree/closed", 0o500)

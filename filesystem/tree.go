@@ -49,10 +49,13 @@ func (wholeTree) Lstat(name string) (fs.FileInfo, error)       { return os.Lstat
 func (wholeTree) Readlink(name string) (string, error)         { return os.Readlink("/" + name) }
 func (wholeTree) Mkdir(name string, perm fs.FileMode) error    { return os.Mkdir("/"+name, perm) }
 func (wholeTree) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll("/"+name, perm) }
-func (wholeTree) Symlink(oldname, newname string) error        { return os.Symlink(oldname, "/"+newname) }
 func (wholeTree) Chmod(name string, mode fs.FileMode) error    { return os.Chmod("/"+name, mode) }
 func (wholeTree) Remove(name string) error                     { return os.Remove("/" + name) }
 func (wholeTree) Close() error                                 { return nil }
+
+func (wholeTree) Symlink(oldname, newname string) error {
+	return os.Symlink(oldname, "/"+newname)
+}
 
 func (wholeTree) Chtimes(name string, atime, mtime time.Time) error {
 	return os.Chtimes("/"+name, atime, mtime)

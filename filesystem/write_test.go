@@ -31,7 +31,8 @@ func write(tb testing.TB, f *filesystem.FS, name, content string, options filesy
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		write(t, f, "a/b/c", "new", filesystem.WriteOptions{})
 		wantContent(t, dir+"/a/b/c", "new")
 		write(t, f, "~/a/b/c", "replaced", filesystem.WriteOptions{NoSync: true})
@@ -73,7 +74,8 @@ func broken(content string, err error) io.Reader {
 // else.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		name := filepath.Join(dir, "file")
 		put(t, name, "old")
 		long := strings.Repeat("x", 2<<20)
@@ -109,7 +111,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // the other, and nothing beside it meanwhile.
 func TestWriteAtomic(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		name := filepath.Join(dir, "file")
 		contents := []string{strings.Repeat("a", 300_000), strings.Repeat("b", 700_000)}
 		put(t, name, contents[0])
@@ -167,7 +170,8 @@ func TestCloseEndsWrite(t *testing.T) {
 // TestWriteMode: what a file had is kept, but for what grants rights.
 func TestWriteMode(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		name := filepath.Join(dir, "file")
 		umask := currentUmask(t)
 		tests := []struct {
@@ -215,7 +219,8 @@ func currentUmask(t *testing.T) fs.FileMode {
 
 func TestWriteKeepsOwnerAndAttributes(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		name := filepath.Join(dir, "file")
 		put(t, name, "old")
 		if err := unix.Setxattr(name, "user.deskhand", []byte("kept"), 0); err != nil {
@@ -259,7 +264,8 @@ func attribute(name, key string) string {
 
 func TestWriteThroughLinks(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		put(t, dir+"/real/sub/file", "old")
 		put(t, dir+"/real/x", "the x of real")
 		for name, target := range map[string]string{
@@ -301,7 +307,8 @@ func TestWriteThroughLinks(t *testing.T) {
 
 func TestWriteConditions(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		_, err := f.Write(t.Context(), "file", strings.NewReader("x"), filesystem.WriteOptions{IfMatch: "*"})
 		wantError(t, err, filesystem.ErrChanged, dir+"/file")
 		write(t, f, "file", "one", filesystem.WriteOptions{Exclusive: true})
@@ -358,7 +365,8 @@ func cmpErr(err, otherwise error) error {
 // TestConditionsCount: of many who replace the same state, one does.
 func TestConditionsCount(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f := b.t, b.fs
 		write(t, f, "file", "", filesystem.WriteOptions{NoSync: true})
 		for range 20 {
 			e, err := f.Stat("file")
@@ -389,7 +397,8 @@ func TestConditionsCount(t *testing.T) {
 // TestAppendTogether: what many append is there, each in one piece.
 func TestAppendTogether(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, f *filesystem.FS, dir string) {
+	both(t, func(b bed) {
+		t, f, dir := b.t, b.fs, b.dir
 		var group sync.WaitGroup
 		want := make(map[string]int)
 		for i := range 8 {
