@@ -1,0 +1,113 @@
+package vp8screen
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// boolWriter is the arithmetic coder of RFC 6386, 7: every symbol is a yes or
+// no with a probability of "no" in units of 1/256.
+//
+// low holds the lower end of the interval. Its lowest 8 bits are on the scale of
+// span; above them are n bits that are final but for a carry, and the bit above
+// those is the carry itself, which is passed on when 32 bits leave at once.
+type boolWriter struct {
+	buf  []byte
+	low  uint64
+	span uint32 // length of the interval, 128 to 255
+	n    uint32
+}
+
+func (w *boolWriter) reset(buf []byte) {
+	*w = boolWriter{buf: buf, span: 255}
+}
+
+// put writes bit, 0 or 1, which is 0 with the probability prob/256.
+func (w *boolWriter) put(bit uint32, prob uint8) {
+	split := 1 + ((w.span-1)*uint32(prob))>>8
+	mask := -bit
+	low := w.low + uint64(split&mask)
+	span := split + (w.span-split-split)&mask
+	shift := uint32(bits.LeadingZeros8(uint8(span)))
+	w.span = span << shift
+	w.low = low << shift
+	w.n += shift
+	if w.n >= 32 {
+		w.emit()
+	}
+}
+
+func (w *boolWriter) putBool(bit bool, prob uint8) {
+	var b uint32
+	if bit {
+		b = 1
+	}
+	w.put(b, prob)
+}
+
+// emit moves the 32 uppermost final bits into the buffer.
+func (w *boolWriter) emit() {
+	keep := w.n - 32 + 8
+	out := w.low >> keep
+	w.low &= 1<<keep - 1
+	w.n -= 32
+	if out>>32 != 0 {
+		w.carry()
+	}
+	w.buf = binary.BigEndian.AppendUint32(w.buf, uint32(out))
+}
+
+// carry adds one to what was written. It always ends inside of the buffer: the
+// code value is below one.
+func (w *boolWriter) carry() {
+	for i := len(w.buf) - 1; i >= 0; i-- {
+		w.buf[i]++
+		if w.buf[i] != 0 {
+			return
+		}
+	}
+}
+
+// literal writes the lowest n bits of v, highest first, without any model.
+func (w *boolWriter) literal(v uint32, n int) {
+	for n--; n >= 0; n-- {
+		w.put(v>>n&1, 128)
+	}
+}
+
+// signed writes a flag and, if v is not zero, its amount of n bits and its sign.
+func (w *boolWriter) signed(v, n int) {
+	if v == 0 {
+		w.literal(0, 1)
+		return
+	}
+	w.literal(1, 1)
+	w.literal(uint32(max(v, -v)), n)
+	w.putBool(v < 0, 128)
+}
+
+// finish writes what is left and returns everything.
+func (w *boolWriter) finish() []byte {
+	total := w.n + 8
+	v := w.low << (48 - total)
+	if v>>48 != 0 {
+		w.carry()
+	}
+	v <<= 16
+	for total > 0 {
+		w.buf = append(w.buf, byte(v>>56))
+		v <<= 8
+		total -= min(total, 8)
+	}
+	// Decoders read ahead, and some take it for a damaged frame when there is
+	// nothing left to read before the last symbol.
+	w.buf = append(w.buf, 0, 0)
+	return w.buf
+}
+
+func b2u(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}

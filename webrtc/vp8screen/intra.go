@@ -1,0 +1,176 @@
+package vp8screen
+
+import "encoding/binary"
+
+// bitPrice is what a bit is worth in absolute difference of samples at the
+// quantiser q, in 1/256: about a fifth of its step.
+func (q *quantizer) bitPrice() int { return int(q.luma.ac.size) * 256 / 5 }
+
+// modeCosts are the prices of modes by tree and probabilities, in 1/256 bits.
+type modeCosts [5]int
+
+func pathCost(p treePath, probs []uint8) (sum int) {
+	for _, s := range p {
+		if s.bit == 0 {
+			sum += int(costs[probs[s.prob]])
+		} else {
+			sum += int(costs[256-int(probs[s.prob])])
+		}
+	}
+	return sum
+}
+
+var keyModeCosts, interModeCosts = func() (k, i modeCosts) {
+	for m := range k {
+		k[m], i[m] = pathCost(keyModePaths[m], keyModeProbs), pathCost(modePaths[m], defaultModeProbs)
+	}
+	return k, i
+}()
+
+// subModeCosts holds the prices of sub-block modes in key frames by the modes
+// above and to the left, interSubCosts those in other frames.
+var subModeCosts, interSubCosts = func() (k [subModes][subModes][subModes]int32, n [subModes]int32) {
+	for m := range n {
+		n[m] = int32(pathCost(subPaths[m], interSubModeProbs))
+		for a := range k {
+			for l := range k[a] {
+				k[a][l][m] = int32(pathCost(subPaths[m], keySubModeProbs[a][l][:]))
+			}
+		}
+	}
+	return k, n
+}()
+
+// planeDistance is the sum of absolute differences of two squares of n samples,
+// 8 or 16.
+func planeDistance(a []byte, aStride int, b []byte, bStride, n int) int {
+	var sum uint64
+	for y := range n {
+		r, s := a[y*aStride:], b[y*bStride:]
+		sum += difference(binary.LittleEndian.Uint64(r), binary.LittleEndian.Uint64(s))
+		if n == 16 {
+			sum += difference(binary.LittleEndian.Uint64(r[8:]), binary.LittleEndian.Uint64(s[8:]))
+		}
+	}
+	return lanes(sum)
+}
+
+// modeDistances is how far each whole mode is from the samples at the start of
+// p. TM_PRED is left out, as -1, when another one fits already.
+func (e *edge) modeDistances(p []byte, stride int) (d [4]int) {
+	dc := everyByte * uint64(e.dc())
+	var flat, vert, hori uint64
+	for y := range e.size {
+		left := everyByte * uint64(e.left[y])
+		for x := 0; x < e.size; x += 8 {
+			v := binary.LittleEndian.Uint64(p[y*stride+x:])
+			flat += difference(v, dc)
+			vert += difference(v, binary.LittleEndian.Uint64(e.above[x:]))
+			hori += difference(v, left)
+		}
+	}
+	d = [4]int{predDC: lanes(flat), predV: lanes(vert), predH: lanes(hori), predTM: -1}
+	if min(d[predDC], d[predV], d[predH]) > e.size*e.size/4 {
+		d[predTM] = e.distanceTM(p, stride)
+	}
+	return d
+}
+
+func (e *edge) distanceTM(p []byte, stride int) (sum int) {
+	for y := range e.size {
+		base := int32(e.left[y]) - int32(e.corner)
+		row := p[y*stride : y*stride+e.size]
+		above := e.above[:len(row)]
+		for x, v := range row {
+			d := int(v) - int(clamp(base+int32(above[x])))
+			m := d >> 63
+			sum += (d ^ m) - m
+		}
+	}
+	return sum
+}
+
+// best picks the cheapest of the distances plus the prices of the modes.
+func best(d [4]int, prices *modeCosts, bitPrice int) (mode uint8, cost int) {
+	cost = -1
+	for m, v := range d {
+		if v < 0 {
+			continue
+		}
+		v += prices[m] * bitPrice >> 16
+		if cost < 0 || v < cost {
+			mode, cost = uint8(m), v
+		}
+	}
+	return mode, cost
+}
+
+// chooseLuma picks the best whole mode for luma.
+func (w *worker) chooseLuma(prices *modeCosts) (mode uint8, cost int) {
+	w.edge.load(w.e.next.Y, w.e.next.YStride, w.x, w.y, 16)
+	d := w.edge.modeDistances(w.src.Y[w.luma:], w.src.YStride)
+	return best(d, prices, w.q.bitPrice())
+}
+
+// chromaCosts are those of chroma modes in key frames and others.
+var chromaCosts = func() (c [2]modeCosts) {
+	for m := range chromaPaths {
+		c[0][m], c[1][m] = pathCost(chromaPaths[m], defaultChromaProb), pathCost(chromaPaths[m], keyChromaProbs)
+	}
+	return c
+}()
+
+// predictChroma picks the best mode for chroma and writes its prediction.
+func (w *worker) predictChroma() (mode uint8) {
+	var u, v edge
+	stride := w.e.next.UVStride
+	u.load(w.e.next.U, stride, w.x, w.y, 8)
+	v.load(w.e.next.V, stride, w.x, w.y, 8)
+	d := u.modeDistances(w.src.U[w.uv:], stride)
+	o := v.modeDistances(w.src.V[w.uv:], stride)
+	for m := range d {
+		if d[m] >= 0 && o[m] >= 0 {
+			d[m] += o[m]
+		} else {
+			d[m] = -1
+		}
+	}
+	mode, _ = best(d, &chromaCosts[b2u(w.e.key)], w.q.bitPrice())
+	u.fill(w.e.next.U[w.uv:], stride, mode)
+	v.fill(w.e.next.V[w.uv:], stride, mode)
+	return mode
+}
+
+// codeIntra codes the macroblock from its own frame. limit is the cost of the
+// alternative: a cost of more gives up, and false is returned.
+func (w *worker) codeIntra(info *blockInfo, limit int) bool {
+	prices := &interModeCosts
+	if w.e.key {
+		prices = &keyModeCosts
+	}
+	mode, cost := w.chooseLuma(prices)
+	sub := false
+	if least := w.q.bitPrice() * 32 >> 8; cost > least && w.e.subAllowed() {
+		// Sixteen modes take bits, so they must be much better.
+		cost, sub = w.chooseSub(min(cost, limit), prices[predSub])
+	}
+	if cost >= limit {
+		return false
+	}
+	info.mode = mode
+	any := false
+	if sub {
+		info.mode = predSub
+		any = w.storeSub()
+	} else {
+		w.edge.fill(w.e.next.Y[w.luma:], w.e.next.YStride, mode)
+		any = w.codeLuma()
+	}
+	info.chroma = w.predictChroma()
+	if w.codeChroma() {
+		any = true
+	}
+	info.skip = !any
+	w.stats.intra++
+	return true
+}

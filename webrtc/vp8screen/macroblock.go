@@ -1,0 +1,232 @@
+package vp8screen
+
+// The places of a macroblock's blocks in its 25 blocks, and of their flags in
+// the contexts of the neighbours.
+const (
+	blockU = 16
+	blockV = 20
+	block2 = 24 // Y2
+
+	flagU  = 4
+	flagV  = 6
+	flag2  = 8
+	nFlags = 9
+)
+
+// A worker codes macroblocks, row by row.
+type worker struct {
+	e     *Encoder
+	src   *Frame
+	x, y  int // the macroblock, in macroblocks
+	luma  int // where it begins in the planes
+	uv    int
+	q     *quantizer
+	left  [nFlags]uint8
+	out   []token
+	count tokenCount
+	stats frameStats
+
+	edge    edge
+	levels  [25][16]int16
+	nonzero [25]uint32 // by coded order
+	coef    [25][16]int32
+
+	sub subWork
+	win [windowSize * windowStride]byte
+}
+
+// frameStats is what a frame consists of.
+type frameStats struct {
+	coded, intra, moved, refined int
+}
+
+func (s *frameStats) add(o frameStats) {
+	s.coded += o.coded
+	s.intra += o.intra
+	s.moved += o.moved
+	s.refined += o.refined
+}
+
+// at moves the worker to a macroblock.
+func (w *worker) at(x, y int) {
+	w.x, w.y = x, y
+	w.luma = y*16*w.e.next.YStride + x*16
+	w.uv = y*8*w.e.next.UVStride + x*8
+}
+
+// residual writes the difference of two squares into c and returns the sum of
+// its absolute values.
+func residual(s, p square, c *[16]int32) (sum int32) {
+	for half := range 2 {
+		a, b := s[half], p[half]
+		for i := range 8 {
+			d := int32(a&255) - int32(b&255)
+			a >>= 8
+			b >>= 8
+			c[half*8+i] = d
+			m := d >> 31
+			sum += (d ^ m) - m
+		}
+	}
+	return sum
+}
+
+// quantizeAC turns the coefficients but the first into levels, and into what a
+// decoder will make of these.
+func quantizeAC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
+	least := s.size - int32(s.round)
+	for i := 1; i < 16; i++ {
+		v := c[i]
+		if v < least && v > -least {
+			c[i], levels[i] = 0, 0
+			continue
+		}
+		l := s.level(v)
+		c[i], levels[i] = l*s.size, int16(l)
+		nonzero |= 1 << zigzagOf[i]
+	}
+	return nonzero
+}
+
+// quantizeDC does so for the first.
+func quantizeDC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
+	l := s.level(c[0])
+	c[0], levels[0] = l*s.size, int16(l)
+	if l != 0 {
+		return 1
+	}
+	return 0
+}
+
+// codeLuma codes what the prediction, which is in the next frame already, lacks
+// in luma, and adds it there. It says whether there is anything.
+func (w *worker) codeLuma() bool {
+	stride := w.e.next.YStride
+	src, dst := w.src.Y[w.luma:], w.e.next.Y[w.luma:]
+	dcs := &w.coef[block2]
+	var any uint32
+	for b := range 16 {
+		at := b>>2*4*stride + b&3*4
+		s, p := loadSquare(src[at:], stride), loadSquare(dst[at:], stride)
+		w.nonzero[b] = 0
+		if s == p {
+			dcs[b] = 0
+			continue
+		}
+		c := &w.coef[b]
+		if residual(s, p, c) <= w.q.zeroAt {
+			dcs[b] = sumOf(c)
+			continue
+		}
+		forwardDCT(c)
+		dcs[b] = c[0]
+		w.nonzero[b] = quantizeAC(c, &w.levels[b], &w.q.luma.ac)
+		any |= w.nonzero[b]
+	}
+	forwardWHT(dcs)
+	w.nonzero[block2] = quantizeDC(dcs, &w.levels[block2], &w.q.y2.dc) | quantizeAC(dcs, &w.levels[block2], &w.q.y2.ac)
+	if any|w.nonzero[block2] == 0 {
+		return false
+	}
+	if w.nonzero[block2] != 0 {
+		inverseWHT(dcs)
+	}
+	for b := range 16 {
+		at := b>>2*4*stride + b&3*4
+		switch {
+		case w.nonzero[b] != 0:
+			w.coef[b][0] = dcs[b]
+			addInverseDCT(&w.coef[b], dst[at:], stride)
+		case dcs[b] != 0:
+			addDC(dcs[b], dst[at:], stride)
+		}
+	}
+	return true
+}
+
+// sumOf is the first coefficient that forwardDCT would find.
+func sumOf(c *[16]int32) int32 {
+	var sum int32
+	for _, v := range c {
+		sum += v
+	}
+	return (sum<<3 + 7) >> 4
+}
+
+// codeChroma does for chroma what codeLuma does for luma.
+func (w *worker) codeChroma() bool {
+	u := w.codeChromaPlane(w.src.U[w.uv:], w.e.next.U[w.uv:], blockU)
+	v := w.codeChromaPlane(w.src.V[w.uv:], w.e.next.V[w.uv:], blockV)
+	return u || v
+}
+
+func (w *worker) codeChromaPlane(src, dst []byte, first int) bool {
+	stride := w.e.next.UVStride
+	var any uint32
+	for k := range 4 {
+		b, at := first+k, k>>1*4*stride+k&1*4
+		s, p := loadSquare(src[at:], stride), loadSquare(dst[at:], stride)
+		w.nonzero[b] = 0
+		if s == p {
+			continue
+		}
+		c := &w.coef[b]
+		if residual(s, p, c) <= w.q.zeroAt {
+			c[0] = sumOf(c)
+			if n := quantizeDC(c, &w.levels[b], &w.q.chroma.dc); n != 0 {
+				w.nonzero[b] = n
+				any |= n
+				addDC(c[0], dst[at:], stride)
+			}
+			continue
+		}
+		forwardDCT(c)
+		n := quantizeDC(c, &w.levels[b], &w.q.chroma.dc) | quantizeAC(c, &w.levels[b], &w.q.chroma.ac)
+		w.nonzero[b] = n
+		any |= n
+		switch {
+		case n > 1:
+			addInverseDCT(c, dst[at:], stride)
+		case n == 1:
+			addDC(c[0], dst[at:], stride)
+		}
+	}
+	return any != 0
+}
+
+// putTokens records the coefficients of a macroblock that has some.
+func (w *worker) putTokens(info *blockInfo) {
+	above, left := &w.e.above[w.x], &w.left
+	kind, first := kindLuma, 0
+	if info.mode != predSub && info.mode != interSplit {
+		kind, first = kindLumaAC, 1
+		w.put(block2, kindY2, 0, &above[flag2], &left[flag2])
+	}
+	for b := range 16 {
+		w.put(b, kind, first, &above[b&3], &left[b>>2])
+	}
+	for b := range 4 {
+		w.put(blockU+b, kindChroma, 0, &above[flagU+b&1], &left[flagU+b>>1])
+	}
+	for b := range 4 {
+		w.put(blockV+b, kindChroma, 0, &above[flagV+b&1], &left[flagV+b>>1])
+	}
+}
+
+func (w *worker) put(b, kind, first int, above, left *uint8) {
+	w.out = w.count.block(w.out, &w.levels[b], w.nonzero[b], kind, first, int(*above+*left))
+	flag := b2u(w.nonzero[b] != 0)
+	*above, *left = flag, flag
+}
+
+// putNone notes that the macroblock has no coefficients. One that is predicted
+// by sub-blocks has no Y2 block, and leaves the context of that alone (RFC 6386,
+// 13.3).
+func (w *worker) putNone(info *blockInfo) {
+	above, left := &w.e.above[w.x], &w.left
+	y2a, y2l := above[flag2], left[flag2]
+	*above, *left = [nFlags]uint8{}, [nFlags]uint8{}
+	if info.mode == predSub || info.mode == interSplit {
+		above[flag2], left[flag2] = y2a, y2l
+	}
+}

@@ -1,0 +1,95 @@
+package vp8screen
+
+// writeModes writes what every macroblock is predicted from (RFC 6386, 19.3).
+func (e *Encoder) writeModes(w *boolWriter, h *frameHeader) {
+	for y := range e.rows {
+		if !e.key && !e.busy[y] && (y == 0 || !e.busy[y-1]) {
+			e.writeUnchanged(w, h, y)
+			continue
+		}
+		for x := range e.cols {
+			e.writeMode(w, h, x, y)
+		}
+	}
+}
+
+// writeMode writes that of one macroblock.
+func (e *Encoder) writeMode(w *boolWriter, h *frameHeader, x, y int) {
+	info := &e.info[y*e.cols+x]
+	if h.segments != nil {
+		w.segment(info.segment, &h.segmentMap)
+	}
+	w.putBool(info.skip, h.probSkip)
+	if h.key {
+		w.path(keyModePaths[info.mode], keyModeProbs)
+		if info.mode == predSub {
+			e.writeSubModes(w, x, y)
+		}
+		w.path(chromaPaths[info.chroma], keyChromaProbs)
+		return
+	}
+	w.putBool(info.inter(), h.probInter)
+	if info.inter() {
+		w.put(0, 255) // the last frame
+		c := e.vectorContext(x, y)
+		w.vectorMode(&c, info.vector)
+		return
+	}
+	w.path(modePaths[info.mode], defaultModeProbs)
+	if info.mode == predSub {
+		for _, m := range e.subs[y*e.cols+x] {
+			w.path(subPaths[m], interSubModeProbs)
+		}
+	}
+	w.path(chromaPaths[info.chroma], defaultChromaProb)
+}
+
+// writeSubModes writes the modes of sub-blocks of a key frame, where each is a
+// context for the next (RFC 6386, 11.3).
+func (e *Encoder) writeSubModes(w *boolWriter, x, y int) {
+	at := y*e.cols + x
+	for b, m := range e.subs[at] {
+		var above, left uint8
+		switch {
+		case b >= 4:
+			above = e.subs[at][b-4]
+		case y > 0:
+			above = e.subMode(at-e.cols, b+12)
+		}
+		switch {
+		case b&3 > 0:
+			left = e.subs[at][b-1]
+		case x > 0:
+			left = e.subMode(at-1, b+3)
+		}
+		w.path(subPaths[m], keySubModeProbs[above][left][:])
+	}
+}
+
+// writeUnchanged writes a row of unchanged macroblocks below another one.
+func (e *Encoder) writeUnchanged(w *boolWriter, h *frameHeader, y int) {
+	for x := range e.cols {
+		if h.segments != nil {
+			w.segment(0, &h.segmentMap)
+		}
+		w.put(1, h.probSkip)
+		w.put(1, h.probInter)
+		w.put(0, 255)
+		// The weights of the neighbours above, left, and above left (RFC 6386,
+		// 16.3).
+		weight := 5
+		switch {
+		case x == 0 && y == 0:
+			weight = 0
+		case x == 0 || y == 0:
+			weight = 2
+		}
+		w.put(0, vectorModeProbs[weight][0])
+	}
+}
+
+// segment writes the number of a segment (RFC 6386, 10).
+func (w *boolWriter) segment(s uint8, probs *[3]uint8) {
+	w.put(uint32(s>>1), probs[0])
+	w.put(uint32(s&1), probs[1+s>>1])
+}

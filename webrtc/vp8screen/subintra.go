@@ -1,0 +1,163 @@
+package vp8screen
+
+import "encoding/binary"
+
+// workStride is the distance between the rows of a subWork.
+const workStride = 32
+
+// subWork is where a macroblock is coded by sub-blocks, before it is known
+// whether that pays: one row above, with a corner and four samples to the right,
+// and one column to the left of the samples, which begin at workStart.
+type subWork struct {
+	p       [17 * workStride]byte
+	modes   [16]uint8
+	squares [subModes]square
+}
+
+const workStart = workStride + 8
+
+// load fills in the surroundings of the macroblock.
+func (s *subWork) load(w *worker) {
+	p, stride := w.e.next.Y, w.e.next.YStride
+	e := &w.edge
+	s.p[workStart-workStride-1] = e.corner
+	copy(s.p[8:24], e.above[:])
+	right := s.p[24:28]
+	switch {
+	case w.y == 0:
+		for i := range right {
+			right[i] = beyondTop
+		}
+	case w.x == w.e.cols-1:
+		// Decoders repeat what is there in the row above them.
+		for i := range right {
+			right[i] = aboveRightEdge(e)
+		}
+	default:
+		copy(right, p[w.luma-stride+16:])
+	}
+	for y := range 16 {
+		s.p[workStart+y*workStride-1] = e.left[y]
+	}
+	// The sub-blocks at the right see the same samples above to the right in
+	// every row (RFC 6386, 12.3).
+	for y := 4; y < 16; y += 4 {
+		copy(s.p[y*workStride+24:y*workStride+28], right)
+	}
+}
+
+// aboveRightEdge is the sample beyond the right end of the row above.
+func aboveRightEdge(e *edge) byte { return e.above[15] }
+
+// surround collects what the sub-block at the place at sees.
+func (s *subWork) surround(at int, r *surround) {
+	for i := range 4 {
+		r[3-i] = s.p[at+i*workStride-1]
+	}
+	copy(r[4:13], s.p[at-workStride-1:])
+}
+
+// chooseSub codes the luma by sub-blocks in the work area and returns the cost
+// of that and true, unless it comes to more than limit: then limit and false.
+func (w *worker) chooseSub(limit, price int) (int, bool) {
+	s := &w.sub
+	s.load(w)
+	bitPrice := w.q.bitPrice()
+	// A macroblock's worth of block ends and first coefficients is what a whole
+	// mode saves.
+	sum := (price + 16*256) * bitPrice >> 16
+	var around surround
+	var above, left [4]uint8
+	key := w.e.key
+	if key {
+		w.subNeighbours(&above, &left)
+	}
+	for b := range 16 {
+		at := workStart + b>>2*4*workStride + b&3*4
+		s.surround(at, &around)
+		around.predictAll(&s.squares)
+		source := loadSquare(w.src.Y[w.luma+b>>2*4*w.src.YStride+b&3*4:], w.src.YStride)
+		prices := &interSubCosts
+		if key {
+			prices = &subModeCosts[above[b&3]][left[b>>2]]
+		}
+		mode, cost := 0, 1<<30
+		for m := range s.squares {
+			c := source.distance(s.squares[m]) + int(prices[m])*bitPrice>>16
+			if c < cost {
+				mode, cost = m, c
+			}
+		}
+		sum += cost
+		if sum >= limit {
+			return limit, false
+		}
+		s.modes[b] = uint8(mode)
+		above[b&3], left[b>>2] = uint8(mode), uint8(mode)
+		w.codeSub(b, source, s.squares[mode], s.p[at:])
+	}
+	return sum, true
+}
+
+// subNeighbours collects the modes of the sub-blocks around the macroblock.
+func (w *worker) subNeighbours(above, left *[4]uint8) {
+	at := w.y*w.e.cols + w.x
+	if w.y > 0 {
+		n := at - w.e.cols
+		for i := range above {
+			above[i] = w.e.subMode(n, 12+i)
+		}
+	}
+	if w.x > 0 {
+		for i := range left {
+			left[i] = w.e.subMode(at-1, 4*i+3)
+		}
+	}
+}
+
+// subMode is the mode of a sub-block, or the one that its macroblock's mode
+// stands for.
+func (e *Encoder) subMode(at, b int) uint8 {
+	if m := e.info[at].mode; m < predSub {
+		return impliedSub[m]
+	}
+	return e.subs[at][b]
+}
+
+// codeSub codes one sub-block and leaves its samples at the start of dst.
+func (w *worker) codeSub(b int, source, prediction square, dst []byte) {
+	prediction.store(dst, workStride)
+	w.nonzero[b] = 0
+	if source == prediction {
+		return
+	}
+	c := &w.coef[b]
+	residual(source, prediction, c)
+	forwardDCT(c)
+	n := quantizeDC(c, &w.levels[b], &w.q.luma.dc) | quantizeAC(c, &w.levels[b], &w.q.luma.ac)
+	w.nonzero[b] = n
+	switch {
+	case n > 1:
+		addInverseDCT(c, dst, workStride)
+	case n == 1:
+		addDC(c[0], dst, workStride)
+	}
+}
+
+// storeSub moves the work area to the next frame and says whether there are
+// coefficients.
+func (w *worker) storeSub() bool {
+	dst, stride := w.e.next.Y[w.luma:], w.e.next.YStride
+	for y := range 16 {
+		from := w.sub.p[workStart+y*workStride:]
+		binary.LittleEndian.PutUint64(dst[y*stride:], binary.LittleEndian.Uint64(from))
+		binary.LittleEndian.PutUint64(dst[y*stride+8:], binary.LittleEndian.Uint64(from[8:]))
+	}
+	w.e.subs[w.y*w.e.cols+w.x] = w.sub.modes
+	var any uint32
+	for _, n := range w.nonzero[:16] {
+		any |= n
+	}
+	w.nonzero[block2] = 0
+	return any != 0
+}
