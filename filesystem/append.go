@@ -42,7 +42,7 @@ func (w *writer) append(r io.Reader) (int64, error) {
 	}
 	n, err := receive(file, content, false, w.alive)
 	if err == nil && !w.options.NoSync {
-		err = file.Sync()
+		err = syncFile(file)
 	}
 	if err != nil {
 		takeBack(file, old.size, n)

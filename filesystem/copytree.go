@@ -217,5 +217,5 @@ func syncTree(dir folder, name string, n node) error {
 	if n.isDir() {
 		return unix.Syncfs(int(file.Fd()))
 	}
-	return file.Sync()
+	return syncFile(file)
 }

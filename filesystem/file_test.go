@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,24 @@ func TestPseudoFiles(t *testing.T) {
 	must(t, err)
 	if one.ETag() != two.ETag() || len(one.ETag()) != 34 {
 		t.Errorf("ETags of the same content: %s, %s", one.ETag(), two.ETag())
+	}
+}
+
+// TestWritePseudoFile: settings of the system can be written.
+func TestWritePseudoFile(t *testing.T) {
+	if !inNamespace(t) { // in a process whose settings are nobody else's
+		return
+	}
+	for _, config := range []filesystem.Config{{}, {Roots: []filesystem.Root{{Path: "/proc"}}}, {Roots: []filesystem.Root{{Path: "/"}}}} {
+		f := open(t, config)
+		for i, options := range []filesystem.WriteOptions{{}, {NoSync: true}, {Append: true}} {
+			want := strconv.Itoa(500 + i)
+			write(t, f, "/proc/thread-self/oom_score_adj", want, options)
+			wantContent(t, "/proc/self/oom_score_adj", want+"\n")
+		}
+		_, err := f.Write(t.Context(), "/proc/self/oom_score_adj", strings.NewReader("no number"), filesystem.WriteOptions{})
+		wantError(t, err, unix.EINVAL, "invalid argument")
+		wantContent(t, "/proc/self/oom_score_adj", "502\n")
 	}
 }
 

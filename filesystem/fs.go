@@ -17,7 +17,7 @@ import (
 // with relative paths below the home directory.
 type Config struct {
 	// Roots are the directories that may be reached; nothing outside of them
-	// is. Empty means the whole file system.
+	// is. Empty means the whole file system, as a root "/" does.
 	Roots []Root
 	// Home is where relative paths and "~" begin. Empty means $HOME, or "/"
 	// when that is not set. When there are roots and Home lies in none of
@@ -143,19 +143,28 @@ func (f *FS) openRoot(r Root) error {
 	if err != nil {
 		return err
 	}
-	tree, err := os.OpenRoot(resolved)
+	tree, err := f.openTree(resolved)
 	if err != nil {
 		return err
 	}
 	f.roots = append(f.roots, root{name: name, path: path, real: resolved, tree: tree})
-	if f.escapes == nil {
-		// Package os does not export this error.
-		_, err = tree.Lstat("..")
-		if e := (*fs.PathError)(nil); errors.As(err, &e) {
-			f.escapes = e.Err
-		}
-	}
 	return nil
+}
+
+func (f *FS) openTree(top string) (tree, error) {
+	if top == "/" {
+		return wholeTree{}, nil // nothing is outside
+	}
+	t, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, err
+	}
+	// Package os does not export this error.
+	_, err = t.Lstat("..")
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		f.escapes = e.Err
+	}
+	return t, nil
 }
 
 // findHome is where relative paths begin unless In says otherwise.

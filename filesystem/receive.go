@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +51,15 @@ func receive(file *os.File, r io.Reader, disk bool, alive aliveFunc) (int64, err
 			return total, endedAfter(total, err)
 		}
 	}
+}
+
+// syncFile puts a file on the disk, if it is on one.
+func syncFile(file *os.File) error {
+	err := file.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	return err
 }
 
 // endedAfter is the error for content that could not be read to its end.

@@ -130,7 +130,7 @@ func (w *writer) replace(r io.Reader) (int64, error) {
 	}
 	w.dress(temp.file)
 	if !w.options.NoSync {
-		if err := temp.file.Sync(); err != nil {
+		if err := syncFile(temp.file); err != nil {
 			return 0, err
 		}
 	}
@@ -194,7 +194,10 @@ func (w *writer) replaceContent(r io.Reader) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return n, w.overwrite(spool.file, n)
+	if err := w.overwrite(spool.file, n); err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 // overwrite copies content of a known size over that of the file.
@@ -228,7 +231,7 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 	if _, err := receive(file, content, false, w.alive); err != nil {
 		return err
 	}
-	if err := file.Truncate(size); err != nil {
+	if err := file.Truncate(size); err != nil && !pseudo(file) {
 		return err
 	}
 	if mode := w.mode(); mode != old.mode.Perm() || old.mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
@@ -237,7 +240,7 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 	if w.options.NoSync {
 		return nil
 	}
-	return file.Sync()
+	return syncFile(file)
 }
 
 // severalNames refuses to change a file that may have a name outside of the
