@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,10 +125,10 @@ func TestRaces(t *testing.T) {
 	put(t, filepath.Join(root, "dir/file"), "inside")
 	must(t, os.Symlink("../outside", filepath.Join(root, "trap")))
 	before := snapshot(t, outside)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(soak())*500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second+time.Duration(soak())*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
-	exchanges := 0
+	var exchanges atomic.Int64
 	group.Go(func() {
 		for ctx.Err() == nil {
 			if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "dir"), unix.AT_FDCWD, filepath.Join(root, "trap"),
@@ -135,10 +136,10 @@ func TestRaces(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			exchanges++
+			exchanges.Add(1)
 		}
 	})
-	done := make([]int, 8)
+	done := make([]atomic.Int64, 8)
 	calls := []func() error{
 		func() error {
 			_, err := f.Write(ctx, "dir/secret", strings.NewReader("x"), filesystem.WriteOptions{NoSync: true})
@@ -181,19 +182,32 @@ func TestRaces(t *testing.T) {
 		group.Go(func() {
 			for ctx.Err() == nil && !t.Failed() {
 				if call() == nil {
-					done[i]++
+					done[i].Add(1)
 				}
 			}
 		})
 	}
+	// It goes on for a while, and until there was enough of each.
+	least := time.After(time.Duration(soak()) * 400 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for enough := false; !enough && ctx.Err() == nil && !t.Failed(); {
+		select {
+		case <-least:
+			least = nil
+		case <-tick.C:
+		}
+		enough = least == nil && exchanges.Load() > 100 && done[0].Load() > 10 && done[2].Load() > 10
+	}
+	timedOut := ctx.Err() != nil
+	cancel()
 	group.Wait()
 	must(t, os.Remove(filepath.Join(outside, "only-outside")))
 	if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
 		t.Errorf("outside of the root (-before +after):\n%s", diff)
 	}
-	t.Logf("%d exchanges; calls that succeeded: %v", exchanges, done)
-	if exchanges < 100 || done[0] == 0 || done[2] == 0 {
-		t.Errorf("%d exchanges and %v calls are too few to tell", exchanges, done)
+	if timedOut {
+		t.Errorf("%d exchanges, %d writes and %d reads are too few to tell", exchanges.Load(), done[0].Load(), done[2].Load())
 	}
 }
 
