@@ -9,7 +9,8 @@ package vp8screen
 // distances. The first one hashes narrow strips of rows and finds what moved
 // straight up or down, which is nearly all there is. The second one looks for
 // marks in the picture that moved in any direction, when enough is left that
-// the first one does not explain. Then every changed macroblock is compared
+// the first one does not explain. Neither is made when the distances of the
+// frame before explain the change, too. Every changed macroblock is compared
 // with what should have moved there, pixel by pixel, and the ones that are
 // equal make the regions: so a proposal may be wrong, but never a region.
 //
@@ -23,6 +24,7 @@ type ScrollFinder struct {
 	calls      uint
 
 	shifts  [maxShifts]shift
+	again   int // how many of shifts are tried first in the next call
 	strips  stripSearch
 	anchors anchorSearch
 	regions regionMaker
@@ -32,7 +34,9 @@ type ScrollFinder struct {
 type shift struct{ dx, dy int }
 
 const (
-	maxShifts = 8
+	// maxAgain is how many shifts of the frame before are tried first.
+	maxAgain  = 3
+	maxShifts = maxAgain + maxVertical + maxAnchors
 
 	// minLive is how many macroblocks must have changed for a search.
 	minLive = 8
@@ -62,14 +66,7 @@ func (s *ScrollFinder) Find(prev, cur *Frame, dirty *Dirty) []Motion {
 	if live < minLive {
 		return nil
 	}
-	clear(s.label)
-	shifts := s.strips.find(s.shifts[:0], prev, cur, s)
-	shifts, matched := s.match(shifts, 0, prev, cur, dirty)
-	if live-matched >= minLost && len(shifts) < maxShifts {
-		first := len(shifts)
-		shifts = s.anchors.find(shifts, prev, cur, s)
-		shifts, _ = s.match(shifts, first, prev, cur, dirty)
-	}
+	shifts := s.search(prev, cur, dirty, live)
 	for i, l := range s.label {
 		switch {
 		case l != 0:
@@ -78,10 +75,29 @@ func (s *ScrollFinder) Find(prev, cur *Frame, dirty *Dirty) []Motion {
 			s.fails[i]++
 		}
 	}
+	s.again = copy(s.shifts[:maxAgain], shifts)
 	if len(shifts) == 0 {
 		return nil
 	}
 	return s.regions.make(shifts, s.label, dirty, cur)
+}
+
+// search returns the shifts that explain something, and labels what they do.
+func (s *ScrollFinder) search(prev, cur *Frame, dirty *Dirty, live int) []shift {
+	clear(s.label)
+	// What moves goes on moving, often by as much.
+	shifts, matched := s.match(s.shifts[:s.again], 0, prev, cur, dirty)
+	if lost := live - matched; lost >= minLive && lost >= live/8 {
+		first := len(shifts)
+		shifts = s.strips.find(shifts, prev, cur, s)
+		shifts, matched = s.match(shifts, first, prev, cur, dirty)
+	}
+	if lost := live - matched; lost >= minLost && lost >= live/8 {
+		first := len(shifts)
+		shifts = s.anchors.find(shifts, prev, cur, s)
+		shifts, _ = s.match(shifts, first, prev, cur, dirty)
+	}
+	return shifts
 }
 
 func (s *ScrollFinder) resize(cols, rows int) {
