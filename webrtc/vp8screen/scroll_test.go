@@ -334,8 +334,13 @@ func BenchmarkScroll(b *testing.B) {
 		name string
 		p    pair
 	}{
-		{"down", moved(0, -28)}, {"sideways", moved(-5, 0)}, {"both", moved(-5, 9)}, {"photo", newPair(photo1, photo2)},
-		{"other text", newPair(page, other)}, {"small", newPair(page, small)}, {"nothing", newPair(page, page)},
+		{"down", moved(0, -28)},
+		{"sideways", moved(-5, 0)},
+		{"both", moved(-5, 9)},
+		{"photo", newPair(photo1, photo2)},
+		{"other text", newPair(page, other)},
+		{"small", newPair(page, small)},
+		{"nothing", newPair(page, page)},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			s := new(ScrollFinder)
