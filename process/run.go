@@ -74,24 +74,28 @@ func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error)
 	if err != nil {
 		return Result{}, startError(s.Command, err)
 	}
-	r := Result{}
-	select {
-	case <-child.Done():
-	case <-t.C:
-		r.TimedOut = true
-		m.killNow(child)
-	case <-ctx.Done():
-		m.killNow(child)
-		err = ctx.Err()
-	}
-	if !r.TimedOut && err == nil {
-		r.Exit = exitOf(child.Exit())
-		err = m.closedNow(child)
-	}
+	var r Result
+	err = m.finish(ctx, child, t.C, &r)
 	r.Stdout, r.StdoutTruncated = out.take()
 	r.Stderr, r.StderrTruncated = errs.take()
 	r.Duration = time.Since(began)
 	return r, err
+}
+
+// finish waits for a program's end, or makes it.
+func (m *Manager) finish(ctx context.Context, c *supervise.Child, timeout <-chan time.Time, r *Result) error {
+	select {
+	case <-c.Done():
+		r.Exit = exitOf(c.Exit())
+		return m.closedNow(c)
+	case <-timeout:
+		r.TimedOut = true
+		m.killNow(c)
+		return nil
+	case <-ctx.Done():
+		m.killNow(c)
+		return ctx.Err()
+	}
 }
 
 // bounds returns a run's timeout and how much of its output to keep.

@@ -2,6 +2,8 @@ package supervise
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -31,5 +33,26 @@ func TestFamily(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A process that is executing another program has no environment to be known by
+// at that moment, or half of one. If it has left its tree, nothing else tells
+// it.
+func TestStopFindsWhoExecutes(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	chain := filepath.Join(t.TempDir(), "chain")
+	if err := os.WriteFile(chain, []byte("#!/bin/sh\n[ $1 = 0 ] && exec sleep 1000\nexec $0 $(($1-1))\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		c, out := shell(t, g, "setsid "+chain+" 1000 & echo daemon $!; read line </dev/null")
+		wait(t, c)
+		daemon := number(t, out.await(t, "daemon"))
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantGone(t, daemon)
 	}
 }

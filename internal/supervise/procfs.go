@@ -122,21 +122,6 @@ func processes() (map[int]process, error) {
 	return all, nil
 }
 
-// lineage returns the value of GroupVariable in a process's environment, empty
-// when it has none or the environment cannot be read.
-func lineage(pid int) string {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return ""
-	}
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		if v, ok := bytes.CutPrefix(entry, []byte(GroupVariable+"=")); ok {
-			return string(v)
-		}
-	}
-	return ""
-}
-
 // ownedByUs tells whether a process's real or saved user id is ours: those are
 // the two that decide whether it may be signalled (kill(2)). All are root's,
 // whose children may have become other users.
