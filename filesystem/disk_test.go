@@ -22,6 +22,7 @@ import (
 
 // TestDiskFull: on a full disk the old content stays, and nothing else does.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}
@@ -77,6 +78,7 @@ func (zeros) Read(p []byte) (int, error) {
 // TestMountedFile: a file that is a mount point cannot be replaced, so its
 // content is.
 func TestMountedFile(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}
@@ -133,6 +135,7 @@ func TestMountedFile(t *testing.T) {
 // TestMounted: what is mounted below a directory is neither removed with it nor
 // moved to another file system.
 func TestMounted(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}
@@ -158,6 +161,7 @@ func TestMounted(t *testing.T) {
 // TestReadOnlyDirectory: a file that can be written to in a directory that
 // cannot; the content waits elsewhere meanwhile.
 func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}
@@ -193,6 +197,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 // TestNoProc: files cannot be made without a name where /proc is not mounted.
 func TestNoProc(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}
@@ -210,6 +215,7 @@ func TestNoProc(t *testing.T) {
 // TestFileSizeLimit: a file that would pass the process's limit is like a full
 // disk.
 func TestFileSizeLimit(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) { // where the limit is nobody else's
 		return
 	}
@@ -230,6 +236,7 @@ func TestFileSizeLimit(t *testing.T) {
 
 // TestMoveAcross moves between two file systems.
 func TestMoveAcross(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}
@@ -317,6 +324,7 @@ func testMoveAcrossDetails(t *testing.T, dir string) {
 // TestMoveOverlay moves directories that an overlay has from below, as images
 // of containers do: the system cannot rename them.
 func TestMoveOverlay(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}

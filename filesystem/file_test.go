@@ -162,6 +162,7 @@ func TestPseudoFiles(t *testing.T) {
 
 // TestWritePseudoFile: settings of the system can be written.
 func TestWritePseudoFile(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) { // in a process whose settings are nobody else's
 		return
 	}
@@ -180,6 +181,7 @@ func TestWritePseudoFile(t *testing.T) {
 
 // TestEndlessFiles: files that wait, or have no end, are refused in time.
 func TestEndlessFiles(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}

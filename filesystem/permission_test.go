@@ -24,6 +24,7 @@ func chmod(t *testing.T, name string, mode fs.FileMode) {
 }
 
 func TestWritePermissions(t *testing.T) {
+	t.Parallel()
 	if !unprivileged(t) {
 		return
 	}
@@ -68,6 +69,7 @@ func TestWritePermissions(t *testing.T) {
 
 // TestSearchOnly: a directory that may be passed but not read is enough.
 func TestSearchOnly(t *testing.T) {
+	t.Parallel()
 	if !unprivileged(t) {
 		return
 	}
@@ -85,6 +87,7 @@ func TestSearchOnly(t *testing.T) {
 }
 
 func TestMovePermissions(t *testing.T) {
+	t.Parallel()
 	if !unprivileged(t) {
 		return
 	}
@@ -108,6 +111,7 @@ func TestMovePermissions(t *testing.T) {
 // TestMoveLeavesRest: when only removing what was replaced fails, the move is
 // done and the error says what is left.
 func TestMoveLeavesRest(t *testing.T) {
+	t.Parallel()
 	if !unprivileged(t) {
 		return
 	}
@@ -131,6 +135,7 @@ func TestMoveLeavesRest(t *testing.T) {
 }
 
 func TestRemovePermissions(t *testing.T) {
+	t.Parallel()
 	if !unprivileged(t) {
 		return
 	}
@@ -151,6 +156,7 @@ func TestRemovePermissions(t *testing.T) {
 // TestMoveAcrossPermissions: a source that may not be taken away stays, and so
 // does what is at the destination.
 func TestMoveAcrossPermissions(t *testing.T) {
+	t.Parallel()
 	if !unprivileged(t) {
 		return
 	}
