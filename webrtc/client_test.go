@@ -1,0 +1,357 @@
+package webrtc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"image"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
+	pion "github.com/pion/webrtc/v4"
+	vp8file "golang.org/x/image/vp8"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// startDesktop runs a desktop until the test ends.
+func startDesktop(t *testing.T, cfg desktop.Config) *desktop.Desktop {
+	t.Helper()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	if cfg.Size == (desktop.Size{}) {
+		cfg.Size = desktop.Size{Width: 640, Height: 480}
+	}
+	d, err := desktop.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// stream runs a streamer until the test ends.
+func stream(t *testing.T, d Desktop, cfg Config) *Streamer {
+	t.Helper()
+	s, err := Start(t.Context(), d, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// pipe is a Conn in memory.
+type pipe struct {
+	in, out chan []byte
+	closed  chan struct{}
+	once    *sync.Once
+}
+
+func newPipe() (client, server pipe) {
+	a, b, closed, once := make(chan []byte, 100), make(chan []byte, 100), make(chan struct{}), new(sync.Once)
+	return pipe{a, b, closed, once}, pipe{b, a, closed, once}
+}
+
+func (p pipe) Receive(ctx context.Context) ([]byte, error) {
+	select {
+	case m := <-p.in:
+		return m, nil
+	case <-p.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p pipe) Send(ctx context.Context, m []byte) error {
+	select {
+	case p.out <- bytes.Clone(m):
+		return nil
+	case <-p.closed:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p pipe) close() { p.once.Do(func() { close(p.closed) }) }
+
+// client is a viewer's browser, as far as the protocol goes.
+type client struct {
+	t        *testing.T
+	conn     pipe
+	pc       *pion.PeerConnection
+	data     *pion.DataChannel
+	open     chan struct{}
+	messages chan []byte // of the data channel
+	events   chan received
+	pictures chan picture
+	done     chan error // what ServeSignaling returned
+	id       string
+}
+
+// picture is a frame as it arrived.
+type picture struct {
+	data  []byte
+	delay bool // every packet had the playout-delay extension
+}
+
+// key says whether it is a key frame (RFC 6386, section 9.1).
+func (p picture) key() bool { return p.data[0]&1 == 0 }
+
+// image decodes a key frame.
+func (p picture) image(t *testing.T) image.Image {
+	t.Helper()
+	d := vp8file.NewDecoder()
+	d.Init(bytes.NewReader(p.data), len(p.data))
+	if _, err := d.DecodeFrameHeader(); err != nil {
+		t.Fatal(err)
+	}
+	img, err := d.DecodeFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// watch connects a client.
+func watch(t *testing.T, s *Streamer, o ViewerOptions) *client {
+	t.Helper()
+	near, far := newPipe()
+	c := &client{
+		t: t, conn: near, open: make(chan struct{}), messages: make(chan []byte, 100), events: make(chan received, 1000),
+		pictures: make(chan picture, 1000), done: make(chan error, 1),
+	}
+	go func() { c.done <- s.ServeSignaling(context.Background(), far, o) }()
+	t.Cleanup(c.leave)
+	init := c.event("system/init")
+	var payload struct {
+		SessionID string `json:"session_id"`
+	}
+	if err := json.Unmarshal(init, &payload); err != nil {
+		t.Fatal(err)
+	}
+	c.id = payload.SessionID
+	c.send("control/request", nil)
+	c.send("signal/request", map[string]any{"video": map[string]any{}, "audio": map[string]any{"disabled": true}})
+	c.connect()
+	return c
+}
+
+func (c *client) connect() {
+	c.t.Helper()
+	var offer struct{ SDP string }
+	if err := json.Unmarshal(c.event("signal/provide"), &offer); err != nil {
+		c.t.Fatal(err)
+	}
+	engine := pion.SettingEngine{LoggerFactory: quiet{}}
+	engine.SetIncludeLoopbackCandidate(true)
+	media := &pion.MediaEngine{}
+	if err := media.RegisterDefaultCodecs(); err != nil {
+		c.t.Fatal(err)
+	}
+	extension := pion.RTPHeaderExtensionCapability{URI: playoutDelayURI}
+	if err := media.RegisterHeaderExtension(extension, pion.RTPCodecTypeVideo); err != nil {
+		c.t.Fatal(err)
+	}
+	pc, err := pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media)).NewPeerConnection(pion.Configuration{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.pc = pc
+	pc.OnICECandidate(func(candidate *pion.ICECandidate) {
+		if candidate != nil {
+			c.send("signal/candidate", candidate.ToJSON())
+		}
+	})
+	pc.OnTrack(func(track *pion.TrackRemote, _ *pion.RTPReceiver) { c.receive(track) })
+	pc.OnDataChannel(func(ch *pion.DataChannel) {
+		c.data = ch
+		ch.OnOpen(func() { close(c.open) })
+		ch.OnMessage(func(m pion.DataChannelMessage) { c.messages <- m.Data })
+	})
+	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeOffer, SDP: offer.SDP}); err != nil {
+		c.t.Fatal(err)
+	}
+	answer, err := pc.CreateAnswer(nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := pc.SetLocalDescription(answer); err != nil {
+		c.t.Fatal(err)
+	}
+	c.send("signal/answer", map[string]string{"sdp": answer.SDP})
+	go c.listen()
+}
+
+// receive puts packets together.
+func (c *client) receive(track *pion.TrackRemote) {
+	var depacketizer codecs.VP8Packet
+	var frame []byte
+	delay := true
+	for {
+		p, _, err := track.ReadRTP()
+		if err != nil {
+			return
+		}
+		payload, err := depacketizer.Unmarshal(p.Payload)
+		if err != nil {
+			continue
+		}
+		delay = delay && hasDelay(p)
+		frame = append(frame, payload...)
+		if p.Marker {
+			select {
+			case c.pictures <- picture{frame, delay}:
+			default:
+			}
+			frame, delay = nil, true
+		}
+	}
+}
+
+func hasDelay(p *rtp.Packet) bool {
+	for _, id := range p.GetExtensionIDs() {
+		if e := p.GetExtension(id); len(e) == 3 && bytes.Equal(e, []byte{0, 0, 0}) {
+			return true
+		}
+	}
+	return false
+}
+
+// listen takes messages in for as long as there is a connection.
+func (c *client) listen() {
+	for {
+		text, err := c.conn.Receive(context.Background())
+		if err != nil {
+			close(c.events)
+			return
+		}
+		var m received
+		if err := json.Unmarshal(text, &m); err != nil {
+			c.t.Errorf("message %s: %v", text, err)
+			continue
+		}
+		if m.Event == "signal/candidate" {
+			var candidate pion.ICECandidateInit
+			if err := json.Unmarshal(m.Payload, &candidate); err == nil {
+				_ = c.pc.AddICECandidate(candidate)
+			}
+			continue
+		}
+		select {
+		case c.events <- m:
+		default:
+		}
+	}
+}
+
+func (c *client) send(event string, payload any) {
+	text, err := json.Marshal(message{event, payload})
+	if err != nil {
+		c.t.Error(err)
+	}
+	_ = c.conn.Send(context.Background(), text)
+}
+
+// event waits for a message before listen runs, or from it.
+func (c *client) event(name string) json.RawMessage {
+	c.t.Helper()
+	if c.pc == nil {
+		for {
+			ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+			text, err := c.conn.Receive(ctx)
+			cancel()
+			if err != nil {
+				c.t.Fatalf("while waiting for %s: %v", name, err)
+			}
+			var m received
+			if err := json.Unmarshal(text, &m); err != nil {
+				c.t.Fatal(err)
+			}
+			if m.Event == name {
+				return m.Payload
+			}
+			c.events <- m // somebody may ask for it later
+		}
+	}
+	deadline := time.After(patience)
+	for {
+		select {
+		case m, open := <-c.events:
+			if !open {
+				c.t.Fatalf("the connection ended before %s came", name)
+			}
+			if m.Event == name {
+				return m.Payload
+			}
+		case <-deadline:
+			c.t.Fatalf("%s did not come", name)
+		}
+	}
+}
+
+// next waits for a picture that ok likes.
+func (c *client) next(what string, ok func(picture) bool) picture {
+	c.t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case p := <-c.pictures:
+			if ok == nil || ok(p) {
+				return p
+			}
+		case <-deadline:
+			c.t.Fatalf("no picture came: %s", what)
+		}
+	}
+}
+
+// leave goes away.
+func (c *client) leave() {
+	c.conn.close()
+	if c.pc != nil {
+		_ = c.pc.GracefulClose()
+	}
+	select {
+	case err := <-c.done:
+		if err != nil && !errors.Is(err, ErrClosed) {
+			c.t.Errorf("ServeSignaling: %v", err)
+		}
+		c.done <- nil
+	case <-time.After(patience):
+		c.t.Error("ServeSignaling does not return")
+	}
+}
+
+// until polls.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package webrtc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// pointBody is a place on the screen, as the protocol's messages have it.
+type pointBody struct {
+	X *int `json:"x"`
+	Y *int `json:"y"`
+}
+
+func (b pointBody) point() *desktop.Point {
+	if b.X == nil || b.Y == nil {
+		return nil
+	}
+	return &desktop.Point{X: *b.X, Y: *b.Y}
+}
+
+// takeControl does what a client asks for that is about control or input.
+func (g *signaling) takeControl(ctx context.Context, event string, into func(any) error) error {
+	p := g.current()
+	if p == nil {
+		if event == "control/request" {
+			return g.askEarly(ctx)
+		}
+		return fmt.Errorf("%s: there is no connection yet", event)
+	}
+	v := p.v
+	switch event {
+	case "control/request":
+		return g.ask(ctx, v)
+	case "control/take":
+		if v.options.ViewOnly {
+			return errControl
+		}
+		if err := g.s.d.TakeControl(v.ctx, v.actor, false); err != nil {
+			return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
+		}
+		return nil
+	case "control/release":
+		return g.s.d.ReleaseControl(v.ctx, v.actor)
+	case "control/give":
+		var b struct{ ID string }
+		if err := into(&b); err != nil {
+			return err
+		}
+		return g.give(v, b.ID)
+	case "clipboard/set":
+		var b struct{ Text string }
+		if err := into(&b); err != nil {
+			return err
+		}
+		if !v.controls() || len(b.Text) > clipboardMost {
+			return errControl
+		}
+		return g.s.d.SetClipboard(v.ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(b.Text)}, desktop.Clipboard)
+	}
+	e, err := inputMessage(event, into)
+	if err != nil {
+		return err
+	}
+	for _, one := range e {
+		if err := v.input(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askEarly notes that a client that has no connection yet wants control: it gets
+// it with the connection.
+func (g *signaling) askEarly(context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wants = true
+	return nil
+}
+
+// ask grants control, or tells the client that it has to wait.
+func (g *signaling) ask(ctx context.Context, v *viewer) error {
+	if err := v.askControl(v.ctx); err != nil {
+		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
+	}
+	return nil
+}
+
+// give hands control to another viewer.
+func (g *signaling) give(v *viewer, id string) error {
+	g.s.mu.Lock()
+	var to *viewer
+	for _, o := range g.s.viewers {
+		if o.id == id {
+			to = o
+		}
+	}
+	g.s.mu.Unlock()
+	switch {
+	case to == nil:
+		return ErrViewerNotFound
+	case !v.controls(), to.options.ViewOnly:
+		return errControl
+	}
+	return g.s.d.GiveControl(v.ctx, v.actor, to.actor)
+}
+
+// inputMessage is the input that a message of the connection asks for: the way
+// of clients that have no data channel, and of what does not fit into one.
+func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
+	var b struct {
+		pointBody
+		Code   uint32 `json:"code"`
+		Keysym uint32 `json:"keysym"`
+		DeltaX int    `json:"delta_x"`
+		DeltaY int    `json:"delta_y"`
+		Text   string `json:"text"`
+	}
+	if err := into(&b); err != nil {
+		return nil, err
+	}
+	one := func(e inputEvent, err error) ([]inputEvent, error) { return []inputEvent{e}, err }
+	both := func(down, up inputEvent, err error) ([]inputEvent, error) { return []inputEvent{down, up}, err }
+	at := b.point()
+	button := func(down bool) (inputEvent, error) {
+		e, err := buttonEvent(down, b.Code)
+		e.at = at
+		return e, err
+	}
+	switch event {
+	case "control/move":
+		if at == nil {
+			return nil, fmt.Errorf("%s: needs x and y", event)
+		}
+		return one(inputEvent{kind: inputMove, at: at}, nil)
+	case "control/scroll":
+		return one(inputEvent{kind: inputScroll, dx: b.DeltaX, dy: b.DeltaY}, nil)
+	case "control/buttondown":
+		return one(button(true))
+	case "control/buttonup":
+		return one(button(false))
+	case "control/buttonpress":
+		down, err := button(true)
+		return both(down, inputEvent{kind: inputButtonUp, button: down.button, at: at}, err)
+	case "control/keydown":
+		return one(keyEvent(true, b.Keysym))
+	case "control/keyup":
+		return one(keyEvent(false, b.Keysym))
+	case "control/keypress":
+		down, err := keyEvent(true, b.Keysym)
+		return both(down, inputEvent{kind: inputKeyUp, keysym: b.Keysym}, err)
+	case "control/type":
+		return one(inputEvent{kind: inputType, text: b.Text}, nil)
+	}
+	return nil, fmt.Errorf("unknown message %.40q", event)
+}

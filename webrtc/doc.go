@@ -1,0 +1,51 @@
+// Package webrtc shows a desktop to browsers, live, and brings their input back.
+//
+// # Usage
+//
+//	s, err := webrtc.Start(ctx, desk, webrtc.Config{})
+//	defer s.Close()
+//	http.HandleFunc("/whep/", s.ServeWHEP)
+//
+// A Streamer encodes its desktop once, whoever watches and however many, and
+// sends it to each. Viewers come in three ways:
+//
+//   - [Streamer.ServeSignaling] speaks the protocol of neko 3 over a connection
+//     such as a WebSocket, as the published clients of sandbox-agent 0.4.2 do:
+//     video by WebRTC, input and the pointer over its data channel.
+//   - [Streamer.Play], and [Streamer.ServeWHEP] on top of it, answer players that
+//     make the offer themselves (WHEP). They only watch.
+//
+// Several desktops share the ports of one [Network].
+//
+// # Control
+//
+// A viewer's input is done only while it has control of the desktop: see
+// desktop.Control. Whatever a viewer holds down is released when it loses control
+// or leaves.
+//
+// # Cost
+//
+// Nothing is captured or encoded while nobody watches. While nothing changes on
+// the screen, a picture of a few bytes every two seconds keeps browsers from
+// asking for more. A viewer whose line is too slow skips to a later picture and
+// slows nobody; one for whom the bit rate is too high lowers it for all, down to
+// Config.MinBitrate.
+//
+// # Lifetime
+//
+// A Streamer lives until Close, and survives restarts of the X server and changes
+// of the screen's size. It does not end with its desktop, but has nothing to show
+// any more then.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine.
+//
+// # Errors
+//
+// [ErrClosed], [ErrTooManyViewers], [ErrViewerNotFound], [ErrOffer], [ErrCodec].
+//
+// # Requirements
+//
+// None for VP8, whose encoder is built in (package vp8screen).
+package webrtc

@@ -1,0 +1,260 @@
+package webrtc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// inputKind says what a viewer did.
+type inputKind uint8
+
+const (
+	inputMove inputKind = iota
+	inputScroll
+	inputKeyDown
+	inputKeyUp
+	inputButtonDown
+	inputButtonUp
+	inputType
+)
+
+// inputEvent is one thing that a viewer did.
+type inputEvent struct {
+	kind   inputKind
+	at     *desktop.Point // of moves; of buttons when they say
+	dx, dy int            // of scrolls, as the client sent them
+	keysym uint32
+	button desktop.Button
+	text   string
+}
+
+// Opcodes of the data channel (neko 3). All numbers are big endian.
+const (
+	opMove       = 0x01
+	opScroll     = 0x02
+	opKeyDown    = 0x03
+	opKeyUp      = 0x04
+	opButtonDown = 0x05
+	opButtonUp   = 0x06
+	opPing       = 0x07
+)
+
+// inputHeader is the length of a message's header: the opcode, and a length that
+// says nothing which the message's own does not.
+const inputHeader = 3
+
+var (
+	errShort   = errors.New("message is too short")
+	errOpcode  = errors.New("unknown opcode")
+	errButton  = errors.New("unknown button")
+	errKeysym  = errors.New("keysym must be from 0x20 to 0x1fffffff")
+	errControl = errors.New("the viewer does not have control")
+)
+
+// parseInput reads a message of the data channel. Pings are none of its business.
+func parseInput(b []byte) (inputEvent, error) {
+	if len(b) < inputHeader {
+		return inputEvent{}, errShort
+	}
+	op, body := b[0], b[inputHeader:]
+	need := map[byte]int{opMove: 4, opScroll: 4, opKeyDown: 4, opKeyUp: 4, opButtonDown: 4, opButtonUp: 4}[op]
+	switch {
+	case need == 0:
+		return inputEvent{}, errOpcode
+	case len(body) < need:
+		return inputEvent{}, errShort
+	}
+	high, low := binary.BigEndian.Uint16(body), binary.BigEndian.Uint16(body[2:])
+	number := binary.BigEndian.Uint32(body)
+	switch op {
+	case opMove:
+		return inputEvent{kind: inputMove, at: &desktop.Point{X: int(high), Y: int(low)}}, nil
+	case opScroll:
+		return inputEvent{kind: inputScroll, dx: int(int16(high)), dy: int(int16(low))}, nil //nolint:gosec // two's complement
+	case opKeyDown, opKeyUp:
+		return keyEvent(op == opKeyDown, number)
+	}
+	return buttonEvent(op == opButtonDown, number)
+}
+
+func keyEvent(down bool, keysym uint32) (inputEvent, error) {
+	if keysym < 0x20 || keysym > 0x1fffffff {
+		return inputEvent{}, errKeysym
+	}
+	if down {
+		return inputEvent{kind: inputKeyDown, keysym: keysym}, nil
+	}
+	return inputEvent{kind: inputKeyUp, keysym: keysym}, nil
+}
+
+// buttons are those of the X protocol; 4 to 7 are the wheel.
+var buttons = map[uint32]desktop.Button{
+	1: desktop.ButtonLeft, 2: desktop.ButtonMiddle, 3: desktop.ButtonRight, 8: desktop.ButtonBack, 9: desktop.ButtonForward,
+}
+
+func buttonEvent(down bool, number uint32) (inputEvent, error) {
+	b, ok := buttons[number]
+	if !ok {
+		return inputEvent{}, errButton
+	}
+	if down {
+		return inputEvent{kind: inputButtonDown, button: b}, nil
+	}
+	return inputEvent{kind: inputButtonUp, button: b}, nil
+}
+
+// wheel turns what clients send as a scroll into clicks of a wheel. Browsers'
+// pixels come with the sign of the DOM, about 100 to a click; neko's own clients
+// send few units, the other way round.
+type wheel struct {
+	x, y int // pixels that do not make a click yet
+}
+
+const (
+	wheelPixels = 100 // to a click
+	wheelSmall  = 20  // fewer are neko's units
+	wheelMost   = 20  // clicks for one message
+)
+
+func (w *wheel) clicks(dx, dy int) (right, down int) {
+	if max(dx, -dx) < wheelSmall && max(dy, -dy) < wheelSmall {
+		return clampWheel(-dx), clampWheel(-dy)
+	}
+	return addPixels(&w.x, dx), addPixels(&w.y, dy)
+}
+
+func addPixels(rest *int, d int) int {
+	if *rest > 0 != (d > 0) {
+		*rest = 0 // the other way: what was left of this one is over
+	}
+	*rest += d
+	n := *rest / wheelPixels
+	*rest -= n * wheelPixels
+	return clampWheel(n)
+}
+
+func clampWheel(n int) int { return min(max(n, -wheelMost), wheelMost) }
+
+// inputQueue is what a viewer did and the desktop has not been told yet. Of
+// moves in a row only the last is kept.
+type inputQueue struct {
+	mu     sync.Mutex
+	events []inputEvent
+	wake   chan struct{} // holds a value when there may be events
+}
+
+// inputMost bounds the queue. A viewer who is that far ahead loses moves and
+// scrolls, never a release.
+const inputMost = 512
+
+func newInputQueue() *inputQueue { return &inputQueue{wake: make(chan struct{}, 1)} }
+
+func (q *inputQueue) put(e inputEvent) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.events)
+	switch {
+	case n > 0 && e.kind == inputMove && q.events[n-1].kind == inputMove:
+		q.events[n-1] = e
+	case n >= inputMost && e.kind != inputKeyUp && e.kind != inputButtonUp || n >= 2*inputMost:
+	default:
+		q.events = append(q.events, e)
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *inputQueue) take() []inputEvent {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	events := q.events
+	q.events = nil
+	return events
+}
+
+// controls says whether the viewer has control.
+func (v *viewer) controls() bool {
+	h := v.s.d.Control().Holder
+	return h != nil && h.Kind == v.actor.Kind && h.ID == v.actor.ID
+}
+
+// input notes what the viewer did, if it has control.
+func (v *viewer) input(e inputEvent) error {
+	if !v.controls() {
+		return errControl
+	}
+	v.inputs.put(e)
+	return nil
+}
+
+// act does what the viewer does, in its order.
+func (v *viewer) act() {
+	var w wheel
+	for {
+		select {
+		case <-v.ctx.Done():
+			return
+		case <-v.inputs.wake:
+		}
+		for _, e := range v.inputs.take() {
+			if !v.controls() {
+				break // what was still to come is not done in another's time
+			}
+			if err := v.do(&w, e); err != nil {
+				v.s.log.Debug("input", "viewer", v.id, "error", err)
+			}
+		}
+	}
+}
+
+func (v *viewer) do(w *wheel, e inputEvent) error {
+	ctx, d := v.ctx, v.s.d
+	var err error
+	switch e.kind {
+	case inputMove:
+		at := v.onScreen(*e.at)
+		if _, err = d.Move(ctx, desktop.Move{At: at}); err == nil {
+			v.s.sendAll(cursorPosition(at), v)
+		}
+	case inputScroll:
+		if right, down := w.clicks(e.dx, e.dy); right != 0 || down != 0 {
+			_, err = d.Scroll(ctx, desktop.Scroll{DX: right, DY: down})
+		}
+	case inputKeyDown:
+		err = d.KeyDown(ctx, keyName(e.keysym))
+	case inputKeyUp:
+		err = d.KeyUp(ctx, keyName(e.keysym))
+	case inputButtonDown:
+		_, err = d.ButtonDown(ctx, desktop.ButtonPress{At: e.at, Button: e.button})
+	case inputButtonUp:
+		_, err = d.ButtonUp(ctx, desktop.ButtonPress{At: e.at, Button: e.button})
+	case inputType:
+		err = d.Type(ctx, desktop.Type{Text: e.text})
+	}
+	return err
+}
+
+// onScreen keeps a point on the screen: a viewer that does not know of a new size
+// yet points beside it.
+func (v *viewer) onScreen(p desktop.Point) desktop.Point {
+	size := v.s.d.Status().Size
+	return desktop.Point{X: min(max(p.X, 0), size.Width-1), Y: min(max(p.Y, 0), size.Height-1)}
+}
+
+// keyName is a keysym as desktop names keys.
+func keyName(keysym uint32) string { return "0x" + strconv.FormatUint(uint64(keysym), 16) }
+
+// askControl grants the viewer control if it may have it and nobody uses it.
+func (v *viewer) askControl(ctx context.Context) error {
+	if v.options.ViewOnly {
+		return errControl
+	}
+	return v.s.d.RequestControl(ctx, v.actor)
+}

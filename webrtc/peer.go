@@ -1,0 +1,170 @@
+package webrtc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pion/interceptor/pkg/cc"
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
+)
+
+// peer is the WebRTC connection of a viewer.
+type peer struct {
+	v      *viewer
+	pc     *webrtc.PeerConnection
+	track  *webrtc.TrackLocalStaticRTP
+	sender *webrtc.RTPSender
+	line   cc.BandwidthEstimator
+	header rtp.Header // of the next packet
+}
+
+// newPeer makes the connection of a new viewer, with the video as its only
+// track. The viewer's close ends it.
+//
+// id is the viewer's; empty: a new one.
+func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*peer, error) {
+	v, err := s.newViewer(o, transport, id)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{v: v}
+	if err := p.open(); err != nil {
+		v.finish = nil
+		v.close("")
+		if p.pc != nil {
+			_ = p.pc.Close() // it was never used
+		}
+		return nil, fmt.Errorf("make connection: %w", err)
+	}
+	v.finish = func(string) { _ = p.pc.GracefulClose() }
+	p.pc.OnConnectionStateChange(p.stateChanged)
+	v.work.Go(func() { v.pump(p.write) })
+	v.work.Go(p.readFeedback)
+	v.work.Go(p.followLine)
+	v.work.Go(v.act)
+	return p, nil
+}
+
+func (p *peer) open() (err error) {
+	s := p.v.s
+	if p.pc, p.line, err = s.network.connect(s.cfg.Codec, s.cfg.MinBitrate, s.cfg.Bitrate); err != nil {
+		return err
+	}
+	capability := webrtc.RTPCodecCapability{MimeType: mimeType(s.cfg.Codec), ClockRate: clockRate}
+	if p.track, err = webrtc.NewTrackLocalStaticRTP(capability, "video", "stream"); err != nil {
+		return err
+	}
+	transceiver, err := p.pc.AddTransceiverFromTrack(p.track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly})
+	if err != nil {
+		return err
+	}
+	p.sender = transceiver.Sender()
+	return nil
+}
+
+// stateChanged begins the video when there is a connection, and ends the viewer
+// when there will be none any more.
+func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
+	switch state {
+	case webrtc.PeerConnectionStateConnected:
+		p.prepareHeader()
+		p.v.begin()
+	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
+		go p.v.close("the connection failed")
+	case webrtc.PeerConnectionStateUnknown, webrtc.PeerConnectionStateNew,
+		webrtc.PeerConnectionStateConnecting, webrtc.PeerConnectionStateDisconnected:
+	}
+}
+
+// prepareHeader makes what all packets have in common: the wish that nothing be
+// held back before it is shown (playout-delay extension, both bounds zero).
+func (p *peer) prepareHeader() {
+	p.header = rtp.Header{Version: 2}
+	for _, e := range p.sender.GetParameters().HeaderExtensions {
+		if e.URI == playoutDelayURI {
+			_ = p.header.SetExtension(uint8(e.ID), []byte{0, 0, 0}) //nolint:gosec // ids have four bits
+		}
+	}
+}
+
+// write sends one picture.
+func (p *peer) write(w *wirePicture) error {
+	for i, payload := range w.payloads {
+		p.header.SequenceNumber++
+		p.header.Timestamp = w.stamp
+		p.header.Marker = i == len(w.payloads)-1
+		if err := p.track.WriteRTP(&rtp.Packet{Header: p.header, Payload: payload}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFeedback listens to what the viewer reports.
+func (p *peer) readFeedback() {
+	for {
+		packets, _, err := p.sender.ReadRTCP()
+		if err != nil {
+			return
+		}
+		for _, packet := range packets {
+			switch r := packet.(type) {
+			case *rtcp.PictureLossIndication, *rtcp.FullIntraRequest:
+				p.v.askForKey()
+			case *rtcp.ReceiverReport:
+				for _, report := range r.Reports {
+					p.v.loss.Store(uint32(report.FractionLost))
+				}
+			}
+		}
+	}
+}
+
+// lineTime is how often it is looked how much a line carries.
+const lineTime = 500 * time.Millisecond
+
+// followLine keeps the viewer's estimate of its line.
+func (p *peer) followLine() {
+	tick := time.NewTicker(lineTime)
+	defer tick.Stop()
+	e := estimate{allowed: p.v.s.cfg.Bitrate, raised: time.Now()}
+	var before uint64
+	for {
+		select {
+		case <-p.v.ctx.Done():
+			return
+		case now := <-tick.C:
+			sent := p.v.bytes.Load()
+			rate := int(sent-before) * 8 * int(time.Second/lineTime) //nolint:gosec // it fits
+			before = sent
+			e.update(p.line.GetTargetBitrate(), rate, float64(p.v.loss.Load())/256, now)
+			e.allowed = min(e.allowed, p.v.s.cfg.Bitrate)
+			p.v.allowed.Store(int64(e.allowed))
+			p.v.s.adapt()
+		}
+	}
+}
+
+// adapt has the encoder keep to what the slowest viewer's line carries.
+func (s *Streamer) adapt() {
+	rate := int64(s.cfg.Bitrate)
+	s.each(func(v *viewer) {
+		if a := v.allowed.Load(); v.live.Load() && a > 0 {
+			rate = min(rate, a)
+		}
+	})
+	s.rate.set(int(rate))
+}
+
+// gathered waits until all candidates of the connection are in its description.
+func gathered(ctx context.Context, pc *webrtc.PeerConnection, done <-chan struct{}) (string, error) {
+	select {
+	case <-done:
+		return pc.LocalDescription().SDP, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

@@ -1,0 +1,407 @@
+package webrtc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Conn is a connection that carries whole messages, such as a WebSocket. One
+// goroutine receives; any may send, one at a time.
+type Conn interface {
+	// Receive waits for the next text message. Its error ends the connection.
+	Receive(context.Context) ([]byte, error)
+
+	// Send sends a text message.
+	Send(context.Context, []byte) error
+}
+
+// message is what goes over the connection, either way.
+type message struct {
+	Event   string `json:"event"`
+	Payload any    `json:"payload,omitempty"`
+}
+
+// received is a message whose payload is not looked into yet. Some clients call
+// it data.
+type received struct {
+	Event   string          `json:"event"`
+	Payload json.RawMessage `json:"payload"`
+	Data    json.RawMessage `json:"data"`
+}
+
+const (
+	// heartbeat is how often a silent client hears from us.
+	heartbeat = 10 * time.Second
+	// sendLimit is how long a client may take to accept a message.
+	sendLimit = 10 * time.Second
+	// maxCandidates bounds what a client can have us remember.
+	maxCandidates = 200
+)
+
+// signaling is one client of the signalling protocol: that of neko 3, as the
+// clients of sandbox-agent 0.4.2 speak it.
+type signaling struct {
+	s       *Streamer
+	conn    Conn
+	options ViewerOptions
+	id      string
+
+	sending sync.Mutex
+
+	mu    sync.Mutex // guards what follows
+	peer  *peer
+	wants bool                      // control, as soon as there is a connection
+	held  []webrtc.ICECandidateInit // that came before the answer
+	seen  int                       // candidates of this connection
+}
+
+// ServeSignaling serves one viewer's browser until the connection, ctx or the
+// streamer ends. It returns nil when the client went.
+func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOptions) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
+	defer stop()
+	g := &signaling{s: s, conn: conn, options: o, id: newID()}
+	defer g.endPeer()
+	if err := g.greet(ctx); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel(nil)
+	work.Go(func() { g.followPresence(ctx) })
+	for {
+		text, err := conn.Receive(ctx)
+		if err != nil {
+			if errors.Is(context.Cause(ctx), ErrClosed) {
+				_ = g.send(context.WithoutCancel(ctx), "system/disconnect", map[string]string{"message": "the stream has ended"})
+				return ErrClosed
+			}
+			return nil //nolint:nilerr // the client has gone
+		}
+		if err := g.take(ctx, text); err != nil {
+			s.log.Debug("signalling", "viewer", g.id, "error", err)
+		}
+	}
+}
+
+func (g *signaling) send(ctx context.Context, event string, payload any) error {
+	text, err := json.Marshal(message{event, payload})
+	if err != nil {
+		return err
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, sendLimit)
+	defer cancel()
+	return g.conn.Send(ctx, text)
+}
+
+// screenSize is a size as clients want it.
+type screenSize struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+	Rate   int `json:"rate"`
+}
+
+func (g *signaling) screen() screenSize {
+	size := g.s.d.Status().Size
+	return screenSize{size.Width, size.Height, g.s.cfg.FrameRate}
+}
+
+// controlHost tells who has control.
+type controlHost struct {
+	ID      string `json:"id"`
+	HasHost bool   `json:"has_host"`
+	HostID  string `json:"host_id,omitempty"`
+}
+
+// greet sends what a client must get first.
+func (g *signaling) greet(ctx context.Context) error {
+	return g.send(ctx, "system/init", map[string]any{
+		"session_id":   g.id,
+		"control_host": g.host(),
+		"screen_size":  g.screen(),
+		"sessions":     g.sessions(),
+		"settings": map[string]any{
+			"private_mode": false, "locked_logins": false, "locked_controls": false, "control_protection": false,
+			"implicit_hosting": true, "inactive_cursors": false, "merciful_reconnect": true,
+			"heartbeat_interval": int(heartbeat / time.Second), "plugins": map[string]any{},
+		},
+		"touch_events": true, "screencast_enabled": false,
+		"webrtc": map[string]any{"videos": []string{"main"}},
+	})
+}
+
+func (g *signaling) host() controlHost {
+	c := g.s.d.Control()
+	if c.Holder == nil {
+		return controlHost{ID: g.id}
+	}
+	id := c.Holder.ID
+	if id == "" {
+		id = c.Holder.String()
+	}
+	return controlHost{ID: id, HasHost: true, HostID: id}
+}
+
+// sessions are the viewers, as neko's clients list them.
+func (g *signaling) sessions() map[string]any {
+	all := map[string]any{}
+	for _, v := range g.s.Viewers() {
+		all[v.ID] = map[string]any{
+			"id":      v.ID,
+			"profile": map[string]any{"name": v.Name, "can_login": true, "can_connect": true, "can_watch": true, "can_host": !v.ViewOnly},
+			"state":   map[string]any{"is_connected": true, "is_watching": v.Connected, "connected_since": v.Since},
+		}
+	}
+	return all
+}
+
+// take does what a client asks for.
+func (g *signaling) take(ctx context.Context, text []byte) error {
+	var m received
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("not a message: %w", err)
+	}
+	payload := m.Payload
+	if payload == nil {
+		payload = m.Data
+	}
+	into := func(v any) error {
+		if len(payload) == 0 {
+			return nil
+		}
+		if err := json.Unmarshal(payload, v); err != nil {
+			return fmt.Errorf("%s: %w", m.Event, err)
+		}
+		return nil
+	}
+	switch m.Event {
+	case "signal/request", "signal/restart":
+		return g.provide(ctx)
+	case "signal/answer":
+		var answer struct{ SDP string }
+		if err := into(&answer); err != nil {
+			return err
+		}
+		return g.answered(answer.SDP)
+	case "signal/candidate":
+		var c webrtc.ICECandidateInit
+		if err := into(&c); err != nil {
+			return err
+		}
+		return g.candidate(c)
+	case "client/heartbeat", "system/logs", "keyboard/map", "keyboard/modifiers", "signal/video", "signal/audio":
+		return nil
+	}
+	return g.takeControl(ctx, m.Event, into)
+}
+
+// provide makes a connection and offers it. A client that asks again gets a new
+// one.
+func (g *signaling) provide(ctx context.Context) error {
+	g.endPeer()
+	o := g.options
+	p, err := g.s.newPeer(o, TransportWebRTC, g.id)
+	if err != nil {
+		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
+	}
+	if err := newDataChannel(p); err != nil {
+		p.v.close("")
+		return err
+	}
+	g.mu.Lock()
+	g.peer, g.held, g.seen = p, nil, 0
+	wants := g.wants
+	g.mu.Unlock()
+	if wants {
+		if err := g.ask(ctx, p.v); err != nil {
+			return err
+		}
+	}
+	p.pc.OnICECandidate(func(c *webrtc.ICECandidate) {
+		if c != nil {
+			_ = g.send(ctx, "signal/candidate", c.ToJSON()) // the connection's end is seen elsewhere
+		}
+	})
+	offer, err := p.pc.CreateOffer(nil)
+	if err != nil {
+		return err
+	}
+	if err := g.send(ctx, "signal/provide", map[string]any{
+		"sdp": offer.SDP, "iceservers": g.s.network.iceServers(g.options.Host),
+		"video": map[string]any{"disabled": false, "id": "main", "video": "main", "auto": false},
+		"audio": map[string]any{"disabled": true},
+	}); err != nil {
+		return err
+	}
+	// Candidates come from here on, so after the offer.
+	return p.pc.SetLocalDescription(offer)
+}
+
+// current is the connection that there is.
+func (g *signaling) current() *peer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.peer
+}
+
+func (g *signaling) answered(sdp string) error {
+	p := g.current()
+	if p == nil {
+		return errors.New("an answer to no offer")
+	}
+	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: sdp}); err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	g.mu.Lock()
+	held := g.held
+	g.held = nil
+	g.mu.Unlock()
+	for _, c := range held {
+		if err := p.pc.AddICECandidate(c); err != nil {
+			return fmt.Errorf("candidate: %w", err)
+		}
+	}
+	return nil
+}
+
+// candidate takes one of the client's addresses. Those that come before the
+// answer are kept until then.
+func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
+	g.mu.Lock()
+	p := g.peer
+	g.seen++
+	tooMany := g.seen > maxCandidates
+	early := p != nil && p.pc.RemoteDescription() == nil
+	if early && !tooMany {
+		g.held = append(g.held, c)
+	}
+	g.mu.Unlock()
+	switch {
+	case p == nil:
+		return errors.New("a candidate for no connection")
+	case tooMany:
+		return fmt.Errorf("more than %d candidates", maxCandidates)
+	case early:
+		return nil
+	}
+	if err := p.pc.AddICECandidate(c); err != nil {
+		return fmt.Errorf("candidate: %w", err)
+	}
+	return nil
+}
+
+// endPeer ends the connection, if there is one.
+func (g *signaling) endPeer() {
+	g.mu.Lock()
+	p := g.peer
+	g.peer, g.held = nil, nil
+	g.mu.Unlock()
+	if p != nil {
+		p.v.close("")
+	}
+}
+
+// followPresence tells the client who comes and goes, and that we are there.
+func (g *signaling) followPresence(ctx context.Context) {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	sub := g.s.d.Subscribe(0)
+	defer sub.Close()
+	known := g.s.Viewers()
+	for {
+		g.s.mu.Lock()
+		change := g.s.change
+		g.s.mu.Unlock()
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			err = g.send(ctx, "system/heartbeat", nil)
+		case <-change:
+			known, err = g.tellPresence(ctx, known)
+		case e, open := <-sub.Events():
+			if !open {
+				return
+			}
+			err = g.tellEvent(ctx, e)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// tellPresence sends what is different from the viewers that are known.
+func (g *signaling) tellPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {
+	now := g.s.Viewers()
+	in := func(list []ViewerInfo, id string) bool {
+		for _, v := range list {
+			if v.ID == id {
+				return true
+			}
+		}
+		return false
+	}
+	all := g.sessions()
+	for _, v := range now {
+		if !in(known, v.ID) {
+			if err := g.send(ctx, "session/created", all[v.ID]); err != nil {
+				return now, err
+			}
+		}
+	}
+	for _, v := range known {
+		if !in(now, v.ID) {
+			if err := g.send(ctx, "session/deleted", map[string]string{"id": v.ID}); err != nil {
+				return now, err
+			}
+		}
+	}
+	return now, nil
+}
+
+// tellEvent sends what a client shows of what happens on the desktop.
+func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
+	switch e.Type {
+	case desktop.EventControl:
+		return g.send(ctx, "control/host", g.host())
+	case desktop.EventResized, desktop.EventRestarted:
+		s := g.screen()
+		return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
+	case desktop.EventClipboardChanged:
+		return g.tellClipboard(ctx, e.Selection)
+	case desktop.EventAction, desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused,
+		desktop.EventWindowRenamed, desktop.EventFailed, desktop.EventClosed, desktop.EventGap:
+	}
+	return nil
+}
+
+// clipboardMost is how much text of the clipboard is sent to viewers.
+const clipboardMost = 1 << 20
+
+// tellClipboard sends the text that was copied on the desktop to who has
+// control.
+func (g *signaling) tellClipboard(ctx context.Context, sel desktop.Selection) error {
+	p := g.current()
+	if p == nil || sel != desktop.Clipboard || !p.v.controls() {
+		return nil
+	}
+	c, err := g.s.d.Clipboard(ctx, sel, desktop.TypeText)
+	if err != nil || len(c.Data) > clipboardMost {
+		return nil //nolint:nilerr // it may hold a picture, or nothing any more
+	}
+	return g.send(ctx, "clipboard/updated", map[string]string{"text": string(c.Data)})
+}

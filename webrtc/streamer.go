@@ -1,0 +1,249 @@
+package webrtc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Desktop is what a Streamer needs of a desktop; *desktop.Desktop has it all.
+type Desktop interface {
+	Status() desktop.Status
+	Done() <-chan struct{}
+	Feed() *desktop.Feed
+	FollowCursor(context.Context, func(desktop.CursorImage)) error
+	Subscribe(after uint64) *desktop.Subscription
+
+	Pointer(context.Context) (desktop.Pointer, error)
+	Move(context.Context, desktop.Move) (desktop.Pointer, error)
+	ButtonDown(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
+	ButtonUp(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
+	Scroll(context.Context, desktop.Scroll) (desktop.Pointer, error)
+	KeyDown(ctx context.Context, key string) error
+	KeyUp(ctx context.Context, key string) error
+	Press(context.Context, desktop.Press) error
+	Type(context.Context, desktop.Type) error
+	Clipboard(ctx context.Context, sel desktop.Selection, contentType string) (desktop.Content, error)
+	SetClipboard(context.Context, desktop.Content, ...desktop.Selection) error
+
+	Control() desktop.Control
+	RequestControl(context.Context, desktop.Actor) error
+	TakeControl(ctx context.Context, a desktop.Actor, force bool) error
+	GiveControl(ctx context.Context, from, to desktop.Actor) error
+	ReleaseControl(context.Context, desktop.Actor) error
+}
+
+var _ Desktop = (*desktop.Desktop)(nil)
+
+// Defaults that a zero Config stands for.
+const (
+	DefaultFrameRate  = 30
+	DefaultBitrate    = 8_000_000
+	DefaultMinBitrate = 1_000_000
+	DefaultMaxViewers = 64
+)
+
+// Config describes a Streamer.
+type Config struct {
+	// Network is how viewers reach this program. It may be shared by many
+	// streamers, and is not closed with one. Nil: a network of its own with
+	// the defaults.
+	Network *Network
+
+	// Codec of the video. Empty: VP8.
+	Codec Codec
+
+	// FrameRate is how many pictures a second there are at most. Zero: 30.
+	FrameRate int
+
+	// Bitrate is how many bits a second there are at most, and MinBitrate how
+	// many there are at least when a viewer's line seems to allow fewer. Zero:
+	// 8 Mbit/s and 1 Mbit/s.
+	Bitrate, MinBitrate int
+
+	// MaxViewers bounds how many may watch at a time. Zero: 64.
+	MaxViewers int
+
+	// NewEncoder makes the encoder, again at every new size of the screen. Nil:
+	// the one that belongs to Codec.
+	NewEncoder func(EncoderConfig) (Encoder, error)
+
+	// Logger receives debug messages. Nil: none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Codec == "" {
+		c.Codec = VP8
+	}
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&c.FrameRate, DefaultFrameRate}, {&c.Bitrate, DefaultBitrate}, {&c.MinBitrate, DefaultMinBitrate}, {&c.MaxViewers, DefaultMaxViewers}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if c.NewEncoder == nil {
+		codec := c.Codec
+		c.NewEncoder = func(e EncoderConfig) (Encoder, error) { return newEncoder(codec, e) }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Errors that a caller may branch on, with errors.Is.
+var (
+	// ErrClosed is returned by every method after Close, and by those under way
+	// when the desktop ends.
+	ErrClosed = errors.New("streamer is closed")
+	// ErrTooManyViewers is returned when Config.MaxViewers watch already.
+	ErrTooManyViewers = errors.New("too many viewers")
+	// ErrViewerNotFound is returned when no viewer has the given id.
+	ErrViewerNotFound = errors.New("viewer not found")
+)
+
+// Streamer shows one desktop to any number of viewers. Its methods may be called
+// from any goroutine.
+type Streamer struct {
+	d       Desktop
+	cfg     Config // with defaults
+	log     *slog.Logger
+	network *Network
+	own     bool // the network is closed with the streamer
+
+	ctx    context.Context //nolint:containedctx // ends with the streamer
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	poke    chan struct{} // the loop has something to look at
+	wantKey atomic.Bool   // somebody needs a key picture
+	rate    rateControl
+	meter   meter
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	viewers []*viewer // in the order of their arrival
+	packets *packetizer
+	cursor  *cursorImage  // the latest
+	change  chan struct{} // closed at the next change of presence
+}
+
+// Start makes a Streamer. It does nothing until somebody watches. It must be
+// closed; it does not end with the desktop, but then has nothing to show.
+func Start(_ context.Context, d Desktop, cfg Config) (*Streamer, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Streamer{
+		d: d, cfg: cfg, log: cfg.Logger, network: cfg.Network,
+		poke: make(chan struct{}, 1), change: make(chan struct{}),
+	}
+	if s.network == nil {
+		var err error
+		if s.network, err = NewNetwork(NetworkConfig{Logger: cfg.Logger}); err != nil {
+			return nil, err
+		}
+		s.own = true
+	}
+	s.rate = rateControl{most: cfg.Bitrate, least: cfg.MinBitrate, now: cfg.Bitrate}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.work.Go(s.run)
+	s.work.Go(s.followCursor)
+	s.work.Go(s.followEvents)
+	return s, nil
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.FrameRate < 1 || c.FrameRate > 60:
+		return fmt.Errorf("start streamer: FrameRate must be between 1 and 60, not %d", c.FrameRate)
+	case c.Bitrate < c.MinBitrate || c.MinBitrate < 0:
+		return fmt.Errorf("start streamer: Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate)
+	case c.Codec != VP8 && c.Codec != VP9 && c.Codec != H264:
+		return fmt.Errorf("start streamer: %w: %q; use vp8, vp9 or h264", ErrCodec, c.Codec)
+	}
+	return nil
+}
+
+// Close ends every viewer and waits for that. It may be called more than once.
+func (s *Streamer) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	viewers := slices.Clone(s.viewers)
+	s.mu.Unlock()
+	s.cancel()
+	for _, v := range viewers {
+		v.close("the stream has ended")
+	}
+	s.work.Wait()
+	if s.own {
+		return s.network.Close()
+	}
+	return nil
+}
+
+// nudge wakes the loop.
+func (s *Streamer) nudge() {
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// watching says whether somebody would see a picture.
+func (s *Streamer) watching() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.viewers, (*viewer).watching)
+}
+
+// each calls f with every viewer.
+func (s *Streamer) each(f func(*viewer)) {
+	s.mu.Lock()
+	viewers := slices.Clone(s.viewers)
+	s.mu.Unlock()
+	for _, v := range viewers {
+		f(v)
+	}
+}
+
+// Status tells how a Streamer is.
+type Status struct {
+	Codec     Codec        `json:"codec"`
+	Size      desktop.Size `json:"size"`
+	FrameRate int          `json:"frameRate"` // at most
+	Viewers   []ViewerInfo `json:"viewers"`
+	// What the encoder makes, averaged over the last seconds.
+	PicturesPerSecond float64 `json:"picturesPerSecond"`
+	BitsPerSecond     int     `json:"bitsPerSecond"`
+	// Target is the rate that it was told to keep to, in bits per second.
+	Target int `json:"targetBitsPerSecond"`
+}
+
+// Status tells how the streamer is.
+func (s *Streamer) Status() Status {
+	st := Status{
+		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: s.cfg.FrameRate,
+		Viewers: s.Viewers(), Target: s.rate.target(),
+	}
+	st.PicturesPerSecond, st.BitsPerSecond = s.meter.rates(time.Now())
+	return st
+}
+
+// Viewers lists those who watch, in the order of their arrival.
+func (s *Streamer) Viewers() []ViewerInfo {
+	list := []ViewerInfo{}
+	s.each(func(v *viewer) { list = append(list, v.info()) })
+	return list
+}

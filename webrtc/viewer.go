@@ -1,0 +1,231 @@
+package webrtc
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// queueSize is how many pictures may wait for a viewer's line. One who is further
+// behind goes on with the next key picture.
+const queueSize = 8
+
+// Transport is the way by which a viewer gets the picture.
+type Transport string
+
+// The transports.
+const (
+	TransportWebRTC    Transport = "webrtc"
+	TransportWHEP      Transport = "whep"
+	TransportWebSocket Transport = "websocket"
+)
+
+// ViewerOptions describe somebody who wants to watch.
+type ViewerOptions struct {
+	// Name is shown to other viewers. Empty: none.
+	Name string
+
+	// ViewOnly keeps the viewer from ever having control.
+	ViewOnly bool
+
+	// Host is the host and port by which the viewer reached this program: what
+	// answers there is announced as a way for the picture, too, if Network was
+	// given such a listener. Empty: nothing is.
+	Host string
+
+	// Remote is the viewer's address, for lists.
+	Remote string
+}
+
+// ViewerInfo tells about somebody who watches.
+type ViewerInfo struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name,omitempty"`
+	Remote    string    `json:"remote,omitempty"`
+	Transport Transport `json:"transport"`
+	ViewOnly  bool      `json:"viewOnly"`
+	Control   bool      `json:"control"`
+	Connected bool      `json:"connected"` // pictures are on their way
+	Since     time.Time `json:"since"`
+	Pictures  uint64    `json:"pictures"` // that were sent
+	Skipped   uint64    `json:"skipped"`  // that were not, because the line was too slow
+	Bytes     uint64    `json:"bytes"`
+}
+
+// viewer is somebody who watches.
+type viewer struct {
+	s         *Streamer
+	id        string
+	options   ViewerOptions
+	transport Transport
+	since     time.Time
+	actor     desktop.Actor
+
+	queue  chan *wirePicture
+	live   atomic.Bool  // wants pictures
+	lost   atomic.Bool  // waits for a key picture
+	data   *dataChannel // nil: none is open; guarded by Streamer.mu
+	inputs *inputQueue
+	shown  atomic.Bool // got one at least
+
+	pictures, skipped, bytes atomic.Uint64
+	loss                     atomic.Uint32 // of packets, in 256ths
+	allowed                  atomic.Int64  // bits per second that the line seems to carry; 0: unknown
+
+	ctx    context.Context //nolint:containedctx // ends with the viewer
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+	ended  sync.Once
+	finish func(reason string) // ends the transport; called once
+}
+
+// newViewer adds a viewer, who gets no pictures before begin.
+//
+// id is the viewer's; empty: a new one.
+func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*viewer, error) {
+	v := &viewer{
+		s: s, id: newID(), options: o, transport: transport, since: time.Now(),
+		queue: make(chan *wirePicture, queueSize), inputs: newInputQueue(),
+	}
+	if id != "" {
+		v.id = id
+	}
+	v.actor = desktop.Actor{Kind: desktop.ActorViewer, Name: o.Name, ID: v.id}
+	v.ctx, v.cancel = context.WithCancelCause(desktop.WithActor(s.ctx, v.actor))
+	v.lost.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case len(s.viewers) >= s.cfg.MaxViewers:
+		return nil, ErrTooManyViewers
+	}
+	s.viewers = append(s.viewers, v)
+	s.presenceChanged()
+	return v, nil
+}
+
+// begin has pictures sent to the viewer, the first one soon.
+func (v *viewer) begin() {
+	if v.live.Swap(true) {
+		return
+	}
+	v.askForKey()
+}
+
+// askForKey has the encoder make a key picture.
+func (v *viewer) askForKey() {
+	v.s.wantKey.Store(true)
+	v.s.nudge()
+}
+
+func (v *viewer) watching() bool { return v.live.Load() }
+
+// fresh says whether the viewer has seen nothing yet.
+func (v *viewer) fresh() bool { return v.live.Load() && !v.shown.Load() }
+
+// offer hands a picture to the viewer, unless the line is too slow for it. It
+// never waits. The streamer's mu is held.
+func (v *viewer) offer(p *wirePicture) {
+	if !v.live.Load() {
+		return
+	}
+	if v.lost.Load() && !p.key {
+		v.skipped.Add(1)
+		return
+	}
+	p.retain()
+	select {
+	case v.queue <- p:
+		if p.key {
+			v.lost.Store(false)
+		}
+	default:
+		p.release()
+		v.skipped.Add(1)
+		if !v.lost.Swap(true) {
+			v.askForKey()
+		}
+	}
+}
+
+// pump sends pictures until the viewer goes, with send.
+func (v *viewer) pump(send func(*wirePicture) error) {
+	defer func() {
+		for {
+			select {
+			case p := <-v.queue:
+				p.release()
+			default:
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-v.ctx.Done():
+			return
+		case p := <-v.queue:
+			err := send(p)
+			if err == nil {
+				v.pictures.Add(1)
+				v.bytes.Add(uint64(len(p.data)))
+				v.shown.Store(true)
+			}
+			p.release()
+			if err != nil {
+				go v.close("the line is broken")
+				return
+			}
+			if v.lost.Load() && len(v.queue) == 0 {
+				v.askForKey()
+			}
+		}
+	}
+}
+
+// close ends the viewer, and waits for that. It may be called more than once.
+func (v *viewer) close(reason string) {
+	v.ended.Do(func() {
+		v.live.Store(false)
+		v.cancel(nil)
+		if v.finish != nil {
+			v.finish(reason)
+		}
+		v.work.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+		defer cancel()
+		if err := v.s.d.ReleaseControl(ctx, v.actor); err != nil {
+			v.s.log.Debug("control of a viewer that left", "error", err)
+		}
+		v.s.mu.Lock()
+		v.s.viewers = slices.DeleteFunc(v.s.viewers, func(o *viewer) bool { return o == v })
+		v.s.presenceChanged()
+		v.s.mu.Unlock()
+		v.s.nudge()
+	})
+}
+
+// partingTime is how long the release of a viewer's keys may take.
+const partingTime = 5 * time.Second
+
+func (v *viewer) info() ViewerInfo {
+	c := v.s.d.Control()
+	return ViewerInfo{
+		ID: v.id, Name: v.options.Name, Remote: v.options.Remote, Transport: v.transport,
+		ViewOnly: v.options.ViewOnly, Control: c.Holder != nil && *c.Holder == v.actor,
+		Connected: v.live.Load(), Since: v.since,
+		Pictures: v.pictures.Load(), Skipped: v.skipped.Load(), Bytes: v.bytes.Load(),
+	}
+}
+
+// presenceChanged tells everybody that somebody came or went. The caller has mu.
+func (s *Streamer) presenceChanged() {
+	close(s.change)
+	s.change = make(chan struct{})
+}

@@ -1,0 +1,132 @@
+package webrtc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pion/webrtc/v4"
+)
+
+const (
+	// gatherLimit is how long it may take to find out by which addresses this
+	// program is reached.
+	gatherLimit = 5 * time.Second
+	// offerMost is how long an offer may be, in bytes.
+	offerMost = 64 << 10
+	// silentLimit is how long an answer is good for whose viewer does not come.
+	silentLimit = 30 * time.Second
+)
+
+// ErrOffer is returned for a session description that is not the offer of
+// somebody who wants to watch.
+var ErrOffer = errors.New("not an offer to receive video")
+
+// Play adds a viewer that offers a session itself (WHEP,
+// draft-ietf-wish-whep-02), and returns the answer and the viewer's id, by which
+// EndViewer ends it. Such a viewer only watches.
+func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (answer, id string, err error) {
+	if len(offer) > offerMost {
+		return "", "", fmt.Errorf("%w: it has more than %d bytes", ErrOffer, offerMost)
+	}
+	o.ViewOnly = true
+	p, err := s.newPeer(o, TransportWHEP, "")
+	if err != nil {
+		return "", "", err
+	}
+	answer, err = p.answer(ctx, offer)
+	if err != nil {
+		p.v.close("")
+		return "", "", err
+	}
+	time.AfterFunc(silentLimit, func() {
+		if !p.v.live.Load() {
+			p.v.close("nobody came")
+		}
+	})
+	return answer, p.v.id, nil
+}
+
+// answer makes the answer to an offer, with all candidates in it.
+func (p *peer) answer(ctx context.Context, offer string) (string, error) {
+	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrOffer, err)
+	}
+	a, err := p.pc.CreateAnswer(nil)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrOffer, err)
+	}
+	if !strings.Contains(a.SDP, "m=video") || strings.Contains(a.SDP, "m=video 0 ") {
+		return "", fmt.Errorf("%w: it has no video in %s", ErrOffer, p.v.s.cfg.Codec)
+	}
+	ctx, cancel := context.WithTimeout(ctx, gatherLimit)
+	defer cancel()
+	done := webrtc.GatheringCompletePromise(p.pc)
+	if err := p.pc.SetLocalDescription(a); err != nil {
+		return "", err
+	}
+	return gathered(ctx, p.pc, done)
+}
+
+// EndViewer ends a viewer. The error is [ErrViewerNotFound].
+func (s *Streamer) EndViewer(id string) error {
+	s.mu.Lock()
+	var found *viewer
+	for _, v := range s.viewers {
+		if v.id == id {
+			found = v
+		}
+	}
+	s.mu.Unlock()
+	if found == nil {
+		return ErrViewerNotFound
+	}
+	found.close("ended by request")
+	return nil
+}
+
+// ServeWHEP answers requests of WHEP players: POST with an offer, and, below its
+// own path, DELETE of what the Location of the answer names.
+func (s *Streamer) ServeWHEP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		s.startWHEP(w, r)
+	case http.MethodDelete:
+		id := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+		if err := s.EndViewer(id); err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+		}
+	default:
+		w.Header().Set("Allow", "POST, DELETE")
+		http.Error(w, "WHEP takes POST of an offer and DELETE of a session", http.StatusMethodNotAllowed)
+	}
+}
+
+func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/sdp" {
+		http.Error(w, "the offer must come as application/sdp", http.StatusUnsupportedMediaType)
+		return
+	}
+	offer, err := io.ReadAll(io.LimitReader(r.Body, offerMost+1))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer, id, err := s.Play(r.Context(), string(offer), ViewerOptions{Host: r.Host, Remote: r.RemoteAddr})
+	switch {
+	case errors.Is(err, ErrOffer):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/sdp")
+	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+id)
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, answer)
+}

@@ -1,0 +1,120 @@
+package webrtc
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
+)
+
+const (
+	// payloadSize is how many bytes of a picture one packet carries at most:
+	// with all headers and extensions it fits the smallest MTU in use.
+	payloadSize = 1180
+
+	// clockRate is that of video in RTP.
+	clockRate = 90000
+)
+
+// wirePicture is a picture cut into RTP payloads, shared by all viewers. The
+// last one who is done with it gives the memory back.
+type wirePicture struct {
+	data     []byte   // the picture as the encoder made it
+	payloads [][]byte // with their payload descriptors
+	buf      []byte   // holds the payloads
+	key      bool
+	stamp    uint32 // RTP timestamp
+	at       time.Time
+
+	refs atomic.Int32
+}
+
+var wirePictures = sync.Pool{New: func() any { return new(wirePicture) }}
+
+func (p *wirePicture) retain() { p.refs.Add(1) }
+
+func (p *wirePicture) release() {
+	if p.refs.Add(-1) == 0 {
+		wirePictures.Put(p)
+	}
+}
+
+// packetizer cuts pictures into RTP payloads.
+type packetizer struct {
+	payloader rtp.Payloader // nil: VP8, which is cut here without allocating
+	id        uint16        // of the next VP8 picture
+	epoch     time.Time
+	base      uint32
+}
+
+func newPacketizer(codec Codec) *packetizer {
+	p := &packetizer{id: uint16(rand.Uint32()) & 0x7fff, epoch: time.Now(), base: rand.Uint32()} //nolint:gosec // RTP asks for no secret here
+	switch codec {
+	case H264:
+		p.payloader = &codecs.H264Payloader{}
+	case VP9:
+		p.payloader = &codecs.VP9Payloader{}
+	case VP8:
+	}
+	return p
+}
+
+// cut makes packets of a picture. The caller holds the result.
+func (p *packetizer) cut(pic Picture, now time.Time) *wirePicture {
+	w := wirePictures.Get().(*wirePicture)
+	w.refs.Store(1)
+	w.key, w.at = pic.Key, now
+	w.stamp = p.base + uint32(now.Sub(p.epoch)*clockRate/time.Second) //nolint:gosec // it wraps around
+	w.data = append(w.data[:0], pic.Data...)
+	w.payloads = w.payloads[:0]
+	if p.payloader != nil {
+		w.payloads = append(w.payloads, p.payloader.Payload(payloadSize, w.data)...)
+		return w
+	}
+	w.cutVP8(p.id)
+	p.id = (p.id + 1) & 0x7fff
+	return w
+}
+
+// cutVP8 cuts a VP8 frame (RFC 7741, section 4.2): each payload begins with a
+// descriptor that has a picture id of 15 bits, and says whether it is the first.
+func (p *wirePicture) cutVP8(id uint16) {
+	const descriptor, extended, first, hasID, long = 4, 0x80, 0x10, 0x80, 0x80
+	room := payloadSize - descriptor
+	n := (len(p.data) + room - 1) / room
+	if need := len(p.data) + n*descriptor; cap(p.buf) < need {
+		p.buf = make([]byte, 0, need+need/4)
+	}
+	p.buf = p.buf[:0]
+	for rest := p.data; len(rest) > 0; {
+		chunk := rest[:min(room, len(rest))]
+		rest = rest[len(chunk):]
+		head := byte(extended)
+		if len(p.payloads) == 0 {
+			head |= first
+		}
+		begin := len(p.buf)
+		p.buf = append(p.buf, head, hasID, long|byte(id>>8), byte(id))
+		p.buf = append(p.buf, chunk...)
+		p.payloads = append(p.payloads, p.buf[begin:len(p.buf):len(p.buf)])
+	}
+}
+
+// deliver hands a picture to all who watch. The encoder calls it.
+func (s *Streamer) deliver(pic Picture) {
+	now := time.Now()
+	s.meter.count(now, len(pic.Data))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.packets == nil {
+		s.packets = newPacketizer(s.cfg.Codec)
+	}
+	w := s.packets.cut(pic, now)
+	for _, v := range s.viewers {
+		v.offer(w)
+	}
+	w.release()
+}
