@@ -27,12 +27,15 @@ type event struct {
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 type eventReader struct {
 	in      *bufio.Reader
+	most    int    // bytes of one event
 	id      string // of the last event that had one
 	wasCR   bool   // the last line ended with a carriage return
 	started bool
 }
 
-func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
+func newEventReader(r io.Reader) *eventReader {
+	return &eventReader{in: bufio.NewReaderSize(r, 64<<10), most: mostEvent}
+}
 
 // next waits for the next event that has data; io.EOF: the stream has ended.
 // Its data is valid until the next call.
@@ -60,7 +63,7 @@ func (r *eventReader) next() (event, error) {
 			e.name = string(value)
 		case "data":
 			some = true
-			if len(e.data)+len(value) > mostEvent {
+			if len(e.data)+len(value) > r.most {
 				return event{}, errTooLong
 			}
 			e.data = append(append(e.data, value...), '\n')
@@ -98,7 +101,7 @@ func (r *eventReader) line() ([]byte, error) {
 			continue // the second half of \r\n
 		case b == '\n' || b == '\r':
 			return line, nil
-		case len(line) >= mostEvent:
+		case len(line) >= r.most:
 			return nil, errTooLong
 		}
 		line = append(line, b)

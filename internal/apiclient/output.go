@@ -123,16 +123,18 @@ func (r *run) printBytes(res *http.Response, kind string) error {
 
 // isText says whether data that begins so can be shown.
 func isText(kind string, begin []byte) bool {
-	if strings.HasPrefix(kind, "text/") || len(begin) == 0 {
+	if strings.HasPrefix(kind, "text/") || isJSON(kind) || len(begin) == 0 {
 		return true
 	}
 	if kind != octetStream && kind != "" {
 		return false
 	}
 	for len(begin) > 0 {
+		if !utf8.FullRune(begin) {
+			return true // the look ended in the middle of a character
+		}
 		letter, size := utf8.DecodeRune(begin)
-		cut := len(begin) < utf8.UTFMax && !utf8.FullRune(begin) // by where the look ended
-		if letter == utf8.RuneError && size == 1 && !cut || letter < ' ' && !strings.ContainsRune("\n\r\t\f\x1b", letter) {
+		if letter == utf8.RuneError && size == 1 || letter < ' ' && !strings.ContainsRune("\n\r\t\f\x1b", letter) {
 			return false
 		}
 		begin = begin[size:]

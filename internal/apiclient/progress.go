@@ -97,6 +97,9 @@ func (m *meter) line(rate float64) string {
 	if m.total > 0 {
 		text += fmt.Sprintf(" of %s  %d %%", byteCount(m.total), done*100/m.total)
 	}
+	if m.total > 0 && done >= m.total {
+		return text // and the other side has something to do yet
+	}
 	text += "  " + byteCount(int64(rate)) + "/s"
 	if m.total > 0 && rate >= 1 {
 		left := time.Duration(float64(m.total-done) / rate * float64(time.Second))
