@@ -10,7 +10,7 @@ FUZZTIME ?= 50s
 
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run test soak fuzz bench lint cover clean help
+.PHONY: build run test soak fuzz bench bench-encoder lint cover clean help
 
 build: ## build bin/deskhand, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
@@ -35,6 +35,10 @@ bench: ## measure against the reference server and print the table
 	@.ci/install bench
 	PATH="$$(.ci/node)$$PATH" $(GO) run ./internal/bench $(ARGS)
 
+bench-encoder: ## measure the screen encoder against libvpx, a quarter of an hour; ARGS='-compare.clip terminal' are passed on
+	@.ci/install test
+	$(GO) test -count=1 -v -timeout 2h -run '^TestCompare$$' ./webrtc/vp8screen -args -compare $(ARGS)
+
 lint: ## golangci-lint: the installed one, or a pinned one through go run
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(GO) run $(GOLANGCI) run ./...; fi
 
@@ -48,4 +52,4 @@ clean: ## remove what the targets above made
 	rm -rf bin .cache coverage.out coverage.html
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15

@@ -60,29 +60,57 @@ func squaredError(a, b plane) float64 {
 	return float64(sum)
 }
 
-// ssim returns the structural similarity (Wang et al., 2004), with windows of
-// eight by eight samples at every fourth, as encoders usually measure it.
-func ssim(a, b plane) float64 {
+// moments are the sums that the similarity of two windows is made of.
+type moments struct{ n, a, b, squares, product int }
+
+func (m *moments) add(o moments) {
+	m.n, m.a, m.b, m.squares, m.product = m.n+o.n, m.a+o.a, m.b+o.b, m.squares+o.squares, m.product+o.product
+}
+
+func (m *moments) window(a, b plane, x0, y0, x1, y1 int) {
+	for y := y0; y < y1; y++ {
+		p, q := a.row(y)[x0:x1], b.row(y)[x0:x1]
+		for i := range p {
+			s, t := int(p[i]), int(q[i])
+			m.a, m.b, m.squares, m.product = m.a+s, m.b+t, m.squares+s*s+t*t, m.product+s*t
+		}
+		m.n += len(p)
+	}
+}
+
+func (m *moments) similarity() float64 {
 	const c1, c2 = .01 * 255 * .01 * 255, .03 * 255 * .03 * 255
+	n := float64(m.n)
+	ma, mb := float64(m.a)/n, float64(m.b)/n
+	both := float64(m.squares)/n - ma*ma - mb*mb
+	return (2*ma*mb + c1) * (2*(float64(m.product)/n-ma*mb) + c2) / ((ma*ma + mb*mb + c1) * (both + c2))
+}
+
+// ssim returns the structural similarity (Wang et al., 2004), with windows of
+// eight by eight samples at every fourth, as encoders usually measure it. A
+// plane that is smaller is one window.
+func ssim(a, b plane) float64 {
+	if a.width < 8 || a.height < 8 {
+		var m moments
+		m.window(a, b, 0, 0, a.width, a.height)
+		return m.similarity()
+	}
 	total, n := 0., 0
-	for y := 0; y == 0 || y+8 <= a.height; y += 4 {
-		for x := 0; x == 0 || x+8 <= a.width; x += 4 {
-			var sa, sb, saa, sbb, sab int
-			count := 0
-			for v := y; v < min(y+8, a.height); v++ {
-				p, q := a.row(v)[x:min(x+8, a.width)], b.row(v)[x:min(x+8, a.width)]
-				for i := range p {
-					s, t := int(p[i]), int(q[i])
-					sa, sb, saa, sbb, sab = sa+s, sb+t, saa+s*s, sbb+t*t, sab+s*t
-				}
-				count += len(p)
-			}
-			c := float64(count)
-			ma, mb := float64(sa)/c, float64(sb)/c
-			va, vb, cov := float64(saa)/c-ma*ma, float64(sbb)/c-mb*mb, float64(sab)/c-ma*mb
-			total += (2*ma*mb + c1) * (2*cov + c2) / ((ma*ma + mb*mb + c1) * (va + vb + c2))
+	above := make([]moments, a.width/4)
+	for y := 0; y+4 <= a.height; y += 4 {
+		row := make([]moments, a.width/4)
+		for i := range row {
+			row[i].window(a, b, 4*i, y, 4*i+4, y+4)
+		}
+		for i := 1; i < len(row) && y > 0; i++ {
+			m := row[i]
+			m.add(row[i-1])
+			m.add(above[i])
+			m.add(above[i-1])
+			total += m.similarity()
 			n++
 		}
+		above = row
 	}
 	return total / float64(n)
 }

@@ -1,0 +1,223 @@
+//go:build !race
+
+package vp8screen
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// The bench is a test with flags of its own, because what it needs is that of
+// the tests: make bench-encoder sets -compare.
+var (
+	compare       = flag.Bool("compare", false, "measure all of the corpus against libvpx, and print a table")
+	compareFrames = flag.Int("compare.frames", 90, "frames of each clip")
+	compareClip   = flag.String("compare.clip", "", "only the clip of this name")
+)
+
+// measurement is one clip by one encoder.
+type measurement struct {
+	encoder string
+	cpu     time.Duration // of all frames
+	convert time.Duration // what came before, of ours
+	sizes   []int         // bytes, frame by frame
+	quality quality
+}
+
+func (m *measurement) cpuPerFrame() float64 {
+	return m.cpu.Seconds() * 1e3 / float64(len(m.sizes))
+}
+
+// kilobits returns the rate at 30 frames a second, without the first frame,
+// which is a key frame by any encoder.
+func (m *measurement) kilobits() float64 {
+	sum := 0
+	for _, n := range m.sizes[1:] {
+		sum += n
+	}
+	return float64(sum) * 8 * 30 / 1e3 / float64(len(m.sizes)-1)
+}
+
+// TestCompare encodes the corpus with this encoder and with libvpx through
+// ffmpeg. Without -compare it does a little of it, to keep the bench working.
+func TestCompare(t *testing.T) {
+	requireFFmpeg(t)
+	width, height, frames, clips, rates := 320, 240, 6, corpus[:1], []int{500e3}
+	if *compare {
+		width, height, frames, clips = 1920, 1080, *compareFrames, corpus
+		rates = []int{1e6, 4e6, 12e6, 40e6}
+	}
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "clip\tencoder\tCPU ms/frame\tkbit/s\tfirst KB\tPSNR Y\tU\tV\tSSIM Y\t\n")
+	for _, k := range clips {
+		if *compareClip != "" && k.name != *compareClip {
+			continue
+		}
+		compareOne(t, w, k, width, height, frames, rates)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	report := fmt.Sprintf("%dx%d, %d frames at 30 a second, %d cores, CPU time of all threads.\n%s", width, height, frames, runtime.NumCPU(), &out)
+	if !*compare {
+		t.Log(report)
+		return
+	}
+	fmt.Print(report)
+}
+
+// compareOne writes the rows of one clip.
+func compareOne(t *testing.T, w *tabwriter.Writer, k clip, width, height, frames int, rates []int) {
+	t.Helper()
+	raw := filepath.Join(t.TempDir(), "raw.yuv")
+	ours := measureOurs(t, k, raw, Config{Width: width, Height: height, Bitrate: 4e6}, frames)
+	row := func(m *measurement) {
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%.4f\t\n", k.name, m.encoder, m.cpuPerFrame(), m.kilobits(), float64(m.sizes[0])/1e3,
+			m.quality.psnr(0), m.quality.psnr(1), m.quality.psnr(2), m.quality.ssim(0))
+	}
+	ours.encoder = fmt.Sprintf("ours, and %.2f ms of conversion", ours.convert.Seconds()*1e3/float64(frames))
+	row(ours)
+	reading := ffmpegTime(t, raw, width, height, "-c:v", "rawvideo", "-f", "null", "-")
+	neko := measureLibvpx(t, raw, width, height, reading, nekoSettings...)
+	neko.encoder = "libvpx, neko's settings"
+	row(neko)
+	var points []*measurement
+	for _, rate := range rates {
+		m := measureLibvpx(t, raw, width, height, reading, realtimeSettings(rate)...)
+		points = append(points, m)
+		m.encoder = "libvpx, cpu-used 8, at 4 Mbit/s"
+		if rate == 4e6 || len(rates) == 1 {
+			row(m)
+		}
+	}
+	fmt.Fprintf(w, "%s\tlibvpx, cpu-used 8, at our PSNR\t%s\t\n", k.name, atQuality(points, ours.quality.psnr(0)))
+}
+
+// atQuality returns the time and the rate that an encoder would need for a
+// PSNR, between its two measurements next to it.
+func atQuality(points []*measurement, psnr float64) string {
+	slices.SortFunc(points, func(a, b *measurement) int { return cmp.Compare(a.quality.psnr(0), b.quality.psnr(0)) })
+	for i := 1; i < len(points); i++ {
+		a, b := points[i-1], points[i]
+		pa, pb := a.quality.psnr(0), b.quality.psnr(0)
+		if pa <= psnr && psnr <= pb && pb > pa {
+			f := (psnr - pa) / (pb - pa)
+			// The rate grows by a factor with every dB.
+			rate := math.Exp(math.Log(a.kilobits())*(1-f) + math.Log(b.kilobits())*f)
+			return fmt.Sprintf("%.1f\t%.0f\t\t%.1f", a.cpuPerFrame()*(1-f)+b.cpuPerFrame()*f, rate, psnr)
+		}
+	}
+	if len(points) == 0 || psnr < points[0].quality.psnr(0) {
+		return "\tless than at its lowest rate"
+	}
+	best := points[len(points)-1]
+	return fmt.Sprintf("%.1f\t%.0f\t\tno more than %.1f", best.cpuPerFrame(), best.kilobits(), best.quality.psnr(0))
+}
+
+// measureOurs encodes a clip, and writes its frames to raw for the others.
+func measureOurs(t *testing.T, k clip, raw string, cfg Config, frames int) *measurement {
+	t.Helper()
+	file, err := os.Create(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(measurement)
+	s := newSession(t, cfg)
+	for c, damage := range k.play(t, cfg.Width, cfg.Height, frames) {
+		start := processTime(t)
+		s.convert(c, damage)
+		converted := processTime(t)
+		out := s.encode(t, false)
+		m.cpu += processTime(t) - converted
+		m.convert += converted - start
+		m.sizes = append(m.sizes, len(out.Data))
+		m.quality.add(s.encoder.Reconstructed(), s.cur)
+		if err := writeI420(file, s.cur); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// nekoSettings are those of neko's default pipeline, as options of ffmpeg.
+var nekoSettings = []string{
+	"-deadline", "realtime", "-cpu-used", "4", "-threads", "4", "-b:v", "1996800", "-minrate", "1996800", "-maxrate", "1996800",
+	"-bufsize", "24536678", "-undershoot-pct", "95", "-g", "25", "-qmin", "4", "-qmax", "20", "-lag-in-frames", "0",
+}
+
+// realtimeSettings are usual for sharing a screen: the fastest one, a constant
+// rate, and no key frames but the first.
+func realtimeSettings(rate int) []string {
+	r := strconv.Itoa(rate)
+	return []string{
+		"-deadline", "realtime", "-cpu-used", "8", "-threads", "2", "-b:v", r, "-minrate", r, "-maxrate", r, "-bufsize", r,
+		"-g", "9999", "-qmin", "2", "-qmax", "56", "-lag-in-frames", "0", "-error-resilient", "0", "-auto-alt-ref", "0",
+	}
+}
+
+// measureLibvpx encodes raw with libvpx. reading is the time that ffmpeg takes
+// without it.
+func measureLibvpx(t *testing.T, raw string, width, height int, reading time.Duration, settings ...string) *measurement {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "libvpx.ivf")
+	m := new(measurement)
+	m.cpu = ffmpegTime(t, raw, width, height, append(append([]string{"-c:v", "libvpx"}, settings...), "-y", name)...) - reading
+	video, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sizes = ivfSizes(video)
+	file, err := os.Open(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	want := NewFrame(width, height)
+	for _, got := range decode(t, video, width, height) {
+		if err := readI420(file, want); err != nil {
+			t.Fatal(err)
+		}
+		m.quality.add(got, want)
+	}
+	return m
+}
+
+// ffmpegTime runs ffmpeg on a raw video and returns its processor time.
+func ffmpegTime(t *testing.T, raw string, width, height int, args ...string) time.Duration {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "ffmpeg", append([]string{
+		"-v", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p",
+		"-s", fmt.Sprintf("%dx%d", width, height), "-r", "30", "-i", raw, "-fps_mode", "passthrough",
+	}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+// processTime returns the processor time of this process.
+func processTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
