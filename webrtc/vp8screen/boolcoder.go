@@ -101,7 +101,7 @@ func (w *boolWriter) finish() []byte {
 	}
 	// Decoders read ahead, and some take it for a damaged frame when there is
 	// nothing left to read before the last symbol.
-	w.buf = append(w.buf, 0, 0)
+	w.buf = append(w.buf, 0, 0, 0, 0)
 	return w.buf
 }
 

@@ -34,6 +34,14 @@ type Encoder struct {
 	started   bool
 	quantizer int
 	subBudget int
+	segments  [2]int // the quantisers of changes and of refinement
+	split     bool   // the frame has both
+	rate      rateControl
+	refine    refinement
+	now       int64 // time of the frame, in milliseconds
+	fresh     int   // macroblocks of the frame with new content, by estimate
+	scrolled  int   // and those that moved
+	refining  int
 }
 
 // What to do with a macroblock.
@@ -50,7 +58,7 @@ func New(cfg Config) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{cfg: cfg}
+	e := &Encoder{cfg: cfg, rate: newRateControl(cfg.Bitrate)}
 	return e, e.Resize(cfg.Width, cfg.Height)
 }
 
@@ -92,6 +100,7 @@ func (e *Encoder) Resize(width, height int) error {
 	e.busy, e.above = make([]bool, e.rows), make([][nFlags]uint8, e.cols)
 	e.rowTokens = make([][]token, e.rows)
 	e.worker.e = e
+	e.refine = newRefinement(&e.cfg, n)
 	e.idle, e.started = nil, false
 	return nil
 }
@@ -106,20 +115,33 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	}
 	e.key = o.Key || !e.started
 	e.motion = o.Motion
+	now := e.rate.advance(o.Now, e.period())
+	e.now = now.UnixMilli()
 	if !e.plan(&o) {
-		return Encoded{Data: append(dst, e.idleFrame()...), Quantizer: e.quantizer}, nil
+		return e.encodeIdle(dst), nil
 	}
-	e.quantizer = e.cfg.MinQuantizer
+	before := len(dst)
 	e.code(f)
 	dst = e.write(dst)
 	e.ref, e.next = e.next, e.ref
 	e.started = true
 	s := &e.worker.stats
+	e.rate.spent(8*(len(dst)-before), e.segments[0], e.fresh, e.scrolled, s.refined)
 	return Encoded{
 		Data: dst, Key: e.key, Quantizer: e.quantizer,
 		Coded: s.coded, Moved: s.moved, Refined: s.refined,
 	}, nil
 }
+
+// encodeIdle appends a frame in which nothing changes.
+func (e *Encoder) encodeIdle(dst []byte) Encoded {
+	frame := e.idleFrame()
+	e.rate.debt += float64(8 * len(frame))
+	return Encoded{Data: append(dst, frame...), Quantizer: e.quantizer}
+}
+
+// period is the time between frames.
+func (e *Encoder) period() time.Duration { return time.Second / time.Duration(e.cfg.FrameRate) }
 
 // check compares the sizes of what is handed in.
 func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
@@ -132,19 +154,54 @@ func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
 	return nil
 }
 
-// plan fills in the work of the frame and says whether there is any.
-func (e *Encoder) plan(o *EncodeOptions) (any bool) {
+// plan fills in the work of the frame, chooses its quantisers, and says whether
+// there is anything to do.
+func (e *Encoder) plan(o *EncodeOptions) bool {
+	changed := e.planChanges(o)
+	e.refining = 0
+	if !e.key {
+		e.refining = e.refine.choose(e.work, e.now, e.rate.refinable(e.period(), e.rows))
+	}
+	if changed+e.refining == 0 {
+		return false
+	}
+	e.scrolled = 0
+	for i := range o.Motion {
+		if !e.key {
+			size := o.Motion[i].Rect.Size()
+			e.scrolled += size.X * size.Y >> 8
+		}
+	}
+	e.scrolled = min(e.scrolled, changed)
+	e.fresh = changed - e.scrolled
+	large := e.fresh > e.cols*e.rows/3
+	q := e.rate.choose(e.fresh, e.scrolled, e.cfg.MinQuantizer, e.cfg.MaxQuantizer, large)
+	e.segments = [2]int{q, e.refine.index}
+	e.split = changed > 0 && e.refining > 0
+	e.quantizer = q
+	if changed == 0 {
+		e.quantizer = e.refine.index
+	}
+	return true
+}
+
+// planChanges marks the macroblocks that may have changed and counts them.
+func (e *Encoder) planChanges(o *EncodeOptions) (n int) {
 	if e.key || o.Dirty == nil {
 		for i := range e.work {
 			e.work[i] = workChanged
 		}
-		return true
+		return len(e.work)
 	}
+	work := e.work[:len(o.Dirty.Blocks)]
 	for i, d := range o.Dirty.Blocks {
-		e.work[i] = b2u(d != 0)
-		any = any || d != 0
+		work[i] = 0
+		if d != 0 {
+			work[i] = workChanged
+			n++
+		}
 	}
-	return any
+	return n
 }
 
 // subAllowed says whether sixteen modes for one macroblock still fit into the
@@ -159,7 +216,6 @@ func (e *Encoder) subAllowed() bool {
 func (e *Encoder) code(f *Frame) {
 	w := &e.worker
 	w.src, w.stats, w.count = f, frameStats{}, tokenCount{}
-	w.q = &quantizers[e.quantizer]
 	e.subBudget = 400_000 / 16
 	clear(e.above)
 	for y := range e.rows {
@@ -193,7 +249,7 @@ func (e *Encoder) codeRow(w *worker, y int) {
 			w.left, e.above[x] = [nFlags]uint8{}, [nFlags]uint8{}
 			continue
 		}
-		w.macroblock(&info[x])
+		w.macroblock(&info[x], work[x] == workRefine)
 		stale[x] = 1
 	}
 	e.rowTokens[y] = w.out
@@ -216,13 +272,24 @@ func (e *Encoder) keepRow(y int, stale []byte, info []blockInfo) {
 	}
 }
 
-// macroblock codes one macroblock.
-func (w *worker) macroblock(info *blockInfo) {
-	if w.e.key {
+// macroblock codes one macroblock, whose content may have changed, or which is
+// to be refined.
+func (w *worker) macroblock(info *blockInfo, refine bool) {
+	e, at := w.e, w.y*w.e.cols+w.x
+	switch {
+	case refine:
+		w.q = &quantizers[e.segments[1]]
+		w.codeAgain(info)
+		e.refine.set(at, false)
+	case e.key:
+		w.q = &quantizers[e.segments[0]]
 		*info = blockInfo{}
 		w.codeIntra(info, 1<<30)
-	} else {
-		w.codeChanged(info)
+		e.refine.changed(at, w.q.index, false, e.now)
+	default:
+		w.q = &quantizers[e.segments[0]]
+		exact := w.codeChanged(info)
+		e.refine.changed(at, w.q.index, exact, e.now)
 	}
 	if info.skip {
 		w.putNone(info)
@@ -240,6 +307,10 @@ func (e *Encoder) write(dst []byte) []byte {
 	h.probInter = share(e.worker.stats.intra, n)
 	if e.key {
 		e.probs = keyTokenProbs()
+	}
+	if e.split {
+		h.segments = e.segments[:]
+		h.segmentMap = [3]uint8{255, share(n-e.refining, n), 255}
 	}
 	e.first.reset(e.first.buf[:0])
 	h.write(&e.first, &e.probs)
@@ -277,12 +348,30 @@ func (e *Encoder) idleFrame() []byte {
 }
 
 // SetBitrate changes the rate to keep to, in bit/s.
-func (e *Encoder) SetBitrate(bitrate int) { e.cfg.Bitrate = max(1000, bitrate) }
+func (e *Encoder) SetBitrate(bitrate int) {
+	e.cfg.Bitrate = max(1000, bitrate)
+	e.rate.rate = float64(e.cfg.Bitrate)
+}
+
+// Backlog is how long the link takes, at the bit rate, for what was sent before
+// the last frame's time and is still on its way.
+func (e *Encoder) Backlog() time.Duration {
+	return time.Duration(e.rate.debt / e.rate.rate * float64(time.Second))
+}
 
 // Pending tells how many macroblocks are coded more coarsely than they could
 // be, and when Encode should be called, without any change if need be, to make
 // some of them better. The time is zero if there are none.
-func (e *Encoder) Pending() (due time.Time, blocks int) { return time.Time{}, 0 }
+func (e *Encoder) Pending() (due time.Time, blocks int) {
+	if e.refine.count == 0 {
+		return time.Time{}, 0
+	}
+	due = e.refine.due()
+	if next := e.rate.last.Add(e.period()); due.Before(next) {
+		due = next
+	}
+	return due, e.refine.count
+}
 
 // Reconstructed returns what a decoder shows after the last frame. It is valid
 // until the next Encode and must not be changed.

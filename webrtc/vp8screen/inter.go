@@ -172,19 +172,45 @@ func (w *worker) chooseVector() (v vector, cost int) {
 	return v, cost
 }
 
-// codeChanged codes a macroblock of a frame that is not a key frame.
-func (w *worker) codeChanged(info *blockInfo) {
+// codeChanged codes a macroblock of a frame that is not a key frame, and says
+// whether that is exact.
+func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	v, cost := w.chooseVector()
 	*info = blockInfo{mode: interWhole, vector: v}
 	if cost > w.q.bitPrice()*64>>8 && w.codeIntra(info, cost) {
 		info.vector = vector{}
-		return
+		return false
 	}
 	w.predictWhole(v)
+	if v != (vector{}) {
+		w.stats.moved++
+		if cost <= w.q.similar && w.chromaDistance() <= w.q.similar/2 {
+			info.skip = true
+			return false
+		}
+	}
 	luma := w.codeLuma()
 	chroma := w.codeChroma()
 	info.skip = !luma && !chroma
-	if v != (vector{}) {
-		w.stats.moved++
+	return cost == 0 && info.skip
+}
+
+// chromaDistance is the distance of both planes from the prediction.
+func (w *worker) chromaDistance() int {
+	stride := w.e.next.UVStride
+	return planeDistance(w.src.U[w.uv:], stride, w.e.next.U[w.uv:], stride, 8) +
+		planeDistance(w.src.V[w.uv:], stride, w.e.next.V[w.uv:], stride, 8)
+}
+
+// codeAgain codes what a macroblock lacks that has not changed.
+func (w *worker) codeAgain(info *blockInfo) {
+	*info = unchanged
+	if w.e.split {
+		info.segment = 1
 	}
+	w.predictWhole(vector{})
+	luma := w.codeLuma()
+	chroma := w.codeChroma()
+	info.skip = !luma && !chroma
+	w.stats.refined++
 }

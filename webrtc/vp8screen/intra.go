@@ -47,9 +47,9 @@ func planeDistance(a []byte, aStride int, b []byte, bStride, n int) int {
 	var sum uint64
 	for y := range n {
 		r, s := a[y*aStride:], b[y*bStride:]
-		sum += difference(binary.LittleEndian.Uint64(r), binary.LittleEndian.Uint64(s))
+		sum += byteDistance(binary.LittleEndian.Uint64(r), binary.LittleEndian.Uint64(s))
 		if n == 16 {
-			sum += difference(binary.LittleEndian.Uint64(r[8:]), binary.LittleEndian.Uint64(s[8:]))
+			sum += byteDistance(binary.LittleEndian.Uint64(r[8:]), binary.LittleEndian.Uint64(s[8:]))
 		}
 	}
 	return lanes(sum)
@@ -64,9 +64,9 @@ func (e *edge) modeDistances(p []byte, stride int) (d [4]int) {
 		left := everyByte * uint64(e.left[y])
 		for x := 0; x < e.size; x += 8 {
 			v := binary.LittleEndian.Uint64(p[y*stride+x:])
-			flat += difference(v, dc)
-			vert += difference(v, binary.LittleEndian.Uint64(e.above[x:]))
-			hori += difference(v, left)
+			flat += byteDistance(v, dc)
+			vert += byteDistance(v, binary.LittleEndian.Uint64(e.above[x:]))
+			hori += byteDistance(v, left)
 		}
 	}
 	d = [4]int{predDC: lanes(flat), predV: lanes(vert), predH: lanes(hori), predTM: -1}

@@ -68,7 +68,6 @@ func (e *edge) dc() byte {
 	if shift == e.shift {
 		return 128
 	}
-	shift--
 	return byte((sum + 1<<shift>>1) >> shift)
 }
 

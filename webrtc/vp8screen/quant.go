@@ -2,11 +2,12 @@ package vp8screen
 
 // A quantizer holds what is needed to code blocks at one quantiser index.
 type quantizer struct {
-	index  int
-	luma   stepPair // blocks of luma
-	y2     stepPair // the block of luma DC values
-	chroma stepPair
-	zeroAt int32 // a 4x4 luma residual of at most this absolute sum has no AC level
+	index   int
+	luma    stepPair // blocks of luma
+	y2      stepPair // the block of luma DC values
+	chroma  stepPair
+	similar int   // a moved macroblock at most this far from its source stays as it is
+	zeroAt  int32 // a 4x4 luma residual of at most this absolute sum has no AC level
 }
 
 // A stepPair is the steps for the first coefficient of a block and the others.
@@ -37,6 +38,8 @@ func (s *step) level(c int32) int32 {
 const (
 	roundDC = 112
 	roundAC = 88
+
+	similarPart = 10
 )
 
 // newQuantizer computes the steps of an index (RFC 6386, 9.6 and 14.1).
@@ -48,6 +51,8 @@ func newQuantizer(index int) quantizer {
 		y2:     stepPair{newStep(2*dc, roundDC), newStep(max(ac*155/100, 8), roundAC)},
 		chroma: stepPair{newStep(min(dc, 132), roundDC), newStep(ac, roundAC)},
 	}
+	// About the mean difference that coding at this index leaves in text.
+	q.similar = 256 * ac / similarPart
 	// The largest weight of a sample in an AC coefficient of forwardDCT is
 	// 0.86, rounding adds less than one and a half.
 	q.zeroAt = int32((ac - ac*roundAC>>8 - 2) * 100 / 86)

@@ -29,9 +29,9 @@ const (
 	laneTops  = 0x0100010001000100
 )
 
-// difference returns the sum of the absolute differences of 8 samples in each
+// byteDistance returns the sum of the absolute differences of 8 samples in each
 // of four lanes of 16 bits, whose sum is for lanes to make.
-func difference(a, b uint64) uint64 {
+func byteDistance(a, b uint64) uint64 {
 	d := (a&evenBytes | laneTops) - b&evenBytes
 	n := (^d & laneTops) >> 8
 	even := (d&evenBytes ^ n*0xff) + n
@@ -45,7 +45,7 @@ func lanes(v uint64) int { return int(v * laneOnes >> 48) }
 
 // distance is the sum of absolute differences.
 func (s square) distance(t square) int {
-	return lanes(difference(s[0], t[0]) + difference(s[1], t[1]))
+	return lanes(byteDistance(s[0], t[0]) + byteDistance(s[1], t[1]))
 }
 
 // A surround is what the sub-block modes predict from: the left column from the

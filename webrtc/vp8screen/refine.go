@@ -1,0 +1,90 @@
+package vp8screen
+
+import "time"
+
+// A refinement keeps track of the macroblocks that were coded coarsely, to make
+// them better once they have been quiet.
+type refinement struct {
+	index  int // quantiser index, negative if nothing is ever refined
+	after  time.Duration
+	coarse []bool
+	since  []int64 // when each changed last, in milliseconds
+	count  int     // of coarse ones
+	next   int     // where to go on looking
+	oldest int64   // no coarse one has changed before this, in milliseconds
+}
+
+// slack is how much coarser than the refined ones a macroblock may be without
+// being refined: nobody would see the difference.
+const slack = 6
+
+func newRefinement(c *Config, n int) refinement {
+	return refinement{
+		index: c.RefineQuantizer, after: c.RefineAfter,
+		coarse: make([]bool, n), since: make([]int64, n),
+	}
+}
+
+// changed notes that a macroblock was coded with the quantiser q.
+func (r *refinement) changed(at, q int, exact bool, now int64) {
+	coarse := r.index >= 0 && q > r.index+slack && !exact
+	if coarse {
+		if r.count == 0 {
+			r.oldest = now
+		}
+		r.since[at] = now
+	}
+	r.set(at, coarse)
+}
+
+// set notes whether a macroblock is coarse.
+func (r *refinement) set(at int, coarse bool) {
+	if r.coarse[at] != coarse {
+		r.coarse[at] = coarse
+		if coarse {
+			r.count++
+		} else {
+			r.count--
+		}
+	}
+}
+
+// select marks at most limit of those macroblocks in work that are due and have
+// nothing else to be done, and returns how many.
+func (r *refinement) choose(work []byte, now int64, limit int) (n int) {
+	due := now - r.after.Milliseconds()
+	if r.count == 0 || r.oldest > due {
+		return 0
+	}
+	oldest := now
+	left := r.count
+	for range r.coarse {
+		if left == 0 || n == limit {
+			break
+		}
+		i := r.next
+		if r.next++; r.next == len(r.coarse) {
+			r.next = 0
+		}
+		if !r.coarse[i] {
+			continue
+		}
+		left--
+		if r.since[i] > due || work[i] != workNone {
+			oldest = min(oldest, r.since[i])
+			continue
+		}
+		work[i] = workRefine
+		n++
+	}
+	if n < limit {
+		// All were looked at.
+		r.oldest = oldest
+	}
+	return n
+}
+
+// due is when the next macroblock may be refined.
+func (r *refinement) due() time.Time {
+	return time.UnixMilli(r.oldest).Add(r.after)
+}
