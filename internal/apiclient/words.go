@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -172,27 +173,42 @@ func (d *Document) near(words []string) []string {
 		cost int
 	}
 	var list []candidate
-	given := strings.Join(words, " ")
 	for _, op := range d.operations {
-		if len(op.Words) == 0 {
-			continue
-		}
-		begin := strings.Join(op.Words[:min(len(op.Words), len(words))], " ")
-		whole := strings.Join(op.Words, " ")
-		cost := min(distance(given, begin)*4+len(op.Words), distance(given, whole)*4)
-		if slices.Contains(op.Words, words[len(words)-1]) {
-			cost = min(cost, 6+len(op.Words)) // the right word in the wrong place
-		}
-		if cost <= 4*max(2, len(given)/4)+len(op.Words) {
-			list = append(list, candidate{whole, cost})
+		if cost := wordDistance(words, op.Words); len(op.Words) > 0 && cost <= 3+3*len(words) {
+			list = append(list, candidate{strings.Join(op.Words, " "), cost})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return a.cost - b.cost })
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Or(a.cost-b.cost, len(a.text)-len(b.text)) })
 	var texts []string
 	for _, c := range list {
-		texts = append(texts, c.text)
+		if c.cost <= list[0].cost+1 {
+			texts = append(texts, c.text)
+		}
 	}
 	return texts
+}
+
+// wordDistance is how far the words that somebody gave are from those of a
+// command: one that was left out counts little, a misspelt one by its letters,
+// one that the command has not at all counts most.
+func wordDistance(given, words []string) int {
+	const leftOut, tooMuch, letter = 2, 4, 3
+	row := make([]int, len(words)+1)
+	for j := range row {
+		row[j] = j * leftOut
+	}
+	for _, g := range given {
+		diagonal := row[0]
+		row[0] += tooMuch + len(g)
+		for j, w := range words {
+			cost := min(row[j+1]+tooMuch+len(g), row[j]+leftOut)
+			if wrong := distance(g, w); wrong <= max(len(g), len(w))/3 {
+				cost = min(cost, diagonal+letter*wrong)
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(words)]
 }
 
 // argumentsInPlace is the command line that was meant by one which has its

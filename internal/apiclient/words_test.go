@@ -101,6 +101,8 @@ func TestSuggestions(t *testing.T) {
 		"process list":                       "processes list",
 		"processes lst":                      "processes list",
 		"processes start":                    "processes create",
+		"clipboard get":                      "desktop clipboard get",
+		"screenshot region":                  "desktop screenshot region",
 		"helth":                              "health",
 		"desktops main screenshot":           "desktops screenshot main",
 		"desktops main windows 7 focus":      "desktops windows focus main 7",
