@@ -53,10 +53,12 @@ const (
 
 // Find returns the regions of cur that were somewhere else in prev, the frame
 // before. dirty marks the macroblocks that differ; both frames and the map must
-// have the same size. The regions are whole macroblocks, but for the edges of
-// the frame, and most of their changed macroblocks are equal to what moved
-// there. Regions may overlap. The result is valid until the next call; nothing
-// is allocated while the size stays the same.
+// have the same size.
+//
+// Most of the changed macroblocks inside of a region are equal to what moved
+// there, and on each side the region has half of a macroblock more, because what
+// moved ends somewhere in the next one. Regions may overlap. The result is valid
+// until the next call; nothing is allocated while the size stays the same.
 func (s *ScrollFinder) Find(prev, cur *Frame, dirty *Dirty) []Motion {
 	if s.cols != dirty.Cols || s.rows != dirty.Rows {
 		s.resize(dirty.Cols, dirty.Rows)

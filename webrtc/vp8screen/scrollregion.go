@@ -90,7 +90,9 @@ func (m *regionMaker) add(r image.Rectangle, splits int, l uint8, d shift, label
 		}
 	}
 	if 2*matched >= changed {
-		pixels := image.Rectangle{Min: tight.Min.Mul(mbSize), Max: tight.Max.Mul(mbSize)}
+		// What moved ends somewhere in the macroblocks around, in the middle of
+		// them on average.
+		pixels := image.Rectangle{Min: tight.Min.Mul(mbSize), Max: tight.Max.Mul(mbSize)}.Inset(-mbSize / 2)
 		m.motions = append(m.motions, Motion{Rect: pixels.Intersect(cur.Bounds()), DX: d.dx, DY: d.dy})
 		return
 	}
