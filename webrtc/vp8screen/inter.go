@@ -177,7 +177,7 @@ func (w *worker) chooseVector() (v vector, cost int) {
 func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	v, cost := w.chooseVector()
 	*info = blockInfo{mode: interWhole, vector: v}
-	if cost > w.q.bitPrice()*64>>8 && w.codeIntra(info, cost) {
+	if cost > w.q.similar && w.codeIntra(info, cost) {
 		info.vector = vector{}
 		return false
 	}

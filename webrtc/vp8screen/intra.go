@@ -1,7 +1,5 @@
 package vp8screen
 
-import "encoding/binary"
-
 // bitPrice is what a bit is worth in absolute difference of samples at the
 // quantiser q, in 1/256: about a fifth of its step.
 func (q *quantizer) bitPrice() int { return int(q.luma.ac.size) * 256 / 5 }
@@ -41,53 +39,21 @@ var subModeCosts, interSubCosts = func() (k [subModes][subModes][subModes]int32,
 	return k, n
 }()
 
-// planeDistance is the sum of absolute differences of two squares of n samples,
-// 8 or 16.
-func planeDistance(a []byte, aStride int, b []byte, bStride, n int) int {
-	var sum uint64
-	for y := range n {
-		r, s := a[y*aStride:], b[y*bStride:]
-		sum += byteDistance(binary.LittleEndian.Uint64(r), binary.LittleEndian.Uint64(s))
-		if n == 16 {
-			sum += byteDistance(binary.LittleEndian.Uint64(r[8:]), binary.LittleEndian.Uint64(s[8:]))
-		}
-	}
-	return lanes(sum)
-}
-
 // modeDistances is how far each whole mode is from the samples at the start of
 // p. TM_PRED is left out, as -1, when another one fits already.
 func (e *edge) modeDistances(p []byte, stride int) (d [4]int) {
-	dc := everyByte * uint64(e.dc())
-	var flat, vert, hori uint64
-	for y := range e.size {
-		left := everyByte * uint64(e.left[y])
-		for x := 0; x < e.size; x += 8 {
-			v := binary.LittleEndian.Uint64(p[y*stride+x:])
-			flat += byteDistance(v, dc)
-			vert += byteDistance(v, binary.LittleEndian.Uint64(e.above[x:]))
-			hori += byteDistance(v, left)
-		}
-	}
-	d = [4]int{predDC: lanes(flat), predV: lanes(vert), predH: lanes(hori), predTM: -1}
-	if min(d[predDC], d[predV], d[predH]) > e.size*e.size/4 {
-		d[predTM] = e.distanceTM(p, stride)
+	n := e.size
+	e.fillFlat(e.scratch[:], 0, e.dc())
+	d[predDC] = planeDistance(p, stride, e.scratch[:], 0, n)
+	d[predV] = planeDistance(p, stride, e.above[:], 0, n)
+	e.fill(e.scratch[:], 16, predH)
+	d[predH] = planeDistance(p, stride, e.scratch[:], 16, n)
+	d[predTM] = -1
+	if min(d[predDC], d[predV], d[predH]) > n*n/4 {
+		e.fill(e.scratch[:], 16, predTM)
+		d[predTM] = planeDistance(p, stride, e.scratch[:], 16, n)
 	}
 	return d
-}
-
-func (e *edge) distanceTM(p []byte, stride int) (sum int) {
-	for y := range e.size {
-		base := int32(e.left[y]) - int32(e.corner)
-		row := p[y*stride : y*stride+e.size]
-		above := e.above[:len(row)]
-		for x, v := range row {
-			d := int(v) - int(clamp(base+int32(above[x])))
-			m := d >> 63
-			sum += (d ^ m) - m
-		}
-	}
-	return sum
 }
 
 // best picks the cheapest of the distances plus the prices of the modes.
@@ -122,7 +88,7 @@ var chromaCosts = func() (c [2]modeCosts) {
 
 // predictChroma picks the best mode for chroma and writes its prediction.
 func (w *worker) predictChroma() (mode uint8) {
-	var u, v edge
+	u, v := &w.edge, &w.edgeV
 	stride := w.e.next.UVStride
 	u.load(w.e.next.U, stride, w.x, w.y, 8)
 	v.load(w.e.next.V, stride, w.x, w.y, 8)

@@ -26,10 +26,10 @@ type worker struct {
 	count tokenCount
 	stats frameStats
 
-	edge    edge
-	levels  [25][16]int16
-	nonzero [25]uint32 // by coded order
-	coef    [25][16]int32
+	edge, edgeV edge
+	levels      [25][16]int16
+	nonzero     [25]uint32 // by coded order
+	coef        [25][16]int32
 
 	sub subWork
 	win [windowSize * windowStride]byte

@@ -16,6 +16,7 @@ type edge struct {
 	hasAbove    bool
 	hasLeft     bool
 	size, shift int // 16 and 3 for luma, 8 and 2 for chroma
+	scratch     [16 * 16]byte
 }
 
 // load fills in the edge of the square of size n at column x and row y, counted

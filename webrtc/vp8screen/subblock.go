@@ -23,31 +23,6 @@ func (s square) store(p []byte, stride int) {
 	binary.LittleEndian.PutUint32(p[3*stride:], uint32(s[1]>>32))
 }
 
-const (
-	evenBytes = 0x00ff00ff00ff00ff
-	laneOnes  = 0x0001000100010001
-	laneTops  = 0x0100010001000100
-)
-
-// byteDistance returns the sum of the absolute differences of 8 samples in each
-// of four lanes of 16 bits, whose sum is for lanes to make.
-func byteDistance(a, b uint64) uint64 {
-	d := (a&evenBytes | laneTops) - b&evenBytes
-	n := (^d & laneTops) >> 8
-	even := (d&evenBytes ^ n*0xff) + n
-	d = (a>>8&evenBytes | laneTops) - b>>8&evenBytes
-	n = (^d & laneTops) >> 8
-	return even + (d&evenBytes ^ n*0xff) + n
-}
-
-// lanes adds up the four lanes of 16 bits.
-func lanes(v uint64) int { return int(v * laneOnes >> 48) }
-
-// distance is the sum of absolute differences.
-func (s square) distance(t square) int {
-	return lanes(byteDistance(s[0], t[0]) + byteDistance(s[1], t[1]))
-}
-
 // A surround is what the sub-block modes predict from: the left column from the
 // bottom up, the corner, and eight samples of the row above (RFC 6386, 12.3).
 //

@@ -9,9 +9,10 @@ const workStride = 32
 // whether that pays: one row above, with a corner and four samples to the right,
 // and one column to the left of the samples, which begin at workStart.
 type subWork struct {
-	p       [17 * workStride]byte
-	modes   [16]uint8
-	squares [subModes]square
+	p         [17 * workStride]byte
+	modes     [16]uint8
+	squares   [subModes]square
+	distances [subModes]int32
 }
 
 const workStart = workStride + 8
@@ -82,9 +83,9 @@ func (w *worker) chooseSub(limit, price int) (int, bool) {
 			prices = &subModeCosts[above[b&3]][left[b>>2]]
 		}
 		mode, cost := 0, 1<<30
-		for m := range s.squares {
-			c := source.distance(s.squares[m]) + int(prices[m])*bitPrice>>16
-			if c < cost {
+		squareDistances(&source, &s.squares, &s.distances)
+		for m, d := range s.distances {
+			if c := int(d) + int(prices[m])*bitPrice>>16; c < cost {
 				mode, cost = m, c
 			}
 		}
