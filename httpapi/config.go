@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/webrtc"
 )
 
 // Defaults that a zero Config stands for.
@@ -79,6 +80,10 @@ type Config struct {
 	// Secrets names environment variables that neither ever sees, beside
 	// deskhand's own.
 	Secrets []string
+
+	// Media says how viewers of the live view reach this program. The zero
+	// value: by UDP port 59050, or a free one if that is taken.
+	Media webrtc.NetworkConfig
 
 	// Start makes a desktop; its Config is complete and may be altered. Nil:
 	// desktop.Start.

@@ -25,9 +25,10 @@ const (
 
 // desktops are all desktops of a server. main is always among them.
 type desktops struct {
-	cfg     Config
-	places  *places
-	running sync.WaitGroup // starts and stops under way
+	cfg      Config
+	places   *places
+	networks *networks
+	running  sync.WaitGroup // starts and stops under way
 
 	mu     sync.Mutex // guards what follows
 	slots  []*slot    // in the order of their creation
@@ -35,7 +36,7 @@ type desktops struct {
 }
 
 func newDesktops(cfg Config, at *places) *desktops {
-	ds := &desktops{cfg: cfg, places: at}
+	ds := &desktops{cfg: cfg, places: at, networks: &networks{cfg: cfg}}
 	ds.slots = []*slot{ds.newSlot(mainDesktop)}
 	return ds
 }
@@ -105,7 +106,7 @@ func (ds *desktops) close() error {
 	for _, sl := range slots {
 		errs = append(errs, sl.discard())
 	}
-	return errors.Join(append(errs, ds.places.release())...)
+	return errors.Join(append(errs, ds.networks.close(), ds.places.release())...)
 }
 
 // phase is where a slot is; a desktop that is there has a state of its own.
@@ -124,6 +125,7 @@ type slot struct {
 	id        string
 	all       *desktops
 	generated bool // nobody chose the id, so nobody will ask for its files
+	live      live
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	phase   phase
@@ -290,7 +292,7 @@ func (sl *slot) beginStop() {
 	change := &transition{done: make(chan struct{})}
 	sl.phase, sl.change = stopping, change
 	sl.all.running.Go(func() {
-		err := sl.desk.Close()
+		err := errors.Join(sl.live.stop(), sl.desk.Close())
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
 		sl.phase, sl.desk, sl.change = idle, nil, nil

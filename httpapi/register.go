@@ -45,6 +45,8 @@ func (s *Server) register() {
 	s.registerLaunch()
 	s.registerDisplay()
 	s.registerEvents()
+	s.registerStream()
+	s.registerControl()
 	s.registerProcesses()
 	s.registerConfiguration()
 	s.registerFiles()

@@ -145,7 +145,14 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		s.write(requestOf(ctx).c, unknownDesktop(id))
 		return
 	}
-	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, requestOf(ctx).c.Locals(requestIDKey{})))
+	c := requestOf(ctx).c
+	actor, err := callerOf(c.Get(actorHeader))
+	if err != nil {
+		s.write(c, err)
+		return
+	}
+	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
+	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, c.Locals(requestIDKey{})))
 }
 
 func unknownDesktop(id string) *Problem {

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// controller is a desktop of which one party at a time has control.
+type controller interface {
+	Control() desktop.Control
+	TakeControl(ctx context.Context, a desktop.Actor, force bool) error
+	ReleaseControl(ctx context.Context, a desktop.Actor) error
+}
+
+// controlBody tells who has control.
+type controlBody struct {
+	Holder *actorBody `json:"holder,omitempty" doc:"Nobody has control when it is left out"`
+	Taken  bool       `json:"taken" doc:"The input of everybody else is refused"`
+	Since  *time.Time `json:"since,omitempty"`
+}
+
+type actorBody struct {
+	Kind desktop.ActorKind `json:"kind" enum:"api,agent,viewer"`
+	Name string            `json:"name,omitempty"`
+	ID   string            `json:"id,omitempty"`
+}
+
+type (
+	controlOutput struct{ Body controlBody }
+
+	takeBody struct {
+		Force bool `json:"force,omitempty" doc:"Take it from somebody who has taken it, too"`
+	}
+)
+
+func controlOf(c desktop.Control) *controlOutput {
+	out := &controlOutput{controlBody{Taken: c.Taken}}
+	if c.Holder != nil {
+		out.Body.Holder = &actorBody{c.Holder.Kind, c.Holder.Name, c.Holder.ID}
+		out.Body.Since = &c.Since
+	}
+	return out
+}
+
+const aboutControl = "Callers are told apart by the name in their header Deskhand-Actor; those without one are all the same. "
+
+func (s *Server) registerControl() {
+	r := route{method: http.MethodGet, path: "/control", tag: "Control", other: runtimeFailed}
+	of := func(d Desktop) (controller, error) {
+		if c, ok := d.(controller); ok {
+			return c, nil
+		}
+		return nil, unsupportedAction.desktop("This kind of desktop knows no control")
+	}
+	get := r
+	get.id, get.summary = "getControl", "Tell who has control of the desktop"
+	get.about = "Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps everybody else out."
+	on(s, get, nil, func(_ context.Context, d Desktop, _ *struct{}) (*controlOutput, error) {
+		c, err := of(d)
+		if err != nil {
+			return nil, err
+		}
+		return controlOf(c.Control()), nil
+	})
+	take := r
+	take.id, take.method, take.path, take.summary = "takeControl", http.MethodPost, "/control/take", "Take control of the desktop"
+	take.about = aboutControl + "Until it is released, or a minute passes without input, all others' input is refused with 409 control_held."
+	on(s, take, nil, func(ctx context.Context, d Desktop, in *input[takeBody]) (*controlOutput, error) {
+		c, err := of(d)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.TakeControl(ctx, desktop.ActorFrom(ctx), in.Body.Force); err != nil {
+			return nil, err
+		}
+		return controlOf(c.Control()), nil
+	})
+	release := r
+	release.id, release.method, release.path, release.summary = "releaseControl", http.MethodPost, "/control/release", "Give control back"
+	release.about = aboutControl + "Without having it, this does nothing."
+	on(s, release, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*controlOutput, error) {
+		c, err := of(d)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.ReleaseControl(ctx, desktop.ActorFrom(ctx)); err != nil {
+			return nil, err
+		}
+		return controlOf(c.Control()), nil
+	})
+}
+
+// controlHeld is the kind of problem that input is when another has control.
+var controlHeld = kind{"control_held", "Control Held", http.StatusConflict}
+
+// controlProblem is the answer to input of somebody who does not have control,
+// or nil.
+func controlProblem(err error) *Problem {
+	var held *desktop.ControlHeldError
+	if !errors.As(err, &held) {
+		return nil
+	}
+	return controlHeld.desktop(sentence(err)+"; wait until it is released, or take control").
+		with("holder", actorBody{held.Holder.Kind, held.Holder.Name, held.Holder.ID})
+}
+
+// actorHeader is where a caller may say who it is.
+const actorHeader = "Deskhand-Actor"
+
+var actorName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._@-]{0,63}$`)
+
+// callerOf is who sends a request.
+func callerOf(name string) (desktop.Actor, *Problem) {
+	if name != "" && !actorName.MatchString(name) {
+		return desktop.Actor{}, invalidRequest.problem("invalid request: " + actorHeader +
+			" must have 1 to 64 letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit")
+	}
+	return desktop.Actor{Kind: desktop.ActorAPI, Name: name}, nil
+}

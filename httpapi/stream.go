@@ -1,0 +1,211 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/fasthttp/websocket"
+
+	"github.com/deskhand/deskhand/webrtc"
+)
+
+// streamStatus tells about a desktop's live view.
+type streamStatus struct {
+	Active    bool           `json:"active" doc:"It can be watched without being started"`
+	ProcessID string         `json:"processId,omitempty" doc:"Of the encoder, if it is a process of its own; the built-in one is not"`
+	Codec     webrtc.Codec   `json:"codec,omitempty"`
+	FrameRate int            `json:"frameRate,omitempty" doc:"At most"`
+	Pictures  float64        `json:"picturesPerSecond,omitempty" doc:"Lately"`
+	Bits      int            `json:"bitsPerSecond,omitempty" doc:"Lately"`
+	Target    int            `json:"targetBitsPerSecond,omitempty" doc:"What the encoder keeps to"`
+	Viewers   []streamViewer `json:"viewers,omitempty" nullable:"false"`
+}
+
+// streamViewer is somebody who watches.
+type streamViewer struct {
+	ID        string           `json:"id"`
+	Name      string           `json:"name,omitempty"`
+	Remote    string           `json:"remote,omitempty"`
+	Transport webrtc.Transport `json:"transport" enum:"webrtc,whep,websocket"`
+	ViewOnly  bool             `json:"viewOnly"`
+	Control   bool             `json:"control"`
+	Connected bool             `json:"connected"`
+	Since     time.Time        `json:"since"`
+	Pictures  uint64           `json:"pictures" doc:"That were sent"`
+	Skipped   uint64           `json:"skipped" doc:"That were not, because the line was too slow"`
+	Bytes     uint64           `json:"bytes"`
+}
+
+type streamOutput struct{ Body streamStatus }
+
+// statusOf describes a stream; nil: none runs.
+func statusOf(s *webrtc.Streamer) *streamOutput {
+	if s == nil {
+		return &streamOutput{}
+	}
+	st := s.Status()
+	out := &streamOutput{streamStatus{
+		Active: true, Codec: st.Codec, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
+	}}
+	for _, v := range st.Viewers {
+		out.Body.Viewers = append(out.Body.Viewers, streamViewer(v))
+	}
+	return out
+}
+
+type watchInput struct {
+	Name string `query:"name" maxLength:"64" doc:"What other viewers see"`
+	Role string `query:"role" enum:"view,control" default:"control" doc:"view: never have control"`
+}
+
+type whepInput struct {
+	Name        string `query:"name" maxLength:"64" doc:"What viewers see"`
+	ContentType string `header:"Content-Type"`
+	RawBody     []byte
+	request     *request
+}
+
+// Resolve keeps the request.
+func (in *whepInput) Resolve(ctx huma.Context) []error {
+	in.request = requestOf(ctx)
+	return nil
+}
+
+type whepOutput struct {
+	ContentType string `header:"Content-Type"`
+	Location    string `header:"Location"`
+	Body        []byte
+}
+
+type whepID struct {
+	ID string `path:"id"`
+}
+
+func (s *Server) registerStream() {
+	r := route{method: http.MethodGet, tag: "Live view", other: streamError}
+	status := r
+	status.id, status.path, status.summary = "getStream", "/stream/status", "Tell about the live view"
+	onSlot(s, status, func(_ context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
+		return statusOf(sl.live.running()), nil
+	})
+	r.errors = []int{http.StatusConflict}
+	start := r
+	start.id, start.method, start.path, start.summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"
+	start.about = "The first viewer does that, too. Nothing is captured before somebody watches."
+	onSlot(s, start, func(ctx context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
+		stream, err := sl.streamer(ctx)
+		if p := new(Problem); errors.As(err, &p) && p.Code == runtimeInactive.code {
+			return nil, conflictOf("desktop runtime is not active; POST to its start first")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return statusOf(stream), nil
+	})
+	stop := r
+	stop.id, stop.method, stop.path, stop.summary = "stopStream", http.MethodPost, "/stream/stop", "End the live view of everybody"
+	stop.errors = nil
+	onSlot(s, stop, func(_ context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
+		return &streamOutput{}, sl.live.stop()
+	})
+	s.registerSignaling(r)
+	s.registerWHEP(r)
+}
+
+const aboutSignaling = `Upgrades to a WebSocket that speaks the signalling protocol of neko 3, as the published clients do:
+the server offers a WebRTC session with the picture of the desktop and a data channel for input.`
+
+func (s *Server) registerSignaling(r route) {
+	r.id, r.path, r.query, r.summary, r.about = "connectStream", "/stream/signaling", true, "Watch and control the desktop", aboutSignaling
+	r.errors = append(r.errors, http.StatusBadRequest)
+	r.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
+	onSlot(s, r, func(ctx context.Context, sl *slot, in *watchInput) (*socketOutput, error) {
+		stream, err := sl.streamer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &socketOutput{Body: func(ctx huma.Context) {
+			c := requestOf(ctx).c
+			o := webrtc.ViewerOptions{
+				Name: strings.Clone(in.Name), ViewOnly: in.Role == "view",
+				Host: s.gate.host(c), Remote: s.client(c),
+			}
+			s.upgrade(ctx, signalMost, func(ctx context.Context, ws *socket) {
+				if err := stream.ServeSignaling(ctx, signalConn{ws}, o); err != nil {
+					s.log.Debug("signalling", "error", err)
+				}
+				ws.finish()
+			})
+		}}, nil
+	})
+}
+
+// signalMost is how long a message of a viewer may be: an answer, or a text for
+// the clipboard.
+const signalMost = 4 << 20
+
+// signalConn is a WebSocket as package webrtc wants it.
+type signalConn struct{ ws *socket }
+
+var errBinary = errors.New("a binary message, where only text is spoken")
+
+// Receive implements webrtc.Conn. The WebSocket's own end ends it.
+func (c signalConn) Receive(ctx context.Context) ([]byte, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.ws.under.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	kind, data, err := c.ws.receive()
+	if err == nil && kind != websocket.TextMessage {
+		return nil, errBinary
+	}
+	return data, err
+}
+
+// Send implements webrtc.Conn.
+func (c signalConn) Send(_ context.Context, text []byte) error {
+	return c.ws.send(websocket.TextMessage, text)
+}
+
+func (s *Server) registerWHEP(r route) {
+	play := r
+	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
+	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
+	play.status, play.query = http.StatusCreated, true
+	play.errors = append(play.errors, http.StatusBadRequest, http.StatusUnsupportedMediaType)
+	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	play.more = map[string]*huma.Response{"201": {
+		Description: "The answer",
+		Content:     map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}}
+	onSlot(s, play, func(ctx context.Context, sl *slot, in *whepInput) (*whepOutput, error) {
+		if kind, _, _ := strings.Cut(in.ContentType, ";"); !strings.EqualFold(strings.TrimSpace(kind), sdpType) {
+			return nil, unsupportedMedia.problem("unsupported media type: the offer must come with Content-Type: "+sdpType).
+				with("details", map[string]any{"message": "expected Content-Type: " + sdpType})
+		}
+		stream, err := sl.streamer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c := in.request.c
+		answer, id, err := stream.Play(ctx, string(in.RawBody), webrtc.ViewerOptions{Name: in.Name, Host: s.gate.host(c), Remote: s.client(c)})
+		if err != nil {
+			return nil, err
+		}
+		return &whepOutput{ContentType: sdpType, Location: strings.TrimSuffix(c.Path(), "/") + "/" + id, Body: []byte(answer)}, nil
+	})
+	leave := r
+	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
+	leave.status, leave.query, leave.errors = http.StatusNoContent, true, []int{http.StatusNotFound}
+	onSlot(s, leave, func(_ context.Context, sl *slot, in *whepID) (*struct{}, error) {
+		stream := sl.live.running()
+		if stream == nil || errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
+			return nil, missing("viewer", in.ID)
+		}
+		return nil, nil
+	})
+}
+
+const sdpType = "application/sdp"

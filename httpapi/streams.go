@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/deskhand/deskhand/webrtc"
+)
+
+// live is the stream of one slot's desktop. It begins with the first viewer, or
+// when it is asked for, and ends with the desktop.
+type live struct {
+	mu      sync.Mutex // guards what follows
+	desk    Desktop    // that the streamer shows
+	stream  *webrtc.Streamer
+	network *webrtc.Network // of this stream alone; nil: the shared one
+}
+
+// networks holds the one that streams share, from its first use on.
+type networks struct {
+	cfg Config
+
+	mu     sync.Mutex // guards what follows
+	shared *webrtc.Network
+	closed bool
+}
+
+func (n *networks) get() (*webrtc.Network, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, shuttingDown.problem("the server is shutting down")
+	}
+	if n.shared == nil {
+		var err error
+		if n.shared, err = webrtc.NewNetwork(n.cfg.network()); err != nil {
+			return nil, err
+		}
+	}
+	return n.shared, nil
+}
+
+func (n *networks) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	if n.shared == nil {
+		return nil
+	}
+	return n.shared.Close()
+}
+
+func (c Config) network() webrtc.NetworkConfig {
+	cfg := c.Media
+	if cfg.Logger == nil {
+		cfg.Logger = c.Logger
+	}
+	return cfg
+}
+
+// streamer returns the stream of a slot's desktop, and starts it if need be.
+func (sl *slot) streamer(ctx context.Context) (*webrtc.Streamer, error) {
+	d, err := sl.desktop()
+	if err != nil {
+		return nil, err
+	}
+	shown, ok := d.(webrtc.Desktop)
+	if !ok {
+		return nil, unsupportedAction.desktop("This kind of desktop has no live view")
+	}
+	sl.live.mu.Lock()
+	defer sl.live.mu.Unlock()
+	if sl.live.stream != nil && sl.live.desk == d {
+		return sl.live.stream, nil
+	}
+	if err := sl.live.end(); err != nil {
+		return nil, err
+	}
+	cfg, own, err := sl.streamConfig()
+	if err != nil {
+		return nil, err
+	}
+	s, err := webrtc.Start(ctx, shown, cfg)
+	if err != nil {
+		if own != nil {
+			err = errors.Join(err, own.Close())
+		}
+		return nil, err
+	}
+	sl.live.desk, sl.live.stream, sl.live.network = d, s, own
+	return s, nil
+}
+
+// streamConfig is what the start of the desktop asked for. own is a network for
+// this stream alone.
+func (sl *slot) streamConfig() (cfg webrtc.Config, own *webrtc.Network, err error) {
+	sl.mu.Lock()
+	o := sl.options
+	sl.mu.Unlock()
+	cfg.Logger = sl.all.cfg.Logger
+	if o.StreamVideoCodec != nil {
+		cfg.Codec = webrtc.Codec(*o.StreamVideoCodec)
+	}
+	if o.StreamFrameRate != nil {
+		cfg.FrameRate = int(*o.StreamFrameRate)
+	}
+	if o.WebRTCPortRange == nil {
+		cfg.Network, err = sl.all.networks.get()
+		return cfg, nil, err
+	}
+	low, high, _ := strings.Cut(*o.WebRTCPortRange, "-")
+	first, err1 := strconv.ParseUint(low, 10, 16)
+	last, err2 := strconv.ParseUint(high, 10, 16)
+	if err := errors.Join(err1, err2); err != nil {
+		return cfg, nil, fmt.Errorf("webrtcPortRange: %w", err)
+	}
+	network := sl.all.cfg.network()
+	network.PortMin, network.PortMax = uint16(first), uint16(last)
+	own, err = webrtc.NewNetwork(network)
+	cfg.Network = own
+	return cfg, own, err
+}
+
+// running is the stream, or nil.
+func (l *live) running() *webrtc.Streamer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stream
+}
+
+// stop ends the stream, if there is one.
+func (l *live) stop() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end()
+}
+
+// end is stop for who has mu.
+func (l *live) end() error {
+	if l.stream == nil {
+		return nil
+	}
+	err := l.stream.Close()
+	if l.network != nil {
+		err = errors.Join(err, l.network.Close())
+	}
+	l.desk, l.stream, l.network = nil, nil, nil
+	return err
+}
+
+// streamProblem is the answer to an error of package webrtc, or nil.
+func streamProblem(err error) *Problem {
+	switch {
+	case errors.Is(err, webrtc.ErrClosed):
+		return conflictOf("desktop streaming is not active")
+	case errors.Is(err, webrtc.ErrTooManyViewers):
+		return conflictOf("too many viewers watch already; close one first")
+	case errors.Is(err, webrtc.ErrOffer):
+		return invalidRequest.problem("invalid request: " + err.Error())
+	case errors.Is(err, webrtc.ErrCodec):
+		return conflictOf("failed to start the stream: " + err.Error())
+	}
+	return nil
+}
