@@ -47,6 +47,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxRecords == 0 {
 		c.MaxRecords = defaultRecords
 	}
+	if c.Environ != nil {
+		c.Environ = supervise.Environ(c.Environ) // each name once, and ours alone
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -125,7 +125,10 @@ func (m *Manager) prepare(s Spec) (supervise.Spec, error) {
 	if base == nil {
 		base = supervise.Inherit(false)
 	}
-	sup.Env = supervise.Environ(base, s.variables(sup.Dir, account)...)
+	sup.Env = base
+	if set := s.variables(sup.Dir, account); len(set) > 0 || s.Environ != nil {
+		sup.Env = supervise.Environ(base, set...)
+	}
 	return sup, nil
 }
 

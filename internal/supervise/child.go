@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -136,7 +137,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 	defer program.spawn.RUnlock()
 	c.number = program.number()
 	c.id = "proc_" + strconv.FormatUint(c.number, 10)
-	attr.Env = Environ(c.command.env, GroupVariable+"="+c.group.lineage+c.tag().text)
+	attr.Env = c.environ()
 	program.forker.do(func() {
 		c.started = time.Now()
 		c.pid, err = syscall.ForkExec(c.command.path, c.command.argv, attr)
@@ -156,14 +157,31 @@ func (c *Child) tag() tag {
 	return tag{text: c.group.token + "." + strconv.FormatUint(c.number, 10), since: c.since}
 }
 
+// environ returns the child's environment, with its tag.
+func (c *Child) environ() []string {
+	env := make([]string, 0, len(c.command.env)+1)
+	for _, entry := range c.command.env {
+		if !strings.HasPrefix(entry, GroupVariable+"=") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, GroupVariable+"="+c.group.lineage+c.tag().text)
+}
+
 // pump passes the child's output on until nothing can write any more.
 func (c *Child) pump() {
+	run := func(p *pump) {
+		p.run()
+		c.group.forget(p)
+	}
 	var wg sync.WaitGroup
-	for _, p := range c.pumps {
-		wg.Go(func() {
-			p.run()
-			c.group.forget(p)
-		})
+	last := len(c.pumps) - 1
+	for i, p := range c.pumps {
+		if i < last {
+			wg.Go(func() { run(p) })
+		} else {
+			run(p) // a goroutine less to wake
+		}
 	}
 	wg.Wait()
 	program.closeLog(c.sink.log)

@@ -322,6 +322,9 @@ func countRecords(t *testing.T, dir string) int {
 
 // Not parallel: it counts the program's descriptors.
 func TestManyStartsLeakNothing(t *testing.T) {
+	if _, err := program.null(); err != nil { // it stays open
+		t.Fatal(err)
+	}
 	before := openFiles(t)
 	g := newTestGroup(t, GroupConfig{})
 	var wg sync.WaitGroup

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"os"
 	"slices"
 	"sync"
 )
@@ -18,12 +19,25 @@ type registry struct {
 	groups   []*Group
 	unreaped map[int]*Child // by process number, which is theirs until they are waited for
 	logs     map[string]*logFile
+	devNull  *os.File
 }
 
 // program is the one registry. It is package state because processes are: the
 // program has one set of children, whichever object started them, and Reap may
 // not wait for any of them.
 var program registry
+
+// null returns /dev/null, which is opened once: most children have nothing to
+// read.
+func (r *registry) null() (*os.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	if r.devNull == nil {
+		r.devNull, err = os.Open(os.DevNull)
+	}
+	return r.devNull, err
+}
 
 func (r *registry) add(g *Group) {
 	r.mu.Lock()

@@ -163,12 +163,10 @@ func (s Spec) open() (*streams, error) {
 func (st *streams) openAll(s Spec) error {
 	in := s.Stdin
 	if in == nil {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
+		var err error
+		if in, err = program.null(); err != nil {
 			return err
 		}
-		in = null
-		st.ours = append(st.ours, null)
 	}
 	out, errw := s.Stdout, s.Stderr
 	if out == nil && errw == nil {
