@@ -1,9 +1,6 @@
 package vp8screen
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "encoding/binary"
 
 // boolWriter is the arithmetic coder of RFC 6386, 7: every symbol is a yes or
 // no with a probability of "no" in units of 1/256.
@@ -22,13 +19,23 @@ func (w *boolWriter) reset(buf []byte) {
 	*w = boolWriter{buf: buf, span: 255}
 }
 
+// shifts is how far an interval must be doubled until it has a length of 128.
+var shifts = func() (s [256]uint8) {
+	for i := 1; i < 128; i++ {
+		for v := i; v < 128; v <<= 1 {
+			s[i]++
+		}
+	}
+	return s
+}()
+
 // put writes bit, 0 or 1, which is 0 with the probability prob/256.
 func (w *boolWriter) put(bit uint32, prob uint8) {
 	split := 1 + ((w.span-1)*uint32(prob))>>8
 	mask := -bit
 	low := w.low + uint64(split&mask)
 	span := split + (w.span-split-split)&mask
-	shift := uint32(bits.LeadingZeros8(uint8(span)))
+	shift := uint32(shifts[uint8(span)])
 	w.span = span << shift
 	w.low = low << shift
 	w.n += shift
@@ -43,6 +50,59 @@ func (w *boolWriter) putBool(bit bool, prob uint8) {
 		b = 1
 	}
 	w.put(b, prob)
+}
+
+// A repetition is a fixed sequence of symbols that is written many times. From
+// each length of the interval it always leads to the same other one, so that
+// the whole sequence is one step.
+type repetition struct {
+	steps [128]struct {
+		add   uint32
+		shift uint8
+		span  uint8
+	}
+	symbols []symbol
+	short   bool // no step is too long for the table
+}
+
+// A symbol is a bit and the probability that it is 0.
+type symbol struct{ bit, prob uint8 }
+
+// prepare fills in the steps for some symbols, which are kept.
+func (r *repetition) prepare(symbols []symbol) {
+	r.symbols, r.short = symbols, true
+	for i := range r.steps {
+		w := boolWriter{span: uint32(i + 128)}
+		for _, s := range symbols {
+			w.put(uint32(s.bit), s.prob)
+			if w.n > 16 {
+				r.short = false
+				return
+			}
+		}
+		r.steps[i].add, r.steps[i].shift, r.steps[i].span = uint32(w.low), uint8(w.n), uint8(w.span)
+	}
+}
+
+// repeat writes the symbols count times.
+func (w *boolWriter) repeat(r *repetition, count int) {
+	if !r.short {
+		for range count {
+			for _, s := range r.symbols {
+				w.put(uint32(s.bit), s.prob)
+			}
+		}
+		return
+	}
+	for range count {
+		s := &r.steps[w.span&127]
+		w.low = w.low<<s.shift + uint64(s.add)
+		w.n += uint32(s.shift)
+		w.span = uint32(s.span)
+		if w.n >= 32 {
+			w.emit()
+		}
+	}
 }
 
 // emit moves the 32 uppermost final bits into the buffer.

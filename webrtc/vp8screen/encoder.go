@@ -30,6 +30,8 @@ type Encoder struct {
 	probs     tokenProbs
 	first     boolWriter
 	second    boolWriter
+	still     [3]repetition
+	symbols   [3][6]symbol
 	idle      []byte // the frame in which nothing changes
 	started   bool
 	quantizer int
@@ -145,7 +147,9 @@ func (e *Encoder) period() time.Duration { return time.Second / time.Duration(e.
 
 // check compares the sizes of what is handed in.
 func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
-	if f.Width != e.cfg.Width || f.Height != e.cfg.Height || f.YStride != e.cols*16 || f.UVStride != e.cols*8 {
+	n := e.cols * e.rows * 64
+	if f.Width != e.cfg.Width || f.Height != e.cfg.Height || f.YStride != e.cols*16 || f.UVStride != e.cols*8 ||
+		len(f.Y) < 4*n || len(f.U) < n || len(f.V) < n {
 		return fmt.Errorf("%w: a frame of %dx%d for an encoder of %dx%d", ErrSize, f.Width, f.Height, e.cfg.Width, e.cfg.Height)
 	}
 	if d := o.Dirty; d != nil && (d.Cols != e.cols || d.Rows != e.rows) {
@@ -337,8 +341,9 @@ func (e *Encoder) idleFrame() []byte {
 		var w boolWriter
 		w.reset(nil)
 		h.write(&w, &probs)
+		e.prepareUnchanged(&h)
 		for y := range e.rows {
-			e.writeUnchanged(&w, &h, y)
+			e.writeUnchanged(&w, y)
 		}
 		first := w.finish()
 		e.idle = append(appendTag(nil, false, len(first), 0, 0), first...)

@@ -2,9 +2,12 @@ package vp8screen
 
 // writeModes writes what every macroblock is predicted from (RFC 6386, 19.3).
 func (e *Encoder) writeModes(w *boolWriter, h *frameHeader) {
+	if !e.key {
+		e.prepareUnchanged(h)
+	}
 	for y := range e.rows {
 		if !e.key && !e.busy[y] && (y == 0 || !e.busy[y-1]) {
-			e.writeUnchanged(w, h, y)
+			e.writeUnchanged(w, y)
 			continue
 		}
 		for x := range e.cols {
@@ -67,24 +70,27 @@ func (e *Encoder) writeSubModes(w *boolWriter, x, y int) {
 }
 
 // writeUnchanged writes a row of unchanged macroblocks below another one.
-func (e *Encoder) writeUnchanged(w *boolWriter, h *frameHeader, y int) {
-	for x := range e.cols {
+func (e *Encoder) writeUnchanged(w *boolWriter, y int) {
+	// The weights of the neighbours above, left, and above left (RFC 6386,
+	// 16.3).
+	first, other := 1, 2
+	if y == 0 {
+		first, other = 0, 1
+	}
+	w.repeat(&e.still[first], 1)
+	w.repeat(&e.still[other], e.cols-1)
+}
+
+// prepareUnchanged prepares how unchanged macroblocks are written in a frame,
+// by whether they have no, one or three unchanged neighbours.
+func (e *Encoder) prepareUnchanged(h *frameHeader) {
+	for i, weight := range [...]int{0, 2, 5} {
+		s := e.symbols[i][:0]
 		if h.segments != nil {
-			w.segment(0, &h.segmentMap)
+			s = append(s, symbol{0, h.segmentMap[0]}, symbol{0, h.segmentMap[1]})
 		}
-		w.put(1, h.probSkip)
-		w.put(1, h.probInter)
-		w.put(0, 255)
-		// The weights of the neighbours above, left, and above left (RFC 6386,
-		// 16.3).
-		weight := 5
-		switch {
-		case x == 0 && y == 0:
-			weight = 0
-		case x == 0 || y == 0:
-			weight = 2
-		}
-		w.put(0, vectorModeProbs[weight][0])
+		s = append(s, symbol{1, h.probSkip}, symbol{1, h.probInter}, symbol{0, 255}, symbol{0, vectorModeProbs[weight][0]})
+		e.still[i].prepare(s)
 	}
 }
 

@@ -116,12 +116,13 @@ func (t *tokenCount) block(out []token, levels *[16]int16, nonzero uint32, kind,
 	return out
 }
 
-// tokenProbs are the probabilities of every context.
-type tokenProbs [contexts][11]uint8
+// tokenProbs are the probabilities of every context: eleven, and room that makes
+// access to them simple.
+type tokenProbs [contexts][16]uint8
 
 func keyTokenProbs() (p tokenProbs) {
 	for i := range p {
-		p[i] = defaultTokenProbs[i/24][i/3%8][i%3]
+		copy(p[i][:], defaultTokenProbs[i/24][i/3%8][i%3][:])
 	}
 	return p
 }
@@ -198,21 +199,36 @@ func cost(n [2]uint32, p uint8) int64 {
 	return int64(n[0])*int64(costs[p]) + int64(n[1])*int64(costs[256-int(p)])
 }
 
-// tokens writes ts with the probabilities p.
+// tokens writes ts with the probabilities p. Its inner loop is put, with the
+// state of the writer in local variables.
 func (w *boolWriter) tokens(ts []token, p *tokenProbs) {
+	low, span, n := w.low, w.span, w.n
 	for _, t := range ts {
 		probs := &p[t>>contextAt&127]
 		kind := t >> tokenAt & 15
-		path := tokenPaths[kind]
+		path := tokenSteps[kind]
 		if t&tokenNotEnd != 0 {
-			path = path[1:]
+			path >>= 5
 		}
-		for _, s := range path {
-			w.put(uint32(s.bit), probs[s.prob])
+		for ; path != 1; path >>= 5 {
+			split := 1 + ((span-1)*uint32(probs[path>>1&15]))>>8
+			mask := -uint32(path & 1)
+			low += uint64(split & mask)
+			span = split + (span-split-split)&mask
+			shift := shifts[uint8(span)]
+			span <<= shift & 7
+			low <<= shift & 7
+			n += uint32(shift)
+			if n >= 32 {
+				w.low, w.n = low, n
+				w.emit()
+				low, n = w.low, w.n
+			}
 		}
 		if kind == tokenZero || kind == tokenEnd {
 			continue
 		}
+		w.low, w.span, w.n = low, span, n
 		if kind >= tokenCat1 {
 			extra := categoryProbs[kind]
 			for i, prob := range extra {
@@ -220,5 +236,19 @@ func (w *boolWriter) tokens(ts []token, p *tokenProbs) {
 			}
 		}
 		w.put(uint32(t)>>11&1, 128)
+		low, span, n = w.low, w.span, w.n
 	}
+	w.low, w.span, w.n = low, span, n
 }
+
+// tokenSteps are the tokenPaths in one word each: five bits for a step, of which
+// the lowest is the bit to write, and a one at the end.
+var tokenSteps = func() (s [16]uint64) {
+	for k, path := range tokenPaths {
+		s[k] = 1
+		for i := len(path) - 1; i >= 0; i-- {
+			s[k] = s[k]<<5 | uint64(path[i].prob)<<1 | uint64(path[i].bit)
+		}
+	}
+	return s
+}()
