@@ -23,6 +23,7 @@ type canvas struct {
 }
 
 func newCanvas(width, height int) *canvas {
+	width, height = max(0, width), max(0, height)
 	return &canvas{pix: make([]byte, 4*width*height), width: width, height: height, stride: 4 * width}
 }
 

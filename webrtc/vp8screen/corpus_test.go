@@ -338,7 +338,7 @@ func startPhoto(_ testing.TB, c *canvas) func() []image.Rectangle {
 // startVideo shows ffmpeg's test picture.
 func startVideo(tb testing.TB, c *canvas) func() []image.Rectangle {
 	inside := window(c, inset(c.bounds(), .15, .15, .82, .82), "Video", 0)
-	film := newCanvas(inside.Dx()&^1, inside.Dy()&^1)
+	film := newCanvas(max(16, inside.Dx()&^1), max(16, inside.Dy()&^1))
 	cmd := exec.CommandContext(tb.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%dx%d:rate=30", film.width, film.height),
 		"-pix_fmt", "bgr0", "-f", "rawvideo", "-")
 	out, err := cmd.StdoutPipe()
