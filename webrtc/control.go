@@ -22,14 +22,13 @@ func (b pointBody) point() *desktop.Point {
 
 // takeControl does what a client asks for that is about control or input.
 func (g *signaling) takeControl(ctx context.Context, event string, into func(any) error) error {
-	p := g.current()
-	if p == nil {
+	v := g.viewing()
+	if v == nil {
 		if event == "control/request" {
 			return g.askEarly(ctx)
 		}
 		return fmt.Errorf("%s: there is no connection yet", event)
 	}
-	v := p.v
 	switch event {
 	case "control/request":
 		return g.ask(ctx, v)

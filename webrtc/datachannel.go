@@ -51,7 +51,7 @@ func (d *dataChannel) receive(b []byte) {
 		now := uint64(time.Now().UnixMilli()) //nolint:gosec // it is after 1970
 		pong = binary.BigEndian.AppendUint32(pong, uint32(now/0xffffffff))
 		pong = binary.BigEndian.AppendUint32(pong, uint32(now%0xffffffff))
-		d.send(pong)
+		d.sendPointer(pong)
 		return
 	}
 	e, err := parseInput(b)
@@ -63,9 +63,9 @@ func (d *dataChannel) receive(b []byte) {
 	}
 }
 
-// send sends a message unless too many wait already. What fails, fails with the
-// connection.
-func (d *dataChannel) send(b []byte) {
+// sendPointer sends a message unless too many wait already. What fails, fails
+// with the connection.
+func (d *dataChannel) sendPointer(b []byte) {
 	if d.ch.BufferedAmount() < dataBacklog {
 		_ = d.ch.Send(b)
 	}
@@ -102,16 +102,16 @@ func cursorPosition(p desktop.Point) []byte {
 }
 
 // showPointer tells a viewer what the pointer looks like and where it is.
-func (v *viewer) showPointer(d *dataChannel) {
+func (v *viewer) showPointer(d pointerSink) {
 	v.s.mu.Lock()
-	v.data = d
+	v.pointer = d
 	cursor := v.s.cursor
 	v.s.mu.Unlock()
 	if cursor != nil {
-		d.send(cursor.message)
+		d.sendPointer(cursor.message)
 	}
 	if p, err := v.s.d.Pointer(v.ctx); err == nil {
-		d.send(cursorPosition(p.Point))
+		d.sendPointer(cursorPosition(p.Point))
 	}
 }
 
@@ -132,17 +132,20 @@ func (s *Streamer) followCursor() {
 	s.log.Debug("cursor is not followed any more", "why", err)
 }
 
-// sendAll sends a message on every data channel but that of one viewer.
+// pointerSink takes messages about the pointer to a viewer.
+type pointerSink interface{ sendPointer([]byte) }
+
+// sendAll sends a message about the pointer to every viewer but one.
 func (s *Streamer) sendAll(m []byte, but *viewer) {
 	s.mu.Lock()
-	channels := make([]*dataChannel, 0, len(s.viewers))
+	sinks := make([]pointerSink, 0, len(s.viewers))
 	for _, v := range s.viewers {
-		if v.data != nil && v != but {
-			channels = append(channels, v.data)
+		if v.pointer != nil && v != but {
+			sinks = append(sinks, v.pointer)
 		}
 	}
 	s.mu.Unlock()
-	for _, d := range channels {
-		d.send(m)
+	for _, d := range sinks {
+		d.sendPointer(m)
 	}
 }

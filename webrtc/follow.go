@@ -36,9 +36,10 @@ func (s *Streamer) pointerMoved(a *desktop.Action) {
 }
 
 // resized has viewers told of a new size of the picture.
-func (s *Streamer) resized(desktop.Size) {
+func (s *Streamer) resized(size desktop.Size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.size = size
 	s.presenceChanged()
 }
 

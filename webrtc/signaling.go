@@ -56,11 +56,12 @@ type signaling struct {
 
 	sending sync.Mutex
 
-	mu    sync.Mutex // guards what follows
-	peer  *peer
-	wants bool                      // control, as soon as there is a connection
-	held  []webrtc.ICECandidateInit // that came before the answer
-	seen  int                       // candidates of this connection
+	mu     sync.Mutex // guards what follows
+	viewer *viewer    // of a connection without WebRTC; nil: that of peer
+	peer   *peer
+	wants  bool                      // control, as soon as there is a connection
+	held   []webrtc.ICECandidateInit // that came before the answer
+	seen   int                       // candidates of this connection
 }
 
 // ServeSignaling serves one viewer's browser until the connection, ctx or the
@@ -188,6 +189,9 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 	}
 	switch m.Event {
 	case "signal/request", "signal/restart":
+		if g.viewer != nil {
+			return errors.New("this connection carries the pictures itself")
+		}
 		return g.provide(ctx)
 	case "signal/answer":
 		var answer struct{ SDP string }
@@ -254,6 +258,17 @@ func (g *signaling) current() *peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.peer
+}
+
+// viewing is the viewer that the client is, or nil.
+func (g *signaling) viewing() *viewer {
+	if g.viewer != nil {
+		return g.viewer
+	}
+	if p := g.current(); p != nil {
+		return p.v
+	}
+	return nil
 }
 
 func (g *signaling) answered(sdp string) error {
@@ -395,8 +410,8 @@ const clipboardMost = 1 << 20
 // tellClipboard sends the text that was copied on the desktop to who has
 // control.
 func (g *signaling) tellClipboard(ctx context.Context, sel desktop.Selection) error {
-	p := g.current()
-	if p == nil || sel != desktop.Clipboard || !p.v.controls() {
+	v := g.viewing()
+	if v == nil || sel != desktop.Clipboard || !v.controls() {
 		return nil
 	}
 	c, err := g.s.d.Clipboard(ctx, sel, desktop.TypeText)

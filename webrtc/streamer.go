@@ -134,6 +134,7 @@ type Streamer struct {
 	closed  bool
 	viewers []*viewer // in the order of their arrival
 	packets *packetizer
+	size    desktop.Size  // of the pictures
 	cursor  *cursorImage  // the latest
 	change  chan struct{} // closed at the next change of presence
 }

@@ -65,12 +65,12 @@ type viewer struct {
 	since     time.Time
 	actor     desktop.Actor
 
-	queue  chan *wirePicture
-	live   atomic.Bool  // wants pictures
-	lost   atomic.Bool  // waits for a key picture
-	data   *dataChannel // nil: none is open; guarded by Streamer.mu
-	inputs *inputQueue
-	shown  atomic.Bool // got one at least
+	queue   chan *wirePicture
+	live    atomic.Bool // wants pictures
+	lost    atomic.Bool // waits for a key picture
+	pointer pointerSink // nil: none is open; guarded by Streamer.mu
+	inputs  *inputQueue
+	shown   atomic.Bool // got one at least
 
 	pictures, skipped, bytes atomic.Uint64
 	loss                     atomic.Uint32 // of packets, in 256ths

@@ -8,6 +8,8 @@ import (
 
 	"github.com/pion/rtp"
 	"github.com/pion/rtp/codecs"
+
+	"github.com/deskhand/deskhand/desktop"
 )
 
 const (
@@ -26,6 +28,7 @@ type wirePicture struct {
 	payloads [][]byte // with their payload descriptors
 	buf      []byte   // holds the payloads
 	key      bool
+	size     desktop.Size
 	stamp    uint32 // RTP timestamp
 	at       time.Time
 
@@ -113,6 +116,7 @@ func (s *Streamer) deliver(pic Picture) {
 		s.packets = newPacketizer(s.cfg.Codec)
 	}
 	w := s.packets.cut(pic, now)
+	w.size = s.size
 	for _, v := range s.viewers {
 		v.offer(w)
 	}

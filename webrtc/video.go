@@ -1,0 +1,139 @@
+package webrtc
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// BinaryConn is a Conn that carries binary messages, too.
+type BinaryConn interface {
+	Conn
+
+	// SendBinary sends a binary message. It is called by another goroutine than
+	// Send.
+	SendBinary(context.Context, []byte) error
+}
+
+// Flags of binary messages to viewers without WebRTC. A message with flagData is
+// one of the data channel's; the others are pictures: the flags, microseconds
+// since the viewer came (64 bits, big endian), then the picture.
+const (
+	flagKey  = 0x01
+	flagData = 0x80
+
+	pictureHeader = 9
+)
+
+// ServeVideo serves one viewer to whom no WebRTC gets through: pictures come as
+// binary messages over the connection itself, for a decoder such as that of
+// WebCodecs. The messages of the signalling protocol that are about control,
+// input, the clipboard and presence go either way as text. It returns when the
+// connection, ctx or the streamer ends: nil when the client went.
+func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
+	defer stop()
+	v, err := s.newViewer(o, TransportWebSocket, "")
+	if err != nil {
+		return err
+	}
+	w := &videoSocket{v: v, conn: conn, ctx: ctx}
+	v.finish = func(string) { cancel(nil) }
+	g := &signaling{s: s, conn: conn, options: o, id: v.id, viewer: v}
+	defer v.close("")
+	if err := g.greet(ctx); err != nil {
+		return err
+	}
+	if err := w.tellSize(s.d.Status().Size); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel(nil)
+	work.Go(func() { g.followPresence(ctx) })
+	v.work.Go(v.act)
+	v.work.Go(func() { v.pump(w.send) })
+	v.showPointer(w)
+	v.begin()
+	return w.listen(g)
+}
+
+// videoSocket sends pictures over a connection.
+type videoSocket struct {
+	v    *viewer
+	conn BinaryConn
+	ctx  context.Context //nolint:containedctx // ends with the connection
+	size desktop.Size    // that the client knows
+	buf  []byte
+
+	mu      sync.Mutex // guards what follows; pointers and pictures come from different goroutines
+	pointer []byte
+}
+
+// listen does what the client asks for until it goes.
+func (w *videoSocket) listen(g *signaling) error {
+	for {
+		text, err := w.conn.Receive(w.ctx)
+		switch {
+		case err != nil && errors.Is(context.Cause(w.ctx), ErrClosed):
+			return ErrClosed
+		case err != nil:
+			return nil //nolint:nilerr // the client has gone
+		}
+		var m received
+		if err := json.Unmarshal(text, &m); err == nil && m.Event == "video/key" {
+			w.v.lost.Store(true)
+			w.v.askForKey()
+			continue
+		}
+		if err := g.take(w.ctx, text); err != nil {
+			w.v.s.log.Debug("signalling", "viewer", w.v.id, "error", err)
+		}
+	}
+}
+
+// tellSize tells the client what is to come.
+func (w *videoSocket) tellSize(size desktop.Size) error {
+	w.size = size
+	text, err := json.Marshal(message{"video/init", map[string]any{
+		"codec": w.v.s.cfg.Codec, "width": size.Width, "height": size.Height,
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, sendLimit)
+	defer cancel()
+	return w.conn.Send(ctx, text)
+}
+
+// send sends one picture.
+func (w *videoSocket) send(p *wirePicture) error {
+	if p.size != w.size {
+		if err := w.tellSize(p.size); err != nil {
+			return err
+		}
+	}
+	flags := byte(0)
+	if p.key {
+		flags = flagKey
+	}
+	w.buf = append(w.buf[:0], flags)
+	w.buf = binary.BigEndian.AppendUint64(w.buf, uint64(p.at.Sub(w.v.since)/time.Microsecond)) //nolint:gosec // it is later
+	w.buf = append(w.buf, p.data...)
+	return w.conn.SendBinary(w.ctx, w.buf)
+}
+
+// sendPointer sends a message that others get over their data channel.
+func (w *videoSocket) sendPointer(m []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pointer = append(append(w.pointer[:0], flagData), m...)
+	_ = w.conn.SendBinary(w.ctx, w.pointer) // the connection's end is seen elsewhere
+}
