@@ -116,13 +116,19 @@ func (t *tokenCount) block(out []token, levels *[16]int16, nonzero uint32, kind,
 	return out
 }
 
-// tokenProbs are the probabilities of every context: eleven, and room that makes
-// access to them simple.
+// The probability of a sign has a place behind those of the tree.
+const (
+	evenAt   = 11
+	evenProb = 128
+)
+
+// tokenProbs are the probabilities of every context.
 type tokenProbs [contexts][16]uint8
 
 func keyTokenProbs() (p tokenProbs) {
 	for i := range p {
 		copy(p[i][:], defaultTokenProbs[i/24][i/3%8][i%3][:])
+		p[i][evenAt] = evenProb
 	}
 	return p
 }
@@ -206,7 +212,7 @@ func (w *boolWriter) tokens(ts []token, p *tokenProbs) {
 	for _, t := range ts {
 		probs := &p[t>>contextAt&127]
 		kind := t >> tokenAt & 15
-		path := tokenSteps[kind]
+		path := tokenSteps[t>>11&31]
 		if t&tokenNotEnd != 0 {
 			path >>= 5
 		}
@@ -225,29 +231,36 @@ func (w *boolWriter) tokens(ts []token, p *tokenProbs) {
 				low, n = w.low, w.n
 			}
 		}
-		if kind == tokenZero || kind == tokenEnd {
+		if kind < tokenCat1 || kind == tokenEnd {
 			continue
 		}
 		w.low, w.span, w.n = low, span, n
-		if kind >= tokenCat1 {
-			extra := categoryProbs[kind]
-			for i, prob := range extra {
-				w.put(uint32(t)>>(len(extra)-1-i)&1, prob)
-			}
+		extra := categoryProbs[kind]
+		for i, prob := range extra {
+			w.put(uint32(t)>>(len(extra)-1-i)&1, prob)
 		}
-		w.put(uint32(t)>>11&1, 128)
+		w.put(uint32(t)>>11&1, evenProb)
 		low, span, n = w.low, w.span, w.n
 	}
 	w.low, w.span, w.n = low, span, n
 }
 
-// tokenSteps are the tokenPaths in one word each: five bits for a step, of which
-// the lowest is the bit to write, and a one at the end.
-var tokenSteps = func() (s [16]uint64) {
-	for k, path := range tokenPaths {
-		s[k] = 1
-		for i := len(path) - 1; i >= 0; i-- {
-			s[k] = s[k]<<5 | uint64(path[i].prob)<<1 | uint64(path[i].bit)
+// tokenSteps are the tokenPaths by token and sign, in one word each: five bits
+// for a step, of which the lowest is the bit to write, and a one at the end. The
+// sign comes last, unless there are more bits before it.
+var tokenSteps = func() (s [32]uint64) {
+	for i := range s {
+		k, sign := i>>1, uint64(i&1)
+		if k >= tokenKinds {
+			continue
+		}
+		s[i] = 1
+		if k >= tokenOne && k < tokenCat1 {
+			s[i] = s[i]<<5 | evenAt<<1 | sign
+		}
+		for n := len(tokenPaths[k]) - 1; n >= 0; n-- {
+			step := tokenPaths[k][n]
+			s[i] = s[i]<<5 | uint64(step.prob)<<1 | uint64(step.bit)
 		}
 	}
 	return s
