@@ -123,7 +123,24 @@ func (s *Server) registerSignaling(r route) {
 	r.id, r.path, r.query, r.summary, r.about = "connectStream", "/stream/signaling", true, "Watch and control the desktop", aboutSignaling
 	r.errors = append(r.errors, http.StatusBadRequest)
 	r.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
-	onSlot(s, r, func(ctx context.Context, sl *slot, in *watchInput) (*socketOutput, error) {
+	onSlot(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
+		return stream.ServeSignaling(ctx, conn, o)
+	}))
+	r.id, r.path, r.summary, r.about = "connectVideo", "/stream/video", "Watch and control the desktop without WebRTC", aboutVideo
+	onSlot(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
+		return stream.ServeVideo(ctx, conn, o)
+	}))
+}
+
+const aboutVideo = `Upgrades to a WebSocket that carries the pictures itself, where no WebRTC gets through. After
+{"event":"video/init","payload":{"codec","width","height"}}, again at each new size, binary messages are pictures: a byte
+of flags (1: a decoder can begin here), 64 bits of microseconds, the frame; or, with flag 128, messages of the data
+channel. Text messages are those of the signalling that are about control, input, clipboard and presence; the client asks
+for a picture to begin with by {"event":"video/key"}.`
+
+// watch makes a viewer's WebSocket of a request.
+func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn, webrtc.ViewerOptions) error) func(context.Context, *slot, *watchInput) (*socketOutput, error) {
+	return func(ctx context.Context, sl *slot, in *watchInput) (*socketOutput, error) {
 		stream, err := sl.streamer(ctx)
 		if err != nil {
 			return nil, err
@@ -131,17 +148,16 @@ func (s *Server) registerSignaling(r route) {
 		return &socketOutput{Body: func(ctx huma.Context) {
 			c := requestOf(ctx).c
 			o := webrtc.ViewerOptions{
-				Name: strings.Clone(in.Name), ViewOnly: in.Role == "view",
-				Host: s.gate.host(c), Remote: s.client(c),
+				Name: in.Name, ViewOnly: in.Role == "view", Host: s.gate.host(c), Remote: s.client(c),
 			}
 			s.upgrade(ctx, signalMost, func(ctx context.Context, ws *socket) {
-				if err := stream.ServeSignaling(ctx, signalConn{ws}, o); err != nil {
-					s.log.Debug("signalling", "error", err)
+				if err := serve(ctx, stream, signalConn{ws}, o); err != nil {
+					s.log.Debug("viewer", "error", err)
 				}
 				ws.finish()
 			})
 		}}, nil
-	})
+	}
 }
 
 // signalMost is how long a message of a viewer may be: an answer, or a text for
@@ -167,6 +183,11 @@ func (c signalConn) Receive(ctx context.Context) ([]byte, error) {
 // Send implements webrtc.Conn.
 func (c signalConn) Send(_ context.Context, text []byte) error {
 	return c.ws.send(websocket.TextMessage, text)
+}
+
+// SendBinary implements webrtc.BinaryConn.
+func (c signalConn) SendBinary(_ context.Context, m []byte) error {
+	return c.ws.send(websocket.BinaryMessage, m)
 }
 
 func (s *Server) registerWHEP(r route) {
