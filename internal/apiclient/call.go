@@ -117,12 +117,10 @@ func (r *run) send(ctx context.Context, c *http.Client, server Server, req *requ
 
 // unreachable explains an error on the way to the server.
 func unreachable(base string, err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL, which may have a token in it
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fmt.Errorf("no server answers at %s (%w); start one with 'deskhand server', or say where it is with --endpoint", base, op.Err)
 	}
 	return fmt.Errorf("%s: %w", base, err)
@@ -155,7 +153,7 @@ func problemOf(res *http.Response, text []byte) *ProblemError {
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
 		p.Hint = "the server tells its token when it starts: give it with --token-file, or in DESKHAND_TOKEN"
-	case res.StatusCode == http.StatusNotFound && strings.HasSuffix(p.Detail, "endpoint not found"):
+	case res.StatusCode == http.StatusNotFound && strings.Contains(p.Detail, "endpoint not found"):
 		p.Hint = "the server is of another version, or --endpoint is not its base; --server-spec shows what it has"
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		p.Hint = "it redirects to " + printable(res.Header.Get("Location")) + "; if that is right, give it with --endpoint"

@@ -280,7 +280,7 @@ func TestServersDocument(t *testing.T) {
 		t.Errorf("the list of the server's commands:\n%s", out.stdout)
 	}
 	asked = ""
-	if out := do(t, at, "future thinks"); !errors.As(out.err, new(*UsageError)) || !strings.Contains(out.err.Error(), "'deskhand api future things'") || asked != "x" {
+	if out := do(t, at, "future", "thinks"); !errors.As(out.err, new(*UsageError)) || !strings.Contains(out.err.Error(), "'deskhand api future things'") || asked != "x" {
 		t.Errorf("%v", out.err)
 	}
 }

@@ -33,7 +33,8 @@
 // kebab case; the names of the document work as well. Members of objects are
 // --a.b, lists are flags given more than once, maps are KEY=VALUE. Up to four
 // required values, as long as they are texts and numbers, may stand as
-// arguments behind those of the path. When the last of them names a program,
+// arguments behind those of the path; where nothing is required, what is
+// called path, from and to may. When the last of them names a program,
 // what follows are its arguments: "processes run -- ls -l /tmp".
 //
 // # Lifetime and concurrency

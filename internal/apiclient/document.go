@@ -122,6 +122,26 @@ func (p *pathItem) operation(method string) *operationObject {
 	}[method]
 }
 
+// operations are those of the path.
+func (p *pathItem) operations(d *Document, path string) []*Operation {
+	var list []*Operation
+	for _, method := range methods {
+		o := p.operation(method)
+		if o == nil {
+			continue
+		}
+		op := &Operation{
+			Method: method, Path: path, Summary: o.Summary, Description: o.Description, Tag: "Other",
+			parameters: slices.Concat(p.Parameters, o.Parameters), body: o.RequestBody, answers: o.Responses, doc: d,
+		}
+		if len(o.Tags) > 0 {
+			op.Tag = o.Tags[0]
+		}
+		list = append(list, op)
+	}
+	return list
+}
+
 // Parse reads a document, and names its operations.
 func Parse(text []byte) (*Document, error) {
 	var raw struct {
@@ -135,22 +155,8 @@ func Parse(text []byte) (*Document, error) {
 	}
 	d := &Document{schemas: raw.Components.Schemas}
 	for path, item := range raw.Paths {
-		if item == nil || !strings.HasPrefix(path, "/") {
-			continue
-		}
-		for _, method := range methods {
-			o := item.operation(method)
-			if o == nil {
-				continue
-			}
-			op := &Operation{
-				Method: method, Path: path, Summary: o.Summary, Description: o.Description, Tag: "Other",
-				parameters: slices.Concat(item.Parameters, o.Parameters), body: o.RequestBody, answers: o.Responses, doc: d,
-			}
-			if len(o.Tags) > 0 {
-				op.Tag = o.Tags[0]
-			}
-			d.operations = append(d.operations, op)
+		if item != nil && strings.HasPrefix(path, "/") {
+			d.operations = append(d.operations, item.operations(d, path)...)
 		}
 	}
 	if len(d.operations) == 0 {

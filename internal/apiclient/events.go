@@ -170,17 +170,17 @@ func encodedData(text []byte) ([]byte, error) {
 		Data     string `json:"data"`
 		Encoding string `json:"encoding"`
 	}
+	if json.Unmarshal(text, &carrier) == nil && carrier.Encoding == "base64" {
+		return base64.StdEncoding.DecodeString(carrier.Data)
+	}
+	// It is an object or a list; of anything else nothing is left to look into.
 	var members map[string]json.RawMessage
 	var items []json.RawMessage
-	switch {
-	case json.Unmarshal(text, &carrier) == nil && carrier.Encoding == "base64":
-		return base64.StdEncoding.DecodeString(carrier.Data)
-	case json.Unmarshal(text, &members) == nil:
-		for _, name := range sortedKeys(members) {
-			items = append(items, members[name])
-		}
-	case json.Unmarshal(text, &items) != nil:
-		return nil, nil // a text or a number
+	if json.Unmarshal(text, &members) != nil {
+		_ = json.Unmarshal(text, &items)
+	}
+	for _, name := range sortedKeys(members) {
+		items = append(items, members[name])
 	}
 	var all []byte
 	for _, item := range items {

@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,13 +33,17 @@ type field struct {
 // deepest is how far below the body members have flags of their own.
 const deepest = 3
 
+// ownHeaders are described elsewhere in documents, whatever parameters say
+// (OpenAPI 3.1.1, section 4.8.12.1).
+var ownHeaders = []string{"Accept", "Authorization", "Content-Type"}
+
 // fields are all values that the operation takes: the path's parameters, then
 // those of query and headers, then the body's members.
 func (op *Operation) fields() []*field {
 	var list []*field
 	for _, where := range []place{inPath, inQuery, inHeader} {
 		for _, p := range op.parameters {
-			if place(p.In) != where {
+			if place(p.In) != where || where == inHeader && slices.Contains(ownHeaders, http.CanonicalHeaderKey(p.Name)) {
 				continue
 			}
 			f := &field{
@@ -151,13 +156,15 @@ func (d *Document) either(a, b *schema) *schema {
 // takes all further ones; nil: none does.
 func byPosition(fields []*field) (list []*field, rest *field) {
 	const most = 4 // more than that are told apart by their names only
-	var more []*field
+	var more, optional []*field
 	for _, f := range fields {
 		switch {
 		case f.place == inPath:
 			list = append(list, f)
 		case f.required && len(f.path) <= 1:
 			more = append(more, f)
+		case slices.Contains([]string{"path", "from", "to"}, f.name) && f.place != inHeader:
+			optional = append(optional, f)
 		}
 		if f.name == "args" && f.place == inBody && f.kind() == arrayKind {
 			rest = f
@@ -169,6 +176,8 @@ func byPosition(fields []*field) (list []*field, rest *field) {
 		more = nil
 	case n >= 0:
 		more = more[:n]
+	case len(more) == 0 && len(optional) > 0:
+		return append(list, optional...), nil
 	}
 	// Further arguments are those of a program that was named right before.
 	if len(more) == 0 || !slices.Contains([]string{"command", "app"}, more[len(more)-1].name) {

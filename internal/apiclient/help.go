@@ -112,7 +112,11 @@ func (op *Operation) signature() string {
 	parts := slices.Clone(op.Words)
 	positions, rest := byPosition(op.fields())
 	for _, f := range positions {
-		parts = append(parts, f.argument())
+		if f.required {
+			parts = append(parts, f.argument())
+		} else {
+			parts = append(parts, "["+f.argument()+"]")
+		}
 	}
 	if rest != nil {
 		parts = append(parts, "["+rest.argument()+"...]")
@@ -150,11 +154,12 @@ func (r *run) introduce(t *target) string {
 	fields := op.fields()
 	if positions, rest := byPosition(fields); rest != nil && t.path == "" {
 		last := len(positions) - 1
-		line := strings.Join(append([]string{r.Name}, op.Words...), " ")
+		words := slices.Concat([]string{r.Name}, op.Words)
 		for _, f := range positions[:last] {
-			line += " " + f.argument()
+			words = append(words, f.argument())
 		}
-		paragraphs = append(paragraphs, fmt.Sprintf("Where %s begin with -, a -- goes before %s: %s -- %[2]s -x", rest.argument(), positions[last].argument(), line))
+		paragraphs = append(paragraphs, fmt.Sprintf("Where %s begin with -, a -- goes before %s: %s -- %[2]s -x",
+			rest.argument(), positions[last].argument(), strings.Join(words, " ")))
 	}
 	var facts []string
 	for _, f := range fields {

@@ -64,7 +64,7 @@ func TestMeter(t *testing.T) {
 		var screen output
 		m := startMeter(&screen, func() int { return 80 }, "sending", 10<<20, 0)
 		for range 30 {
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 			m.done.Add(100 << 10)
 		}
 		synctest.Wait()
@@ -89,7 +89,7 @@ func TestMeter(t *testing.T) {
 
 		var nothing output
 		short := startMeter(&nothing, func() int { return 60 }, "sending", 10, 0)
-		time.Sleep(meterDelay / 2)
+		<-time.After(meterDelay / 2)
 		short.close()
 		if short.report(&nothing, "file"); nothing.String() != "" {
 			t.Errorf("a short transfer shows %q", nothing.String())

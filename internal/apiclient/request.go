@@ -258,8 +258,7 @@ func (r *run) readJSON() (json.RawMessage, error) {
 	}
 	var any json.RawMessage
 	if err := json.Unmarshal(text, &any); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, valuef("%v, at byte %d of it", err, syntax.Offset)
 		}
 		return nil, err

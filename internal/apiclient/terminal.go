@@ -78,13 +78,14 @@ func (r *run) dial(ctx context.Context, req *request) (*websocket.Conn, error) {
 		req.header.Set("Authorization", "Bearer "+server.Token)
 	}
 	base := strings.TrimRight(server.URL.Scheme+"://"+server.URL.Host+server.URL.EscapedPath(), "/")
-	conn, res, err := websocket.Dial(ctx, base+req.path, &websocket.DialOptions{HTTPClient: client(), HTTPHeader: req.header})
+	opts := &websocket.DialOptions{HTTPClient: client(), HTTPHeader: req.header}
+	conn, res, err := websocket.Dial(ctx, base+req.path, opts) //nolint:bodyclose // the library has closed it, and kept how it begins
 	switch {
 	case err == nil:
 		conn.SetReadLimit(mostFrame)
 		return conn, nil
 	case res != nil && res.StatusCode != http.StatusSwitchingProtocols:
-		text, readErr := io.ReadAll(res.Body) // the library has the beginning of it
+		text, readErr := io.ReadAll(res.Body)
 		if readErr != nil {
 			return nil, readErr
 		}

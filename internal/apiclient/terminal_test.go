@@ -36,7 +36,7 @@ func echoTerminal(t *testing.T) *url.URL {
 			t.Error(err)
 			return
 		}
-		defer c.CloseNow()
+		defer func() { _ = c.CloseNow() }()
 		text := func(s string) { _ = c.Write(r.Context(), websocket.MessageText, []byte(s)) }
 		text(`{"type":"ready","processId":"proc_1"}`)
 		if replay := r.URL.Query().Get("replay"); replay != "" {
@@ -177,7 +177,7 @@ func TestEndedWhileReading(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		defer c.CloseNow()
+		defer func() { _ = c.CloseNow() }()
 		_ = c.Write(r.Context(), websocket.MessageText, []byte(`{"type":"exit","exitCode":0}`))
 		_ = c.Close(websocket.StatusNormalClosure, "")
 	})

@@ -14,6 +14,8 @@ import (
 // octetStream is the type of data of which nothing else is known.
 const octetStream = "application/octet-stream"
 
+const tarType = "application/x-tar"
+
 // rawBody opens what --data says. Files are sent as they are read.
 func (r *run) rawBody(op *Operation, in *inputs, command string) (*payload, error) {
 	for _, v := range in.all {
@@ -75,9 +77,13 @@ func (p *payload) sniff(accepted []string) {
 	p.reader = readCloser{buffered, p.reader}
 	p.kind = octetStream
 	found := mediaTypeOf(begin)
-	if slices.Contains(accepted, found) {
+	switch {
+	case slices.Contains(accepted, found):
 		p.kind = found
-	} else if len(accepted) > 0 && !slices.Contains(accepted, octetStream) && !strings.Contains(accepted[0], "*") {
+	case len(accepted) == 0 || slices.Contains(accepted, octetStream) || strings.Contains(accepted[0], "*"):
+	case slices.Contains(accepted, tarType):
+		p.kind = tarType // old ones have no mark
+	default:
 		p.kind = accepted[0]
 	}
 }
@@ -90,7 +96,7 @@ func mediaTypeOf(begin []byte) string {
 	case bytes.HasPrefix(begin, []byte("\x28\xb5\x2f\xfd")): // RFC 8878, section 3.1.1
 		return "application/zstd"
 	case len(begin) > 262 && string(begin[257:262]) == "ustar": // POSIX.1-2017, pax
-		return "application/x-tar"
+		return tarType
 	}
 	found, _, _ := strings.Cut(http.DetectContentType(begin), ";")
 	return found

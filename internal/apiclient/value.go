@@ -244,6 +244,10 @@ func (f *field) typeName() string { return f.doc.nameOf(f.schema) }
 
 func (d *Document) nameOf(s *schema) string {
 	switch d.kindOf(s) {
+	case anyKind:
+		if d.accepted(s)[stringKind] != nil {
+			return "text"
+		}
 	case stringKind:
 		var names []string
 		for _, raw := range s.Enum {
@@ -264,11 +268,6 @@ func (d *Document) nameOf(s *schema) string {
 	case mapKind:
 		return "KEY=VALUE"
 	case objectKind:
-		return "JSON"
-	}
-	accepted := d.accepted(s)
-	if accepted[stringKind] != nil {
-		return "text"
 	}
 	return "JSON"
 }

@@ -96,7 +96,7 @@ func TestSuggestions(t *testing.T) {
 	d := apiDocument(t)
 	for line, want := range map[string]string{
 		"desktop mose click":                 "desktop mouse click",
-		"desktop screenshoot":                "desktop screenshot",
+		"desktop screensho":                  "desktop screenshot",
 		"screenshot":                         "desktop screenshot",
 		"process list":                       "processes list",
 		"processes lst":                      "processes list",
