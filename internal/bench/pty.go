@@ -47,7 +47,7 @@ func (b *bed) openTTY(ctx context.Context, script string) (*websocket.Conn, erro
 		}
 	}
 	address := "ws" + strings.TrimPrefix(b.server.URL, "http") + path + "/terminal/ws"
-	conn, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{
+	conn, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{ //nolint:bodyclose // it says that nobody need close it
 		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.server.Token}},
 	})
 	if err != nil {
