@@ -203,3 +203,21 @@ func fromImage(m image.Image) *canvas {
 	}
 	return c
 }
+
+// textCanvas draws a window full of text on the desktop, and tells where.
+func textCanvas(seed uint64, width, height int) (*canvas, image.Rectangle) {
+	c := newCanvas(width, height)
+	desktopBackground(c)
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	r := window(c, inset(c.bounds(), .11, .13, .83, .87), "text", 0xffffff)
+	for y := r.Min.Y; y < r.Max.Y; y += mono().line {
+		terminalLine(c, rnd, r, y)
+	}
+	return c, r
+}
+
+func cloneCanvas(c *canvas) *canvas {
+	d := newCanvas(c.width, c.height)
+	copy(d.pix, c.pix)
+	return d
+}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -13,10 +14,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
-	"text/tabwriter"
 	"time"
 )
 
@@ -60,36 +59,29 @@ func TestCompare(t *testing.T) {
 		width, height, frames, clips = 1920, 1080, *compareFrames, corpus
 		rates = []int{1e6, 4e6, 12e6, 40e6}
 	}
-	var out strings.Builder
-	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "clip\tencoder\tCPU ms/frame\tkbit/s\tfirst KB\tPSNR Y\tU\tV\tSSIM Y\t\n")
-	for _, k := range clips {
-		if *compareClip != "" && k.name != *compareClip {
-			continue
-		}
-		compareOne(t, w, k, width, height, frames, rates)
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	report := fmt.Sprintf("%dx%d, %d frames at 30 a second, %d cores, CPU time of all threads.\n%s", width, height, frames, runtime.NumCPU(), &out)
+	var out io.Writer = os.Stdout
 	if !*compare {
-		t.Log(report)
-		return
+		out = t.Output()
 	}
-	fmt.Print(report)
+	fmt.Fprintf(out, "%dx%d, %d frames at 30 a second, %d cores; the time is that of all threads.\n", width, height, frames, runtime.NumCPU())
+	fmt.Fprintf(out, "%-12s %-32s %12s %8s %9s %7s %6s %6s %7s\n", "clip", "encoder", "CPU ms/frame", "kbit/s", "first KB", "PSNR Y", "U", "V", "SSIM Y")
+	for _, k := range clips {
+		if *compareClip == "" || k.name == *compareClip {
+			compareOne(t, out, k, width, height, frames, rates)
+		}
+	}
 }
 
 // compareOne writes the rows of one clip.
-func compareOne(t *testing.T, w *tabwriter.Writer, k clip, width, height, frames int, rates []int) {
+func compareOne(t *testing.T, out io.Writer, k clip, width, height, frames int, rates []int) {
 	t.Helper()
 	raw := filepath.Join(t.TempDir(), "raw.yuv")
-	ours := measureOurs(t, k, raw, Config{Width: width, Height: height, Bitrate: 4e6}, frames)
 	row := func(m *measurement) {
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%.4f\t\n", k.name, m.encoder, m.cpuPerFrame(), m.kilobits(), float64(m.sizes[0])/1e3,
+		fmt.Fprintf(out, "%-12s %-32s %12.1f %8.0f %9.0f %7.1f %6.1f %6.1f %7.4f\n", k.name, m.encoder, m.cpuPerFrame(), m.kilobits(), float64(m.sizes[0])/1e3,
 			m.quality.psnr(0), m.quality.psnr(1), m.quality.psnr(2), m.quality.ssim(0))
 	}
-	ours.encoder = fmt.Sprintf("ours, and %.2f ms of conversion", ours.convert.Seconds()*1e3/float64(frames))
+	ours := measureOurs(t, k, raw, Config{Width: width, Height: height, Bitrate: 4e6}, frames)
+	ours.encoder = fmt.Sprintf("ours, after %.2f ms of conversion", ours.convert.Seconds()*1e3/float64(frames))
 	row(ours)
 	reading := ffmpegTime(t, raw, width, height, "-c:v", "rawvideo", "-f", "null", "-")
 	neko := measureLibvpx(t, raw, width, height, reading, nekoSettings...)
@@ -98,13 +90,11 @@ func compareOne(t *testing.T, w *tabwriter.Writer, k clip, width, height, frames
 	var points []*measurement
 	for _, rate := range rates {
 		m := measureLibvpx(t, raw, width, height, reading, realtimeSettings(rate)...)
+		m.encoder = fmt.Sprintf("libvpx, cpu-used 8, %g Mbit/s", float64(rate)/1e6)
 		points = append(points, m)
-		m.encoder = "libvpx, cpu-used 8, at 4 Mbit/s"
-		if rate == 4e6 || len(rates) == 1 {
-			row(m)
-		}
+		row(m)
 	}
-	fmt.Fprintf(w, "%s\tlibvpx, cpu-used 8, at our PSNR\t%s\t\n", k.name, atQuality(points, ours.quality.psnr(0)))
+	fmt.Fprintf(out, "%-12s %-32s %s\n", k.name, "libvpx, cpu-used 8, at our PSNR", atQuality(points, ours.quality.psnr(0)))
 }
 
 // atQuality returns the time and the rate that an encoder would need for a
@@ -118,14 +108,13 @@ func atQuality(points []*measurement, psnr float64) string {
 			f := (psnr - pa) / (pb - pa)
 			// The rate grows by a factor with every dB.
 			rate := math.Exp(math.Log(a.kilobits())*(1-f) + math.Log(b.kilobits())*f)
-			return fmt.Sprintf("%.1f\t%.0f\t\t%.1f", a.cpuPerFrame()*(1-f)+b.cpuPerFrame()*f, rate, psnr)
+			return fmt.Sprintf("%12.1f %8.0f %9s %7.1f", a.cpuPerFrame()*(1-f)+b.cpuPerFrame()*f, rate, "", psnr)
 		}
 	}
 	if len(points) == 0 || psnr < points[0].quality.psnr(0) {
-		return "\tless than at its lowest rate"
+		return "less than its lowest rate"
 	}
-	best := points[len(points)-1]
-	return fmt.Sprintf("%.1f\t%.0f\t\tno more than %.1f", best.cpuPerFrame(), best.kilobits(), best.quality.psnr(0))
+	return "more than its highest rate"
 }
 
 // measureOurs encodes a clip, and writes its frames to raw for the others.

@@ -1,3 +1,8 @@
+//go:build !race
+
+// The finder has one goroutine, and comparing pixels is slow under the race
+// detector.
+
 package vp8screen
 
 import (
@@ -89,24 +94,6 @@ func (p pair) wantMotions(t *testing.T, motions []Motion, shifts ...shift) {
 	if want, _ := p.explained(p.cur.Bounds(), shifts...); got*100 < want*95 {
 		t.Errorf("%d macroblocks are explained by %v, but %d are by %v", got, motions, want, shifts)
 	}
-}
-
-// textCanvas draws a window full of text on the desktop, and tells where.
-func textCanvas(seed uint64, width, height int) (*canvas, image.Rectangle) {
-	c := newCanvas(width, height)
-	desktopBackground(c)
-	rnd := rand.New(rand.NewPCG(seed, 2))
-	r := window(c, inset(c.bounds(), .11, .13, .83, .87), "text", 0xffffff)
-	for y := r.Min.Y; y < r.Max.Y; y += mono().line {
-		terminalLine(c, rnd, r, y)
-	}
-	return c, r
-}
-
-func cloneCanvas(c *canvas) *canvas {
-	d := newCanvas(c.width, c.height)
-	copy(d.pix, c.pix)
-	return d
 }
 
 func TestScroll(t *testing.T) {
