@@ -306,7 +306,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody has to be there
 	for name, line := range map[string]string{
-		"list.txt": "", "help.txt": "--help", "help-group.txt": "desktop windows -h", "help-click.txt": "desktop mouse click --help",
+		"help.txt": "--help", "help-group.txt": "desktop windows -h", "help-click.txt": "desktop mouse click --help",
 		"help-press.txt": "desktops keyboard press -h", "help-launch.txt": "desktop launch -h", "help-clipboard.txt": "desktop clipboard set -h",
 		"help-raw.txt": "POST /v1/nowhere -h", "help-raw-known.txt": "GET /v1/desktop/events -h",
 	} {
@@ -315,5 +315,29 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%q: %v, stderr %q", line, out.err, out.stderr)
 		}
 		golden(t, name, out.stdout)
+	}
+}
+
+// TestList wants every command in the list, those of further desktops as one
+// line, and nothing beside commands and headings.
+func TestList(t *testing.T) {
+	t.Parallel()
+	out := do(t, &url.URL{Scheme: "http", Host: "127.0.0.1:1"})
+	if out.err != nil || out.stderr != "" {
+		t.Fatalf("%+v", out)
+	}
+	for _, op := range apiDocument(t).Operations() {
+		further := strings.HasPrefix(op.Path, "/v1/desktops/{desktop}/")
+		if listed := strings.Contains(out.stdout, "\n  "+op.signature()+"  "); listed == further {
+			t.Errorf("%s: listed is %v", op.signature(), listed)
+		}
+	}
+	if !strings.Contains(out.stdout, "\nWhat begins with 'desktop' is also there as 'desktops WORDS DESKTOP', for any of them.\n") {
+		t.Error("no word about further desktops")
+	}
+	for line := range strings.Lines(out.stdout) {
+		if strings.HasPrefix(line, "  ") && !strings.Contains(strings.TrimSpace(line), "  ") {
+			t.Errorf("no summary: %q", line)
+		}
 	}
 }

@@ -27,6 +27,11 @@ const (
 	inputChunk = 16 << 10
 )
 
+// usualModes takes back what the program may have asked of this terminal, and
+// would have taken back at its own end: colours, no cursor, mouse reports,
+// bracketed paste. The cursor goes to a new line.
+const usualModes = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\r\n"
+
 // frame is a text message of the terminal's protocol, in either direction.
 type frame struct {
 	Type      string `json:"type"`
@@ -113,7 +118,10 @@ func (a *attachment) rawMode() (restore func(), err error) {
 	}
 	a.tty = f
 	a.note("Ctrl-] leaves; the program goes on")
-	return func() { _ = term.Restore(int(f.Fd()), before) }, nil
+	return func() {
+		fmt.Fprint(a.Stdout, usualModes)
+		_ = term.Restore(int(f.Fd()), before)
+	}, nil
 }
 
 // note tells the user something, apart from what the program prints.

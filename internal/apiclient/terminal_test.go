@@ -238,6 +238,7 @@ func TestTerminalOnTerminal(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%q: %v", leave, err)
 		}
+		wantText(t, "the usual modes", screen, usualModes)
 		after, err := term.GetState(int(tty.Fd()))
 		if err != nil || *after != *before {
 			t.Errorf("the terminal is left in another state: %+v, was %+v; %v", after, before, err)
