@@ -121,6 +121,7 @@ func TestDecodesAlike(t *testing.T) {
 
 // testClip encodes a clip and a rest after it, with a key frame in between.
 func testClip(t *testing.T, k clip, cfg Config, frames int) {
+	t.Helper()
 	s := newSession(t, cfg)
 	r := recording{file: newIVF(cfg.Width, cfg.Height)}
 	var q quality
@@ -179,6 +180,7 @@ func TestDecodesRandomAlike(t *testing.T) {
 }
 
 func testRandom(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
 	cfg := Config{Width: 2 + rnd.IntN(300), Height: 2 + rnd.IntN(300), Bitrate: 50e3 << rnd.IntN(9), Threads: rnd.IntN(4)}
 	s := newSession(t, cfg)
 	r := recording{file: newIVF(cfg.Width, cfg.Height)}

@@ -66,7 +66,7 @@ func (f *Frame) SetBGRX(pix []byte, stride int, r image.Rectangle, dirty *Dirty)
 		panic(fmt.Sprintf("vp8screen: %d bytes with a stride of %d are no picture of %dx%d pixels", len(pix), stride, f.Width, f.Height))
 	}
 	c0, c1 := r.Min.X/mbSize, macroblocks(r.Max.X)
-	any := false
+	different := false
 	var buffer [maxColumns]byte
 	changed := buffer[:c1-c0]
 	for y := r.Min.Y &^ 1; y < r.Max.Y; {
@@ -83,13 +83,13 @@ func (f *Frame) SetBGRX(pix []byte, stride int, r image.Rectangle, dirty *Dirty)
 			if c == 0 {
 				continue
 			}
-			any = true
+			different = true
 			if dirty != nil {
 				dirty.Set(c0+i, row)
 			}
 		}
 	}
-	return any
+	return different
 }
 
 // maxColumns is how many macroblocks a row may have.
