@@ -49,6 +49,7 @@ type request struct {
 	forced int // the status to send instead of the one that huma chooses
 	empty  bool
 	opened io.Reader
+	grant  *grant // of the token that it came with; nil: the server's own, or none
 }
 
 var _ huma.Context = (*request)(nil)
@@ -205,7 +206,9 @@ func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan
 	// fasthttp tells nobody that a client has left. Reading its connection,
 	// on which nothing more is expected, tells at once; it is not used again.
 	rc.SetConnectionClose()
+	g := r.grant
 	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer g.hold(conn)()
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)

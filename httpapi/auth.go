@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,7 +31,19 @@ func byTokenOrQuery() []map[string][]string {
 // authenticate lets a request pass when it has the token.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r := requestOf(ctx)
-	if s.cfg.NoToken || len(r.op.Security) == 0 || s.admits(r) {
+	if s.cfg.NoToken || len(r.op.Security) == 0 {
+		next(ctx)
+		return
+	}
+	switch g, ok := s.admits(r); {
+	case !ok:
+	case g != nil && !g.scope.allows(scopeOf(r.op)):
+		s.write(r.c, permissionDenied.problem(fmt.Sprintf(
+			"permission denied: this token has the scope %s, and this needs %s", g.scope, scopeOf(r.op))).
+			with("details", map[string]any{"scope": g.scope.String(), "needed": scopeOf(r.op).String()}))
+		return
+	default:
+		r.grant = g
 		next(ctx)
 		return
 	}
@@ -40,16 +53,31 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	s.write(r.c, p)
 }
 
-func (s *Server) admits(r *request) bool {
-	if token, ok := strings.CutPrefix(r.c.Get(fiber.HeaderAuthorization), "Bearer "); ok {
-		return s.rightToken(token)
-	}
-	for _, scheme := range r.op.Security {
-		if _, ok := scheme[queryScheme]; ok {
-			return s.rightToken(r.c.Query("access_token"))
+// admits says whether a request has a token that is good for anything. The grant
+// is nil for the server's own.
+func (s *Server) admits(r *request) (*grant, bool) {
+	token, ok := strings.CutPrefix(r.c.Get(fiber.HeaderAuthorization), "Bearer ")
+	if !ok {
+		token = "" // what else the header holds is nobody's token
+		for _, scheme := range r.op.Security {
+			if _, inQuery := scheme[queryScheme]; inQuery {
+				token = r.c.Query("access_token")
+			}
 		}
 	}
-	return false
+	if s.rightToken(token) {
+		return nil, true
+	}
+	g := s.tokens.find(token)
+	return g, g != nil
+}
+
+// scopeKey is where an operation keeps the scope that it needs.
+const scopeKey = "deskhand-scope"
+
+func scopeOf(op *huma.Operation) scope {
+	s, _ := op.Metadata[scopeKey].(scope)
+	return s
 }
 
 // rightToken compares in a time that tells nothing about the token.

@@ -51,7 +51,7 @@ func (in *clipboardInput) Resolve(ctx huma.Context) []error {
 func (s *Server) registerClipboard() {
 	schemas := s.api.OpenAPI().Components.Schemas
 	r := route{
-		id: "readClipboard", method: http.MethodGet, path: "/clipboard", tag: "Clipboard", other: inputFailed,
+		id: "readClipboard", scope: scopeControl, method: http.MethodGet, path: "/clipboard", tag: "Clipboard", other: inputFailed,
 		summary: "Read what was copied", errors: []int{http.StatusNotAcceptable, http.StatusBadGateway},
 		content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")},

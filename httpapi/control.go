@@ -114,11 +114,11 @@ const actorHeader = "Deskhand-Actor"
 
 var actorName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._@-]{0,63}$`)
 
-// callerOf is who sends a request.
-func callerOf(name string) (desktop.Actor, *Problem) {
+// callerOf checks the name that a request gives of who sends it.
+func callerOf(name string) (string, *Problem) {
 	if name != "" && !actorName.MatchString(name) {
-		return desktop.Actor{}, invalidRequest.problem("invalid request: " + actorHeader +
+		return "", invalidRequest.problem("invalid request: " + actorHeader +
 			" must have 1 to 64 letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit")
 	}
-	return desktop.Actor{Kind: desktop.ActorAPI, Name: name}, nil
+	return name, nil
 }

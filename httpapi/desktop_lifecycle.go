@@ -149,7 +149,7 @@ func (s *Server) registerLifecycle() {
 		return &statusOutput{Body: describe(ctx, sl)}, nil
 	})
 	onSlot(s, route{
-		id: "startDesktop", method: http.MethodPost, path: "/start", tag: tag,
+		id: "startDesktop", method: http.MethodPost, path: "/start", tag: tag, admin: true,
 		summary: "Start the desktop", about: "Does nothing when it runs already.",
 		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
 		other:  runtimeFailed,
@@ -163,7 +163,7 @@ func (s *Server) registerLifecycle() {
 		return &statusOutput{Body: describe(ctx, sl)}, nil
 	})
 	onSlot(s, route{
-		id: "stopDesktop", method: http.MethodPost, path: "/stop", tag: tag,
+		id: "stopDesktop", method: http.MethodPost, path: "/stop", tag: tag, admin: true,
 		summary: "Stop the desktop and all that runs on it", about: "Does nothing when it does not run.",
 		errors: []int{http.StatusGatewayTimeout}, other: runtimeFailed,
 	}, func(ctx context.Context, sl *slot, _ *struct{}) (*statusOutput, error) {

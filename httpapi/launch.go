@@ -40,7 +40,7 @@ type openBody struct {
 }
 
 func (s *Server) registerLaunch() {
-	r := route{method: http.MethodPost, tag: "Programs", other: runtimeFailed}
+	r := route{method: http.MethodPost, tag: "Programs", other: runtimeFailed, scope: scopeAgent}
 	launch := r
 	launch.id, launch.path, launch.summary = "launchApp", "/launch", "Start a program on the desktop"
 	launch.errors = []int{http.StatusNotFound}

@@ -25,7 +25,7 @@ func healthy(context.Context, *struct{}) (*healthOutput, error) {
 func (s *Server) register() {
 	s.api.UseMiddleware(s.findSlot)
 	add(s, route{
-		id: "getHealth", method: http.MethodGet, path: "/v1/health", tag: "Server",
+		id: "getHealth", method: http.MethodGet, path: "/v1/health", tag: "Server", scope: scopeView,
 		summary: "Tell whether the server answers and the token is right",
 	}, healthy)
 	add(s, route{
@@ -48,6 +48,7 @@ func (s *Server) register() {
 	s.registerStream()
 	s.registerControl()
 	s.registerProcesses()
+	s.registerTokens()
 	s.registerConfiguration()
 	s.registerFiles()
 	s.registerRaw()

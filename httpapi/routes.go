@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -24,11 +25,13 @@ type route struct {
 	errors  []int // statuses of problems that are particular to it
 	query   bool  // the token may come in the URL
 	open    bool  // no token is needed
+	scope   scope // that a token needs; zero: everything
 	other   kind  // of errors that have none of their own
 	content map[string]*huma.MediaType
 	more    map[string]*huma.Response // besides success and problems
 	body    *huma.RequestBody
 	most    int64 // bytes of the body; zero: Config.MaxBodyBytes
+	admin   bool  // of a desktop's: only a token for everything will do
 }
 
 // operation describes a route to huma.
@@ -38,6 +41,7 @@ func (s *Server) operation(r route) huma.Operation {
 		Tags: []string{r.tag}, DefaultStatus: r.status, RequestBody: r.body, Responses: map[string]*huma.Response{},
 		MaxBodyBytes:     int64(s.cfg.MaxBodyBytes) + 1, // huma refuses what has as many
 		SkipValidateBody: r.body != nil,
+		Metadata:         map[string]any{scopeKey: r.scope},
 	}
 	if r.most > 0 {
 		op.MaxBodyBytes = r.most + 1
@@ -103,6 +107,11 @@ func onSlot[I, O any](s *Server, r route, handle func(context.Context, *slot, *I
 		}
 		return handle(ctx, sl, in)
 	}
+	if r.scope == scopeAdmin && !r.admin {
+		if r.scope = scopeControl; r.method == http.MethodGet {
+			r.scope = scopeView
+		}
+	}
 	path := r.path
 	r.path = mainPath + path
 	add(s, r, of)
@@ -146,12 +155,16 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	c := requestOf(ctx).c
-	actor, err := callerOf(c.Get(actorHeader))
-	if err != nil {
-		s.write(c, err)
+	g := requestOf(ctx).grant
+	name, bad := callerOf(c.Get(actorHeader))
+	if bad == nil && g != nil && g.Desktop != "" && g.Desktop != id {
+		bad = permissionDenied.problem(fmt.Sprintf("permission denied: this token is good for the desktop %s only", g.Desktop))
+	}
+	if bad != nil {
+		s.write(c, bad)
 		return
 	}
-	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
+	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), g.actor(name)))
 	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, c.Locals(requestIDKey{})))
 }
 

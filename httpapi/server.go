@@ -31,6 +31,7 @@ type Server struct {
 	document  []byte // the OpenAPI document
 	desktops  *desktops
 	processes *processes
+	tokens    *tokens
 	files     *filesystem.FS
 	patience  time.Duration // how long a client may neither send nor accept anything
 	handler   func() http.Handler
@@ -70,6 +71,7 @@ func New(cfg Config) (*Server, error) {
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
+	s.tokens = &tokens{places: at}
 	s.app = fiber.New(fiber.Config{
 		Immutable:     true, // huma keeps strings beyond the request
 		StrictRouting: true,
@@ -119,6 +121,7 @@ func (s *Server) Close() error {
 		close(s.closing)
 		s.serving.Wait()
 		s.mounted.wait()
+		s.tokens.close()
 		processes := make(chan error, 1)
 		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
 		s.closeErr = errors.Join(s.files.Close(), s.desktops.close(), <-processes)

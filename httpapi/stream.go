@@ -95,6 +95,7 @@ func (s *Server) registerStream() {
 	r.errors = []int{http.StatusConflict}
 	start := r
 	start.id, start.method, start.path, start.summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"
+	start.scope = scopeView
 	start.about = "The first viewer does that, too. Nothing is captured before somebody watches."
 	onSlot(s, start, func(ctx context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
 		stream, err := sl.streamer(ctx)
@@ -108,7 +109,7 @@ func (s *Server) registerStream() {
 	})
 	stop := r
 	stop.id, stop.method, stop.path, stop.summary = "stopStream", http.MethodPost, "/stream/stop", "End the live view of everybody"
-	stop.errors = nil
+	stop.errors, stop.admin = nil, true
 	onSlot(s, stop, func(_ context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
 		return &streamOutput{}, sl.live.stop()
 	})
@@ -147,8 +148,13 @@ func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn,
 		}
 		return &socketOutput{Body: func(ctx huma.Context) {
 			c := requestOf(ctx).c
+			g := requestOf(ctx).grant
 			o := webrtc.ViewerOptions{
-				Name: in.Name, ViewOnly: in.Role == "view", Host: s.gate.host(c), Remote: s.client(c),
+				Name: in.Name, ViewOnly: in.Role == "view" || g != nil && g.scope == scopeView,
+				Host: s.gate.host(c), Remote: s.client(c),
+			}
+			if o.Name == "" && g != nil {
+				o.Name = g.Name
 			}
 			s.upgrade(ctx, signalMost, func(ctx context.Context, ws *socket) {
 				if err := serve(ctx, stream, signalConn{ws}, o); err != nil {
@@ -194,7 +200,7 @@ func (s *Server) registerWHEP(r route) {
 	play := r
 	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
 	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
-	play.status, play.query = http.StatusCreated, true
+	play.status, play.query, play.scope = http.StatusCreated, true, scopeView
 	play.errors = append(play.errors, http.StatusBadRequest, http.StatusUnsupportedMediaType)
 	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	play.more = map[string]*huma.Response{"201": {
@@ -219,6 +225,7 @@ func (s *Server) registerWHEP(r route) {
 	})
 	leave := r
 	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
+	leave.scope = scopeView
 	leave.status, leave.query, leave.errors = http.StatusNoContent, true, []int{http.StatusNotFound}
 	onSlot(s, leave, func(_ context.Context, sl *slot, in *whepID) (*struct{}, error) {
 		stream := sl.live.running()

@@ -70,7 +70,7 @@ type socketOutput struct {
 func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Context, *socket)) {
 	rc := requestOf(ctx).c.Context()
 	e := s.entryOf(rc)
-	under := rc.Conn()
+	under, g := rc.Conn(), requestOf(ctx).grant
 	up := websocket.FastHTTPUpgrader{
 		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
@@ -84,6 +84,7 @@ func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Contex
 			return
 		}
 		defer e.sockets.open.Done()
+		defer g.hold(under)()
 		ws := &socket{conn: conn, under: under}
 		conn.SetReadLimit(most)
 		ws.run(e.ending, serve)

@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+type tokenBody struct {
+	Scope   string `json:"scope" enum:"view,control,agent,admin" doc:"view: see a desktop. control: act on it, too. agent: the same as an agent, and start programs on it. admin: everything"`
+	Desktop string `json:"desktop,omitempty" doc:"Id of the only desktop that it is good for; all when left out"`
+	TTL     *int64 `json:"ttl,omitempty" minimum:"1" maximum:"31622400" doc:"Seconds until it expires; a day when left out, a year at most"`
+	Name    string `json:"name,omitempty" maxLength:"64" doc:"Whom it is for; others see it"`
+}
+
+// tokenInfo describes a token without its value.
+type tokenInfo struct {
+	ID        string    `json:"id"`
+	Scope     string    `json:"scope" enum:"view,control,agent,admin"`
+	Desktop   string    `json:"desktop,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	Token     string    `json:"token,omitempty" doc:"Its value, shown when it is made and never again"`
+}
+
+type (
+	tokenOutput struct{ Body tokenInfo }
+
+	tokensOutput struct {
+		Body struct {
+			Tokens []tokenInfo `json:"tokens" nullable:"false"`
+		}
+	}
+
+	tokenID struct {
+		ID string `path:"id"`
+	}
+)
+
+func infoOfToken(g *grant) tokenInfo {
+	return tokenInfo{ID: g.ID, Scope: g.Scope, Desktop: g.Desktop, Name: g.Name, CreatedAt: g.Created, ExpiresAt: g.Expires}
+}
+
+func (s *Server) registerTokens() {
+	r := route{path: "/v1/tokens", tag: "Tokens"}
+	create := r
+	create.id, create.method, create.summary = "createToken", http.MethodPost, "Make a token for somebody else"
+	create.about = "It is accepted wherever the server's own is, for as much as its scope allows, until it expires or is revoked. " +
+		"Put a view token behind #token= of the page at /ui/ to have a link to share."
+	create.errors = []int{http.StatusBadRequest, http.StatusConflict}
+	add(s, create, s.createToken)
+	list := r
+	list.id, list.method, list.summary = "listTokens", http.MethodGet, "List tokens, without their values"
+	add(s, list, func(context.Context, *struct{}) (*tokensOutput, error) {
+		grants, err := s.tokens.list()
+		out := &tokensOutput{}
+		out.Body.Tokens = []tokenInfo{}
+		for _, g := range grants {
+			out.Body.Tokens = append(out.Body.Tokens, infoOfToken(g))
+		}
+		return out, err
+	})
+	revoke := r
+	revoke.id, revoke.method, revoke.path, revoke.summary = "revokeToken", http.MethodDelete, "/v1/tokens/{id}", "Revoke a token"
+	revoke.about = "Whoever uses it is cut off at once."
+	revoke.status, revoke.errors = http.StatusNoContent, []int{http.StatusNotFound}
+	add(s, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) { return nil, s.tokens.revoke(in.ID) })
+}
+
+func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenOutput, error) {
+	b := &in.Body
+	g := &grant{Scope: b.Scope, Name: b.Name, Desktop: b.Desktop}
+	for sc, name := range scopeNames {
+		if name == b.Scope {
+			g.scope = sc
+		}
+	}
+	switch {
+	case b.Desktop != "" && g.scope == scopeAdmin:
+		return nil, invalidRequest.problem("invalid request: desktop cannot narrow the scope admin; leave it out").with("field", "desktop")
+	case b.Desktop != "" && !desktopID.MatchString(b.Desktop):
+		return nil, invalidRequest.problem("invalid request: desktop must be the id of a desktop, such as main").with("field", "desktop")
+	case b.Name != "" && !actorName.MatchString(b.Name):
+		return nil, invalidRequest.problem("invalid request: name must have letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit").with("field", "name")
+	}
+	ttl := defaultTokenTime
+	if b.TTL != nil {
+		ttl = min(time.Duration(*b.TTL)*time.Second, longestTokenTime)
+	}
+	value, err := s.tokens.create(ctx, g, ttl)
+	if err != nil {
+		return nil, err
+	}
+	out := &tokenOutput{infoOfToken(g)}
+	out.Body.Token = value
+	return out, nil
+}
