@@ -1,0 +1,337 @@
+package filesystem
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// partSize is how much of a file is looked at, at once. It bounds what
+	// one match of a regular expression can cost.
+	partSize = 64 << 10
+	// binarySize is how much of a file is looked at for a zero byte.
+	binarySize = 8 << 10
+	// maxInstructions bounds the size of a regular expression. Matching one
+	// byte takes as many steps, at most.
+	maxInstructions = 5000
+	// maxLineText is how much of a line is told, in bytes.
+	maxLineText = 500
+)
+
+// finder finds a text or a regular expression.
+type finder struct {
+	text   []byte         // of which every matching line has one
+	fold   bool           // text is in lower case, and both cases are meant
+	regexp *regexp.Regexp // nil when text is all there is to find
+}
+
+// newFinder returns nil when nothing is to be found in files.
+func newFinder(o SearchOptions) (*finder, error) {
+	switch {
+	case o.Text == "" && o.Regexp == "":
+		return nil, nil
+	case o.Text != "" && o.Regexp != "":
+		return nil, badPattern("regexp: set beside text")
+	case len(o.Text) > maxPattern:
+		return nil, badPattern("text: longer than 4096 bytes")
+	case len(o.Regexp) > maxPattern:
+		return nil, badPattern("regexp: longer than 4096 bytes")
+	case strings.Contains(o.Text, "\n"):
+		return nil, badPattern("text: holds a line break, and lines are searched one by one")
+	case o.Regexp != "":
+		return regexpFinder(o.Regexp, o.IgnoreCase)
+	case o.IgnoreCase:
+		return regexpFinder(regexp.QuoteMeta(o.Text), true)
+	}
+	return &finder{text: []byte(o.Text)}, nil
+}
+
+func regexpFinder(expression string, ignoreCase bool) (*finder, error) {
+	if _, err := syntax.Parse(expression, syntax.Perl); err != nil {
+		problem := err.Error()
+		if e := (*syntax.Error)(nil); errors.As(err, &e) {
+			problem = string(e.Code) + ": " + printable(e.Expr)
+		}
+		return nil, badPattern("regexp: " + problem)
+	}
+	if ignoreCase {
+		expression = "(?i)" + expression
+	}
+	expression = "(?m)" + expression
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil, badPattern("regexp: " + err.Error())
+	}
+	parsed = parsed.Simplify()
+	program, err := syntax.Compile(parsed)
+	if err != nil || len(program.Inst) > maxInstructions {
+		return nil, badPattern("regexp: too complex")
+	}
+	f := &finder{}
+	if f.regexp, err = regexp.Compile(expression); err != nil {
+		return nil, badPattern("regexp: " + err.Error())
+	}
+	f.text, f.fold = needed(parsed)
+	return f, nil
+}
+
+// needed is the longest text that is in everything which an expression matches,
+// as far as that is easy to see. It may be empty.
+func needed(e *syntax.Regexp) (text []byte, fold bool) {
+	switch e.Op {
+	case syntax.OpLiteral:
+		return neededLiteral(e.Rune, e.Flags&syntax.FoldCase != 0)
+	case syntax.OpCapture, syntax.OpPlus:
+		return needed(e.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range e.Sub {
+			if t, f := needed(sub); len(t) > len(text) {
+				text, fold = t, f
+			}
+		}
+	default:
+	}
+	return text, fold
+}
+
+// neededLiteral is the text of a literal. When case does not matter, it is the
+// longest part whose letters are ASCII in either case, which k and s are not:
+// the Kelvin sign and the long s are the same letters.
+func neededLiteral(runes []rune, fold bool) ([]byte, bool) {
+	if !fold {
+		return []byte(string(runes)), false
+	}
+	var longest, text []byte
+	for _, r := range runes {
+		r = unicode.ToLower(r)
+		if r >= utf8.RuneSelf || r == 'k' || r == 's' {
+			text = nil
+			continue
+		}
+		if text = append(text, byte(r)); len(text) > len(longest) {
+			longest = text
+		}
+	}
+	return longest, true
+}
+
+// find tells where the first match in some lines begins; -1 without any. lower
+// is the same lines in lower case, if fold is set.
+func (f *finder) find(b, lower []byte) int {
+	for from := 0; from < len(b); {
+		at := 0
+		switch {
+		case len(f.text) == 0:
+			// All lines at once is faster than one by one.
+			at = -1
+			if found := f.regexp.FindIndex(b[from:]); found != nil && !noLine(b, from+found[0]) {
+				at = found[0]
+			}
+		case f.fold:
+			at = bytes.Index(lower[from:], f.text)
+		default:
+			at = bytes.Index(b[from:], f.text)
+		}
+		switch {
+		case at < 0:
+			return -1
+		case f.regexp == nil:
+			return from + at
+		}
+		begin, end := lineAround(b, from+at)
+		if found := f.regexp.FindIndex(bytes.TrimSuffix(b[begin:end], []byte("\r"))); found != nil {
+			return begin + found[0]
+		}
+		from = end + 1
+	}
+	return -1
+}
+
+// noLine tells that a position is after the last line break.
+func noLine(b []byte, at int) bool { return at == len(b) && at > 0 && b[at-1] == '\n' }
+
+// lineAround is where the line around a position begins and ends, without what
+// ends it.
+func lineAround(b []byte, at int) (begin, end int) {
+	begin = bytes.LastIndexByte(b[:at], '\n') + 1
+	if end = bytes.IndexByte(b[at:], '\n'); end < 0 {
+		return begin, len(b)
+	}
+	return begin, at + end
+}
+
+// lowered writes b in lower case, as far as it is ASCII.
+func lowered(to, b []byte) []byte {
+	to = to[:len(b)]
+	for i, c := range b {
+		to[i] = lowerASCII[c]
+	}
+	return to
+}
+
+var lowerASCII = func() (table [256]byte) {
+	for i := range table {
+		table[i] = byte(i)
+		if 'A' <= i && i <= 'Z' {
+			table[i] += 'a' - 'A'
+		}
+	}
+	return table
+}()
+
+// scan is what was found in one file. Several may be under way at once.
+type scan struct {
+	search  *search
+	name    string // in its directory
+	most    int    // lines that are wanted
+	lines   []Line
+	bytes   int64
+	outcome outcome
+	err     error // why the search ends
+
+	number int // of the line in which the next part begins
+	begun  int // characters of that line which were in parts before
+	told   bool
+}
+
+// outcome is what became of a file.
+type outcome int
+
+const (
+	scanned outcome = iota
+	scannedBinary
+	scannedTooLarge
+	scannedUnreadable
+	scannedGone // or not to be read
+)
+
+// run searches the file for so many lines.
+func (c *scan) run(d folder, most int) {
+	if c.err = c.search.mayGoOn(); c.err != nil {
+		c.outcome = scannedGone
+		return
+	}
+	file, err := d.open(c.name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		c.outcome = scannedUnreadable
+		if err == unix.ENOENT {
+			c.outcome = scannedGone
+		}
+		return
+	}
+	defer file.Close()
+	n, err := nodeOfFile(file)
+	switch {
+	case err != nil || !n.isRegular() || c.search.inSystem:
+		c.outcome = scannedGone
+		return
+	case n.size > c.search.options.MaxFileSize:
+		c.outcome = scannedTooLarge
+		return
+	}
+	buffer := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buffer)
+	c.most, c.number = most, 1
+	c.outcome, c.err = c.read(file, buffer[:partSize], buffer[partSize:])
+}
+
+// read looks at a file part by part. Each part but the last ends with a line,
+// unless a line is longer than a part.
+func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
+	held := 0 // bytes of a line that has not ended
+	for {
+		n, err := io.ReadFull(file, buffer[held:])
+		part := buffer[:held+n]
+		if c.bytes == 0 && bytes.IndexByte(part[:min(n, binarySize)], 0) >= 0 {
+			return scannedBinary, nil
+		}
+		c.bytes += int64(n)
+		if c.search.budget.Add(-int64(n)) < 0 {
+			return scanned, limitError(LimitBytes)
+		}
+		last := err != nil
+		whole := len(part)
+		if end := bytes.LastIndexByte(part, '\n'); end >= 0 && !last {
+			whole = end + 1
+		}
+		enough := c.part(part[:whole], lower)
+		switch {
+		case last && err != io.EOF && err != io.ErrUnexpectedEOF:
+			return scannedUnreadable, nil
+		case last || enough:
+			return scanned, nil
+		case c.bytes > c.search.options.MaxFileSize: // it grows
+			return scannedTooLarge, nil
+		}
+		if err := c.search.mayGoOn(); err != nil {
+			return scanned, err
+		}
+		held = copy(buffer, part[whole:])
+	}
+}
+
+// part looks at some lines. It tells whether there are enough.
+func (c *scan) part(b, lower []byte) bool {
+	finder := c.search.finder
+	if finder.fold {
+		lower = lowered(lower, b)
+	} else {
+		lower = b
+	}
+	counted := 0 // up to where line breaks were counted
+	for from := 0; from < len(b); {
+		at := finder.find(b[from:], lower[from:])
+		if at < 0 {
+			break
+		}
+		begin, end := lineAround(b, from+at)
+		c.number += bytes.Count(b[counted:begin], []byte("\n"))
+		if begin > 0 {
+			c.begun, c.told = 0, false
+		}
+		if !c.told {
+			c.lines = append(c.lines, c.line(b[begin:end], from+at-begin))
+			c.told = true
+		}
+		if len(c.lines) >= c.most {
+			return true
+		}
+		counted, from = begin, end+1
+	}
+	rest := b[counted:]
+	if i := bytes.LastIndexByte(rest, '\n'); i >= 0 {
+		c.number += bytes.Count(rest, []byte("\n"))
+		c.begun, c.told = 0, false
+		rest = rest[i+1:]
+	}
+	c.begun += utf8.RuneCount(rest)
+	return false
+}
+
+// line describes a line, or a part of one, with a match at an offset.
+func (c *scan) line(b []byte, at int) Line {
+	l := Line{Number: c.number, Column: c.begun + utf8.RuneCount(b[:at]) + 1, Cut: c.begun > 0}
+	b = bytes.TrimSuffix(b, []byte("\r"))
+	if len(b) > maxLineText {
+		begin := max(0, min(at-maxLineText/4, len(b)-maxLineText))
+		for begin > 0 && begin < at && !utf8.RuneStart(b[begin]) {
+			begin++
+		}
+		end := min(begin+maxLineText, len(b))
+		for end < len(b) && end > begin && !utf8.RuneStart(b[end]) {
+			end--
+		}
+		b, l.Cut = b[begin:end], true
+	}
+	l.Invalid = !utf8.Valid(b)
+	l.Text = strings.ToValidUTF8(string(b), string(utf8.RuneError))
+	return l
+}
