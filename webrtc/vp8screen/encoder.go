@@ -18,8 +18,9 @@ type Encoder struct {
 	ref, next *Frame
 	stale     []byte
 	info      []blockInfo
-	subs      [][16]uint8 // the modes of macroblocks with predSub
-	busy      []bool      // rows in which info is not all unchanged
+	subs      [][16]uint8  // the modes of macroblocks with predSub
+	vectors   [][16]vector // those of macroblocks with interSplit
+	busy      []bool       // rows in which info is not all unchanged
 	above     [][nFlags]uint8
 	rowTokens [][]token
 	work      []byte // what to do with each macroblock of the frame
@@ -99,6 +100,7 @@ func (e *Encoder) Resize(width, height int) error {
 	e.ref, e.next = NewFrame(width, height), NewFrame(width, height)
 	e.stale, e.work = make([]byte, n), make([]byte, n)
 	e.info, e.subs = make([]blockInfo, n), make([][16]uint8, n)
+	e.vectors = make([][16]vector, n)
 	e.busy, e.above = make([]bool, e.rows), make([][nFlags]uint8, e.cols)
 	e.rowTokens = make([][]token, e.rows)
 	e.worker.e = e

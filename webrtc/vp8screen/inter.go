@@ -159,9 +159,8 @@ func (w *worker) chooseVector() (v vector, cost int) {
 		try(w.e.info[at-w.e.cols].vector)
 	}
 	for i := range w.e.motion {
-		if m := &w.e.motion[i]; m.Rect.Min.X < w.x*16+16 && m.Rect.Max.X > w.x*16 &&
-			m.Rect.Min.Y < w.y*16+16 && m.Rect.Max.Y > w.y*16 {
-			try(vector{int16(-4 * m.DX), int16(-4 * m.DY)})
+		if c, ok := w.touches(&w.e.motion[i]); ok {
+			try(c)
 		}
 	}
 	if v != (vector{}) {
@@ -177,9 +176,16 @@ func (w *worker) chooseVector() (v vector, cost int) {
 func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	v, cost := w.chooseVector()
 	*info = blockInfo{mode: interWhole, vector: v}
-	if cost > w.q.similar && w.codeIntra(info, cost) {
-		info.vector = vector{}
-		return false
+	if cost > w.q.similar {
+		split := w.chooseSplit(cost)
+		if w.codeIntra(info, min(cost, split)) {
+			info.vector = vector{}
+			return false
+		}
+		if split < cost {
+			w.codeSplit(info, split)
+			return false
+		}
 	}
 	w.predictWhole(v)
 	if v != (vector{}) {

@@ -31,8 +31,9 @@ type worker struct {
 	nonzero     [25]uint32 // by coded order
 	coef        [25][16]int32
 
-	sub subWork
-	win [windowSize * windowStride]byte
+	vectors [16]vector // of the sub-blocks
+	sub     subWork
+	win     [windowSize * windowStride]byte
 }
 
 // frameStats is what a frame consists of.
@@ -155,16 +156,19 @@ func sumOf(c *[16]int32) int32 {
 
 // codeChroma does for chroma what codeLuma does for luma.
 func (w *worker) codeChroma() bool {
-	u := w.codeChromaPlane(w.src.U[w.uv:], w.e.next.U[w.uv:], blockU)
-	v := w.codeChromaPlane(w.src.V[w.uv:], w.e.next.V[w.uv:], blockV)
+	stride := w.e.next.UVStride
+	u := w.codeBlocks(w.src.U[w.uv:], w.e.next.U[w.uv:], stride, blockU, 4, &w.q.chroma)
+	v := w.codeBlocks(w.src.V[w.uv:], w.e.next.V[w.uv:], stride, blockV, 4, &w.q.chroma)
 	return u || v
 }
 
-func (w *worker) codeChromaPlane(src, dst []byte, first int) bool {
-	stride := w.e.next.UVStride
+// codeBlocks does so for 16 or 4 blocks in rows of 4 or 2, each of which has its
+// own first coefficient.
+func (w *worker) codeBlocks(src, dst []byte, stride, first, count int, steps *stepPair) bool {
 	var any uint32
-	for k := range 4 {
-		b, at := first+k, k>>1*4*stride+k&1*4
+	shift := 1 + count>>4
+	for k := range count {
+		b, at := first+k, k>>shift*4*stride+k&(1<<shift-1)*4
 		s, p := loadSquare(src[at:], stride), loadSquare(dst[at:], stride)
 		w.nonzero[b] = 0
 		if s == p {
@@ -173,7 +177,7 @@ func (w *worker) codeChromaPlane(src, dst []byte, first int) bool {
 		c := &w.coef[b]
 		if residual(s, p, c) <= w.q.zeroAt {
 			c[0] = sumOf(c)
-			if n := quantizeDC(c, &w.levels[b], &w.q.chroma.dc); n != 0 {
+			if n := quantizeDC(c, &w.levels[b], &steps.dc); n != 0 {
 				w.nonzero[b] = n
 				any |= n
 				addDC(c[0], dst[at:], stride)
@@ -181,7 +185,7 @@ func (w *worker) codeChromaPlane(src, dst []byte, first int) bool {
 			continue
 		}
 		forwardDCT(c)
-		n := quantizeDC(c, &w.levels[b], &w.q.chroma.dc) | quantizeAC(c, &w.levels[b], &w.q.chroma.ac)
+		n := quantizeDC(c, &w.levels[b], &steps.dc) | quantizeAC(c, &w.levels[b], &steps.ac)
 		w.nonzero[b] = n
 		any |= n
 		switch {

@@ -35,7 +35,11 @@ func (e *Encoder) writeMode(w *boolWriter, h *frameHeader, x, y int) {
 	if info.inter() {
 		w.put(0, 255) // the last frame
 		c := e.vectorContext(x, y)
-		w.vectorMode(&c, info.vector)
+		if info.mode == interSplit {
+			e.writeSplit(w, &c, x, y)
+		} else {
+			w.vectorMode(&c, info.vector)
+		}
 		return
 	}
 	w.path(modePaths[info.mode], defaultModeProbs)
