@@ -187,4 +187,5 @@ func (s *Server) registerFiles() {
 	s.registerReading(r)
 	s.registerWriting(r)
 	s.registerTree(r)
+	s.registerArchives(r)
 }

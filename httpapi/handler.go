@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"sync"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp/fasthttputil"
@@ -81,19 +85,94 @@ func (s *Server) newHandler() http.Handler {
 		<-served
 		e.sockets.wait()
 	}()
-	return &httputil.ReverseProxy{
+	return s.receive(&httputil.ReverseProxy{
 		Rewrite:       s.rewrite,
 		Transport:     transport,
 		FlushInterval: -1,
+		ModifyResponse: func(r *http.Response) error {
+			// Inside, the rest of the body is not wanted; outside it still comes.
+			if in, ok := r.Request.Context().Value(incomingKey{}).(*incoming); ok && r.Close && !in.ended() {
+				r.Header.Set("Connection", "close")
+			}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.log.Debug("handler", "path", r.URL.Path, "error", err)
 			p := shuttingDown.problem(fmt.Sprintf("the server did not answer: %v", err))
+			if in, ok := r.Context().Value(incomingKey{}).(*incoming); ok {
+				p = cmp.Or(in.problem(err), p)
+			}
 			text, _ := marshalJSON(p)
 			w.Header().Set("Content-Type", problemType)
 			w.WriteHeader(p.Status)
 			_, _ = w.Write(text)
 		},
+	})
+}
+
+// receive passes requests on with bodies that may take any time, as long as they
+// move, and lets answers pass before a body has come to its end: net/http would
+// read a part of it first.
+func (s *Server) receive(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			control := http.NewResponseController(w)
+			_ = control.EnableFullDuplex() // HTTP/2 always is
+			in := &incoming{ReadCloser: r.Body, control: control, patience: s.patience}
+			r = r.WithContext(context.WithValue(r.Context(), incomingKey{}, in))
+			r.Body = in
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// incoming is the body of a request on its way inside, which remembers why it
+// ended early.
+type incoming struct {
+	io.ReadCloser
+
+	control  *http.ResponseController
+	patience time.Duration
+
+	mu   sync.Mutex
+	read int64
+	err  error // io.EOF is none to problem
+}
+
+type incomingKey struct{}
+
+// Read is called by the transport.
+func (in *incoming) Read(p []byte) (int, error) {
+	_ = in.control.SetReadDeadline(time.Now().Add(in.patience))
+	n, err := in.ReadCloser.Read(p)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.read += int64(n)
+	if err != nil {
+		in.err = err
 	}
+	return n, err
+}
+
+// ended says whether all of it was read.
+func (in *incoming) ended() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return errors.Is(in.err, io.EOF)
+}
+
+// problem is the answer when passing the request on failed with err because of
+// the body, or nil. The end of a connection is noticed by the context, too.
+func (in *incoming) problem(err error) *Problem {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.err == nil && errors.Is(err, context.Canceled) {
+		in.err = io.ErrUnexpectedEOF
+	}
+	if in.err == nil || errors.Is(in.err, io.EOF) {
+		return nil
+	}
+	return brokenOff(in.err, in.read, in.patience)
 }
 
 // rewrite sends a request inside as it came.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -37,22 +36,25 @@ func (s *Server) upload(r *request) (*upload, error) {
 	if u.most > 0 && int64(u.size) > u.most {
 		return nil, tooLarge(u.most)
 	}
-	// What waits for a client is in nobody's way, but for the end of the server.
-	u.wait.Go(func() {
-		select {
-		case <-u.done:
-			return
-		case <-u.closing:
-		}
-		grace := time.NewTimer(graceTime)
-		defer grace.Stop()
-		select {
-		case <-u.done:
-		case <-grace.C:
-			_ = u.conn.Close()
-		}
-	})
+	u.wait.Go(func() { endLate(u.closing, u.done, func() { _ = u.conn.Close() }) })
 	return u, nil
+}
+
+// endLate ends something that may wait for a client when it is not done a while
+// after the server began to close.
+func endLate(closing, done <-chan struct{}, end func()) {
+	select {
+	case <-done:
+		return
+	case <-closing:
+	}
+	grace := time.NewTimer(graceTime)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		end()
+	}
 }
 
 // Close ends the upload, but not the connection.
@@ -81,19 +83,24 @@ func (u *upload) Read(p []byte) (int, error) {
 
 // explain says what a client has done, or left undone.
 func (u *upload) explain(err error) error {
-	var timeout net.Error
-	switch {
-	case err == nil, err == io.EOF: //nolint:errorlint // body returns it as it is
+	if err == nil || err == io.EOF { //nolint:errorlint // body returns it as it is
 		return err
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return requestTimeout.problem(fmt.Sprintf("invalid request: nothing of its body arrived for %v after %d bytes", u.patience, u.read))
 	}
 	select {
 	case <-u.closing:
 		return shuttingDown.problem("the server is shutting down")
 	default:
-		return invalidRequest.problem(fmt.Sprintf("invalid request: its body was cut off after %d bytes: %v", u.read, err))
+		return brokenOff(err, int64(u.read), u.patience)
 	}
+}
+
+// brokenOff is the answer to a client whose body has not come to its end.
+func brokenOff(err error, read int64, patience time.Duration) *Problem {
+	var timeout interface{ Timeout() bool } // those of connections in memory are no net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return requestTimeout.problem(fmt.Sprintf("invalid request: nothing of its body arrived for %v after %d bytes", patience, read))
+	}
+	return invalidRequest.problem(fmt.Sprintf("invalid request: its body was cut off after %d bytes: %v", read, err))
 }
 
 // cutShort says whether a connection has ended where a chunked body seems to

@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/filesystem"
+)
+
+// archiveTypes are the types under which archives come. Which compression one
+// really has, its first bytes tell.
+var archiveTypes = []string{
+	"application/x-tar", "application/tar", "application/x-gtar", "application/x-ustar",
+	"application/gzip", "application/x-gzip", "application/x-tgz", "application/x-gtar-compressed", "application/x-compressed-tar",
+	"application/zstd", "application/x-zstd", "application/x-zstd-compressed-tar",
+}
+
+type extractInput struct {
+	FolderQuery
+	RawRequest
+	Sync        bool   `query:"sync" default:"true" doc:"Answer once all is safe on the disk; false: a power failure may lose it"`
+	ContentType string `header:"Content-Type" doc:"One of the types of tar archives, compressed or not"`
+}
+
+type extractOutput struct {
+	Body struct {
+		Paths     []string `json:"paths" nullable:"false" doc:"Absolute; the first 1024"`
+		Truncated bool     `json:"truncated" doc:"There are more than that"`
+	}
+}
+
+type archiveInput struct {
+	FolderQuery
+	RawRequest
+	Format string `query:"format" enum:"tar,tar.gz,tar.zst" default:"tar"`
+}
+
+type archiveOutput struct {
+	ContentType string `header:"Content-Type"`
+	Disposition string `header:"Content-Disposition"`
+	Cache       string `header:"Cache-Control"`
+	Body        func(huma.Context)
+}
+
+// archiveFormats are the formats of downloads.
+var archiveFormats = map[string]struct {
+	compression filesystem.Compression
+	contentType string
+}{
+	"tar":     {filesystem.CompressionNone, "application/x-tar"},
+	"tar.gz":  {filesystem.CompressionGzip, "application/gzip"},
+	"tar.zst": {filesystem.CompressionZstd, "application/zstd"},
+}
+
+func (s *Server) registerArchives(r route) {
+	up := r
+	up.id, up.method, up.path = "uploadBatch", http.MethodPost, "/v1/fs/upload-batch"
+	up.summary = "Unpack a tar archive into a directory"
+	up.about = "The archive may be compressed with gzip or zstd. It is all or nothing: an archive that is damaged, or has a path, " +
+		"a link or a device that is refused, changes nothing."
+	up.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+	for _, t := range archiveTypes {
+		up.body.Content[t] = binary()
+	}
+	up.errors = append(slices.Clone(r.errors), http.StatusConflict, http.StatusInsufficientStorage)
+	add(s, up, s.uploadBatch)
+	down := r
+	down.id, down.method, down.path, down.query = "downloadArchive", http.MethodGet, "/v1/fs/archive", true
+	down.summary = "Read a directory, or a file, as a tar archive"
+	down.about = "It is made while it is sent. Links stay links; what cannot be read is left out. " +
+		"Should something go wrong in the middle, the connection breaks."
+	down.content = map[string]*huma.MediaType{}
+	for f := range maps.Values(archiveFormats) {
+		down.content[f.contentType] = binary()
+	}
+	add(s, down, s.downloadArchive)
+}
+
+func (s *Server) uploadBatch(ctx context.Context, in *extractInput) (*extractOutput, error) {
+	files, err := s.in(in.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	if media, _, err := mime.ParseMediaType(in.ContentType); err != nil || !slices.Contains(archiveTypes, media) {
+		return nil, invalidRequest.problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
+	}
+	content, err := s.upload(in.r)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	done, err := files.Extract(ctx, in.Path, content, filesystem.ExtractOptions{NoSync: !in.Sync})
+	if err != nil {
+		return nil, err
+	}
+	out := new(extractOutput)
+	out.Body.Paths, out.Body.Truncated = []string{}, done.Truncated
+	for _, p := range done.Paths {
+		out.Body.Paths = append(out.Body.Paths, jsonPath(p))
+	}
+	return out, nil
+}
+
+func (s *Server) downloadArchive(ctx context.Context, in *archiveInput) (*archiveOutput, error) {
+	files, err := s.in(in.RootQuery)
+	if err != nil {
+		return nil, err
+	}
+	top, err := files.Abs(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	format := archiveFormats[in.Format]
+	name := strings.TrimPrefix(path.Base(top), "/")
+	if name == "" {
+		name = "root"
+	}
+	out := &archiveOutput{
+		ContentType: format.contentType, Disposition: attachment(name + "." + in.Format), Cache: "private, no-store",
+	}
+	if in.r.Method() == http.MethodHead {
+		_, err := files.Stat(top)
+		out.Body = func(ctx huma.Context) { ctx.SetStatus(http.StatusOK) }
+		return out, err
+	}
+	// What goes wrong before there is anything to send is answered as always.
+	a := s.pack(context.WithoutCancel(ctx), files, top, format.compression)
+	if _, err := a.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, a.Close())
+	}
+	out.Body = func(ctx huma.Context) {
+		ctx.SetStatus(http.StatusOK)
+		rc := requestOf(ctx).c.Context()
+		a.conn, a.patience = rc.Conn(), s.patience
+		rc.SetBodyStream(a, -1)
+	}
+	return out, nil
+}
+
+// archive is an archive on its way to a client. It must be closed.
+type archive struct {
+	*bufio.Reader
+
+	conn     net.Conn
+	patience time.Duration
+	pipe     *io.PipeReader
+	wait     sync.WaitGroup // for what packs
+}
+
+// pack begins to pack.
+func (s *Server) pack(ctx context.Context, files *filesystem.FS, name string, c filesystem.Compression) *archive {
+	r, w := io.Pipe()
+	a := &archive{Reader: bufio.NewReaderSize(r, step), pipe: r}
+	packed := make(chan struct{})
+	a.wait.Go(func() {
+		defer close(packed)
+		_, err := files.Archive(ctx, name, w, filesystem.ArchiveOptions{Compression: c})
+		_ = w.CloseWithError(err) // nil is the end
+	})
+	a.wait.Go(func() { endLate(s.closing, packed, func() { _ = r.CloseWithError(ErrClosed) }) })
+	return a
+}
+
+// Read gives the client time to accept what it returns. An error that it returns
+// makes fasthttp close the connection without the end of the body, which is how
+// the client knows.
+func (a *archive) Read(p []byte) (int, error) {
+	_ = a.conn.SetWriteDeadline(time.Now().Add(a.patience))
+	return a.Reader.Read(p)
+}
+
+// Close ends the packing. fasthttp calls it in any case.
+func (a *archive) Close() error {
+	err := a.pipe.Close()
+	a.wait.Wait()
+	return err
+}
