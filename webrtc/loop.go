@@ -38,6 +38,7 @@ type loop struct {
 	enc     Encoder
 	rate    int       // that enc was told
 	sent    time.Time // when enc made its latest picture
+	shown   time.Time // the latest frame
 	keyed   time.Time // the latest key picture
 	paced   time.Time // when the next frame may be captured
 	pending bool      // follow waits for more
@@ -145,6 +146,14 @@ func (l *loop) step() error {
 	if l.pending && !now.Before(l.paced) {
 		l.release()
 	}
+	select { // what is new goes before a key picture of what is old
+	case f, open := <-l.frames:
+		if !open {
+			return desktop.ErrClosed
+		}
+		return l.show(f)
+	default:
+	}
 	if l.enc != nil && l.keyDue(now) {
 		return l.encode(nil, true)
 	}
@@ -165,7 +174,7 @@ func (l *loop) step() error {
 	if now = time.Now(); l.enc == nil || l.pending && !now.Before(l.paced) {
 		return nil
 	}
-	due := l.enc.Due()
+	due := l.due()
 	if !due.IsZero() && !now.Before(due) || now.Sub(l.sent) >= keepAlive {
 		return l.encode(nil, false)
 	}
@@ -194,11 +203,7 @@ func (l *loop) next(now time.Time) time.Time {
 	}
 	if l.enc != nil {
 		earlier(l.sent.Add(keepAlive))
-		if due := l.enc.Due(); !due.IsZero() {
-			// Not more often than there are pictures.
-			if soonest := l.sent.Add(l.interval()); due.Before(soonest) {
-				due = soonest
-			}
+		if due := l.due(); !due.IsZero() {
 			earlier(due)
 		}
 		if l.s.wantKey.Load() {
@@ -206,6 +211,21 @@ func (l *loop) next(now time.Time) time.Time {
 		}
 	}
 	return at
+}
+
+// due is when the picture is to be improved without a new frame; zero: never. It
+// is not while frames come, which are improved on their way.
+func (l *loop) due() time.Time {
+	due := l.enc.Due()
+	if due.IsZero() {
+		return due
+	}
+	for _, soonest := range []time.Time{l.sent.Add(l.interval()), l.shown.Add(2 * l.interval())} {
+		if due.Before(soonest) {
+			due = soonest
+		}
+	}
+	return due
 }
 
 func (l *loop) interval() time.Duration { return time.Second / time.Duration(l.s.cfg.FrameRate) }
@@ -227,7 +247,7 @@ func (l *loop) keyDue(now time.Time) bool {
 // show encodes a new frame.
 func (l *loop) show(f desktop.FeedFrame) error {
 	begun := time.Now()
-	l.pending, l.paced = true, begun.Add(l.interval())
+	l.pending, l.paced, l.shown = true, begun.Add(l.interval()), begun
 	if f.Reset && l.enc != nil {
 		err := l.enc.Close()
 		l.enc = nil
