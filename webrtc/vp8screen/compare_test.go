@@ -157,7 +157,7 @@ var nekoSettings = []string{
 func realtimeSettings(rate int) []string {
 	r := strconv.Itoa(rate)
 	return []string{
-		"-deadline", "realtime", "-cpu-used", "8", "-threads", "2", "-b:v", r, "-minrate", r, "-maxrate", r, "-bufsize", r,
+		"-deadline", "realtime", "-cpu-used", "8", "-threads", "1", "-b:v", r, "-minrate", r, "-maxrate", r, "-bufsize", r,
 		"-g", "9999", "-qmin", "2", "-qmax", "56", "-lag-in-frames", "0", "-error-resilient", "0", "-auto-alt-ref", "0",
 	}
 }

@@ -25,8 +25,8 @@ const (
 	maxAnchors = 3
 )
 
-// anchorSearch finds what moved in any direction. Eight pixels whose hash ends
-// in zeros make the patch below and right of them a mark: so the same patch is
+// anchorSearch finds what moved in any direction. Eight pixels whose hash begins
+// with zeros make the patch below and right of them a mark: so the same patch is
 // one wherever it moves. A mark that is there exactly once in both frames votes
 // for the distance between the two.
 type anchorSearch struct {
@@ -112,10 +112,10 @@ func (s *anchorSearch) scan(p *Frame, f *ScrollFinder, bits uint, now bool, mark
 
 func (s *anchorSearch) scanRow(p *Frame, x0, x1, y int, bits uint, mark func(key uint64, at, stride int)) {
 	line := p.Y[y*p.YStride+x0:][: x1-x0+7 : x1-x0+7]
-	shift := 64 - bits
+	limit := uint64(1) << (64 - bits)
 	for x := 0; x+8 <= len(line); x++ {
 		w := binary.LittleEndian.Uint64(line[x : x+8])
-		if w*hashFactor>>shift != 0 || w == rotate8(w) {
+		if w*hashFactor >= limit || w == rotate8(w) {
 			continue
 		}
 		at := y*p.YStride + x0 + x
