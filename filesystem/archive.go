@@ -136,7 +136,7 @@ func packer(w io.Writer, c Compression) (packing, error) {
 		z := gzip.NewWriter(out)
 		return packing{z, func() error { return errors.Join(z.Close(), out.Flush()) }}, nil
 	case CompressionZstd:
-		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(zstdWindow))
 		if err != nil {
 			return packing{}, err
@@ -147,7 +147,7 @@ func packer(w io.Writer, c Compression) (packing, error) {
 }
 
 // zstdWindow is how far back a compressed archive refers to.
-const zstdWindow = 4 << 20
+const zstdWindow = 2 << 20
 
 // reason says an error in a few words.
 func (f *FS) reason(err error) string {

@@ -99,15 +99,15 @@ func (f *FS) Extract(ctx context.Context, name string, r io.Reader, options Extr
 		return Extracted{}, f.fail(op, p.path, err)
 	}
 	defer stream.close()
-	x := &extraction{place: p, options: options, stream: stream, alive: alive, logger: f.logger}
-	if err := f.run(x); err != nil {
+	x := &extraction{fs: f, place: p, options: options, stream: stream, alive: alive}
+	if err := x.run(); err != nil {
 		return Extracted{}, f.fail(op, p.path, err)
 	}
 	return x.done, nil
 }
 
 // run prepares the destination, unpacks, and cleans up behind both.
-func (f *FS) run(x *extraction) (err error) {
+func (x *extraction) run() (err error) {
 	var made []string
 	x.dest, made, err = openOrMake(x.place)
 	defer func() {
@@ -122,7 +122,7 @@ func (f *FS) run(x *extraction) (err error) {
 		return err
 	}
 	defer x.dest.close()
-	f.sweep(x.dest, x.alive)
+	x.fs.sweep(x.dest, x.alive)
 	if x.stage, err = openStage(x.dest); err != nil {
 		return err
 	}
@@ -270,7 +270,6 @@ func (x *extraction) file(h *tar.Header, parts []string, content io.Reader) erro
 
 // setTime sets the time of modification of an entry, not following it.
 func setTime(dir int, name string, modified time.Time) error {
-	//nolint:unconvert // the types differ between architectures
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: modified.Unix(), Nsec: int64(modified.Nanosecond())}}
 	return unix.UtimesNanoAt(dir, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -395,4 +396,34 @@ func TestExtractTellsFirstPaths(t *testing.T) {
 	if len(done.Paths) != 1024 || done.Truncated {
 		t.Errorf("of 1024: %d paths, truncated %v", len(done.Paths), done.Truncated)
 	}
+}
+
+// TestExtractAtOnce unpacks several archives into one directory.
+func TestExtractAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := openFS(t)
+	const archives = 20
+	var wg sync.WaitGroup
+	for i := range archives {
+		text := strconv.Itoa(i)
+		archive := makeTar(
+			t, fileEntry("same/a", text), fileEntry("same/sub/b", text), fileEntry("same/sub/own"+text, text), fileEntry("c", text),
+		)
+		wg.Go(func() {
+			if _, err := extract(f, filepath.Join(dir, "new"), archive); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	a, err := os.ReadFile(filepath.Join(dir, "new", "c"))
+	must(t, err)
+	for _, name := range []string{"same/a", "same/sub/b"} { // all of the same archive
+		wantContent(t, filepath.Join(dir, "new", name), string(a))
+	}
+	if got := names(t, filepath.Join(dir, "new", "same", "sub")); len(got) != archives+1 {
+		t.Errorf("%d files, want %d: %q", len(got), archives+1, got)
+	}
+	noHidden(t, filepath.Join(dir, "new"))
 }

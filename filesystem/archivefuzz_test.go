@@ -145,8 +145,7 @@ func newExtractBed(f *testing.F) *extractBed {
 
 func (b *extractBed) make(t *testing.T) {
 	t.Helper()
-	parent, err := os.MkdirTemp(b.top, "")
-	must(t, err)
+	parent := filepath.Join(b.top, "parent") // for longer than one test
 	dir := filepath.Join(parent, "dir")
 	put(t, filepath.Join(parent, "outside", "secret"), "secret")
 	put(t, filepath.Join(dir, "file"), "old")
@@ -160,6 +159,7 @@ func (b *extractBed) make(t *testing.T) {
 }
 
 func (b *extractBed) extract(t *testing.T, archive []byte) {
+	t.Helper()
 	if b.parent == "" {
 		b.make(t)
 	}

@@ -14,20 +14,29 @@ import (
 // done. From the first move on it goes on to the end, also when the caller has
 // gone.
 func (x *extraction) moveIn() error {
-	top := pair{stage: x.stage.folder, dest: x.dest}
 	if x.doubtful {
 		if err := x.checkLinks(x.stage.folder, nil); err != nil {
 			return err
 		}
 	}
-	m := &merger{x: x}
-	if err := m.dryRun(top); err != nil {
-		return err
-	}
 	if err := x.setFolders(); err != nil {
 		return err
 	}
 	if err := x.sync(); err != nil {
+		return err
+	}
+	if err := x.settle(pair{stage: x.stage.folder, dest: x.dest}); err != nil {
+		return err
+	}
+	return x.sync()
+}
+
+// settle makes all moves or none, unless somebody other than the FS interferes.
+func (x *extraction) settle(top pair) error {
+	x.fs.commit.Lock()
+	defer x.fs.commit.Unlock()
+	m := &merger{x: x}
+	if err := m.dryRun(top); err != nil {
 		return err
 	}
 	if err := x.alive(); err != nil {
@@ -37,7 +46,7 @@ func (x *extraction) moveIn() error {
 		return err
 	}
 	x.restrictFolders()
-	return x.sync()
+	return nil
 }
 
 // sync waits until all that was written is on the disk, or the names that it
@@ -132,7 +141,7 @@ func (x *extraction) restrictFolders() {
 	slices.SortStableFunc(restricted, func(a, b stagedFolder) int { return len(b.path) - len(a.path) })
 	for _, d := range restricted {
 		if err := unix.Fchmodat(x.dest.fd, d.path, d.mode, 0); err != nil {
-			x.logger.Debug("mode of an extracted directory", "path", x.inPlace(d.path), "err", err)
+			x.fs.logger.Debug("mode of an extracted directory", "path", x.inPlace(d.path), "err", err)
 		}
 	}
 }
@@ -267,32 +276,46 @@ func (m *merger) move(p pair) error {
 }
 
 func (m *merger) moveOne(p pair, name string) error {
+	target := p.dest.child(name)
 	now, err := p.stage.stat(name)
 	if err != nil {
-		return m.broken(p.dest.child(name), err)
+		return m.interfered(target, err)
 	}
+	joins := false
 	if now.isDir() {
-		if old, err := p.dest.stat(name); err == nil && old.isDir() {
-			sub, err := p.down(name)
-			if err != nil {
-				return m.broken(p.dest.child(name), err)
-			}
-			err = m.move(sub)
-			sub.close()
-			if err == nil && p.stage.rmdir(name) == nil {
-				m.moved++
-			}
-			return err
+		old, err := p.dest.stat(name)
+		joins = err == nil && old.isDir()
+	}
+	if !joins {
+		err := p.stage.rename(name, p.dest, name, 0)
+		switch {
+		case err == nil:
+			m.moved++
+			return nil
+		case !now.isDir() || err != unix.ENOTEMPTY && err != unix.EEXIST:
+			return m.interfered(target, err)
 		}
 	}
-	if err := p.stage.rename(name, p.dest, name, 0); err != nil {
-		return m.broken(p.dest.child(name), err)
+	sub, err := p.down(name)
+	if err != nil {
+		return m.interfered(target, err)
 	}
-	m.moved++
-	return nil
+	err = m.move(sub)
+	sub.close()
+	if err == nil && p.stage.rmdir(name) == nil {
+		m.moved++
+	}
+	return err
 }
 
-// broken is an error after which the destination has a part of the archive.
-func (m *merger) broken(target string, err error) error {
-	return at(target, err)
+// interfered says that a move failed although it could have succeeded.
+func (m *merger) interfered(target string, err error) error {
+	if m.moved == 0 {
+		return at(target, err)
+	}
+	problem, _, kind := m.x.fs.explain(err)
+	return &Error{
+		Path: target, Problem: "archive is in its place only in part, as something else changed the directory meanwhile: " + problem,
+		Remedy: "extract it again", Kind: kind, Err: err,
+	}
 }

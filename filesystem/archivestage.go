@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"path"
 	"strings"
@@ -16,12 +15,12 @@ import (
 
 // extraction is one archive on its way into a directory.
 type extraction struct {
+	fs      *FS
 	place   place
 	real    string // of the destination, without symbolic links; found out when needed
 	options ExtractOptions
 	stream  *tarStream
 	alive   aliveFunc
-	logger  *slog.Logger
 	dest    folder
 	stage   stage
 	buffer  []byte

@@ -248,7 +248,7 @@ func (c *scan) run(d folder, most int) {
 func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
 	held := 0 // bytes of a line that has not ended
 	for {
-		n, err := io.ReadFull(file, buffer[held:])
+		n, last, broken := readPart(file, buffer[held:])
 		part := buffer[:held+n]
 		if c.bytes == 0 && bytes.IndexByte(part[:min(n, binarySize)], 0) >= 0 {
 			return scannedBinary, nil
@@ -257,14 +257,13 @@ func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
 		if c.search.budget.Add(-int64(n)) < 0 {
 			return scanned, limitError(LimitBytes)
 		}
-		last := err != nil
 		whole := len(part)
 		if end := bytes.LastIndexByte(part, '\n'); end >= 0 && !last {
 			whole = end + 1
 		}
 		enough := c.part(part[:whole], lower)
 		switch {
-		case last && err != io.EOF && err != io.ErrUnexpectedEOF:
+		case broken:
 			return scannedUnreadable, nil
 		case last || enough:
 			return scanned, nil
@@ -276,6 +275,13 @@ func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
 		}
 		held = copy(buffer, part[whole:])
 	}
+}
+
+// readPart fills a buffer, unless the file ends before or cannot be read.
+func readPart(file io.Reader, b []byte) (n int, last, broken bool) {
+	n, err := io.ReadFull(file, b)
+	last = err != nil
+	return n, last, last && err != io.EOF && err != io.ErrUnexpectedEOF
 }
 
 // part looks at some lines. It tells whether there are enough.

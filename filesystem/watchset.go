@@ -31,11 +31,10 @@ type watchSet struct {
 	failed   chan error
 	drained  sync.WaitGroup
 
-	most    int
-	next    int               // descriptor to use
-	byPath  map[string]string // what fsnotify calls a directory -> name
-	byName  map[string]watched
-	limited bool // most was told to be reached
+	most   int
+	next   int               // descriptor to use
+	byPath map[string]string // what fsnotify calls a directory -> name
+	byName map[string]watched
 }
 
 // watched is a directory that is watched. Names are relative to the top, which
@@ -226,8 +225,9 @@ func (r *watcher) addBelow(d folder, name string, tell bool) error {
 		return at(d.path, err)
 	}
 	inSystem := pseudo(d.file)
-	for {
+	for more := true; more; {
 		entries, err := d.file.ReadDir(256)
+		more = err == nil // else it is the end, or it is gone
 		for _, e := range entries {
 			if isTemporary(e.Name()) {
 				continue
@@ -243,10 +243,8 @@ func (r *watcher) addBelow(d folder, name string, tell bool) error {
 				}
 			}
 		}
-		if err != nil {
-			return nil // at the end, or it is gone
-		}
 	}
+	return nil
 }
 
 // addFolder watches a directory in another one, and those below it.
