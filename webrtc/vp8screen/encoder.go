@@ -73,7 +73,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	def(&c.Bitrate, 4_000_000)
 	def(&c.FrameRate, 30)
-	def(&c.MinQuantizer, 12)
+	def(&c.MinQuantizer, 14)
 	def(&c.MaxQuantizer, max(100, c.MinQuantizer))
 	def(&c.RefineQuantizer, 8)
 	def(&c.Threads, min(4, runtime.GOMAXPROCS(0)))

@@ -1,8 +1,8 @@
 package vp8screen
 
 // bitPrice is what a bit is worth in absolute difference of samples at the
-// quantiser q, in 1/256: about a fifth of its step.
-func (q *quantizer) bitPrice() int { return int(q.luma.ac.size) * 256 / 5 }
+// quantiser q, in 1/256: about a sixth of its step.
+func (q *quantizer) bitPrice() int { return int(q.luma.ac.size) * 256 / 6 }
 
 // modeCosts are the prices of modes by tree and probabilities, in 1/256 bits.
 type modeCosts [5]int

@@ -37,7 +37,7 @@ func (s *step) level(c int32) int32 {
 // that what is barely worth a level becomes none (RFC 6386 leaves this open).
 const (
 	roundDC = 112
-	roundAC = 88
+	roundAC = 108
 
 	similarPart = 10
 )

@@ -26,7 +26,7 @@ type Config struct {
 	// FrameRate is the highest rate at which frames come; zero means 30.
 	FrameRate int
 	// MinQuantizer and MaxQuantizer bound the quantiser index, 1 (best) to 127;
-	// zero means 12 and 100. Equal values switch the rate control off.
+	// zero means 14 and 100. Equal values switch the rate control off.
 	MinQuantizer, MaxQuantizer int
 	// RefineQuantizer is the index at which blocks that have been quiet are
 	// coded again, 1 to 127; zero means 8, negative that none ever is.
