@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"image/png"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,7 +99,7 @@ func TestAPIWithoutServer(t *testing.T) {
 		"list":    {nil, exitOK, "desktop screenshot", ""},
 		"help":    {[]string{"--help"}, exitOK, "Exit status: 0 success", ""},
 		"of one":  {[]string{"desktop", "screenshot", "-h"}, exitOK, "Route: GET /v1/desktop/screenshot", ""},
-		"unknown": {[]string{"desktop", "screenshoot"}, exitUsage, "", "did you mean 'deskhand api desktop screenshot'"},
+		"unknown": {[]string{"desktop", "screensho"}, exitUsage, "", "did you mean 'deskhand api desktop screenshot'"},
 		"flag":    {[]string{"desktop", "screenshot", "--scala", "1"}, exitUsage, "", "did you mean --scale?\nTry 'deskhand api desktop screenshot --help'.\n"},
 	} {
 		got := runCommandLine(t, env, append([]string{"api"}, c.args...)...)
@@ -179,6 +181,79 @@ func TestAPIProcesses(t *testing.T) {
 	cmd.Stdin = strings.NewReader("hello\n\x04")
 	if got := finish(t, cmd); got.status != exitOK || !strings.Contains(got.stdout, "hello\r\nhello\r\n") || got.stderr != "[ended with status 0]\n" {
 		t.Errorf("the terminal: %+v", got)
+	}
+}
+
+// TestAPIFiles moves files to the server and back.
+func TestAPIFiles(t *testing.T) {
+	t.Parallel()
+	s := serve(t, environ(t))
+	here, there := t.TempDir(), t.TempDir()
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	source := filepath.Join(here, "source")
+	if err := os.WriteFile(source, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	remote := filepath.Join(there, "new", "file")
+	var written struct{ BytesWritten int }
+	if s.wantAPI(t, &written, "fs", "file", "put", remote, "--data", "@"+source); written.BytesWritten != len(data) {
+		t.Errorf("%+v", written)
+	}
+	back := filepath.Join(here, "back")
+	s.wantAPI(t, nil, "fs", "file", "get", remote, "-o", back)
+	wantFile(t, back, data)
+	if piped := s.wantAPI(t, nil, "fs", "file", "get", remote, "--range", "bytes=0-3"); piped != "0123" {
+		t.Errorf("a part is %q", piped)
+	}
+	s.resume(t, remote, here, data)
+
+	s.wantAPI(t, nil, "fs", "move", remote, filepath.Join(there, "moved"))
+	archive := filepath.Join(here, "all.tar.gz")
+	s.wantAPI(t, nil, "fs", "archive", there, "--format", "tar.gz", "-o", archive)
+	copied := filepath.Join(there, "copy")
+	s.wantAPI(t, nil, "fs", "upload-batch", copied, "--data", "@"+archive)
+	wantFile(t, filepath.Join(copied, "moved"), data)
+	s.wantAPI(t, nil, "fs", "entry", "delete", copied, "--recursive")
+	var entries []struct{ Name string }
+	if s.wantAPI(t, &entries, "fs", "entries", there); fmt.Sprint(entries) != "[{moved} {new}]" {
+		t.Errorf("left: %+v", entries)
+	}
+	if got := s.api(t, "fs", "file", "get", copied, "-o", back); got.status != exitFailure || !strings.Contains(got.stderr, "(status 404)") {
+		t.Errorf("%+v", got)
+	}
+	wantFile(t, back, data)
+	s.token = "wrong"
+	for range 5 { // the reason is told, though the server does not read all
+		if got := s.api(t, "fs", "file", "put", remote, "--data", "@"+source); got.status != exitFailure || !strings.Contains(got.stderr, "Token Invalid") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func wantFile(t *testing.T, file string, want []byte) {
+	t.Helper()
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s has %d bytes, want %d; %v", file, len(got), len(want), err)
+	}
+}
+
+// resume goes on with a download that broke. Half of the file is there already,
+// and marked, so that one can see that it was not sent again.
+func (s *server) resume(t *testing.T, remote, dir string, data []byte) {
+	t.Helper()
+	head := s.wantAPI(t, nil, "HEAD", "/v1/fs/file?path="+url.QueryEscape(remote), "-i")
+	_, after, _ := strings.Cut(head, "\nEtag: ")
+	etag, _, _ := strings.Cut(after, "\n")
+	marked := bytes.ReplaceAll(data[:len(data)/2], []byte("0"), []byte("x"))
+	part := filepath.Join(dir, ".resumed."+base64.RawURLEncoding.EncodeToString([]byte(etag))+".part")
+	if err := os.WriteFile(part, marked, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "resumed")
+	s.wantAPI(t, nil, "fs", "file", "get", remote, "-o", file, "--resume")
+	wantFile(t, file, append(marked, data[len(data)/2:]...))
+	if _, err := os.Stat(part); err == nil {
+		t.Errorf("%s is left", part)
 	}
 }
 
