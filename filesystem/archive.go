@@ -52,6 +52,9 @@ type Note struct {
 // written by Write or unpacked by Extract is left out, as are the files of /proc
 // and /sys where they lie below the directory.
 //
+// Memory does not depend on the size of files; the names of one directory of each
+// level are held.
+//
 // Nothing is written before name was opened. Entries below it that cannot be
 // read are skipped and noted. A file that becomes shorter or longer meanwhile is
 // filled with zeros or cut off, and noted, so that the archive is valid. After

@@ -35,7 +35,8 @@
 // # What is never half done
 //
 // Write replaces a file whole or not at all. Move takes nothing away before its
-// replacement is in place. Where the system forces an exception, the comments of
+// replacement is in place. Extract looks at an archive to its end before anything
+// of it appears. Where the system forces an exception, the comments of
 // the methods say so. A program that is killed leaves no half-written file under
 // a name; where the file system cannot have files without a name (O_TMPFILE), a
 // hidden ".deskhand-*.tmp" may stay, which the next write in that directory
@@ -61,5 +62,8 @@
 //
 // # Requirements
 //
-// Linux. Where /proc is not mounted, files are written under hidden names.
+// Linux. Where /proc is not mounted, files are written under hidden names, and
+// neither Watch nor hard links in archives are possible. Watch takes one of the
+// user's inotify instances (fs.inotify.max_user_instances) and, for each
+// directory, one of the watches (fs.inotify.max_user_watches).
 package filesystem

@@ -118,6 +118,9 @@ type Line struct {
 // Only the first match of a line counts; lines of more than 64 KiB are looked at
 // in parts of that size.
 //
+// Memory does not depend on the size of files; the names of one directory of each
+// level are held.
+//
 // A limit that is reached is no error: the result says so, and holds what comes
 // first. Errors beside those of every method are ErrPattern and ErrNotDirectory.
 func (f *FS) Search(ctx context.Context, name string, options SearchOptions) (SearchResult, error) {
