@@ -146,7 +146,10 @@ func measureOurs(t *testing.T, k clip, raw string, cfg Config, frames int) *meas
 	return m
 }
 
-// nekoSettings are those of neko's default pipeline, as options of ffmpeg.
+// nekoSettings are those of neko's default pipeline, as options of ffmpeg. The
+// four threads wait for each other by spinning, so that the time of this row is
+// only fair on a machine with nothing else to do. cpu-used makes libvpx adapt to
+// the clock, too: a busy machine changes its rate.
 var nekoSettings = []string{
 	"-deadline", "realtime", "-cpu-used", "4", "-threads", "4", "-b:v", "1996800", "-minrate", "1996800", "-maxrate", "1996800",
 	"-bufsize", "24536678", "-undershoot-pct", "95", "-g", "25", "-qmin", "4", "-qmax", "20", "-lag-in-frames", "0",
