@@ -56,15 +56,25 @@ func (s *Server) registerEvents() {
 				r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
 					defer s.streams.Add(-1)
 					defer sub.Close()
-					writeEvents(w, flush, sub.Events(), heartbeat, gone, ending)
+					writeEvents(w, flush, sub.Events(), writeDesktopEvent, heartbeat, gone, ending)
 				})
 			},
 		}, nil
 	})
 }
 
+func writeDesktopEvent(w *bufio.Writer, e desktop.Event) error {
+	data, err := marshalJSON(e)
+	if err == nil {
+		fmt.Fprintf(w, "event: %s\nid: %d\ndata: %s\n\n", e.Type, e.Seq, data)
+	}
+	return err
+}
+
 // writeEvents writes events until there are no more, or nobody wants them.
-func writeEvents(w *bufio.Writer, flush func() error, events <-chan desktop.Event, beat time.Duration, gone, ending <-chan struct{}) {
+func writeEvents[E any](w *bufio.Writer, flush func() error, events <-chan E, write func(*bufio.Writer, E) error,
+	beat time.Duration, gone, ending <-chan struct{},
+) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	_, _ = w.WriteString(": connected\n\n") // so that the client sees the headers
@@ -77,11 +87,9 @@ func writeEvents(w *bufio.Writer, flush func() error, events <-chan desktop.Even
 			if !open {
 				return
 			}
-			data, err := marshalJSON(e)
-			if err != nil {
+			if write(w, e) != nil {
 				return
 			}
-			fmt.Fprintf(w, "event: %s\nid: %d\ndata: %s\n\n", e.Type, e.Seq, data)
 		case <-ticker.C:
 			_, _ = w.WriteString(": heartbeat\n\n")
 		case <-gone:

@@ -85,8 +85,10 @@ type filePath struct {
 	PathBase64 string `json:"pathBase64,omitempty" doc:"The bytes of path, when they are not UTF-8"`
 }
 
-// FileFacts and FilePath are embedded.
+// What is embedded.
 type (
+	// FileEntry is fileEntry.
+	FileEntry = fileEntry
 	// FileFacts is fileFacts.
 	FileFacts = fileFacts
 	// FilePath is filePath.
@@ -188,4 +190,6 @@ func (s *Server) registerFiles() {
 	s.registerWriting(r)
 	s.registerTree(r)
 	s.registerArchives(r)
+	s.registerWatch(r)
+	s.registerSearch(r)
 }

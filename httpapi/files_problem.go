@@ -25,7 +25,7 @@ func fileProblem(err error) *Problem {
 		return permissionDenied.problem("permission denied: " + text)
 	case isAny(err, filesystem.ErrChanged):
 		return preconditions.problem("conflict: " + text)
-	case isAny(err, filesystem.ErrTooLarge):
+	case e.Op == "extract" && isAny(err, filesystem.ErrTooLarge):
 		return payloadTooLarge.problem("invalid request: " + text)
 	case isAny(err, filesystem.ErrNoSpace):
 		return noSpace.problem("stream error: "+text).with("details", map[string]any{"message": text})
@@ -33,7 +33,7 @@ func fileProblem(err error) *Problem {
 		isAny(err, fs.ErrExist, filesystem.ErrNotEmpty, filesystem.ErrBusy):
 		return conflictOf(text)
 	case isAny(err, filesystem.ErrInvalidPath, filesystem.ErrUnknownRoot, filesystem.ErrNotFile, filesystem.ErrNotDirectory,
-		filesystem.ErrIntoItself, filesystem.ErrEndless, filesystem.ErrArchive):
+		filesystem.ErrIntoItself, filesystem.ErrEndless, filesystem.ErrArchive, filesystem.ErrPattern, filesystem.ErrTooLarge):
 		return invalidRequest.problem("invalid request: " + text)
 	case isAny(err, fs.ErrNotExist):
 		return missing("file", jsonPath(e.Path))
