@@ -2,7 +2,6 @@ package webrtc
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -69,5 +68,5 @@ func newEncoder(codec Codec, cfg EncoderConfig) (Encoder, error) {
 	if codec == VP8 {
 		return newVP8(cfg)
 	}
-	return nil, fmt.Errorf("%w: %s", ErrCodec, codec)
+	return newFFmpeg(codec, cfg)
 }

@@ -137,7 +137,14 @@ func (l *loop) close() {
 			l.s.log.Debug("close encoder", "error", err)
 		}
 		l.enc = nil
+		l.s.setProcess("")
 	}
+}
+
+func (s *Streamer) setProcess(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = id
 }
 
 // step waits for the next thing to do, and does it.
@@ -282,5 +289,9 @@ func (l *loop) encode(f *desktop.FeedFrame, key bool) error {
 		l.keyed = now
 	}
 	l.sent = now
-	return l.enc.Encode(f, key)
+	err := l.enc.Encode(f, key)
+	if p, ok := l.enc.(interface{ ProcessID() string }); ok {
+		l.s.setProcess(p.ProcessID())
+	}
+	return err
 }

@@ -133,6 +133,7 @@ type Streamer struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	viewers []*viewer // in the order of their arrival
+	process string    // of the encoder, if it is one
 	packets *packetizer
 	size    desktop.Size  // of the pictures
 	cursor  *cursorImage  // the latest
@@ -222,6 +223,7 @@ func (s *Streamer) each(f func(*viewer)) {
 // Status tells how a Streamer is.
 type Status struct {
 	Codec     Codec        `json:"codec"`
+	ProcessID string       `json:"processId,omitempty"` // of the encoder, if it is a process
 	Size      desktop.Size `json:"size"`
 	FrameRate int          `json:"frameRate"` // at most
 	Viewers   []ViewerInfo `json:"viewers"`
@@ -238,6 +240,9 @@ func (s *Streamer) Status() Status {
 		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: s.cfg.FrameRate,
 		Viewers: s.Viewers(), Target: s.rate.target(),
 	}
+	s.mu.Lock()
+	st.ProcessID = s.process
+	s.mu.Unlock()
 	st.PicturesPerSecond, st.BitsPerSecond = s.meter.rates(time.Now())
 	return st
 }

@@ -1,0 +1,359 @@
+package webrtc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+const (
+	// feedLimit is how long ffmpeg may take to accept a picture.
+	feedLimit = 5 * time.Second
+
+	// repeats is how often a picture is fed again after the last change: some
+	// encoders give a picture out only when the next one comes.
+	repeats = 2
+
+	// ffmpegGrace is how long ffmpeg has to end by itself.
+	ffmpegGrace = 500 * time.Millisecond
+)
+
+// ffmpegEncoder encodes with a child process. ffmpeg cannot be told to make a key
+// picture, nor to keep to another rate: for either, another child takes over,
+// which stands by.
+type ffmpegEncoder struct {
+	cfg     EncoderConfig
+	program ffmpegProgram
+	group   *supervise.Group
+	pix     []byte // the screen, blue, green, red and nothing
+	rate    int
+
+	now   *ffmpegChild
+	spare *ffmpegChild
+	fed   time.Time // the latest picture
+	again int       // how often it was fed since
+
+	mu      sync.Mutex // guards what follows, and Send
+	current *ffmpegChild
+	failed  error
+}
+
+// ffmpegChild is one ffmpeg.
+type ffmpegChild struct {
+	proc *supervise.Child
+	in   *os.File
+	rate int
+	read chan struct{} // closed when all its output is read
+}
+
+// newFFmpeg makes an encoder of a codec that ffmpeg has.
+func newFFmpeg(codec Codec, cfg EncoderConfig) (*ffmpegEncoder, error) {
+	program, err := findFFmpeg(codec)
+	if err != nil {
+		return nil, err
+	}
+	group, err := supervise.NewGroup(supervise.GroupConfig{Owner: "desktop", Grace: ffmpegGrace})
+	if err != nil {
+		return nil, err
+	}
+	e := &ffmpegEncoder{
+		cfg: cfg, program: program, group: group, rate: cfg.Bitrate,
+		pix: make([]byte, 4*cfg.Size.Width*cfg.Size.Height),
+	}
+	if e.spare, err = e.start(); err != nil {
+		return nil, errors.Join(err, group.Close())
+	}
+	return e, nil
+}
+
+// start starts a child that waits for its first picture.
+func (e *ffmpegEncoder) start() (*ffmpegChild, error) {
+	in, feed, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, drain, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), feed.Close())
+	}
+	c := &ffmpegChild{in: feed, rate: e.rate, read: make(chan struct{})}
+	c.proc, err = e.group.Start(supervise.Spec{
+		Name: "ffmpeg", Path: e.program.path, Args: e.program.args(e.cfg, e.rate), Stdin: in, Stdout: drain,
+	})
+	err = errors.Join(err, in.Close(), drain.Close())
+	if c.proc == nil {
+		return nil, errors.Join(err, feed.Close(), out.Close())
+	}
+	go func() {
+		defer close(c.read)
+		defer out.Close()
+		err := e.program.split(out, func(data []byte, key bool) { e.give(c, data, key) })
+		e.over(c, err)
+	}()
+	return c, nil
+}
+
+// give sends a picture of the child that is in use.
+func (e *ffmpegEncoder) give(c *ffmpegChild, data []byte, key bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == c {
+		e.cfg.Send(Picture{Data: data, Key: key, Noticed: time.Now()})
+	}
+}
+
+// over notes that a child gives nothing any more, if that matters.
+func (e *ffmpegEncoder) over(c *ffmpegChild, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == c && e.failed == nil {
+		e.failed = fmt.Errorf("ffmpeg ended: %w: %s", err, c.proc.Tail())
+	}
+}
+
+// Encode feeds the screen to ffmpeg.
+func (e *ffmpegEncoder) Encode(f *desktop.FeedFrame, key bool) error {
+	e.mu.Lock()
+	err := e.failed
+	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		e.copy(f)
+		e.again = 0
+	} else {
+		e.again++
+	}
+	if key || e.now == nil {
+		if err := e.takeOver(); err != nil {
+			return err
+		}
+	}
+	e.fed = time.Now()
+	if err := e.now.in.SetWriteDeadline(e.fed.Add(feedLimit)); err != nil {
+		return err
+	}
+	if _, err := e.now.in.Write(e.pix); err != nil {
+		return fmt.Errorf("feed ffmpeg: %w: %s", err, e.now.proc.Tail())
+	}
+	return nil
+}
+
+// copy brings the kept screen up to date.
+func (e *ffmpegEncoder) copy(f *desktop.FeedFrame) {
+	row := 4 * e.cfg.Size.Width
+	for _, r := range f.Changed {
+		for y := r.Y; y < r.Y+r.Height; y++ {
+			from, to := f.Pix[y*f.Stride+4*r.X:], e.pix[y*row+4*r.X:]
+			copy(to[:4*r.Width], from)
+		}
+	}
+}
+
+// takeOver has the child that stands by go on, and another one stand by.
+func (e *ffmpegEncoder) takeOver() error {
+	old := e.now
+	next := e.spare
+	e.spare = nil
+	var err error
+	if next == nil || next.rate != e.rate {
+		if next != nil {
+			e.end(next)
+		}
+		if next, err = e.start(); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	e.current = next
+	e.mu.Unlock()
+	e.now = next
+	if old != nil {
+		e.end(old)
+	}
+	// Without one to stand by, the next key picture takes longer.
+	e.spare, _ = e.start()
+	return nil
+}
+
+// end ends a child without waiting for it.
+func (e *ffmpegEncoder) end(c *ffmpegChild) {
+	_ = c.in.Close() // the end of its input ends it
+	go func() { _ = c.proc.Stop(context.Background()) }()
+}
+
+// SetBitrate changes the rate, when it is so different that a key picture is
+// worth it.
+func (e *ffmpegEncoder) SetBitrate(bps int) {
+	if e.now == nil || bps > e.now.rate*3/2 || bps < e.now.rate*2/3 {
+		e.rate = bps
+		if e.now != nil && e.now.rate != bps {
+			e.mu.Lock()
+			e.current = nil // what it still gives is of the old rate
+			e.mu.Unlock()
+			e.end(e.now)
+			e.now = nil
+		}
+	}
+}
+
+// Due is when the latest picture is to be fed again.
+func (e *ffmpegEncoder) Due() time.Time {
+	if e.again >= repeats || e.fed.IsZero() {
+		return time.Time{}
+	}
+	return e.fed.Add(time.Second / time.Duration(e.cfg.FrameRate))
+}
+
+// ProcessID is the id of the child that is in use.
+func (e *ffmpegEncoder) ProcessID() string {
+	if e.now == nil {
+		return ""
+	}
+	return e.now.proc.ID()
+}
+
+// Close ends the children.
+func (e *ffmpegEncoder) Close() error {
+	e.mu.Lock()
+	e.current = nil
+	e.mu.Unlock()
+	for _, c := range []*ffmpegChild{e.now, e.spare} {
+		if c != nil {
+			_ = c.in.Close()
+		}
+	}
+	err := e.group.Close()
+	for _, c := range []*ffmpegChild{e.now, e.spare} {
+		if c != nil {
+			<-c.read
+		}
+	}
+	return err
+}
+
+// ffmpegProgram is an ffmpeg and the encoder in it to use.
+type ffmpegProgram struct {
+	path  string
+	codec Codec
+	name  string // of the encoder
+}
+
+// found remembers what was found out about ffmpeg, which takes a process each.
+var found struct {
+	sync.Mutex
+	programs map[Codec]ffmpegProgram
+}
+
+// devices are what hardware encoders need. They are tried first, in this order.
+var devices = []struct {
+	encoder, device string
+	codec           Codec
+}{
+	{"h264_nvenc", "/dev/nvidia0", H264},
+	{"h264_vaapi", "/dev/dri/renderD128", H264},
+	{"libx264", "", H264},
+	{"libopenh264", "", H264},
+	{"libvpx-vp9", "", VP9},
+}
+
+// findFFmpeg finds an encoder of a codec that works.
+func findFFmpeg(codec Codec) (ffmpegProgram, error) {
+	found.Lock()
+	defer found.Unlock()
+	if p, ok := found.programs[codec]; ok {
+		return p, nil
+	}
+	path, err := supervise.LookPath("ffmpeg", os.Environ())
+	if err != nil {
+		return ffmpegProgram{}, fmt.Errorf("%w: %s needs ffmpeg; install it, or use vp8: %w", ErrCodec, codec, err)
+	}
+	for _, d := range devices {
+		if d.codec != codec {
+			continue
+		}
+		if _, err := os.Stat(d.device); d.device != "" && err != nil {
+			continue
+		}
+		p := ffmpegProgram{path: path, codec: codec, name: d.encoder}
+		if p.works() {
+			if found.programs == nil {
+				found.programs = map[Codec]ffmpegProgram{}
+			}
+			found.programs[codec] = p
+			return p, nil
+		}
+	}
+	return ffmpegProgram{}, fmt.Errorf("%w: %s has no working encoder of %s; use vp8", ErrCodec, filepath.Base(path), codec)
+}
+
+// works tries the encoder on one picture.
+func (p ffmpegProgram) works() bool {
+	g, err := supervise.NewGroup(supervise.GroupConfig{Owner: "desktop", Grace: ffmpegGrace})
+	if err != nil {
+		return false
+	}
+	defer g.Close()
+	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.before()...)
+	args = append(args, "-f", "lavfi", "-i", "color=size=256x256:rate=30", "-frames:v", "1")
+	args = append(append(args, p.options(1_000_000)...), "-f", "null", "-")
+	c, err := g.Start(supervise.Spec{Name: "ffmpeg", Path: p.path, Args: args})
+	if err != nil {
+		return false
+	}
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-c.Done():
+		return c.Exit().Code == 0
+	case <-limit.C:
+		return false
+	}
+}
+
+// args is the command line for one stream.
+func (p ffmpegProgram) args(cfg EncoderConfig, rate int) []string {
+	args := append([]string{"-hide_banner", "-loglevel", "error", "-fflags", "nobuffer"}, p.before()...)
+	args = append(args,
+		"-f", "rawvideo", "-pixel_format", "bgr0", "-probesize", "32", "-analyzeduration", "0",
+		"-video_size", fmt.Sprintf("%dx%d", cfg.Size.Width, cfg.Size.Height), "-framerate", strconv.Itoa(cfg.FrameRate), "-i", "pipe:0")
+	args = append(args, p.options(rate)...)
+	return append(args, "-flush_packets", "1", "-f", p.container(), "pipe:1")
+}
+
+// before is what goes before the input.
+func (p ffmpegProgram) before() []string {
+	if p.name == "h264_vaapi" {
+		return []string{"-vaapi_device", "/dev/dri/renderD128"}
+	}
+	return nil
+}
+
+// options choose the encoder: no picture is held back, and no key picture comes
+// by itself.
+func (p ffmpegProgram) options(rate int) []string {
+	const even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"
+	r := strconv.Itoa(rate)
+	common := []string{"-an", "-c:v", p.name, "-g", "1000000", "-b:v", r, "-maxrate", r, "-bufsize", strconv.Itoa(rate / 2)}
+	more := map[string][]string{
+		"libx264":     {"-vf", even, "-pix_fmt", "yuv420p", "-preset", "ultrafast", "-tune", "zerolatency", "-profile:v", "baseline"},
+		"libopenh264": {"-vf", even, "-pix_fmt", "yuv420p"},
+		"h264_nvenc":  {"-vf", even, "-pix_fmt", "yuv420p", "-preset", "p1", "-tune", "ull", "-profile:v", "baseline", "-zerolatency", "1"},
+		"h264_vaapi":  {"-vf", even + ",format=nv12,hwupload", "-profile:v", "constrained_baseline"},
+		"libvpx-vp9": {
+			"-vf", even, "-pix_fmt", "yuv420p", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0",
+			"-row-mt", "1", "-tile-columns", "2", "-threads", "4", "-tune-content", "screen",
+		},
+	}[p.name]
+	return slices.Concat(common, more)
+}
