@@ -24,19 +24,17 @@ type Encoder struct {
 	above     [][nFlags]uint8
 	rowTokens [][]token
 	work      []byte // what to do with each macroblock of the frame
-	worker    worker
+	team      *team
 
 	key       bool // the frame is a key frame
 	motion    []Motion
 	probs     tokenProbs
 	first     boolWriter
-	second    boolWriter
 	still     [3]repetition
 	symbols   [3][6]symbol
 	idle      []byte // the frame in which nothing changes
 	started   bool
 	quantizer int
-	subBudget int
 	segments  [2]int // the quantisers of changes and of refinement
 	split     bool   // the frame has both
 	rate      rateControl
@@ -103,7 +101,7 @@ func (e *Encoder) Resize(width, height int) error {
 	e.vectors = make([][16]vector, n)
 	e.busy, e.above = make([]bool, e.rows), make([][nFlags]uint8, e.cols)
 	e.rowTokens = make([][]token, e.rows)
-	e.worker.e = e
+	e.team = newTeam(e, e.cfg.Threads)
 	e.refine = newRefinement(&e.cfg, n)
 	e.idle, e.started = nil, false
 	return nil
@@ -125,11 +123,18 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 		return e.encodeIdle(dst), nil
 	}
 	before := len(dst)
-	e.code(f)
-	dst = e.write(dst)
+	clear(e.above)
+	e.team.code(f, e.fresh)
+	e.refine.recount(e.now)
+	dst, err := e.write(dst)
+	if err != nil {
+		// The decoder has not seen what the probabilities were adapted to.
+		e.started = false
+		return Encoded{Data: dst}, err
+	}
 	e.ref, e.next = e.next, e.ref
 	e.started = true
-	s := &e.worker.stats
+	s := &e.team.workers[0].stats
 	e.rate.spent(8*(len(dst)-before), e.segments[0], e.fresh, e.scrolled, s.refined)
 	return Encoded{
 		Data: dst, Key: e.key, Quantizer: e.quantizer,
@@ -210,25 +215,24 @@ func (e *Encoder) planChanges(o *EncodeOptions) (n int) {
 	return n
 }
 
-// subAllowed says whether sixteen modes for one macroblock still fit into the
-// first partition, whose size a key frame can only express up to 2^19 bytes.
-func (e *Encoder) subAllowed() bool {
-	e.subBudget--
-	return e.subBudget > 0
+// A frame can only express a size of its first partition up to 2^19 bytes (RFC
+// 6386, 9.1), so in very large frames the modes and vectors of sub-blocks, which
+// are most of it, are rationed.
+const (
+	firstBudget = 300_000
+	subPrice    = 6 // bytes of the modes of a macroblock, about
+	splitPrice  = 24
+	firstLimit  = 1<<19 - 1
+)
+
+// afford says whether the row may have a macroblock of a price in bytes.
+func (w *worker) afford(price int) bool {
+	w.budget -= price
+	return w.budget >= 0
 }
 
-// code codes every macroblock that there is work for, and brings the others up
-// to date in the next frame.
-func (e *Encoder) code(f *Frame) {
-	w := &e.worker
-	w.src, w.stats, w.count = f, frameStats{}, tokenCount{}
-	e.subBudget = 400_000 / 16
-	clear(e.above)
-	for y := range e.rows {
-		e.codeRow(w, y)
-	}
-}
-
+// codeRow codes every macroblock of a row that there is work for, and brings the
+// others up to date in the next frame.
 func (e *Encoder) codeRow(w *worker, y int) {
 	from, to := y*e.cols, (y+1)*e.cols
 	work, stale, info := e.work[from:to], e.stale[from:to], e.info[from:to]
@@ -238,13 +242,20 @@ func (e *Encoder) codeRow(w *worker, y int) {
 	}
 	w.out = e.rowTokens[y][:0]
 	if any == 0 {
+		e.team.awaitAbove(y, e.cols)
 		e.keepRow(y, stale, info)
 		e.rowTokens[y] = w.out
 		return
 	}
 	e.busy[y] = true
 	w.left = [nFlags]uint8{}
+	w.budget = firstBudget / e.rows
+	done := 0
 	for x := range work {
+		// What is above and above to the right is needed.
+		if need := min(x+2, e.cols); done < need {
+			done = e.team.awaitAbove(y, need)
+		}
 		w.at(x, y)
 		if work[x] == workNone {
 			if stale[x] != 0 {
@@ -253,10 +264,12 @@ func (e *Encoder) codeRow(w *worker, y int) {
 			}
 			info[x] = unchanged
 			w.left, e.above[x] = [nFlags]uint8{}, [nFlags]uint8{}
+			e.team.done(y, x+1)
 			continue
 		}
 		w.macroblock(&info[x], work[x] == workRefine)
 		stale[x] = 1
+		e.team.done(y, x+1)
 	}
 	e.rowTokens[y] = w.out
 }
@@ -286,7 +299,7 @@ func (w *worker) macroblock(info *blockInfo, refine bool) {
 	case refine:
 		w.q = &quantizers[e.segments[1]]
 		w.codeAgain(info)
-		e.refine.set(at, false)
+		e.refine.refined(at)
 	case e.key:
 		w.q = &quantizers[e.segments[0]]
 		*info = blockInfo{}
@@ -306,11 +319,14 @@ func (w *worker) macroblock(info *blockInfo, refine bool) {
 }
 
 // write assembles the frame.
-func (e *Encoder) write(dst []byte) []byte {
-	n := e.cols * e.rows
-	h := frameHeader{key: e.key, quantizer: e.quantizer, tokens: &e.worker.count}
-	h.probSkip = share(e.worker.stats.coded, n)
-	h.probInter = share(e.worker.stats.intra, n)
+func (e *Encoder) write(dst []byte) ([]byte, error) {
+	n, t := e.cols*e.rows, e.team
+	sum := t.workers[0]
+	t.divide(e.rowTokens)
+	h := frameHeader{
+		key: e.key, quantizer: e.quantizer, partitions: t.partsLog, tokens: &sum.count,
+		probSkip: share(sum.stats.coded, n), probInter: share(sum.stats.intra, n),
+	}
 	if e.key {
 		e.probs = keyTokenProbs()
 	}
@@ -320,16 +336,17 @@ func (e *Encoder) write(dst []byte) []byte {
 	}
 	e.first.reset(e.first.buf[:0])
 	h.write(&e.first, &e.probs)
+	t.start(func(w *worker) func() { return w.writeParts })
 	e.writeModes(&e.first, &h)
 	first := e.first.finish()
-	e.second.reset(e.second.buf[:0])
-	for _, ts := range e.rowTokens {
-		e.second.tokens(ts, &e.probs)
+	sum.partitions()
+	t.wg.Wait()
+	if len(first) > firstLimit {
+		return dst, fmt.Errorf("%w: modes and vectors of %d bytes", ErrSize, len(first))
 	}
-	second := e.second.finish()
 	dst = appendTag(dst, e.key, len(first), e.cfg.Width, e.cfg.Height)
 	dst = append(dst, first...)
-	return append(dst, second...)
+	return t.append(dst), nil
 }
 
 // share is the part that n is of all, as a probability.

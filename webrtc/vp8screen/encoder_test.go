@@ -4,6 +4,7 @@ import (
 	"errors"
 	"image"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -265,6 +266,35 @@ func BenchmarkSmall(b *testing.B) {
 				n++
 			}
 			b.ReportMetric(float64(size)/float64(n), "B/frame")
+		})
+	}
+}
+
+// BenchmarkKey measures key frames of a desktop with text, by the number of
+// workers: the best time of all, because it is about what they wait for.
+func BenchmarkKey(b *testing.B) {
+	for _, threads := range []int{1, 2, 4} {
+		b.Run(strconv.Itoa(threads), func(b *testing.B) {
+			f, _ := still(b, 1920, 1080)
+			e, err := New(Config{Width: 1920, Height: 1080, MinQuantizer: 24, MaxQuantizer: 24, Threads: threads})
+			if err != nil {
+				b.Fatal(err)
+			}
+			best, n := time.Hour, 0
+			var data []byte
+			start := cpuTime(b)
+			for b.Loop() {
+				begin := time.Now()
+				got, err := e.Encode(data[:0], f, EncodeOptions{Key: true})
+				if err != nil {
+					b.Fatal(err)
+				}
+				best = min(best, time.Since(begin))
+				data = got.Data
+				n++
+			}
+			b.ReportMetric((cpuTime(b)-start).Seconds()*1e3/float64(n), "cpu-ms")
+			b.ReportMetric(best.Seconds()*1e3, "best-ms")
 		})
 	}
 }

@@ -116,7 +116,7 @@ func (w *worker) codeIntra(info *blockInfo, limit int) bool {
 	}
 	mode, cost := w.chooseLuma(prices)
 	sub := false
-	if least := w.q.bitPrice() * 32 >> 8; cost > least && w.e.subAllowed() {
+	if least := w.q.bitPrice() * 32 >> 8; cost > least && w.afford(subPrice) {
 		// Sixteen modes take bits, so they must be much better.
 		cost, sub = w.chooseSub(min(cost, limit), prices[predSub])
 	}

@@ -32,8 +32,11 @@ type worker struct {
 	coef        [25][16]int32
 
 	vectors [16]vector // of the sub-blocks
-	sub     subWork
-	win     [windowSize * windowStride]byte
+	budget  int        // bytes that modes and vectors of sub-blocks may still take in the row
+
+	codeRows, writeParts func() // what it does in a goroutine
+	sub                  subWork
+	win                  [windowSize * windowStride]byte
 }
 
 // frameStats is what a frame consists of.

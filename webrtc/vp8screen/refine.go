@@ -1,13 +1,16 @@
 package vp8screen
 
-import "time"
+import (
+	"bytes"
+	"time"
+)
 
 // A refinement keeps track of the macroblocks that were coded coarsely, to make
 // them better once they have been quiet.
 type refinement struct {
 	index  int // quantiser index, negative if nothing is ever refined
 	after  time.Duration
-	coarse []bool
+	coarse []byte
 	since  []int64 // when each changed last, in milliseconds
 	count  int     // of coarse ones
 	next   int     // where to go on looking
@@ -21,35 +24,33 @@ const slack = 6
 func newRefinement(c *Config, n int) refinement {
 	return refinement{
 		index: c.RefineQuantizer, after: c.RefineAfter,
-		coarse: make([]bool, n), since: make([]int64, n),
+		coarse: make([]byte, n), since: make([]int64, n),
 	}
 }
 
 // changed notes that a macroblock was coded with the quantiser q.
 func (r *refinement) changed(at, q int, exact bool, now int64) {
 	coarse := r.index >= 0 && q > r.index+slack && !exact
+	r.coarse[at] = b2u(coarse)
 	if coarse {
-		if r.count == 0 {
-			r.oldest = now
-		}
 		r.since[at] = now
 	}
-	r.set(at, coarse)
 }
 
-// set notes whether a macroblock is coarse.
-func (r *refinement) set(at int, coarse bool) {
-	if r.coarse[at] != coarse {
-		r.coarse[at] = coarse
-		if coarse {
-			r.count++
-		} else {
-			r.count--
-		}
+// refined notes that a macroblock is as good as it gets.
+func (r *refinement) refined(at int) { r.coarse[at] = 0 }
+
+// recount brings the number of coarse macroblocks up to date after a frame.
+// Several workers may have changed it.
+func (r *refinement) recount(now int64) {
+	before := r.count
+	r.count = bytes.Count(r.coarse, []byte{1})
+	if before == 0 {
+		r.oldest = now
 	}
 }
 
-// select marks at most limit of those macroblocks in work that are due and have
+// choose marks at most limit of those macroblocks in work that are due and have
 // nothing else to be done, and returns how many.
 func (r *refinement) choose(work []byte, now int64, limit int) (n int) {
 	due := now - r.after.Milliseconds()
@@ -66,7 +67,7 @@ func (r *refinement) choose(work []byte, now int64, limit int) (n int) {
 		if r.next++; r.next == len(r.coarse) {
 			r.next = 0
 		}
-		if !r.coarse[i] {
+		if r.coarse[i] == 0 {
 			continue
 		}
 		left--

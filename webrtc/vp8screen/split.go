@@ -61,7 +61,7 @@ func (w *worker) chooseSplit(limit int) int {
 			n++
 		}
 	}
-	if n == 1 {
+	if n == 1 || !w.afford(splitPrice) {
 		return limit
 	}
 	stride := w.src.YStride

@@ -1,0 +1,194 @@
+package vp8screen
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A team is the workers of an encoder. They code rows at the same time, each a
+// little behind the one above it, whose samples and modes it needs.
+type team struct {
+	workers  []*worker
+	active   int // workers of the frame
+	nextRow  atomic.Int32
+	nextPart atomic.Int32
+	progress []atomic.Int32 // macroblocks done, by row
+	cols     int
+	mu       sync.Mutex
+	cond     *sync.Cond // some progress was made, and waiting is not zero
+	waiting  atomic.Int32
+	wg       sync.WaitGroup
+	parts    []boolWriter // token partitions
+	partsLog int          // the binary logarithm of their number
+}
+
+const (
+	// crowd is the number of macroblocks from which more than one worker pays.
+	crowd = 1024
+	// impatience is how often a worker looks for the row above before it sleeps,
+	// and lag by how many macroblocks it then wants it to be ahead.
+	impatience = 200
+	lag        = 32
+	// maxPartsLog is the binary logarithm of the largest number of token
+	// partitions (RFC 6386, 9.5).
+	maxPartsLog = 3
+	// partTokens is the number of tokens from which there is more than one.
+	partTokens = 20000
+)
+
+// newTeam makes the workers of e.
+func newTeam(e *Encoder, n int) *team {
+	t := &team{cols: e.cols, progress: make([]atomic.Int32, e.rows), parts: make([]boolWriter, 1<<maxPartsLog)}
+	t.cond = sync.NewCond(&t.mu)
+	for range n {
+		w := &worker{e: e}
+		// Made once, because starting a goroutine with arguments allocates.
+		w.codeRows = func() {
+			defer t.wg.Done()
+			w.rows()
+		}
+		w.writeParts = func() {
+			defer t.wg.Done()
+			w.partitions()
+		}
+		t.workers = append(t.workers, w)
+	}
+	return t
+}
+
+// start has all workers but the first do f, in goroutines of their own that end
+// before wait returns.
+func (t *team) start(f func(*worker) func()) {
+	for _, w := range t.workers[1:t.active] {
+		t.wg.Add(1)
+		go f(w)()
+	}
+}
+
+// code codes the rows of a frame in which so many macroblocks are to be coded.
+func (t *team) code(f *Frame, count int) {
+	t.active = 1
+	if count >= crowd {
+		t.active = len(t.workers)
+	}
+	t.nextRow.Store(0)
+	for y := range t.progress {
+		t.progress[y].Store(0)
+	}
+	for _, w := range t.workers[:t.active] {
+		w.src, w.stats, w.count = f, frameStats{}, tokenCount{}
+	}
+	t.start(func(w *worker) func() { return w.codeRows })
+	t.workers[0].rows()
+	t.wg.Wait()
+	first := t.workers[0]
+	for _, w := range t.workers[1:t.active] {
+		first.stats.add(w.stats)
+		first.count.add(&w.count)
+	}
+}
+
+func (t *tokenCount) add(o *tokenCount) {
+	for free := range t {
+		for context := range t[free] {
+			for k, n := range o[free][context] {
+				t[free][context][k] += n
+			}
+		}
+	}
+}
+
+// rows codes rows until there are none left.
+func (w *worker) rows() {
+	for {
+		y := int(w.e.team.nextRow.Add(1)) - 1
+		if y >= w.e.rows {
+			return
+		}
+		w.e.codeRow(w, y)
+		w.e.team.done(y, w.e.cols)
+	}
+}
+
+// done notes that count macroblocks of the row y are done.
+func (t *team) done(y, count int) {
+	t.progress[y].Store(int32(count))
+	if t.waiting.Load() != 0 {
+		t.mu.Lock()
+		t.cond.Broadcast()
+		t.mu.Unlock()
+	}
+}
+
+// awaitAbove waits until count macroblocks of the row above y are done, and
+// returns how many are.
+func (t *team) awaitAbove(y, count int) int {
+	if y == 0 {
+		return 1 << 30
+	}
+	above := &t.progress[y-1]
+	for range impatience {
+		if done := int(above.Load()); done >= count {
+			return done
+		}
+	}
+	// Waking up takes time, so there should be some work to do then.
+	count = min(count+lag, t.cols)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	for int(above.Load()) < count {
+		t.cond.Wait()
+	}
+	return int(above.Load())
+}
+
+// divide chooses the number of token partitions: enough that every worker has
+// some to write.
+func (t *team) divide(rowTokens [][]token) {
+	total := 0
+	for _, ts := range rowTokens {
+		total += len(ts)
+	}
+	t.partsLog = 0
+	if total < partTokens {
+		t.active = 1
+	}
+	for t.active > 1<<t.partsLog && t.partsLog < maxPartsLog {
+		t.partsLog++
+	}
+	t.nextPart.Store(0)
+}
+
+// partitions writes token partitions until there are none left. A row belongs to
+// the partition of its number modulo theirs (RFC 6386, 9.5).
+func (w *worker) partitions() {
+	e, n := w.e, 1<<w.e.team.partsLog
+	for {
+		i := int(e.team.nextPart.Add(1)) - 1
+		if i >= n {
+			return
+		}
+		p := &e.team.parts[i]
+		p.reset(p.buf[:0])
+		for y := i; y < e.rows; y += n {
+			p.tokens(e.rowTokens[y], &e.probs)
+		}
+		p.finish()
+	}
+}
+
+// append appends the partitions, after the sizes of all but the last (RFC 6386,
+// 9.5).
+func (t *team) append(dst []byte) []byte {
+	parts := t.parts[:1<<t.partsLog]
+	for i := range parts[1:] {
+		n := len(parts[i].buf)
+		dst = append(dst, byte(n), byte(n>>8), byte(n>>16))
+	}
+	for i := range parts {
+		dst = append(dst, parts[i].buf...)
+	}
+	return dst
+}
