@@ -49,7 +49,7 @@ func statusOf(s *webrtc.Streamer) *streamOutput {
 	}
 	st := s.Status()
 	out := &streamOutput{streamStatus{
-		Active: true, Codec: st.Codec, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
+		Active: true, ProcessID: st.ProcessID, Codec: st.Codec, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
 	}}
 	for _, v := range st.Viewers {
 		out.Body.Viewers = append(out.Body.Viewers, streamViewer(v))
