@@ -44,12 +44,3 @@ func (s *Streamer) resized(size desktop.Size) {
 }
 
 func newID() string { return rand.Text()[:12] }
-
-// iceServers are those that viewers are told. The list is never empty: the
-// published client would add a public server to an empty one.
-func (n *Network) iceServers(host string) []ICEServer {
-	if len(n.cfg.ICEServers) > 0 {
-		return n.cfg.ICEServers
-	}
-	return []ICEServer{{URLs: []string{"stun:" + n.stunAddress(host)}}}
-}

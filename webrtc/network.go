@@ -1,12 +1,15 @@
 package webrtc
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"strconv"
+	"net/netip"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/pion/ice/v4"
 	"github.com/pion/interceptor"
@@ -19,12 +22,8 @@ import (
 // DefaultUDPPort is tried first for the media of all viewers.
 const DefaultUDPPort = 59050
 
-// ICEServer is a STUN or TURN server that viewers may use (RFC 7064, RFC 7065).
-type ICEServer struct {
-	URLs       []string `json:"urls"`
-	Username   string   `json:"username,omitempty"`
-	Credential string   `json:"credential,omitempty"`
-}
+// ErrNoPort is returned when every port of a range carries a viewer already.
+var ErrNoPort = errors.New("no UDP port is free for another viewer")
 
 // NetworkConfig says how viewers reach this program.
 type NetworkConfig struct {
@@ -37,34 +36,88 @@ type NetworkConfig struct {
 	PortMin, PortMax uint16
 
 	// Announce lists IP addresses under which this machine is reached from
-	// outside of a network that translates addresses. Empty: those of its
-	// interfaces.
+	// outside of a network that translates addresses. Viewers are told these
+	// instead of those of its interfaces. Empty: those of its interfaces.
+	//
+	// The address by which a viewer's request came is told in any case.
 	Announce []string
 
-	// ICEServers are told to viewers.
+	// TCP takes in viewers at the port that serves HTTP. Nil: they have to use
+	// UDP, or a TURN server.
+	TCP *TCP
+
+	// ICEServers are told to viewers. This program itself asks those for STUN
+	// by which address its port is seen, and has those for TURN relay for it.
+	// Empty: viewers are told the STUN server that the UDP port is.
 	ICEServers []ICEServer
 
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
 
+// Validate says what is wrong with a configuration, without opening anything.
+// NewNetwork does that, too.
+func (c NetworkConfig) Validate() error {
+	switch {
+	case c.UDPPort > 65535:
+		return fmt.Errorf("UDPPort must be at most 65535, not %d", c.UDPPort)
+	case c.PortMin > c.PortMax || c.PortMin == 0 && c.PortMax > 0:
+		return fmt.Errorf("PortMin %d and PortMax %d are no range of ports", c.PortMin, c.PortMax)
+	case c.PortMin > 0 && c.UDPPort != 0:
+		return errors.New("UDPPort and PortMin exclude each other")
+	}
+	if _, err := c.announce(); err != nil {
+		return err
+	}
+	for _, s := range c.ICEServers {
+		if err := s.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce is Announce, parsed.
+func (c NetworkConfig) announce() ([]netip.Addr, error) {
+	var all []netip.Addr
+	for _, text := range c.Announce {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("Announce must list IP addresses, not %q", text)
+		}
+		if ip = ip.Unmap(); ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" {
+			return nil, fmt.Errorf("nobody can reach this machine at %s", text)
+		}
+		all = append(all, ip)
+	}
+	return all, nil
+}
+
 // Network is how viewers reach this program. Any number of streamers may share
 // one.
 type Network struct {
-	cfg  NetworkConfig
-	udp  ice.UDPMux // nil: a range, or no UDP
-	port int        // of udp
+	cfg      NetworkConfig
+	announce []netip.Addr
+	udp      *udpPort // of all viewers; nil: each has its own, or there is none
+
+	mu   sync.Mutex
+	next uint16 // port of the range to try next
 
 	closing sync.Once
 	err     error
 }
 
-// NewNetwork opens the ports. It must be closed.
+// NewNetwork opens the port, unless every viewer gets its own. It must be
+// closed, after its streamers.
 func NewNetwork(cfg NetworkConfig) (*Network, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("network for media: %w", err)
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Network{cfg: cfg}
+	n := &Network{cfg: cfg, next: cfg.PortMin}
+	n.announce, _ = cfg.announce()
 	if cfg.UDPPort < 0 || cfg.PortMin > 0 {
 		return n, nil
 	}
@@ -72,51 +125,18 @@ func NewNetwork(cfg NetworkConfig) (*Network, error) {
 	if port == 0 {
 		port = DefaultUDPPort
 	}
-	mux, err := openUDP(port)
-	if err != nil && cfg.UDPPort == 0 {
-		if port, err = freePort(); err == nil {
-			mux, err = openUDP(port)
-		}
+	var err error
+	n.udp, err = openUDP(port, cfg.Logger)
+	if cfg.UDPPort == 0 && errors.Is(err, syscall.EADDRINUSE) {
+		n.udp, err = openUDP(0, cfg.Logger)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open UDP port for media: %w", err)
 	}
-	n.udp, n.port = mux, port
 	return n, nil
 }
 
-func openUDP(port int) (ice.UDPMux, error) {
-	return ice.NewMultiUDPMuxFromPort(port, ice.UDPMuxFromPortWithLoopback(), ice.UDPMuxFromPortWithLogger(quiet{}.NewLogger("")))
-}
-
-// freePort asks the kernel for a port that nobody uses.
-func freePort() (int, error) {
-	c, err := net.ListenPacket("udp", ":0") //nolint:noctx // it does not wait
-	if err != nil {
-		return 0, err
-	}
-	_, port, err := net.SplitHostPort(c.LocalAddr().String())
-	if e := c.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(port)
-}
-
-// stunAddress is where viewers find the STUN server of this program.
-func (n *Network) stunAddress(host string) string {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, strconv.Itoa(n.port))
-}
-
-// Close gives the ports back.
+// Close gives the port back.
 func (n *Network) Close() error {
 	n.closing.Do(func() {
 		if n.udp != nil {
@@ -126,11 +146,63 @@ func (n *Network) Close() error {
 	return n.err
 }
 
+// link is how one viewer reaches this program.
+type link struct {
+	n      *Network
+	udp    *udpPort // nil: none
+	own    bool     // udp is of this viewer alone
+	target target
+	tcp    bool // what comes to the target may be this viewer's
+}
+
+// link makes the way for a viewer. It must be closed.
+func (n *Network) link(o ViewerOptions) (*link, error) {
+	l := &link{n: n, udp: n.udp, target: parseTarget(o.Host), tcp: o.TCP && n.cfg.TCP != nil}
+	if n.cfg.PortMin > 0 {
+		var err error
+		if l.udp, err = n.openInRange(); err != nil {
+			return nil, err
+		}
+		l.own = true
+	}
+	return l, nil
+}
+
+// openInRange opens the next free port of the range. The one that was given
+// back last comes last, because packets for its viewer may still be on the way.
+func (n *Network) openInRange() (*udpPort, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var last error
+	for range int(n.cfg.PortMax-n.cfg.PortMin) + 1 {
+		port := n.next
+		if n.next++; n.next > n.cfg.PortMax || n.next == 0 {
+			n.next = n.cfg.PortMin
+		}
+		var u *udpPort
+		if u, last = openUDP(int(port), n.cfg.Logger); last == nil {
+			return u, nil
+		}
+		if !errors.Is(last, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("open UDP port for media: %w", last)
+		}
+	}
+	return nil, fmt.Errorf("%w: %d-%d are all in use; widen the range (webrtcPortRange, --media-port-range) or close another viewer",
+		ErrNoPort, n.cfg.PortMin, n.cfg.PortMax)
+}
+
+func (l *link) close() error {
+	if l.own {
+		return l.udp.Close()
+	}
+	return nil
+}
+
 const playoutDelayURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// connect makes a connection for one viewer, and the estimator of its line. Only
+// connect makes the connection of a viewer, and the estimator of its line. Only
 // the codec is offered.
-func (n *Network) connect(codec Codec, least, most int) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
+func (l *link) connect(codec Codec, least, most int) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
 	media := &webrtc.MediaEngine{}
 	if err := registerCodec(media, codec); err != nil {
 		return nil, nil, err
@@ -157,30 +229,56 @@ func (n *Network) connect(codec Codec, least, most int) (*webrtc.PeerConnection,
 			return nil, nil, err
 		}
 	}
-	settings, err := n.settings()
-	if err != nil {
-		return nil, nil, err
-	}
-	api := webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(settings))
-	pc, err := api.NewPeerConnection(webrtc.Configuration{BundlePolicy: webrtc.BundlePolicyMaxBundle})
+	api := webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(l.settings()))
+	pc, err := api.NewPeerConnection(webrtc.Configuration{BundlePolicy: webrtc.BundlePolicyMaxBundle, ICEServers: l.n.relays()})
 	return pc, estimator, err
 }
 
+const (
+	// How long an agent holds back with a way that works, in case that a better
+	// one does. A browser hides its own addresses from pages, so that all that
+	// is known of it is what its packets tell: such a way is as good as any.
+	waitReflexive = 100 * time.Millisecond
+	waitRelay     = 500 * time.Millisecond
+)
+
 // settings are Pion's for one connection.
-func (n *Network) settings() (webrtc.SettingEngine, error) {
+func (l *link) settings() webrtc.SettingEngine {
 	s := webrtc.SettingEngine{LoggerFactory: quiet{}}
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
-	switch {
-	case n.udp != nil:
-		s.SetICEUDPMux(n.udp)
-	case n.cfg.PortMin > 0:
-		if err := s.SetEphemeralUDPPortRange(n.cfg.PortMin, n.cfg.PortMax); err != nil {
-			return s, fmt.Errorf("UDP ports %d-%d: %w", n.cfg.PortMin, n.cfg.PortMax, err)
-		}
+	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6})
+	// A viewer must not be able to have this program connect anywhere.
+	s.DisableActiveTCP(true)
+	s.SetPrflxAcceptanceMinWait(0)
+	s.SetSrflxAcceptanceMinWait(waitReflexive)
+	s.SetRelayAcceptanceMinWait(waitRelay)
+	if l.udp != nil {
+		s.SetICEUDPMux(l.udp)
+	} else {
+		s.SetICEUDPMux(noUDP{})
 	}
-	return s, nil
+	if l.n.cfg.TCP != nil {
+		s.SetICETCPMux(tcpMux{l.n.cfg.TCP})
+	}
+	return s
 }
+
+// noUDP is the ice.UDPMux without any port. With none at all agents would open
+// ports of their own.
+type noUDP struct{}
+
+// GetConn implements ice.UDPMux.
+func (noUDP) GetConn(string, net.Addr) (net.PacketConn, error) { return nil, net.ErrClosed }
+
+// RemoveConnByUfrag implements ice.UDPMux.
+func (noUDP) RemoveConnByUfrag(string) {}
+
+// GetListenAddresses implements ice.UDPMux.
+func (noUDP) GetListenAddresses() []net.Addr { return nil }
+
+// Close implements ice.UDPMux.
+func (noUDP) Close() error { return nil }
 
 // registerCodec offers one codec, with the feedback that is listened to.
 func registerCodec(media *webrtc.MediaEngine, codec Codec) error {

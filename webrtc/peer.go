@@ -1,7 +1,6 @@
 package webrtc
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -13,12 +12,14 @@ import (
 
 // peer is the WebRTC connection of a viewer.
 type peer struct {
-	v      *viewer
-	pc     *webrtc.PeerConnection
-	track  *webrtc.TrackLocalStaticRTP
-	sender *webrtc.RTPSender
-	line   cc.BandwidthEstimator
-	header rtp.Header // of the next packet
+	v           *viewer
+	link        *link
+	pc          *webrtc.PeerConnection
+	track       *webrtc.TrackLocalStaticRTP
+	transceiver *webrtc.RTPTransceiver
+	sender      *webrtc.RTPSender
+	line        cc.BandwidthEstimator
+	header      rtp.Header // of the next packet
 }
 
 // newPeer makes the connection of a new viewer, with the video as its only
@@ -34,12 +35,10 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	if err := p.open(); err != nil {
 		v.finish = nil
 		v.close("")
-		if p.pc != nil {
-			_ = p.pc.Close() // it was never used
-		}
+		p.end()
 		return nil, fmt.Errorf("make connection: %w", err)
 	}
-	v.finish = func(string) { _ = p.pc.GracefulClose() }
+	v.finish = func(string) { p.end() }
 	p.pc.OnConnectionStateChange(p.stateChanged)
 	v.work.Go(func() { v.pump(p.write) })
 	v.work.Go(p.readFeedback)
@@ -48,20 +47,35 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	return p, nil
 }
 
+// end closes what open has opened.
+func (p *peer) end() {
+	if p.pc != nil {
+		_ = p.pc.GracefulClose() // what it has to say was told to all
+	}
+	if p.link != nil {
+		if err := p.link.close(); err != nil {
+			p.v.s.log.Debug("close a viewer's port", "error", err)
+		}
+	}
+}
+
 func (p *peer) open() (err error) {
 	s := p.v.s
-	if p.pc, p.line, err = s.network.connect(s.cfg.Codec, s.cfg.MinBitrate, s.cfg.Bitrate); err != nil {
+	if p.link, err = s.network.link(p.v.options); err != nil {
+		return err
+	}
+	if p.pc, p.line, err = p.link.connect(s.cfg.Codec, s.cfg.MinBitrate, s.cfg.Bitrate); err != nil {
 		return err
 	}
 	capability := webrtc.RTPCodecCapability{MimeType: mimeType(s.cfg.Codec), ClockRate: clockRate}
 	if p.track, err = webrtc.NewTrackLocalStaticRTP(capability, "video", "stream"); err != nil {
 		return err
 	}
-	transceiver, err := p.pc.AddTransceiverFromTrack(p.track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly})
+	p.transceiver, err = p.pc.AddTransceiverFromTrack(p.track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly})
 	if err != nil {
 		return err
 	}
-	p.sender = transceiver.Sender()
+	p.sender = p.transceiver.Sender()
 	return nil
 }
 
@@ -157,14 +171,4 @@ func (s *Streamer) adapt() {
 		}
 	})
 	s.rate.set(int(rate))
-}
-
-// gathered waits until all candidates of the connection are in its description.
-func gathered(ctx context.Context, pc *webrtc.PeerConnection, done <-chan struct{}) (string, error) {
-	select {
-	case <-done:
-		return pc.LocalDescription().SDP, nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
 }

@@ -233,23 +233,21 @@ func (g *signaling) provide(ctx context.Context) error {
 			return err
 		}
 	}
-	p.pc.OnICECandidate(func(c *webrtc.ICECandidate) {
-		if c != nil {
-			_ = g.send(ctx, "signal/candidate", c.ToJSON()) // the connection's end is seen elsewhere
-		}
-	})
 	offer, err := p.pc.CreateOffer(nil)
 	if err != nil {
 		return err
 	}
 	if err := g.send(ctx, "signal/provide", map[string]any{
-		"sdp": offer.SDP, "iceservers": g.s.network.iceServers(g.options.Host),
+		"sdp": offer.SDP, "iceservers": p.link.iceServers(),
 		"video": map[string]any{"disabled": false, "id": "main", "video": "main", "auto": false},
 		"audio": map[string]any{"disabled": true},
 	}); err != nil {
 		return err
 	}
 	// Candidates come from here on, so after the offer.
+	p.trickle(func(c webrtc.ICECandidateInit) {
+		_ = g.send(ctx, "signal/candidate", c) // the connection's end is seen elsewhere
+	})
 	return p.pc.SetLocalDescription(offer)
 }
 

@@ -32,10 +32,15 @@ type ViewerOptions struct {
 	// ViewOnly keeps the viewer from ever having control.
 	ViewOnly bool
 
-	// Host is the host and port by which the viewer reached this program: what
-	// answers there is announced as a way for the picture, too, if Network was
-	// given such a listener. Empty: nothing is.
+	// Host is the host and port by which the viewer reached this program, as
+	// the Host header of its request has it. It is told to try the port for
+	// media there, too. Empty: only at the addresses of this machine.
 	Host string
+
+	// TCP says that connections to Host arrive at a listener that shares its
+	// port with NetworkConfig.TCP, so that the viewer can be told to try that.
+	// It should not be set when the request came through an HTTP proxy.
+	TCP bool
 
 	// Remote is the viewer's address, for lists.
 	Remote string

@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// gatherLimit is how long it may take to find out by which addresses this
-	// program is reached.
-	gatherLimit = 5 * time.Second
 	// offerMost is how long an offer may be, in bytes.
 	offerMost = 64 << 10
 	// silentLimit is how long an answer is good for whose viewer does not come.
@@ -63,13 +60,11 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 	if !strings.Contains(a.SDP, "m=video") || strings.Contains(a.SDP, "m=video 0 ") {
 		return "", fmt.Errorf("%w: it has no video in %s", ErrOffer, p.v.s.cfg.Codec)
 	}
-	ctx, cancel := context.WithTimeout(ctx, gatherLimit)
-	defer cancel()
 	done := webrtc.GatheringCompletePromise(p.pc)
 	if err := p.pc.SetLocalDescription(a); err != nil {
 		return "", err
 	}
-	return gathered(ctx, p.pc, done)
+	return p.described(ctx, done), nil
 }
 
 // EndViewer ends a viewer. The error is [ErrViewerNotFound].
