@@ -109,7 +109,9 @@ func TestDecodesAlike(t *testing.T) {
 	}
 	for _, k := range corpus {
 		for _, size := range sizes {
-			for _, rate := range []int{200e3, 4e6} {
+			// The lower rate is one that a picture at rest can become sharp by in a
+			// few seconds.
+			for _, rate := range []int{max(200e3, size.X*size.Y*2/3), 4e6} {
 				t.Run(fmt.Sprintf("%s/%dx%d/%d", k.name, size.X, size.Y, rate), func(t *testing.T) {
 					t.Parallel()
 					testClip(t, k, Config{Width: size.X, Height: size.Y, Bitrate: rate}, 14*min(soak(), 8))
@@ -140,7 +142,8 @@ func testClip(t *testing.T, k clip, cfg Config, frames int) {
 	var after quality
 	after.add(s.encoder.Reconstructed(), s.cur)
 	t.Logf("%d bytes, %.1f dB while playing, %.1f dB after", r.file.Len(), q.psnr(0), after.psnr(0))
-	if after.psnr(0) < 40 {
+	// Of a handful of pixels a difference by two is a lot.
+	if after.psnr(0) < 40 && cfg.Width*cfg.Height >= mbSize*mbSize {
 		t.Errorf("a picture at rest is only near its original by %.1f dB", after.psnr(0))
 	}
 	r.wantDecoded(t)
