@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -105,7 +104,7 @@ func (s *Server) registerConfiguration() {
 	registerEntries[mcpQuery, mcpInput](s, configured{
 		kind: "mcp", id: "McpConfig", param: "mcpName", noun: "MCP server", schema: mcp.any, check: mcp.check, store: store,
 	})
-	skills := skillsSchema{schemas, schemas.Schema(reflect.TypeFor[skillsConfig](), true, "SkillsConfig")}
+	skills := newSkillsSchema(schemas)
 	registerEntries[skillsQuery, skillsInput](s, configured{
 		kind: "skills", id: "SkillsConfig", param: "skillName", noun: "set of skills", schema: skills.schema, check: skills.check, store: store,
 	})

@@ -142,6 +142,10 @@ func (m mcpSchemas) check(text json.RawMessage) (json.RawMessage, error) {
 	return members.text(), nil
 }
 
+func newSkillsSchema(r huma.Registry) skillsSchema {
+	return skillsSchema{r, r.Schema(reflect.TypeFor[skillsConfig](), true, "SkillsConfig")}
+}
+
 // skillsSchema describes the entries of skills.json.
 type skillsSchema struct {
 	registry huma.Registry

@@ -45,6 +45,12 @@ func TestWriteFile(t *testing.T) {
 			if got := content(t, file); got != "shorter!" {
 				t.Errorf("content = %q", got)
 			}
+			for _, kind := range []string{"-", "application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/gzip"} {
+				s.do(t, call{method: "PUT", path: fsPath("file", "path", file), body: "--x\r\n{\x00", kind: kind}).want(t, 200)
+				if got := content(t, file); got != "--x\r\n{\x00" {
+					t.Errorf("content of type %s = %q", kind, got)
+				}
+			}
 			put("#!/bin/sh\n", "mode", "755").want(t, 200)
 			put("#!/bin/bash\n", "sync", "false").want(t, 200)
 			if info, err := os.Stat(file); err != nil || info.Mode() != 0o755 {

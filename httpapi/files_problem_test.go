@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/filesystem"
+)
+
+// TestFileProblems has every error of package filesystem.
+func TestFileProblems(t *testing.T) {
+	t.Parallel()
+	of := func(op string, kind, cause error) error {
+		return fmt.Errorf("wrapped: %w", &filesystem.Error{Op: op, Path: "/a", Problem: "it failed", Remedy: "do it", Kind: kind, Err: cause})
+	}
+	for _, tc := range []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{of("stat", fs.ErrNotExist, syscall.ENOENT), 404, "not_found"},
+		{of("stat", fs.ErrPermission, syscall.EACCES), 403, "permission_denied"},
+		{of("write", fs.ErrPermission, syscall.EROFS), 403, "permission_denied"},
+		{of("write", filesystem.ErrOutside, nil), 403, "permission_denied"},
+		{of("remove", filesystem.ErrRoot, nil), 403, "permission_denied"},
+		{of("move", fs.ErrExist, syscall.EEXIST), 409, "conflict"},
+		{of("remove", filesystem.ErrNotEmpty, syscall.ENOTEMPTY), 409, "conflict"},
+		{of("remove", filesystem.ErrBusy, syscall.EBUSY), 409, "conflict"},
+		{of("mkdir", filesystem.ErrNotDirectory, syscall.ENOTDIR), 409, "conflict"},
+		{of("list", filesystem.ErrNotDirectory, syscall.ENOTDIR), 400, "invalid_request"},
+		{of("open", filesystem.ErrNotFile, syscall.EISDIR), 400, "invalid_request"},
+		{of("open", filesystem.ErrEndless, nil), 400, "invalid_request"},
+		{of("open", filesystem.ErrTooLarge, nil), 400, "invalid_request"},
+		{of("open", filesystem.ErrInvalidPath, syscall.ELOOP), 400, "invalid_request"},
+		{of("open", filesystem.ErrUnknownRoot, nil), 400, "invalid_request"},
+		{of("move", filesystem.ErrIntoItself, nil), 400, "invalid_request"},
+		{of("search", filesystem.ErrPattern, nil), 400, "invalid_request"},
+		{of("extract", filesystem.ErrArchive, io.ErrUnexpectedEOF), 400, "invalid_request"},
+		{of("extract", filesystem.ErrTooLarge, nil), 413, "invalid_request"},
+		{of("write", filesystem.ErrChanged, nil), 412, "conflict"},
+		{of("write", filesystem.ErrNoSpace, syscall.ENOSPC), 507, "stream_error"},
+		{of("write", filesystem.ErrClosed, nil), 503, "stream_error"},
+		{of("write", nil, syscall.EIO), 500, "stream_error"},
+		{of("write", nil, tooLarge(10)), 413, "invalid_request"},
+		{of("write", nil, requestTimeout.problem("late")), 408, "invalid_request"},
+	} {
+		p := problemOf(tc.err, internal)
+		if p.Status != tc.status || p.Code != tc.code {
+			t.Errorf("%v = %d %s, want %d %s", tc.err, p.Status, p.Code, tc.status, tc.code)
+		}
+		inner := (*Problem)(nil)
+		if !errors.As(tc.err, &inner) && tc.status != 503 && !strings.Contains(p.Detail, "/a") {
+			t.Errorf("%v: %q does not name the path", tc.err, p.Detail)
+		}
+	}
+	if p := fileProblem(context.Canceled); p != nil {
+		t.Errorf("an error of another package = %v", p)
+	}
+}
+
+func FuzzRange(f *testing.F) {
+	for _, header := range []string{"bytes=0-9", "bytes=-5", "bytes=5-", "bytes=9-1", "bytes=0-1,2-3", "bytes=-", "x=1-2", "bytes=18446744073709551616-"} {
+		f.Add(header, int64(10))
+	}
+	f.Fuzz(func(t *testing.T, header string, size int64) {
+		if size < 0 {
+			return
+		}
+		r, understood, satisfiable := parseRange(header, size)
+		switch {
+		case !understood && satisfiable:
+			t.Errorf("%q of %d is satisfiable, but not understood", header, size)
+		case satisfiable && (r.from < 0 || r.length < 1 || r.from > size-r.length):
+			t.Errorf("%q of %d = %+v", header, size, r)
+		}
+	})
+}
+
+// FuzzConfigEntry checks that what is stored is valid, and stays as it is when it
+// is stored again.
+func FuzzConfigEntry(f *testing.F) {
+	for _, text := range []string{
+		`{"type":"local","command":"x"}`, `{"type":"stdio","command":["x"],"environment":{"a":"b"},"timeout":1,"later":[1,{"a":null}]}`,
+		`{"type":"http","url":"u","envHttpHeaders":{},"oauth":false}`, `{"Type":"remote","URL":"u","headers":null}`,
+		`{"sources":[{"type":"a","source":"b","more":1}]}`, `{"type":"local","command":"x","args":[],"ARGS":[]}`,
+	} {
+		f.Add(text)
+	}
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	mcp := newMCPSchemas(registry)
+	skills := newSkillsSchema(registry)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, check := range []func(json.RawMessage) (json.RawMessage, error){mcp.check, skills.check} {
+			once, err := check(json.RawMessage(text))
+			if err != nil {
+				if p := (*Problem)(nil); !errors.As(err, &p) {
+					t.Fatalf("%q: %v is no Problem", text, err)
+				}
+				continue
+			}
+			twice, err := check(once)
+			if err != nil || string(once) != string(twice) {
+				t.Fatalf("%q = %s, and that = %s, %v", text, once, twice, err)
+			}
+		}
+	})
+}
