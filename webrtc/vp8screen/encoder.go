@@ -17,6 +17,7 @@ type Encoder struct {
 	// which next lacks; so what does not change need not be touched.
 	ref, next *Frame
 	stale     []byte
+	store     store
 	info      []blockInfo
 	subs      [][16]uint8  // the modes of macroblocks with predSub
 	vectors   [][16]vector // those of macroblocks with interSplit
@@ -96,6 +97,7 @@ func (e *Encoder) Resize(width, height int) error {
 	e.cols, e.rows = macroblocks(width), macroblocks(height)
 	n := e.cols * e.rows
 	e.ref, e.next = NewFrame(width, height), NewFrame(width, height)
+	e.store = store{frames: [refs]*Frame{e.ref, e.ref, e.ref}, spare: []*Frame{e.ref, e.next}}
 	e.stale, e.work = make([]byte, n), make([]byte, n)
 	e.info, e.subs = make([]blockInfo, n), make([][16]uint8, n)
 	e.vectors = make([][16]vector, n)
@@ -132,14 +134,24 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 		e.started = false
 		return Encoded{Data: dst}, err
 	}
-	e.ref, e.next = e.next, e.ref
-	e.started = true
+	e.advance()
 	s := &e.team.workers[0].stats
 	e.rate.spent(8*(len(dst)-before), e.segments[0], e.fresh, e.scrolled, s.refined)
 	return Encoded{
 		Data: dst, Key: e.key, Quantizer: e.quantizer,
 		Coded: s.coded, Moved: s.moved, Refined: s.refined,
 	}, nil
+}
+
+// advance makes the frame that was written the last one.
+func (e *Encoder) advance() {
+	e.started = true
+	next, former := e.store.advance(e.next, e.key)
+	e.ref, e.next = e.next, next
+	if !former {
+		// Nothing is known of what is in it.
+		mark(e.stale)
+	}
 }
 
 // encodeIdle appends a frame in which nothing changes.
@@ -185,6 +197,7 @@ func (e *Encoder) plan(o *EncodeOptions) bool {
 	}
 	e.scrolled = min(e.scrolled, changed)
 	e.fresh = changed - e.scrolled
+	e.store.plan(e.fresh, e.cols*e.rows, e.now)
 	large := e.fresh > e.cols*e.rows/3
 	q := e.rate.choose(e.fresh, e.scrolled, e.cfg.MinQuantizer, e.cfg.MaxQuantizer, large)
 	e.segments = [2]int{q, e.refine.index}
@@ -325,8 +338,11 @@ func (e *Encoder) write(dst []byte) ([]byte, error) {
 	t.divide(e.rowTokens)
 	h := frameHeader{
 		key: e.key, quantizer: e.quantizer, partitions: t.partsLog, tokens: &sum.count,
-		probSkip: share(sum.stats.coded, n), probInter: share(sum.stats.intra, n),
+		probSkip: share(sum.stats.coded, n), probInter: share(sum.stats.intra, n), keep: e.store.keep,
 	}
+	golden, alt := sum.stats.stored[refGolden], sum.stats.stored[refAlt]
+	h.probLast = share(n-sum.stats.intra-golden-alt, max(1, n-sum.stats.intra))
+	h.probGolden = share(golden, max(1, golden+alt))
 	if e.key {
 		e.probs = keyTokenProbs()
 	}
@@ -355,7 +371,7 @@ func share(n, all int) uint8 { return uint8(max(1, min(255, n*256/all))) }
 // idleFrame is the frame in which nothing changes, which is always the same.
 func (e *Encoder) idleFrame() []byte {
 	if e.idle == nil {
-		h := frameHeader{quantizer: e.quantizer, tokens: &tokenCount{}, probSkip: 1, probInter: 1}
+		h := frameHeader{quantizer: e.quantizer, tokens: &tokenCount{}, probSkip: 1, probInter: 1, probLast: 255, probGolden: 128}
 		probs := e.probs
 		var w boolWriter
 		w.reset(nil)

@@ -10,6 +10,9 @@ type frameHeader struct {
 	partitions int // the binary logarithm of the number of token partitions
 	probSkip   uint8
 	probInter  uint8 // that a macroblock is not inter, in fact
+	probLast   uint8 // that one is predicted from the last frame, if from any
+	probGolden uint8 // and from the golden one, if not from that
+	keep       [refs]bool
 	tokens     *tokenCount
 }
 
@@ -29,8 +32,9 @@ func (h *frameHeader) write(w *boolWriter, probs *tokenProbs) {
 	if h.key {
 		w.literal(1, 1) // keep the probabilities
 	} else {
-		w.literal(0, 2) // golden and altref frame stay
-		w.literal(0, 4) // and are not copied to
+		w.literal(0, 2)                              // golden and altref frame stay,
+		w.literal(uint32(b2u(h.keep[refGolden])), 2) // or become what is the last one before this
+		w.literal(uint32(b2u(h.keep[refAlt])), 2)
 		w.literal(0, 2) // sign biases
 		w.literal(1, 1) // keep the probabilities
 		w.literal(1, 1) // this is the last frame now
@@ -42,8 +46,8 @@ func (h *frameHeader) write(w *boolWriter, probs *tokenProbs) {
 		return
 	}
 	w.literal(uint32(h.probInter), 8)
-	w.literal(255, 8) // from the last frame, always
-	w.literal(128, 8)
+	w.literal(uint32(h.probLast), 8)
+	w.literal(uint32(h.probGolden), 8)
 	w.literal(0, 2) // intra mode probabilities stay
 	for i := range vectorUpdateProbs {
 		for _, p := range vectorUpdateProbs[i] {

@@ -14,11 +14,13 @@ func copySquare(dst []byte, src []byte, stride, n int) {
 }
 
 // keep takes a macroblock over from the last frame.
-func (e *Encoder) keep(x, y int) {
+func (e *Encoder) keep(x, y int) { e.copyFrom(e.ref, x, y) }
+
+func (e *Encoder) copyFrom(f *Frame, x, y int) {
 	luma, uv := y*16*e.next.YStride+x*16, y*8*e.next.UVStride+x*8
-	copySquare(e.next.Y[luma:], e.ref.Y[luma:], e.next.YStride, 16)
-	copySquare(e.next.U[uv:], e.ref.U[uv:], e.next.UVStride, 8)
-	copySquare(e.next.V[uv:], e.ref.V[uv:], e.next.UVStride, 8)
+	copySquare(e.next.Y[luma:], f.Y[luma:], e.next.YStride, 16)
+	copySquare(e.next.U[uv:], f.U[uv:], e.next.UVStride, 8)
+	copySquare(e.next.V[uv:], f.V[uv:], e.next.UVStride, 8)
 }
 
 // predictWhole writes the prediction of the macroblock by a vector, which points
@@ -177,9 +179,14 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	v, cost := w.chooseVector()
 	*info = blockInfo{mode: interWhole, vector: v}
 	if cost > w.q.similar {
+		if info.ref, cost = w.tryStored(cost); info.ref != refLast {
+			v, info.vector = vector{}, vector{}
+		}
+	}
+	if cost > w.q.similar {
 		split := w.chooseSplit(cost)
 		if w.codeIntra(info, min(cost, split)) {
-			info.vector = vector{}
+			info.ref, info.vector = refLast, vector{}
 			return false
 		}
 		if split < cost {
@@ -187,8 +194,13 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 			return false
 		}
 	}
-	w.predictWhole(v)
-	if v != (vector{}) {
+	if info.ref == refLast {
+		w.predictWhole(v)
+	} else {
+		w.predictStored(info.ref)
+		w.stats.stored[info.ref]++
+	}
+	if v != (vector{}) || info.ref != refLast {
 		w.stats.moved++
 		if cost <= w.q.similar && w.chromaDistance() <= w.q.similar/2 {
 			info.skip = true

@@ -42,6 +42,7 @@ type worker struct {
 // frameStats is what a frame consists of.
 type frameStats struct {
 	coded, intra, moved, refined int
+	stored                       [refs]int // by the stored frame they come from
 }
 
 func (s *frameStats) add(o frameStats) {
@@ -49,6 +50,9 @@ func (s *frameStats) add(o frameStats) {
 	s.intra += o.intra
 	s.moved += o.moved
 	s.refined += o.refined
+	for i, n := range o.stored {
+		s.stored[i] += n
+	}
 }
 
 // at moves the worker to a macroblock.

@@ -33,7 +33,7 @@ func (e *Encoder) writeMode(w *boolWriter, h *frameHeader, x, y int) {
 	}
 	w.putBool(info.inter(), h.probInter)
 	if info.inter() {
-		w.put(0, 255) // the last frame
+		w.reference(info.ref, h)
 		c := e.vectorContext(x, y)
 		if info.mode == interSplit {
 			e.writeSplit(w, &c, x, y)
@@ -93,9 +93,20 @@ func (e *Encoder) prepareUnchanged(h *frameHeader) {
 		if h.segments != nil {
 			s = append(s, symbol{0, h.segmentMap[0]}, symbol{0, h.segmentMap[1]})
 		}
-		s = append(s, symbol{1, h.probSkip}, symbol{1, h.probInter}, symbol{0, 255}, symbol{0, vectorModeProbs[weight][0]})
+		s = append(s, symbol{1, h.probSkip}, symbol{1, h.probInter}, symbol{0, h.probLast}, symbol{0, vectorModeProbs[weight][0]})
 		e.still[i].prepare(s)
 	}
+}
+
+// reference writes which frame a macroblock is predicted from (RFC 6386, 9.7 and
+// 16.3).
+func (w *boolWriter) reference(ref uint8, h *frameHeader) {
+	if ref == refLast {
+		w.put(0, h.probLast)
+		return
+	}
+	w.put(1, h.probLast)
+	w.put(uint32(ref-refGolden), h.probGolden)
 }
 
 // segment writes the number of a segment (RFC 6386, 10).

@@ -12,6 +12,7 @@ type blockInfo struct {
 	mode, chroma uint8
 	skip         bool // no coefficients
 	segment      uint8
+	ref          uint8  // which frame it is predicted from
 	vector       vector // of the last sub-block if it is split
 }
 

@@ -40,6 +40,7 @@ const (
 	roundAC = 108
 
 	similarPart = 10
+	mostSimilar = 1200 // more could hide a character
 )
 
 // newQuantizer computes the steps of an index (RFC 6386, 9.6 and 14.1).
@@ -52,7 +53,7 @@ func newQuantizer(index int) quantizer {
 		chroma: stepPair{newStep(min(dc, 132), roundDC), newStep(ac, roundAC)},
 	}
 	// About the mean difference that coding at this index leaves in text.
-	q.similar = 256 * ac / similarPart
+	q.similar = min(256*ac/similarPart, mostSimilar)
 	// The largest weight of a sample in an AC coefficient of forwardDCT is
 	// 0.86, rounding adds less than one and a half.
 	q.zeroAt = int32((ac - ac*roundAC>>8 - 2) * 100 / 86)
