@@ -194,15 +194,17 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 			return false
 		}
 	}
+	similar := w.q.similar
 	if info.ref == refLast {
 		w.predictWhole(v)
 	} else {
 		w.predictStored(info.ref)
 		w.stats.stored[info.ref]++
+		similar /= storedPart
 	}
 	if v != (vector{}) || info.ref != refLast {
 		w.stats.moved++
-		if cost <= w.q.similar && w.chromaDistance() <= w.q.similar/2 {
+		if cost <= similar && w.chromaDistance() <= w.q.similar/2 {
 			info.skip = true
 			return false
 		}
