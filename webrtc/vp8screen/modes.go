@@ -98,8 +98,7 @@ func (e *Encoder) prepareUnchanged(h *frameHeader) {
 	}
 }
 
-// reference writes which frame a macroblock is predicted from (RFC 6386, 9.7 and
-// 16.3).
+// reference writes which frame a macroblock is predicted from (RFC 6386, 16.2).
 func (w *boolWriter) reference(ref uint8, h *frameHeader) {
 	if ref == refLast {
 		w.put(0, h.probLast)

@@ -4,7 +4,7 @@ package vp8screen
 // quarters of a luma pixel (RFC 6386, 5). Ours are whole pixels.
 type vector struct{ x, y int16 }
 
-// maxVectorPart is the largest difference that can be coded (RFC 6386, 17.2).
+// maxVectorPart is the largest difference that can be coded (RFC 6386, 17.1).
 const maxVectorPart = 1023
 
 // A blockInfo is what the coding of later macroblocks needs to know of one.
@@ -89,7 +89,7 @@ func (e *Encoder) splitCount(x, y int) (n uint8) {
 const clampMargin = 16
 
 // clampVector keeps a vector that is only guessed from the neighbours near the
-// frame (RFC 6386, 5): to at most a macroblock and some pixels outside of it.
+// frame (RFC 6386, 16.3): to at most a macroblock and some pixels outside of it.
 func (e *Encoder) clampVector(v vector, x, y int) vector {
 	const beyond = clampMargin * 4
 	return vector{
@@ -132,7 +132,7 @@ func (w *boolWriter) vector(v, best vector) {
 	w.vectorPart(int(v.x)-int(best.x), &vectorProbs[1])
 }
 
-// The places of the probabilities in vectorProbs (RFC 6386, 17.2).
+// The places of the probabilities in vectorProbs (RFC 6386, 17.1).
 const (
 	vectorIsLong = iota
 	vectorSign

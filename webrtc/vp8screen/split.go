@@ -2,7 +2,7 @@ package vp8screen
 
 // Where the border of a region that moved crosses a macroblock, a part of it
 // has moved and the rest has not. Such a macroblock is split: its 16 sub-blocks
-// have vectors of their own (RFC 6386, 16.3).
+// have vectors of their own (RFC 6386, 16.4).
 
 // maxCandidates is how many vectors are tried for the sub-blocks.
 const maxCandidates = 4

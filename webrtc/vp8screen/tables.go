@@ -1,6 +1,6 @@
 package vp8screen
 
-// The modes of luma and chroma prediction within a frame (RFC 6386, 8.1), and
+// The modes of luma and chroma prediction within a frame (RFC 6386, 11.2), and
 // below them those of prediction from the last frame (RFC 6386, 16.3).
 const (
 	predDC = iota
@@ -108,7 +108,7 @@ var (
 )
 
 // The probabilities of motion vector modes by context (RFC 6386, 16.3), of the
-// parts of vectors (17.2), and of updates to the latter (17.2).
+// parts of vectors (17.1), and of updates to the latter (17.2).
 var (
 	vectorModeProbs = [6][4]uint8{
 		{7, 1, 1, 143},
@@ -126,7 +126,7 @@ var (
 		{237, 246, 253, 253, 254, 254, 254, 254, 254, 254, 254, 254, 254, 254, 250, 250, 252, 254, 254},
 		{231, 243, 245, 253, 254, 254, 254, 254, 254, 254, 254, 254, 254, 254, 251, 251, 254, 254, 254},
 	}
-	// Splitting (RFC 6386, 16.3): the partition, and the reference of each part
+	// Splitting (RFC 6386, 16.4): the partition, and the reference of each part
 	// by context.
 	splitProbs   = []uint8{110, 111, 150}
 	splitRefProb = [5][]uint8{{147, 136, 18}, {106, 145, 1}, {179, 121, 1}, {223, 1, 34}, {208, 1, 1}}
