@@ -147,6 +147,9 @@ func (c Config) validate() error {
 	case c.MaxBodyBytes < 0 || c.MaxDesktops < 0 || c.MaxUploadBytes < 0:
 		return errors.New("config: MaxBodyBytes, MaxDesktops and MaxUploadBytes must not be negative")
 	}
+	if err := c.Media.Validate(); err != nil {
+		return fmt.Errorf("config: media: %w", err)
+	}
 	for _, o := range c.Origins {
 		if o == "*" || o == "null" {
 			continue

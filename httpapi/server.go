@@ -165,7 +165,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var open conns
 	srv.ConnState = open.track
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(ln) }()
+	go func() { failed <- srv.Serve(s.desktops.networks.sharing().Share(ln)) }()
 	select {
 	case err := <-failed:
 		close(e.ending)

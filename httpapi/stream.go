@@ -149,10 +149,8 @@ func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn,
 		return &socketOutput{Body: func(ctx huma.Context) {
 			c := requestOf(ctx).c
 			g := requestOf(ctx).grant
-			o := webrtc.ViewerOptions{
-				Name: in.Name, ViewOnly: in.Role == "view" || g != nil && g.scope == scopeView,
-				Host: s.gate.host(c), Remote: s.client(c),
-			}
+			o := s.viewer(c)
+			o.Name, o.ViewOnly = in.Name, in.Role == "view" || g != nil && g.scope == scopeView
 			if o.Name == "" && g != nil {
 				o.Name = g.Name
 			}
@@ -217,7 +215,9 @@ func (s *Server) registerWHEP(r route) {
 			return nil, err
 		}
 		c := in.request.c
-		answer, id, err := stream.Play(ctx, string(in.RawBody), webrtc.ViewerOptions{Name: in.Name, Host: s.gate.host(c), Remote: s.client(c)})
+		o := s.viewer(c)
+		o.Name = in.Name
+		answer, id, err := stream.Play(ctx, string(in.RawBody), o)
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ type live struct {
 // networks holds the one that streams share, from its first use on.
 type networks struct {
 	cfg Config
+	tcp webrtc.TCP // viewers that come to the port of HTTP
 
 	mu     sync.Mutex // guards what follows
 	shared *webrtc.Network
@@ -37,7 +38,7 @@ func (n *networks) get() (*webrtc.Network, error) {
 	}
 	if n.shared == nil {
 		var err error
-		if n.shared, err = webrtc.NewNetwork(n.cfg.network()); err != nil {
+		if n.shared, err = webrtc.NewNetwork(n.config()); err != nil {
 			return nil, err
 		}
 	}
@@ -54,12 +55,22 @@ func (n *networks) close() error {
 	return n.shared.Close()
 }
 
-func (c Config) network() webrtc.NetworkConfig {
-	cfg := c.Media
+// config is that of every network.
+func (n *networks) config() webrtc.NetworkConfig {
+	cfg := n.cfg.Media
+	cfg.TCP = n.sharing()
 	if cfg.Logger == nil {
-		cfg.Logger = c.Logger
+		cfg.Logger = n.cfg.Logger
 	}
 	return cfg
+}
+
+// sharing is what takes viewers' connections from the port of HTTP.
+func (n *networks) sharing() *webrtc.TCP {
+	if n.cfg.Media.TCP != nil {
+		return n.cfg.Media.TCP
+	}
+	return &n.tcp
 }
 
 // streamer returns the stream of a slot's desktop, and starts it if need be.
@@ -118,7 +129,8 @@ func (sl *slot) streamConfig() (cfg webrtc.Config, own *webrtc.Network, err erro
 	if err := errors.Join(err1, err2); err != nil {
 		return cfg, nil, fmt.Errorf("webrtcPortRange: %w", err)
 	}
-	network := sl.all.cfg.network()
+	network := sl.all.networks.config()
+	network.UDPPort = 0
 	network.PortMin, network.PortMax = uint16(first), uint16(last)
 	own, err = webrtc.NewNetwork(network)
 	cfg.Network = own
@@ -161,6 +173,8 @@ func streamProblem(err error) *Problem {
 		return conflictOf("too many viewers watch already; close one first")
 	case errors.Is(err, webrtc.ErrOffer):
 		return invalidRequest.problem("invalid request: " + err.Error())
+	case errors.Is(err, webrtc.ErrNoPort):
+		return conflictOf(err.Error())
 	case errors.Is(err, webrtc.ErrCodec):
 		return conflictOf("failed to start the stream: " + err.Error())
 	}

@@ -220,3 +220,10 @@ func (c *sharedConn) WriteTo(w io.Writer) (int64, error) {
 	}
 	return io.Copy(w, struct{ io.Reader }{c})
 }
+
+// Shares says whether a connection was accepted by a listener of Share, so that
+// a viewer's would have reached t the same way.
+func (t *TCP) Shares(conn net.Conn) bool {
+	c, ok := conn.(*sharedConn)
+	return ok && c.t == t
+}
