@@ -41,6 +41,7 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 		}
 		return nil
 	case "control/release":
+		v.wants.Store(false)
 		return g.s.d.ReleaseControl(v.ctx, v.actor)
 	case "control/give":
 		var b struct{ ID string }

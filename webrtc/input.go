@@ -86,6 +86,11 @@ func keyEvent(down bool, keysym uint32) (inputEvent, error) {
 	if keysym < 0x20 || keysym > 0x1fffffff {
 		return inputEvent{}, errKeysym
 	}
+	// Some clients write every character beyond ASCII as a Unicode keysym, but
+	// programs know those of Latin-1 by their own (X11 protocol, appendix A).
+	if c := keysym - 0x0100_0000; c >= 0x20 && c <= 0xff {
+		keysym = c
+	}
 	if down {
 		return inputEvent{kind: inputKeyDown, keysym: keysym}, nil
 	}
@@ -109,14 +114,16 @@ func buttonEvent(down bool, number uint32) (inputEvent, error) {
 }
 
 // wheel turns what clients send as a scroll into clicks of a wheel. Browsers'
-// pixels come with the sign of the DOM, about 100 to a click; neko's own clients
-// send few units, the other way round.
+// pixels come with the sign of the DOM: 100 or 120 at once for a notch of a
+// wheel, which is one click, and few at a time from a touchpad, of which 100 are
+// one. neko's own clients send few units, the other way round.
 type wheel struct {
 	x, y int // pixels that do not make a click yet
 }
 
 const (
-	wheelPixels = 100 // to a click
+	wheelPixels = 100 // of a touchpad to a click
+	wheelNotch  = 80  // as many at once are notches
 	wheelSmall  = 20  // fewer are neko's units
 	wheelMost   = 20  // clicks for one message
 )
@@ -129,6 +136,10 @@ func (w *wheel) clicks(dx, dy int) (right, down int) {
 }
 
 func addPixels(rest *int, d int) int {
+	if size := max(d, -d); size >= wheelNotch {
+		*rest = 0
+		return clampWheel(max(1, (size+60)/120) * (d / size))
+	}
 	if *rest > 0 != (d > 0) {
 		*rest = 0 // the other way: what was left of this one is over
 	}
@@ -185,10 +196,17 @@ func (v *viewer) controls() bool {
 	return h != nil && h.Kind == v.actor.Kind && h.ID == v.actor.ID
 }
 
-// input notes what the viewer did, if it has control.
+// input notes what the viewer did, if it has control. One who has asked for it
+// gets it now if nobody has it: it was somebody else's when it was asked for, or
+// was given back because nothing came for a while.
 func (v *viewer) input(e inputEvent) error {
 	if !v.controls() {
-		return errControl
+		if !v.wants.Load() || v.s.d.Control().Holder != nil {
+			return errControl
+		}
+		if err := v.askControl(v.ctx); err != nil {
+			return err
+		}
 	}
 	v.inputs.put(e)
 	return nil
@@ -256,5 +274,6 @@ func (v *viewer) askControl(ctx context.Context) error {
 	if v.options.ViewOnly {
 		return errControl
 	}
+	v.wants.Store(true)
 	return v.s.d.RequestControl(ctx, v.actor)
 }

@@ -76,6 +76,7 @@ type viewer struct {
 	pointer pointerSink // nil: none is open; guarded by Streamer.mu
 	inputs  *inputQueue
 	shown   atomic.Bool // got one at least
+	wants   atomic.Bool // has asked for control, and not given it back
 
 	pictures, skipped, bytes atomic.Uint64
 	loss                     atomic.Uint32 // of packets, in 256ths

@@ -37,7 +37,7 @@ func TestProcessTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := httptest.NewServer(http.FileServer(http.Dir(bundle(t, modules))))
+	pages := httptest.NewServer(http.FileServer(http.Dir(bundle(t, modules, "terminal"))))
 	defer pages.Close()
 	server := startServer(t, modules, Config{Origins: []string{pages.URL}})
 
@@ -75,21 +75,21 @@ func TestProcessTerminal(t *testing.T) {
 	}
 }
 
-// bundle makes a page of sdk/terminal.jsx and returns its directory.
-func bundle(t *testing.T, modules string) string {
+// bundle makes a page of a component in sdk and returns its directory.
+func bundle(t *testing.T, modules, name string) string {
 	t.Helper()
 	from, to := copyScripts(t, modules), t.TempDir()
 	err := Run(t.Context(), supervise.Spec{
 		Path: filepath.Join(modules, ".bin", "esbuild"), Dir: from,
 		Args: []string{
-			"terminal.jsx", "--bundle", "--format=esm", "--jsx=automatic", "--charset=utf8", "--log-level=error",
-			"--outfile=" + filepath.Join(to, "terminal.js"),
+			name + ".jsx", "--bundle", "--format=esm", "--jsx=automatic", "--charset=utf8", "--log-level=error",
+			"--outfile=" + filepath.Join(to, name+".js"),
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := `<!doctype html><meta charset="utf-8"><title>terminal</title><div id="root"></div><script type="module" src="terminal.js"></script>`
+	page := `<!doctype html><meta charset="utf-8"><title>` + name + `</title><div id="root"></div><script type="module" src="` + name + `.js"></script>`
 	if err := os.WriteFile(filepath.Join(to, "index.html"), []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
