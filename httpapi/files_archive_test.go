@@ -62,7 +62,7 @@ func zstdOf(t *testing.T, data []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	return w.EncodeAll(data, nil)
 }
 
@@ -255,7 +255,7 @@ func TestBrokenArchiveUpload(t *testing.T) {
 				c := dialServer(t, s)
 				c.send("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-tar\r\n%s%s\r\n", fsPath("upload-batch", "path", dir), head, archive[:len(archive)/2])
 				eventually(t, "a file on the way", func() bool { return len(allFiles(t, dir)) > 1 })
-				c.Close()
+				_ = c.Close()
 				eventually(t, "end of the upload", func() bool { return len(allFiles(t, dir)) == 1 })
 			})
 		}
@@ -332,10 +332,10 @@ func TestArchiveEndsWithItsReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			resp := s.open(t, fsPath("archive", "path", dir))
-			if _, err := io.CopyN(io.Discard, resp.Body, 10<<20); err != nil {
+			if _, err := io.CopyN(io.Discard, resp, 10<<20); err != nil {
 				t.Fatal(err)
 			}
-			resp.Body.Close()
+			_ = resp.Close()
 			eventually(t, "end of the packing", func() bool { return openBelow(t, filepath.Dir(dir)) == 0 })
 		})
 	}
@@ -351,13 +351,13 @@ func TestArchiveBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp := s.open(t, fsPath("archive", "path", dir))
-	if _, err := io.CopyN(io.Discard, resp.Body, 10<<20); err != nil {
+	if _, err := io.CopyN(io.Discard, resp, 10<<20); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.files.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := countBytes(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := countBytes(resp); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the archive ended with %v, want %v", err, io.ErrUnexpectedEOF)
 	}
 	s.get(t, fsPath("stat", "path", dir)).problem(t, 503, "stream_error")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func (s *Server) registerReading(r route) {
 		"206": {Description: "The range that was asked for", Content: whole},
 		"304": {Description: http.StatusText(http.StatusNotModified)},
 	}
-	r.errors = append(r.errors[:len(r.errors):len(r.errors)], http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
+	r.errors = append(slices.Clip(r.errors), http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
 	add(s, r, s.readFile)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -145,7 +146,7 @@ func (s *Server) registerTree(r route) {
 	remove := r
 	remove.id, remove.method, remove.path = "deleteEntry", http.MethodDelete, "/v1/fs/entry"
 	remove.summary, remove.about = "Remove a file, a link or a directory", "Of a symbolic link, the link only."
-	remove.errors = append(remove.errors[:len(remove.errors):len(remove.errors)], http.StatusConflict)
+	remove.errors = append(slices.Clip(remove.errors), http.StatusConflict)
 	add(s, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
 		return s.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
 	})

@@ -59,7 +59,7 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutp
 			s.streams.Add(1)
 			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
 				defer s.streams.Add(-1)
-				defer watch.Close()
+				defer func() { _ = watch.Close() }()
 				writeEvents(w, flush, watch.Events(), writeFileEvent, heartbeat, gone, ending)
 				if err := watch.Err(); err != nil {
 					writeProblem(w, problemOf(err, internal))

@@ -292,11 +292,11 @@ func TestBrokenUploads(t *testing.T) {
 }
 
 // How a client leaves.
-func (c *rawConn) leave() { c.Close() }
+func (c *rawConn) leave() { _ = c.Close() }
 
 func (c *rawConn) reset() {
 	_ = c.SetLinger(0)
-	c.Close()
+	_ = c.Close()
 }
 
 // endSending ends the request, but waits for the answer.
@@ -444,7 +444,7 @@ func TestEarlyAnswer(t *testing.T) {
 				if !a.Close {
 					t.Error("the answer does not say that the connection ends")
 				}
-				c.Close()
+				_ = c.Close()
 				<-sending
 				if sent > 8<<30 {
 					t.Errorf("%d bytes were taken for nothing", sent)
@@ -528,8 +528,8 @@ func TestCloseEndsTransfers(t *testing.T) {
 			if got := content(t, file); got != "old" || len(allFiles(t, dir)) != 2 {
 				t.Errorf("content = %.40q, files %q", got, allFiles(t, dir))
 			}
-			up.Close()
-			down.Close()
+			_ = up.Close()
+			_ = down.Close()
 		})
 	}
 }

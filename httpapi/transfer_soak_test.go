@@ -205,8 +205,8 @@ func TestHugeTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp := s.open(t, fsPath("file", "path", sparse))
-	if n, err := countBytes(resp.Body); err != nil || n != 10<<30 || resp.ContentLength != n {
-		t.Errorf("%d bytes of %d, %v", n, resp.ContentLength, err)
+	if n, err := countBytes(resp); err != nil || n != 10<<30 || resp.length != n {
+		t.Errorf("%d bytes of %d, %v", n, resp.length, err)
 	}
 	tail := s.do(t, call{path: fsPath("file", "path", sparse), header: map[string]string{"Range": "bytes=-5"}}).want(t, 206)
 	if got := tail.Header.Get("Content-Range"); got != "bytes 10737418235-10737418239/10737418240" {

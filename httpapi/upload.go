@@ -117,7 +117,7 @@ func cutShort(conn net.Conn) bool {
 		ended := false
 		err = raw.Read(func(fd uintptr) bool {
 			n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-			ended = n == 0 && err == nil || err != nil && err != unix.EAGAIN //nolint:errorlint // a number
+			ended = n == 0 && err == nil || err != nil && err != unix.EAGAIN
 			return true
 		})
 		return ended || err != nil
