@@ -36,8 +36,8 @@ type Encoder struct {
 	idle      []byte // the frame in which nothing changes
 	started   bool
 	quantizer int
-	segments  [2]int // the quantisers of changes and of refinement
-	split     bool   // the frame has both
+	segments  [segments]int // their quantisers
+	split     bool          // the frame has more than one of them
 	rate      rateControl
 	refine    refinement
 	now       int64 // time of the frame, in milliseconds
@@ -200,8 +200,8 @@ func (e *Encoder) plan(o *EncodeOptions) bool {
 	e.store.plan(e.fresh, e.cols*e.rows, e.now)
 	large := e.fresh > e.cols*e.rows/3
 	q := e.rate.choose(e.fresh, e.scrolled, e.cfg.MinQuantizer, e.cfg.MaxQuantizer, large)
-	e.segments = [2]int{q, e.refine.index}
-	e.split = changed > 0 && e.refining > 0
+	e.segments = [segments]int{q, max(0, e.refine.index), textIndex(q, e.cfg.MinQuantizer)}
+	e.split = changed > 0 && (e.refining > 0 || e.segments[segmentText] != q)
 	e.quantizer = q
 	if changed == 0 {
 		e.quantizer = e.refine.index
@@ -308,20 +308,25 @@ func (e *Encoder) keepRow(y int, stale []byte, info []blockInfo) {
 // to be refined.
 func (w *worker) macroblock(info *blockInfo, refine bool) {
 	e, at := w.e, w.y*w.e.cols+w.x
+	segment := uint8(segmentRefined)
 	switch {
 	case refine:
-		w.q = &quantizers[e.segments[1]]
+		w.q = &quantizers[e.segments[segmentRefined]]
 		w.codeAgain(info)
 		e.refine.refined(at)
 	case e.key:
-		w.q = &quantizers[e.segments[0]]
+		segment = w.chooseSegment()
 		*info = blockInfo{}
 		w.codeIntra(info, 1<<30)
 		e.refine.changed(at, w.q.index, false, e.now)
 	default:
-		w.q = &quantizers[e.segments[0]]
+		segment = w.chooseSegment()
 		exact := w.codeChanged(info)
 		e.refine.changed(at, w.q.index, exact, e.now)
+	}
+	if e.split && !info.skip {
+		info.segment = segment
+		w.stats.segments[segment]++
 	}
 	if info.skip {
 		w.putNone(info)
@@ -348,7 +353,7 @@ func (e *Encoder) write(dst []byte) ([]byte, error) {
 	}
 	if e.split {
 		h.segments = e.segments[:]
-		h.segmentMap = [3]uint8{255, share(n-e.refining, n), 255}
+		h.segmentMap = segmentProbs(&sum.stats.segments, n)
 	}
 	e.first.reset(e.first.buf[:0])
 	h.write(&e.first, &e.probs)

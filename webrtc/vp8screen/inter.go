@@ -225,9 +225,6 @@ func (w *worker) chromaDistance() int {
 // codeAgain codes what a macroblock lacks that has not changed.
 func (w *worker) codeAgain(info *blockInfo) {
 	*info = unchanged
-	if w.e.split {
-		info.segment = 1
-	}
 	w.predictWhole(vector{})
 	luma := w.codeLuma()
 	chroma := w.codeChroma()

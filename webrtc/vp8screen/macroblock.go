@@ -43,6 +43,7 @@ type worker struct {
 type frameStats struct {
 	coded, intra, moved, refined int
 	stored                       [refs]int // by the stored frame they come from
+	segments                     [segments]int
 }
 
 func (s *frameStats) add(o frameStats) {
@@ -50,6 +51,9 @@ func (s *frameStats) add(o frameStats) {
 	s.intra += o.intra
 	s.moved += o.moved
 	s.refined += o.refined
+	for i, n := range o.segments {
+		s.segments[i] += n
+	}
 	for i, n := range o.stored {
 		s.stored[i] += n
 	}

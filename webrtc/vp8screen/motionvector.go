@@ -65,7 +65,9 @@ func (e *Encoder) vectorContext(x, y int) (c vectorContext) {
 	if c.counts[1] >= c.counts[0] {
 		found[0] = found[1]
 	}
-	c.best, c.nearest, c.near = e.clampVector(found[0], x, y), e.clampVector(found[1], x, y), e.clampVector(found[2], x, y)
+	// A decoder keeps these near the frame. Ours are: each points into it from a
+	// macroblock next to this one, so at most one macroblock out of it from here.
+	c.best, c.nearest, c.near = found[0], found[1], found[2]
 	return c
 }
 
@@ -82,20 +84,6 @@ func (e *Encoder) splitCount(x, y int) (n uint8) {
 		n += b2u(e.info[at-e.cols-1].mode == interSplit)
 	}
 	return n
-}
-
-// clampMargin is how far a guessed vector may point out of the frame, in pixels
-// beyond a whole macroblock.
-const clampMargin = 16
-
-// clampVector keeps a vector that is only guessed from the neighbours near the
-// frame (RFC 6386, 16.3): to at most a macroblock and some pixels outside of it.
-func (e *Encoder) clampVector(v vector, x, y int) vector {
-	const beyond = clampMargin * 4
-	return vector{
-		max(int16(-64*x-beyond), min(int16(64*(e.cols-1-x)+beyond), v.x)),
-		max(int16(-64*y-beyond), min(int16(64*(e.rows-1-y)+beyond), v.y)),
-	}
 }
 
 // codable says whether v can be expressed at all.
