@@ -74,7 +74,9 @@ func (b *bench) open(ctx context.Context) error {
 // build builds deskhand as make build does, unless there is one to measure.
 func (b *bench) build(ctx context.Context) error {
 	if b.binary != "" {
-		return nil
+		var err error
+		b.binary, err = filepath.Abs(b.binary)
+		return err
 	}
 	b.tell("building deskhand")
 	b.binary = filepath.Join(b.dir, "deskhand-binary")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -19,7 +20,20 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// builds is a directory for what the tests build.
+var builds string
+
+func TestMain(m *testing.M) {
+	var err error
+	if builds, err = os.MkdirTemp("", "deskhand-sdktest-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		_ = os.RemoveAll(builds)
+		os.Exit(status)
+	}))
+}
 
 //go:embed sdk/*.mjs sdk/*.jsx
 var scripts embed.FS
@@ -64,7 +78,10 @@ func startServer(t *testing.T, modules string, cfg Config) *Server {
 			t.Fatal(err)
 		}
 	} else {
-		cfg.Binary = build(t)
+		var err error
+		if cfg.Binary, err = built(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	log := new(lockedBuffer)
 	cfg.Log = log
@@ -128,16 +145,15 @@ func runScripts(t *testing.T, server *Server, modules, name string) {
 	}
 }
 
-// build returns the path of a deskhand built from this tree.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "deskhand")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/deskhand/deskhand/cmd/deskhand").CombinedOutput()
+// built is a deskhand built from this tree, once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(builds, "deskhand")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/deskhand/deskhand/cmd/deskhand").CombinedOutput()
 	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return path
-}
+	return path, nil
+})
 
 type lockedBuffer struct {
 	mu sync.Mutex
