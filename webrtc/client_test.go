@@ -7,6 +7,8 @@ import (
 	"errors"
 	"image"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,6 +107,10 @@ type client struct {
 	pictures chan picture
 	done     chan error // what ServeSignaling returned
 	id       string
+	settings func(*pion.SettingEngine) // how it differs from others; may be nil
+
+	mu   sync.Mutex
+	told []string // addresses by which it is to reach the server
 }
 
 // picture is a frame as it arrived.
@@ -134,6 +140,23 @@ func (p picture) image(t *testing.T) image.Image {
 // watch connects a client.
 func watch(t *testing.T, s *Streamer, o ViewerOptions) *client {
 	t.Helper()
+	return watchBy(t, s, o, nil)
+}
+
+// watchBy connects a client that differs from others.
+func watchBy(t *testing.T, s *Streamer, o ViewerOptions, settings func(*pion.SettingEngine)) *client {
+	t.Helper()
+	c := signal(t, s, o)
+	c.settings = settings
+	c.send("control/request", nil)
+	c.send("signal/request", map[string]any{"video": map[string]any{}, "audio": map[string]any{"disabled": true}})
+	c.connect()
+	return c
+}
+
+// signal connects a client that asks for nothing yet.
+func signal(t *testing.T, s *Streamer, o ViewerOptions) *client {
+	t.Helper()
 	near, far := newPipe()
 	c := &client{
 		t: t, conn: near, open: make(chan struct{}), messages: make(chan []byte, 100), events: make(chan received, 1000),
@@ -149,10 +172,24 @@ func watch(t *testing.T, s *Streamer, o ViewerOptions) *client {
 		t.Fatal(err)
 	}
 	c.id = payload.SessionID
-	c.send("control/request", nil)
-	c.send("signal/request", map[string]any{"video": map[string]any{}, "audio": map[string]any{"disabled": true}})
-	c.connect()
 	return c
+}
+
+// addresses are those by which the client was told so far to reach the server,
+// as "udp 127.0.0.1 59050 host".
+func (c *client) addresses() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.told)
+}
+
+// hear takes an address in.
+func (c *client) hear(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := strings.Fields(line); len(w) > 7 {
+		c.told = append(c.told, strings.Join([]string{w[2], w[4], w[5], w[7]}, " "))
+	}
 }
 
 func (c *client) connect() {
@@ -163,6 +200,9 @@ func (c *client) connect() {
 	}
 	engine := pion.SettingEngine{LoggerFactory: quiet{}}
 	engine.SetIncludeLoopbackCandidate(true)
+	if c.settings != nil {
+		c.settings(&engine)
+	}
 	media := &pion.MediaEngine{}
 	if err := media.RegisterDefaultCodecs(); err != nil {
 		c.t.Fatal(err)
@@ -252,6 +292,7 @@ func (c *client) listen() {
 		if m.Event == "signal/candidate" {
 			var candidate pion.ICECandidateInit
 			if err := json.Unmarshal(m.Payload, &candidate); err == nil {
+				c.hear(candidate.Candidate)
 				_ = c.pc.AddICECandidate(candidate)
 			}
 			continue

@@ -80,14 +80,18 @@ func (u *udpPort) openOn(addrs []netip.Addr) error {
 		// What the kernel grants of it; a key picture is sent in one burst.
 		_ = conn.SetWriteBuffer(udpBuffer)
 		u.port = conn.LocalAddr().(*net.UDPAddr).Port
-		s := &udpSocket{conn: newSTUNConn(conn)}
-		s.mux = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: s.conn, Logger: quiet{}.NewLogger("")})
-		u.open[a] = s
+		u.open[a] = newUDPSocket(conn)
 	}
 	if len(u.open) == 0 {
 		return errNoAddress
 	}
 	return nil
+}
+
+func newUDPSocket(conn *net.UDPConn) *udpSocket {
+	s := &udpSocket{conn: newSTUNConn(conn)}
+	s.mux = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: s.conn, Logger: quiet{}.NewLogger("")})
+	return s
 }
 
 // close waits until nothing reads from the socket any more.

@@ -1,0 +1,206 @@
+package webrtc
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	pion "github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// network opens one until the test ends.
+func network(t *testing.T, cfg NetworkConfig) *Network {
+	t.Helper()
+	n, err := NewNetwork(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// freePorts are so many UDP ports in a row that nobody has.
+func freePorts(t *testing.T, count int) int {
+	t.Helper()
+	for range 100 {
+		first, err := openUDP(0, network(t, NetworkConfig{UDPPort: -1}).cfg.Logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := []*udpPort{first}
+		for i := 1; i < count; i++ {
+			if u, err := openUDP(first.port+i, first.log); err == nil {
+				open = append(open, u)
+			}
+		}
+		for _, u := range open {
+			if err := u.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(open) == count {
+			return first.port
+		}
+	}
+	t.Fatal("no free ports in a row")
+	return 0
+}
+
+// pair is the pair of addresses that a client uses.
+func (c *client) pair() *pion.ICECandidatePair {
+	c.t.Helper()
+	p, err := c.pc.SCTP().Transport().ICETransport().GetSelectedCandidatePair()
+	if err != nil || p == nil {
+		c.t.Fatalf("no selected pair: %v", err)
+	}
+	return p
+}
+
+func TestOnePort(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{})
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
+	for _, c := range []*client{watch(t, s, ViewerOptions{Host: "127.0.0.1:2468"}), watch(t, s, ViewerOptions{Host: "localhost"})} {
+		c.next("the first one", picture.key)
+		if p := c.pair(); int(p.Remote.Port) != n.udp.port || p.Remote.Protocol != pion.ICEProtocolUDP {
+			t.Errorf("the picture comes from %v, not from UDP port %d", p.Remote, n.udp.port)
+		}
+		for _, a := range c.addresses() {
+			if w := strings.Fields(a); w[0] == "udp" && w[2] != strconv.Itoa(n.udp.port) {
+				t.Errorf("told of %s, which is not the port", a)
+			}
+		}
+	}
+	// Of two programs on a machine one gets the default port.
+	if other := network(t, NetworkConfig{}); other.udp.port == n.udp.port || other.udp.port == 0 {
+		t.Errorf("another network has port %d, too", other.udp.port)
+	}
+	_, err := NewNetwork(NetworkConfig{UDPPort: n.udp.port})
+	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(n.udp.port)) {
+		t.Errorf("a port that somebody has: %v", err)
+	}
+}
+
+func TestPortRange(t *testing.T) {
+	t.Parallel()
+	low := freePorts(t, 2)
+	n := network(t, NetworkConfig{PortMin: uint16(low), PortMax: uint16(low) + 1})
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
+	a, b := watch(t, s, ViewerOptions{}), watch(t, s, ViewerOptions{})
+	ports := []int{}
+	for _, c := range []*client{a, b} {
+		c.next("the first one", picture.key)
+		ports = append(ports, int(c.pair().Remote.Port))
+	}
+	slices.Sort(ports)
+	if want := []int{low, low + 1}; !slices.Equal(ports, want) {
+		t.Errorf("ports %v are used, want %v", ports, want)
+	}
+
+	// The next one is told what to do, at once.
+	c := signal(t, s, ViewerOptions{})
+	c.send("signal/request", nil)
+	var told struct{ Message string }
+	if err := json.Unmarshal(c.event("system/disconnect"), &told); err != nil || !strings.Contains(told.Message, "webrtcPortRange") {
+		t.Errorf("told %q, %v; want the name of the option", told.Message, err)
+	}
+	if _, _, err := s.Play(t.Context(), "", ViewerOptions{}); !errors.Is(err, ErrNoPort) {
+		t.Errorf("Play: %v, want ErrNoPort", err)
+	}
+	if n := len(s.Viewers()); n != 2 {
+		t.Errorf("%d viewers are left, want 2", n)
+	}
+
+	// A port is there for the next one as soon as its viewer has gone.
+	a.leave()
+	d := watch(t, s, ViewerOptions{})
+	d.next("the first one", picture.key)
+}
+
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{Announce: []string{"203.0.113.7", "2001:db8::7"}})
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
+	c := watch(t, s, ViewerOptions{Host: "desk.invalid:8080"})
+	port := strconv.Itoa(n.udp.port)
+	want := []string{"udp 203.0.113.7 " + port + " host", "udp 2001:db8::7 " + port + " host"}
+	until(t, "the addresses are told", func() bool { return len(c.addresses()) >= len(want) })
+	for i, a := range c.addresses() {
+		if i < len(want) && a != want[i] || i >= len(want) && !strings.Contains(a, "desk.invalid") {
+			t.Errorf("told of %q; want %q, and nothing of this machine's own", a, want)
+		}
+	}
+	// Nobody answers at these, but the server finds the client.
+	c.next("the first one", picture.key)
+}
+
+func TestNetworkConfig(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cfg  NetworkConfig
+		want string
+	}{
+		{NetworkConfig{UDPPort: 70000}, "at most 65535"},
+		{NetworkConfig{PortMin: 2, PortMax: 1}, "no range"},
+		{NetworkConfig{PortMax: 1}, "no range"},
+		{NetworkConfig{UDPPort: 1, PortMin: 1, PortMax: 2}, "exclude"},
+		{NetworkConfig{Announce: []string{"example.com"}}, "IP addresses"},
+		{NetworkConfig{Announce: []string{"0.0.0.0"}}, "nobody can reach"},
+		{NetworkConfig{Announce: []string{"fe80::1%eth0"}}, "nobody can reach"},
+		{NetworkConfig{ICEServers: []ICEServer{{}}}, "needs a URL"},
+		{NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"http://x"}}}}, "must be like"},
+		{NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"stun:x?transport=tcp"}}}}, "must be like"},
+		{NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"turn:x"}}}}, "a user and a credential"},
+		{NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"turn:x"}, Username: "u"}}}, "a user and a credential"},
+	} {
+		if _, err := NewNetwork(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want an error that says %q", c.cfg, err, c.want)
+		}
+	}
+	good := NetworkConfig{UDPPort: -1, Announce: []string{"::ffff:1.2.3.4"}, ICEServers: []ICEServer{
+		{URLs: []string{"stun:a:1", "stun:[::1]:2"}}, {URLs: []string{"turns:b?transport=tcp"}, Username: "u", Credential: "c"},
+	}}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The port follows the addresses of the machine.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{})
+	u := n.udp
+	own := u.addresses()
+	if len(own) == 0 {
+		t.Fatal("no addresses")
+	}
+	// As if one had come since, and another had gone.
+	gone := netip.MustParseAddr("192.0.2.1")
+	u.mu.Lock()
+	first := u.open[own[0]]
+	delete(u.open, own[0])
+	if err := first.close(); err != nil {
+		t.Error(err)
+	}
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.open[gone] = newUDPSocket(conn.(*net.UDPConn))
+	u.mu.Unlock()
+	_ = u.GetListenAddresses()
+	if got := u.addresses(); !slices.Equal(got, own) {
+		t.Errorf("open on %v, want %v", got, own)
+	}
+}
