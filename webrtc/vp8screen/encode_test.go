@@ -143,7 +143,7 @@ func (c *canvas) text(r image.Rectangle, rng *rand.Rand, ink, paper uint32) {
 				continue
 			}
 			shape := rand.New(rand.NewPCG(uint64(glyph), 7))
-			for stroke := 0; stroke < 3; stroke++ {
+			for range 3 {
 				if shape.IntN(2) == 0 {
 					gx := x + shape.IntN(6)
 					c.fill(image.Rect(gx, y+shape.IntN(4), gx+1, y+8+shape.IntN(4)).Intersect(r), ink)
@@ -205,6 +205,7 @@ func TestDesktop(t *testing.T) {
 }
 
 func testDesktop(t *testing.T, w, h, q int) {
+	t.Helper()
 	e, err := vp8screen.New(vp8screen.Config{Width: w, Height: h, MinQuantizer: q, MaxQuantizer: q})
 	if err != nil {
 		t.Fatal(err)

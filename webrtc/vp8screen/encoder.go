@@ -40,9 +40,9 @@ type Encoder struct {
 	split     bool          // the frame has more than one of them
 	rate      rateControl
 	refine    refinement
-	now       int64 // time of the frame, in milliseconds
-	fresh     int   // macroblocks of the frame with new content, by estimate
-	scrolled  int   // and those that moved
+	now       time.Duration // time of the frame, since the first one
+	fresh     int           // macroblocks of the frame with new content, by estimate
+	scrolled  int           // and those that moved
 	refining  int
 }
 
@@ -119,8 +119,7 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	}
 	e.key = o.Key || !e.started
 	e.motion = o.Motion
-	now := e.rate.advance(o.Now, e.period())
-	e.now = now.UnixMilli()
+	e.now += e.rate.advance(o.Now, e.period())
 	if !e.plan(&o) {
 		return e.encodeIdle(dst), nil
 	}
@@ -183,7 +182,7 @@ func (e *Encoder) plan(o *EncodeOptions) bool {
 	changed := e.planChanges(o)
 	e.refining = 0
 	if !e.key {
-		e.refining = e.refine.choose(e.work, e.now, e.rate.refinable(e.period(), e.rows))
+		e.refining = e.refine.choose(e.work, e.now, e.rate.refinable(e.period()))
 	}
 	if changed+e.refining == 0 {
 		return false
@@ -411,7 +410,7 @@ func (e *Encoder) Pending() (due time.Time, blocks int) {
 	if e.refine.count == 0 {
 		return time.Time{}, 0
 	}
-	due = e.refine.due()
+	due = e.rate.last.Add(e.refine.due() - e.now)
 	if next := e.rate.last.Add(e.period()); due.Before(next) {
 		due = next
 	}

@@ -195,6 +195,38 @@ func TestRefinesWhatIsQuiet(t *testing.T) {
 	}
 }
 
+// TestClockJumps sets the clock back by a day before a picture could be refined.
+func TestClockJumps(t *testing.T) {
+	t.Parallel()
+	f, _ := still(t, 320, 240)
+	e, err := New(Config{Width: 320, Height: 240, MinQuantizer: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := NewDirty(320, 240)
+	now := time.Unix(1e9, 0)
+	encode := func(d *Dirty) {
+		if _, err := e.Encode(nil, f, EncodeOptions{Dirty: d, Now: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	encode(nil)
+	now = now.Add(-24 * time.Hour)
+	encode(idle)
+	for range 100 {
+		due, blocks := e.Pending()
+		if blocks == 0 {
+			return
+		}
+		if wait := due.Sub(now); wait < 0 || wait > time.Second {
+			t.Fatalf("Pending() is in %v", wait)
+		}
+		now = due
+		encode(idle)
+	}
+	t.Error("never refined")
+}
+
 // TestKeepsToTheRate plays a video that needs more than there is.
 func TestKeepsToTheRate(t *testing.T) {
 	t.Parallel()

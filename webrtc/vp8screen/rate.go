@@ -33,26 +33,23 @@ func newRateControl(bitrate int) rateControl {
 	return rateControl{rate: float64(bitrate), fresh: 160, fine: 250}
 }
 
-// advance lets the time pass until now, and returns now, which is one period
-// after the last time if it is not given. A clock that jumps back or far ahead
-// does no harm.
-func (r *rateControl) advance(now time.Time, period time.Duration) time.Time {
+// advance lets the time pass until now, which is one period after the last time
+// if it is not given, and returns how much that is. A clock that jumps back or
+// far ahead does no harm.
+func (r *rateControl) advance(now time.Time, period time.Duration) (passed time.Duration) {
 	if now.IsZero() {
 		now = r.last.Add(period)
 	}
 	if !r.last.IsZero() {
-		passed := max(0, min(now.Sub(r.last), time.Minute))
-		r.debt = max(0, r.debt-r.rate*passed.Seconds())
+		passed = max(0, min(now.Sub(r.last), time.Minute))
 	}
+	r.debt = max(0, r.debt-r.rate*passed.Seconds())
 	r.last = now
-	return now
+	return passed
 }
 
-// pricePart is how much dearer or cheaper a macroblock is at an index than at
-// priceIndex.
-func pricePart(index int) float64 { return priceParts[index] }
-
-// priceParts was fitted to desktops: halving the step costs about 1.6 times the
+// priceParts is how much dearer or cheaper a macroblock is at an index than at
+// priceIndex. It was fitted to desktops: halving the step costs about 1.6 times the
 // bits.
 var priceParts = func() (p [128]float64) {
 	at := float64(acSteps[priceIndex])
@@ -78,7 +75,7 @@ func (r *rateControl) choose(fresh, moved, least, most int, key bool) int {
 	bits := (float64(fresh) + movedPart*float64(moved)) * r.fresh
 	q := least
 	limit := max(least, min(most, coarseLimit))
-	for q < limit && bits*pricePart(q) > room {
+	for q < limit && bits*priceParts[q] > room {
 		q++
 	}
 	// What does not fit even so is known to be late. If that goes on, the debt
@@ -102,12 +99,12 @@ func (r *rateControl) spent(bits, q, fresh, moved, refined int) {
 	if units < 32 || left <= 0 {
 		return
 	}
-	price := max(4, min(2000, left/units/pricePart(q)))
+	price := max(4, min(2000, left/units/priceParts[q]))
 	r.fresh += (price - r.fresh) / 3
 }
 
 // refinable is how many macroblocks may be refined in a frame.
-func (r *rateControl) refinable(period time.Duration, rows int) int {
+func (r *rateControl) refinable(period time.Duration) int {
 	room := r.rate * period.Seconds()
 	if r.debt > room {
 		room *= refineShare

@@ -11,10 +11,10 @@ type refinement struct {
 	index  int // quantiser index, negative if nothing is ever refined
 	after  time.Duration
 	coarse []byte
-	since  []int64 // when each changed last, in milliseconds
-	count  int     // of coarse ones
-	next   int     // where to go on looking
-	oldest int64   // no coarse one has changed before this, in milliseconds
+	since  []time.Duration // when each changed last
+	count  int             // of coarse ones
+	next   int             // where to go on looking
+	oldest time.Duration   // no coarse one has changed before this
 }
 
 // slack is how much coarser than the refined ones a macroblock may be without
@@ -24,12 +24,12 @@ const slack = 6
 func newRefinement(c *Config, n int) refinement {
 	return refinement{
 		index: c.RefineQuantizer, after: c.RefineAfter,
-		coarse: make([]byte, n), since: make([]int64, n),
+		coarse: make([]byte, n), since: make([]time.Duration, n),
 	}
 }
 
 // changed notes that a macroblock was coded with the quantiser q.
-func (r *refinement) changed(at, q int, exact bool, now int64) {
+func (r *refinement) changed(at, q int, exact bool, now time.Duration) {
 	coarse := r.index >= 0 && q > r.index+slack && !exact
 	r.coarse[at] = b2u(coarse)
 	if coarse {
@@ -42,7 +42,7 @@ func (r *refinement) refined(at int) { r.coarse[at] = 0 }
 
 // recount brings the number of coarse macroblocks up to date after a frame.
 // Several workers may have changed it.
-func (r *refinement) recount(now int64) {
+func (r *refinement) recount(now time.Duration) {
 	before := r.count
 	r.count = bytes.Count(r.coarse, []byte{1})
 	if before == 0 {
@@ -52,8 +52,8 @@ func (r *refinement) recount(now int64) {
 
 // choose marks at most limit of those macroblocks in work that are due and have
 // nothing else to be done, and returns how many.
-func (r *refinement) choose(work []byte, now int64, limit int) (n int) {
-	due := now - r.after.Milliseconds()
+func (r *refinement) choose(work []byte, now time.Duration, limit int) (n int) {
+	due := now - r.after
 	if r.count == 0 || r.oldest > due {
 		return 0
 	}
@@ -86,6 +86,4 @@ func (r *refinement) choose(work []byte, now int64, limit int) (n int) {
 }
 
 // due is when the next macroblock may be refined.
-func (r *refinement) due() time.Time {
-	return time.UnixMilli(r.oldest).Add(r.after)
-}
+func (r *refinement) due() time.Duration { return r.oldest + r.after }

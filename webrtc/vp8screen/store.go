@@ -26,19 +26,19 @@ const (
 
 // A store are the frames that a decoder has, of which some may be the same.
 type store struct {
-	frames  [refs]*Frame // never written to; the last one is also Encoder.ref
-	spare   []*Frame     // all frames there are
-	keep    [refs]bool   // which ones the frame will replace by what was the last one
-	changed int64        // when there was a change worth keeping from, in milliseconds
+	frames  [refs]*Frame  // never written to; the last one is also Encoder.ref
+	spare   []*Frame      // all frames there are
+	keep    [refs]bool    // which ones the frame will replace by what was the last one
+	changed time.Duration // when there was a change worth keeping from
 }
 
 // plan decides what to keep when so many of all macroblocks get new content.
-func (s *store) plan(fresh, all int, now int64) {
+func (s *store) plan(fresh, all int, now time.Duration) {
 	s.keep = [refs]bool{}
 	if fresh*mediumPart < all {
 		return
 	}
-	if now-s.changed >= restBefore.Milliseconds() {
+	if now-s.changed >= restBefore {
 		large := fresh*largePart >= all
 		s.keep[refGolden], s.keep[refAlt] = !large, large
 	}
