@@ -105,23 +105,6 @@ func TestResult(t *testing.T) {
 func TestOwnProcess(t *testing.T) {
 	t.Parallel()
 	pid := os.Getpid()
-	before, err := processorTime(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		after, err := processorTime(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if after > before {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a busy process used no processor time")
-		}
-	}
 	if n, err := anonymousMemory(pid); err != nil || n < 1<<20 {
 		t.Errorf("anonymousMemory = %d, %v", n, err)
 	}

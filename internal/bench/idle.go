@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
 // idle is what deskhand's process used while nobody was connected.
@@ -23,15 +25,12 @@ const (
 	idleMemory = 40 << 20
 )
 
-// clockTick is the unit of the times in /proc: USER_HZ, 100 on all of Linux.
-const clockTick = 10 * time.Millisecond
-
 // watchIdle watches deskhand for a while. Its desktop is on.
 func (b *bench) watchIdle(ctx context.Context) error {
 	b.tell("idle for %v", b.options.idle)
 	d := b.beds[0]
 	d.http.CloseIdleConnections()
-	before, err := processorTime(d.server.PID)
+	before, err := benchkit.ProcessorTime(d.server.PID)
 	if err != nil {
 		return err
 	}
@@ -39,34 +38,13 @@ func (b *bench) watchIdle(ctx context.Context) error {
 	if err := pause(ctx, b.options.idle); err != nil {
 		return err
 	}
-	after, err := processorTime(d.server.PID)
+	after, err := benchkit.ProcessorTime(d.server.PID)
 	if err != nil {
 		return err
 	}
 	b.idle = &idle{time: time.Since(begin), processor: after - before}
 	b.idle.anonymous, err = anonymousMemory(d.server.PID)
 	return err
-}
-
-// processorTime returns the user and system time of all threads of a process
-// (proc_pid_stat(5), fields 14 and 15).
-func processorTime(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name, in brackets, may hold spaces.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const user, system = 14 - 3, 15 - 3
-	var ticks int64
-	for _, i := range []int{user, system} {
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("stat of process %d: %w", pid, err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, nil
 }
 
 // anonymousMemory returns a process's resident anonymous memory, in bytes

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/benchkit"
 	"github.com/deskhand/deskhand/internal/sdktest"
-	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 const (
@@ -42,7 +40,7 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
-	b := &bench{options: o, progress: progress, dir: dir, memory: memory, load: loadAverage()}
+	b := &bench{options: o, progress: progress, dir: dir, memory: memory, load: benchkit.LoadAverage()}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -80,19 +78,7 @@ func (b *bench) build(ctx context.Context) error {
 	}
 	b.tell("building deskhand")
 	b.binary = filepath.Join(b.dir, "deskhand-binary")
-	var described bytes.Buffer
-	args := []string{"describe", "--tags", "--always", "--dirty"}
-	if err := sdktest.Run(ctx, supervise.Spec{Path: "git", Args: args, Stdout: &described, Stderr: io.Discard}); err != nil {
-		described.Reset() // not a git checkout
-	}
-	return sdktest.Run(ctx, supervise.Spec{
-		Path: "go",
-		Args: []string{
-			"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + strings.TrimSpace(described.String()),
-			"-o", b.binary, "github.com/deskhand/deskhand/cmd/deskhand",
-		},
-		Env: append(os.Environ(), "CGO_ENABLED=0"),
-	})
+	return benchkit.Build(ctx, b.binary)
 }
 
 func (b *bench) add(ctx context.Context, name string, cfg sdktest.Config) error {

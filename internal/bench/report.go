@@ -5,16 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/deskhand/deskhand/internal/benchkit"
 	"github.com/deskhand/deskhand/internal/sdktest"
-	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // report prints the table in Markdown.
@@ -66,7 +62,7 @@ func (b *bench) line(w io.Writer, r result) {
 	default:
 		times := ""
 		if r.ratio() > 0 {
-			times = significant(r.ratio())
+			times = benchkit.Significant(r.ratio())
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.found(1), times, r.goal(), r.verdict())
 	}
@@ -78,12 +74,12 @@ func (r result) found(k int) string {
 	if len(s) == 0 {
 		return "never complete"
 	}
-	text := fmt.Sprintf("%s (%s)", milliseconds(s.quantile(0.5)), milliseconds(s.quantile(0.9)))
+	text := fmt.Sprintf("%s (%s)", benchkit.Milliseconds(s.quantile(0.5)), benchkit.Milliseconds(s.quantile(0.9)))
 	if r.bytes > 0 {
-		text += fmt.Sprintf(", %s MB/s", significant(r.speed(k)))
+		text += fmt.Sprintf(", %s MB/s", benchkit.Significant(r.speed(k)))
 	}
 	if r.growth > 0 {
-		text += fmt.Sprintf(", memory +%s MiB", significant(float64(r.grown[k])/(1<<20)))
+		text += fmt.Sprintf(", memory +%s MiB", benchkit.Significant(float64(r.grown[k])/(1<<20)))
 	}
 	if n := r.missed[k]; n > 0 {
 		text += fmt.Sprintf("; %v", n)
@@ -97,7 +93,7 @@ func (r result) goal() string {
 		goals = append(goals, fmt.Sprintf("%gx", r.factor))
 	}
 	if r.below > 0 {
-		goals = append(goals, "below "+milliseconds(r.below))
+		goals = append(goals, "below "+benchkit.Milliseconds(r.below))
 	}
 	if r.rate > 0 {
 		goals = append(goals, fmt.Sprintf("%g MB/s", r.rate))
@@ -116,7 +112,7 @@ func (r result) verdict() string {
 	if r.goal() == "" {
 		return ""
 	}
-	return verdict(r.met())
+	return benchkit.Verdict(r.met())
 }
 
 func (i *idle) write(w io.Writer) {
@@ -124,49 +120,24 @@ func (i *idle) write(w io.Writer) {
 	fmt.Fprintf(w, "\nIdle, the desktop on and nobody connected:\n\n")
 	fmt.Fprintf(w, "| of the server process | measured | goal | |\n|---|---|---|---|\n")
 	fmt.Fprintf(w, "| processor, over %v | %.2f %% of a core | below %g %% | %s |\n",
-		i.time.Round(time.Second), share*100, idleShare*100, verdict(share < idleShare))
+		i.time.Round(time.Second), share*100, idleShare*100, benchkit.Verdict(share < idleShare))
 	fmt.Fprintf(w, "| anonymous resident memory | %.1f MiB | below %d MiB | %s |\n",
-		float64(i.anonymous)/(1<<20), idleMemory>>20, verdict(i.anonymous < idleMemory))
-}
-
-func verdict(met bool) string {
-	if met {
-		return "met"
-	}
-	return "**missed**"
-}
-
-func milliseconds(d time.Duration) string {
-	return significant(float64(d)/float64(time.Millisecond)) + " ms"
-}
-
-// significant formats with three digits, without an exponent.
-func significant(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 1:
-		return fmt.Sprintf("%.2f", v)
-	}
-	return fmt.Sprintf("%.3f", v)
+		float64(i.anonymous)/(1<<20), idleMemory>>20, benchkit.Verdict(i.anonymous < idleMemory))
 }
 
 // describe writes what was measured, and on which machine.
 func (b *bench) describe(ctx context.Context, w io.Writer) error {
-	ours, err := version(ctx, b.binary, "version")
+	ours, err := benchkit.Version(ctx, b.binary, "version")
 	if err != nil {
 		return err
 	}
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
+	machine, err := benchkit.Machine()
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s; %d cores; Linux %s; %s; %d calls a row.\n", processor(), runtime.NumCPU(),
-		unix.ByteSliceToString(name.Release[:]), runtime.Version(), b.calls)
+	fmt.Fprintf(w, "%s; %d calls a row.\n", machine, b.calls)
 	fmt.Fprintf(w, "Files in memory are on %s, those on disk on %s.\n", kind(b.memory), kind(b.dir))
-	fmt.Fprintf(w, "Load average of the machine before the run: %s; after it: %s.\n", b.load, loadAverage())
+	fmt.Fprintf(w, "Load average of the machine before the run: %s; after it: %s.\n", b.load, benchkit.LoadAverage())
 	fmt.Fprintf(w, "deskhand: %s.", ours)
 	if !b.alone {
 		modules, err := sdktest.Install(ctx)
@@ -177,7 +148,7 @@ func (b *bench) describe(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		theirs, err := version(ctx, binary, "--version")
+		theirs, err := benchkit.Version(ctx, binary, "--version")
 		if err != nil {
 			return err
 		}
@@ -185,35 +156,4 @@ func (b *bench) describe(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	return nil
-}
-
-// version returns what a program prints about its version, on one line.
-func version(ctx context.Context, binary, arg string) (string, error) {
-	var out bytes.Buffer
-	err := sdktest.Run(ctx, supervise.Spec{Path: binary, Args: []string{arg}, Output: &out})
-	return strings.Join(strings.Fields(out.String()), " "), err
-}
-
-// loadAverage returns that of the last minute. Where it is high before a run,
-// other programs disturb the measurement.
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	load, _, _ := strings.Cut(string(text), " ")
-	return load
-}
-
-// processor returns the model of the processor.
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return "processor unknown (" + runtime.GOARCH + ")"
 }

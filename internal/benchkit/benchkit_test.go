@@ -1,0 +1,77 @@
+package benchkit_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestProcessorTime(t *testing.T) {
+	t.Parallel()
+	pid := os.Getpid()
+	before, err := benchkit.ProcessorTime(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		after, err := benchkit.ProcessorTime(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after > before {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a busy process used no processor time")
+		}
+	}
+	if _, err := benchkit.ProcessorTime(1 << 30); err == nil {
+		t.Error("a process that cannot be has a processor time")
+	}
+}
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "deskhand")
+	if err := benchkit.Build(t.Context(), binary); err != nil {
+		t.Fatal(err)
+	}
+	text, err := benchkit.Version(t.Context(), binary, "version")
+	if err != nil || !strings.HasPrefix(text, "deskhand ") {
+		t.Errorf("Version = %q, %v", text, err)
+	}
+}
+
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	if text, err := benchkit.Machine(); err != nil || !strings.Contains(text, " cores; Linux ") {
+		t.Errorf("Machine = %q, %v", text, err)
+	}
+	if text := benchkit.LoadAverage(); !strings.Contains(text, ".") {
+		t.Errorf("LoadAverage = %q", text)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{1234.5: "1234", 99.96: "100.0", 12.34: "12.3", 1.234: "1.23", 0.1234: "0.123"} {
+		if got := benchkit.Significant(v); got != want {
+			t.Errorf("Significant(%v) = %q, want %q", v, got, want)
+		}
+	}
+	if got := benchkit.Milliseconds(1500 * time.Microsecond); got != "1.50 ms" {
+		t.Errorf("Milliseconds = %q", got)
+	}
+	if benchkit.Verdict(true) == benchkit.Verdict(false) {
+		t.Error("the verdicts are the same")
+	}
+}
