@@ -21,86 +21,31 @@ const (
 	lockPoll = time.Millisecond
 )
 
-// queue lets the goroutines of one Store take turns, so that only one of them
-// looks whether another program has the lock.
-type queue struct {
-	turn  chan struct{} // holds one value while it is nobody's turn
-	users int           // guarded by Store.mu
-}
-
 // lock waits until nobody else changes a file. It returns the file at the end
 // of the symbolic links, and what gives the lock back.
-func (s *Store) lock(ctx context.Context, file string) (target string, unlock func(), err error) {
+//
+// The directory is what is locked: the file is replaced by each change, and a
+// lock file would be left behind in what often is somebody's repository.
+func lock(ctx context.Context, file string) (target string, unlock func(), err error) {
 	for {
 		if target, err = follow(file); err != nil {
 			return "", nil, err
 		}
-		if unlock, err = s.lockDirectory(ctx, filepath.Dir(target)); err != nil {
+		d, err := os.Open(filepath.Dir(target))
+		if err != nil {
 			return "", nil, err
+		}
+		if err := flock(ctx, d); err != nil {
+			return "", nil, errors.Join(err, d.Close())
 		}
 		// While we waited the links may have been changed to another place.
 		now, err := follow(file)
 		if err == nil && now == target {
-			return target, unlock, nil
+			return target, func() { _ = d.Close() }, nil // which gives the lock back
 		}
-		unlock()
-		if err != nil {
+		if err := errors.Join(err, d.Close()); err != nil {
 			return "", nil, err
 		}
-	}
-}
-
-// lockDirectory waits for one directory's lock. The directory itself is locked:
-// the file is replaced by each change, and a lock file would be left behind in
-// what often is somebody's repository.
-func (s *Store) lockDirectory(ctx context.Context, dir string) (unlock func(), err error) {
-	q := s.join(dir)
-	select {
-	case <-q.turn:
-	case <-ctx.Done():
-		s.leave(dir, q)
-		return nil, context.Cause(ctx)
-	}
-	over := func() {
-		q.turn <- struct{}{}
-		s.leave(dir, q)
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		over()
-		return nil, err
-	}
-	if err := flock(ctx, d); err != nil {
-		over()
-		return nil, errors.Join(err, d.Close())
-	}
-	return func() {
-		_ = d.Close() // which gives the lock back
-		over()
-	}, nil
-}
-
-func (s *Store) join(dir string) *queue {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.locks[dir]
-	if q == nil {
-		q = &queue{turn: make(chan struct{}, 1)}
-		q.turn <- struct{}{}
-		if s.locks == nil {
-			s.locks = map[string]*queue{}
-		}
-		s.locks[dir] = q
-	}
-	q.users++
-	return q
-}
-
-func (s *Store) leave(dir string, q *queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q.users--; q.users == 0 {
-		delete(s.locks, dir)
 	}
 }
 

@@ -51,8 +51,8 @@ func Path(directory, kind string) string {
 // Store reads and changes files. Its zero value is ready; one must not be
 // copied after its first use.
 type Store struct {
-	mu    sync.Mutex
-	locks map[string]*queue // by directory, while somebody uses it
+	mu     sync.Mutex
+	queues map[string]*queue // by file, while it is being changed
 }
 
 // Get returns an entry as it stands in the file, or ErrNotFound.
@@ -87,6 +87,9 @@ func (s *Store) Entries(file string) (map[string]json.RawMessage, error) {
 // Put sets an entry, which must be valid JSON. It makes the file, and the
 // directories above it, when they do not exist. ctx bounds the wait for others.
 func (s *Store) Put(ctx context.Context, file, name string, entry json.RawMessage) error {
+	if !json.Valid(entry) {
+		return fmt.Errorf("%s: %q: not valid JSON", file, name)
+	}
 	return s.change(ctx, file, func(entries map[string]json.RawMessage) { entries[name] = entry })
 }
 
@@ -96,16 +99,8 @@ func (s *Store) Delete(ctx context.Context, file, name string) error {
 	return s.change(ctx, file, func(entries map[string]json.RawMessage) { delete(entries, name) })
 }
 
-// change rewrites a file while nobody else does.
-func (s *Store) change(ctx context.Context, file string, edit func(map[string]json.RawMessage)) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	target, unlock, err := s.lock(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+// rewrite applies changes to a file that is locked.
+func rewrite(file, target string, changes []*change) error {
 	entries := map[string]json.RawMessage{}
 	old, info, err := read(target)
 	switch {
@@ -117,7 +112,9 @@ func (s *Store) change(ctx context.Context, file string, edit func(map[string]js
 			return &InvalidFileError{file, err}
 		}
 	}
-	edit(entries)
+	for _, c := range changes {
+		c.edit(entries)
+	}
 	text, err := format(entries)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
