@@ -1,6 +1,9 @@
 package vp8screen
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A rateControl is a leaky bucket. What is sent fills it and the bit rate
 // empties it, and the fuller it is, the coarser the next frame becomes; so the
@@ -49,18 +52,11 @@ func (r *rateControl) advance(now time.Time, period time.Duration) (passed time.
 }
 
 // priceParts is how much dearer or cheaper a macroblock is at an index than at
-// priceIndex. It was fitted to desktops: halving the step costs about 1.6 times the
-// bits.
+// priceIndex. On the corpus that is the ratio of the steps to the power of 0.4 to
+// 0.6 for what programs draw, and of 0.8 for photographs.
 var priceParts = func() (p [128]float64) {
-	at := float64(acSteps[priceIndex])
 	for i := range p {
-		r := at / float64(acSteps[i])
-		// r to the power of 0.7, nearly: between its root and itself.
-		root := r
-		for range 8 {
-			root = (root + r/root) / 2
-		}
-		p[i] = 0.6*root + 0.4*r
+		p[i] = math.Sqrt(float64(acSteps[priceIndex]) / float64(acSteps[i]))
 	}
 	return p
 }()
