@@ -106,26 +106,30 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 
-	var results []result
+	results, failed := b.measureRows(ctx)
+	if failed == nil && o.idle > 0 && b.idle == nil {
+		failed = b.watchIdle(ctx)
+	}
+	// What was measured before a failure took its time, too.
+	return errors.Join(failed, b.report(context.WithoutCancel(ctx), stdout, results))
+}
+
+// measureRows measures the rows that were asked for, until one fails.
+func (b *bench) measureRows(ctx context.Context) (results []result, err error) {
 	for _, r := range rows {
-		if !o.rows.MatchString(r.key) {
+		if !b.options.rows.MatchString(r.key) {
 			continue
 		}
-		if r.last && o.idle > 0 && b.idle == nil {
+		if r.last && b.options.idle > 0 && b.idle == nil {
 			if err := b.watchIdle(ctx); err != nil {
-				return err
+				return results, err
 			}
 		}
 		res, err := b.measure(ctx, r)
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.key, err)
+			return results, fmt.Errorf("%s: %w", r.key, err)
 		}
 		results = append(results, res)
 	}
-	if o.idle > 0 && b.idle == nil {
-		if err := b.watchIdle(ctx); err != nil {
-			return err
-		}
-	}
-	return b.report(ctx, stdout, results)
+	return results, nil
 }
