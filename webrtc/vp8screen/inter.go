@@ -165,9 +165,55 @@ func (w *worker) chooseVector() (v vector, cost int) {
 			try(c)
 		}
 	}
+	if cost > searchFrom*w.q.similar {
+		v, cost = w.search(v, cost)
+	}
 	if v != (vector{}) {
 		if c := w.e.vectorContext(w.x, w.y); !c.codable(v) {
 			return vector{}, w.distanceAt(vector{})
+		}
+	}
+	return v, cost
+}
+
+// strangerPart is how much nearer than one that is known to have moved a
+// macroblock must be to be taken over as it is: there is no reason why it should
+// be the same.
+const strangerPart = 4
+
+// known says whether v is what a region moved by.
+func (w *worker) known(v vector) bool {
+	for i := range w.e.motion {
+		if m, ok := w.touches(&w.e.motion[i]); ok && m == v {
+			return true
+		}
+	}
+	return false
+}
+
+// searchFrom is how many times as far as what is similar a macroblock must be from
+// its best prediction to be searched for.
+const searchFrom = 1
+
+// search looks for a better vector around v, which is at a distance of cost, in
+// ever smaller steps.
+func (w *worker) search(v vector, cost int) (vector, int) {
+	price := w.q.bitPrice() * 16 >> 8
+	for step := int16(8 * 4); step >= 4; step /= 2 {
+		for range 2 {
+			at := v
+			for _, d := range [...]vector{{-step, 0}, {step, 0}, {0, -step}, {0, step}} {
+				c := vector{at.x + d.x, at.y + d.y}
+				if !w.inside(c) {
+					continue
+				}
+				if d := w.distanceAt(c) + price; d < cost {
+					v, cost = c, d
+				}
+			}
+			if v == at {
+				break
+			}
 		}
 	}
 	return v, cost
@@ -195,12 +241,14 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 		}
 	}
 	similar := w.q.similar
+	if !w.known(v) {
+		similar /= strangerPart
+	}
 	if info.ref == refLast {
 		w.predictWhole(v)
 	} else {
 		w.predictStored(info.ref)
 		w.stats.stored[info.ref]++
-		similar /= storedPart
 	}
 	if v != (vector{}) || info.ref != refLast {
 		w.stats.moved++

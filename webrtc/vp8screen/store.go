@@ -17,9 +17,6 @@ const (
 	// mediumPart and largePart are the parts of a frame whose change is kept
 	// from.
 	mediumPart, largePart = 50, 4
-	// storedPart is how much nearer than one that moved a macroblock must be to
-	// be taken over as it is: there is no reason why it should be the same.
-	storedPart = 4
 	// restBefore is how long a picture must have been there to be kept.
 	restBefore = 300 * time.Millisecond
 )
