@@ -105,7 +105,10 @@ func parseTarget(hostPort string) target {
 	}
 	t.Host = strings.TrimSuffix(strings.ToLower(strings.Trim(t.Host, "[]")), ".")
 	if ip, err := netip.ParseAddr(t.Host); err == nil {
-		t.Host, t.IPs = ip.Unmap().WithZone("").String(), []netip.Addr{ip.Unmap().WithZone("")}
+		if ip = ip.Unmap(); ip.Zone() != "" {
+			return target{} // it means something on one machine only
+		}
+		t.Host, t.IPs = ip.String(), []netip.Addr{ip}
 		return t
 	}
 	if !isHostName(t.Host) {

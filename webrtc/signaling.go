@@ -42,8 +42,6 @@ const (
 	heartbeat = 10 * time.Second
 	// sendLimit is how long a client may take to accept a message.
 	sendLimit = 10 * time.Second
-	// maxCandidates bounds what a client can have us remember.
-	maxCandidates = 200
 )
 
 // signaling is one client of the signalling protocol: that of neko 3, as the
@@ -274,24 +272,33 @@ func (g *signaling) answered(sdp string) error {
 	if p == nil {
 		return errors.New("an answer to no offer")
 	}
+	within, err := checkDescription(sdp)
+	if err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
 	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: sdp}); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
 	g.mu.Lock()
 	held := g.held
 	g.held = nil
+	g.seen += within
 	g.mu.Unlock()
+	var errs []error
 	for _, c := range held {
 		if err := p.pc.AddICECandidate(c); err != nil {
-			return fmt.Errorf("candidate: %w", err)
+			errs = append(errs, fmt.Errorf("candidate: %w", err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // candidate takes one of the client's addresses. Those that come before the
 // answer are kept until then.
 func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
+	if len(c.Candidate) > candidateMost {
+		return errLongCandidate
+	}
 	g.mu.Lock()
 	p := g.peer
 	g.seen++
@@ -305,7 +312,7 @@ func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 	case p == nil:
 		return errors.New("a candidate for no connection")
 	case tooMany:
-		return fmt.Errorf("more than %d candidates", maxCandidates)
+		return errTooManyCandidates
 	case early:
 		return nil
 	}

@@ -12,12 +12,8 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-const (
-	// offerMost is how long an offer may be, in bytes.
-	offerMost = 64 << 10
-	// silentLimit is how long an answer is good for whose viewer does not come.
-	silentLimit = 30 * time.Second
-)
+// silentLimit is how long an answer is good for whose viewer does not come.
+const silentLimit = 30 * time.Second
 
 // ErrOffer is returned for a session description that is not the offer of
 // somebody who wants to watch.
@@ -27,8 +23,8 @@ var ErrOffer = errors.New("not an offer to receive video")
 // draft-ietf-wish-whep-02), and returns the answer and the viewer's id, by which
 // EndViewer ends it. Such a viewer only watches.
 func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (answer, id string, err error) {
-	if len(offer) > offerMost {
-		return "", "", fmt.Errorf("%w: it has more than %d bytes", ErrOffer, offerMost)
+	if _, err := checkDescription(offer); err != nil {
+		return "", "", fmt.Errorf("%w: %w", ErrOffer, err)
 	}
 	o.ViewOnly = true
 	p, err := s.newPeer(o, TransportWHEP, "")
@@ -106,7 +102,7 @@ func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the offer must come as application/sdp", http.StatusUnsupportedMediaType)
 		return
 	}
-	offer, err := io.ReadAll(io.LimitReader(r.Body, offerMost+1))
+	offer, err := io.ReadAll(io.LimitReader(r.Body, descriptionMost+1))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -1,0 +1,49 @@
+package webrtc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Bounds of what clients send. Each medium and each candidate costs memory here
+// and packets to where it points.
+const (
+	// descriptionMost is how long a session description may be, in bytes.
+	descriptionMost = 64 << 10
+	// mediaMost is how many media it may have.
+	mediaMost = 8
+	// maxCandidates is how many addresses a client may have, in its session
+	// description and after it.
+	maxCandidates = 100
+	// candidateMost is how long one may be, in bytes.
+	candidateMost = 1 << 10
+)
+
+// checkDescription refuses a session description that is larger than any that
+// is of use. It returns how many candidates there are in it.
+func checkDescription(sdp string) (candidates int, err error) {
+	if len(sdp) > descriptionMost {
+		return 0, fmt.Errorf("it has more than %d bytes", descriptionMost)
+	}
+	media := 0
+	for line := range strings.Lines(sdp) {
+		switch {
+		case strings.HasPrefix(line, "m="):
+			media++
+		case strings.HasPrefix(line, "a=candidate:"):
+			candidates++
+		}
+	}
+	switch {
+	case media > mediaMost:
+		return 0, fmt.Errorf("it has %d media; at most %d are accepted", media, mediaMost)
+	case candidates > maxCandidates:
+		return 0, errTooManyCandidates
+	}
+	return candidates, nil
+}
+
+var errTooManyCandidates = fmt.Errorf("more than %d candidates", maxCandidates)
+
+var errLongCandidate = errors.New("a candidate that is too long")

@@ -1,0 +1,267 @@
+package webrtc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pion/stun/v4"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// dial opens a socket that talks to the port on one of its addresses, until the
+// test ends.
+func (u *udpPort) dial(t *testing.T, ip netip.Addr) *net.UDPConn {
+	t.Helper()
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(u.on(ip)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// exchange sends a packet and waits for the answer, again until there is one.
+func exchange(t *testing.T, conn net.Conn, packet []byte) []byte {
+	t.Helper()
+	buf := make([]byte, 2000)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if _, err := conn.Write(packet); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		n, err := conn.Read(buf)
+		if err == nil {
+			return buf[:n]
+		}
+		if !isTimeout(err) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("no answer")
+	return nil
+}
+
+// The entry that viewers are told without any configuration is a STUN server, on
+// every address, while viewers use the same port.
+func TestSTUNServer(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{})
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
+	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
+	for _, ip := range n.udp.addresses() {
+		l, err := n.link(ViewerOptions{Host: net.JoinHostPort(ip.String(), "2468")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers := l.iceServers()
+		if want := "stun:" + net.JoinHostPort(ip.String(), strconv.Itoa(n.udp.port)); len(servers) != 1 || servers[0].URLs[0] != want {
+			t.Fatalf("servers = %v, want %s", servers, want)
+		}
+		uri, err := stun.ParseURI(servers[0].URLs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := n.udp.dial(t, netip.MustParseAddr(uri.Host))
+		client, err := stun.NewClient(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var at stun.XORMappedAddress
+		err = client.Do(stun.MustBuild(stun.TransactionID, stun.BindingRequest), func(e stun.Event) {
+			if e.Error == nil {
+				e.Error = at.GetFrom(e.Message)
+			}
+			if e.Error != nil {
+				t.Errorf("%s: %v", uri, e.Error)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.String() != conn.LocalAddr().String() {
+			t.Errorf("%s says %s, want %s", uri, at, conn.LocalAddr())
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBindingReply(t *testing.T) {
+	t.Parallel()
+	from := netip.MustParseAddrPort("[2001:db8::1]:7")
+	build := func(setters ...stun.Setter) []byte {
+		return stun.MustBuild(append([]stun.Setter{stun.TransactionID, stun.BindingRequest}, setters...)...).Raw
+	}
+	decode := func(raw []byte) *stun.Message {
+		m := &stun.Message{Raw: raw}
+		if err := m.Decode(); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+
+	request := build(stun.NewSoftware("x"), stun.Fingerprint)
+	reply, ours := bindingReply(request, from)
+	if !ours || reply == nil {
+		t.Fatal("no reply")
+	}
+	m := decode(reply)
+	var at stun.XORMappedAddress
+	if err := at.GetFrom(m); err != nil || at.String() != from.String() {
+		t.Errorf("address %v, %v; want %v", at, err, from)
+	}
+	if m.Type != stun.BindingSuccess || m.TransactionID != decode(request).TransactionID || stun.Fingerprint.Check(m) != nil {
+		t.Errorf("reply is %v", m)
+	}
+	// An IPv4 address in an IPv6 one is told as what it is.
+	reply, _ = bindingReply(build(), netip.MustParseAddrPort("[::ffff:1.2.3.4]:5"))
+	if err := at.GetFrom(decode(reply)); err != nil || at.String() != "1.2.3.4:5" {
+		t.Errorf("address %v, %v; want 1.2.3.4:5", at, err)
+	}
+	if len(reply) > 32 {
+		t.Errorf("a reply of %d bytes to a request of 20", len(reply))
+	}
+
+	if _, ours := bindingReply(build(stun.NewUsername("a:b")), from); ours {
+		t.Error("a request of ICE is taken away")
+	}
+	changeRequest := stun.RawAttribute{Type: stun.AttrChangeRequest, Value: []byte{0, 0, 0, 6}}
+	reply, _ = bindingReply(build(changeRequest), from)
+	var code stun.ErrorCodeAttribute
+	m = decode(reply)
+	if err := code.GetFrom(m); err != nil || m.Type != stun.BindingError || code.Code != stun.CodeUnknownAttribute {
+		t.Errorf("a request with CHANGE-REQUEST is answered by %v", m)
+	}
+	var unknown stun.UnknownAttributes
+	if err := unknown.GetFrom(m); err != nil || len(unknown) != 1 || unknown[0] != stun.AttrChangeRequest {
+		t.Errorf("unknown attributes are %v, %v", unknown, err)
+	}
+	broken := bytes.Clone(request)
+	broken[len(broken)-1] ^= 1
+	if reply, _ := bindingReply(broken, from); reply != nil {
+		t.Error("a request with a wrong fingerprint is answered")
+	}
+}
+
+// What is no plain request goes to the mux, which drops what is no viewer's.
+func TestSTUNStrangers(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{})
+	conn := n.udp.dial(t, n.udp.addresses()[0])
+	for _, packet := range [][]byte{{}, {0}, []byte("GET /"), binding(t, "x:y")[framing:], make([]byte, 1400), append(stun.MustBuild(stun.BindingRequest).Raw, 0)} {
+		if _, err := conn.Write(packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// It still answers, and that is its first answer.
+	request := stun.MustBuild(stun.TransactionID, stun.BindingRequest)
+	m := &stun.Message{Raw: exchange(t, conn, request.Raw)}
+	if err := m.Decode(); err != nil || m.TransactionID != request.TransactionID {
+		t.Errorf("answered %v, %v", m, err)
+	}
+}
+
+// A server can be asked from the port itself.
+func TestAskSTUNServer(t *testing.T) {
+	t.Parallel()
+	server := network(t, NetworkConfig{})
+	for _, ip := range server.udp.addresses() {
+		url := "stun:" + server.udp.on(ip).String()
+		n := network(t, NetworkConfig{ICEServers: []ICEServer{
+			{URLs: []string{url, "stun:127.0.0.1:9", "stuns:" + server.udp.on(ip).String()}},
+			{URLs: []string{"turn:" + server.udp.on(ip).String()}, Username: "u", Credential: "c"},
+		}})
+		l, err := n.link(ViewerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := l.askServers(t.Context())
+		for i, want := range []error{nil, errNoReply, errNotAsked, nil} {
+			if a := all[i]; !errors.Is(a.Err, want) || (want == nil) != a.At.IsValid() {
+				t.Errorf("%s: %v, %v; want %v", a.URL, a.At, a.Err, want)
+			}
+		}
+		if at := all[0].At; int(at.Port()) != n.udp.port {
+			t.Errorf("%s sees %v, want port %d", url, at, n.udp.port)
+		}
+		// It is this machine's own address, so nothing new to viewers.
+		r := l.reach()
+		r.Reflexive = []netip.AddrPort{all[0].At, netip.MustParseAddrPort("203.0.113.7:99")}
+		if got := r.reflexive(); len(got) != 1 || got[0].candidate(0) == "" || got[0].IP.String() != "203.0.113.7" {
+			t.Errorf("reflexive addresses: %v", got)
+		}
+		if got := len(n.relays()); got != 1 {
+			t.Errorf("%d servers relay, want 1", got)
+		}
+	}
+}
+
+func TestAskEnds(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{})
+	s, err := n.udp.socketFor(netip.MustParseAddrPort("127.0.0.1:9"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := s.conn.ask(context.Background(), netip.MustParseAddrPort("127.0.0.1:9"))
+		asked <- err
+	}()
+	until(t, "it is being asked", func() bool { return s.conn.waiting.Load() == 1 })
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-asked:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("ask: %v, want net.ErrClosed", err)
+		}
+	case <-time.After(patience):
+		t.Error("Close does not end what is being asked")
+	}
+}
+
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	b := bucket{rate: 10, size: 5}
+	now := time.Now()
+	count := func(at time.Time) (n int) {
+		for b.take(at) {
+			n++
+		}
+		return n
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 5}, {0, 0}, {100 * time.Millisecond, 1}, {350 * time.Millisecond, 3}, {time.Hour, 5}} {
+		now = now.Add(c.after)
+		if got := count(now); got != c.want {
+			t.Errorf("%v later: %d, want %d", c.after, got, c.want)
+		}
+	}
+}
+
+func FuzzBindingReply(f *testing.F) {
+	f.Add(stun.MustBuild(stun.TransactionID, stun.BindingRequest, stun.Fingerprint).Raw)
+	f.Add(binding(f, "a:b")[framing:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		reply, ours := bindingReply(b, netip.MustParseAddrPort("1.2.3.4:5"))
+		if reply != nil && !ours {
+			t.Errorf("%x is answered, but passed on", b)
+		}
+		// A forged sender must not be worth much.
+		if len(reply) > 3*len(b) {
+			t.Errorf("%d bytes in answer to %d", len(reply), len(b))
+		}
+	})
+}
