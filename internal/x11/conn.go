@@ -35,9 +35,12 @@ type Window uint32
 type Config struct {
 	// Display is the display, as ":7" or ":7.0". Only local displays.
 	Display string
-	// Cookie is the MIT-MAGIC-COOKIE-1 to present. Nil: the one in the file
-	// that XAUTHORITY names, or ~/.Xauthority, if there is one.
+	// Cookie is the MIT-MAGIC-COOKIE-1 to present. Nil: the one in Authority,
+	// if there is one.
 	Cookie []byte
+	// Authority is an Xauthority file. Empty: the one that XAUTHORITY names, or
+	// ~/.Xauthority.
+	Authority string
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
@@ -81,7 +84,11 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	cookie := cfg.Cookie
 	if cookie == nil {
-		cookie, _ = readCookie(AuthorityPath(), number) // a server may ask for none
+		path := cfg.Authority
+		if path == "" {
+			path = AuthorityPath()
+		}
+		cookie, _ = readCookie(path, number) // a server may ask for none
 	}
 	sock, err := (&net.Dialer{}).DialContext(ctx, "unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
 	if err != nil {

@@ -41,6 +41,18 @@ func TestDialWrongCookie(t *testing.T) {
 	}
 }
 
+func TestDialAuthority(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 640, 480)
+	c, err := x11.Dial(t.Context(), x11.Config{Display: s.Display, Authority: s.Authority})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDialNoServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
