@@ -37,9 +37,12 @@
 // frames within the rate, and then ends.
 //
 // The loop filter of VP8 is off. It blurs text, and it would change macroblocks
-// that are otherwise left alone. Prediction is by whole pixels; where these make
-// half ones of chroma, VP8's six-tap filter is used (bitstream version 0, which
-// every decoder has).
+// that are otherwise left alone. Prediction is by whole pixels. Where these make
+// half ones of chroma, as when a page scrolls by an odd number, VP8's six-tap
+// filter is used (bitstream version 0, which every decoder has). A page in colour
+// then takes a fifth more bits than with an even number; with the bilinear filter
+// of versions 1 and 2 that is a quarter, with the whole pixels of version 3 half
+// as much again.
 //
 // # Concurrency
 //

@@ -61,27 +61,30 @@ func appendI420(dst []byte, f *vp8screen.Frame) []byte {
 	return dst
 }
 
-// check decodes everything with ffmpeg and compares.
+// check decodes everything with both decoders that ffmpeg has, its own and the
+// one that browsers use, and compares.
 func (r *recording) check() {
 	r.tb.Helper()
 	file := filepath.Join(r.tb.TempDir(), "x.ivf")
 	if err := os.WriteFile(file, r.ivf.Bytes(), 0o600); err != nil {
 		r.tb.Fatal(err)
 	}
-	cmd := exec.CommandContext(r.tb.Context(), "ffmpeg", "-v", "warning", "-i", file, "-fps_mode", "passthrough",
-		"-f", "rawvideo", "-pix_fmt", "yuv420p", "-")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	got, err := cmd.Output()
-	if err != nil || stderr.Len() > 0 {
-		r.tb.Fatalf("ffmpeg: %v %s", err, stderr.String())
-	}
-	if len(got) != len(r.shown) {
-		r.tb.Fatalf("decoded %d bytes, want %d", len(got), len(r.shown))
-	}
-	for i := range got {
-		if got[i] != r.shown[i] {
-			r.tb.Fatalf("first difference %s: decoded %d, encoder has %d", r.place(i), got[i], r.shown[i])
+	for _, decoder := range []string{"vp8", "libvpx"} {
+		cmd := exec.CommandContext(r.tb.Context(), "ffmpeg", "-v", "warning", "-c:v", decoder, "-i", file,
+			"-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		got, err := cmd.Output()
+		if err != nil || stderr.Len() > 0 {
+			r.tb.Fatalf("ffmpeg with %s: %v %s", decoder, err, stderr.String())
+		}
+		if len(got) != len(r.shown) {
+			r.tb.Fatalf("%s decoded %d bytes, want %d", decoder, len(got), len(r.shown))
+		}
+		for i := range got {
+			if got[i] != r.shown[i] {
+				r.tb.Fatalf("first difference %s: %s decoded %d, the encoder has %d", r.place(i), decoder, got[i], r.shown[i])
+			}
 		}
 	}
 }
