@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/deskhand/deskhand/internal/testx11"
 	"github.com/deskhand/deskhand/webrtc/vp8screen"
 )
 
@@ -197,6 +198,7 @@ func desktopPicture(w, h int, seed uint64) *canvas {
 
 func TestDesktop(t *testing.T) {
 	t.Parallel()
+	testx11.Require(t, "ffmpeg")
 	for _, size := range []image.Point{{2, 2}, {3, 5}, {16, 16}, {17, 33}, {200, 120}, {333, 217}, {1280, 720}} {
 		for _, q := range []int{4, 24, 100} {
 			t.Run(fmt.Sprintf("%dx%d q%d", size.X, size.Y, q), func(t *testing.T) {
