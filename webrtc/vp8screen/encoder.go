@@ -127,6 +127,7 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	clear(e.above)
 	e.team.code(f, e.fresh)
 	e.refine.recount(e.now)
+	e.motion = nil
 	dst, err := e.write(dst)
 	if err != nil {
 		// The decoder has not seen what the probabilities were adapted to.

@@ -95,8 +95,15 @@ func TestFirstFrameIsKey(t *testing.T) {
 
 // TestNoAllocations covers every kind of frame once the buffers have grown.
 func TestNoAllocations(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		testNoAllocations(t, threads)
+	}
+}
+
+func testNoAllocations(t *testing.T, threads int) {
+	t.Helper()
 	f, c := still(t, 640, 480)
-	e, err := New(Config{Width: 640, Height: 480, Threads: 1})
+	e, err := New(Config{Width: 640, Height: 480, Threads: threads})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +143,7 @@ func TestNoAllocations(t *testing.T) {
 		step()
 	}
 	if got := testing.AllocsPerRun(32, step); got != 0 {
-		t.Errorf("%v allocations per frame", got)
+		t.Errorf("%v allocations per frame with %d threads", got, threads)
 	}
 }
 

@@ -42,6 +42,11 @@ func (w *worker) predictChromaBlock(x, y, n int, v vector) {
 	fx, fy := int(v.x&7), int(v.y&7)
 	if fx|fy == 0 && px >= 0 && py >= 0 && px+n <= stride && py+n <= e.rows*8 {
 		from := py*stride + px
+		if n == 8 {
+			copySquare(e.next.U[at:], e.ref.U[from:], stride, 8)
+			copySquare(e.next.V[at:], e.ref.V[from:], stride, 8)
+			return
+		}
 		for i := range n {
 			copy(e.next.U[at+i*stride:at+i*stride+n], e.ref.U[from+i*stride:])
 			copy(e.next.V[at+i*stride:at+i*stride+n], e.ref.V[from+i*stride:])
