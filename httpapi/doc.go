@@ -9,6 +9,13 @@
 // fiber app; Handler makes it an http.Handler. Streams pass in all three. See
 // the example of New.
 //
+// # Files
+//
+// What is read, written, packed and unpacked passes through as a stream, of any
+// size, in a few hundred kilobytes of memory. A client may take any time for it,
+// as long as something moves every half a minute. Config.Roots says which files
+// clients reach.
+//
 // # Access
 //
 // Without further configuration every /v1 route needs a bearer token, which New

@@ -53,7 +53,10 @@ func (s *Server) Mount(app *fiber.App) error {
 	return nil
 }
 
-// Handler returns the API as an http.Handler. Streams and WebSockets pass.
+// Handler returns the API as an http.Handler. Streams and WebSockets pass. It
+// has its own deadlines for bodies, which may take any time as long as they move,
+// so that the ReadTimeout of an http.Server counts for headers only; a
+// WriteTimeout would cut event streams and large files off.
 func (s *Server) Handler() http.Handler { return s.handler() }
 
 // newHandler serves an in-memory listener behind a reverse proxy: fiber's own
