@@ -120,7 +120,7 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	e.key = o.Key || !e.started
 	e.motion = o.Motion
 	e.now += e.rate.advance(o.Now, e.period())
-	if !e.plan(&o) {
+	if !e.plan(f, &o) {
 		return e.encodeIdle(dst), nil
 	}
 	before := len(dst)
@@ -179,7 +179,7 @@ func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
 
 // plan fills in the work of the frame, chooses its quantisers, and says whether
 // there is anything to do.
-func (e *Encoder) plan(o *EncodeOptions) bool {
+func (e *Encoder) plan(f *Frame, o *EncodeOptions) bool {
 	changed := e.planChanges(o)
 	e.refining = 0
 	if !e.key {
@@ -189,9 +189,9 @@ func (e *Encoder) plan(o *EncodeOptions) bool {
 		return false
 	}
 	e.scrolled = 0
-	for i := range o.Motion {
-		if !e.key {
-			size := o.Motion[i].Rect.Size()
+	if !e.key {
+		for i := range o.Motion {
+			size := o.Motion[i].Rect.Intersect(f.Bounds()).Size()
 			e.scrolled += size.X * size.Y >> 8
 		}
 	}

@@ -34,6 +34,9 @@ const (
 	maxPartsLog = 3
 	// partTokens is the number of tokens from which there is more than one.
 	partTokens = 20000
+	// partsTokens is the number up to which there may be more than one, because
+	// the size of all but the last must be below 2^24 bytes.
+	partsTokens = 10_000_000
 )
 
 // newTeam makes the workers of e.
@@ -152,7 +155,7 @@ func (t *team) divide(rowTokens [][]token) {
 		total += len(ts)
 	}
 	t.partsLog = 0
-	if total < partTokens {
+	if total < partTokens || total > partsTokens {
 		t.active = 1
 	}
 	for t.active > 1<<t.partsLog && t.partsLog < maxPartsLog {

@@ -332,7 +332,8 @@ func BenchmarkScroll(b *testing.B) {
 		{"both", moved(-5, 9)},
 		{"photo", newPair(photo1, photo2)},
 		{"other text", newPair(page, other)},
-		{"steady", moved(0, -28)}, {"small", newPair(page, small)},
+		{"steady", moved(0, -28)},
+		{"small", newPair(page, small)},
 		{"nothing", newPair(page, page)},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
