@@ -10,7 +10,7 @@ FUZZTIME ?= 50s
 
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run test soak fuzz bench bench-encoder lint cover clean help
+.PHONY: build run test soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
@@ -38,6 +38,10 @@ bench: ## measure against the reference server and print the table
 bench-encoder: ## measure the screen encoder against libvpx, a quarter of an hour; ARGS='-compare.clip terminal' are passed on
 	@.ci/install test
 	$(GO) test -count=1 -v -timeout 2h -run '^TestCompare$$' ./webrtc/vp8screen -args -compare $(ARGS)
+
+bench-stream: ## measure the live view with Chromium as the viewer, ten minutes; ARGS='-row scroll' are passed on
+	@.ci/install test
+	$(GO) run ./internal/benchstream $(ARGS)
 
 lint: ## golangci-lint: the installed one, or a pinned one through go run
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(GO) run $(GOLANGCI) run ./...; fi

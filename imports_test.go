@@ -33,8 +33,8 @@ var importRules = []struct {
 	{"github.com/danielgtaylor/...", []string{"httpapi"}, false},
 	{"github.com/valyala/...", []string{"httpapi"}, false},
 	{"github.com/fasthttp/...", []string{"httpapi"}, false},
-	{"github.com/pion/...", []string{"webrtc/..."}, true},
-	{"github.com/chromedp/...", []string{"internal/testbrowser"}, true},
+	{"github.com/pion/...", []string{"webrtc/...", "internal/benchstream"}, true},
+	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchstream"}, true},
 	{"github.com/creack/...", []string{"process"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
 
@@ -45,7 +45,7 @@ var importRules = []struct {
 	{module + "/recording/...", []string{"recording/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/agents/...", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/httpapi/...", []string{"httpapi/...", "cmd/..."}, true},
-	{module + "/internal/x11", []string{"desktop", "internal/testx11"}, true},
+	{module + "/internal/x11", []string{"desktop", "internal/testx11", "internal/benchstream"}, true},
 	{module + "/internal/testx11", nil, true},
 	{module + "/internal/testbrowser", nil, true},
 }

@@ -33,6 +33,6 @@ func Build(ctx context.Context, binary string) error {
 // on one line.
 func Version(ctx context.Context, binary, arg string) (string, error) {
 	var out bytes.Buffer
-	err := sdktest.Run(ctx, supervise.Spec{Path: binary, Args: []string{arg}, Output: &out})
+	err := sdktest.Run(ctx, supervise.Spec{Path: binary, Args: []string{arg}, Stdout: &out, Stderr: io.Discard})
 	return strings.Join(strings.Fields(out.String()), " "), err
 }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// browser starts Chromiums without a window.
+type browser struct {
+	ctx    context.Context //nolint:containedctx // holds chromedp's allocator
+	cancel context.CancelFunc
+	dir    string
+	made   int
+}
+
+func newBrowser(dir string) *browser { return &browser{dir: dir} }
+
+// start starts a Chromium. It takes the place of the one before.
+func (b *browser) start() error {
+	b.close()
+	b.made++
+	profile := filepath.Join(b.dir, fmt.Sprintf("browser-%d", b.made))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath("chromium"), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WindowSize(screenWidth, screenHeight), chromedp.UserDataDir(profile), chromedp.Env("HOME="+profile))
+	ctx, cancel := chromedp.NewContext(alloc)
+	b.ctx, b.cancel = ctx, func() {
+		_ = chromedp.Cancel(ctx) // waits for the browser's end
+		cancel()
+		stop()
+	}
+	return chromedp.Do(ctx)
+}
+
+func (b *browser) close() {
+	if b.cancel != nil {
+		b.cancel()
+		b.cancel = nil
+	}
+}
+
+// viewer is the page in the browser.
+type viewer struct {
+	b   *bed
+	ctx context.Context //nolint:containedctx // the tab's
+}
+
+// viewer opens the page, in the tab that there is.
+func (b *bed) viewer(ctx context.Context) (*viewer, error) {
+	if b.browser.cancel == nil {
+		if err := b.browser.start(); err != nil {
+			return nil, fmt.Errorf("start Chromium: %w", err)
+		}
+	}
+	v := &viewer{b: b, ctx: b.browser.ctx}
+	return v, v.during(ctx, func(ctx context.Context) error {
+		return chromedp.Do(ctx, chromedp.Navigate(b.page.url))
+	})
+}
+
+// during calls f with the tab's context, as long as ctx lasts.
+func (v *viewer) during(ctx context.Context, f func(context.Context) error) error {
+	tab, cancel := context.WithCancelCause(v.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	return f(tab)
+}
+
+// ask runs a function of the page and decodes what it resolves with into out,
+// unless that is nil.
+func (v *viewer) ask(ctx context.Context, limit time.Duration, out any, function string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if args == nil {
+		args = []any{}
+	}
+	list, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	script := fmt.Sprintf("Promise.resolve(%s(...%s)).then(v => JSON.stringify(v ?? null))", function, list)
+	var text string
+	err = v.during(ctx, func(ctx context.Context) (err error) {
+		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s in the page: %w", function, err)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), out)
+}
+
+// steps are when parts of a connecting were done.
+type steps map[string]float64 // milliseconds
+
+// connect begins to watch and returns when the first picture is presented. The
+// server is asked to send no more than limit kbit/s; 0: as it likes.
+func (v *viewer) connect(ctx context.Context, limit int) (steps, error) {
+	var s steps
+	err := v.ask(ctx, patience, &s, "connect", v.b.signaling(), limit)
+	return s, err
+}
+
+// disconnect leaves, and waits until the server knows.
+func (v *viewer) disconnect(ctx context.Context) error {
+	if err := v.ask(ctx, patience, nil, "disconnect"); err != nil {
+		return err
+	}
+	return v.b.nobodyWatches(ctx)
+}
+
+// counts are what the browser has received.
+type counts struct {
+	Bytes, Decoded, Keys, Dropped, Freezes, PLIs, NACKs, Lost, Emitted float64
+	Waited, Decoding                                                   float64 // seconds
+}
+
+func (v *viewer) counts(ctx context.Context) (counts, error) {
+	var c counts
+	err := v.ask(ctx, patience, &c, "counts")
+	return c, err
+}

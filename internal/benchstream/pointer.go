@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"slices"
+	"sync"
+	"time"
+)
+
+// moveGap is between two moves of the pointer, so that each is done before the
+// next: of moves that come together a server may do the last alone.
+const moveGap = 40 * time.Millisecond
+
+// pointer measures how long it takes from sending a move over the data channel
+// until X tells that the pointer is there.
+func pointer(ctx context.Context, b *bed, o options, r *result) error {
+	var mu sync.Mutex
+	arrived := make(map[image.Point]time.Time)
+	v, err := b.watch(ctx, 0)
+	if err != nil {
+		return err
+	}
+	stop, err := b.x.WatchPointer(func(x, y int) {
+		at := time.Now()
+		mu.Lock()
+		defer mu.Unlock()
+		arrived[image.Pt(x, y)] = at
+	})
+	if err != nil {
+		return err
+	}
+	places := make([][2]int, o.samples)
+	for i := range places {
+		places[i] = [2]int{100 + i%1000, 100 + i%700} // no two are the same
+	}
+	sent, err := v.move(ctx, places)
+	err = errors.Join(err, stop())
+	if err != nil {
+		return err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var times []float64
+	for i, p := range places {
+		if at, ok := arrived[image.Pt(p[0], p[1])]; ok {
+			times = append(times, float64(at.UnixMicro())/1000-sent[i])
+		}
+	}
+	slices.Sort(times)
+	if lost := len(places) - len(times); lost > 0 {
+		r.note("%d of %d moves did not arrive", lost, len(places))
+	}
+	r.latency("pointer move on the data channel to X", times, 1, 0)
+	return v.disconnect(ctx)
+}
+
+// move has the page move the pointer, and returns when it sent each, in
+// milliseconds since 1970.
+func (v *viewer) move(ctx context.Context, places [][2]int) (sent []float64, err error) {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for open := false; !open; {
+		if err := v.ask(limit, patience, &open, "ready"); err != nil {
+			return nil, fmt.Errorf("the data channel: %w", err)
+		}
+	}
+	err = v.ask(ctx, patience+time.Duration(len(places))*4*moveGap, &sent, "move", places, moveGap.Milliseconds())
+	if err == nil {
+		err = pause(ctx, time.Second) // for the last ones to arrive
+	}
+	return sent, err
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"math"
+
+	"github.com/deskhand/deskhand/internal/sdktest"
+	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+const (
+	videoWidth  = 1280
+	videoHeight = 720
+	videoRate   = 30
+	videoLength = 2 * videoRate // pictures
+)
+
+var videoAt = image.Rect(320, 160, 320+videoWidth, 160+videoHeight)
+
+// playing is a video in a window. Its pictures lie with the X server from the
+// beginning, so that the playing costs next to nothing.
+type playing struct {
+	canvas *x11.Canvas
+	luma   [][]byte // of each picture
+}
+
+func (p *playing) open(c *x11.Conn) (err error) {
+	p.luma = nil
+	p.canvas, err = c.NewCanvas(videoAt.Min.X, videoAt.Min.Y, videoWidth, videoHeight)
+	if err != nil {
+		return err
+	}
+	pictures := &splitter{size: 4 * videoWidth * videoHeight, each: func(pix []byte) error {
+		p.luma = append(p.luma, luma(pix))
+		_, err := p.canvas.Keep(pix)
+		return err
+	}}
+	err = sdktest.Run(context.Background(), supervise.Spec{
+		Path: "ffmpeg",
+		Args: []string{
+			"-v", "error", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%dx%d:rate=%d", videoWidth, videoHeight, videoRate),
+			"-frames:v", fmt.Sprint(videoLength), "-f", "rawvideo", "-pix_fmt", "bgra", "-",
+		},
+		Stdout: pictures,
+	})
+	if err == nil && len(p.luma) != videoLength {
+		err = fmt.Errorf("ffmpeg made %d pictures, want %d", len(p.luma), videoLength)
+	}
+	if err != nil {
+		return errors.Join(err, p.canvas.Close())
+	}
+	return nil
+}
+
+func (p *playing) draw(number uint16) { p.canvas.Show(there(number)) }
+
+func (p *playing) close() error { return p.canvas.Close() }
+
+// there is the picture that belongs to a number: the video runs forth and back,
+// so that nothing jumps.
+func there(number uint16) int {
+	const last = videoLength - 1
+	at := int(number) % (2 * last)
+	return min(at, 2*last-at)
+}
+
+// splitter is a writer that cuts what it gets into parts of one size.
+type splitter struct {
+	size int
+	each func([]byte) error
+	part []byte
+}
+
+func (s *splitter) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		take := min(len(b), s.size-len(s.part))
+		s.part, b = append(s.part, b[:take]...), b[take:]
+		if len(s.part) == s.size {
+			if err := s.each(s.part); err != nil {
+				return 0, err
+			}
+			s.part = s.part[:0]
+		}
+	}
+	return n, nil
+}
+
+var _ io.Writer = (*splitter)(nil)
+
+// luma converts pixels, B, G, R, X, as video of this kind has it: ITU-R BT.601,
+// section 2.5.1, from 16 to 235.
+func luma(pix []byte) []byte {
+	y := make([]byte, len(pix)/4)
+	for i := range y {
+		b, g, r := float64(pix[4*i]), float64(pix[4*i+1]), float64(pix[4*i+2])
+		y[i] = byte(math.Round(16 + (65.481*r+128.553*g+24.966*b)/255))
+	}
+	return y
+}
+
+// squaredError is the mean of the squared differences.
+func squaredError(a, b []byte) float64 {
+	var sum int
+	for i := range a {
+		d := int(a[i]) - int(b[i])
+		sum += d * d
+	}
+	return float64(sum) / float64(len(a))
+}
+
+// psnr is the peak signal-to-noise ratio, in decibels.
+func psnr(squaredError float64) float64 {
+	const most = 100 // of what is equal
+	return min(most, 10*math.Log10(255*255/squaredError))
+}
