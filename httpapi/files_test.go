@@ -504,6 +504,12 @@ func TestFileMethods(t *testing.T) {
 		}
 		s.do(t, call{method: method, path: path + "?path=/x&access_token=" + s.Token(), anon: true}).problem(t, 401, "token_invalid")
 	}
+	// Browsers send this one across sites without asking (fault S2).
+	made := filepath.Join(t.TempDir(), "made")
+	s.do(t, call{method: "POST", path: fsPath("mkdir", "path", made), header: map[string]string{"Origin": "http://evil.example"}}).problem(t, 403, "permission_denied")
+	if exists(made) {
+		t.Error("another site's page has made a directory")
+	}
 	s.do(t, call{path: fsPath("file", "path", "/etc/passwd", "access_token", s.Token()), anon: true}).want(t, 200)
 	s.do(t, call{method: "PUT", path: fsPath("file", "path", "/etc/passwd", "access_token", s.Token()), anon: true}).problem(t, 401, "token_invalid")
 }
