@@ -186,7 +186,7 @@ func TestRoot(t *testing.T) {
 	}
 	for path, kind := range map[string]string{
 		"/ui/": "text/html; charset=utf-8", "/ui/deep/link": "text/html; charset=utf-8",
-		"/ui/app.js": "text/javascript; charset=utf-8", "/ui/app.css": "text/css; charset=utf-8", "/ui/icon.svg": "image/svg+xml",
+		"/ui/main.js": "text/javascript; charset=utf-8", "/ui/style.css": "text/css; charset=utf-8", "/ui/icon.svg": "image/svg+xml",
 	} {
 		a := s.do(t, call{path: path, anon: true}).want(t, 200)
 		if got := a.Header.Get("Content-Type"); got != kind || a.Header.Get("Content-Security-Policy") == "" {

@@ -1,18 +1,24 @@
 // Package testbrowser opens pages in a Chromium for tests.
 //
 // [Open] starts a browser without a window, which ends with the test, and fails
-// the test when a script of the page does. Tests that use it say so with
+// the test when a script of the page does. [OpenStrict] fails it for all that a
+// page of ours must not do. Tests that use it say so with
 // testx11.Require(t, "chromium").
 package testbrowser
 
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	pageapi "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -23,6 +29,34 @@ const patience = 30 * time.Second
 // Open opens a page in a browser of its own. The context is that of its tab,
 // for [Do] and the other functions here.
 func Open(tb testing.TB, url string) context.Context {
+	tb.Helper()
+	ctx := start(tb)
+	watch(ctx, tb, exceptions)
+	navigate(ctx, tb, url)
+	return ctx
+}
+
+// OpenStrict is [Open] for a page that must use nothing but its own server, and
+// break none of its own rules: the test fails, too, for errors and warnings on
+// the console, which include what its content security policy forbids, and for
+// requests to other origins. Scripts run before those of the page.
+func OpenStrict(tb testing.TB, url string, scripts ...string) context.Context {
+	tb.Helper()
+	ctx := start(tb)
+	strict(ctx, tb, url, scripts)
+	return ctx
+}
+
+// Window opens a page in another window of the browser, as [OpenStrict] does.
+func Window(ctx context.Context, tb testing.TB, url string, scripts ...string) context.Context {
+	tb.Helper()
+	ctx, cancel := chromedp.NewContext(ctx)
+	tb.Cleanup(cancel)
+	strict(ctx, tb, url, scripts)
+	return ctx
+}
+
+func start(tb testing.TB) context.Context {
 	tb.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -38,34 +72,99 @@ func Open(tb testing.TB, url string) context.Context {
 		_ = chromedp.Cancel(ctx) // waits for the browser's end
 		cancel()
 	})
-	if err := failOnExceptions(ctx, tb); err != nil {
-		tb.Fatal(err)
-	}
-	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
-		tb.Fatal(err)
-	}
 	return ctx
 }
 
-// failOnExceptions makes the test fail, at its end, for each exception that the
-// page's scripts do not catch.
-func failOnExceptions(ctx context.Context, tb testing.TB) error {
+func strict(ctx context.Context, tb testing.TB, page string, scripts []string) {
+	tb.Helper()
+	own, err := url.Parse(page)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	watch(ctx, tb, func(ev any) string {
+		if fault := exceptions(ev); fault != "" {
+			return fault
+		}
+		return misdeeds(ev, own.Host)
+	})
+	for _, script := range scripts {
+		params := pageapi.AddScriptToEvaluateOnNewDocumentParams{Source: script}
+		if _, err := chromedp.Call(ctx, pageapi.AddScriptToEvaluateOnNewDocument, params); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	navigate(ctx, tb, page)
+}
+
+func navigate(ctx context.Context, tb testing.TB, url string) {
+	tb.Helper()
+	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// watch makes the test fail, at its end, for each event that is a fault.
+func watch(ctx context.Context, tb testing.TB, faultOf func(ev any) string) {
+	tb.Helper()
 	var mu sync.Mutex
 	var faults []string
 	tb.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(faults) > 0 {
-			tb.Errorf("the page's script failed: %q", faults)
+			tb.Errorf("the page has faults: %q", faults)
 		}
 	})
-	return chromedp.Listen(ctx, func(ev any) {
-		if e, ok := ev.(*runtime.EventExceptionThrown); ok {
+	// This makes the tab, which ends with the context that it is made with.
+	err := chromedp.Listen(ctx, func(ev any) {
+		if fault := faultOf(ev); fault != "" {
 			mu.Lock()
 			defer mu.Unlock()
-			faults = append(faults, fmt.Sprint(e.ExceptionDetails.Text, " ", e.ExceptionDetails.URL))
+			faults = append(faults, fault)
 		}
 	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// exceptions are what the page's scripts do not catch.
+func exceptions(ev any) string {
+	e, ok := ev.(*runtime.EventExceptionThrown)
+	if !ok {
+		return ""
+	}
+	d := e.ExceptionDetails
+	fault := fmt.Sprintf("%s %s:%d", d.Text, d.URL, d.LineNumber+1)
+	if d.Exception != nil {
+		fault += " " + d.Exception.Description
+	}
+	return fault
+}
+
+// misdeeds are what a page of ours must not do.
+func misdeeds(ev any, host string) string {
+	used := ""
+	switch e := ev.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			return fmt.Sprintf("console: %s", e.Type)
+		}
+	case *log.EventEntryAdded:
+		// What a server refuses may well be the test's subject.
+		refused := e.Entry.Source == log.EntrySourceNetwork && strings.Contains(e.Entry.Text, "responded with a status of 4")
+		if (e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning) && !refused {
+			return fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		used = e.Request.URL
+	case *network.EventWebSocketCreated:
+		used = e.URL
+	}
+	if at, err := url.Parse(used); err != nil || at.Host != "" && at.Host != host {
+		return "a request to another origin: " + used
+	}
+	return ""
 }
 
 // Do takes steps in the tab.

@@ -1,0 +1,110 @@
+// Calls of the server's API, and the token that they carry.
+
+const query = new URLSearchParams(location.search);
+
+/** The desktop that the page shows: ?desktop=ID, or main. */
+export const desktop = query.get("desktop") || "main";
+
+/** Whether the page was asked, by ?role=view, to leave the desktop alone. */
+export const viewOnly = query.get("role") === "view";
+
+/** The name that other viewers see: ?name=. */
+export const name = (query.get("name") ?? "").slice(0, 64);
+
+// The API lies beside the page, also behind a proxy that adds a prefix.
+const root = new URL("../v1/", import.meta.url);
+const base = desktop === "main" ? "desktop" : `desktops/${encodeURIComponent(desktop)}`;
+
+/** Where a path of the desktop's API is. */
+export const urlOf = (path) => new URL(base + path, root);
+
+// ---- token -------------------------------------------------------------
+
+const storage = "token";
+
+// The address that the server printed, or a link that was shared, has the token.
+// It is kept for this tab and taken out of the address, the history and what a
+// reload would send.
+function takeToken() {
+  const url = new URL(location.href);
+  const fragment = new URLSearchParams(url.hash.slice(1));
+  let given = null;
+  for (const params of [url.searchParams, fragment]) {
+    for (const key of ["token", "t"]) {
+      given ??= params.get(key);
+      params.delete(key);
+    }
+  }
+  if (given === null) return;
+  sessionStorage.setItem(storage, given);
+  url.hash = fragment.toString();
+  history.replaceState(null, "", url);
+}
+
+takeToken();
+
+export const token = () => sessionStorage.getItem(storage) ?? "";
+export const setToken = (value) => sessionStorage.setItem(storage, value);
+
+// ---- calls -------------------------------------------------------------
+
+/** Problem is the server's answer to a call that failed; status 0: there was none. */
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title);
+    this.status = status;
+    this.title = body.title;
+    this.code = String(body.type ?? "").split(":").pop();
+    this.body = body;
+  }
+}
+
+const silence = {
+  title: "The server does not answer",
+  detail: "It was stopped, or the network between is down.",
+};
+
+/** request calls the server; body is JSON. It throws a Problem, or an AbortError. */
+export async function request(method, url, { body, headers = {}, signal, keepalive } = {}) {
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const init = { method, headers, signal, keepalive, cache: "no-store" };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  let response;
+  try {
+    response = await fetch(url, init);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, silence);
+  }
+  if (response.ok || response.status === 304) return response;
+  const told = await response.json().catch(() => null);
+  throw new Problem(response.status, told ?? { title: response.statusText || `Status ${response.status}` });
+}
+
+/** get and post call the desktop's API and return the answer's JSON. */
+export const get = async (path, options) => (await request("GET", urlOf(path), options)).json();
+export const post = async (path, body = {}, options = {}) => (await request("POST", urlOf(path), { ...options, body })).json();
+
+/** Calls of the server as a whole. */
+export const server = async (method, path, body) => {
+  const response = await request(method, new URL(path, root), { body });
+  return response.status === 204 ? null : response.json();
+};
+
+/** socketURL is that of a WebSocket. Browsers cannot send headers with it. */
+export function socketURL(path) {
+  const url = urlOf(path);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  if (token()) url.searchParams.set("access_token", token());
+  if (viewOnly) url.searchParams.set("role", "view");
+  if (name) url.searchParams.set("name", name);
+  return url;
+}
+
+/** eventsURL is that of the desktop's event stream, for EventSource. */
+export function eventsURL() {
+  const url = urlOf("/events");
+  if (token()) url.searchParams.set("access_token", token());
+  return url;
+}

@@ -1,0 +1,338 @@
+// Links to the live view. A link shows the desktop's picture, brings the
+// viewer's input to it, and tells of what else happens there. There are three,
+// and the page uses the first that works:
+//
+//   WebRTCLink       here
+//   VideoLink        video.js: the same pictures over a WebSocket
+//   ScreenshotLink   polling.js: pictures one by one
+//
+// All have open(), close(), stats(), the methods of input below, and tell, as
+// events, of: size, host (who has control), people, cursor, pointer, clipboard,
+// refused, asked, trouble, slow, end (with the Cause, at most once).
+
+import { socketURL, viewOnly } from "./api.js";
+import { Cause } from "./errors.js";
+
+// How long the steps of a connection may take, in milliseconds.
+const greetingTime = 8000;
+const networkTime = 8000;
+const slowTime = 4000;
+const pictureTime = 5000;
+// The server is heard at least every ten seconds.
+const silenceTime = 25000;
+
+/** Link is what all links have in common. */
+export class Link extends EventTarget {
+  me = ""; // id of this viewer
+  host = null; // { id, name } of who has control
+  people = new Map(); // id -> { id, name, viewOnly }
+  mayControl = !viewOnly;
+  ended = false;
+
+  tell(type, detail) {
+    if (!this.ended) this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  /** end tells, once, why the link is of no more use, and closes it. */
+  end(cause) {
+    if (this.ended) return;
+    this.tell("end", cause);
+    this.close();
+  }
+
+  nameOf(id) {
+    const person = this.people.get(id);
+    return person ? person.name || "Another viewer" : id;
+  }
+
+  setHost(id) {
+    this.host = id ? { id, me: id === this.me, name: this.nameOf(id) } : null;
+    this.tell("host", this.host);
+  }
+}
+
+/** SocketLink is a link that speaks the signalling protocol over a WebSocket. */
+export class SocketLink extends Link {
+  #socket;
+  #silence;
+
+  /** connect opens the WebSocket and waits for the server's greeting. */
+  connect(path) {
+    return new Promise((done, fail) => {
+      const timer = setTimeout(() => fail(new Cause("socket")), greetingTime);
+      this.greeted = () => { clearTimeout(timer); done(); };
+      this.failed = (cause) => { clearTimeout(timer); fail(cause); };
+      this.#socket = new WebSocket(socketURL(path));
+      this.#socket.binaryType = "arraybuffer";
+      this.#socket.onmessage = ({ data }) => this.#receive(data);
+      this.#socket.onclose = () => this.fail(new Cause(this.opened ? "lost" : "socket"));
+    });
+  }
+
+  /** fail makes what waits fail, or ends what runs. */
+  fail(cause) {
+    this.failed?.(cause);
+    this.end(cause);
+  }
+
+  #receive(data) {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.fail(new Cause("lost")), silenceTime);
+    if (typeof data !== "string") return this.binary(data);
+    const { event, payload = {} } = JSON.parse(data);
+    this.handle(event, payload);
+  }
+
+  /** binary does what a binary message says. */
+  binary() {}
+
+  /** handle does what a message of the protocol says. */
+  handle(event, payload) {
+    switch (event) {
+      case "system/init":
+        this.opened = true;
+        this.me = payload.session_id;
+        for (const session of Object.values(payload.sessions)) this.#join(session);
+        this.setHost(payload.control_host.has_host ? payload.control_host.host_id : "");
+        this.tell("size", payload.screen_size);
+        return this.greeted();
+      case "system/disconnect":
+        return this.fail(/has ended/.test(payload.message) ? new Cause("stopped") : new Cause("refused", payload));
+      case "session/created":
+        this.#join(payload);
+        return this.tell("people", this.people);
+      case "session/deleted":
+        this.people.delete(payload.id);
+        return this.tell("people", this.people);
+      case "control/host": return this.setHost(payload.has_host ? payload.host_id : "");
+      case "control/request": return this.tell("asked", { id: payload.id, name: this.nameOf(payload.id) });
+      case "control/refused": return this.tell("refused", payload.message);
+      case "screen/updated": return this.tell("size", payload);
+      case "clipboard/updated": return this.tell("clipboard", payload.text);
+    }
+  }
+
+  #join({ id, profile }) {
+    this.people.set(id, { id, name: profile.name ?? "", viewOnly: !profile.can_host });
+    if (id === this.me) this.mayControl = profile.can_host && !viewOnly;
+  }
+
+  send(event, payload) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ event, payload }));
+  }
+
+  close() {
+    this.ended = true;
+    clearTimeout(this.#silence);
+    if (this.#socket) this.#socket.onclose = null;
+    this.#socket?.close();
+  }
+
+  // ---- control and input ----------------------------------------------
+
+  /** request asks for control that nobody has, take for control alone. */
+  request() { this.send("control/request"); }
+  take() { this.send("control/take"); }
+  release() { this.send("control/release"); }
+  give(id) { this.send("control/give", { id }); }
+
+  setClipboard(text) { this.send("clipboard/set", { text }); }
+  type(text) { this.send("control/type", { text }); }
+
+  move(x, y) { this.send("control/move", { x, y }); }
+  button(down, code) { this.send(down ? "control/buttondown" : "control/buttonup", { code }); }
+  wheel(x, y) { this.send("control/scroll", { delta_x: x, delta_y: y }); }
+  key(down, keysym) { this.send(down ? "control/keydown" : "control/keyup", { keysym }); }
+
+  /** keyAfter is key, in order with what was sent by setClipboard. */
+  keyAfter(down, keysym) { SocketLink.prototype.key.call(this, down, keysym); }
+}
+
+// Messages of the data channel; all numbers are big endian. See
+// webrtc/input.go and webrtc/datachannel.go.
+const op = { move: 1, wheel: 2, keyDown: 3, keyUp: 4, buttonDown: 5, buttonUp: 6 };
+const opPosition = 1;
+const opImage = 2;
+
+function packet(code, length) {
+  const view = new DataView(new ArrayBuffer(3 + length));
+  view.setUint8(0, code);
+  view.setUint16(1, length);
+  return view;
+}
+
+/** showPointer has a link tell what a message says about the pointer. */
+export function showPointer(link, buffer) {
+  const view = new DataView(buffer);
+  switch (view.getUint8(0)) {
+    case opPosition:
+      return link.tell("pointer", { x: view.getUint16(3), y: view.getUint16(5) });
+    case opImage: {
+      const [width, height, x, y] = [3, 5, 7, 9].map((at) => view.getUint16(at));
+      return link.tell("cursor", { width, height, x, y, png: new Uint8Array(buffer, 11) });
+    }
+  }
+}
+
+/** WebRTCLink gets the picture as a WebRTC track. */
+export class WebRTCLink extends SocketLink {
+  kind = "webrtc";
+  #peer;
+  #channel;
+  #early = []; // candidates that came before the offer was taken
+  #offered = false;
+
+  constructor({ video }) {
+    super();
+    this.surface = video;
+  }
+
+  /** open returns when there is a picture. */
+  async open() {
+    if (!window.RTCPeerConnection) throw new Cause("ice");
+    await this.connect("/stream/signaling");
+    const slow = setTimeout(() => this.tell("slow"), slowTime);
+    try {
+      await this.#network();
+      await this.#picture();
+    } finally {
+      clearTimeout(slow);
+      this.failed = null;
+    }
+  }
+
+  #network() {
+    return new Promise((done, fail) => {
+      const timer = setTimeout(() => fail(new Cause("ice")), networkTime);
+      this.failed = (cause) => { clearTimeout(timer); fail(cause); };
+      this.connected = () => { clearTimeout(timer); done(); };
+      this.send("signal/request", { video: {}, audio: { disabled: true } });
+    });
+  }
+
+  handle(event, payload) {
+    switch (event) {
+      case "signal/provide":
+      case "signal/offer":
+      case "signal/restart":
+        this.#answer(payload).catch(() => this.fail(new Cause("ice")));
+        return;
+      case "signal/candidate":
+        if (this.#offered) this.#peer.addIceCandidate(payload).catch(() => {}); // another may do
+        else this.#early.push(payload);
+        return;
+      case "signal/close":
+        return this.fail(new Cause("lost"));
+    }
+    super.handle(event, payload);
+  }
+
+  async #answer({ sdp, iceservers = [] }) {
+    this.#peer?.close();
+    const peer = this.#peer = new RTCPeerConnection({ iceServers: iceservers, bundlePolicy: "max-bundle" });
+    peer.ontrack = ({ receiver, streams, track }) => {
+      // Nothing is held back for smoothness: what happened is shown.
+      receiver.jitterBufferTarget = 0;
+      receiver.playoutDelayHint = 0;
+      this.surface.srcObject = streams[0] ?? new MediaStream([track]);
+    };
+    peer.onicecandidate = ({ candidate }) => {
+      if (candidate) this.send("signal/candidate", candidate.toJSON());
+    };
+    peer.ondatachannel = ({ channel }) => {
+      this.#channel = channel;
+      channel.binaryType = "arraybuffer";
+      channel.onmessage = ({ data }) => showPointer(this, data);
+    };
+    peer.onconnectionstatechange = () => this.#changed(peer.connectionState);
+    await peer.setRemoteDescription({ type: "offer", sdp });
+    await peer.setLocalDescription(await peer.createAnswer());
+    this.send("signal/answer", { sdp: peer.localDescription.sdp });
+    this.#offered = true;
+    for (const candidate of this.#early.splice(0)) peer.addIceCandidate(candidate).catch(() => {});
+  }
+
+  #changed(state) {
+    switch (state) {
+      case "connected":
+        this.connected?.();
+        return this.tell("trouble", "");
+      case "disconnected": return this.tell("trouble", "The connection is interrupted");
+      case "failed": return this.fail(new Cause(this.failed ? "ice" : "lost"));
+    }
+  }
+
+  // A page that is not in sight is not painted, but its video is decoded.
+  async #picture() {
+    this.surface.play().catch(() => {}); // it is played when there is something to play
+    const until = performance.now() + pictureTime;
+    while (!this.ended && performance.now() < until) {
+      const { decoded } = await this.stats();
+      if (decoded > 0 && this.surface.videoWidth > 0) return;
+      await new Promise((done) => setTimeout(done, 30));
+    }
+    throw new Cause(this.ended ? "lost" : "frames");
+  }
+
+  /** stats tells how the picture comes; counters count from the beginning. */
+  async stats() {
+    const out = { transport: "WebRTC", decoded: 0 };
+    const all = await this.#peer?.getStats();
+    for (const s of all?.values() ?? []) {
+      if (s.type === "inbound-rtp" && s.kind === "video") {
+        out.decoded = s.framesDecoded ?? 0;
+        out.bytes = s.bytesReceived;
+        out.received = s.packetsReceived;
+        out.lost = s.packetsLost;
+        out.dropped = s.framesDropped;
+        out.jitter = s.jitter * 1000;
+        out.codec = all.get(s.codecId)?.mimeType?.split("/")[1];
+      }
+      if (s.type === "candidate-pair" && s.nominated && s.state === "succeeded") {
+        out.roundTrip = s.currentRoundTripTime * 1000;
+        const [near, far] = [all.get(s.localCandidateId), all.get(s.remoteCandidateId)];
+        out.path = [near?.protocol?.toUpperCase(), far?.address && `${far.address}:${far.port}`].filter(Boolean).join(" to ");
+        if (near?.candidateType === "relay") out.path += ", relayed";
+      }
+    }
+    return out;
+  }
+
+  #put(view) {
+    if (this.#channel?.readyState === "open") this.#channel.send(view.buffer);
+    return this.#channel?.readyState === "open";
+  }
+
+  move(x, y) {
+    const view = packet(op.move, 4);
+    view.setUint16(3, x);
+    view.setUint16(5, y);
+    if (!this.#put(view)) super.move(x, y);
+  }
+
+  button(down, code) {
+    const view = packet(down ? op.buttonDown : op.buttonUp, 4);
+    view.setUint32(3, code);
+    if (!this.#put(view)) super.button(down, code);
+  }
+
+  key(down, keysym) {
+    const view = packet(down ? op.keyDown : op.keyUp, 4);
+    view.setUint32(3, keysym);
+    if (!this.#put(view)) super.key(down, keysym);
+  }
+
+  wheel(x, y) {
+    const view = packet(op.wheel, 5);
+    view.setInt16(3, x);
+    view.setInt16(5, y);
+    if (!this.#put(view)) super.wheel(x, y);
+  }
+
+  close() {
+    super.close();
+    this.#channel?.close();
+    this.#peer?.close();
+    this.surface.srcObject = null;
+  }
+}

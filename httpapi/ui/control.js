@@ -1,0 +1,95 @@
+// Who may act on the desktop: one party at a time has control.
+
+// How long input waits for control that was asked for, in milliseconds.
+const grantTime = 3000;
+const mostWaiting = 200;
+
+/**
+ * Control passes this viewer's input on to the link while the viewer has
+ * control. Events: change, and wanted when somebody else has it.
+ */
+export class Control extends EventTarget {
+  #link = null;
+  #waiting = null; // input that came before control was granted
+  #timer = 0;
+  /** Whether this viewer asked for control alone, which keeps everybody else out. */
+  alone = false;
+
+  get link() { return this.#link; }
+  get host() { return this.#link?.host ?? null; }
+  get mine() { return this.host?.me === true; }
+  get allowed() { return this.#link !== null && this.#link.mayControl; }
+
+  /** Whether input would be done, or control be asked for by it. */
+  get open() { return this.allowed && (this.mine || !this.host); }
+
+  /** follow uses another link; null: none. */
+  follow(link) {
+    this.#link = link;
+    this.alone = false;
+    this.#drop();
+    for (const type of ["host", "people"]) link?.addEventListener(type, () => this.#changed(link));
+    link?.addEventListener("refused", () => this.#drop());
+    this.#tell("change");
+  }
+
+  #changed(link) {
+    if (link !== this.#link) return;
+    if (!this.mine) this.alone = false;
+    if (this.mine && this.#waiting) {
+      const waiting = this.#waiting;
+      this.#drop();
+      for (const act of waiting) act(link);
+    }
+    if (this.host && !this.mine) this.#drop();
+    this.#tell("change");
+  }
+
+  #drop() {
+    clearTimeout(this.#timer);
+    this.#waiting = null;
+  }
+
+  #tell(type) { this.dispatchEvent(new Event(type)); }
+
+  /**
+   * act does what the viewer does: now, or, when nobody has control, after it
+   * was granted. It says whether it will.
+   */
+  act(act) {
+    if (!this.allowed || (this.host && !this.mine)) {
+      this.#tell("wanted");
+      return false;
+    }
+    if (this.mine) act(this.#link);
+    else this.#ask(act);
+    return true;
+  }
+
+  #ask(act) {
+    if (!this.#waiting) {
+      this.#waiting = [];
+      this.#timer = setTimeout(() => this.#drop(), grantTime);
+      this.#link.request();
+    }
+    if (this.#waiting.length < mostWaiting) this.#waiting.push(act);
+  }
+
+  /** hover does what matters only while the viewer has control anyway. */
+  hover(act) {
+    if (this.mine) act(this.#link);
+    else if (this.#waiting) this.#ask(act);
+  }
+
+  /** letGo does what ends something that act began. */
+  letGo(act) { this.hover(act); }
+
+  take() {
+    if (!this.allowed) return;
+    this.alone = true; // until the server says otherwise
+    this.#link.take();
+  }
+
+  release() { this.#link?.release(); }
+  give(id) { this.#link?.give(id); }
+}

@@ -1,0 +1,180 @@
+// What is shown where the picture would be.
+
+import { setToken } from "./api.js";
+import { $, announce, command, copyButton, icon, make, once, show } from "./dom.js";
+import { explain } from "./errors.js";
+
+const sizes = [[1280, 800], [1440, 900], [1920, 1080], [412, 915]];
+const usual = "1440x900";
+const storage = "size";
+
+const titles = {
+  loading: "Loading",
+  off: "The desktop is off",
+  starting: "The desktop is starting",
+  stopping: "The desktop is stopping",
+};
+
+/** Cover shows the states of a session that are not a picture. */
+export class Cover {
+  #session;
+  #write;
+  #room;
+  #element = $("cover");
+  #timer = 0;
+  #problem = null;
+
+  /** room tells the page's size; write puts a text on the clipboard. */
+  constructor({ session, room, write }) {
+    this.#session = session;
+    this.#room = room;
+    this.#write = write;
+    session.addEventListener("state", () => this.#render());
+    session.addEventListener("problem", ({ detail }) => { this.#problem = explain(detail); });
+    this.#render();
+  }
+
+  #render() {
+    clearInterval(this.#timer);
+    const { state } = this.#session;
+    const build = this[state.name];
+    // What is being filled in stays.
+    const same = this.#element.dataset.state === state.name && ["locked", "off"].includes(state.name) && !this.#problem;
+    this.#element.dataset.state = state.name;
+    show(this.#element, Boolean(build));
+    if (!build) {
+      this.#problem = null;
+      return this.#element.replaceChildren();
+    }
+    if (same && !state.wrong) return;
+    const focused = this.#element.contains(document.activeElement) && document.activeElement.id;
+    this.#element.replaceChildren(make("div", { className: "card" }, ...build.call(this, state)));
+    if (focused) $(focused)?.focus();
+  }
+
+  // ---- states; each returns what is in the card --------------------------------
+
+  loading() { return [make("p", { className: "busy" }, "Loading")]; }
+
+  locked({ wrong }) {
+    const field = make("input", { id: "token", type: "password", autocomplete: "off", required: true });
+    const form = make("form", { id: "login", className: "row" }, field, make("button", { className: "primary" }, "Continue"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      setToken(field.value.trim());
+      this.#session.unlock();
+    });
+    queueMicrotask(() => field.focus());
+    announce("A token is needed");
+    return [
+      icon("lock"),
+      make("h2", {}, "This server wants a token"),
+      make("p", {}, "It printed an address with the token when it started. Open that, or enter the token here."),
+      ...(wrong ? [make("p", { className: "problem", role: "alert" }, "The server does not know that token. It may have expired.")] : []),
+      make("label", { htmlFor: "token", className: "hidden" }, "Token"),
+      form,
+    ];
+  }
+
+  off({ note }) {
+    const parts = [icon("screen"), make("h2", {}, titles.off), make("p", {}, [note, "Start it to see its screen here."].filter(Boolean).join(" "))];
+    if (this.#problem) parts.push(...this.#told(this.#problem, "problem"));
+    this.#problem = null;
+    const select = this.#sizes();
+    const button = make("button", { type: "button", id: "start", className: "primary large" }, "Start the desktop");
+    button.addEventListener("click", () => {
+      localStorage.setItem(storage, select.value);
+      this.#session.start(this.#chosen(select.value));
+    });
+    const row = make("p", { className: "size" }, make("label", { htmlFor: "size" }, "Size of its screen"), select);
+    return [...parts, button, row];
+  }
+
+  #sizes() {
+    const option = (value, text) => make("option", { value }, text);
+    const select = make("select", { id: "size" });
+    for (const [width, height] of sizes) select.append(option(`${width}x${height}`, `${width} × ${height}${width < height ? ", as a phone" : ""}`));
+    const room = this.#room();
+    select.append(option("room", `As this page, ${room.width} × ${room.height}`));
+    select.value = localStorage.getItem(storage) ?? usual;
+    if (!select.value) select.value = usual;
+    return select;
+  }
+
+  #chosen(value) {
+    if (value === "room") return this.#room();
+    const [width, height] = value.split("x").map(Number);
+    return { width, height };
+  }
+
+  starting({ since }) { return this.#waiting(titles.starting, "This takes a second or so.", since); }
+  stopping({ since }) { return this.#waiting(titles.stopping, "All its programs are being ended.", since); }
+
+  #waiting(title, text, since) {
+    const elapsed = make("span", { className: "elapsed" });
+    const tick = () => {
+      const seconds = (performance.now() - since) / 1000;
+      elapsed.textContent = seconds < 2 ? "" : `${Math.floor(seconds)} s`;
+    };
+    tick();
+    this.#timer = setInterval(tick, 500);
+    return [make("h2", { className: "busy" }, title), make("p", {}, `${text} `, elapsed)];
+  }
+
+  connecting({ transport, slow }) {
+    const text = slow ? "This takes longer than usual; another way is tried if it does not work." : `By ${transport}.`;
+    return [make("h2", { className: "busy" }, "Connecting"), make("p", {}, text)];
+  }
+
+  reconnecting({ attempt, at, transport, explanation }) {
+    const about = make("p", {});
+    const tick = () => {
+      const seconds = at ? Math.max(0, Math.ceil((at - performance.now()) / 1000)) : 0;
+      about.textContent = `Attempt ${attempt}${at ? `, the next in ${seconds} s` : transport ? `, by ${transport}` : ""}.`;
+    };
+    tick();
+    if (at) this.#timer = setInterval(tick, 250);
+    return [
+      make("h2", { className: "busy" }, "Reconnecting"),
+      ...(explanation ? [make("p", {}, `${explanation.what}.`)] : []),
+      about,
+      this.#button("Retry now", () => this.#session.retry()),
+    ];
+  }
+
+  failed({ explanation, restart }) {
+    const parts = [icon("warning"), ...this.#told(explanation)];
+    parts.push(make("div", { className: "row" },
+      restart ? this.#button(restart, () => this.#session.restart(), "primary") : this.#button("Try again", () => this.#session.retry(), "primary"),
+      copyButton(() => details(explanation), this.#write, "Copy details")));
+    return parts;
+  }
+
+  stopped({ explanation }) {
+    return [icon("screen"), ...this.#told(explanation), this.#button("Watch again", () => this.#session.retry(), "primary")];
+  }
+
+  install({ explanation }) {
+    return [icon("warning"), ...this.#told(explanation)];
+  }
+
+  // ---- parts ----------------------------------------------------------------------
+
+  #told({ what, why, fix, command: line }, className) {
+    const parts = [make(className ? "p" : "h2", className ? { className, role: "alert" } : {}, className ? `${what}. ${why ?? ""}` : what)];
+    if (!className && why) parts.push(make("p", {}, why));
+    if (fix) parts.push(make("p", {}, fix));
+    if (line) parts.push(command(line, this.#write));
+    return parts;
+  }
+
+  #button(text, act, className = "") {
+    const button = make("button", { type: "button", className }, text);
+    once(button, act);
+    return button;
+  }
+}
+
+function details({ what, why, fix, details: more }) {
+  return [what, why, fix, more, location.origin, navigator.userAgent, new Date().toISOString()].filter(Boolean).join("\n");
+}

@@ -1,0 +1,83 @@
+// The desktop's pointer, which is not in the picture: the page's own while the
+// viewer has control, else a picture of it where it is.
+
+// Browsers show no larger ones as a cursor.
+const largest = 128;
+
+export class Cursor {
+  #surface;
+  #image;
+  #cursor = null; // { url, width, height, x, y }
+  #at = null;
+  #scale = 1;
+  #mine = false;
+  #touched = false;
+
+  constructor({ surface, image }) {
+    this.#surface = surface;
+    this.#image = image;
+    surface.addEventListener("pointerdown", ({ pointerType }) => this.#use(pointerType));
+    surface.addEventListener("pointermove", ({ pointerType }) => this.#use(pointerType));
+  }
+
+  // A finger has no pointer of its own.
+  #use(pointerType) {
+    if ((pointerType === "touch") === this.#touched) return;
+    this.#touched = pointerType === "touch";
+    this.#show();
+  }
+
+  /** follow shows the pointer that a link tells of; null: none. */
+  follow(link) {
+    this.#cursor = this.#at = null;
+    link?.addEventListener("cursor", ({ detail }) => this.#changed(detail));
+    link?.addEventListener("pointer", ({ detail }) => this.#moved(detail));
+    this.#show();
+  }
+
+  /** mine says whether the viewer has control. */
+  set mine(value) {
+    this.#mine = value;
+    this.#show();
+  }
+
+  /** scale is how large a pixel of the desktop is on the page. */
+  set scale(value) {
+    this.#scale = value;
+    this.#show();
+  }
+
+  /** moveTo is where the viewer itself has put the pointer. */
+  moveTo(at) { this.#moved(at); }
+
+  #changed({ png, ...cursor }) {
+    let bytes = "";
+    for (const byte of png) bytes += String.fromCharCode(byte);
+    this.#cursor = { ...cursor, url: png.length ? `data:image/png;base64,${btoa(bytes)}` : "" };
+    if (this.#cursor.url) this.#image.src = this.#cursor.url;
+    this.#show();
+  }
+
+  #moved(at) {
+    this.#at = at;
+    this.#show();
+  }
+
+  #show() {
+    const own = this.#mine && !this.#touched;
+    this.#surface.style.cursor = own ? this.#css() : "";
+    const seen = !own && this.#cursor?.url && this.#at !== null;
+    this.#image.hidden = !seen;
+    if (!seen) return;
+    const { x, y, width, height } = this.#cursor;
+    Object.assign(this.#image, { width, height });
+    this.#image.style.transform = `translate(${Math.round(this.#at.x * this.#scale) - x}px, ${Math.round(this.#at.y * this.#scale) - y}px)`;
+  }
+
+  #css() {
+    if (!this.#cursor) return "default";
+    const { url, width, height, x, y } = this.#cursor;
+    if (!url || !width || !height) return "none";
+    return width > largest || height > largest ? "default" : `url("${url}") ${x} ${y}, default`;
+  }
+}

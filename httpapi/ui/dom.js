@@ -1,0 +1,119 @@
+// Small helpers for the page's elements.
+
+export const $ = (id) => document.getElementById(id);
+
+/** make makes an element with properties and children. */
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** icon is one of the page's pictures, from the sprite in index.html. */
+export function icon(name) {
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  const use = document.createElementNS(ns, "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  svg.append(use);
+  return svg;
+}
+
+/** setText changes a text only when it is different: what reads it aloud would repeat it. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** show shows an element, or hides it. */
+export function show(element, visible) {
+  element.hidden = !visible;
+}
+
+/** once keeps a button from being used again before what it does is done. */
+export function once(button, act) {
+  button.addEventListener("click", async (event) => {
+    if (button.getAttribute("aria-busy") === "true") return;
+    button.setAttribute("aria-busy", "true");
+    try {
+      await act(event);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
+  });
+}
+
+let announced = 0;
+
+/** announce has a text read aloud. */
+export function announce(text) {
+  // What is said at once with something else is not heard.
+  clearTimeout(announced);
+  announced = setTimeout(() => setText($("announce"), text), 150);
+}
+
+let toastTimer = 0;
+
+/** toast shows a text for a while, with a button perhaps: { label, act }. */
+export function toast(text, action, time = 6000) {
+  clearTimeout(toastTimer);
+  const box = $("toast");
+  const close = () => { box.hidden = true; };
+  box.replaceChildren(make("p", {}, text));
+  if (action) {
+    const button = make("button", { type: "button" }, action.label);
+    once(button, async () => { await action.act(); close(); });
+    box.append(button);
+  }
+  const dismiss = make("button", { type: "button", className: "plain", onclick: close, "aria-label": "Dismiss" }, icon("close"));
+  box.append(dismiss);
+  box.hidden = false;
+  toastTimer = setTimeout(close, action ? 2 * time : time);
+}
+
+export const hideToast = () => { $("toast").hidden = true; };
+
+/** copyButton is a button that copies what text returns. write says whether it could. */
+export function copyButton(text, write, label = "Copy") {
+  const button = make("button", { type: "button", className: "small" }, label);
+  once(button, async () => {
+    button.textContent = (await write(text(), true)) ? "Copied" : "The browser forbids it";
+    setTimeout(() => { button.textContent = label; }, 2000);
+  });
+  return button;
+}
+
+/** command is a line to be run, with a button that copies it. */
+export const command = (text, write) => make("div", { className: "command" }, make("pre", { tabIndex: 0 }, text), copyButton(() => text, write));
+
+// Panels are popovers; they open below their button, within the page.
+export function placePanels() {
+  for (const panel of document.querySelectorAll("[popover]")) {
+    panel.addEventListener("toggle", ({ newState }) => {
+      const button = document.querySelector(`[popovertarget="${panel.id}"]`);
+      button?.setAttribute("aria-expanded", newState === "open");
+      if (newState === "open") placePanel(panel, button);
+    });
+  }
+  addEventListener("resize", () => {
+    const panel = document.querySelector("[popover]:popover-open");
+    if (panel) placePanel(panel, document.querySelector(`[popovertarget="${panel.id}"]`));
+  });
+}
+
+const gap = 8;
+
+function placePanel(panel, button) {
+  const at = (button?.offsetParent ? button : $("bar")).getBoundingClientRect();
+  const left = Math.max(gap, Math.min(at.right - panel.offsetWidth, innerWidth - panel.offsetWidth - gap));
+  const below = at.top < innerHeight / 2;
+  panel.style.left = `${left}px`;
+  panel.style.top = below ? `${at.bottom + gap}px` : "auto";
+  panel.style.bottom = below ? "auto" : `${innerHeight - at.top + gap}px`;
+  panel.style.maxHeight = `${(below ? innerHeight - at.bottom : at.top) - 2 * gap}px`;
+}

@@ -1,0 +1,247 @@
+// The page: it shows one desktop, live, and brings the viewer's input to it.
+
+import { desktop, post, token, urlOf } from "./api.js";
+import { Bar } from "./bar.js";
+import { Clipboard } from "./clipboard.js";
+import { Control } from "./control.js";
+import { Cover } from "./cover.js";
+import { Cursor } from "./cursor.js";
+import { $, announce, copyButton, make, once, placePanels, setText, show, toast } from "./dom.js";
+import { inOneLine } from "./errors.js";
+import { Input } from "./input.js";
+import { Session } from "./session.js";
+import { Share } from "./share.js";
+import { View } from "./view.js";
+import { Windows } from "./windows.js";
+
+const session = new Session({ video: $("video"), canvas: $("canvas") });
+const control = new Control();
+const view = new View({ stage: $("stage"), frame: $("frame") });
+const cursor = new Cursor({ surface: $("frame"), image: $("pointer") });
+const clipboard = new Clipboard({ control });
+const input = new Input({ surface: $("frame"), textarea: $("keyboard"), control, place: (event) => view.place(event) });
+const write = (text, clicked) => clipboard.write(text, clicked);
+
+placePanels();
+new Bar({ session, control, view });
+new Cover({ session, room: () => view.room(), write });
+new Windows();
+new Share({ write });
+
+const trouble = (error) => toast(typeof error === "string" ? error : inOneLine(error));
+
+// ---- picture ---------------------------------------------------------------
+
+session.addEventListener("link", () => {
+  const { link } = session;
+  control.follow(null); // what is to come is not this viewer's to act on yet
+  cursor.follow(link);
+  clipboard.follow(link);
+  link?.addEventListener("size", ({ detail }) => { if (link.kind !== "webrtc") view.setSize(detail); });
+  link?.addEventListener("picture", ({ detail }) => view.setSize(detail));
+});
+
+session.addEventListener("state", () => {
+  const { name } = session.state;
+  const live = name === "live";
+  if (live) {
+    $("frame").dataset.surface = session.link.kind === "webrtc" ? "video" : "canvas";
+    sizeOfVideo();
+    if (control.link !== session.link) control.follow(session.link);
+  } else {
+    $("frame").dataset.surface = "canvas"; // what was seen last
+    input.forget();
+    control.follow(null);
+  }
+  const stale = name === "reconnecting" && view.size.width > 0;
+  $("frame").classList.toggle("stale", stale);
+  show($("frame"), live || stale);
+  show($("stage"), live || stale);
+  if (!live && !stale) view.clear();
+  if (live) view.layout();
+});
+
+const sizeOfVideo = () => {
+  const { videoWidth: width, videoHeight: height } = $("video");
+  if ($("frame").dataset.surface === "video") view.setSize({ width, height });
+};
+$("video").addEventListener("resize", sizeOfVideo);
+
+// ---- view --------------------------------------------------------------------
+
+view.mayResize = () => control.allowed && (!control.host || control.mine);
+view.addEventListener("trouble", ({ detail }) => trouble(detail));
+view.addEventListener("change", () => {
+  cursor.scale = view.scale;
+  $("full-icon").setAttribute("href", view.fillsScreen ? "#i-small" : "#i-full");
+  const label = view.fillsScreen ? "Leave full screen" : "Full screen";
+  $("full").title = label;
+  $("full").setAttribute("aria-label", label);
+});
+for (const choice of document.querySelectorAll('[name="view"]')) {
+  choice.checked = choice.value === view.mode;
+  choice.addEventListener("change", () => view.setMode(choice.value));
+}
+show($("full"), view.canFillScreen);
+once($("full"), () => view.toggleFullScreen().catch(trouble));
+input.touch.pan = (dx, dy) => view.pan(dx, dy);
+
+// In full screen the bar comes when the pointer is at the top, or by its handle.
+$("peek").addEventListener("click", () => document.body.classList.toggle("peek"));
+addEventListener("pointermove", ({ clientY, pointerType }) => {
+  if (pointerType === "touch" || !view.fillsScreen) return;
+  const open = document.querySelector("[popover]:popover-open");
+  if (clientY < 3) document.body.classList.add("peek");
+  else if (clientY > $("bar").offsetHeight + 24 && !open) document.body.classList.remove("peek");
+});
+
+// ---- control and input ---------------------------------------------------------
+
+control.addEventListener("change", () => {
+  cursor.mine = control.mine;
+  $("frame").classList.toggle("mine", control.mine);
+  if (control.mine) view.match();
+});
+
+input.addEventListener("used", ({ detail }) => {
+  document.body.classList.remove("peek");
+  if (detail.pointerType === "touch" && control.mine) cursor.moveTo(view.place(detail));
+  // Where input methods show what they have to choose from.
+  const box = $("frame").getBoundingClientRect();
+  $("keyboard").style.left = `${Math.round(detail.clientX - box.left)}px`;
+  $("keyboard").style.top = `${Math.round(detail.clientY - box.top)}px`;
+});
+
+const { keys } = input;
+keys.addEventListener("captured", () => {
+  $("main").classList.toggle("captured", keys.captured);
+  show($("hint"), keys.captured);
+});
+keys.addEventListener("left", () => {
+  $("control").focus();
+  announce("The keys are the page's again");
+});
+$("control").addEventListener("click", () => { if (!control.mine) wantsKeys = true; });
+$("prompt-take").addEventListener("click", () => { wantsKeys = true; });
+
+// Who takes control by a button goes on in the desktop.
+let wantsKeys = false;
+control.addEventListener("change", () => {
+  if (!wantsKeys || !control.mine) return;
+  wantsKeys = false;
+  if (matchMedia("(pointer: fine)").matches) keys.capture();
+});
+
+// ---- keys ----------------------------------------------------------------------
+
+const chords = [
+  ["Esc", "Escape"], ["Tab", "Tab"], ["Enter", "Enter"], ["Del", "Delete"],
+  ["Ctrl+C", "Control", "c"], ["Ctrl+V", "Control", "v"], ["Ctrl+W", "Control", "w"], ["Ctrl+T", "Control", "t"],
+  ["Alt+Tab", "Alt", "Tab"], ["Alt+F4", "Alt", "F4"], ["Super", "Meta"], ["PrtSc", "PrintScreen"],
+  ["Ctrl+Alt+Del", "Control", "Alt", "Delete"], ["F11", "F11"],
+];
+for (const [label, ...names] of chords) {
+  $("keys").append(make("button", { type: "button", onclick: () => keys.press(...names) }, label));
+}
+
+for (const button of document.querySelectorAll("#keyrow button")) {
+  button.addEventListener("pointerdown", (event) => event.preventDefault()); // the screen's keyboard stays
+  button.addEventListener("click", () => {
+    if (button.dataset.stick) keys.stick(button.dataset.stick);
+    else keys.press(button.dataset.key);
+  });
+}
+const sticks = [...document.querySelectorAll("[data-stick]")];
+keys.addEventListener("sticky", () => {
+  for (const button of sticks) button.setAttribute("aria-pressed", String(keys.holds(button.dataset.stick)));
+});
+
+$("screen-keyboard").addEventListener("click", () => {
+  const open = $("keyrow").hidden;
+  show($("keyrow"), open);
+  setText($("screen-keyboard"), open ? "Hide the on-screen keyboard" : "On-screen keyboard");
+  $("keys-panel").hidePopover();
+  if (open) keys.capture();
+});
+
+// Where the page is not made smaller for the screen's keyboard, it makes itself.
+visualViewport?.addEventListener("resize", () => {
+  document.body.style.height = visualViewport.height < innerHeight - 80 ? `${visualViewport.height}px` : "";
+});
+
+// ---- clipboard -------------------------------------------------------------------
+
+keys.paste = (text) => clipboard.send(text);
+clipboard.addEventListener("copied", () => {
+  const act = async () => { await clipboard.write(clipboard.remote, true); };
+  toast("Copied on the desktop.", { label: "Copy here", act });
+});
+clipboard.addEventListener("trouble", ({ detail }) => {
+  if (!$("clipboard-panel").matches(":popover-open")) return trouble(detail);
+  setText($("clipboard-problem"), detail);
+  show($("clipboard-problem"), true);
+});
+clipboard.addEventListener("change", () => {
+  $("clipboard-sync").checked = clipboard.sync;
+  if (document.activeElement !== $("clipboard-text")) $("clipboard-text").value = clipboard.remote;
+});
+
+const notes = {
+  full: "Text that is copied on the desktop comes here by itself while you have control. Ctrl+V brings yours there.",
+  write: "Text that is copied on the desktop comes here by itself while you have control. Ctrl+V brings yours there. This browser does not let pages read the clipboard without being asked.",
+  none: "This page came over plain http, so the browser keeps the clipboard from it. Ctrl+V still brings your text there; the way back is this box.",
+};
+
+$("clipboard-panel").addEventListener("toggle", async ({ newState }) => {
+  if (newState !== "open") return;
+  show($("clipboard-problem"), false);
+  setText($("clipboard-note"), clipboard.canRead ? notes.full : clipboard.canWrite ? notes.write : notes.none);
+  $("clipboard-sync").disabled = !clipboard.canRead;
+  $("clipboard-sync").checked = clipboard.sync;
+  $("clipboard-text").value = clipboard.remote;
+  try {
+    $("clipboard-text").value = await clipboard.look();
+  } catch (error) {
+    if (error.status === 403) return; // not for who may only watch
+    setText($("clipboard-problem"), inOneLine(error));
+    show($("clipboard-problem"), true);
+  }
+});
+$("clipboard-sync").addEventListener("change", ({ target }) => clipboard.setSync(target.checked));
+$("clipboard-send").addEventListener("click", () => {
+  if (clipboard.send($("clipboard-text").value)) toast("It is on the desktop's clipboard.");
+  $("clipboard-panel").hidePopover();
+});
+$("clipboard-type").addEventListener("click", () => {
+  $("clipboard-panel").hidePopover();
+  keys.type($("clipboard-text").value);
+});
+once($("clipboard-copy"), async () => {
+  const done = await clipboard.write($("clipboard-text").value, true);
+  if (done) toast("Copied.");
+  else $("clipboard-text").select();
+});
+
+// ---- the rest ----------------------------------------------------------------------
+
+once($("stop"), async () => {
+  $("more-panel").hidePopover();
+  await session.stop();
+});
+session.addEventListener("problem", ({ detail }) => trouble(detail));
+
+const examples = (secret) => {
+  const header = secret ? ' -H "$H"' : "";
+  return [
+    `B=${urlOf("")}`,
+    ...(secret ? [`H="Authorization: Bearer ${secret}"`] : []),
+    `curl${header} $B/screenshot >a.png`,
+    `curl${header} $B/mouse/click --json '{"x":200,"y":100}'`,
+    `curl${header} $B/keyboard/type --json '{"text":"hello"}'`,
+  ].join("\n");
+};
+$("examples").append(make("pre", { tabIndex: 0 }, examples(token() && "THE-TOKEN")), copyButton(() => examples(token()), write));
+
+if (desktop !== "main") document.querySelector("h1 span").textContent = desktop;
+
+session.run();

@@ -1,0 +1,185 @@
+// The link for where nothing but plain requests gets through: pictures one by
+// one, a few in a second, and input by the HTTP API.
+
+import { eventsURL, get, post, request, urlOf, viewOnly } from "./api.js";
+import { Link } from "./connection.js";
+import { Cause } from "./errors.js";
+
+// Pauses between pictures, in milliseconds: while the screen changes, while it
+// is still, and after a failure.
+const quick = 250;
+const slow = 1000;
+const failed = 2000;
+const patience = 5; // failures in a row that end the link
+
+// What the API calls the buttons.
+const buttons = { 1: "left", 2: "middle", 3: "right", 8: "back", 9: "forward" };
+
+// The name under which this page acts, so that it can have control.
+const actor = `page ${Math.random().toString(36).slice(2, 8)}`;
+const headers = () => ({ "Deskhand-Actor": actor });
+
+const call = (path, body) => post(path, body, { headers: headers() });
+
+export class ScreenshotLink extends Link {
+  kind = "screenshots";
+  quiet = true; // pictures come only when something has changed
+  me = actor;
+  #stop = new AbortController();
+  #events;
+  #decoded = 0;
+  #bytes = 0;
+  #roundTrip = 0;
+  #observation = "";
+  #at = { x: 0, y: 0 };
+  #queue = [];
+  #busy = false;
+  #wake = () => {};
+
+  constructor({ canvas }) {
+    super();
+    this.surface = canvas;
+    this.context = canvas.getContext("2d", { alpha: false });
+  }
+
+  async open() {
+    await this.#shoot();
+    this.#follow();
+    this.#listen();
+  }
+
+  // ---- picture ----------------------------------------------------------
+
+  // Whether the picture has changed.
+  async #shoot() {
+    const url = urlOf("/screenshot");
+    if (!this.host?.me) url.searchParams.set("cursorStyle", "pointer");
+    const begun = performance.now();
+    const given = this.#observation ? { "If-None-Match": `"${this.#observation}"` } : {};
+    const response = await request("GET", url, { headers: given, signal: this.#stop.signal });
+    this.#roundTrip = performance.now() - begun;
+    if (response.status === 304) return false;
+    this.#observation = response.headers.get("Deskhand-Observation");
+    const blob = await response.blob();
+    const picture = await createImageBitmap(blob);
+    const { width, height } = picture;
+    if (this.surface.width !== width || this.surface.height !== height) {
+      Object.assign(this.surface, { width, height });
+      this.tell("size", { width, height });
+      this.tell("picture", { width, height });
+    }
+    this.context.drawImage(picture, 0, 0);
+    picture.close();
+    this.#decoded++;
+    this.#bytes += blob.size;
+    return true;
+  }
+
+  async #follow() {
+    let failures = 0;
+    let pause = quick;
+    while (!this.ended) {
+      await this.#pause(pause);
+      if (this.ended || document.hidden) continue;
+      try {
+        pause = (await this.#shoot()) ? quick : slow;
+        failures = 0;
+      } catch (error) {
+        if (this.ended) return;
+        if (error.status === 401 || error.status === 409 || ++failures === patience) return this.end(new Cause("lost"));
+        pause = failed;
+      }
+    }
+  }
+
+  // What the viewer does may change the picture: it is looked at soon.
+  #pause(ms) {
+    return new Promise((done) => {
+      const timer = setTimeout(done, ms);
+      this.#wake = () => { clearTimeout(timer); setTimeout(done, 60); };
+    });
+  }
+
+  // ---- what happens there -------------------------------------------------
+
+  #listen() {
+    const events = this.#events = new EventSource(eventsURL());
+    const on = (type, take) => events.addEventListener(type, ({ data }) => take(JSON.parse(data)));
+    on("control", ({ control }) => this.#held(control));
+    on("clipboard_changed", ({ selection }) => { if (selection === "clipboard") this.#copied(); });
+    on("closed", () => this.end(new Cause("lost")));
+    get("/control").then((control) => this.#held(control), () => {});
+  }
+
+  #held({ holder }) {
+    this.setHost(holder ? holder.name || holder.id || `The ${holder.kind}` : "");
+  }
+
+  async #copied() {
+    if (!this.host?.me) return;
+    const { text } = await get("/clipboard").catch(() => ({}));
+    if (text) this.tell("clipboard", text);
+  }
+
+  // ---- control and input ----------------------------------------------------
+
+  // Requests are made one after the other; of moves in a row only the last.
+  #do(path, body) {
+    const last = this.#queue.at(-1);
+    if (path === "/mouse/move" && last?.path === path) last.body = body;
+    else this.#queue.push({ path, body });
+    this.#work();
+  }
+
+  async #work() {
+    if (this.#busy) return;
+    this.#busy = true;
+    for (let next; (next = this.#queue.shift()) && !this.ended;) {
+      try {
+        await call(next.path, next.body);
+      } catch (error) {
+        this.#queue.length = 0;
+        if (error.status !== 0) this.tell("refused", error.message);
+      }
+      this.#wake();
+    }
+    this.#busy = false;
+  }
+
+  take() { call("/control/take").catch((error) => this.tell("refused", error.message)); }
+  request() { this.take(); }
+  release() { call("/control/release").catch(() => {}); }
+  give() {}
+
+  setClipboard(text) { this.#do("/clipboard", { text }); }
+  type(text) { this.#do("/keyboard/type", { text, delayMs: 0 }); }
+
+  move(x, y) {
+    this.#at = { x, y };
+    this.#do("/mouse/move", this.#at);
+  }
+
+  button(down, code) {
+    if (buttons[code]) this.#do(down ? "/mouse/down" : "/mouse/up", { ...this.#at, button: buttons[code] });
+  }
+
+  key(down, keysym) { this.#do(down ? "/keyboard/down" : "/keyboard/up", { key: `0x${keysym.toString(16)}` }); }
+  keyAfter(down, keysym) { this.key(down, keysym); }
+
+  wheel(x, y) {
+    const [deltaX, deltaY] = [Math.trunc(x / 100), Math.trunc(y / 100)];
+    if (deltaX || deltaY) this.#do("/mouse/scroll", { ...this.#at, deltaX, deltaY });
+  }
+
+  async stats() {
+    return { transport: "Screenshots", path: "HTTP", codec: "PNG", decoded: this.#decoded, bytes: this.#bytes, roundTrip: this.#roundTrip };
+  }
+
+  close() {
+    if (this.host?.me && !viewOnly) request("POST", urlOf("/control/release"), { body: {}, headers: headers(), keepalive: true }).catch(() => {});
+    this.ended = true;
+    this.#stop.abort();
+    this.#events?.close();
+    this.#wake();
+  }
+}

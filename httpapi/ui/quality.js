@@ -1,0 +1,87 @@
+// How well the picture comes.
+
+const period = 1000;
+// A picture comes at least every two seconds, also when nothing changes.
+const staleTime = 5000;
+// Fewer pictures than that in a second mean a still screen.
+const moving = 1.5;
+
+const grades = [
+  { name: "good", word: "Good", roundTrip: 80, loss: 0.01 },
+  { name: "fair", word: "Fair", roundTrip: 200, loss: 0.05 },
+  { name: "poor", word: "Poor", roundTrip: Infinity, loss: Infinity },
+];
+
+export const gradeOf = ({ roundTrip = 0, loss = 0 }) => grades.find((g) => roundTrip <= g.roundTrip && loss <= g.loss);
+
+/** Quality measures a link once a second while the page is in sight. Event: measured. */
+export class Quality extends EventTarget {
+  #link = null;
+  #timer = 0;
+  #before = null;
+  now = null;
+
+  follow(link) {
+    clearInterval(this.#timer);
+    this.#link = link;
+    this.#before = this.now = null;
+    if (link) this.#timer = setInterval(() => this.#measure(), period);
+  }
+
+  async #measure() {
+    if (document.hidden) {
+      this.#before = null;
+      return;
+    }
+    const link = this.#link;
+    const stats = await link.stats().catch(() => null);
+    if (!stats || link !== this.#link) return;
+    const at = performance.now();
+    const before = this.#before ?? { at, changed: at, stats };
+    const changed = stats.decoded === before.stats.decoded ? before.changed : at;
+    this.#before = { at, changed, stats };
+    if (at === before.at) return;
+    const seconds = (at - before.at) / 1000;
+    const since = (key) => (stats[key] ?? 0) - (before.stats[key] ?? 0);
+    const packets = since("received") + since("lost");
+    this.now = {
+      ...stats,
+      rate: since("decoded") / seconds,
+      bits: (since("bytes") * 8) / seconds,
+      loss: stats.lost === undefined ? undefined : packets > 0 ? Math.max(0, since("lost") / packets) : 0,
+      stale: !link.quiet && at - changed > staleTime ? at - changed : 0,
+    };
+    this.now.grade = gradeOf(this.now);
+    this.dispatchEvent(new Event("measured"));
+  }
+
+  /** brief is what a small label has room for. */
+  brief() {
+    const { roundTrip, rate } = this.now;
+    const parts = [];
+    if (roundTrip !== undefined) parts.push(`${Math.max(1, Math.round(roundTrip))} ms`);
+    if (rate > moving) parts.push(`${Math.round(rate)} fps`);
+    return parts.join(" · ") || this.now.transport;
+  }
+
+  /** rows are the details, as pairs of name and value. */
+  rows(size) {
+    const q = this.now;
+    const rows = [
+      ["Transport", [q.transport, q.path].filter(Boolean).join(", ")],
+      ["Picture", [q.codec, size.width ? `${size.width} × ${size.height}` : ""].filter(Boolean).join(", ")],
+      ["Round trip", q.roundTrip === undefined ? "" : `${Math.max(1, Math.round(q.roundTrip))} ms`],
+      ["Pictures", `${q.rate.toFixed(q.rate < 10 ? 1 : 0)} per second`],
+      ["Bit rate", bits(q.bits)],
+      ["Lost", q.loss === undefined ? "" : `${(q.loss * 100).toFixed(1)} % of packets`],
+      ["Jitter", q.jitter === undefined ? "" : `${q.jitter.toFixed(1)} ms`],
+      ["Left out", q.dropped ? `${q.dropped} pictures` : ""],
+    ];
+    return rows.filter(([, value]) => value);
+  }
+}
+
+function bits(rate) {
+  if (rate >= 1e6) return `${(rate / 1e6).toFixed(1)} Mbit/s`;
+  return `${(rate / 1e3).toFixed(rate < 1e4 ? 1 : 0)} kbit/s`;
+}

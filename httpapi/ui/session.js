@@ -1,0 +1,289 @@
+// The life of the page: whether there is a desktop, which link shows it, and
+// what to do when there is none.
+
+import { Problem, get, post } from "./api.js";
+import { WebRTCLink } from "./connection.js";
+import { Cause, explain } from "./errors.js";
+import { ScreenshotLink } from "./polling.js";
+import { Quality } from "./quality.js";
+import { VideoLink } from "./video.js";
+
+const ladder = [WebRTCLink, VideoLink, ScreenshotLink];
+export const transports = ["WebRTC", "video over a WebSocket", "screenshots"];
+
+const watchTime = 2000; // between looks at a desktop that is off
+const changeTime = 300; // the same while it starts or stops
+const firstPause = 500; // before the second attempt; each next one is twice as long
+const longestPause = 10000;
+const brokenTime = 12000; // without a picture before a new connection is made
+
+/**
+ * Session has a state, { name, ... }, that says what to show:
+ *
+ *   loading
+ *   locked        a token is needed; wrong: the one that was entered is not right
+ *   off           note
+ *   install       explanation
+ *   starting, stopping  since
+ *   connecting    attempt, transport, slow
+ *   live          warning
+ *   reconnecting  attempt, at (when the next one is), transport, explanation
+ *   failed        explanation, at, restart (the label of a button that does it)
+ *   stopped       explanation
+ *
+ * Events: state, link, problem (of something that was asked for).
+ */
+export class Session extends EventTarget {
+  state = { name: "loading" };
+  link = null;
+  status = null; // the desktop's latest
+  quality = new Quality();
+  #surfaces;
+  #rung = 0; // of the ladder
+  #wake = () => {};
+  #started = ""; // when the desktop that was shown last was started
+  #byMe = false; // what stopped it
+  #held = null; // the cause after which nothing is done unasked
+  #whyNot = null; // why WebRTC is not used
+  #tried = false; // a token was entered
+  /** Whether a start or stop that was asked for here is under way. */
+  changing = false;
+
+  /** surfaces are the elements for the picture: video and canvas. */
+  constructor(surfaces) {
+    super();
+    this.#surfaces = surfaces;
+    for (const type of ["online", "focus"]) addEventListener(type, () => this.#wake());
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#wake(); });
+    this.quality.addEventListener("measured", () => this.#measured());
+  }
+
+  /** fellBack is why something worse than WebRTC is used; null: it is not. */
+  get fellBack() { return this.#rung > 0 ? this.#whyNot : null; }
+
+  #set(name, more = {}) {
+    const next = { name, ...more };
+    if (JSON.stringify(next) === JSON.stringify(this.state)) return;
+    this.state = next;
+    this.dispatchEvent(new Event("state"));
+  }
+
+  // ---- what people ask for --------------------------------------------------
+
+  /** start starts the desktop with a size. */
+  start(size) {
+    this.#byMe = false;
+    return this.#change("starting", "/start", size);
+  }
+
+  /** stop stops the desktop. */
+  stop() {
+    this.#byMe = true;
+    return this.#change("stopping", "/stop");
+  }
+
+  /** restart stops the desktop and starts it again. */
+  async restart() {
+    const { width, height } = this.status?.resolution ?? {};
+    if (await this.#change("stopping", "/stop")) await this.start(width ? { width, height } : {});
+  }
+
+  async #change(name, path, body = {}) {
+    this.changing = true;
+    this.#set(name, { since: performance.now() });
+    let problem = null;
+    try {
+      await post(path, body);
+    } catch (error) {
+      problem = error;
+    }
+    this.changing = false;
+    this.#held = null;
+    if (problem) {
+      const startProblem = problem.status && path === "/start" ? new Cause("start", { detail: problem.message }) : problem;
+      this.dispatchEvent(new CustomEvent("problem", { detail: startProblem }));
+    }
+    this.#wake();
+    return problem === null;
+  }
+
+  /** retry tries again now, from the best link on. */
+  retry() {
+    this.#held = null;
+    this.#rung = 0;
+    if (this.link) this.link.end(new Cause("again"));
+    this.#wake();
+  }
+
+  // ---- life -------------------------------------------------------------------
+
+  /** run goes on for as long as the page lives. */
+  async run() {
+    for (let attempt = 1; ;) {
+      try {
+        const shown = await this.#look(attempt);
+        if (shown) attempt = 1;
+      } catch (error) {
+        attempt = error.status === 401 ? await this.#locked() : await this.#failed(error, attempt);
+      }
+    }
+  }
+
+  // One look at the desktop. It says whether there was a picture.
+  async #look(attempt) {
+    const status = await get("/status");
+    this.status = status;
+    if (this.changing) return this.#pause(changeTime);
+    if (status.state !== "active") return this.#off(status);
+    if (this.#held && status.startedAt === this.#started) {
+      this.#set("stopped", { explanation: explain(this.#held) });
+      return this.#pause(watchTime);
+    }
+    this.#held = null;
+    await this.#watch(attempt);
+    return true;
+  }
+
+  // Shows that there is no desktop to see, and waits.
+  #off({ state, lastError, missingDependencies, installCommand, display }) {
+    const detail = lastError?.message ?? "";
+    switch (state) {
+      case "starting":
+      case "stopping":
+        if (this.state.name !== state) this.#set(state, { since: performance.now() });
+        return this.#pause(changeTime);
+      case "install_required":
+        this.#set("install", { explanation: explain(new Cause("install", { missing: missingDependencies, command: installCommand })) });
+        break;
+      case "failed":
+        this.#set("failed", {
+          explanation: explain(new Cause(display ? "crashed" : "start", { detail })),
+          restart: display ? "Restart the desktop" : "Start the desktop",
+        });
+        break;
+      default:
+        this.#set("off", { note: this.#whoStopped() });
+    }
+    return this.#pause(watchTime);
+  }
+
+  #whoStopped() {
+    if (this.#started === "") return "";
+    return this.#byMe ? "You stopped it." : "It was stopped by somebody else, or by a program.";
+  }
+
+  // Shows the desktop until the picture ends.
+  async #watch(attempt) {
+    const again = this.#started === this.status.startedAt;
+    for (;;) {
+      const transport = transports[this.#rung];
+      this.#set(again ? "reconnecting" : "connecting", { attempt, transport });
+      const link = new ladder[this.#rung](this.#surfaces);
+      const ended = new Promise((done) => link.addEventListener("end", ({ detail }) => done(detail), { once: true }));
+      link.addEventListener("slow", () => this.#set(this.state.name, { ...this.state, slow: true }));
+      this.#use(link);
+      try {
+        await link.open();
+        return await this.#show(link, ended);
+      } catch (cause) {
+        link.close();
+        this.#stepDown(cause);
+      } finally {
+        this.quality.follow(null);
+        this.#use(null);
+      }
+    }
+  }
+
+  // Goes on with a lesser link, if that may help.
+  #stepDown(cause) {
+    const network = cause instanceof Cause && ["socket", "ice", "frames", "decoder"].includes(cause.kind);
+    if (!network || this.#rung === ladder.length - 1) throw cause;
+    if (this.#rung === 0) this.#whyNot = cause;
+    // Where one WebSocket does not open another will not.
+    this.#rung = cause.kind === "socket" ? ladder.length - 1 : this.#rung + 1;
+  }
+
+  async #show(link, ended) {
+    this.#started = this.status.startedAt;
+    this.#byMe = false;
+    link.addEventListener("trouble", ({ detail }) => this.#warn(detail));
+    link.addEventListener("end", () => this.#keepPicture(link));
+    this.#set("live", { warning: "" });
+    this.quality.follow(link);
+    const cause = await ended;
+    if (cause.kind === "stopped") this.#held = cause;
+    if (!this.changing) this.#set("reconnecting", { attempt: 1, explanation: explain(cause) });
+  }
+
+  // What was seen last stays in sight.
+  #keepPicture({ surface }) {
+    const { canvas } = this.#surfaces;
+    if (surface === canvas || !surface.videoWidth) return;
+    Object.assign(canvas, { width: surface.videoWidth, height: surface.videoHeight });
+    canvas.getContext("2d", { alpha: false }).drawImage(surface, 0, 0);
+  }
+
+  #use(link) {
+    this.link = link;
+    this.dispatchEvent(new Event("link"));
+  }
+
+  #warn(warning) {
+    if (this.state.name === "live") this.#set("live", { warning });
+  }
+
+  // What is measured tells when a picture is not worth the name any more.
+  async #measured() {
+    const { stale, grade, roundTrip, loss } = this.quality.now;
+    const link = this.link;
+    if (stale > brokenTime) return link.end(new Cause("frames"));
+    if (stale) {
+      this.#warn("The picture stands still");
+      const status = await get("/status").catch(() => null);
+      if (status && status.state !== "active") link.end(new Cause("lost"));
+      return;
+    }
+    if (grade.name !== "poor") return this.#warn("");
+    this.#warn(loss > 0.05 ? `${Math.round(loss * 100)} % of the packets get lost` : `The round trip takes ${Math.round(roundTrip)} ms`);
+  }
+
+  async #locked() {
+    this.#set("locked", { wrong: this.#tried });
+    this.#tried = false;
+    await this.#pause();
+    return 1;
+  }
+
+  /** unlock goes on with a token that was entered. */
+  unlock() {
+    this.#tried = true;
+    this.#wake();
+  }
+
+  // Waits after a failure, longer each time, and counts it.
+  async #failed(error, attempt) {
+    const explanation = explain(error);
+    const pause = Math.min(longestPause, firstPause * 2 ** (attempt - 1));
+    const at = performance.now() + pause;
+    // These pass by themselves; others are worth reading.
+    const passing = error instanceof Problem ? [0, 409, 503].includes(error.status) : error.kind === "lost" || error.kind === "stopped";
+    if (passing && (this.#started !== "" || attempt < 3)) this.#set("reconnecting", { attempt, at, explanation });
+    else this.#set("failed", { explanation, at });
+    await this.#pause(pause);
+    return attempt + 1;
+  }
+
+  // Waits for a time, unless something happens; without one, until it does. A
+  // page that is not in sight waits until it is.
+  #pause(ms) {
+    return new Promise((done) => {
+      const timer = ms === undefined ? 0 : setTimeout(() => { if (!document.hidden) this.#wake(); }, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        this.#wake = () => {};
+        done(false);
+      };
+    });
+  }
+}

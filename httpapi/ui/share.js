@@ -1,0 +1,73 @@
+// Links for others: the page's address with a token that is good for watching,
+// or for control, until it expires or is taken back.
+
+import { desktop, server, token } from "./api.js";
+import { $, copyButton, make, once, setText, show } from "./dom.js";
+import { inOneLine } from "./errors.js";
+
+const mark = "shared link";
+
+/** Share fills the panel. write puts a text on the clipboard. */
+export class Share {
+  #write;
+
+  constructor({ write }) {
+    this.#write = write;
+    $("share-panel").addEventListener("toggle", ({ newState }) => { if (newState === "open") this.#refresh(); });
+    once($("share-make"), () => this.#make());
+  }
+
+  async #make() {
+    const scope = $("share-scope").value;
+    try {
+      const made = token() ? await server("POST", "tokens", { scope, desktop, ttl: Number($("share-time").value), name: mark }) : null;
+      this.#link(scope, made?.token);
+      this.#refresh();
+    } catch (error) {
+      this.#tell(error);
+    }
+  }
+
+  #link(scope, value) {
+    const url = new URL(location.pathname, location.href);
+    if (desktop !== "main") url.searchParams.set("desktop", desktop);
+    if (scope === "view") url.searchParams.set("role", "view");
+    if (value) url.hash = `token=${value}`;
+    const field = make("input", { readOnly: true, value: url.href, "aria-label": "The link", onfocus: () => field.select() });
+    $("share-link").replaceChildren(field, copyButton(() => url.href, this.#write));
+    show($("share-link"), true);
+    this.#tell("");
+  }
+
+  // Those that were made here are listed, to be taken back.
+  async #refresh() {
+    show($("share-open"), !token());
+    show($("share-time-row"), Boolean(token()));
+    if (!token()) return;
+    try {
+      const { tokens } = await server("GET", "tokens");
+      const links = tokens.filter(({ name, desktop: of }) => name === mark && of === desktop);
+      $("share-list").replaceChildren(...links.map((link) => this.#item(link)));
+      show($("share-given"), links.length > 0);
+      this.#tell("");
+    } catch (error) {
+      this.#tell(error);
+    }
+  }
+
+  #item({ id, scope, expiresAt }) {
+    const until = new Date(expiresAt).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const revoke = make("button", { type: "button", className: "small" }, "Take back");
+    once(revoke, async () => {
+      await server("DELETE", `tokens/${id}`).catch((error) => this.#tell(error));
+      await this.#refresh();
+    });
+    return make("li", {}, make("span", {}, `${scope === "view" ? "Watch" : "Control"}, until ${until}`), revoke);
+  }
+
+  #tell(error) {
+    const own = error?.status === 403 ? "Your own link does not allow to share: ask whoever runs the server." : error && inOneLine(error);
+    setText($("share-problem"), own || "");
+    show($("share-problem"), Boolean(error));
+  }
+}

@@ -1,0 +1,120 @@
+// How the picture lies in the page: as large as fits, at its own size, or the
+// desktop as large as the page. And full screen.
+
+import { post } from "./api.js";
+
+const storage = "view";
+const quiet = 400; // milliseconds without a change before the desktop is resized
+const least = 320;
+
+export const modes = ["fit", "full", "match"];
+
+/** View lays out frame, which holds the picture, in stage. Events: change, trouble. */
+export class View extends EventTarget {
+  #stage;
+  #frame;
+  #size = { width: 0, height: 0 };
+  #timer = 0;
+  scale = 1;
+  /** Whether the desktop may be given another size. */
+  mayResize = () => false;
+
+  constructor({ stage, frame }) {
+    super();
+    this.#stage = stage;
+    this.#frame = frame;
+    const kept = localStorage.getItem(storage);
+    this.mode = modes.includes(kept) ? kept : "fit";
+    new ResizeObserver(() => { this.layout(); this.match(); }).observe(stage);
+    document.addEventListener("fullscreenchange", () => this.#fullScreenChanged());
+  }
+
+  get size() { return this.#size; }
+
+  setMode(mode) {
+    this.mode = mode;
+    localStorage.setItem(storage, mode);
+    this.layout();
+    this.match();
+  }
+
+  /** setSize tells how large the picture is. */
+  setSize({ width, height }) {
+    if (!width || !height || (width === this.#size.width && height === this.#size.height)) return;
+    this.#size = { width, height };
+    this.layout();
+  }
+
+  /** clear forgets a picture that is gone. */
+  clear() { this.#size = { width: 0, height: 0 }; }
+
+  layout() {
+    const { width, height } = this.#size;
+    if (!width) return;
+    const { clientWidth, clientHeight } = this.#stage;
+    const fits = Math.min(clientWidth / width, clientHeight / height);
+    // What is nearly its own size is shown at it: scaled text is hard to read.
+    const near = this.mode === "match" && fits > 0.98 && fits < 1.02;
+    this.scale = this.mode === "full" || near ? 1 : fits;
+    this.#stage.dataset.mode = this.mode;
+    this.#frame.style.width = `${Math.round(width * this.scale)}px`;
+    this.#frame.style.height = `${Math.round(height * this.scale)}px`;
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** room is what the desktop's size would be if it were as large as the page. */
+  room() {
+    const { clientWidth, clientHeight } = this.#stage;
+    return { width: Math.max(least, clientWidth), height: Math.max(least, clientHeight) };
+  }
+
+  /** match gives the desktop the page's size, soon, if that is wanted. */
+  match() {
+    clearTimeout(this.#timer);
+    if (this.mode !== "match") return;
+    this.#timer = setTimeout(async () => {
+      const room = this.room();
+      const same = room.width === this.#size.width && room.height === this.#size.height;
+      if (same || this.mode !== "match" || !this.mayResize()) return;
+      try {
+        await post("/resize", room);
+      } catch (error) {
+        this.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+      }
+    }, quiet);
+  }
+
+  /** place is the pixel of the desktop where an event of the pointer was. */
+  place({ clientX, clientY }) {
+    const box = this.#frame.getBoundingClientRect();
+    const { width, height } = this.#size;
+    const within = (at, length, pixels) => Math.max(0, Math.min(pixels - 1, Math.floor((at / length) * pixels)));
+    return { x: within(clientX - box.left, box.width, width), y: within(clientY - box.top, box.height, height) };
+  }
+
+  /** pan moves a picture that is larger than the page, and says whether it is. */
+  pan(dx, dy) {
+    const { scrollWidth, scrollHeight, clientWidth, clientHeight } = this.#stage;
+    if (scrollWidth <= clientWidth && scrollHeight <= clientHeight) return false;
+    this.#stage.scrollBy(-dx, -dy);
+    return true;
+  }
+
+  // ---- full screen --------------------------------------------------------
+
+  get canFillScreen() { return document.fullscreenEnabled; }
+  get fillsScreen() { return document.fullscreenElement !== null; }
+
+  async toggleFullScreen() {
+    if (this.fillsScreen) return document.exitFullscreen();
+    await document.documentElement.requestFullscreen({ navigationUI: "hide" });
+    // Esc, Ctrl+W and the like go to the desktop, too; Esc held leaves.
+    await navigator.keyboard?.lock?.().catch(() => {});
+  }
+
+  #fullScreenChanged() {
+    if (!this.fillsScreen) navigator.keyboard?.unlock?.();
+    document.body.classList.toggle("full", this.fillsScreen);
+    this.dispatchEvent(new Event("change"));
+  }
+}
