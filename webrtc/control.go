@@ -49,15 +49,22 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 			return err
 		}
 		return g.give(v, b.ID)
+	case "control/paste":
+		var b struct{ Text *string }
+		if err := into(&b); err != nil {
+			return err
+		}
+		if b.Text != nil {
+			if err := g.setClipboard(v, *b.Text); err != nil {
+				return err
+			}
+		}
 	case "clipboard/set":
 		var b struct{ Text string }
 		if err := into(&b); err != nil {
 			return err
 		}
-		if !v.controls() || len(b.Text) > clipboardMost {
-			return errControl
-		}
-		return g.s.d.SetClipboard(v.ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(b.Text)}, desktop.Clipboard)
+		return g.setClipboard(v, b.Text)
 	}
 	e, err := inputMessage(event, into)
 	if err != nil {
@@ -69,6 +76,17 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 		}
 	}
 	return nil
+}
+
+// setClipboard puts a viewer's text on the clipboard.
+func (g *signaling) setClipboard(v *viewer, text string) error {
+	if !v.controls() {
+		return errControl
+	}
+	if len(text) > clipboardMost {
+		return fmt.Errorf("a text of %d bytes for the clipboard; %d may be sent", len(text), clipboardMost)
+	}
+	return g.s.d.SetClipboard(v.ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(text)}, desktop.Clipboard)
 }
 
 // askEarly notes that a client that has no connection yet wants control: it gets
@@ -107,6 +125,15 @@ func (g *signaling) give(v *viewer, id string) error {
 	return g.s.d.GiveControl(v.ctx, v.actor, to.actor)
 }
 
+// edits are the chords by which most programs edit.
+var edits = map[string]string{
+	"control/cut": "ctrl+x", "control/copy": "ctrl+c", "control/paste": "ctrl+v", "control/select_all": "ctrl+a",
+}
+
+var touches = map[string]byte{
+	"control/touchbegin": opTouchBegin, "control/touchupdate": opTouchMove, "control/touchend": opTouchEnd,
+}
+
 // inputMessage is the input that a message of the connection asks for: the way
 // of clients that have no data channel, and of what does not fit into one.
 func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
@@ -117,6 +144,7 @@ func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
 		DeltaX int    `json:"delta_x"`
 		DeltaY int    `json:"delta_y"`
 		Text   string `json:"text"`
+		Finger uint32 `json:"touch_id"`
 	}
 	if err := into(&b); err != nil {
 		return nil, err
@@ -153,6 +181,13 @@ func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
 		return both(down, inputEvent{kind: inputKeyUp, keysym: b.Keysym}, err)
 	case "control/type":
 		return one(inputEvent{kind: inputType, text: b.Text}, nil)
+	case "control/cut", "control/copy", "control/paste", "control/select_all":
+		return one(inputEvent{kind: inputPress, text: edits[event]}, nil)
+	case "control/touchbegin", "control/touchupdate", "control/touchend":
+		if at == nil {
+			return nil, fmt.Errorf("%s: needs x and y", event)
+		}
+		return one(touchEvent(touches[event], b.Finger, *at))
 	}
 	return nil, fmt.Errorf("unknown message %.40q", event)
 }

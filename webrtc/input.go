@@ -21,6 +21,7 @@ const (
 	inputButtonDown
 	inputButtonUp
 	inputType
+	inputPress
 )
 
 // inputEvent is one thing that a viewer did.
@@ -30,7 +31,7 @@ type inputEvent struct {
 	dx, dy int            // of scrolls, as the client sent them
 	keysym uint32
 	button desktop.Button
-	text   string
+	text   string // to type, or the chord to press
 }
 
 // Opcodes of the data channel (neko 3). All numbers are big endian.
@@ -42,6 +43,9 @@ const (
 	opButtonDown = 0x05
 	opButtonUp   = 0x06
 	opPing       = 0x07
+	opTouchBegin = 0x08
+	opTouchMove  = 0x09
+	opTouchEnd   = 0x0a
 )
 
 // inputHeader is the length of a message's header: the opcode, and a length that
@@ -53,6 +57,7 @@ var (
 	errOpcode  = errors.New("unknown opcode")
 	errButton  = errors.New("unknown button")
 	errKeysym  = errors.New("keysym must be from 0x20 to 0x1fffffff")
+	errFinger  = errors.New("only one finger is understood")
 	errControl = errors.New("the viewer does not have control")
 )
 
@@ -62,7 +67,10 @@ func parseInput(b []byte) (inputEvent, error) {
 		return inputEvent{}, errShort
 	}
 	op, body := b[0], b[inputHeader:]
-	need := map[byte]int{opMove: 4, opScroll: 4, opKeyDown: 4, opKeyUp: 4, opButtonDown: 4, opButtonUp: 4}[op]
+	need := map[byte]int{
+		opMove: 4, opScroll: 4, opKeyDown: 4, opKeyUp: 4, opButtonDown: 4, opButtonUp: 4,
+		opTouchBegin: 13, opTouchMove: 13, opTouchEnd: 13,
+	}[op]
 	switch {
 	case need == 0:
 		return inputEvent{}, errOpcode
@@ -78,6 +86,9 @@ func parseInput(b []byte) (inputEvent, error) {
 		return inputEvent{kind: inputScroll, dx: int(int16(high)), dy: int(int16(low))}, nil //nolint:gosec // two's complement
 	case opKeyDown, opKeyUp:
 		return keyEvent(op == opKeyDown, number)
+	case opTouchBegin, opTouchMove, opTouchEnd:
+		x, y := int32(binary.BigEndian.Uint32(body[4:])), int32(binary.BigEndian.Uint32(body[8:])) //nolint:gosec // two's complement
+		return touchEvent(op, number, desktop.Point{X: int(x), Y: int(y)})
 	}
 	return buttonEvent(op == opButtonDown, number)
 }
@@ -95,6 +106,22 @@ func keyEvent(down bool, keysym uint32) (inputEvent, error) {
 		return inputEvent{kind: inputKeyDown, keysym: keysym}, nil
 	}
 	return inputEvent{kind: inputKeyUp, keysym: keysym}, nil
+}
+
+// touchEvent makes the finger that was first, whose number clients count from
+// zero, the left button: X knows no touch that could be made from outside. Other
+// fingers do nothing.
+func touchEvent(op byte, finger uint32, at desktop.Point) (inputEvent, error) {
+	if finger != 0 {
+		return inputEvent{}, errFinger
+	}
+	switch op {
+	case opTouchBegin:
+		return inputEvent{kind: inputButtonDown, at: &at, button: desktop.ButtonLeft}, nil
+	case opTouchEnd:
+		return inputEvent{kind: inputButtonUp, at: &at, button: desktop.ButtonLeft}, nil
+	}
+	return inputEvent{kind: inputMove, at: &at}, nil
 }
 
 // buttons are those of the X protocol; 4 to 7 are the wheel.
@@ -250,13 +277,24 @@ func (v *viewer) do(w *wheel, e inputEvent) error {
 	case inputKeyUp:
 		err = d.KeyUp(ctx, keyName(e.keysym))
 	case inputButtonDown:
-		_, err = d.ButtonDown(ctx, desktop.ButtonPress{At: e.at, Button: e.button})
+		_, err = d.ButtonDown(ctx, desktop.ButtonPress{At: v.place(e.at), Button: e.button})
 	case inputButtonUp:
-		_, err = d.ButtonUp(ctx, desktop.ButtonPress{At: e.at, Button: e.button})
+		_, err = d.ButtonUp(ctx, desktop.ButtonPress{At: v.place(e.at), Button: e.button})
 	case inputType:
 		err = d.Type(ctx, desktop.Type{Text: e.text})
+	case inputPress:
+		err = d.Press(ctx, desktop.Press{Keys: e.text})
 	}
 	return err
+}
+
+// place is where on the screen a button was pressed, or nil.
+func (v *viewer) place(at *desktop.Point) *desktop.Point {
+	if at == nil {
+		return nil
+	}
+	p := v.onScreen(*at)
+	return &p
 }
 
 // onScreen keeps a point on the screen: a viewer that does not know of a new size

@@ -44,7 +44,7 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	if err != nil {
 		return err
 	}
-	w := &videoSocket{v: v, conn: conn, ctx: ctx}
+	w := &videoSocket{v: v, conn: conn, ctx: ctx, pointers: make(chan []byte, pointersMost)}
 	v.finish = func(string) { cancel(nil) }
 	g := &signaling{s: s, conn: conn, options: o, id: v.id, viewer: v}
 	defer v.close("")
@@ -60,6 +60,7 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	work.Go(func() { g.followPresence(ctx) })
 	v.work.Go(v.act)
 	v.work.Go(func() { v.pump(w.send) })
+	v.work.Go(w.pumpPointers)
 	v.showPointer(w)
 	v.begin()
 	return w.listen(g)
@@ -73,9 +74,12 @@ type videoSocket struct {
 	size desktop.Size    // that the client knows
 	buf  []byte
 
-	mu      sync.Mutex // guards what follows; pointers and pictures come from different goroutines
-	pointer []byte
+	pointers chan []byte // messages that wait
 }
+
+// pointersMost is how many messages about the pointer may wait. Who is further
+// behind misses some.
+const pointersMost = 16
 
 // listen does what the client asks for until it goes.
 func (w *videoSocket) listen(g *signaling) error {
@@ -130,10 +134,25 @@ func (w *videoSocket) send(p *wirePicture) error {
 	return w.conn.SendBinary(w.ctx, w.buf)
 }
 
-// sendPointer sends a message that others get over their data channel.
+// sendPointer sends a message that others get over their data channel. It never
+// waits.
 func (w *videoSocket) sendPointer(m []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pointer = append(append(w.pointer[:0], flagData), m...)
-	_ = w.conn.SendBinary(w.ctx, w.pointer) // the connection's end is seen elsewhere
+	select {
+	case w.pointers <- append([]byte{flagData}, m...):
+	default:
+	}
+}
+
+// pumpPointers sends the messages that wait, until the viewer goes.
+func (w *videoSocket) pumpPointers() {
+	for {
+		select {
+		case <-w.v.ctx.Done():
+			return
+		case m := <-w.pointers:
+			if w.conn.SendBinary(w.ctx, m) != nil {
+				return // the connection's end is seen elsewhere
+			}
+		}
+	}
 }

@@ -1,0 +1,217 @@
+package webrtc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// TestMalformedSignaling: nothing that a client says ends its connection, or
+// anybody else's.
+func TestMalformedSignaling(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{})
+	c := watch(t, s, ViewerOptions{})
+	c.next("the first one", picture.key)
+	<-c.open
+	for _, text := range []string{
+		"", "{", "null", "[]", `"x"`, `{}`, `{"event":7}`, `{"event":"signal/answer"}`, `{"event":"signal/answer","payload":{"sdp":7}}`,
+		`{"event":"signal/answer","payload":{"sdp":"v=0"}}`, `{"event":"signal/answer","payload":{"sdp":"` + strings.Repeat("a=x\\r\\n", 100_000) + `"}}`,
+		`{"event":"signal/candidate","payload":{"candidate":"nonsense"}}`, `{"event":"signal/candidate","payload":[]}`,
+		`{"event":"control/move"}`, `{"event":"control/move","payload":{"x":1e99,"y":1}}`, `{"event":"control/buttondown","payload":{"code":99}}`,
+		`{"event":"control/keydown","payload":{"keysym":0}}`, `{"event":"control/scroll","payload":{"delta_y":99999999}}`,
+		`{"event":"control/give","payload":{"id":"nobody"}}`, `{"event":"nonsense/` + strings.Repeat("x", 100_000) + `"}`,
+		`{"event":"clipboard/set","payload":{"text":"` + strings.Repeat("x", clipboardMost+1) + `"}}`,
+	} {
+		if err := c.conn.Send(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10_000 {
+		c.send("signal/candidate", map[string]any{"candidate": fmt.Sprintf("candidate:1 1 udp 1 127.0.0.1 %d typ host", 1+i%60000), "sdpMid": "0"})
+	}
+	for _, b := range [][]byte{nil, {1}, {1, 0, 4}, {0xff, 0xff, 0xff, 0, 0}, {2, 0, 5, 0x7f, 0xff, 0x80, 0, 0}, {3, 0, 4, 0, 0, 0, 0}} {
+		if err := c.data.Send(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.send("control/move", map[string]int{"x": 11, "y": 22})
+	until(t, "a good message is done", func() bool {
+		p, err := d.Pointer(t.Context())
+		return err == nil && p.Point == desktop.Point{X: 11, Y: 22}
+	})
+}
+
+// TestControlBetweenViewers: input counts only of who has control, and what a
+// viewer holds down is let go of when it vanishes.
+func TestControlBetweenViewers(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{})
+	ann := watch(t, s, ViewerOptions{Name: "ann"})
+	<-ann.open
+	ann.event("control/host")
+	bob := watch(t, s, ViewerOptions{Name: "bob"})
+	<-bob.open
+	bob.event("control/refused")
+	eve := watch(t, s, ViewerOptions{Name: "eve", ViewOnly: true})
+	<-eve.open
+
+	move := func(c *client, x byte) {
+		t.Helper()
+		if err := c.data.Send([]byte{opMove, 0, 4, 0, x, 0, x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(x int) {
+		t.Helper()
+		until(t, fmt.Sprintf("the pointer is at %d", x), func() bool {
+			p, err := d.Pointer(t.Context())
+			return err == nil && p.X == x && p.Y == x
+		})
+	}
+	move(bob, 20)
+	move(eve, 30)
+	move(ann, 40)
+	at(40)
+	// A drag that its viewer does not end.
+	if err := ann.data.Send([]byte{opButtonDown, 0, 4, 0, 0, 0, 1}); err != nil {
+		t.Fatal(err)
+	}
+	move(ann, 50)
+	at(50)
+	ann.leave()
+	until(t, "control is free", func() bool { return d.Control().Holder == nil })
+	move(eve, 60)
+	move(bob, 70) // who asked for it while it was not free
+	at(70)
+	if h := d.Control().Holder; h == nil || h.Name != "bob" {
+		t.Errorf("control is held by %v", h)
+	}
+	// With the button of the drag still down, a click would be none.
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	eve.send("control/take", nil)
+	eve.send("control/request", nil)
+	if _, err := d.Click(t.Context(), desktop.Click{}); err != nil {
+		t.Errorf("the API is kept out by control that was only granted: %v", err)
+	}
+	bob.send("control/take", nil)
+	until(t, "control is taken", func() bool { return d.Control().Taken })
+	if _, err := d.Click(t.Context(), desktop.Click{}); err == nil {
+		t.Error("the API is not kept out by control that was taken")
+	}
+	bob.send("control/release", nil)
+	until(t, "control is free again", func() bool { return d.Control().Holder == nil })
+}
+
+// TestPictureSurvives: the picture comes back by itself when the X server dies,
+// and follows the screen's size.
+func TestPictureSurvives(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{})
+	c := watch(t, s, ViewerOptions{})
+	size := func(w, h int) func(picture) bool {
+		return func(p picture) bool {
+			b := p.data
+			// Start code, then the two sizes (RFC 6386, section 9.1).
+			return p.key() && len(b) > 10 && int(b[6])|int(b[7]&0x3f)<<8 == w && int(b[8])|int(b[9]&0x3f)<<8 == h
+		}
+	}
+	c.next("the first one", size(640, 480))
+	if err := d.Resize(t.Context(), desktop.Size{Width: 801, Height: 333}); err != nil {
+		t.Fatal(err)
+	}
+	p := c.next("one of the new size", size(801, 333))
+	if diff := difference(p.image(t), screenshot(t, d)); diff > 12 {
+		t.Errorf("the picture is %.1f levels off the screen", diff)
+	}
+	c.event("screen/updated")
+	for _, p := range d.Status().Processes {
+		if p.Name == "Xvfb" {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.next("one of the next X server", size(801, 333))
+}
+
+// TestManyViewers: fifty watch, and all get their picture; one who does not take
+// it holds nobody up.
+func TestManyViewers(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{MaxViewers: 51})
+	// One whose line is stuck.
+	_, far := newPipe()
+	stuck := binaryPipe{far, make(chan []byte)}
+	ctx, cancel := context.WithCancel(t.Context())
+	stuckDone := make(chan error, 1)
+	go func() { stuckDone <- s.ServeVideo(ctx, stuck, ViewerOptions{}) }()
+
+	var wg sync.WaitGroup
+	for range 50 {
+		near, far := newPipe()
+		conn := binaryPipe{far, make(chan []byte, 1000)}
+		done := make(chan error, 1)
+		go func() { done <- s.ServeVideo(context.Background(), conn, ViewerOptions{}) }()
+		wg.Go(func() {
+			for m := range conn.binary {
+				if m[0] == flagKey {
+					break
+				}
+			}
+			near.close()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	cancel()
+	<-stuckDone
+	until(t, "all are gone", func() bool { return len(s.Viewers()) == 0 })
+}
+
+func TestTooManyViewers(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{MaxViewers: 1})
+	c := watch(t, s, ViewerOptions{})
+	c.next("the first one", nil)
+	near, far := newPipe()
+	done := make(chan error, 1)
+	go func() { done <- s.ServeSignaling(context.Background(), far, ViewerOptions{}) }()
+	text, err := json.Marshal(message{Event: "signal/request"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := near.Send(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		m, err := near.Receive(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(m), `"system/disconnect"`) {
+			if !strings.Contains(string(m), ErrTooManyViewers.Error()) {
+				t.Errorf("told %s", m)
+			}
+			break
+		}
+	}
+	near.close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
