@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -92,6 +93,7 @@ func (s *Server) newHandler() http.Handler {
 		Rewrite:       s.rewrite,
 		Transport:     transport,
 		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // else it would write to standard error
 		ModifyResponse: func(r *http.Response) error {
 			// Inside, the rest of the body is not wanted; outside it still comes.
 			if in, ok := r.Request.Context().Value(incomingKey{}).(*incoming); ok && r.Close && !in.ended() {
