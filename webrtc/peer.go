@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/pion/interceptor/pkg/cc"
@@ -20,6 +21,10 @@ type peer struct {
 	sender      *webrtc.RTPSender
 	line        cc.BandwidthEstimator
 	header      rtp.Header // of the next packet
+
+	connected atomic.Bool                // was, at least
+	offered   atomic.Int32               // addresses that the viewer has told
+	last      atomic.Pointer[ViewerPath] // what was known of its way when it was last looked
 }
 
 // newPeer makes the connection of a new viewer, with the video as its only
@@ -38,11 +43,16 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 		p.end()
 		return nil, fmt.Errorf("make connection: %w", err)
 	}
-	v.finish = func(string) { p.end() }
+	v.finish = func(string) {
+		p.noteFailure(time.Now())
+		p.end()
+	}
+	v.peer.Store(p)
 	p.pc.OnConnectionStateChange(p.stateChanged)
 	v.work.Go(func() { v.pump(p.write) })
 	v.work.Go(p.readFeedback)
 	v.work.Go(p.followLine)
+	v.work.Go(p.watchWay)
 	v.work.Go(v.act)
 	return p, nil
 }
@@ -84,12 +94,14 @@ func (p *peer) open() (err error) {
 func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 	switch state {
 	case webrtc.PeerConnectionStateConnected:
+		p.connected.Store(true)
 		p.prepareHeader()
 		p.v.begin()
 	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
 		go p.v.close("the connection failed")
-	case webrtc.PeerConnectionStateUnknown, webrtc.PeerConnectionStateNew,
-		webrtc.PeerConnectionStateConnecting, webrtc.PeerConnectionStateDisconnected:
+	case webrtc.PeerConnectionStateDisconnected:
+		p.remember() // it may fail next
+	case webrtc.PeerConnectionStateUnknown, webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting:
 	}
 }
 

@@ -283,6 +283,7 @@ func (g *signaling) answered(sdp string) error {
 	held := g.held
 	g.held = nil
 	g.seen += within
+	p.offered.Store(int32(g.seen)) //nolint:gosec // it is bounded
 	g.mu.Unlock()
 	var errs []error
 	for _, c := range held {
@@ -316,6 +317,7 @@ func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 	case early:
 		return nil
 	}
+	p.offered.Add(1)
 	if err := p.pc.AddICECandidate(c); err != nil {
 		return fmt.Errorf("candidate: %w", err)
 	}

@@ -138,6 +138,7 @@ type Streamer struct {
 	size    desktop.Size  // of the pictures
 	cursor  *cursorImage  // the latest
 	change  chan struct{} // closed at the next change of presence
+	failed  []ViewerPath  // the last viewers that were not connected
 }
 
 // Start makes a Streamer. It does nothing until somebody watches. It must be

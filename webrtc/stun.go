@@ -66,7 +66,7 @@ func (c *stunConn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 			close(c.ended)
 			return 0, from, err
 		case err != nil:
-			time.Sleep(readPause)
+			<-time.After(readPause)
 		case isSTUN(b[:n], stunRequest) && c.answer(b[:n], from):
 		case c.waiting.Load() > 0 && isSTUN(b[:n], stunSuccess) && c.answered(b[:n]):
 		default:

@@ -86,7 +86,8 @@ type viewer struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	ended  sync.Once
-	finish func(reason string) // ends the transport; called once
+	finish func(reason string)  // ends the transport; called once
+	peer   atomic.Pointer[peer] // nil: it has no connection of WebRTC
 }
 
 // newViewer adds a viewer, who gets no pictures before begin.

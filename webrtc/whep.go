@@ -23,7 +23,8 @@ var ErrOffer = errors.New("not an offer to receive video")
 // draft-ietf-wish-whep-02), and returns the answer and the viewer's id, by which
 // EndViewer ends it. Such a viewer only watches.
 func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (answer, id string, err error) {
-	if _, err := checkDescription(offer); err != nil {
+	candidates, err := checkDescription(offer)
+	if err != nil {
 		return "", "", fmt.Errorf("%w: %w", ErrOffer, err)
 	}
 	o.ViewOnly = true
@@ -31,6 +32,7 @@ func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (ans
 	if err != nil {
 		return "", "", err
 	}
+	p.offered.Store(int32(candidates)) //nolint:gosec // it is bounded
 	answer, err = p.answer(ctx, offer)
 	if err != nil {
 		p.v.close("")
