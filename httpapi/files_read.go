@@ -94,15 +94,8 @@ func (s *Server) readFile(_ context.Context, in *readInput) (*readOutput, error)
 	}
 	part := byteRange{0, e.Size}
 	if in.r.Method() == http.MethodGet && in.Range != "" && in.current(out.ETag, e.Modified) {
-		r, understood, satisfiable := parseRange(in.Range, e.Size)
-		switch {
-		case understood && !satisfiable:
-			p := noRange.problem(fmt.Sprintf("invalid request: the file has only %d bytes", e.Size)).
-				header(fiber.HeaderContentRange, fmt.Sprintf("bytes */%d", e.Size))
-			return nil, errors.Join(p, f.Close())
-		case understood:
-			part, out.Status = r, http.StatusPartialContent
-			out.ContentRange = fmt.Sprintf("bytes %d-%d/%d", r.from, r.from+r.length-1, e.Size)
+		if part, err = out.cut(in.Range, e.Size); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 	}
 	out.Body = func(ctx huma.Context) {
@@ -111,6 +104,22 @@ func (s *Server) readFile(_ context.Context, in *readInput) (*readOutput, error)
 		rc.SetBodyStream(&download{file: f, conn: rc.Conn(), part: part, patience: s.patience}, int(part.length))
 	}
 	return out, nil
+}
+
+// cut is the part of a file of that size that a Range header asks for. It makes
+// the answer one of a part, unless the header is to be ignored.
+func (out *readOutput) cut(header string, size int64) (byteRange, error) {
+	part, understood, satisfiable := parseRange(header, size)
+	switch {
+	case !understood:
+		return byteRange{0, size}, nil
+	case !satisfiable:
+		return part, noRange.problem(fmt.Sprintf("invalid request: the file has only %d bytes", size)).
+			header(fiber.HeaderContentRange, fmt.Sprintf("bytes */%d", size))
+	}
+	out.Status = http.StatusPartialContent
+	out.ContentRange = fmt.Sprintf("bytes %d-%d/%d", part.from, part.from+part.length-1, size)
+	return part, nil
 }
 
 // attachment has a browser save something under a name (RFC 6266).

@@ -89,9 +89,14 @@ func (s *Server) newHandler() http.Handler {
 		<-served
 		e.sockets.wait()
 	}()
-	return s.receive(&httputil.ReverseProxy{
+	return s.receive(s.proxy(transport))
+}
+
+// proxy passes requests on to the inside.
+func (s *Server) proxy(inside http.RoundTripper) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
 		Rewrite:       s.rewrite,
-		Transport:     transport,
+		Transport:     inside,
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // else it would write to standard error
 		ModifyResponse: func(r *http.Response) error {
@@ -112,7 +117,7 @@ func (s *Server) newHandler() http.Handler {
 			w.WriteHeader(p.Status)
 			_, _ = w.Write(text)
 		},
-	})
+	}
 }
 
 // receive passes requests on with bodies that may take any time, as long as they
