@@ -79,10 +79,8 @@ type control struct {
 	over  bool
 }
 
-// set changes the holder and reports whether what the one before holds down has
-// to be let go of. The caller has mu.
-func (c *control) set(next Control) (release bool) {
-	release = c.now.Holder != nil && c.acted && (next.Holder == nil || !next.Holder.same(*c.now.Holder))
+// set changes the holder. The caller has mu.
+func (c *control) set(next Control) {
 	if next.Holder == nil || c.now.Holder == nil || !next.Holder.same(*c.now.Holder) {
 		next.Since, c.used, c.acted = time.Now(), time.Now(), false
 	} else {
@@ -93,7 +91,6 @@ func (c *control) set(next Control) (release bool) {
 	}
 	c.now = next
 	c.told(next)
-	return release
 }
 
 // allows returns why an actor may not send input, and notes that it does.
@@ -199,27 +196,55 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 	})
 }
 
-// changeControl makes what decide returns the state of control. Whatever the
-// holder before holds down is let go of.
+// changeControl makes what decide, which runs with mu held, returns the state of
+// control. Whatever the holder before holds down is let go of, before anybody
+// else's input.
 func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, error)) error {
 	if d.isClosing() {
 		return fmt.Errorf("change control: %w", ErrClosed)
 	}
 	c := &d.control
+	change := func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		next, err := decide()
+		if err != nil {
+			return err
+		}
+		if next != c.now {
+			c.set(next)
+		}
+		if next.Holder != nil {
+			c.arm(d.expireControl)
+		}
+		return nil
+	}
 	c.mu.Lock()
 	next, err := decide()
-	release := false
-	if err == nil && next != c.now {
-		release = c.set(next)
-	}
-	if err == nil && next.Holder != nil {
-		c.arm(d.expireControl)
-	}
+	moves := c.now.Holder != nil && c.acted && (next.Holder == nil || !next.Holder.same(*c.now.Holder))
 	c.mu.Unlock()
-	if release {
-		err = errors.Join(err, d.letGo(ctx))
+	if err != nil {
+		return err
 	}
-	return err
+	if !moves { // then nobody has to wait for input under way
+		return change()
+	}
+	changed := false
+	var refused error
+	err = d.withInput(ctx, func(s *session) error {
+		changed = true
+		if refused = change(); refused != nil {
+			return nil
+		}
+		return s.input.ReleaseAll()
+	})
+	switch {
+	case changed && refused != nil:
+		return refused
+	case changed:
+		return err
+	}
+	return change() // there is no X server, so nothing is held down
 }
 
 // expireControl takes control back from who is idle.
@@ -227,35 +252,35 @@ func (d *Desktop) expireControl() {
 	c := &d.control
 	c.mu.Lock()
 	left := c.idle - time.Since(c.used)
-	if c.over || c.now.Holder == nil || left > 0 {
-		if !c.over && c.now.Holder != nil {
-			c.timer.Reset(left)
-		}
-		c.mu.Unlock()
+	idle := !c.over && c.now.Holder != nil && left <= 0
+	if !c.over && c.now.Holder != nil && left > 0 {
+		c.timer.Reset(left)
+	}
+	c.mu.Unlock()
+	if !idle {
 		return
 	}
-	release := c.set(Control{})
-	c.mu.Unlock()
-	if release {
-		if err := d.letGo(context.Background()); err != nil {
-			d.log.Debug("keys of an idle holder of control not released", "error", err)
+	err := d.changeControl(context.Background(), func() (Control, error) {
+		if time.Since(c.used) < c.idle { // just now
+			return c.now, nil
 		}
+		return Control{}, nil
+	})
+	if err != nil {
+		d.log.Debug("control of an idle holder", "error", err)
 	}
 }
 
-// letGo releases all that is held down, whoever has control.
-func (d *Desktop) letGo(ctx context.Context) error {
-	_, err := call(ctx, d, "release all", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
+// withInput runs f while no input is under way, whoever has control.
+func (d *Desktop) withInput(ctx context.Context, f func(*session) error) error {
+	_, err := call(ctx, d, "change control", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
 		select {
 		case <-d.input:
 		case <-ctx.Done():
 			return struct{}{}, ctx.Err()
 		}
 		defer func() { d.input <- struct{}{} }()
-		return struct{}{}, s.input.ReleaseAll()
+		return struct{}{}, f(s)
 	})
-	if errors.Is(err, ErrRestarting) || errors.Is(err, ErrClosed) {
-		return nil // the keys went with the X server
-	}
 	return err
 }
