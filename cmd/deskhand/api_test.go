@@ -341,7 +341,7 @@ func TestAPIOnTerminal(t *testing.T) {
 	s := serve(t, environ(t))
 	for line, want := range map[string]string{
 		"health":              "{\r\n  \"status\": \"ok\"\r\n}\r\n",
-		"/ui/app.js -i --raw": "HTTP/1.1 200 OK\r\n",
+		"/ui/main.js -i --raw": "HTTP/1.1 200 OK\r\n",
 	} {
 		cmd := exec.CommandContext(t.Context(), binary, append([]string{"api"}, strings.Fields(line)...)...)
 		cmd.Env = append(environ(t), "DESKHAND_ENDPOINT="+s.base, "DESKHAND_TOKEN="+s.token)
