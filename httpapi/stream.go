@@ -92,6 +92,7 @@ func (s *Server) registerStream() {
 	onSlot(s, status, func(_ context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
 		return statusOf(sl.live.running()), nil
 	})
+	s.registerDiagnosis(r)
 	r.errors = []int{http.StatusConflict}
 	start := r
 	start.id, start.method, start.path, start.summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"

@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/webrtc"
+)
+
+// diagnosis is webrtc.Diagnosis on the wire.
+type diagnosis struct {
+	Verdict string           `json:"verdict" doc:"In one sentence, what works or where it ends"`
+	Remedy  string           `json:"remedy,omitempty" doc:"What can be done about it; absent: nothing has to"`
+	Request diagnosedRequest `json:"request" doc:"How this request came, and so would a viewer of the same browser"`
+	UDP     diagnosedUDP     `json:"udp" doc:"The port for media"`
+	TCP     diagnosedTCP     `json:"tcp" doc:"The port of HTTP, as one for media"`
+	Servers []diagnosedICE   `json:"iceServers" nullable:"false" doc:"The STUN and TURN servers that were configured"`
+	Told    []string         `json:"addresses" nullable:"false" doc:"That a viewer is told to try, as udp 192.0.2.1:59050"`
+	Viewers []diagnosedPath  `json:"viewers" nullable:"false" doc:"Those who watch or try to"`
+	Failed  []diagnosedPath  `json:"failed" nullable:"false" doc:"The last who tried in vain or were cut off, the latest first"`
+}
+
+type diagnosedRequest struct {
+	Host      string   `json:"host" doc:"By which host and port"`
+	Addresses []string `json:"addresses" nullable:"false" doc:"What the host stands for, here"`
+	Problem   string   `json:"problem,omitempty" doc:"Why that is not known"`
+	Remote    string   `json:"remote" doc:"From where"`
+	Proxies   []string `json:"proxyHeaders" nullable:"false" doc:"Headers that an HTTP proxy has added"`
+}
+
+type diagnosedUDP struct {
+	Open      bool     `json:"open"`
+	Port      int      `json:"port,omitempty" doc:"Absent: each viewer has its own"`
+	Range     string   `json:"range,omitempty" doc:"From which viewers have their own"`
+	Addresses []string `json:"addresses" nullable:"false" doc:"Of this machine"`
+	Problem   string   `json:"problem,omitempty" doc:"Why it is not open"`
+}
+
+type diagnosedTCP struct {
+	Shared  bool   `json:"shared" doc:"Viewers may connect to the port by which this request came"`
+	Problem string `json:"problem,omitempty" doc:"Why not"`
+}
+
+type diagnosedICE struct {
+	URL       string  `json:"url"`
+	Tried     bool    `json:"tried" doc:"Not all can be"`
+	Answered  bool    `json:"answered"`
+	Address   string  `json:"address,omitempty" doc:"As which it sees the port for media"`
+	RoundTrip float64 `json:"roundTripMs,omitempty"`
+	Problem   string  `json:"problem,omitempty"`
+}
+
+type diagnosedPath struct {
+	ID        string           `json:"id"`
+	Transport webrtc.Transport `json:"transport" enum:"webrtc,whep,websocket"`
+	Remote    string           `json:"remote,omitempty" doc:"From where its request came"`
+	State     string           `json:"state" enum:"new,connecting,connected,disconnected,failed,closed,unknown"`
+	Since     time.Time        `json:"since"`
+	Ended     *time.Time       `json:"ended,omitempty"`
+	Local     string           `json:"localAddress,omitempty" doc:"Of the way that is used, as udp 192.0.2.1:59050"`
+	Far       string           `json:"remoteAddress,omitempty" doc:"Of the way that is used"`
+	Relayed   bool             `json:"relayed" doc:"A TURN server is between them"`
+	Sent      uint64           `json:"bytesSent"`
+	Received  uint64           `json:"bytesReceived"`
+	RoundTrip float64          `json:"roundTripMs,omitempty"`
+	Offered   int              `json:"addressesOffered" doc:"How many addresses the viewer told"`
+	Heard     uint64           `json:"checksReceived" doc:"How many of its connectivity checks arrived"`
+	Answered  uint64           `json:"checksAnswered" doc:"How many of the server's it answered"`
+}
+
+type diagnosisOutput struct{ Body diagnosis }
+
+type diagnosisInput struct{ request *request }
+
+// Resolve keeps the request.
+func (in *diagnosisInput) Resolve(ctx huma.Context) []error {
+	in.request = requestOf(ctx)
+	return nil
+}
+
+const aboutDiagnosis = `Looks at every hop of the way that pictures take, from the ports of this server to each viewer, and says in
+a sentence what works or where it ends. The request stands for a viewer's, so that it is best sent from the browser that
+sees nothing. It opens the port for media, if no viewer has yet, and asks STUN servers, which may take two seconds.`
+
+func (s *Server) registerDiagnosis(r route) {
+	r.id, r.path, r.summary, r.about = "diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached", aboutDiagnosis
+	onSlot(s, r, func(ctx context.Context, sl *slot, in *diagnosisInput) (*diagnosisOutput, error) {
+		c := in.request.c
+		q := webrtc.Inquiry{ViewerOptions: s.viewer(c), Proxies: proxyHeaders(c)}
+		return &diagnosisOutput{wireDiagnosis(sl.diagnose(ctx, q))}, nil
+	})
+}
+
+// diagnose asks the stream, or the network that the next one will use.
+func (sl *slot) diagnose(ctx context.Context, q webrtc.Inquiry) webrtc.Diagnosis {
+	if stream := sl.live.running(); stream != nil {
+		return stream.Diagnose(ctx, q)
+	}
+	cfg, own, err := sl.streamConfig()
+	if err != nil {
+		return webrtc.NoNetwork(err, q)
+	}
+	if own != nil {
+		defer own.Close() // it was opened for this
+	}
+	return cfg.Network.Diagnose(ctx, q)
+}
+
+func wireDiagnosis(d webrtc.Diagnosis) diagnosis {
+	out := diagnosis{
+		Verdict: d.Verdict, Remedy: d.Remedy,
+		Request: diagnosedRequest{d.Request.Host, some(d.Request.Addresses), d.Request.Problem, d.Request.Remote, some(d.Request.Proxies)},
+		UDP:     diagnosedUDP{d.UDP.Open, d.UDP.Port, d.UDP.Range, some(d.UDP.Addresses), d.UDP.Problem},
+		TCP:     diagnosedTCP(d.TCP),
+		Told:    some(d.Told),
+		Servers: []diagnosedICE{}, Viewers: []diagnosedPath{}, Failed: []diagnosedPath{},
+	}
+	for _, s := range d.Servers {
+		out.Servers = append(out.Servers, diagnosedICE{s.URL, s.Tried, s.Answered, s.Address, inMS(s.RoundTrip), s.Problem})
+	}
+	for _, v := range d.Viewers {
+		out.Viewers = append(out.Viewers, wirePath(v))
+	}
+	for _, v := range d.Failed {
+		out.Failed = append(out.Failed, wirePath(v))
+	}
+	return out
+}
+
+func wirePath(v webrtc.ViewerPath) diagnosedPath {
+	out := diagnosedPath{
+		ID: v.ID, Transport: v.Transport, Remote: v.Remote, State: v.State, Since: v.Since,
+		Local: v.Local, Far: v.Far, Relayed: v.Relayed, Sent: v.Sent, Received: v.Received, RoundTrip: inMS(v.RoundTrip),
+		Offered: v.Offered, Heard: v.Heard, Answered: v.Answered,
+	}
+	if !v.Ended.IsZero() {
+		out.Ended = &v.Ended
+	}
+	return out
+}
+
+func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// some is a list that is not null on the wire.
+func some(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
