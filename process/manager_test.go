@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -333,5 +335,29 @@ func TestRecordOnDisk(t *testing.T) {
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
 		t.Errorf("%d records, %v", len(files), err)
+	}
+}
+
+// TestRemovedProcessesLetGo: the log of a removed process, which may be large,
+// is held by nothing any more.
+func TestRemovedProcessesLetGo(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, process.Config{})
+	for _, s := range []process.Spec{script("echo out; echo err >&2"), {Command: "echo", Args: []string{"out"}, Terminal: true}} {
+		run := func() weak.Pointer[process.Log] {
+			p := start(t, m, s)
+			wait(t, p)
+			if err := m.Remove(p.ID()); err != nil {
+				t.Fatal(err)
+			}
+			return weak.Make(p.Log())
+		}
+		log := run()
+		deadline := time.Now().Add(limit)
+		for tick := time.NewTicker(5 * time.Millisecond); log.Value() != nil; <-tick.C {
+			if runtime.GC(); time.Now().After(deadline) {
+				t.Fatalf("terminal %v: something holds the log", s.Terminal)
+			}
+		}
 	}
 }

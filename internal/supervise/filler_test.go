@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"weak"
 
 	"golang.org/x/sys/unix"
 )
@@ -148,4 +150,31 @@ func TestCredential(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantGone(t, f.all()...)
+}
+
+// TestEndedChildrenLetGo: what received a child's output is free once all of it
+// was passed on, although the child's record is kept.
+func TestEndedChildrenLetGo(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	run := func() (*Child, weak.Pointer[filled], weak.Pointer[output]) {
+		out, errs := &filled{}, &output{}
+		c := start(t, g, Spec{Path: "sh", Args: []string{"-c", "echo out; echo err >&2"}, Stdout: out, Stderr: errs})
+		wait(t, c)
+		return c, weak.Make(out), weak.Make(errs)
+	}
+	c, out, errs := run()
+	err := poll(5*time.Second, func() error {
+		runtime.GC()
+		if out.Value() != nil || errs.Value() != nil {
+			return errors.New("an ended child's record holds what took its output")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if Find(c.ID()) != c || c.Tail() != "err\n" {
+		t.Errorf("the record is %v, with the tail %q", Find(c.ID()), c.Tail())
+	}
 }

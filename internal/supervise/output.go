@@ -85,6 +85,7 @@ type pump struct {
 	r       *os.File
 	to      io.Writer // nil: none
 	filler  Filler    // nil: to is none
+	fills   bool      // to is one; this stays when it has been let go
 	sink    *sink
 	drained chan struct{} // closed once settle's request was met
 	done    chan struct{}
@@ -108,7 +109,7 @@ func newPump(to io.Writer, s *sink) (*pump, *os.File, error) {
 
 func pumpFrom(r *os.File, to io.Writer, s *sink) *pump {
 	p := &pump{r: r, to: to, sink: s, drained: make(chan struct{}), done: make(chan struct{})}
-	p.filler, _ = to.(Filler)
+	p.filler, p.fills = to.(Filler)
 	return p
 }
 
@@ -127,6 +128,9 @@ type Filler interface {
 
 func (p *pump) run() {
 	defer close(p.done)
+	// Records of children that have ended are kept; what received their output
+	// may be large.
+	defer func() { p.to, p.filler = nil, nil }()
 	defer p.r.Close()
 	buf := p.buffer()
 	defer p.recycle(buf)
@@ -216,7 +220,7 @@ func (p *pump) settle() {
 		return // the pipe has ended
 	}
 	var late <-chan time.Time
-	if p.filler == nil {
+	if !p.fills {
 		t := time.NewTimer(drainWait)
 		defer t.Stop()
 		late = t.C
