@@ -4,7 +4,7 @@
 //
 //	s, err := webrtc.Start(ctx, desk, webrtc.Config{})
 //	defer s.Close()
-//	http.HandleFunc("/whep/", s.ServeWHEP)
+//	http.ListenAndServe("127.0.0.1:8080", s.Handler())
 //
 // A Streamer encodes its desktop once, whoever watches and however many, and
 // sends it to each. Viewers come in three ways:

@@ -109,6 +109,32 @@ func TestWHEP(t *testing.T) {
 	}
 }
 
+// TestHandler opens the page that an embedding program serves.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "chromium")
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{})
+	mux := http.NewServeMux()
+	mux.Handle("/desk/", http.StripPrefix("/desk", s.Handler()))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	ctx := testbrowser.Open(t, server.URL+"/desk/")
+	testbrowser.Holds(ctx, t, "document.querySelector('video').videoWidth === 640")
+	testbrowser.Holds(ctx, t, "document.querySelector('[role=status]').textContent === ''")
+	if v := s.Viewers(); len(v) != 1 {
+		t.Errorf("viewers = %+v", v)
+	}
+	resp, err := server.Client().Get(server.URL + "/desk/nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != 404 {
+		t.Errorf("a file that is not there: %s", resp.Status)
+	}
+}
+
 // apart is how far two pictures are from each other, on average of all colours.
 func apart(a, b image.Image) float64 {
 	total, n := 0.0, 0
