@@ -199,7 +199,7 @@ func (s *Server) registerWHEP(r route) {
 	play := r
 	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
 	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
-	play.status, play.query, play.scope = http.StatusCreated, true, scopeView
+	play.status, play.scope = http.StatusCreated, scopeView
 	play.errors = append(play.errors, http.StatusBadRequest, http.StatusUnsupportedMediaType)
 	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	play.more = map[string]*huma.Response{"201": {
@@ -227,7 +227,7 @@ func (s *Server) registerWHEP(r route) {
 	leave := r
 	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
 	leave.scope = scopeView
-	leave.status, leave.query, leave.errors = http.StatusNoContent, true, []int{http.StatusNotFound}
+	leave.status, leave.errors = http.StatusNoContent, []int{http.StatusNotFound}
 	onSlot(s, leave, func(_ context.Context, sl *slot, in *whepID) (*struct{}, error) {
 		stream := sl.live.running()
 		if stream == nil || errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
