@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -37,6 +38,7 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 			return errControl
 		}
 		if err := g.s.d.TakeControl(v.ctx, v.actor, false); err != nil {
+			g.s.tellHolder(v, err)
 			return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
 		}
 		return nil
@@ -104,6 +106,32 @@ func (g *signaling) ask(ctx context.Context, v *viewer) error {
 		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
 	}
 	return nil
+}
+
+// tellFunc sends a message of the protocol to one viewer.
+type tellFunc func(ctx context.Context, event string, payload any) error
+
+// hear has a viewer told, by send, of what only it has to know.
+func (v *viewer) hear(send tellFunc) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	v.tell = send
+}
+
+// tellHolder tells the viewer who keeps control that v would like to have it.
+func (s *Streamer) tellHolder(v *viewer, refused error) {
+	var held *desktop.ControlHeldError
+	if !errors.As(refused, &held) || held.Holder.Kind != desktop.ActorViewer {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.viewers {
+		if tell := o.tell; o.id == held.Holder.ID && tell != nil {
+			// The holder's line may be slow, and its end is seen elsewhere.
+			v.work.Go(func() { _ = tell(v.ctx, "control/request", map[string]string{"id": v.id}) })
+		}
+	}
 }
 
 // give hands control to another viewer.

@@ -108,6 +108,15 @@ func TestControlBetweenViewers(t *testing.T) {
 	if _, err := d.Click(t.Context(), desktop.Click{}); err == nil {
 		t.Error("the API is not kept out by control that was taken")
 	}
+	// Who asks for it then is refused, and bob is told.
+	ann2 := watch(t, s, ViewerOptions{Name: "ann, again"})
+	<-ann2.open
+	ann2.send("control/take", nil)
+	ann2.event("control/refused")
+	var asked struct{ ID string }
+	if err := json.Unmarshal(bob.event("control/request"), &asked); err != nil || asked.ID != ann2.id {
+		t.Errorf("bob is told that %q asks, %v; want %q", asked.ID, err, ann2.id)
+	}
 	bob.send("control/release", nil)
 	until(t, "control is free again", func() bool { return d.Control().Holder == nil })
 }

@@ -71,18 +71,20 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 	defer stop()
 	g := &signaling{s: s, conn: conn, options: o, id: newID()}
 	defer g.endPeer()
+	around := g.beginPresence()
+	defer around.sub.Close()
 	if err := g.greet(ctx); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel(nil)
-	work.Go(func() { g.followPresence(ctx) })
+	work.Go(func() { g.followPresence(ctx, around) })
 	for {
 		text, err := conn.Receive(ctx)
 		if err != nil {
 			if errors.Is(context.Cause(ctx), ErrClosed) {
-				_ = g.send(context.WithoutCancel(ctx), "system/disconnect", map[string]string{"message": "the stream has ended"})
+				g.sayEnd(ctx)
 				return ErrClosed
 			}
 			return nil //nolint:nilerr // the client has gone
@@ -91,6 +93,11 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 			s.log.Debug("signalling", "viewer", g.id, "error", err)
 		}
 	}
+}
+
+// sayEnd tells a client that it is not its connection that failed.
+func (g *signaling) sayEnd(ctx context.Context) {
+	_ = g.send(context.WithoutCancel(ctx), "system/disconnect", map[string]string{"message": "the stream has ended"})
 }
 
 func (g *signaling) send(ctx context.Context, event string, payload any) error {
@@ -117,11 +124,14 @@ func (g *signaling) screen() screenSize {
 	return screenSize{size.Width, size.Height, g.s.cfg.FrameRate}
 }
 
-// controlHost tells who has control.
+// controlHost tells who has control. Kind and name are ours: the host need not be
+// one of the sessions.
 type controlHost struct {
-	ID      string `json:"id"`
-	HasHost bool   `json:"has_host"`
-	HostID  string `json:"host_id,omitempty"`
+	ID       string            `json:"id"`
+	HasHost  bool              `json:"has_host"`
+	HostID   string            `json:"host_id,omitempty"`
+	HostKind desktop.ActorKind `json:"host_kind,omitempty"`
+	HostName string            `json:"host_name,omitempty"`
 }
 
 // greet sends what a client must get first.
@@ -150,7 +160,7 @@ func (g *signaling) host() controlHost {
 	if id == "" {
 		id = c.Holder.String()
 	}
-	return controlHost{ID: id, HasHost: true, HostID: id}
+	return controlHost{ID: id, HasHost: true, HostID: id, HostKind: c.Holder.Kind, HostName: c.Holder.Name}
 }
 
 // sessions are the viewers, as neko's clients list them.
@@ -222,6 +232,7 @@ func (g *signaling) provide(ctx context.Context) error {
 		p.v.close("")
 		return err
 	}
+	p.v.hear(g.send)
 	g.mu.Lock()
 	g.peer, g.held, g.seen = p, nil, 0
 	wants := g.wants
@@ -335,26 +346,40 @@ func (g *signaling) endPeer() {
 	}
 }
 
+// presence is what is told to a client from its greeting on. It is begun before
+// that, so that nothing is missed between.
+type presence struct {
+	sub    *desktop.Subscription
+	change <-chan struct{} // closed at the next change of known
+	known  []ViewerInfo
+}
+
+func (g *signaling) beginPresence() *presence {
+	return &presence{sub: g.s.d.Subscribe(0), change: g.s.nextChange(), known: g.s.Viewers()}
+}
+
+// nextChange is closed when somebody comes or goes.
+func (s *Streamer) nextChange() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.change
+}
+
 // followPresence tells the client who comes and goes, and that we are there.
-func (g *signaling) followPresence(ctx context.Context) {
+func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	sub := g.s.d.Subscribe(0)
-	defer sub.Close()
-	known := g.s.Viewers()
 	for {
-		g.s.mu.Lock()
-		change := g.s.change
-		g.s.mu.Unlock()
 		var err error
 		select {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
 			err = g.send(ctx, "system/heartbeat", nil)
-		case <-change:
-			known, err = g.tellPresence(ctx, known)
-		case e, open := <-sub.Events():
+		case <-p.change:
+			p.change = g.s.nextChange()
+			p.known, err = g.tellPresence(ctx, p.known)
+		case e, open := <-p.sub.Events():
 			if !open {
 				return
 			}

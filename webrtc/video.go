@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
@@ -47,7 +46,10 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	w := &videoSocket{v: v, conn: conn, ctx: ctx, pointers: make(chan []byte, pointersMost)}
 	v.finish = func(string) { cancel(nil) }
 	g := &signaling{s: s, conn: conn, options: o, id: v.id, viewer: v}
+	v.hear(g.send)
 	defer v.close("")
+	around := g.beginPresence()
+	defer around.sub.Close()
 	if err := g.greet(ctx); err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel(nil)
-	work.Go(func() { g.followPresence(ctx) })
+	work.Go(func() { g.followPresence(ctx, around) })
 	v.work.Go(v.act)
 	v.work.Go(func() { v.pump(w.send) })
 	v.work.Go(w.pumpPointers)
@@ -86,7 +88,8 @@ func (w *videoSocket) listen(g *signaling) error {
 	for {
 		text, err := w.conn.Receive(w.ctx)
 		switch {
-		case err != nil && errors.Is(context.Cause(w.ctx), ErrClosed):
+		case err != nil && w.v.s.ctx.Err() != nil:
+			g.sayEnd(w.ctx)
 			return ErrClosed
 		case err != nil:
 			return nil //nolint:nilerr // the client has gone
