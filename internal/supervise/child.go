@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -132,6 +133,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 		return err
 	}
 	c.since = since
+	hearHangups()
 	program.forker.acquire()
 	program.spawn.RLock()
 	defer program.spawn.RUnlock()
@@ -150,6 +152,18 @@ func (c *Child) fork(s Spec, st *streams) error {
 	}
 	program.born(c)
 	return nil
+}
+
+// hangups receives what this program goes on ignoring.
+var hangups = make(chan os.Signal, 1)
+
+// hearHangups has children hear SIGHUP. They would inherit that it is ignored
+// from a program that was started by nohup, and so would the shells in their
+// terminals; what a program handles, its children have as usual.
+func hearHangups() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
 }
 
 // tag is what the child and all that it starts have in their environment.

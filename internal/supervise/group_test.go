@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -102,6 +103,21 @@ func TestStop(t *testing.T) {
 	}
 	if err := c.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("Signal after the end: %v, want os.ErrProcessDone", err)
+	}
+}
+
+// TestHangupsOfNohup: children hear SIGHUP, also of a program that does not.
+func TestHangupsOfNohup(t *testing.T) { //nolint:paralleltest // it changes what this program ignores
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	g := newTestGroup(t, GroupConfig{})
+	c, _ := shell(t, g, "kill -HUP $$; exit 3")
+	wait(t, c)
+	if e := c.Exit(); e.Signal != syscall.SIGHUP {
+		t.Errorf("it ended with %v, want SIGHUP", e)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err) // and this program still ignores it
 	}
 }
 
