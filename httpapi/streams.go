@@ -55,6 +55,13 @@ func (n *networks) close() error {
 	return n.shared.Close()
 }
 
+// OpenMedia opens the port for the live view now, rather than with the first
+// viewer: for who wants to know at once whether it is free.
+func (s *Server) OpenMedia() error {
+	_, err := s.desktops.networks.get()
+	return err
+}
+
 // config is that of every network.
 func (n *networks) config() webrtc.NetworkConfig {
 	cfg := n.cfg.Media

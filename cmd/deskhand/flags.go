@@ -49,6 +49,7 @@ type serverFlags struct {
 	logLevel    string
 	logFormat   string
 	accessLog   bool
+	media       mediaFlags
 }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
@@ -65,6 +66,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` that clients may reach files below; may be repeated; everything, unless given")
 	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "how many `bytes` may be uploaded at once; 0 is without a bound")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
+	f.media.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
@@ -154,6 +156,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		cfg.EnvPolicy = desktop.EnvClean
 	default:
 		return cfg, usagef("--env-policy must be inherit or clean, not %q", f.envPolicy)
+	}
+	if err := f.media.config(&cfg); err != nil {
+		return cfg, err
 	}
 	cfg.Token, err = f.resolve()
 	return cfg, err

@@ -42,6 +42,9 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return err
 	}
 	hide(cfg.Token, p.argv)
+	for _, server := range cfg.Media.ICEServers {
+		hide(server.Credential, p.argv)
+	}
 	log, closeLog, err := f.logger(p.stderr)
 	if err != nil {
 		return err
@@ -76,6 +79,9 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err != nil {
 		return err
 	}
+	if err := openMedia(s, f); err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	if err := sweep(s, log); err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -101,6 +107,19 @@ func (f *serverFlags) listen(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("%w; choose a --port from 1024 up", err)
 	}
 	return ln, err
+}
+
+// openMedia opens the port that was asked for. One that nobody asked for waits
+// for the first viewer.
+func openMedia(s *httpapi.Server, f serverFlags) error {
+	if f.media.udpPort == "" || f.media.udpPort == "off" {
+		return nil
+	}
+	err := s.OpenMedia()
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; choose another --media-udp-port", err)
+	}
+	return err
 }
 
 // sweep ends what an earlier server left running. That this fails is no reason
