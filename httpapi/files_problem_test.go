@@ -47,7 +47,7 @@ func TestFileProblems(t *testing.T) {
 		{of("extract", filesystem.ErrArchive, io.ErrUnexpectedEOF), 400, "invalid_request"},
 		{of("extract", filesystem.ErrTooLarge, nil), 413, "invalid_request"},
 		{of("write", filesystem.ErrChanged, nil), 412, "conflict"},
-		{of("write", filesystem.ErrNoSpace, syscall.ENOSPC), 507, "stream_error"},
+		{of("write", filesystem.ErrNoSpace, syscall.ENOSPC), 500, "stream_error"},
 		{of("write", filesystem.ErrClosed, nil), 503, "stream_error"},
 		{of("write", nil, syscall.EIO), 500, "stream_error"},
 		{of("write", nil, tooLarge(10)), 413, "invalid_request"},
