@@ -109,8 +109,13 @@ func controlProblem(err error) *Problem {
 		with("holder", actorBody{held.Holder.Kind, held.Holder.Name, held.Holder.ID})
 }
 
-// actorHeader is where a caller may say who it is.
-const actorHeader = "Deskhand-Actor"
+// Headers in which a caller may say who it is: a name, or the key of a viewer who
+// acts by other ways than its connection, such as on windows. The viewer's
+// control is its own then.
+const (
+	actorHeader  = "Deskhand-Actor"
+	viewerHeader = "Deskhand-Viewer"
+)
 
 var actorName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._@-]{0,63}$`)
 

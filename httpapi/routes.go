@@ -164,7 +164,13 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		s.write(c, bad)
 		return
 	}
-	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), g.actor(name)))
+	actor := g.actor(name)
+	if key := c.Get(viewerHeader); key != "" {
+		if v, ok := sl.live.viewer(key); ok {
+			actor = v
+		}
+	}
+	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
 	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, c.Locals(requestIDKey{})))
 }
 

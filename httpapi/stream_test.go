@@ -11,13 +11,16 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// signal waits for a message of the signalling protocol.
+// signal waits for a message of the signalling protocol. Pictures are passed over.
 func signal(t *testing.T, conn *websocket.Conn, event string) map[string]any {
 	t.Helper()
 	for {
-		_, text, err := conn.ReadMessage()
+		kind, text, err := conn.ReadMessage()
 		if err != nil {
 			t.Fatalf("while waiting for %s: %v", event, err)
+		}
+		if kind == websocket.BinaryMessage {
+			continue
 		}
 		var m struct {
 			Event   string
@@ -110,4 +113,34 @@ func TestControlRoutes(t *testing.T) {
 	as("bob", "control/release", "").want(t, 200)
 	s.post(t, "/v1/desktop/mouse/move", move).want(t, 200)
 	as("-name", "mouse/move", move).problem(t, 400, "invalid_request")
+}
+
+// TestViewerActs: what a viewer does by other ways than its connection counts as
+// its own, and nobody else's.
+func TestViewerActs(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	join := func(query string) (conn *websocket.Conn, key string) {
+		conn = s.dial(t, mainPath+"/stream/video?access_token="+s.Token()+query, http.Header{})
+		key, _ = signal(t, conn, "system/init")["viewer_key"].(string)
+		if len(key) < 20 {
+			t.Fatalf("viewer_key = %q", key)
+		}
+		return conn, key
+	}
+	ann, key := join("&name=ann")
+	_, watching := join("&name=eve&role=view")
+	if err := ann.WriteJSON(map[string]any{"event": "control/take"}); err != nil {
+		t.Fatal(err)
+	}
+	if host := signal(t, ann, "control/host"); host["host_name"] != "ann" || host["host_kind"] != "viewer" {
+		t.Errorf("control/host = %v", host)
+	}
+	resize := func(key string) answer {
+		return s.do(t, call{path: mainPath + "/resize", body: `{"width":500,"height":400}`, header: map[string]string{"Deskhand-Viewer": key}})
+	}
+	resize(key).want(t, 200)
+	for _, other := range []string{"", "x", watching} {
+		resize(other).problem(t, 409, "control_held")
+	}
 }

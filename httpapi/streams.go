@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -149,6 +150,15 @@ func (l *live) running() *webrtc.Streamer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stream
+}
+
+// viewer is who acts when a request has the key of one who watches.
+func (l *live) viewer(key string) (desktop.Actor, bool) {
+	s := l.running()
+	if s == nil {
+		return desktop.Actor{}, false
+	}
+	return s.ViewerActor(key)
 }
 
 // stop ends the stream, if there is one.

@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 
@@ -111,11 +112,28 @@ func (g *signaling) ask(ctx context.Context, v *viewer) error {
 // tellFunc sends a message of the protocol to one viewer.
 type tellFunc func(ctx context.Context, event string, payload any) error
 
-// hear has a viewer told, by send, of what only it has to know.
-func (v *viewer) hear(send tellFunc) {
+// hear has the viewer of a client told, by its connection, of what only it has
+// to know, and lets it act by other ways with its key.
+func (v *viewer) hear(g *signaling) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
-	v.tell = send
+	v.tell, v.key = g.send, g.key
+}
+
+// ViewerActor is who acts when a viewer calls other parts of a program than this
+// one, such as those that act on windows. A client of the signalling protocol
+// shows by its key, which it and nobody else got as viewer_key in system/init,
+// that it is that viewer. The second result is false for keys of nobody, and of
+// those who may only watch.
+func (s *Streamer) ViewerActor(key string) (desktop.Actor, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.viewers {
+		if v.key != "" && !v.options.ViewOnly && subtle.ConstantTimeCompare([]byte(v.key), []byte(key)) == 1 {
+			return v.actor, true
+		}
+	}
+	return desktop.Actor{}, false
 }
 
 // tellHolder tells the viewer who keeps control that v would like to have it.

@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ type signaling struct {
 	s       *Streamer
 	conn    Conn
 	options ViewerOptions
-	id      string
+	id, key string
 
 	sending sync.Mutex
 
@@ -69,7 +70,7 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 	defer cancel(nil)
 	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
 	defer stop()
-	g := &signaling{s: s, conn: conn, options: o, id: newID()}
+	g := &signaling{s: s, conn: conn, options: o, id: newID(), key: rand.Text()}
 	defer g.endPeer()
 	around := g.beginPresence()
 	defer around.sub.Close()
@@ -138,6 +139,7 @@ type controlHost struct {
 func (g *signaling) greet(ctx context.Context) error {
 	return g.send(ctx, "system/init", map[string]any{
 		"session_id":   g.id,
+		"viewer_key":   g.key, // ours: see Streamer.ViewerActor
 		"control_host": g.host(),
 		"screen_size":  g.screen(),
 		"sessions":     g.sessions(),
@@ -232,7 +234,7 @@ func (g *signaling) provide(ctx context.Context) error {
 		p.v.close("")
 		return err
 	}
-	p.v.hear(g.send)
+	p.v.hear(g)
 	g.mu.Lock()
 	g.peer, g.held, g.seen = p, nil, 0
 	wants := g.wants

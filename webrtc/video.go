@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"sync"
@@ -45,8 +46,8 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	}
 	w := &videoSocket{v: v, conn: conn, ctx: ctx, pointers: make(chan []byte, pointersMost)}
 	v.finish = func(string) { cancel(nil) }
-	g := &signaling{s: s, conn: conn, options: o, id: v.id, viewer: v}
-	v.hear(g.send)
+	g := &signaling{s: s, conn: conn, options: o, id: v.id, key: rand.Text(), viewer: v}
+	v.hear(g)
 	defer v.close("")
 	around := g.beginPresence()
 	defer around.sub.Close()

@@ -75,6 +75,7 @@ type viewer struct {
 	lost    atomic.Bool // waits for a key picture
 	pointer pointerSink // nil: none is open; guarded by Streamer.mu
 	tell    tellFunc    // nil: there is no way to; guarded by Streamer.mu
+	key     string      // shows that a call is this viewer's; empty: none does; guarded by Streamer.mu
 	inputs  *inputQueue
 	shown   atomic.Bool // got one at least
 	wants   atomic.Bool // has asked for control, and not given it back
