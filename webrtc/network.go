@@ -97,6 +97,7 @@ func (c NetworkConfig) announce() ([]netip.Addr, error) {
 // one.
 type Network struct {
 	cfg      NetworkConfig
+	machine  machine
 	announce []netip.Addr
 	udp      *udpPort // of all viewers; nil: each has its own, or there is none
 
@@ -109,14 +110,16 @@ type Network struct {
 
 // NewNetwork opens the port, unless every viewer gets its own. It must be
 // closed, after its streamers.
-func NewNetwork(cfg NetworkConfig) (*Network, error) {
+func NewNetwork(cfg NetworkConfig) (*Network, error) { return newNetwork(cfg, thisMachine{}) }
+
+func newNetwork(cfg NetworkConfig, m machine) (*Network, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("network for media: %w", err)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Network{cfg: cfg, next: cfg.PortMin}
+	n := &Network{cfg: cfg, machine: m, next: cfg.PortMin}
 	n.announce, _ = cfg.announce()
 	if cfg.UDPPort < 0 || cfg.PortMin > 0 {
 		return n, nil
@@ -126,9 +129,9 @@ func NewNetwork(cfg NetworkConfig) (*Network, error) {
 		port = DefaultUDPPort
 	}
 	var err error
-	n.udp, err = openUDP(port, cfg.Logger)
+	n.udp, err = openUDP(port, m, cfg.Logger)
 	if cfg.UDPPort == 0 && errors.Is(err, syscall.EADDRINUSE) {
-		n.udp, err = openUDP(0, cfg.Logger)
+		n.udp, err = openUDP(0, m, cfg.Logger)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open UDP port for media: %w", err)
@@ -180,7 +183,7 @@ func (n *Network) openInRange() (*udpPort, error) {
 			n.next = n.cfg.PortMin
 		}
 		var u *udpPort
-		if u, last = openUDP(int(port), n.cfg.Logger); last == nil {
+		if u, last = openUDP(int(port), n.machine, n.cfg.Logger); last == nil {
 			return u, nil
 		}
 		if !errors.Is(last, syscall.EADDRINUSE) {

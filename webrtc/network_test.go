@@ -3,6 +3,7 @@ package webrtc
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -34,13 +35,13 @@ func network(t *testing.T, cfg NetworkConfig) *Network {
 func freePorts(t *testing.T, count int) int {
 	t.Helper()
 	for range 100 {
-		first, err := openUDP(0, network(t, NetworkConfig{UDPPort: -1}).cfg.Logger)
+		first, err := openUDP(0, thisMachine{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		open := []*udpPort{first}
 		for i := 1; i < count; i++ {
-			if u, err := openUDP(first.port+i, first.log); err == nil {
+			if u, err := openUDP(first.port+i, first.machine, first.log); err == nil {
 				open = append(open, u)
 			}
 		}

@@ -35,7 +35,7 @@ func isSTUN(b []byte, kind uint16) bool {
 // It can ask other servers, too, so that the address it gets to know is the one
 // of this very socket.
 type stunConn struct {
-	*net.UDPConn
+	udpConn
 	ended chan struct{} // closed when the socket is, and nothing reads from it
 	allow bucket
 
@@ -44,9 +44,9 @@ type stunConn struct {
 	asked   map[[stun.TransactionIDSize]byte]chan netip.AddrPort
 }
 
-func newSTUNConn(conn *net.UDPConn) *stunConn {
+func newSTUNConn(conn udpConn) *stunConn {
 	return &stunConn{
-		UDPConn: conn, ended: make(chan struct{}), allow: bucket{rate: stunRate, size: stunRate},
+		udpConn: conn, ended: make(chan struct{}), allow: bucket{rate: stunRate, size: stunRate},
 		asked: map[[stun.TransactionIDSize]byte]chan netip.AddrPort{},
 	}
 }

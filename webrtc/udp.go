@@ -23,8 +23,9 @@ import (
 //
 // It is the ice.UDPMux of its viewers' agents.
 type udpPort struct {
-	port int
-	log  *slog.Logger
+	port    int
+	machine machine
+	log     *slog.Logger
 
 	mu     sync.Mutex // guards what follows
 	open   map[netip.Addr]*udpSocket
@@ -43,9 +44,9 @@ var _ ice.UDPMux = (*udpPort)(nil)
 var errNoAddress = errors.New("no network interface has an address")
 
 // openUDP opens a port on all addresses. Zero: one that the kernel chooses.
-func openUDP(port int, log *slog.Logger) (*udpPort, error) {
-	u := &udpPort{port: port, log: log, open: map[netip.Addr]*udpSocket{}}
-	addrs, err := interfaceAddresses()
+func openUDP(port int, m machine, log *slog.Logger) (*udpPort, error) {
+	u := &udpPort{port: port, machine: m, log: log, open: map[netip.Addr]*udpSocket{}}
+	addrs, err := m.addresses()
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +71,13 @@ func openUDP(port int, log *slog.Logger) (*udpPort, error) {
 // reference.
 func (u *udpPort) openOn(addrs []netip.Addr) error {
 	for _, a := range addrs {
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(u.on(a)))
+		conn, err := u.machine.listen(u.on(a))
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			continue // it has just gone, or is not usable yet
 		}
 		if err != nil {
 			return err
 		}
-		// What the kernel grants of it; a key picture is sent in one burst.
-		_ = conn.SetWriteBuffer(udpBuffer)
 		u.port = conn.LocalAddr().(*net.UDPAddr).Port
 		u.open[a] = newUDPSocket(conn)
 	}
@@ -88,7 +87,7 @@ func (u *udpPort) openOn(addrs []netip.Addr) error {
 	return nil
 }
 
-func newUDPSocket(conn *net.UDPConn) *udpSocket {
+func newUDPSocket(conn udpConn) *udpSocket {
 	s := &udpSocket{conn: newSTUNConn(conn)}
 	s.mux = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: s.conn, Logger: quiet{}.NewLogger("")})
 	return s
@@ -101,45 +100,11 @@ func (s *udpSocket) close() error {
 	return err
 }
 
-// udpBuffer is how many bytes may wait for the network interface.
-const udpBuffer = 2 << 20
-
-// interfaceAddresses are the addresses of this machine by which others, or its
-// own programs, can reach it: those that are bound to one link only are left out
-// (RFC 8445, section 5.1.1.1).
-func interfaceAddresses() ([]netip.Addr, error) {
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return nil, fmt.Errorf("list network interfaces: %w", err)
-	}
-	var all []netip.Addr
-	for _, i := range interfaces {
-		if i.Flags&net.FlagUp == 0 {
-			continue
-		}
-		addrs, err := i.Addrs()
-		if err != nil {
-			continue // it has just gone
-		}
-		for _, a := range addrs {
-			prefix, err := netip.ParsePrefix(a.String())
-			if err != nil {
-				continue
-			}
-			if ip := prefix.Addr().Unmap(); !ip.Is6() || !ip.IsLinkLocalUnicast() {
-				all = append(all, ip)
-			}
-		}
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return slices.Compact(all), nil
-}
-
 // refresh opens the port on addresses that are new, such as those of a network
 // that was joined since, and gives it back on those that this machine has lost.
 // It has nothing to do, as a rule.
 func (u *udpPort) refresh() {
-	addrs, err := interfaceAddresses()
+	addrs, err := u.machine.addresses()
 	if err != nil {
 		u.log.Debug("addresses of this machine", "error", err)
 		return

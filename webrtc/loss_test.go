@@ -1,0 +1,281 @@
+package webrtc
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
+	"github.com/pion/transport/v4/vnet"
+	pion "github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// badLine is a virtual network between a server and a client that loses packets
+// of both, and delays those of the server, so that they overtake each other.
+type badLine struct {
+	router *vnet.Router
+	server *vnet.Net
+	client *vnet.Net
+	loss   atomic.Int32 // percent
+	jitter atomic.Int64 // at most, as a time.Duration
+	passed atomic.Int64 // bytes of the server
+}
+
+const serverIP, clientIP = "10.1.0.1", "10.1.0.2"
+
+func newBadLine(t *testing.T) *badLine {
+	t.Helper()
+	var err error
+	l := &badLine{}
+	if l.router, err = vnet.NewRouter(&vnet.RouterConfig{CIDR: "10.1.0.0/24", LoggerFactory: quiet{}, QueueSize: 1 << 16}); err != nil {
+		t.Fatal(err)
+	}
+	for ip, n := range map[string]**vnet.Net{serverIP: &l.server, clientIP: &l.client} {
+		if *n, err = vnet.NewNet(&vnet.NetConfig{StaticIPs: []string{ip}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.router.AddNet(*n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.router.AddChunkFilter(func(vnet.Chunk) bool { return rand.Int32N(100) >= l.loss.Load() })
+	if err := l.router.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.router.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// addresses implements machine.
+func (*badLine) addresses() ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr(serverIP)}, nil
+}
+
+// listen implements machine.
+func (l *badLine) listen(at netip.AddrPort) (udpConn, error) {
+	conn, err := l.server.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return nil, err
+	}
+	return &lateConn{PacketConn: conn, l: l}, nil
+}
+
+// lateConn is a socket of the server.
+type lateConn struct {
+	net.PacketConn
+	l *badLine
+}
+
+func (c *lateConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
+	n, from, err := c.ReadFrom(b)
+	if err != nil {
+		return 0, netip.AddrPort{}, net.ErrClosed // what else can happen to it
+	}
+	return n, from.(*net.UDPAddr).AddrPort(), nil
+}
+
+func (c *lateConn) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	c.l.passed.Add(int64(len(b)))
+	if jitter := c.l.jitter.Load(); jitter > 0 {
+		late := append([]byte(nil), b...)
+		time.AfterFunc(time.Duration(rand.Int64N(jitter)), func() { _, _ = c.WriteTo(late, net.UDPAddrFromAddrPort(to)) })
+		return len(b), nil
+	}
+	return c.WriteTo(b, net.UDPAddrFromAddrPort(to))
+}
+
+// receiver receives as browsers do: it asks for packets that are missing, waits
+// for them a while, and asks for a key picture when they do not come.
+type receiver struct {
+	t   *testing.T
+	pc  *pion.PeerConnection
+	src atomic.Uint32
+
+	mu       sync.Mutex
+	pictures int // that are shown
+	keys     int
+	broken   int // times that a picture could not be shown
+	key      picture
+}
+
+// play has a receiver watch, with its packets on the line.
+func (l *badLine) play(t *testing.T, s *Streamer) *receiver {
+	t.Helper()
+	p := &receiver{t: t}
+	media, registry := &pion.MediaEngine{}, &interceptor.Registry{}
+	if err := media.RegisterDefaultCodecs(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pion.RegisterDefaultInterceptors(media, registry); err != nil {
+		t.Fatal(err)
+	}
+	engine := pion.SettingEngine{LoggerFactory: quiet{}}
+	engine.SetNet(l.client)
+	var err error
+	p.pc, err = pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media), pion.WithInterceptorRegistry(registry)).
+		NewPeerConnection(pion.Configuration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.pc.GracefulClose(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := p.pc.AddTransceiverFromKind(pion.RTPCodecTypeVideo, pion.RTPTransceiverInit{Direction: pion.RTPTransceiverDirectionRecvonly}); err != nil {
+		t.Fatal(err)
+	}
+	p.pc.OnTrack(func(track *pion.TrackRemote, _ *pion.RTPReceiver) {
+		p.src.Store(uint32(track.SSRC()))
+		p.receive(track)
+	})
+	offer, err := p.pc.CreateOffer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gathered := pion.GatheringCompletePromise(p.pc)
+	if err := p.pc.SetLocalDescription(offer); err != nil {
+		t.Fatal(err)
+	}
+	<-gathered
+	answer, _, err := s.Play(t.Context(), p.pc.LocalDescription().SDP, ViewerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: answer}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// waitFor is how many packets a receiver waits for one that is missing.
+const waitFor = 300
+
+// receive puts packets in order, and pictures together.
+func (p *receiver) receive(track *pion.TrackRemote) {
+	held := map[uint16]*rtp.Packet{}
+	var next uint16
+	begun, good := false, false // good: nothing is missing since a key picture
+	var frame []byte
+	var last uint32
+	for {
+		packet, _, err := track.ReadRTP()
+		if err != nil {
+			return
+		}
+		if !begun {
+			begun, next = true, packet.SequenceNumber
+		}
+		if packet.SequenceNumber-next < 1<<15 {
+			held[packet.SequenceNumber] = packet
+		}
+		if len(held) > waitFor {
+			for ; held[next] == nil; next++ {
+				frame, good = nil, false
+			}
+			p.lost()
+		}
+		for ; held[next] != nil; next++ {
+			q := held[next]
+			delete(held, next)
+			if q.Timestamp != last {
+				frame, last = nil, q.Timestamp
+			}
+			var vp8 codecs.VP8Packet
+			if payload, err := vp8.Unmarshal(q.Payload); err == nil {
+				if vp8.S == 1 {
+					frame = nil
+				}
+				frame = append(frame, payload...)
+			}
+			if q.Marker && len(frame) > 0 {
+				good = p.show(picture{data: frame}, good)
+				frame = nil
+			}
+		}
+	}
+}
+
+// lost asks for a key picture.
+func (p *receiver) lost() {
+	p.mu.Lock()
+	p.broken++
+	p.mu.Unlock()
+	_ = p.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: p.src.Load()}}) // it may have ended
+}
+
+// show counts a picture, if nothing is missing that it builds on.
+func (p *receiver) show(pic picture, good bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pic.key() {
+		good = true
+		p.keys++
+		p.key = pic
+	}
+	if good {
+		p.pictures++
+	}
+	return good
+}
+
+func (p *receiver) shown() (pictures, keys, broken int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pictures, p.keys, p.broken
+}
+
+// A third of the packets lost, and those that arrive up to 200 ms late, in any
+// order: the picture goes on, the server sends less, and afterwards more again.
+func TestBadLine(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	l := newBadLine(t)
+	n, err := newNetwork(NetworkConfig{UDPPort: 5000}, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	d := startDesktop(t, desktop.Config{})
+	const script = `while :; do echo $(date) the quick brown fox jumps over the lazy dog; sleep 0.05; done`
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-geometry", "100x30+0+0", "-e", "sh", "-c", script}, Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	s := stream(t, d, Config{Network: n, MinBitrate: 300_000})
+	p := l.play(t, s)
+	until(t, "the picture is there", func() bool { pictures, _, _ := p.shown(); return pictures > 10 })
+
+	l.jitter.Store(int64(200 * time.Millisecond))
+	l.loss.Store(30)
+	before, _, _ := p.shown()
+	until(t, "the server sends less", func() bool { return s.Status().Target < DefaultBitrate/2 })
+	until(t, "the picture goes on", func() bool { pictures, _, _ := p.shown(); return pictures > before+20 })
+	for range 4 { // more than the two seconds between pictures of a screen that stands still
+		at, _, _ := p.shown()
+		until(t, "it still goes on", func() bool { pictures, _, _ := p.shown(); return pictures > at+5 })
+	}
+	_, keys, broken := p.shown()
+	t.Logf("on the bad line: %d key pictures, %d times something was missing, target %d bit/s", keys, broken, s.Status().Target)
+
+	l.jitter.Store(0)
+	l.loss.Store(0)
+	low := s.Status().Target
+	until(t, "the server sends more again", func() bool { return s.Status().Target > low+low/5 })
+	p.lost() // to have a picture to compare
+	_, keys, _ = p.shown()
+	until(t, "a new key picture comes", func() bool { _, k, _ := p.shown(); return k > keys })
+}
