@@ -84,43 +84,66 @@ func TestDiagnoseHops(t *testing.T) {
 		check   func(Diagnosis) bool
 	}{
 		"a server that answers": {
-			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{url}}}}, Inquiry{}, "nothing here speaks against it",
+			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{url}}}},
+			Inquiry{},
+			"nothing here speaks against it",
 			func(d Diagnosis) bool { return d.Servers[0].Answered && d.Servers[0].RoundTrip > 0 },
 		},
 		"a server that does not": {
-			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"stun:127.0.0.1:9"}}}}, Inquiry{}, "stun:127.0.0.1:9 does not answer",
+			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"stun:127.0.0.1:9"}}}},
+			Inquiry{},
+			"stun:127.0.0.1:9 does not answer",
 			func(d Diagnosis) bool { return d.Servers[0].Tried && !d.Servers[0].Answered && d.Remedy != "" },
 		},
 		"a secret": {
-			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"turns:x.invalid"}, Username: "u", Credential: "hush"}}}, Inquiry{}, "nothing here",
+			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"turns:x.invalid"}, Username: "u", Credential: "hush"}}},
+			Inquiry{},
+			"nothing here",
 			func(d Diagnosis) bool { return !d.Servers[0].Tried },
 		},
 		"no way at all": {
-			NetworkConfig{UDPPort: -1}, Inquiry{}, "Nobody can watch",
-			func(d Diagnosis) bool { return !d.UDP.Open && d.UDP.Problem != "" && strings.Contains(d.Remedy, "--media-udp-port") },
+			NetworkConfig{UDPPort: -1},
+			Inquiry{},
+			"Nobody can watch",
+			func(d Diagnosis) bool {
+				return !d.UDP.Open && d.UDP.Problem != "" && strings.Contains(d.Remedy, "--media-udp-port")
+			},
 		},
 		"only TURN": {
 			NetworkConfig{UDPPort: -1, ICEServers: []ICEServer{{URLs: []string{"turns:x.invalid"}, Username: "u", Credential: "c"}}},
-			Inquiry{}, "only through the TURN server", nil,
+			Inquiry{},
+			"only through the TURN server", nil,
 		},
 		"only TCP": {
-			NetworkConfig{UDPPort: -1, TCP: new(TCP)}, Inquiry{ViewerOptions: ViewerOptions{Host: "10.0.0.1:2468", TCP: true}}, "by TCP only",
+			NetworkConfig{UDPPort: -1, TCP: new(TCP)},
+			Inquiry{ViewerOptions: ViewerOptions{Host: "10.0.0.1:2468", TCP: true}},
+			"by TCP only",
 			func(d Diagnosis) bool { return slices.Equal(d.Told, []string{"tcp 10.0.0.1:2468"}) },
 		},
 		"a proxy": {
-			NetworkConfig{TCP: new(TCP)}, Inquiry{Proxies: []string{"Via"}}, "HTTP proxy (Via)",
+			NetworkConfig{TCP: new(TCP)},
+			Inquiry{Proxies: []string{"Via"}},
+			"HTTP proxy (Via)",
 			func(d Diagnosis) bool { return !d.TCP.Shared && strings.Contains(d.Remedy, "TURN") },
 		},
 		"an unknown name": {
-			NetworkConfig{}, Inquiry{ViewerOptions: ViewerOptions{Host: "nowhere.invalid:80"}}, "nothing here speaks against it",
+			NetworkConfig{},
+			Inquiry{ViewerOptions: ViewerOptions{Host: "nowhere.invalid:80"}},
+			"nothing here speaks against it",
 			func(d Diagnosis) bool { return strings.Contains(d.Request.Problem, "nowhere.invalid") },
 		},
 		"a range": {
-			NetworkConfig{PortMin: uint16(freePorts(t, 1)), PortMax: 65535}, Inquiry{}, "nothing here speaks against it",
-			func(d Diagnosis) bool { return d.UDP.Open && d.UDP.Port == 0 && strings.HasSuffix(d.UDP.Range, "-65535") },
+			NetworkConfig{PortMin: uint16(freePorts(t, 1)), PortMax: 65535},
+			Inquiry{},
+			"nothing here speaks against it",
+			func(d Diagnosis) bool {
+				return d.UDP.Open && d.UDP.Port == 0 && strings.HasSuffix(d.UDP.Range, "-65535")
+			},
 		},
 		"a range without a free port": {
-			NetworkConfig{PortMin: uint16(server.udp.port), PortMax: uint16(server.udp.port)}, Inquiry{}, "Nobody can watch",
+			NetworkConfig{PortMin: uint16(server.udp.port), PortMax: uint16(server.udp.port)},
+			Inquiry{},
+			"Nobody can watch",
 			func(d Diagnosis) bool { return !d.UDP.Open && strings.Contains(d.UDP.Problem, "webrtcPortRange") },
 		},
 	} {
@@ -170,8 +193,10 @@ func TestJudge(t *testing.T) {
 			v.Since = now
 			d.Viewers = []ViewerPath{good, v}
 		}), "All 1 viewers are connected", ""},
-		"nothing arrives": {with(func(d *Diagnosis) { d.Viewers = []ViewerPath{trying} }),
-			"no packet of it arrived, neither at UDP port 59050 nor at the TCP port of desk:2468.", "docker run -p 59050:59050/udp"},
+		"nothing arrives": {
+			with(func(d *Diagnosis) { d.Viewers = []ViewerPath{trying} }),
+			"no packet of it arrived, neither at UDP port 59050 nor at the TCP port of desk:2468.", "docker run -p 59050:59050/udp",
+		},
 		"nothing arrives through a proxy": {with(func(d *Diagnosis) {
 			d.Viewers, d.TCP = []ViewerPath{trying}, TCPPath{Problem: "x"}
 		}), "no packet of it arrived, at UDP port 59050.", "instead of through an HTTP proxy"},
