@@ -220,7 +220,7 @@ func (r row) after(ctx context.Context, b *bed, grown *int64) error {
 	var errs []error
 	if r.growth > 0 {
 		peak, err := peakMemory(b.server.PID)
-		*grown = peak - b.resident
+		*grown = max(0, peak-b.resident) // the kernel's figures are rounded
 		errs = append(errs, err)
 	}
 	if r.finish != nil {
