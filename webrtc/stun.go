@@ -36,8 +36,10 @@ func isSTUN(b []byte, kind uint16) bool {
 // of this very socket.
 type stunConn struct {
 	udpConn
-	ended chan struct{} // closed when the socket is, and nothing reads from it
-	allow bucket
+	reading sync.Mutex // held by who reads
+	closing sync.Once
+	ended   chan struct{} // closed when the socket is
+	allow   bucket
 
 	waiting atomic.Int32 // size of asked
 	mu      sync.Mutex
@@ -59,11 +61,12 @@ const stunRate = 100
 // mux, calls it until it gives an error, and would close the mux then: only the
 // end of the socket is one.
 func (c *stunConn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	for {
 		n, from, err := c.ReadFromUDPAddrPort(b)
 		switch {
 		case errors.Is(err, net.ErrClosed):
-			close(c.ended)
 			return 0, from, err
 		case err != nil:
 			<-time.After(readPause)
@@ -73,6 +76,20 @@ func (c *stunConn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 			return n, from, nil
 		}
 	}
+}
+
+// Close closes the socket. The mux calls it.
+func (c *stunConn) Close() error {
+	c.closing.Do(func() { close(c.ended) })
+	return c.udpConn.Close()
+}
+
+// awaitReader returns when nothing waits for the socket, which was closed, any
+// more. The mux's goroutine need not see that error: it may have had a packet in
+// hand at that time, and ends without reading again.
+func (c *stunConn) awaitReader() {
+	c.reading.Lock()
+	c.reading.Unlock() //nolint:staticcheck // that it could be locked is all
 }
 
 // readPause is how long a socket is left alone that has given an error, which

@@ -96,7 +96,7 @@ func newUDPSocket(conn udpConn) *udpSocket {
 // close waits until nothing reads from the socket any more.
 func (s *udpSocket) close() error {
 	err := s.mux.Close()
-	<-s.conn.ended
+	s.conn.awaitReader()
 	return err
 }
 
