@@ -340,7 +340,7 @@ func TestAPIOnTerminal(t *testing.T) {
 	t.Parallel()
 	s := serve(t, environ(t))
 	for line, want := range map[string]string{
-		"health":              "{\r\n  \"status\": \"ok\"\r\n}\r\n",
+		"health":               "{\r\n  \"status\": \"ok\"\r\n}\r\n",
 		"/ui/main.js -i --raw": "HTTP/1.1 200 OK\r\n",
 	} {
 		cmd := exec.CommandContext(t.Context(), binary, append([]string{"api"}, strings.Fields(line)...)...)
