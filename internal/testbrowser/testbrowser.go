@@ -26,11 +26,12 @@ import (
 // patience is how long a page may take for what is asked of it.
 const patience = 30 * time.Second
 
-// Open opens a page in a browser of its own. The context is that of its tab,
-// for [Do] and the other functions here.
-func Open(tb testing.TB, url string) context.Context {
+// Open opens a page in a browser of its own, which more may make another than
+// the usual one. The context is that of its tab, for [Do] and the other
+// functions here.
+func Open(tb testing.TB, url string, more ...chromedp.ExecAllocatorOption) context.Context {
 	tb.Helper()
-	ctx := start(tb)
+	ctx := start(tb, more...)
 	watch(ctx, tb, exceptions)
 	navigate(ctx, tb, url)
 	return ctx
@@ -56,16 +57,18 @@ func Window(ctx context.Context, tb testing.TB, url string, scripts ...string) c
 	return ctx
 }
 
-func start(tb testing.TB) context.Context {
+func start(tb testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	tb.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	alloc, cancel := chromedp.NewExecAllocator(tb.Context(),
+	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.WindowSize(1400, 900), chromedp.UserDataDir(tb.TempDir()), chromedp.Env("HOME="+tb.TempDir()))
+		chromedp.WindowSize(1400, 900), chromedp.UserDataDir(tb.TempDir()), chromedp.Env("HOME=" + tb.TempDir()),
+	}
+	alloc, cancel := chromedp.NewExecAllocator(tb.Context(), append(options, more...)...)
 	tb.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(alloc)
 	tb.Cleanup(func() {
