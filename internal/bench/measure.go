@@ -17,7 +17,8 @@ import (
 const (
 	deskhandName  = "deskhand"
 	referenceName = "reference"
-	warmUp        = 2 // calls that are not counted
+	warmUp        = 2  // calls that are not counted
+	oftenTimes    = 20 // as many calls of what is short
 )
 
 // bench is a run.
@@ -180,8 +181,11 @@ func (b *bench) measure(ctx context.Context, r row) (result, error) {
 // repeat makes the calls and notes what they find.
 func (b *bench) repeat(ctx context.Context, res *result, beds []*bed) error {
 	n, first := b.calls, -warmUp
-	if res.rounds {
+	switch {
+	case res.rounds:
 		n, first = b.rounds, 0 // its calls are many already
+	case res.often:
+		n *= oftenTimes
 	}
 	for i := first; i < n; i++ {
 		for k, bed := range beds {

@@ -24,7 +24,7 @@ const (
 )
 
 var processRows = []row{
-	{key: "run", title: "run /bin/true", factor: 1, once: runTrue},
+	{key: "run", title: "run /bin/true", factor: parity, often: true, once: runTrue},
 	{
 		key: "list", title: fmt.Sprintf("list of %d running processes", crowd), below: 5 * time.Millisecond,
 		prepare: gather, once: listCrowd, finish: dismiss,

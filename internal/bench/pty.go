@@ -21,7 +21,7 @@ const flood = 50_000_000
 
 var ptyRows = []row{
 	{
-		key: "echo", title: "terminal: a key and its echo", below: time.Millisecond,
+		key: "echo", title: "terminal: a key and its echo", below: time.Millisecond, often: true,
 		prepare: openEcho, once: echo, finish: closeEcho,
 	},
 	{

@@ -89,7 +89,10 @@ func (r result) found(k int) string {
 
 func (r result) goal() string {
 	var goals []string
-	if r.factor > 0 {
+	switch {
+	case r.factor == parity:
+		goals = append(goals, "no slower")
+	case r.factor > 0:
 		goals = append(goals, fmt.Sprintf("%gx", r.factor))
 	}
 	if r.below > 0 {
@@ -135,7 +138,7 @@ func (b *bench) describe(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s; %d calls a row.\n", machine, b.calls)
+	fmt.Fprintf(w, "%s; %d calls a row, %d of those that are short.\n", machine, b.calls, oftenTimes*b.calls)
 	fmt.Fprintf(w, "Files in memory are on %s, those on disk on %s.\n", kind(b.memory), kind(b.dir))
 	fmt.Fprintf(w, "Load average of the machine before the run: %s; after it: %s.\n", b.load, benchkit.LoadAverage())
 	fmt.Fprintf(w, "deskhand: %s.", ours)

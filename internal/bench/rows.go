@@ -29,6 +29,7 @@ type row struct {
 	whole      bool          // and that no reader misses anything
 	impossible string        // why the reference cannot do it at all
 	rounds     bool          // options.rounds decides how often it is done
+	often      bool          // it is short: done many times as often as others
 	last       bool          // closes the terminals
 
 	// prepare and finish surround all calls of a bed, where they are not nil.
@@ -44,6 +45,10 @@ type incomplete int
 func (n incomplete) Error() string { return fmt.Sprintf("%d readers miss something", int(n)) }
 
 const quickEnough = 500 * time.Microsecond
+
+// parity is the factor where deskhand must be no slower: the medians of two that
+// are equally fast differ by as much from run to run.
+const parity = 0.95
 
 // rows are in the order in which they are measured.
 var rows = slices.Concat(desktopRows, hostRows(fileRows, processRows, ptyRows), lastRows)
