@@ -131,6 +131,19 @@ func (b *bed) signaling() string {
 	return "ws" + strings.TrimPrefix(b.server.URL, "http") + "/v1/desktop/stream/signaling?access_token=" + b.server.Token
 }
 
+// stream is what the server tells about the live view.
+type stream struct {
+	ProcessID string
+	Target    int `json:"targetBitsPerSecond"`
+	Viewers   []struct{ ID string }
+}
+
+func (b *bed) stream(ctx context.Context) (stream, error) {
+	var s stream
+	err := b.call(ctx, http.MethodGet, "/v1/desktop/stream/status", nil, &s)
+	return s, err
+}
+
 // used is the processor time of the server, and of its encoder if that is a
 // process of its own.
 func (b *bed) used(ctx context.Context) (time.Duration, error) {
@@ -138,12 +151,12 @@ func (b *bed) used(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	var stream struct{ ProcessID string }
-	if err := b.call(ctx, http.MethodGet, "/v1/desktop/stream/status", nil, &stream); err != nil || stream.ProcessID == "" {
+	s, err := b.stream(ctx)
+	if err != nil || s.ProcessID == "" {
 		return server, err
 	}
 	var encoder struct{ PID int }
-	if err := b.call(ctx, http.MethodGet, "/v1/processes/"+stream.ProcessID, nil, &encoder); err != nil {
+	if err := b.call(ctx, http.MethodGet, "/v1/processes/"+s.ProcessID, nil, &encoder); err != nil {
 		return 0, err
 	}
 	more, err := benchkit.ProcessorTime(encoder.PID)
@@ -155,11 +168,11 @@ func (b *bed) nobodyWatches(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		var stream struct{ Viewers []struct{ ID string } }
-		if err := b.call(ctx, http.MethodGet, "/v1/desktop/stream/status", nil, &stream); err != nil {
+		s, err := b.stream(ctx)
+		if err != nil {
 			return err
 		}
-		if len(stream.Viewers) == 0 {
+		if len(s.Viewers) == 0 {
 			return nil
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {

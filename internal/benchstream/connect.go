@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// lingering is longer than the server keeps an encoder for who comes back.
-const lingering = 11 * time.Second
-
 // cold measures the connecting of a browser that was just started to a server
 // that has shown nothing for a while. A terminal full of text is on the screen.
 func cold(ctx context.Context, b *bed, o options, r *result) error {
@@ -23,7 +20,7 @@ func cold(ctx context.Context, b *bed, o options, r *result) error {
 			if err != nil {
 				return err
 			}
-			if err := pause(ctx, lingering); err != nil {
+			if err := pause(ctx, o.linger); err != nil {
 				return err
 			}
 			s, err := v.connect(ctx, 0)
@@ -42,14 +39,14 @@ func cold(ctx context.Context, b *bed, o options, r *result) error {
 
 // Times of who loads the page again.
 const (
-	watchTime  = 2 * time.Second        // between the first picture and the reload
+	watchTime  = time.Second            // between the first picture and the reload
 	reloadTime = 300 * time.Millisecond // between that and the connecting
 )
 
 // warm measures a page that is loaded again, and nobody else watches.
 func warm(ctx context.Context, b *bed, o options, r *result) error {
 	return b.withText(func() error {
-		v, err := b.watch(ctx, 0)
+		v, err := b.watch(ctx, o, 0)
 		if err != nil {
 			return err
 		}

@@ -61,6 +61,9 @@ type options struct {
 	idle     time.Duration // the same of the idle desktop
 	connects int           // of each kind
 	pictures int           // whose quality is measured
+	turns    int           // of one viewer and of four
+	settling time.Duration // how long a viewer has watched before anything is measured
+	linger   time.Duration // how long nobody has watched before who comes is new to the server
 	rows     *regexp.Regexp
 	binary   string
 	codec    string
@@ -77,7 +80,7 @@ func main() {
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	o := options{connects: 10, pictures: 40}
+	o := options{connects: 10, pictures: 40, turns: 3, settling: 4 * time.Second, linger: 11 * time.Second}
 	f := flag.NewFlagSet("benchstream", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.IntVar(&o.samples, "n", 200, "latencies of a row, at least")
@@ -94,8 +97,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("wrong arguments: see -help")
 	}
 	if *quick {
-		o.samples, o.connects, o.pictures = min(o.samples, 30), 2, 5
+		o.samples, o.connects, o.pictures, o.turns = min(o.samples, 30), 2, 5, 1
 		o.window, o.idle = min(o.window, 3*time.Second), min(o.idle, 20*time.Second)
+		o.settling, o.linger = 200*time.Millisecond, 200*time.Millisecond
 	}
 	var err error
 	o.rows, err = regexp.Compile(*filter)

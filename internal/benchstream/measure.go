@@ -90,7 +90,7 @@ type found struct {
 }
 
 // watch opens the page, has it watch and waits until all is as it stays.
-func (b *bed) watch(ctx context.Context, limit int) (*viewer, error) {
+func (b *bed) watch(ctx context.Context, o options, limit int) (*viewer, error) {
 	v, err := b.viewer(ctx)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (b *bed) watch(ctx context.Context, limit int) (*viewer, error) {
 	if _, err := v.connect(ctx, limit); err != nil {
 		return nil, err
 	}
-	return v, pause(ctx, settling)
+	return v, pause(ctx, o.settling)
 }
 
 // over measures for a while.
@@ -129,13 +129,18 @@ func (v *viewer) until(ctx context.Context, f func() error) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	now, err := v.b.stream(ctx)
+	if err != nil {
+		return found{}, err
+	}
 	s := took.Seconds()
 	shown := max(c.Decoded-before.Decoded, 1)
+	kilobits := (c.Bytes - before.Bytes) * 8 / 1000 / s
 	return found{
 		took: took, share: (after - busy).Seconds() / s,
-		kilobits: (c.Bytes - before.Bytes) * 8 / 1000 / s, fps: (c.Decoded - before.Decoded) / s, keys: c.Keys - before.Keys,
-		note: fmt.Sprintf("%.1f s; %.0f decoded in %.2f ms each, %.0f dropped, %.0f freezes; jitter buffer %.2f ms; %.0f key frames, %.0f PLI, %.0f NACK, %.0f lost",
-			s, shown, (c.Decoding-before.Decoding)*1000/shown, c.Dropped-before.Dropped, c.Freezes-before.Freezes,
+		kilobits: kilobits, fps: (c.Decoded - before.Decoded) / s, keys: c.Keys - before.Keys,
+		note: fmt.Sprintf("%.1f s; %.0f kbit/s, %d allowed; %.0f decoded in %.2f ms each, %.0f dropped, %.0f freezes; jitter buffer %.2f ms; %.0f key frames, %.0f PLI, %.0f NACK, %.0f lost",
+			s, kilobits, now.Target/1000, shown, (c.Decoding-before.Decoding)*1000/shown, c.Dropped-before.Dropped, c.Freezes-before.Freezes,
 			(c.Waited-before.Waited)*1000/max(c.Emitted-before.Emitted, 1), c.Keys-before.Keys, c.PLIs-before.PLIs, c.NACKs-before.NACKs, c.Lost-before.Lost),
 	}, nil
 }
@@ -153,7 +158,7 @@ func (b *bed) latenciesAnd(ctx context.Context, o options, r *result, what conte
 		return found{}, err
 	}
 	defer func() { err = errors.Join(err, d.finish()) }()
-	v, err := b.watch(ctx, limit)
+	v, err := b.watch(ctx, o, limit)
 	if err != nil {
 		return found{}, err
 	}

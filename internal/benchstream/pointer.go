@@ -19,7 +19,7 @@ const moveGap = 40 * time.Millisecond
 func pointer(ctx context.Context, b *bed, o options, r *result) error {
 	var mu sync.Mutex
 	arrived := make(map[image.Point]time.Time)
-	v, err := b.watch(ctx, 0)
+	v, err := b.watch(ctx, o, 0)
 	if err != nil {
 		return err
 	}

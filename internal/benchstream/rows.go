@@ -35,16 +35,11 @@ func keys() string {
 	return strings.Join(names, ", ")
 }
 
-const (
-	// settling is how long a viewer has watched before anything is measured.
-	settling = 4 * time.Second
-
-	// pictureRate is how often what moves without end is drawn.
-	pictureRate = 30
-)
+// pictureRate is how often a second what moves without end is drawn.
+const pictureRate = 30
 
 func idle(ctx context.Context, b *bed, o options, r *result) error {
-	v, err := b.watch(ctx, 0)
+	v, err := b.watch(ctx, o, 0)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,8 @@ import (
 	pion "github.com/pion/webrtc/v4"
 )
 
-const (
-	moreViewers = 3 // beside the browser
-	turns       = 3 // how often each number of viewers is measured
-)
+// moreViewers is how many watch beside the browser.
+const moreViewers = 3
 
 // manyViewers measures the server with one viewer and with four, in turn. Those
 // beside the browser throw away what they get, so that the decoding of four
@@ -27,19 +25,19 @@ func manyViewers(ctx context.Context, b *bed, o options, r *result) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, d.finish()) }()
-	v, err := b.watch(ctx, 0)
+	v, err := b.watch(ctx, o, 0)
 	if err != nil {
 		return err
 	}
 	var one, four []float64
-	window := max(o.window/turns, time.Second)
-	for range turns {
+	window := max(o.window/time.Duration(o.turns), time.Second)
+	for range o.turns {
 		f, err := v.over(ctx, window)
 		if err != nil {
 			return err
 		}
 		one = append(one, f.share)
-		if f, err = b.withMore(ctx, v, window); err != nil {
+		if f, err = b.withMore(ctx, v, o.settling, window); err != nil {
 			return err
 		}
 		four = append(four, f.share)
@@ -58,7 +56,7 @@ func mean(values []float64) float64 {
 }
 
 // withMore measures while more viewers watch.
-func (b *bed) withMore(ctx context.Context, v *viewer, window time.Duration) (f found, err error) {
+func (b *bed) withMore(ctx context.Context, v *viewer, settling, window time.Duration) (f found, err error) {
 	inner, leave := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
