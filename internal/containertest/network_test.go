@@ -474,4 +474,3 @@ func (v *viewer) close() {
 		_ = v.pc.GracefulClose()
 	}
 }
-
