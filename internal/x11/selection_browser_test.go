@@ -80,8 +80,11 @@ func startChromium(tb testing.TB, w windowSystem) context.Context {
 		tb.Fatal(info, err)
 	}
 	// The address bar has the keyboard at first.
-	xdotool(tb, w.Server, "mousemove", fmt.Sprint(info.X+info.Width/2), fmt.Sprint(info.Y+info.Height/2), "click", "1")
-	until(tb, "focus", func() bool { return evaluate[bool](ctx, tb, "document.hasFocus() && document.activeElement == t") })
+	// Clicks are lost on a window that Chromium has not drawn yet.
+	until(tb, "focus", func() bool {
+		xdotool(tb, w.Server, "mousemove", fmt.Sprint(info.X+info.Width/2), fmt.Sprint(info.Y+info.Height/2), "click", "1")
+		return evaluate[bool](ctx, tb, "document.hasFocus() && document.activeElement == t")
+	})
 	return ctx
 }
 
