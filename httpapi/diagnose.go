@@ -103,7 +103,7 @@ func (sl *slot) diagnose(ctx context.Context, q webrtc.Inquiry) webrtc.Diagnosis
 		return webrtc.NoNetwork(err, q)
 	}
 	if own != nil {
-		defer own.Close() // it was opened for this
+		defer func() { _ = own.Close() }() // it was opened for this
 	}
 	return cfg.Network.Diagnose(ctx, q)
 }

@@ -61,7 +61,7 @@ func TestDiagnoseTakenPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	s := serve(t, Config{Media: webrtc.NetworkConfig{UDPPort: taken.LocalAddr().(*net.UDPAddr).Port}})
 	d := s.get(t, "/v1/desktop/stream/diagnose").want(t, 200).json(t)
 	udp := d["udp"].(map[string]any)

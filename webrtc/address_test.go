@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pion/ice/v4"
-
 	"github.com/google/go-cmp/cmp"
+	"github.com/pion/ice/v4"
 )
 
 func ips(all ...string) (list []netip.Addr) {

@@ -153,7 +153,7 @@ func TestDiagnoseHops(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer n.Close()
+			defer func() { _ = n.Close() }()
 			d := n.Diagnose(t.Context(), c.inquiry)
 			if !strings.Contains(d.Verdict, c.want) || c.check != nil && !c.check(d) {
 				t.Errorf("want %q in %+v", c.want, d)

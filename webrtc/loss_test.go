@@ -249,7 +249,7 @@ func TestBadLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.Close()
+	defer func() { _ = n.Close() }() // after the streamer
 	d := startDesktop(t, desktop.Config{})
 	const script = `while :; do echo $(date) the quick brown fox jumps over the lazy dog; sleep 0.05; done`
 	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-geometry", "100x30+0+0", "-e", "sh", "-c", script}, Wait: true}); err != nil {

@@ -83,7 +83,7 @@ func (c NetworkConfig) announce() ([]netip.Addr, error) {
 	for _, text := range c.Announce {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("Announce must list IP addresses, not %q", text)
+			return nil, fmt.Errorf("addresses to announce must be IP addresses, not %q", text)
 		}
 		if ip = ip.Unmap(); ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" {
 			return nil, fmt.Errorf("nobody can reach this machine at %s", text)

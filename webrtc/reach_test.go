@@ -79,7 +79,7 @@ func site(t *testing.T, s *Streamer, tcp *TCP) (port int) {
 		if err != nil {
 			return
 		}
-		defer ws.CloseNow()
+		defer func() { _ = ws.CloseNow() }()
 		if err := s.ServeSignaling(r.Context(), wsConn{ws}, ViewerOptions{Host: r.Host, TCP: true, Remote: r.RemoteAddr}); err != nil {
 			t.Log(err)
 		}

@@ -308,7 +308,7 @@ func TestHandOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer packets.Close()
+	defer func() { _ = packets.Close() }()
 	if _, err := (tcpMux{&tcp}).GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 2)); !errors.Is(err, errTCPTaken) {
 		t.Errorf("a second candidate: %v", err)
 	}
@@ -439,7 +439,7 @@ func TestManyTCPConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

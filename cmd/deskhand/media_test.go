@@ -95,7 +95,7 @@ func TestTakenMediaPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	port := strconv.Itoa(taken.LocalAddr().(*net.UDPAddr).Port)
 	got := runCommandLine(t, environ(t), "server", "-p", "0", "--media-udp-port", port)
 	if got.status != exitFailure || !strings.Contains(got.stderr, "choose another --media-udp-port") || got.stdout != "" {

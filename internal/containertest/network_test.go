@@ -130,6 +130,7 @@ func namespace(t *testing.T, link, here, there string) []string {
 
 // runMachine is the machine around the container.
 func runMachine(t *testing.T) {
+	t.Helper()
 	run(t, "ip", "link", "set", "lo", "up")
 	container := namespace(t, "inside", machineInside, serverInside)
 	client := namespace(t, "outside", machineOutside, clientOutside)
@@ -273,6 +274,7 @@ func forwardUDP(t *testing.T, from, to string) {
 
 // runClient is somebody who opens the page.
 func runClient(t *testing.T) {
+	t.Helper()
 	published := net.JoinHostPort(machineOutside, publishedPort)
 	ask(t, http.MethodPost, "http://"+published+"/v1/desktop/start", `{"width":640,"height":480}`)
 	want := os.Getenv(wantVariable)
@@ -341,11 +343,11 @@ func ask(t *testing.T, method, address, body string) map[string]any {
 // watch wants video to come from an address, and the server to know how.
 func watch(t *testing.T, host, network, from string) {
 	t.Helper()
+	//nolint:bodyclose // the package says that it need not be
 	ws, _, err := websocket.Dial(t.Context(), "ws://"+host+"/v1/desktop/stream/signaling?access_token="+token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ws.CloseNow()
 	ws.SetReadLimit(1 << 20)
 	v := &viewer{t: t, ws: ws, packets: make(chan struct{}, 1)}
 	defer v.close()
