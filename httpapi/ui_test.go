@@ -111,7 +111,7 @@ func testWheel(t *testing.T, v *viewer, file string) {
 		return strings.Count(string(b), "\x1b[<64;"), strings.Count(string(b), "\x1b[<65;")
 	}
 	turn := func(pixels float64) {
-		v.mouse(chromedp.MouseWheel, 100, 150, func(p *cdpinput.DispatchMouseEventParams) {
+		v.mouse(chromedp.MouseWheel, 100, 150, func(p *mouseEvent) {
 			p.DeltaX, p.DeltaY = 1e-9, pixels // what is zero is not sent
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image"
+	"image/draw"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -78,10 +79,12 @@ func (v *viewer) at(x, y int) (float64, float64) {
 	return at[0], at[1]
 }
 
+type mouseEvent = cdpinput.DispatchMouseEventParams
+
 // mouse sends one event of the mouse, at a point of the desktop.
-func (v *viewer) mouse(kind cdpinput.DispatchMouseEventType, x, y int, more func(*cdpinput.DispatchMouseEventParams)) {
+func (v *viewer) mouse(kind cdpinput.DispatchMouseEventType, x, y int, more func(*mouseEvent)) {
 	v.t.Helper()
-	p := cdpinput.DispatchMouseEventParams{Type: kind}
+	p := mouseEvent{Type: kind}
 	p.X, p.Y = v.at(x, y)
 	if more != nil {
 		more(&p)
@@ -91,7 +94,7 @@ func (v *viewer) mouse(kind cdpinput.DispatchMouseEventType, x, y int, more func
 	}
 }
 
-func left(p *cdpinput.DispatchMouseEventParams) {
+func left(p *mouseEvent) {
 	p.Button, p.ClickCount = cdpinput.MouseButtonLeft, 1
 	if p.Type != chromedp.MouseReleased {
 		p.Buttons = 1
@@ -196,18 +199,14 @@ func (v *viewer) sees() {
 // meanDifference is how far two pictures of one size differ, on average of all
 // pixels and colours.
 func meanDifference(a, b image.Image) float64 {
-	total, n := 0.0, 0
-	for y := a.Bounds().Min.Y; y < a.Bounds().Max.Y; y++ {
-		for x := a.Bounds().Min.X; x < a.Bounds().Max.X; x++ {
-			r1, g1, b1, _ := a.At(x, y).RGBA()
-			r2, g2, b2, _ := b.At(x, y).RGBA()
-			for _, d := range [][2]uint32{{r1, r2}, {g1, g2}, {b1, b2}} {
-				total += float64(max(d[0], d[1])-min(d[0], d[1])) / 257
-				n++
-			}
-		}
+	x, y := image.NewRGBA(a.Bounds()), image.NewRGBA(a.Bounds())
+	draw.Draw(x, x.Rect, a, a.Bounds().Min, draw.Src)
+	draw.Draw(y, y.Rect, b, b.Bounds().Min, draw.Src)
+	total := 0
+	for i, v := range x.Pix {
+		total += max(int(v)-int(y.Pix[i]), int(y.Pix[i])-int(v))
 	}
-	return total / float64(n)
+	return float64(total) / float64(len(x.Pix)/4*3)
 }
 
 // rawTerminal opens an xterm at the top left that writes every byte that it gets

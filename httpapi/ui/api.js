@@ -48,6 +48,11 @@ export const setToken = (value) => sessionStorage.setItem(storage, value);
 
 // ---- calls -------------------------------------------------------------
 
+let key = "";
+
+/** actAs has calls count as those of the viewer who has that key; "": of nobody in particular. */
+export const actAs = (of) => { key = of; };
+
 /** Problem is the server's answer to a call that failed; status 0: there was none. */
 export class Problem extends Error {
   constructor(status, body) {
@@ -67,6 +72,7 @@ const silence = {
 /** request calls the server; body is JSON. It throws a Problem, or an AbortError. */
 export async function request(method, url, { body, headers = {}, signal, keepalive } = {}) {
   if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (key && method !== "GET") headers["Deskhand-Viewer"] = key;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const init = { method, headers, signal, keepalive, cache: "no-store" };
   if (body !== undefined) init.body = JSON.stringify(body);

@@ -20,6 +20,9 @@ const states = {
   stopped: ["Stopped", "off"],
 };
 
+const slideshow = "Pictures one by one, a few in a second: video does not get through";
+const slideshowTime = 8000;
+
 /** Bar shows a session, and who controls its desktop. */
 export class Bar {
   #session;
@@ -58,10 +61,9 @@ export class Bar {
     document.body.dataset.state = name;
     setText($("state-text"), screenshots ? "Screenshots" : text);
     this.#facts();
-    const reason = warning || (screenshots ? "Pictures one by one, a few in a second: video does not get through" : "");
-    setText($("warning-text"), reason);
-    show($("warning"), Boolean(reason) && !(screenshots && this.dismissed === reason));
-    $("stage").classList.toggle("degraded", Boolean(reason));
+    const reason = warning || (screenshots ? slideshow : "");
+    this.#warn(reason);
+    $("stage").classList.toggle("degraded", Boolean(warning));
     for (const tool of document.querySelectorAll("[data-live]")) tool.disabled = name !== "live";
     show($("stop"), ["live", "reconnecting", "failed", "stopped", "connecting"].includes(name));
     if (name !== "live") this.#notLive();
@@ -70,6 +72,19 @@ export class Bar {
     this.#told = said;
     document.title = name === "live" || name === "loading" ? "deskhand" : `${text} · deskhand`;
   }
+
+  // What stays as it is is said in the bar; over the picture only at first.
+  #warn(reason) {
+    if (reason === this.#reason) return;
+    this.#reason = reason;
+    clearTimeout(this.#hiding);
+    if (reason) setText($("warning-text"), reason);
+    show($("warning"), Boolean(reason));
+    if (reason === slideshow) this.#hiding = setTimeout(() => show($("warning"), false), slideshowTime);
+  }
+
+  #reason = "";
+  #hiding = 0;
 
   #notLive() {
     show($("quality"), false);
@@ -83,8 +98,8 @@ export class Bar {
     const status = this.#session.status;
     const parts = [];
     if (this.#session.state.name === "live" && width) parts.push(`${width} × ${height}, shown at ${Math.round(this.#view.scale * 100)} %`);
-    if (status?.display) parts.push(`display ${status.display}`);
-    setText($("facts"), parts.join("; "));
+    if (status?.display) parts.push(`Display ${status.display}`);
+    setText($("facts"), parts.join("\n"));
     show($("facts"), parts.length > 0);
     const who = this.#control.mine ? "you have control" : "you are watching";
     $("keyboard").setAttribute("aria-label", `Remote desktop${width ? `, ${width} by ${height}` : ""}, ${who}`);
@@ -199,7 +214,7 @@ export class Bar {
   #refused(message) {
     const { host, allowed } = this.#control;
     if (!allowed) return this.#wanted();
-    const text = host ? `${host.name} keeps control. Ask for it there, or wait until it is released.` : `${message}.`;
+    const text = host ? `${host.name} keeps control. Whoever it is may give it to you, or release it.` : `${message}.`;
     toast(text.charAt(0).toUpperCase() + text.slice(1));
     announce(text);
   }

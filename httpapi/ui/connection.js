@@ -24,6 +24,7 @@ const silenceTime = 25000;
 /** Link is what all links have in common. */
 export class Link extends EventTarget {
   me = ""; // id of this viewer
+  secret = ""; // shows the server that a call is this viewer's
   host = null; // { id, name } of who has control
   people = new Map(); // id -> { id, name, viewOnly }
   mayControl = !viewOnly;
@@ -40,13 +41,13 @@ export class Link extends EventTarget {
     this.close();
   }
 
-  nameOf(id) {
-    const person = this.people.get(id);
-    return person ? person.name || "Another viewer" : id;
-  }
+  /** nameOf is how people are told of a viewer. */
+  nameOf(id) { return this.people.get(id)?.name || "Another viewer"; }
 
-  setHost(id) {
-    this.host = id ? { id, me: id === this.me, name: this.nameOf(id) } : null;
+  /** setHost notes who has control; id "": nobody. */
+  setHost(id, kind, name) {
+    const names = { api: name || "A program", agent: name ? `Agent ${name}` : "An agent" };
+    this.host = id ? { id, me: id === this.me, name: names[kind] ?? this.nameOf(id) } : null;
     this.tell("host", this.host);
   }
 }
@@ -92,8 +93,9 @@ export class SocketLink extends Link {
       case "system/init":
         this.opened = true;
         this.me = payload.session_id;
+        this.secret = payload.viewer_key ?? "";
         for (const session of Object.values(payload.sessions)) this.#join(session);
-        this.setHost(payload.control_host.has_host ? payload.control_host.host_id : "");
+        this.#hosted(payload.control_host);
         this.tell("size", payload.screen_size);
         return this.greeted();
       case "system/disconnect":
@@ -104,13 +106,15 @@ export class SocketLink extends Link {
       case "session/deleted":
         this.people.delete(payload.id);
         return this.tell("people", this.people);
-      case "control/host": return this.setHost(payload.has_host ? payload.host_id : "");
+      case "control/host": return this.#hosted(payload);
       case "control/request": return this.tell("asked", { id: payload.id, name: this.nameOf(payload.id) });
       case "control/refused": return this.tell("refused", payload.message);
       case "screen/updated": return this.tell("size", payload);
       case "clipboard/updated": return this.tell("clipboard", payload.text);
     }
   }
+
+  #hosted({ has_host: has, host_id: id, host_kind: kind, host_name: name }) { this.setHost(has ? id : "", kind, name); }
 
   #join({ id, profile }) {
     this.people.set(id, { id, name: profile.name ?? "", viewOnly: !profile.can_host });
@@ -189,7 +193,7 @@ export class WebRTCLink extends SocketLink {
 
   /** open returns when there is a picture. */
   async open() {
-    if (!window.RTCPeerConnection) throw new Cause("ice");
+    if (!window.RTCPeerConnection) throw new Cause("webrtc");
     await this.connect("/stream/signaling");
     const slow = setTimeout(() => this.tell("slow"), slowTime);
     try {
@@ -291,7 +295,8 @@ export class WebRTCLink extends SocketLink {
       if (s.type === "candidate-pair" && s.nominated && s.state === "succeeded") {
         out.roundTrip = s.currentRoundTripTime * 1000;
         const [near, far] = [all.get(s.localCandidateId), all.get(s.remoteCandidateId)];
-        out.path = [near?.protocol?.toUpperCase(), far?.address && `${far.address}:${far.port}`].filter(Boolean).join(" to ");
+        const host = far?.address?.includes(":") ? `[${far.address}]` : far?.address;
+        out.path = [near?.protocol?.toUpperCase(), host && `${host}:${far.port}`].filter(Boolean).join(" to ");
         if (near?.candidateType === "relay") out.path += ", relayed";
       }
     }

@@ -3,6 +3,8 @@
 
 // Browsers show no larger ones as a cursor.
 const largest = 128;
+// How much of its size the pointer keeps in a picture that is shown small.
+const smallest = 0.6;
 
 export class Cursor {
   #surface;
@@ -70,8 +72,10 @@ export class Cursor {
     this.#image.hidden = !seen;
     if (!seen) return;
     const { x, y, width, height } = this.#cursor;
-    Object.assign(this.#image, { width, height });
-    this.#image.style.transform = `translate(${Math.round(this.#at.x * this.#scale) - x}px, ${Math.round(this.#at.y * this.#scale) - y}px)`;
+    const size = Math.max(smallest, Math.min(1, this.#scale));
+    Object.assign(this.#image, { width: width * size, height: height * size });
+    const [left, top] = [this.#at.x * this.#scale - x * size, this.#at.y * this.#scale - y * size];
+    this.#image.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   }
 
   #css() {

@@ -93,16 +93,18 @@ export const command = (text, write) => make("div", { className: "command" }, ma
 
 // Panels are popovers; they open below their button, within the page.
 export function placePanels() {
+  const sources = new Map();
   for (const panel of document.querySelectorAll("[popover]")) {
-    panel.addEventListener("toggle", ({ newState }) => {
-      const button = document.querySelector(`[popovertarget="${panel.id}"]`);
+    panel.addEventListener("toggle", ({ newState, source }) => {
+      const button = source ?? document.querySelector(`[popovertarget="${panel.id}"]`);
       button?.setAttribute("aria-expanded", newState === "open");
+      sources.set(panel, button);
       if (newState === "open") placePanel(panel, button);
     });
   }
   addEventListener("resize", () => {
     const panel = document.querySelector("[popover]:popover-open");
-    if (panel) placePanel(panel, document.querySelector(`[popovertarget="${panel.id}"]`));
+    if (panel) placePanel(panel, sources.get(panel));
   });
 }
 
@@ -110,7 +112,8 @@ const gap = 8;
 
 function placePanel(panel, button) {
   const at = (button?.offsetParent ? button : $("bar")).getBoundingClientRect();
-  const left = Math.max(gap, Math.min(at.right - panel.offsetWidth, innerWidth - panel.offsetWidth - gap));
+  const side = (at.left + at.right) / 2 < innerWidth / 2 ? at.left : at.right - panel.offsetWidth;
+  const left = Math.max(gap, Math.min(side, innerWidth - panel.offsetWidth - gap));
   const below = at.top < innerHeight / 2;
   panel.style.left = `${left}px`;
   panel.style.top = below ? `${at.bottom + gap}px` : "auto";

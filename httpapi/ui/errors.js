@@ -44,6 +44,11 @@ const table = {
     why: "Something between this browser and the server does not let WebSockets through.",
     fix: "If there is a proxy, have it pass upgrades for /v1/ on.",
   }),
+  webrtc: () => ({
+    what: "This browser has no WebRTC",
+    why: "It lacks it, or its settings turn it off.",
+    fix: "Use another browser, or allow it for this site.",
+  }),
   ice: () => ({
     what: "Video did not get through",
     why: "No network path for WebRTC was found between this browser and the server: UDP is probably blocked.",

@@ -22,6 +22,8 @@ const clipboard = new Clipboard({ control });
 const input = new Input({ surface: $("frame"), textarea: $("keyboard"), control, place: (event) => view.place(event) });
 const write = (text, clicked) => clipboard.write(text, clicked);
 
+const touchScreen = matchMedia("(pointer: coarse)").matches;
+
 placePanels();
 new Bar({ session, control, view });
 new Cover({ session, room: () => view.room(), write });
@@ -129,7 +131,7 @@ let wantsKeys = false;
 control.addEventListener("change", () => {
   if (!wantsKeys || !control.mine) return;
   wantsKeys = false;
-  if (matchMedia("(pointer: fine)").matches) keys.capture();
+  if (!touchScreen) keys.capture();
 });
 
 // ---- keys ----------------------------------------------------------------------
@@ -138,7 +140,7 @@ const chords = [
   ["Esc", "Escape"], ["Tab", "Tab"], ["Enter", "Enter"], ["Del", "Delete"],
   ["Ctrl+C", "Control", "c"], ["Ctrl+V", "Control", "v"], ["Ctrl+W", "Control", "w"], ["Ctrl+T", "Control", "t"],
   ["Alt+Tab", "Alt", "Tab"], ["Alt+F4", "Alt", "F4"], ["Super", "Meta"], ["PrtSc", "PrintScreen"],
-  ["Ctrl+Alt+Del", "Control", "Alt", "Delete"], ["F11", "F11"],
+  ["Ctrl+Alt+Del", "Control", "Alt", "Delete"], ["F5", "F5"], ["F11", "F11"],
 ];
 for (const [label, ...names] of chords) {
   $("keys").append(make("button", { type: "button", onclick: () => keys.press(...names) }, label));
@@ -148,7 +150,8 @@ for (const button of document.querySelectorAll("#keyrow button")) {
   button.addEventListener("pointerdown", (event) => event.preventDefault()); // the screen's keyboard stays
   button.addEventListener("click", () => {
     if (button.dataset.stick) keys.stick(button.dataset.stick);
-    else keys.press(button.dataset.key);
+    else if (button.dataset.key) keys.press(button.dataset.key);
+    else $("keys-panel").showPopover({ source: button });
   });
 }
 const sticks = [...document.querySelectorAll("[data-stick]")];
@@ -156,13 +159,23 @@ keys.addEventListener("sticky", () => {
   for (const button of sticks) button.setAttribute("aria-pressed", String(keys.holds(button.dataset.stick)));
 });
 
-$("screen-keyboard").addEventListener("click", () => {
+function toggleKeyRow() {
   const open = $("keyrow").hidden;
   show($("keyrow"), open);
   setText($("screen-keyboard"), open ? "Hide the on-screen keyboard" : "On-screen keyboard");
-  $("keys-panel").hidePopover();
+  $("keys-tool").setAttribute("aria-pressed", String(open));
+  if ($("keys-panel").matches(":popover-open")) $("keys-panel").hidePopover();
   if (open) keys.capture();
-});
+  else keys.free();
+}
+
+$("screen-keyboard").addEventListener("click", toggleKeyRow);
+// Where there is no other keyboard, the screen's is what people want first.
+if (touchScreen) {
+  $("keys-tool").removeAttribute("popovertarget");
+  $("keys-tool").addEventListener("pointerdown", (event) => event.preventDefault());
+  $("keys-tool").addEventListener("click", toggleKeyRow);
+}
 
 // Where the page is not made smaller for the screen's keyboard, it makes itself.
 visualViewport?.addEventListener("resize", () => {

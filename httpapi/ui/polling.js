@@ -1,7 +1,7 @@
 // The link for where nothing but plain requests gets through: pictures one by
 // one, a few in a second, and input by the HTTP API.
 
-import { eventsURL, get, post, request, urlOf, viewOnly } from "./api.js";
+import { eventsURL, get, name, post, request, urlOf, viewOnly } from "./api.js";
 import { Link } from "./connection.js";
 import { Cause } from "./errors.js";
 
@@ -16,7 +16,7 @@ const patience = 5; // failures in a row that end the link
 const buttons = { 1: "left", 2: "middle", 3: "right", 8: "back", 9: "forward" };
 
 // The name under which this page acts, so that it can have control.
-const actor = `page ${Math.random().toString(36).slice(2, 8)}`;
+const actor = `${name.replaceAll(/[^\p{L}\p{N} ._@-]/gu, "").trim() || "viewer"} ${Math.random().toString(36).slice(2, 6)}`.slice(-64);
 const headers = () => ({ "Deskhand-Actor": actor });
 
 const call = (path, body) => post(path, body, { headers: headers() });
@@ -112,7 +112,9 @@ export class ScreenshotLink extends Link {
   }
 
   #held({ holder }) {
-    this.setHost(holder ? holder.name || holder.id || `The ${holder.kind}` : "");
+    if (!holder) return this.setHost("");
+    const { kind, name: of, id } = holder;
+    this.setHost(kind === "api" && of === actor ? actor : (id ?? of ?? kind), kind, of);
   }
 
   async #copied() {

@@ -1,6 +1,7 @@
 // How well the picture comes.
 
 const period = 1000;
+const span = 4; // periods over which rates are averaged
 // A picture comes at least every two seconds, also when nothing changes.
 const staleTime = 5000;
 // Fewer pictures than that in a second mean a still screen.
@@ -18,38 +19,44 @@ export const gradeOf = ({ roundTrip = 0, loss = 0 }) => grades.find((g) => round
 export class Quality extends EventTarget {
   #link = null;
   #timer = 0;
-  #before = null;
+  #samples = []; // { at, stats }, the oldest first
+  #changed = 0; // when a picture came last
   now = null;
 
   follow(link) {
     clearInterval(this.#timer);
     this.#link = link;
-    this.#before = this.now = null;
+    this.#forget();
+    this.now = null;
     if (link) this.#timer = setInterval(() => this.#measure(), period);
   }
 
+  #forget() { this.#samples = []; }
+
   async #measure() {
-    if (document.hidden) {
-      this.#before = null;
-      return;
-    }
+    if (document.hidden) return this.#forget();
     const link = this.#link;
     const stats = await link.stats().catch(() => null);
     if (!stats || link !== this.#link) return;
     const at = performance.now();
-    const before = this.#before ?? { at, changed: at, stats };
-    const changed = stats.decoded === before.stats.decoded ? before.changed : at;
-    this.#before = { at, changed, stats };
-    if (at === before.at) return;
-    const seconds = (at - before.at) / 1000;
-    const since = (key) => (stats[key] ?? 0) - (before.stats[key] ?? 0);
+    const last = this.#samples.at(-1);
+    if (stats.decoded !== last?.stats.decoded) this.#changed = at;
+    this.#samples.push({ at, stats });
+    if (this.#samples.length > span + 1) this.#samples.shift();
+    const first = this.#samples[0];
+    if (at === first.at) return;
+    this.#tell(stats, first.stats, (at - first.at) / 1000, link.quiet ? 0 : at - this.#changed);
+  }
+
+  #tell(stats, before, seconds, still) {
+    const since = (key) => (stats[key] ?? 0) - (before[key] ?? 0);
     const packets = since("received") + since("lost");
     this.now = {
       ...stats,
       rate: since("decoded") / seconds,
       bits: (since("bytes") * 8) / seconds,
       loss: stats.lost === undefined ? undefined : packets > 0 ? Math.max(0, since("lost") / packets) : 0,
-      stale: !link.quiet && at - changed > staleTime ? at - changed : 0,
+      stale: still > staleTime ? still : 0,
     };
     this.now.grade = gradeOf(this.now);
     this.dispatchEvent(new Event("measured"));

@@ -1,7 +1,7 @@
 // The life of the page: whether there is a desktop, which link shows it, and
 // what to do when there is none.
 
-import { Problem, get, post } from "./api.js";
+import { Problem, actAs, get, post } from "./api.js";
 import { WebRTCLink } from "./connection.js";
 import { Cause, explain } from "./errors.js";
 import { ScreenshotLink } from "./polling.js";
@@ -55,6 +55,8 @@ export class Session extends EventTarget {
     this.#surfaces = surfaces;
     for (const type of ["online", "focus"]) addEventListener(type, () => this.#wake());
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#wake(); });
+    // A page that is left lets go of control at once, and may come back.
+    addEventListener("pagehide", () => this.link?.end(new Cause("again")));
     this.quality.addEventListener("measured", () => this.#measured());
   }
 
@@ -197,7 +199,7 @@ export class Session extends EventTarget {
 
   // Goes on with a lesser link, if that may help.
   #stepDown(cause) {
-    const network = cause instanceof Cause && ["socket", "ice", "frames", "decoder"].includes(cause.kind);
+    const network = cause instanceof Cause && ["webrtc", "socket", "ice", "frames", "decoder"].includes(cause.kind);
     if (!network || this.#rung === ladder.length - 1) throw cause;
     if (this.#rung === 0) this.#whyNot = cause;
     // Where one WebSocket does not open another will not.
@@ -209,11 +211,21 @@ export class Session extends EventTarget {
     this.#byMe = false;
     link.addEventListener("trouble", ({ detail }) => this.#warn(detail));
     link.addEventListener("end", () => this.#keepPicture(link));
+    link.addEventListener("size", () => this.#lookAgain(link));
+    actAs(link.secret);
     this.#set("live", { warning: "" });
     this.quality.follow(link);
     const cause = await ended;
     if (cause.kind === "stopped") this.#held = cause;
     if (!this.changing) this.#set("reconnecting", { attempt: 1, explanation: explain(cause) });
+  }
+
+  // The screen may be another one: that of a desktop that has recovered.
+  async #lookAgain(link) {
+    const status = await get("/status").catch(() => null);
+    if (!status || link !== this.link) return;
+    this.status = status;
+    if (status.startedAt) this.#started = status.startedAt;
   }
 
   // What was seen last stays in sight.
@@ -226,6 +238,7 @@ export class Session extends EventTarget {
 
   #use(link) {
     this.link = link;
+    actAs(""); // until the server has greeted it
     this.dispatchEvent(new Event("link"));
   }
 
@@ -267,7 +280,7 @@ export class Session extends EventTarget {
     const pause = Math.min(longestPause, firstPause * 2 ** (attempt - 1));
     const at = performance.now() + pause;
     // These pass by themselves; others are worth reading.
-    const passing = error instanceof Problem ? [0, 409, 503].includes(error.status) : error.kind === "lost" || error.kind === "stopped";
+    const passing = error instanceof Problem ? [0, 409, 502, 503, 504].includes(error.status) : error.kind === "lost" || error.kind === "stopped";
     if (passing && (this.#started !== "" || attempt < 3)) this.#set("reconnecting", { attempt, at, explanation });
     else this.#set("failed", { explanation, at });
     await this.#pause(pause);

@@ -192,6 +192,19 @@ func Evaluate[T any](ctx context.Context, tb testing.TB, script string) T {
 	return result
 }
 
+// Await is [Evaluate] for a script whose value is a promise: it returns what that
+// is fulfilled with.
+func Await[T any](ctx context.Context, tb testing.TB, script string) T {
+	tb.Helper()
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result, err := chromedp.Run(limited, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		tb.Fatalf("%.80s: %v", script, err)
+	}
+	return result
+}
+
 // Holds waits until a script's value is true.
 func Holds(ctx context.Context, tb testing.TB, script string) {
 	tb.Helper()
