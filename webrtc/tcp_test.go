@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	pion "github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // serve answers HTTP requests on a port that is shared with viewers, until the
@@ -103,6 +105,161 @@ func TestTCP(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A player gets the address in its answer.
+func TestTCPPlayer(t *testing.T) {
+	t.Parallel()
+	var tcp TCP
+	ln := serve(t, &tcp, "127.0.0.1:0")
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: network(t, NetworkConfig{UDPPort: -1, TCP: &tcp})})
+	engine := pion.SettingEngine{LoggerFactory: quiet{}}
+	engine.SetIncludeLoopbackCandidate(true)
+	byTCP(&engine)
+	media := &pion.MediaEngine{}
+	if err := media.RegisterDefaultCodecs(); err != nil {
+		t.Fatal(err)
+	}
+	pc, err := pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media)).NewPeerConnection(pion.Configuration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pc.GracefulClose() }()
+	if _, err := pc.AddTransceiverFromKind(pion.RTPCodecTypeVideo, pion.RTPTransceiverInit{Direction: pion.RTPTransceiverDirectionRecvonly}); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan struct{})
+	pc.OnTrack(func(track *pion.TrackRemote, _ *pion.RTPReceiver) {
+		if _, _, err := track.ReadRTP(); err == nil {
+			close(came)
+		}
+	})
+	offer, err := pc.CreateOffer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pc.SetLocalDescription(offer); err != nil {
+		t.Fatal(err)
+	}
+	answer, _, err := s.Play(t.Context(), offer.SDP, ViewerOptions{Host: ln.Addr().String(), TCP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := ln.Addr().(*net.TCPAddr).Port
+	if want := fmt.Sprintf(" 127.0.0.1 %d typ host tcptype passive\r\n", port); strings.Count(answer, "a=candidate:") != 1 || !strings.Contains(answer, want) {
+		t.Errorf("answer\n%s\nwant one candidate, with %q", answer, want)
+	}
+	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: answer}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-came:
+	case <-time.After(patience):
+		t.Fatal("no video comes")
+	}
+}
+
+// A viewer whose TCP connection does not move any more holds up neither others
+// nor the end.
+func TestStuckTCPViewer(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	var tcp TCP
+	ln := serve(t, &tcp, "127.0.0.1:0")
+	stuck, port := stickyForward(t, ln.Addr().String())
+	d := startDesktop(t, desktop.Config{})
+	const script = `while :; do head -c 30000 /dev/urandom | base64 -w 120; done`
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-geometry", "100x40+0+0", "-e", "sh", "-c", script}, Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	s := stream(t, d, Config{Network: network(t, NetworkConfig{TCP: &tcp})})
+	slow := watchBy(t, s, ViewerOptions{Host: port, TCP: true}, byTCP)
+	slow.next("the first one", picture.key)
+	quick := watch(t, s, ViewerOptions{Host: ln.Addr().String()})
+	quick.next("the first one", picture.key)
+	close(stuck)
+	until(t, "the line of the slow one is full", tcp.stalled)
+	before := s.Viewers()[1].Pictures
+	until(t, "the quick one goes on", func() bool { return s.Viewers()[1].Pictures > before+10 })
+	begun := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 2*tcpStalled {
+		t.Errorf("Close took %v", took)
+	}
+}
+
+// stalled says whether a line has accepted nothing for so long that packets are
+// lost.
+func (t *TCP) stalled() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.viewers {
+		p.mu.Lock()
+		for _, c := range p.conns {
+			c.mu.Lock()
+			full := len(c.queue) > tcpQueue/2 && time.Since(c.progress) > tcpStalled
+			c.mu.Unlock()
+			if full {
+				p.mu.Unlock()
+				return true
+			}
+		}
+		p.mu.Unlock()
+	}
+	return false
+}
+
+// stickyForward forwards connections, until it is stuck: from then on nothing
+// moves.
+func stickyForward(t *testing.T, to string) (stuck chan struct{}, from string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuck, ended := make(chan struct{}), make(chan struct{})
+	var work sync.WaitGroup
+	pump := func(a, b net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			n, err := a.Read(buf)
+			if err != nil {
+				_ = b.Close()
+				return
+			}
+			select {
+			case <-stuck:
+				<-ended
+				return
+			default:
+				_, _ = b.Write(buf[:n])
+			}
+		}
+	}
+	work.Go(func() {
+		for {
+			a, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			b, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = a.Close()
+				continue
+			}
+			_ = b.(*net.TCPConn).SetReadBuffer(16 << 10)
+			work.Go(func() { defer a.Close(); pump(a, b) })
+			work.Go(func() { defer b.Close(); pump(b, a) })
+		}
+	})
+	t.Cleanup(func() {
+		close(ended)
+		_ = ln.Close()
+		work.Wait()
+	})
+	return stuck, ln.Addr().String()
 }
 
 // UDP is preferred where both work, and then nobody is told of TCP.

@@ -109,7 +109,9 @@ func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer, id, err := s.Play(r.Context(), string(offer), ViewerOptions{Host: r.Host, Remote: r.RemoteAddr})
+	// Where the network has a TCP, it is the one that this server's port is
+	// shared with.
+	answer, id, err := s.Play(r.Context(), string(offer), ViewerOptions{Host: r.Host, Remote: r.RemoteAddr, TCP: true})
 	switch {
 	case errors.Is(err, ErrOffer):
 		http.Error(w, err.Error(), http.StatusBadRequest)
