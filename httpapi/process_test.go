@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 		"not UTF-8": {shell(`printf 'a\377b'`, ""), map[string]any{"stdout": "a\uFFFDb"}},
 		"no limit":  {shell("echo x", `,"timeoutMs":0`), map[string]any{"stdout": "x\n", "timedOut": false}},
 		"huge time": {shell("echo x", `,"timeoutMs":18446744073709551615`), map[string]any{"stdout": "x\n"}},
-		"timeout":   {shell("echo begun; exec sleep 60", `,"timeoutMs":300`), map[string]any{"exitCode": nil, "timedOut": true, "stdout": "begun\n"}},
+		"timeout":   {shell("echo begun; exec sleep 3600", `,"timeoutMs":300`), map[string]any{"exitCode": nil, "timedOut": true, "stdout": "begun\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,7 @@ func TestRunDoesNotWaitForGrandchildren(t *testing.T) {
 	s := serve(t, Config{})
 	file := filepath.Join(t.TempDir(), "pid")
 	begun := time.Now()
-	got := s.post(t, "/v1/processes/run", shell("echo hi; sleep 60 & echo $! >"+file+"; wait", `,"timeoutMs":200`)).want(t, 200).json(t)
+	got := s.post(t, "/v1/processes/run", shell("echo hi; sleep 3600 & echo $! >"+file+"; wait", `,"timeoutMs":200`)).want(t, 200).json(t)
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("answered after %v", took)
 	}
@@ -109,7 +109,7 @@ func TestRunDoesNotWaitForGrandchildren(t *testing.T) {
 	pid := number(t, file)
 	eventually(t, "end of the grandchild", func() bool { return gone(pid) })
 
-	got = s.post(t, "/v1/processes/run", shell("echo hi; sleep 60 & echo $! >"+file, `,"timeoutMs":50000`)).want(t, 200).json(t)
+	got = s.post(t, "/v1/processes/run", shell("echo hi; sleep 3600 & echo $! >"+file, `,"timeoutMs":50000`)).want(t, 200).json(t)
 	if got["timedOut"] != false || got["stdout"] != "hi\n" || got["exitCode"] != 0.0 {
 		t.Errorf("result with a program left running = %v", got)
 	}
@@ -159,7 +159,7 @@ func TestProcessLife(t *testing.T) {
 func TestProcessErrors(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	running := "/v1/processes/" + s.create(t, `{"command":"sleep","args":["60"]}`)["id"].(string)
+	running := "/v1/processes/" + s.create(t, `{"command":"sleep","args":["3600"]}`)["id"].(string)
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -240,19 +240,19 @@ func TestProcessLimits(t *testing.T) {
 	if got["maxConcurrentProcesses"] != 2.0 || got["maxInputBytesPerRequest"] != 1000.0 {
 		t.Errorf("set limits = %v", got)
 	}
-	first := s.create(t, `{"command":"sleep","args":["60"]}`)["id"].(string)
-	s.create(t, `{"command":"sleep","args":["60"]}`)
-	p := s.post(t, "/v1/processes", `{"command":"sleep","args":["60"]}`).problem(t, 409, "conflict")
+	first := s.create(t, `{"command":"sleep","args":["3600"]}`)["id"].(string)
+	s.create(t, `{"command":"sleep","args":["3600"]}`)
+	p := s.post(t, "/v1/processes", `{"command":"sleep","args":["3600"]}`).problem(t, 409, "conflict")
 	if p["detail"] != "conflict: max concurrent process limit reached (2)" {
 		t.Errorf("detail = %v", p["detail"])
 	}
 	s.do(t, call{method: http.MethodPost, path: "/v1/processes/" + first + "/kill?waitMs=20000"}).want(t, 200)
-	s.create(t, `{"command":"sleep","args":["60"]}`)
+	s.create(t, `{"command":"sleep","args":["3600"]}`)
 	run := s.post(t, "/v1/processes/run", shell("head -c 5000 /dev/zero", `,"maxOutputBytes":4000,"timeoutMs":100000`)).want(t, 200).json(t)
 	if len(run["stdout"].(string)) != 1000 || run["stdoutTruncated"] != true {
 		t.Errorf("a run above the limits printed %d bytes", len(run["stdout"].(string)))
 	}
-	run = s.post(t, "/v1/processes/run", shell("exec sleep 60", `,"timeoutMs":100000`)).want(t, 200).json(t)
+	run = s.post(t, "/v1/processes/run", shell("exec sleep 3600", `,"timeoutMs":100000`)).want(t, 200).json(t)
 	if run["timedOut"] != true {
 		t.Errorf("a run above the limit of time: %v", run)
 	}
@@ -264,7 +264,7 @@ func TestEndingTakesTheFamily(t *testing.T) {
 	s := serve(t, Config{})
 	for _, how := range []string{"stop", "kill"} {
 		file := filepath.Join(t.TempDir(), "pid")
-		id := s.create(t, shell("sleep 60 & echo $! >"+file+"; sleep 60; true", ""))["id"].(string)
+		id := s.create(t, shell("sleep 3600 & echo $! >"+file+"; sleep 3600; true", ""))["id"].(string)
 		pid := number(t, file)
 		p := s.do(t, call{method: http.MethodPost, path: "/v1/processes/" + id + "/" + how + "?waitMs=20000"}).want(t, 200).json(t)
 		if want := map[string]string{"stop": "SIGTERM", "kill": "SIGKILL"}[how]; p["status"] != "exited" || p["signal"] != want || p["exitCode"] != nil {
@@ -291,7 +291,7 @@ func TestProcessList(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("list = %v, want %v", got, want)
 	}
-	id := s.create(t, shell("sleep 60 & sleep 60", ""))["id"].(string)
+	id := s.create(t, shell("sleep 3600 & sleep 3600", ""))["id"].(string)
 	eventually(t, "figures of a process and its child", func() bool {
 		u, _ := s.get(t, "/v1/processes/"+id+"?usage=true").want(t, 200).json(t)["usage"].(map[string]any)
 		return u != nil && u["processes"].(float64) >= 2 && u["rssBytes"].(float64) > 0 && u["cpuMs"].(float64) >= 0
@@ -386,7 +386,7 @@ func TestManyFollowers(t *testing.T) {
 func TestFollowersThatLeave(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	id := s.create(t, `{"command":"sleep","args":["60"]}`)["id"].(string)
+	id := s.create(t, `{"command":"sleep","args":["3600"]}`)["id"].(string)
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 10 {
 		s.follow(ctx, t, "/v1/processes/"+id+"/logs?follow=true", nil)
@@ -404,7 +404,7 @@ func TestServerEndsProcesses(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
 	file := filepath.Join(t.TempDir(), "pid")
-	id := s.create(t, shell("trap '' TERM; setsid sleep 60 & echo $! >"+file+"; while :; do sleep 1; done", ""))["id"].(string)
+	id := s.create(t, shell("trap '' TERM; setsid sleep 3600 & echo $! >"+file+"; while :; do sleep 1; done", ""))["id"].(string)
 	pid := number(t, file)
 	s.follow(t.Context(), t, "/v1/processes/"+id+"/logs?follow=true", nil)
 	if err := s.Close(); err != nil {

@@ -184,7 +184,7 @@ func TestTerminalFrames(t *testing.T) {
 func TestTerminalSignal(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	id := s.tty(t, "echo ready; exec sleep 60", `,"cols":33,"rows":11`)
+	id := s.tty(t, "echo ready; exec sleep 3600", `,"cols":33,"rows":11`)
 	c := s.attach(t, id, "?replay=1000")
 	c.until("ready")
 	c.send(`{"type":"input","data":"\u0003"}`) // Ctrl-C
