@@ -108,6 +108,7 @@ type client struct {
 	done     chan error // what ServeSignaling returned
 	id       string
 	settings func(*pion.SettingEngine) // how it differs from others; may be nil
+	relay    bool                      // it comes through a TURN server, or not at all
 
 	mu   sync.Mutex
 	told []string // addresses by which it is to reach the server
@@ -194,9 +195,19 @@ func (c *client) hear(line string) {
 
 func (c *client) connect() {
 	c.t.Helper()
-	var offer struct{ SDP string }
+	var offer struct {
+		SDP        string
+		ICEServers []ICEServer
+	}
 	if err := json.Unmarshal(c.event("signal/provide"), &offer); err != nil {
 		c.t.Fatal(err)
+	}
+	var cfg pion.Configuration
+	if c.relay {
+		cfg.ICETransportPolicy = pion.ICETransportPolicyRelay
+		for _, s := range offer.ICEServers {
+			cfg.ICEServers = append(cfg.ICEServers, pion.ICEServer{URLs: s.URLs, Username: s.Username, Credential: s.Credential})
+		}
 	}
 	engine := pion.SettingEngine{LoggerFactory: quiet{}}
 	engine.SetIncludeLoopbackCandidate(true)
@@ -211,7 +222,7 @@ func (c *client) connect() {
 	if err := media.RegisterHeaderExtension(extension, pion.RTPCodecTypeVideo); err != nil {
 		c.t.Fatal(err)
 	}
-	pc, err := pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media)).NewPeerConnection(pion.Configuration{})
+	pc, err := pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media)).NewPeerConnection(cfg)
 	if err != nil {
 		c.t.Fatal(err)
 	}

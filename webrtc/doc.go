@@ -17,6 +17,22 @@
 //
 // Several desktops share the ports of one [Network].
 //
+// # Reaching viewers
+//
+// All media goes through one UDP port of the Network, or one a viewer from a
+// range. A viewer is told to try it at every address of this machine, and at the
+// one by which its request came (ViewerOptions.Host), which is why most port
+// forwards need no configuration. Where UDP does not get through, it may come to
+// the port of HTTP itself:
+//
+//	var tcp webrtc.TCP
+//	go http.Serve(tcp.Share(listener), handler)
+//	network, err := webrtc.NewNetwork(webrtc.NetworkConfig{TCP: &tcp})
+//
+// Where nothing but HTTP gets through, both sides can meet at a TURN server
+// (NetworkConfig.ICEServers), or viewers get the pictures over a WebSocket
+// ([Streamer.ServeVideo]). [Streamer.Diagnose] says where the way ends.
+//
 // # Control
 //
 // A viewer's input is done only while it has control of the desktop: see
@@ -43,7 +59,8 @@
 //
 // # Errors
 //
-// [ErrClosed], [ErrTooManyViewers], [ErrViewerNotFound], [ErrOffer], [ErrCodec].
+// [ErrClosed], [ErrTooManyViewers], [ErrViewerNotFound], [ErrOffer], [ErrCodec],
+// [ErrNoPort].
 //
 // # Requirements
 //

@@ -1,0 +1,63 @@
+package webrtc
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/pion/turn/v5"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// turnServer runs a TURN server that is reached by TCP, and returns what viewers
+// are told of it.
+func turnServer(t *testing.T) ICEServer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const realm, user, credential = "test", "ann", "hush"
+	server, err := turn.NewServer(turn.ServerConfig{
+		Realm: realm, LoggerFactory: quiet{},
+		AuthHandler: func(r *turn.RequestAttributes) (string, []byte, bool) {
+			return r.Username, turn.GenerateAuthKey(user, realm, credential), r.Username == user
+		},
+		ListenerConfigs: []turn.ListenerConfig{{
+			Listener:              ln,
+			RelayAddressGenerator: &turn.RelayAddressGeneratorStatic{RelayAddress: net.IPv4(127, 0, 0, 1), Address: "127.0.0.1"},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ICEServer{URLs: []string{"turn:" + ln.Addr().String() + "?transport=tcp"}, Username: user, Credential: credential}
+}
+
+// Neither side has anything but outgoing TCP connections, as behind proxies.
+func TestTURN(t *testing.T) {
+	t.Parallel()
+	server := turnServer(t)
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: network(t, NetworkConfig{UDPPort: -1, ICEServers: []ICEServer{server}})})
+	c := signal(t, s, ViewerOptions{Host: "desk.invalid"})
+	c.relay = true
+	c.send("control/request", nil)
+	c.send("signal/request", nil)
+	c.connect()
+	c.next("the first one", picture.key)
+	for _, a := range c.addresses() {
+		if !strings.HasSuffix(a, " relay") {
+			t.Errorf("told of %q, want addresses of the relay only", a)
+		}
+	}
+	until(t, "it is told", func() bool {
+		d := s.Diagnose(t.Context(), Inquiry{})
+		return d.Verdict == "All 1 viewers are connected: 1 through a TURN server." && d.Viewers[0].Relayed
+	})
+}
