@@ -642,3 +642,45 @@ func FuzzFirstMessage(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkTCP is the cost of one packet of video by TCP, in both programs.
+func BenchmarkTCP(b *testing.B) {
+	var tcp TCP
+	p, err := tcpMux{&tcp}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	far, err := ln.Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !tcp.take(far, "me", nil) {
+		b.Fatal("the connection is not taken")
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	packet := append([]byte{0x80}, make([]byte, 1199)...)
+	to := endOf(conn.LocalAddr())
+	b.SetBytes(int64(len(packet)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.(*tcpPackets).WriteToAddrPort(packet, to); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = conn.Close()
+	<-read
+}
