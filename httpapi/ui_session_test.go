@@ -118,6 +118,7 @@ func TestPageMatches(t *testing.T) {
 	v.is("live")
 	v.click(`[popovertarget="view-panel"]`)
 	v.click(`[value="match"]`)
+	v.shows("#control", "You control")
 	same := `(() => {
 		const { clientWidth: w, clientHeight: h } = document.querySelector("#stage");
 		const video = document.querySelector("video");

@@ -215,7 +215,7 @@ func (s *testServer) rawTerminal(t *testing.T, setup string) (file string) {
 	t.Helper()
 	testx11.Require(t, "xterm")
 	file = filepath.Join(t.TempDir(), "typed")
-	const script = `printf "$1"; stty raw -echo; : >"$0"; exec cat >"$0"`
+	const script = `printf "$1"; stty raw -echo; : >"$0"; exec cat >>"$0"`
 	args, err := json.Marshal([]string{"-u8", "-geometry", "60x20+0+0", "-e", "sh", "-c", script, file, setup})
 	if err != nil {
 		t.Fatal(err)

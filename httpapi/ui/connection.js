@@ -10,7 +10,7 @@
 // events, of: size, host (who has control), people, cursor, pointer, clipboard,
 // refused, asked, trouble, slow, end (with the Cause, at most once).
 
-import { socketURL, viewOnly } from "./api.js";
+import { request, socketURL, urlOf, viewOnly } from "./api.js";
 import { Cause } from "./errors.js";
 
 // How long the steps of a connection may take, in milliseconds.
@@ -18,6 +18,7 @@ const greetingTime = 8000;
 const networkTime = 8000;
 const slowTime = 4000;
 const pictureTime = 5000;
+const interruptedTime = 5000;
 // The server is heard at least every ten seconds.
 const silenceTime = 25000;
 
@@ -52,13 +53,32 @@ export class Link extends EventTarget {
   }
 }
 
+// Browsers do not tell why a WebSocket did not open; the server tells who asks for
+// the same without one. That it is no WebSocket then is no problem of the server.
+async function probe(path) {
+  try {
+    await request("GET", urlOf(path));
+  } catch (error) {
+    if (error.status !== 400) throw error;
+  }
+}
+
 /** SocketLink is a link that speaks the signalling protocol over a WebSocket. */
 export class SocketLink extends Link {
   #socket;
   #silence;
 
   /** connect opens the WebSocket and waits for the server's greeting. */
-  connect(path) {
+  async connect(path) {
+    try {
+      await this.#dial(path);
+    } catch (cause) {
+      if (cause.kind === "socket") await probe(path);
+      throw cause;
+    }
+  }
+
+  #dial(path) {
     return new Promise((done, fail) => {
       const timer = setTimeout(() => fail(new Cause("socket")), greetingTime);
       this.greeted = () => { clearTimeout(timer); done(); };
@@ -185,6 +205,7 @@ export class WebRTCLink extends SocketLink {
   #channel;
   #early = []; // candidates that came before the offer was taken
   #offered = false;
+  #interrupted = 0;
 
   constructor({ video }) {
     super();
@@ -257,11 +278,14 @@ export class WebRTCLink extends SocketLink {
   }
 
   #changed(state) {
+    clearTimeout(this.#interrupted);
     switch (state) {
       case "connected":
         this.connected?.();
         return this.tell("trouble", "");
-      case "disconnected": return this.tell("trouble", "The connection is interrupted");
+      case "disconnected":
+        this.#interrupted = setTimeout(() => this.fail(new Cause("lost")), interruptedTime);
+        return this.tell("trouble", "The connection is interrupted");
       case "failed": return this.fail(new Cause(this.failed ? "ice" : "lost"));
     }
   }
@@ -336,6 +360,7 @@ export class WebRTCLink extends SocketLink {
 
   close() {
     super.close();
+    clearTimeout(this.#interrupted);
     this.#channel?.close();
     this.#peer?.close();
     this.surface.srcObject = null;

@@ -37,7 +37,7 @@ const table = {
   crashed: ({ detail }) => ({
     what: "The desktop has failed",
     why: detail,
-    fix: "Stop it, then start it again. Its programs are lost, its files are not.",
+    fix: "Restart it. Its programs are lost, its files are not.",
   }),
   socket: () => ({
     what: "The live connection did not open",
@@ -49,10 +49,10 @@ const table = {
     why: "It lacks it, or its settings turn it off.",
     fix: "Use another browser, or allow it for this site.",
   }),
-  ice: () => ({
-    what: "Video did not get through",
-    why: "No network path for WebRTC was found between this browser and the server: UDP is probably blocked.",
-    fix: "Let the server's UDP port through, 59050 unless it was set up otherwise, or announce its public address.",
+  ice: ({ verdict, remedy }) => ({
+    what: "WebRTC does not get through",
+    why: verdict || "No network path was found between this browser and the server: UDP is probably blocked.",
+    fix: remedy || "Let the server's UDP port through, 59050 unless it was set up otherwise, or announce its public address.",
   }),
   lost: () => ({
     what: "The connection was lost",
@@ -71,7 +71,7 @@ const table = {
   }),
   refused: ({ message }) => ({
     what: "The server did not let you watch",
-    why: capital(message),
+    why: message,
     fix: "Try again later.",
   }),
   stopped: () => ({
@@ -83,6 +83,11 @@ const table = {
 
 /** explain is what to tell people about a Cause, a Problem or any other error. */
 export function explain(error) {
+  const told = tell(error);
+  return { ...told, why: told.why && sentence(told.why) };
+}
+
+function tell(error) {
   if (error instanceof Cause && table[error.kind]) return table[error.kind](error.more);
   if (error.status === 0) return table.unreachable();
   if (error.status === 403 && /pages of/.test(error.message)) return table.origin({ detail: error.message });
@@ -96,7 +101,7 @@ export function explain(error) {
 /** inOneLine is an explanation for where there is little room. */
 export const inOneLine = (error) => {
   const { what, why } = explain(error);
-  return why ? sentence(why) : sentence(what);
+  return why || sentence(what);
 };
 
 export const kinds = Object.keys(table);

@@ -71,7 +71,7 @@ $("video").addEventListener("resize", sizeOfVideo);
 
 // ---- view --------------------------------------------------------------------
 
-view.mayResize = () => control.allowed && (!control.host || control.mine);
+view.mayResize = () => control.mine;
 view.addEventListener("trouble", ({ detail }) => trouble(detail));
 view.addEventListener("change", () => {
   cursor.scale = view.scale;
@@ -82,7 +82,10 @@ view.addEventListener("change", () => {
 });
 for (const choice of document.querySelectorAll('[name="view"]')) {
   choice.checked = choice.value === view.mode;
-  choice.addEventListener("change", () => view.setMode(choice.value));
+  choice.addEventListener("change", () => {
+    view.setMode(choice.value);
+    if (choice.value === "match") control.act(() => {}); // it takes control
+  });
 }
 show($("full"), view.canFillScreen);
 once($("full"), () => view.toggleFullScreen().catch(trouble));

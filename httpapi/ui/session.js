@@ -17,6 +17,12 @@ const firstPause = 500; // before the second attempt; each next one is twice as 
 const longestPause = 10000;
 const brokenTime = 12000; // without a picture before a new connection is made
 
+// The server knows where a connection that was not made ends.
+async function diagnose(cause) {
+  const { verdict, remedy } = await get("/stream/diagnose").catch(() => ({}));
+  Object.assign(cause.more, { verdict, remedy });
+}
+
 /**
  * Session has a state, { name, ... }, that says what to show:
  *
@@ -53,7 +59,11 @@ export class Session extends EventTarget {
   constructor(surfaces) {
     super();
     this.#surfaces = surfaces;
-    for (const type of ["online", "focus"]) addEventListener(type, () => this.#wake());
+    addEventListener("focus", () => this.#wake());
+    addEventListener("online", () => {
+      this.#rung = 0; // another network may let more through
+      this.#wake();
+    });
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#wake(); });
     // A page that is left lets go of control at once, and may come back.
     addEventListener("pagehide", () => this.link?.end(new Cause("again")));
@@ -189,6 +199,7 @@ export class Session extends EventTarget {
         return await this.#show(link, ended);
       } catch (cause) {
         link.close();
+        if (cause.kind === "ice") await diagnose(cause);
         this.#stepDown(cause);
       } finally {
         this.quality.follow(null);

@@ -16,7 +16,7 @@ export class View extends EventTarget {
   #size = { width: 0, height: 0 };
   #timer = 0;
   scale = 1;
-  /** Whether the desktop may be given another size. */
+  /** Whether this viewer may give the desktop another size. */
   mayResize = () => false;
 
   constructor({ stage, frame }) {
