@@ -41,6 +41,7 @@ type loop struct {
 	shown   time.Time // the latest frame
 	keyed   time.Time // the latest key picture
 	paced   time.Time // when the next frame may be captured
+	even    time.Time // when it would be if frames came evenly
 	pending bool      // follow waits for more
 }
 
@@ -237,6 +238,22 @@ func (l *loop) due() time.Time {
 
 func (l *loop) interval() time.Duration { return time.Second / time.Duration(l.s.cfg.FrameRate) }
 
+// pace sets when the next frame may be captured, after one that was at begun.
+//
+// Frames are about an interval apart on the average, but one may come up to half
+// of that early, and the interval is a little short. A program that draws exactly
+// as often as frames may come is so always served at once: were each interval
+// counted from the frame before, one that came late would have all that follow
+// wait for as long, since they come no slower.
+func (l *loop) pace(begun time.Time) {
+	slot := l.interval() * 15 / 16
+	if l.even.Before(begun) {
+		l.even = begun
+	}
+	l.even = l.even.Add(slot)
+	l.paced = l.even.Add(-slot / 2)
+}
+
 // keyDue says whether a key picture is wanted, and may be made.
 func (l *loop) keyDue(now time.Time) bool {
 	if !l.s.wantKey.Load() {
@@ -254,7 +271,8 @@ func (l *loop) keyDue(now time.Time) bool {
 // show encodes a new frame.
 func (l *loop) show(f desktop.FeedFrame) error {
 	begun := time.Now()
-	l.pending, l.paced, l.shown = true, begun.Add(l.interval()), begun
+	l.pending, l.shown = true, begun
+	l.pace(begun)
 	if f.Reset && l.enc != nil {
 		err := l.enc.Close()
 		l.enc = nil

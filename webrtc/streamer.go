@@ -60,7 +60,8 @@ type Config struct {
 	// Codec of the video. Empty: VP8.
 	Codec Codec
 
-	// FrameRate is how many pictures a second there are at most. Zero: 30.
+	// FrameRate is how many pictures a second there are at most, give or take
+	// the few that keep step with a program that draws as often. Zero: 30.
 	FrameRate int
 
 	// Bitrate is how many bits a second there are at most, and MinBitrate how
