@@ -174,33 +174,36 @@ func TestAskSTUNServer(t *testing.T) {
 	t.Parallel()
 	server := network(t, NetworkConfig{})
 	for _, ip := range server.udp.addresses() {
-		url := "stun:" + server.udp.on(ip).String()
-		n := network(t, NetworkConfig{ICEServers: []ICEServer{
-			{URLs: []string{url, "stun:127.0.0.1:9", "stuns:" + server.udp.on(ip).String()}},
-			{URLs: []string{"turn:" + server.udp.on(ip).String()}, Username: "u", Credential: "c"},
-		}})
-		l, err := n.link(ViewerOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := l.askServers(t.Context())
-		for i, want := range []error{nil, errNoReply, errNotAsked, nil} {
-			if a := all[i]; !errors.Is(a.Err, want) || (want == nil) != a.At.IsValid() {
-				t.Errorf("%s: %v, %v; want %v", a.URL, a.At, a.Err, want)
+		t.Run(ip.String(), func(t *testing.T) {
+			t.Parallel()
+			url := "stun:" + server.udp.on(ip).String()
+			n := network(t, NetworkConfig{ICEServers: []ICEServer{
+				{URLs: []string{url, "stun:127.0.0.1:9", "stuns:" + server.udp.on(ip).String()}},
+				{URLs: []string{"turn:" + server.udp.on(ip).String()}, Username: "u", Credential: "c"},
+			}})
+			l, err := n.link(ViewerOptions{})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if at := all[0].At; int(at.Port()) != n.udp.port {
-			t.Errorf("%s sees %v, want port %d", url, at, n.udp.port)
-		}
-		// It is this machine's own address, so nothing new to viewers.
-		r := l.reach()
-		r.Reflexive = []netip.AddrPort{all[0].At, netip.MustParseAddrPort("203.0.113.7:99")}
-		if got := r.reflexive(); len(got) != 1 || got[0].candidate(0) == "" || got[0].IP.String() != "203.0.113.7" {
-			t.Errorf("reflexive addresses: %v", got)
-		}
-		if got := len(n.relays()); got != 1 {
-			t.Errorf("%d servers relay, want 1", got)
-		}
+			all := l.askServers(t.Context())
+			for i, want := range []error{nil, errNoReply, errNotAsked, nil} {
+				if a := all[i]; !errors.Is(a.Err, want) || (want == nil) != a.At.IsValid() {
+					t.Errorf("%s: %v, %v; want %v", a.URL, a.At, a.Err, want)
+				}
+			}
+			if at := all[0].At; int(at.Port()) != n.udp.port {
+				t.Errorf("%s sees %v, want port %d", url, at, n.udp.port)
+			}
+			// It is this machine's own address, so nothing new to viewers.
+			r := l.reach()
+			r.Reflexive = []netip.AddrPort{all[0].At, netip.MustParseAddrPort("203.0.113.7:99")}
+			if got := r.reflexive(); len(got) != 1 || got[0].candidate(0) == "" || got[0].IP.String() != "203.0.113.7" {
+				t.Errorf("reflexive addresses: %v", got)
+			}
+			if got := len(n.relays()); got != 1 {
+				t.Errorf("%d servers relay, want 1", got)
+			}
+		})
 	}
 }
 
