@@ -1,0 +1,44 @@
+package webrtc
+
+import (
+	"fmt"
+	"testing"
+
+	pion "github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Each address of a client costs memory here, and packets to where it points.
+func TestManyCandidates(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{})
+	c := watch(t, s, ViewerOptions{})
+	c.next("the first one", picture.key)
+	for i := range 10_000 {
+		c.send("signal/candidate", map[string]any{"candidate": fmt.Sprintf("candidate:1 1 udp 1 192.0.2.%d %d typ host", i%250, 1024+i), "sdpMid": "0"})
+	}
+	c.send("control/move", map[string]int{"x": 11, "y": 22})
+	until(t, "all of that is read", func() bool {
+		p, err := d.Pointer(t.Context())
+		return err == nil && p.Point == desktop.Point{X: 11, Y: 22}
+	})
+	s.mu.Lock()
+	p := s.viewers[0].peer.Load()
+	s.mu.Unlock()
+	known := func() (n int) {
+		for _, stat := range p.pc.GetStats() {
+			if c, ok := stat.(pion.ICECandidateStats); ok && c.Type == pion.StatsTypeRemoteCandidate {
+				n++
+			}
+		}
+		return n
+	}
+	if n := known(); n > maxCandidates || n < maxCandidates/2 {
+		t.Errorf("%d candidates are known, want up to %d", n, maxCandidates)
+	}
+	if n := int(p.offered.Load()); n > maxCandidates {
+		t.Errorf("%d candidates are counted, want up to %d", n, maxCandidates)
+	}
+}
