@@ -35,13 +35,16 @@ function takeToken() {
       params.delete(key);
     }
   }
-  if (given === null) return;
+  if (given === null) return false;
   sessionStorage.setItem(storage, given);
   url.hash = fragment.toString();
   history.replaceState(null, "", url);
+  return true;
 }
 
 takeToken();
+// A link that differs in nothing else does not load the page again.
+addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
 
 export const token = () => sessionStorage.getItem(storage) ?? "";
 export const setToken = (value) => sessionStorage.setItem(storage, value);
