@@ -45,7 +45,8 @@
 // the screen, a picture of a few bytes every two seconds keeps browsers from
 // asking for more. A viewer whose line is too slow skips to a later picture and
 // slows nobody; one for whom the bit rate is too high lowers it for all, down to
-// Config.MinBitrate.
+// Config.MinBitrate. So does one whose session description asks for less (b=TIAS
+// or b=AS).
 //
 // # Lifetime
 //

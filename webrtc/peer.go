@@ -20,7 +20,8 @@ type peer struct {
 	transceiver *webrtc.RTPTransceiver
 	sender      *webrtc.RTPSender
 	line        cc.BandwidthEstimator
-	header      rtp.Header // of the next packet
+	header      rtp.Header   // of the next packet
+	most        atomic.Int64 // bits per second; 0: not known yet
 
 	connected atomic.Bool                // was, at least
 	offered   atomic.Int32               // addresses that the viewer has told
@@ -96,6 +97,7 @@ func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 	case webrtc.PeerConnectionStateConnected:
 		p.connected.Store(true)
 		p.prepareHeader()
+		p.bound()
 		p.v.begin()
 	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
 		go p.v.close("the connection failed")
@@ -103,6 +105,16 @@ func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 		p.remember() // it may fail next
 	case webrtc.PeerConnectionStateUnknown, webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting:
 	}
+}
+
+// bound keeps the bit rate to what the viewer asks for.
+func (p *peer) bound() {
+	rate := p.v.s.cfg.Bitrate
+	if asked := askedRate(p.pc.RemoteDescription().SDP); asked > 0 {
+		rate = min(rate, asked)
+	}
+	p.most.Store(int64(rate))
+	p.v.allowed.Store(int64(rate))
 }
 
 // prepareHeader makes what all packets have in common: the wish that nothing be
@@ -167,9 +179,11 @@ func (p *peer) followLine() {
 			rate := int(sent-before) * 8 * int(time.Second/lineTime) //nolint:gosec // it fits
 			before = sent
 			e.update(p.line.GetTargetBitrate(), rate, float64(p.v.loss.Load())/256, now)
-			e.allowed = min(e.allowed, p.v.s.cfg.Bitrate)
-			p.v.allowed.Store(int64(e.allowed))
-			p.v.s.adapt()
+			if most := p.most.Load(); most > 0 { // it is connected
+				e.allowed = min(e.allowed, int(most))
+				p.v.allowed.Store(int64(e.allowed))
+				p.v.s.adapt()
+			}
 		}
 	}
 }

@@ -124,6 +124,7 @@ func (v *viewer) begin() {
 	if v.live.Swap(true) {
 		return
 	}
+	v.s.adapt()
 	v.askForKey()
 }
 
