@@ -23,6 +23,9 @@ import (
 // person would: it shows the desktop, and takes the mouse, the wheel and keys.
 func TestDesktopViewer(t *testing.T) {
 	t.Parallel()
+	if reference {
+		t.Skip("reference fault: its stream refuses the token that the SDK sends")
+	}
 	testx11.Require(t, "chromium", "node", "npm", "Xvfb", "openbox", "dbus-daemon", "xterm")
 	modules, err := Install(t.Context())
 	if err != nil {
