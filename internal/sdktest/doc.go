@@ -6,9 +6,9 @@
 // recording and the live stream, and host.test.mjs every method of processes,
 // terminals, files and configuration. Both ask the SDK which methods it has, and
 // look at the effects with what knows nothing of deskhand: xterm, xev, xclip,
-// xwininfo, the disk, /proc. A last test has the terminal of @sandbox-agent/react
-// in a browser. The packages are installed from npm by the lock file in sdk/,
-// once per user, into a cache directory.
+// xwininfo, the disk, /proc. Two more have the terminal and the viewer of
+// @sandbox-agent/react in a browser. The packages are installed from npm by the
+// lock file in sdk/, once per user, into a cache directory.
 //
 // # Usage
 //
