@@ -25,7 +25,7 @@ import (
 type viewer struct {
 	t   *testing.T
 	s   *testServer
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // of its tab, as chromedp has it
 }
 
 // view opens the page in a browser of its own. Scripts run before the page's.

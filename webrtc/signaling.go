@@ -88,7 +88,7 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 				g.sayEnd(ctx)
 				return ErrClosed
 			}
-			return nil //nolint:nilerr // the client has gone
+			return nil // the client has gone
 		}
 		if err := g.take(ctx, text); err != nil {
 			s.log.Debug("signalling", "viewer", g.id, "error", err)
