@@ -89,6 +89,10 @@ type Config struct {
 	// desktop.Start.
 	Start func(ctx context.Context, id string, cfg desktop.Config) (Desktop, error)
 
+	// Quiet, if set, is called once no request has come for ten seconds, and
+	// again after the next ones: a time to give memory back.
+	Quiet func()
+
 	// Logger receives errors that clients are not shown and, with AccessLog,
 	// one line per request. Nil: none.
 	Logger *slog.Logger

@@ -23,6 +23,9 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // the connection fit for the next request.
 func (s *Server) enter(c *fiber.Ctx) (err error) {
 	begun := time.Now()
+	if s.quiet != nil {
+		s.quiet.Reset(quietTime)
+	}
 	id := c.Get(fiber.HeaderXRequestID)
 	if !requestID.MatchString(id) {
 		id = rand.Text()
@@ -45,6 +48,9 @@ func (s *Server) enter(c *fiber.Ctx) (err error) {
 	}
 	return nil
 }
+
+// quietTime is how long nothing comes before Config.Quiet is called.
+const quietTime = 10 * time.Second
 
 // writeTime is how long an answer that is no stream may take, from the
 // request's arrival: longer than the longest call and a slow line.

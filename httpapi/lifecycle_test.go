@@ -384,3 +384,19 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestQuiet: each request winds the clock up that tells of quiet.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	quiet := make(chan struct{}, 10)
+	s := serve(t, Config{Quiet: func() { quiet <- struct{}{} }})
+	s.quiet.Reset(time.Millisecond)
+	<-quiet
+	if s.quiet.Stop() {
+		t.Error("the clock goes on without a request")
+	}
+	s.get(t, "/livez").want(t, 200)
+	if !s.quiet.Stop() {
+		t.Error("a request does not wind the clock up")
+	}
+}

@@ -36,6 +36,7 @@ type Server struct {
 	patience  time.Duration // how long a client may neither send nor accept anything
 	handler   func() http.Handler
 
+	quiet     *time.Timer  // nil: nobody wants to know
 	streams   atomic.Int32 // event streams that are open
 	mounted   sockets      // WebSockets that came through Mount
 	closeOnce sync.Once
@@ -72,6 +73,9 @@ func New(cfg Config) (*Server, error) {
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
 	s.tokens = &tokens{places: at}
+	if cfg.Quiet != nil {
+		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
+	}
 	s.app = fiber.New(fiber.Config{
 		Immutable:     true, // huma keeps strings beyond the request
 		StrictRouting: true,
@@ -122,6 +126,9 @@ func (s *Server) Close() error {
 		s.serving.Wait()
 		s.mounted.wait()
 		s.tokens.close()
+		if s.quiet != nil {
+			s.quiet.Stop()
+		}
 		processes := make(chan error, 1)
 		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
 		s.closeErr = errors.Join(s.files.Close(), s.desktops.close(), <-processes)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 
@@ -51,6 +52,8 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer closeLog()
 	cfg.Logger = log
+	// What many or large calls have left would stay for minutes otherwise.
+	cfg.Quiet = debug.FreeOSMemory
 	s, err := httpapi.New(cfg)
 	if err != nil {
 		return usagef("%s", err)
