@@ -89,7 +89,7 @@ const (
 // share of packets that got lost.
 func (e *estimate) update(target, sent int, loss float64, now time.Time) {
 	switch {
-	case target >= e.allowed:
+	case target > e.allowed:
 		e.allowed = target
 	case float64(sent) > busyShare*float64(e.allowed), loss > lossy:
 		e.allowed = target
