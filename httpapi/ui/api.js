@@ -51,10 +51,10 @@ export const setToken = (value) => sessionStorage.setItem(storage, value);
 
 // ---- calls -------------------------------------------------------------
 
-let key = "";
+let identity = {};
 
-/** actAs has calls count as those of the viewer who has that key; "": of nobody in particular. */
-export const actAs = (of) => { key = of; };
+/** actAs has calls carry headers that say who acts. */
+export const actAs = (headers) => { identity = headers; };
 
 /** Problem is the server's answer to a call that failed; status 0: there was none. */
 export class Problem extends Error {
@@ -74,8 +74,8 @@ const silence = {
 
 /** request calls the server; body is JSON. It throws a Problem, or an AbortError. */
 export async function request(method, url, { body, headers = {}, signal, keepalive } = {}) {
+  if (method !== "GET") headers = { ...identity, ...headers };
   if (token()) headers.Authorization = `Bearer ${token()}`;
-  if (key && method !== "GET") headers["Deskhand-Viewer"] = key;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const init = { method, headers, signal, keepalive, cache: "no-store" };
   if (body !== undefined) init.body = JSON.stringify(body);

@@ -1,6 +1,7 @@
 // The bar at the top: how things are, how well the picture comes, who is here
 // and who has control.
 
+import { viewOnly } from "./api.js";
 import { $, announce, hideToast, icon, make, once, setText, show, toast } from "./dom.js";
 import { explain } from "./errors.js";
 
@@ -174,6 +175,7 @@ export class Bar {
     const { host, mine, allowed } = control;
     const live = control.link !== null;
     show($("control"), live);
+    document.body.dataset.role = viewOnly || (live && !allowed) ? "view" : "control";
     $("control").dataset.mine = String(mine);
     $("control").disabled = !allowed;
     const label = !allowed ? "View only" : mine ? "You control" : "Take control";

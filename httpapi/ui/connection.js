@@ -25,7 +25,7 @@ const silenceTime = 25000;
 /** Link is what all links have in common. */
 export class Link extends EventTarget {
   me = ""; // id of this viewer
-  secret = ""; // shows the server that a call is this viewer's
+  identity = {}; // headers that show the server that a call is this viewer's
   host = null; // { id, name } of who has control
   people = new Map(); // id -> { id, name, viewOnly }
   mayControl = !viewOnly;
@@ -113,7 +113,7 @@ export class SocketLink extends Link {
       case "system/init":
         this.opened = true;
         this.me = payload.session_id;
-        this.secret = payload.viewer_key ?? "";
+        if (payload.viewer_key) this.identity = { "Deskhand-Viewer": payload.viewer_key };
         for (const session of Object.values(payload.sessions)) this.#join(session);
         this.#hosted(payload.control_host);
         this.tell("size", payload.screen_size);

@@ -1,6 +1,6 @@
 // What is shown where the picture would be.
 
-import { setToken } from "./api.js";
+import { setToken, viewOnly } from "./api.js";
 import { $, announce, command, copyButton, icon, make, once, show } from "./dom.js";
 import { explain } from "./errors.js";
 
@@ -78,6 +78,7 @@ export class Cover {
 
   off({ note }) {
     const parts = [icon("screen"), make("h2", {}, titles.off), make("p", {}, [note, "Start it to see its screen here."].filter(Boolean).join(" "))];
+    if (viewOnly) return [icon("screen"), make("h2", {}, titles.off), make("p", {}, "Its picture comes here by itself when somebody starts it.")];
     if (this.#problem) parts.push(...this.#told(this.#problem, "problem"));
     this.#problem = null;
     const select = this.#sizes();

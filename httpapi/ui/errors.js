@@ -104,6 +104,7 @@ export const inOneLine = (error) => {
   return why || sentence(what);
 };
 
+/** kinds are those of Cause. */
 export const kinds = Object.keys(table);
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

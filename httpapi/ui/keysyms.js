@@ -4,7 +4,7 @@
 const shiftLeft = 0xffe1;
 export const controlLeft = 0xffe3;
 export const altLeft = 0xffe9;
-export const superLeft = 0xffeb;
+const superLeft = 0xffeb;
 
 // Keys by KeyboardEvent.key; with two keysyms, the left and the right key.
 const named = {

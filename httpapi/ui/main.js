@@ -1,6 +1,6 @@
 // The page: it shows one desktop, live, and brings the viewer's input to it.
 
-import { desktop, post, token, urlOf } from "./api.js";
+import { desktop, token, urlOf } from "./api.js";
 import { Bar } from "./bar.js";
 import { Clipboard } from "./clipboard.js";
 import { Control } from "./control.js";
@@ -214,9 +214,11 @@ $("clipboard-panel").addEventListener("toggle", async ({ newState }) => {
   setText($("clipboard-note"), clipboard.canRead ? notes.full : clipboard.canWrite ? notes.write : notes.none);
   $("clipboard-sync").disabled = !clipboard.canRead;
   $("clipboard-sync").checked = clipboard.sync;
-  $("clipboard-text").value = clipboard.remote;
+  const before = clipboard.remote;
+  $("clipboard-text").value = before;
   try {
-    $("clipboard-text").value = await clipboard.look();
+    const text = await clipboard.look();
+    if ($("clipboard-text").value === before) $("clipboard-text").value = text; // else it was edited meanwhile
   } catch (error) {
     if (error.status === 403) return; // not for who may only watch
     setText($("clipboard-problem"), inOneLine(error));
@@ -244,7 +246,7 @@ once($("stop"), async () => {
   $("more-panel").hidePopover();
   await session.stop();
 });
-session.addEventListener("problem", ({ detail }) => trouble(detail));
+session.addEventListener("problem", ({ detail }) => { if (session.state.name === "live") trouble(detail); });
 
 const examples = (secret) => {
   const header = secret ? ' -H "$H"' : "";

@@ -17,14 +17,12 @@ const buttons = { 1: "left", 2: "middle", 3: "right", 8: "back", 9: "forward" };
 
 // The name under which this page acts, so that it can have control.
 const actor = `${name.replaceAll(/[^\p{L}\p{N} ._@-]/gu, "").trim() || "viewer"} ${Math.random().toString(36).slice(2, 6)}`.slice(-64);
-const headers = () => ({ "Deskhand-Actor": actor });
-
-const call = (path, body) => post(path, body, { headers: headers() });
 
 export class ScreenshotLink extends Link {
   kind = "screenshots";
   quiet = true; // pictures come only when something has changed
   me = actor;
+  identity = { "Deskhand-Actor": actor };
   #stop = new AbortController();
   #events;
   #decoded = 0;
@@ -125,6 +123,8 @@ export class ScreenshotLink extends Link {
 
   // ---- control and input ----------------------------------------------------
 
+  #call(path, body) { return post(path, body, { headers: this.identity }); }
+
   // Requests are made one after the other; of moves in a row only the last.
   #do(path, body) {
     const last = this.#queue.at(-1);
@@ -138,7 +138,7 @@ export class ScreenshotLink extends Link {
     this.#busy = true;
     for (let next; (next = this.#queue.shift()) && !this.ended;) {
       try {
-        await call(next.path, next.body);
+        await this.#call(next.path, next.body);
       } catch (error) {
         this.#queue.length = 0;
         if (error.status !== 0) this.tell("refused", error.message);
@@ -148,9 +148,9 @@ export class ScreenshotLink extends Link {
     this.#busy = false;
   }
 
-  take() { call("/control/take").catch((error) => this.tell("refused", error.message)); }
+  take() { this.#call("/control/take").catch((error) => this.tell("refused", error.message)); }
   request() { this.take(); }
-  release() { call("/control/release").catch(() => {}); }
+  release() { this.#call("/control/release").catch(() => {}); }
   give() {}
 
   setClipboard(text) { this.#do("/clipboard", { text }); }
@@ -178,7 +178,7 @@ export class ScreenshotLink extends Link {
   }
 
   close() {
-    if (this.host?.me && !viewOnly) request("POST", urlOf("/control/release"), { body: {}, headers: headers(), keepalive: true }).catch(() => {});
+    if (this.host?.me && !viewOnly) post("/control/release", {}, { headers: this.identity, keepalive: true }).catch(() => {});
     this.ended = true;
     this.#stop.abort();
     this.#events?.close();

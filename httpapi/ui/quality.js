@@ -13,7 +13,7 @@ const grades = [
   { name: "poor", word: "Poor", roundTrip: Infinity, loss: Infinity },
 ];
 
-export const gradeOf = ({ roundTrip = 0, loss = 0 }) => grades.find((g) => roundTrip <= g.roundTrip && loss <= g.loss);
+const gradeOf = ({ roundTrip = 0, loss = 0 }) => grades.find((g) => roundTrip <= g.roundTrip && loss <= g.loss);
 
 /** Quality measures a link once a second while the page is in sight. Event: measured. */
 export class Quality extends EventTarget {

@@ -9,7 +9,7 @@ import { Quality } from "./quality.js";
 import { VideoLink } from "./video.js";
 
 const ladder = [WebRTCLink, VideoLink, ScreenshotLink];
-export const transports = ["WebRTC", "video over a WebSocket", "screenshots"];
+const transports = ["WebRTC", "video over a WebSocket", "screenshots"];
 
 const watchTime = 2000; // between looks at a desktop that is off
 const changeTime = 300; // the same while it starts or stops
@@ -223,7 +223,7 @@ export class Session extends EventTarget {
     link.addEventListener("trouble", ({ detail }) => this.#warn(detail));
     link.addEventListener("end", () => this.#keepPicture(link));
     link.addEventListener("size", () => this.#lookAgain(link));
-    actAs(link.secret);
+    actAs(link.identity);
     this.#set("live", { warning: "" });
     this.quality.follow(link);
     const cause = await ended;
@@ -249,7 +249,7 @@ export class Session extends EventTarget {
 
   #use(link) {
     this.link = link;
-    actAs(""); // until the server has greeted it
+    actAs({}); // until the server has greeted it
     this.dispatchEvent(new Event("link"));
   }
 

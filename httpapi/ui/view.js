@@ -7,7 +7,7 @@ const storage = "view";
 const quiet = 400; // milliseconds without a change before the desktop is resized
 const least = 320;
 
-export const modes = ["fit", "full", "match"];
+const modes = ["fit", "full", "match"];
 
 /** View lays out frame, which holds the picture, in stage. Events: change, trouble. */
 export class View extends EventTarget {
