@@ -1,6 +1,7 @@
 package webrtc
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -39,22 +40,20 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	}
 	p := &peer{v: v}
 	if err := p.open(); err != nil {
-		v.finish = nil
 		v.close("")
 		p.end()
 		return nil, fmt.Errorf("make connection: %w", err)
 	}
-	v.finish = func(string) {
+	v.peer.Store(p)
+	p.pc.OnConnectionStateChange(p.stateChanged)
+	finish := func(string) {
 		p.noteFailure(time.Now())
 		p.end()
 	}
-	v.peer.Store(p)
-	p.pc.OnConnectionStateChange(p.stateChanged)
-	v.work.Go(func() { v.pump(p.write) })
-	v.work.Go(p.readFeedback)
-	v.work.Go(p.followLine)
-	v.work.Go(p.watchWay)
-	v.work.Go(v.act)
+	if !v.start(finish, func() { v.pump(p.write) }, p.readFeedback, p.followLine, p.watchWay, v.act) {
+		p.end()
+		return nil, ErrClosed
+	}
 	return p, nil
 }
 
@@ -128,9 +127,24 @@ func (p *peer) prepareHeader() {
 	}
 }
 
+// Of a large picture, packets go out in groups, evenPause apart: about 100 Mbit/s.
+// Browsers have room for some 50 packets that they have not looked at yet, and
+// routers for few more; a key picture at once would lose most of what it has.
+const (
+	groupSize = 16 // packets
+	evenPause = 1500 * time.Microsecond
+)
+
 // write sends one picture.
 func (p *peer) write(w *wirePicture) error {
+	next := time.Now().Add(evenPause) // the first two groups go at once
 	for i, payload := range w.payloads {
+		if i > groupSize && i%groupSize == 0 {
+			if err := p.pause(time.Until(next)); err != nil {
+				return err
+			}
+			next = next.Add(evenPause)
+		}
 		p.header.SequenceNumber++
 		p.header.Timestamp = w.stamp
 		p.header.Marker = i == len(w.payloads)-1
@@ -139,6 +153,21 @@ func (p *peer) write(w *wirePicture) error {
 		}
 	}
 	return nil
+}
+
+// pause waits, unless the viewer goes.
+func (p *peer) pause(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-p.v.ctx.Done():
+		return context.Cause(p.v.ctx)
+	}
 }
 
 // readFeedback listens to what the viewer reports.

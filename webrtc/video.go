@@ -45,7 +45,6 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 		return err
 	}
 	w := &videoSocket{v: v, conn: conn, ctx: ctx, pointers: make(chan []byte, pointersMost)}
-	v.finish = func(string) { cancel(nil) }
 	g := &signaling{s: s, conn: conn, options: o, id: v.id, key: rand.Text(), viewer: v}
 	v.hear(g)
 	defer v.close("")
@@ -61,9 +60,9 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	defer work.Wait()
 	defer cancel(nil)
 	work.Go(func() { g.followPresence(ctx, around) })
-	v.work.Go(v.act)
-	v.work.Go(func() { v.pump(w.send) })
-	v.work.Go(w.pumpPointers)
+	if !v.start(func(string) { cancel(nil) }, v.act, func() { v.pump(w.send) }, w.pumpPointers) {
+		return ErrClosed
+	}
 	v.showPointer(w)
 	v.begin()
 	return w.listen(g)

@@ -84,12 +84,14 @@ type viewer struct {
 	loss                     atomic.Uint32 // of packets, in 256ths
 	allowed                  atomic.Int64  // bits per second that the line seems to carry; 0: unknown
 
-	ctx    context.Context //nolint:containedctx // ends with the viewer
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup
-	ended  sync.Once
-	finish func(reason string)  // ends the transport; called once
-	peer   atomic.Pointer[peer] // nil: it has no connection of WebRTC
+	ctx      context.Context //nolint:containedctx // ends with the viewer
+	cancel   context.CancelCauseFunc
+	work     sync.WaitGroup
+	ended    sync.Once
+	starting sync.Mutex           // guards gone and finish, and work's Go against close's Wait
+	gone     bool                 // close has begun
+	finish   func(reason string)  // ends the transport; called once
+	peer     atomic.Pointer[peer] // nil: it has no connection of WebRTC
 }
 
 // newViewer adds a viewer, who gets no pictures before begin.
@@ -199,13 +201,32 @@ func (v *viewer) pump(send func(*wirePicture) error) {
 	}
 }
 
+// start begins what a viewer needs goroutines for, and says what ends it. It
+// returns false, and begins nothing, when the viewer has been closed meanwhile.
+func (v *viewer) start(finish func(reason string), tasks ...func()) bool {
+	v.starting.Lock()
+	defer v.starting.Unlock()
+	if v.gone {
+		return false
+	}
+	v.finish = finish
+	for _, f := range tasks {
+		v.work.Go(f)
+	}
+	return true
+}
+
 // close ends the viewer, and waits for that. It may be called more than once.
 func (v *viewer) close(reason string) {
 	v.ended.Do(func() {
 		v.live.Store(false)
 		v.cancel(nil)
-		if v.finish != nil {
-			v.finish(reason)
+		v.starting.Lock()
+		v.gone = true
+		finish := v.finish
+		v.starting.Unlock()
+		if finish != nil {
+			finish(reason)
 		}
 		v.work.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
