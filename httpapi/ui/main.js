@@ -242,6 +242,10 @@ once($("clipboard-copy"), async () => {
 
 // ---- the rest ----------------------------------------------------------------------
 
+$("programs").addEventListener("click", () => {
+  $("more-panel").hidePopover();
+  $("programs-panel").showPopover({ source: $("more") });
+});
 once($("stop"), async () => {
   $("more-panel").hidePopover();
   await session.stop();

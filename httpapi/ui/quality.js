@@ -2,8 +2,11 @@
 
 const period = 1000;
 const span = 4; // periods over which rates are averaged
+const trips = 9; // of which the middle one is told: one that was slow says little
 // A picture comes at least every two seconds, also when nothing changes.
 const staleTime = 5000;
+// Of fewer packets the share that got lost says nothing.
+const few = 20;
 // Fewer pictures than that in a second mean a still screen.
 const moving = 1.5;
 
@@ -20,6 +23,7 @@ export class Quality extends EventTarget {
   #link = null;
   #timer = 0;
   #samples = []; // { at, stats }, the oldest first
+  #trips = []; // round trips, the oldest first
   #changed = 0; // when a picture came last
   now = null;
 
@@ -31,7 +35,10 @@ export class Quality extends EventTarget {
     if (link) this.#timer = setInterval(() => this.#measure(), period);
   }
 
-  #forget() { this.#samples = []; }
+  #forget() {
+    this.#samples = [];
+    this.#trips = [];
+  }
 
   async #measure() {
     if (document.hidden) return this.#forget();
@@ -50,12 +57,16 @@ export class Quality extends EventTarget {
 
   #tell(stats, before, seconds, still) {
     const since = (key) => (stats[key] ?? 0) - (before[key] ?? 0);
+    if (stats.roundTrip !== undefined) this.#trips.push(stats.roundTrip);
+    if (this.#trips.length > trips) this.#trips.shift();
     const packets = since("received") + since("lost");
     this.now = {
       ...stats,
+      roundTrip: [...this.#trips].sort((a, b) => a - b)[this.#trips.length >> 1],
       rate: since("decoded") / seconds,
       bits: (since("bytes") * 8) / seconds,
-      loss: stats.lost === undefined ? undefined : packets > 0 ? Math.max(0, since("lost") / packets) : 0,
+      loss: stats.lost === undefined ? undefined : packets < few ? 0 : Math.max(0, since("lost") / packets),
+      sure: this.#trips.length > trips / 2,
       stale: still > staleTime ? still : 0,
     };
     this.now.grade = gradeOf(this.now);

@@ -52,6 +52,7 @@ export class Session extends EventTarget {
   #held = null; // the cause after which nothing is done unasked
   #whyNot = null; // why WebRTC is not used
   #tried = false; // a token was entered
+  #trouble = ""; // that the link is in
   /** Whether a start or stop that was asked for here is under way. */
   changing = false;
 
@@ -220,7 +221,11 @@ export class Session extends EventTarget {
   async #show(link, ended) {
     this.#started = this.status.startedAt;
     this.#byMe = false;
-    link.addEventListener("trouble", ({ detail }) => this.#warn(detail));
+    this.#trouble = "";
+    link.addEventListener("trouble", ({ detail }) => {
+      this.#trouble = detail;
+      this.#warn("");
+    });
     link.addEventListener("end", () => this.#keepPicture(link));
     link.addEventListener("size", () => this.#lookAgain(link));
     actAs(link.identity);
@@ -254,12 +259,12 @@ export class Session extends EventTarget {
   }
 
   #warn(warning) {
-    if (this.state.name === "live") this.#set("live", { warning });
+    if (this.state.name === "live") this.#set("live", { warning: this.#trouble || warning });
   }
 
   // What is measured tells when a picture is not worth the name any more.
   async #measured() {
-    const { stale, grade, roundTrip, loss } = this.quality.now;
+    const { stale, grade, roundTrip, loss, sure } = this.quality.now;
     const link = this.link;
     if (stale > brokenTime) return link.end(new Cause("frames"));
     if (stale) {
@@ -269,6 +274,7 @@ export class Session extends EventTarget {
       return;
     }
     if (grade.name !== "poor") return this.#warn("");
+    if (!sure) return;
     this.#warn(loss > 0.05 ? `${Math.round(loss * 100)} % of the packets get lost` : `The round trip takes ${Math.round(roundTrip)} ms`);
   }
 
