@@ -202,6 +202,20 @@ func TestPageFallsBack(t *testing.T) {
 	worse.is("off")
 }
 
+// TestPageIsNeverBlank: a connection without a picture counts for nothing.
+func TestPageIsNeverBlank(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	v := s.view(t, s.withToken(), `Object.defineProperty(HTMLVideoElement.prototype, "videoWidth", { get: () => 0 })`)
+	v.is("connecting")
+	v.shows("#cover", "Connecting")
+	v.is("live")
+	v.holds(`document.querySelector("#frame").dataset.surface === "canvas" && document.querySelector("#canvas").width === 640`)
+	v.holds(`!document.querySelector("#quality").hidden`)
+	v.click("#quality")
+	v.shows("#quality-why", "No picture came")
+}
+
 // TestPageClipboard: text goes both ways.
 func TestPageClipboard(t *testing.T) {
 	t.Parallel()
