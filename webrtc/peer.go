@@ -127,23 +127,12 @@ func (p *peer) prepareHeader() {
 	}
 }
 
-// Of a large picture, packets go out in groups, evenPause apart: about 100 Mbit/s.
-// Browsers have room for some 50 packets that they have not looked at yet, and
-// routers for few more; a key picture at once would lose most of what it has.
-const (
-	groupSize = 16 // packets
-	evenPause = 1500 * time.Microsecond
-)
-
 // write sends one picture.
 func (p *peer) write(w *wirePicture) error {
-	next := time.Now().Add(evenPause) // the first two groups go at once
+	begun := time.Now()
 	for i, payload := range w.payloads {
-		if i > groupSize && i%groupSize == 0 {
-			if err := p.pause(time.Until(next)); err != nil {
-				return err
-			}
-			next = next.Add(evenPause)
+		if err := p.pause(time.Until(begun.Add(spread(i)))); err != nil {
+			return err
 		}
 		p.header.SequenceNumber++
 		p.header.Timestamp = w.stamp
@@ -153,6 +142,20 @@ func (p *peer) write(w *wirePicture) error {
 		}
 	}
 	return nil
+}
+
+// The packets of a picture go out in groups: two at once, then one at a time,
+// which makes about 100 Mbit/s. Browsers have room for some 50 packets that they
+// have not looked at yet, and routers for few more. A key picture has hundreds:
+// sent at once, most of them were lost, and that taken for a slow line.
+const (
+	groupSize  = 16 // packets
+	groupPause = 1500 * time.Microsecond
+)
+
+// spread is how long after the first packet of a picture another may go out.
+func spread(number int) time.Duration {
+	return time.Duration(max(number/groupSize-1, 0)) * groupPause
 }
 
 // pause waits, unless the viewer goes.

@@ -97,6 +97,7 @@ func (r *result) connected(what string, all []steps, g goal) {
 	r.add(what+", median", quantile(times, 0.5), "ms", g)
 	r.add(fmt.Sprintf("the same: longest of %d", len(times)), quantile(times, 1), "ms", noGoal)
 	for _, step := range slices.Sorted(maps.Keys(all[0])) {
-		r.note("%s: %.0f ms", step, quantile(sorted(step), 0.5))
+		t := sorted(step)
+		r.note("%s: %.0f, at most %.0f", step, quantile(t, 0.5), quantile(t, 1))
 	}
 }

@@ -31,7 +31,12 @@ function connect(url, limit) {
       connection.ontrack = ({ track, streams }) => {
         done("track");
         video.srcObject = streams[0] ?? new MediaStream([track]);
-        video.requestVideoFrameCallback(() => { done("picture"); resolve(steps); });
+        video.requestVideoFrameCallback(async () => {
+          done("picture");
+          const { bytes, nacks } = await counts();
+          Object.assign(steps, { kilobytes: bytes / 1000, nacks });
+          resolve(steps);
+        });
         video.play().catch(reject);
       };
       connection.onicecandidate = ({ candidate }) => candidate && send("signal/candidate", candidate.toJSON());
