@@ -304,6 +304,7 @@ func (g *signaling) answered(sdp string) error {
 			errs = append(errs, fmt.Errorf("candidate: %w", err))
 		}
 	}
+	p.hurry()
 	return errors.Join(errs...)
 }
 

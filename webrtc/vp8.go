@@ -19,9 +19,15 @@ type vp8 struct {
 	buf    []byte
 }
 
+// movingQuantizer bounds how finely is encoded what changes. Nobody sees more of
+// text that scrolls, and what comes to rest is made better soon after.
+const movingQuantizer = 22
+
 func newVP8(cfg EncoderConfig) (*vp8, error) {
 	w, h := cfg.Size.Width, cfg.Size.Height
-	enc, err := vp8screen.New(vp8screen.Config{Width: w, Height: h, Bitrate: cfg.Bitrate, FrameRate: cfg.FrameRate})
+	enc, err := vp8screen.New(vp8screen.Config{
+		Width: w, Height: h, Bitrate: cfg.Bitrate, FrameRate: cfg.FrameRate, MinQuantizer: movingQuantizer,
+	})
 	if err != nil {
 		return nil, err
 	}
