@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestAllRows measures every row for a moment, to keep the command working; what
+// it finds is not judged here.
+func TestAllRows(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "chromium", "ffmpeg")
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-n", "10", "-window", "500ms", "-idle", "500ms"}, &out, &progress); err != nil {
+		t.Fatalf("run: %v\n%s", err, &progress)
+	}
+	for _, want := range []string{
+		`(?m)^\| idle desktop, one viewer: processor \| [0-9.]+ % of a core \| at most 0.5 \|`,
+		`(?m)^\| the same: key frames in \ds \| \d+ \| at most 0 \| `,
+		`(?m)^\| scrolling terminal at 30 fps: processor \| [0-9.]+ % of a core \|`,
+		`(?m)^\| the same: received \| [0-9.]+ Mbit/s \| at most 4 \|`,
+		`(?m)^\| the same: glass to glass, median \| [0-9.]+ ms \(n = \d\d+\) \| at most 40 \|`,
+		`(?m)^\| small change \(256x32\), 30 a second: glass to glass, median \| [0-9.]+ ms`,
+		`(?m)^\| small change \(256x32\), every 60 to 180 ms: glass to glass, median \| [0-9.]+ ms`,
+		`(?m)^\| 1280x720 test video at 30 fps: luma PSNR \| [2-9]\d\.\d dB \| at least 36 \|`,
+		`(?m)^\| connect to first frame, cold, median \| [0-9.]+ ms`,
+		`(?m)^\| connect to first frame, warm, median \| [0-9.]+ ms \| at most 300 \|`,
+		`(?m)^\| four viewers instead of one, scrolling terminal: processor \| [0-9.]+ times \|`,
+		`(?m)^\| pointer move on the data channel to X, median \| [0-9.]+ ms \(n = \d+\) \| at most 1 \|`,
+		`; viewer: Chromium `,
+	} {
+		if !regexp.MustCompile(want).Match(out.Bytes()) {
+			t.Errorf("the report does not match %s:\n%s\n%s", want, &out, &progress)
+		}
+	}
+	if misread := regexp.MustCompile(`[1-9]\d* misread`).FindString(progress.String()); misread != "" {
+		t.Errorf("markers: %s:\n%s", misread, &progress)
+	}
+}
+
+// TestMarkers has the page read markers as Go draws them, and spoilt ones.
+func TestMarkers(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "chromium")
+	p, err := servePage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{page: p, browser: newBrowser(t.TempDir())}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	v, err := b.viewer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type content struct{ Time, Number float64 }
+	read := func(pix []byte) *content {
+		grey := make([]int, len(pix)/4)
+		for i, y := range luma(pix) {
+			grey[i] = int(y)
+		}
+		var c *content
+		if err := v.ask(t.Context(), patience, &c, "readMarker", grey, markerWidth); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	m := newMarker()
+	for i, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(1<<32 - 1), time.UnixMilli(1763765999123), time.Now()} {
+		number := uint16(i * 21845)
+		c := read(m.draw(at, number))
+		if c == nil || *c != (content{float64(uint32(at.UnixMilli())), float64(number)}) {
+			t.Errorf("a marker of %v and %d is read as %v", at, number, c)
+		}
+	}
+	pix := slices.Clone(m.draw(time.UnixMilli(1763765999123), 4711))
+	for _, spoilt := range [][2]int{{0, 0}, {31, 3}, {1, 1}, {30, 2}, {17, 1}} { // blocks of the edge, and inside
+		m := marker{slices.Clone(pix)}
+		white := pix[4*(spoilt[1]*blockSize*markerWidth+spoilt[0]*blockSize)] != 0
+		m.set(spoilt[0], spoilt[1], !white)
+		if c := read(m.pix); c != nil {
+			t.Errorf("with a wrong block at %v it is read as %v", spoilt, c)
+		}
+	}
+	for i := range pix {
+		pix[i] = pix[i]/4 + 96 // too grey to tell
+	}
+	if c := read(pix); c != nil {
+		t.Errorf("a grey one is read as %v", c)
+	}
+	var age float64
+	const wrap = 1 << 32
+	if err := v.ask(t.Context(), patience, &age, "since", wrap-5, 7*wrap+20); err != nil || age != 25 {
+		t.Errorf("the age of a marker from before the wrap is %v, %v, want 25", age, err)
+	}
+	var limited string
+	const sdp = "v=0\r\nm=audio 9\r\nc=IN IP4 0.0.0.0\r\nm=video 9\r\nc=IN IP4 0.0.0.0\r\na=sendonly\r\n"
+	const want = "v=0\r\nm=audio 9\r\nc=IN IP4 0.0.0.0\r\nm=video 9\r\nc=IN IP4 0.0.0.0\r\nb=AS:4000\r\na=sendonly\r\n"
+	if err := v.ask(t.Context(), patience, &limited, "limited", sdp, 4000); err != nil || limited != want {
+		t.Errorf("limited = %q, %v, want %q", limited, err, want)
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-window", "0"}, {"-unknown"}} {
+		if _, err := parse(args, new(bytes.Buffer)); err == nil {
+			t.Errorf("parse(%q) found nothing wrong", args)
+		}
+	}
+	o, err := parse([]string{"-quick", "-row", "^s", "-idle", "2s"}, new(bytes.Buffer))
+	if err != nil || o.samples != 30 || o.idle != 2*time.Second || o.window != 3*time.Second || !o.rows.MatchString("small") || o.rows.MatchString("idle") {
+		t.Errorf("parse = %+v, %v", o, err)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		goal  goal
+		value float64
+		want  bool
+	}{{atMost(2), 1.9, true}, {atMost(2), 2, true}, {atMost(2), 2.1, false}, {atLeast(2), 1.9, false}, {atLeast(2), 2, true}, {atLeast(2), 2.1, true}} {
+		if got := tt.goal.met(tt.value); got != tt.want {
+			t.Errorf("%+v is met by %v: %v", tt.goal, tt.value, got)
+		}
+	}
+	r := new(result)
+	r.latency("x", []float64{1, 2, 3, 4, 50}, 3, 0)
+	if r.figures[0].value != 3 || r.figures[0].verdict() != "met" || r.figures[1].value != 50 || r.figures[1].verdict() != "" {
+		t.Errorf("latency added %+v", r.figures)
+	}
+	if got := quantile(nil, 0.5); got != 0 {
+		t.Errorf("quantile of nothing = %v", got)
+	}
+}
+
+func TestVideo(t *testing.T) {
+	t.Parallel()
+	for number := range uint16(1000) {
+		d := there(number+1) - there(number)
+		if at := there(number); at < 0 || at >= videoLength || d != 1 && d != -1 {
+			t.Fatalf("picture %d after %d of %d", there(number+1), at, videoLength)
+		}
+	}
+	white, black := luma([]byte{255, 255, 255, 0})[0], luma([]byte{0, 0, 0, 255})[0]
+	if white != 235 || black != 16 {
+		t.Errorf("the luma of white is %d and that of black %d, want 235 and 16", white, black)
+	}
+	// One of two differs by 10: a mean squared error of 50.
+	if got := psnr(squaredError([]byte{100, 90}, []byte{100, 100})); math.Abs(got-31.14) > 0.01 {
+		t.Errorf("PSNR = %v, want 31.14", got)
+	}
+	if got := psnr(0); got != 100 {
+		t.Errorf("the PSNR of what is equal is %v", got)
+	}
+	var parts []string
+	s := &splitter{size: 3, each: func(b []byte) error { parts = append(parts, string(b)); return nil }}
+	for _, b := range []string{"a", "bcdefg", "", "hi"} {
+		if n, err := s.Write([]byte(b)); n != len(b) || err != nil {
+			t.Errorf("Write = %d, %v", n, err)
+		}
+	}
+	if !slices.Equal(parts, []string{"abc", "def", "ghi"}) {
+		t.Errorf("split into %q", parts)
+	}
+}
