@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"math"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -14,39 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// TestAllRows measures every row for a moment, to keep the command working; what
-// it finds is not judged here.
-func TestAllRows(t *testing.T) {
-	t.Parallel()
-	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "chromium", "ffmpeg")
-	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-n", "10", "-window", "500ms", "-idle", "500ms"}, &out, &progress); err != nil {
-		t.Fatalf("run: %v\n%s", err, &progress)
-	}
-	for _, want := range []string{
-		`(?m)^\| idle desktop, one viewer: processor \| [0-9.]+ % of a core \| at most 0.5 \|`,
-		`(?m)^\| the same: key frames in \ds \| \d+ \| at most 0 \| `,
-		`(?m)^\| scrolling terminal at 30 fps: processor \| [0-9.]+ % of a core \|`,
-		`(?m)^\| the same: received \| [0-9.]+ Mbit/s \| at most 4 \|`,
-		`(?m)^\| the same: glass to glass, median \| [0-9.]+ ms \(n = \d\d+\) \| at most 40 \|`,
-		`(?m)^\| small change \(256x32\), 30 a second: glass to glass, median \| [0-9.]+ ms`,
-		`(?m)^\| small change \(256x32\), every 60 to 180 ms: glass to glass, median \| [0-9.]+ ms`,
-		`(?m)^\| 1280x720 test video at 30 fps: luma PSNR \| [2-9]\d\.\d dB \| at least 36 \|`,
-		`(?m)^\| connect to first frame, cold, median \| [0-9.]+ ms`,
-		`(?m)^\| connect to first frame, warm, median \| [0-9.]+ ms \| at most 300 \|`,
-		`(?m)^\| four viewers instead of one, scrolling terminal: processor \| [0-9.]+ times \|`,
-		`(?m)^\| pointer move on the data channel to X, median \| [0-9.]+ ms \(n = \d+\) \| at most 1 \|`,
-		`; viewer: Chromium `,
-	} {
-		if !regexp.MustCompile(want).Match(out.Bytes()) {
-			t.Errorf("the report does not match %s:\n%s\n%s", want, &out, &progress)
-		}
-	}
-	if misread := regexp.MustCompile(`[1-9]\d* misread`).FindString(progress.String()); misread != "" {
-		t.Errorf("markers: %s:\n%s", misread, &progress)
-	}
-}
 
 // TestMarkers has the page read markers as Go draws them, and spoilt ones.
 func TestMarkers(t *testing.T) {
