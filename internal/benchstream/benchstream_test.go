@@ -32,6 +32,7 @@ func TestMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkClock(t, v)
 	type content struct{ Time, Number float64 }
 	read := func(pix []byte) *content {
 		grey := make([]int, len(pix)/4)
@@ -77,6 +78,26 @@ func TestMarkers(t *testing.T) {
 	const want = "v=0\r\nm=audio 9\r\nc=IN IP4 0.0.0.0\r\nm=video 9\r\nc=IN IP4 0.0.0.0\r\nb=AS:4000\r\na=sendonly\r\n"
 	if err := v.ask(t.Context(), patience, &limited, "limited", sdp, 4000); err != nil || limited != want {
 		t.Errorf("limited = %q, %v, want %q", limited, err, want)
+	}
+}
+
+// checkClock finds out that the page's clock shows what ours does.
+func checkClock(t *testing.T, v *viewer) {
+	t.Helper()
+	if err := v.setClock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		var page float64
+		before := time.Now()
+		if err := v.ask(t.Context(), patience, &page, "now"); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Now()
+		const step = 100 // µs
+		if at := int64(page * 1000); at < before.UnixMicro()-step || at > after.UnixMicro()+step {
+			t.Errorf("the page's clock shows %d µs between %d and %d", at, before.UnixMicro(), after.UnixMicro())
+		}
 	}
 }
 

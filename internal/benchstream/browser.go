@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -98,6 +99,29 @@ func (v *viewer) ask(ctx context.Context, limit time.Duration, out any, function
 	}
 	return json.Unmarshal([]byte(text), out)
 }
+
+// setClock sets the page's clock by ours. What it shows when it is asked is from
+// between the question and its answer, so that each answer bounds how far off it
+// is; a few together do so to some tenths of a millisecond.
+func (v *viewer) setClock(ctx context.Context) error {
+	if err := v.ask(ctx, patience, nil, "setClock", 0); err != nil {
+		return err
+	}
+	least, most := math.Inf(-1), math.Inf(1)
+	for range 30 {
+		var page float64
+		before := time.Now()
+		if err := v.ask(ctx, patience, &page, "now"); err != nil {
+			return err
+		}
+		after := time.Now()
+		least, most = max(least, milliseconds(before)-page), min(most, milliseconds(after)-page)
+	}
+	return v.ask(ctx, patience, nil, "setClock", (least+most)/2)
+}
+
+// milliseconds since 1970.
+func milliseconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
 // steps are when parts of a connecting were done.
 type steps map[string]float64 // milliseconds

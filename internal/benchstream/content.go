@@ -113,7 +113,7 @@ func (d *drawer) run(ctx context.Context, x *x11.Conn, gap func() time.Duration)
 			due = due.Add(late) // what was missed is not made up for
 		}
 		if pause(ctx, time.Until(due)) != nil {
-			return nil
+			return nil //nolint:nilerr // it is to finish
 		}
 		pix := m.draw(time.Now(), number)
 		err := x.Draw(func() {

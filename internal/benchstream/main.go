@@ -20,12 +20,13 @@
 // Latencies are from glass to glass. On the desktop a program draws markers:
 // black and white blocks that hold the time, a number and a checksum. The page
 // looks at each picture that the browser presents, reads the marker and compares
-// its time with the clock, which both share. A marker that is not read without
-// fault is left out, and so is one that was seen before. The time is taken before
-// the drawing begins and when the browser calls back for the picture
-// (requestVideoFrameCallback), so that the drawing, the X server, this server, the
-// network, the jitter buffer, the decoder and the compositor are in it, and a
-// display that shows it is not.
+// its time with the clock, which is that of the drawing to some tenths of a
+// millisecond; markers have whole ones, so that what is found may be up to one
+// too long. A marker that is not read without fault is left out, and so is one
+// that was seen before. The time is taken before the drawing begins and when the
+// browser calls back for the picture (requestVideoFrameCallback), so that the
+// drawing, the X server, this server, the network, the jitter buffer, the decoder
+// and the compositor are in it, and a display that shows it is not.
 //
 // What is drawn goes to the X server in one write. The terminal is drawn by the
 // same requests as xterm's: a copy within the window, and text in a font of the

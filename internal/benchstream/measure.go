@@ -162,6 +162,9 @@ func (b *bed) latenciesAnd(ctx context.Context, o options, r *result, what conte
 	if err != nil {
 		return found{}, err
 	}
+	if err := v.setClock(ctx); err != nil {
+		return found{}, err
+	}
 	if err := v.ask(ctx, patience, nil, "begin", markerAt.X, markerAt.Y); err != nil {
 		return found{}, err
 	}

@@ -46,7 +46,7 @@ func pointer(ctx context.Context, b *bed, o options, r *result) error {
 	var times []float64
 	for i, p := range places {
 		if at, ok := arrived[image.Pt(p[0], p[1])]; ok {
-			times = append(times, float64(at.UnixMicro())/1000-sent[i])
+			times = append(times, milliseconds(at)-sent[i])
 		}
 	}
 	slices.Sort(times)
@@ -66,6 +66,9 @@ func (v *viewer) move(ctx context.Context, places [][2]int) (sent []float64, err
 		if err := v.ask(limit, patience, &open, "ready"); err != nil {
 			return nil, fmt.Errorf("the data channel: %w", err)
 		}
+	}
+	if err := v.setClock(ctx); err != nil {
+		return nil, err
 	}
 	err = v.ask(ctx, patience+time.Duration(len(places))*4*moveGap, &sent, "move", places, moveGap.Milliseconds())
 	if err == nil {

@@ -125,7 +125,7 @@ func watchBlindly(ctx context.Context, url string, seen func()) (err error) {
 		var m message
 		if err := wsjson.Read(ctx, conn, &m); err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // as it should end
+				return nil // as it should end
 			}
 			return err
 		}

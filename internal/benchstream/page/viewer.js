@@ -4,16 +4,10 @@
 
 const video = document.querySelector("video");
 
-// Milliseconds since 1970, finer than Date.now. The two clocks are compared when
-// Date.now has just stepped, because the system's may have been set meanwhile.
+// Milliseconds since 1970. (Date.now is blurred by up to a millisecond.)
 let clockOffset = 0;
 const now = () => performance.timeOrigin + performance.now() + clockOffset;
-function setClock() {
-  const before = Date.now();
-  let after;
-  do after = Date.now(); while (after === before);
-  clockOffset = after - (performance.timeOrigin + performance.now());
-}
+const setClock = (offset) => { clockOffset = offset; };
 
 let socket, connection, channel;
 
@@ -136,7 +130,6 @@ let watch;
 
 // begin looks for a marker at x, y in each picture, until end.
 function begin(x, y) {
-  setClock();
   const mine = watch = { latencies: [], misread: 0, presented: 0, last: -1, wanted: null };
   const rect = { x, y, ...markerSize };
   const look = async () => {
@@ -207,7 +200,6 @@ async function counts() {
 // move sends the pointer to each of the places, so many milliseconds apart, and
 // resolves with when each was sent.
 async function move(places, every) {
-  setClock();
   const sent = [];
   const message = new DataView(new ArrayBuffer(7));
   message.setUint8(0, 1);
