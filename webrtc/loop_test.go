@@ -38,20 +38,21 @@ func evenly(rate, n int) (at []time.Duration) {
 // a drawing was, those after it do not wait for long.
 func TestPaceKeepsStep(t *testing.T) {
 	t.Parallel()
-	for _, late := range []time.Duration{0, 3, 10, 20, 33, 50, 300} {
+	for _, ms := range []int{0, 3, 10, 20, 33, 50, 300} {
+		late := time.Duration(ms) * time.Millisecond
 		drawn := evenly(30, 300)
-		drawn[100] += late * time.Millisecond
+		drawn[100] += late
 		for i := 101; drawn[i] < drawn[100]; i++ {
 			drawn[i] = drawn[100]
 		}
 		waits := paced(30, drawn)
 		for i, w := range waits {
 			if w > 0 && (i < 100 || i > 130) {
-				t.Errorf("late by %v: frame %d of %d waited %v", late*time.Millisecond, i, len(waits), w)
+				t.Errorf("late by %v: frame %d of %d waited %v", late, i, len(waits), w)
 			}
 		}
-		if missing := len(drawn) - len(waits) - int(late/33); missing > 1 {
-			t.Errorf("late by %v: %d of %d drawings were captured", late*time.Millisecond, len(waits), len(drawn))
+		if missing := len(drawn) - len(waits) - ms/33; missing > 1 {
+			t.Errorf("late by %v: %d of %d drawings were captured", late, len(waits), len(drawn))
 		}
 	}
 }

@@ -21,15 +21,17 @@ type Canvas struct {
 	kept []xproto.Pixmap
 }
 
-// Of the server's own font, which every server has.
+// Of the font, one of its own that every server has.
 const (
-	canvasFont = "6x13"
-
-	// CanvasCellWidth and CanvasCellHeight are the size of a character.
-	CanvasCellWidth, CanvasCellHeight = 6, 13
-
-	canvasAscent = 11 // of the cell above the base line
+	canvasFont   = "6x13"
+	canvasAscent = 11 // of a character above the base line
 )
+
+// CanvasCellWidth is the width of a character on a canvas.
+const CanvasCellWidth = 6
+
+// CanvasCellHeight is the height of a line on a canvas.
+const CanvasCellHeight = 13
 
 // imageBytes is how much of an image goes into one request: the longest has
 // 65535 units of 4 bytes (X11 protocol, section 1), with its header.

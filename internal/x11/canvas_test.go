@@ -122,7 +122,7 @@ func TestWatchPointer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	seen := make(chan image.Point, 10)
 	stop, err := c.WatchPointer(func(x, y int) { seen <- image.Pt(x, y) })
 	if err != nil {
