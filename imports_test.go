@@ -36,6 +36,10 @@ var importRules = []struct {
 	{"github.com/pion/...", []string{"webrtc/...", "internal/benchstream"}, true},
 	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchstream"}, true},
 	{"github.com/creack/...", []string{"process"}, true},
+	{"github.com/jackc/...", []string{"agents/eventlog"}, true},
+	{"modernc.org/...", []string{"agents/eventlog"}, true},
+	{"github.com/modelcontextprotocol/...", []string{"agents/computer", "agents/mockagent"}, true},
+	{"github.com/jfreymuth/...", []string{"desktop"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
 
 	{module + "/desktop", []string{"webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
@@ -61,6 +65,15 @@ var depsForbidden = map[string][]string{
 		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/internal/x11", module + "/desktop", module + "/filesystem",
 		module + "/webrtc/...", module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
+	},
+	"recording": {
+		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem",
+		module + "/webrtc/...", module + "/agents/...", module + "/httpapi/...",
+	},
+	"agents": {
+		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"github.com/chromedp/...", module + "/internal/testx11", module + "/webrtc/...", module + "/recording/...", module + "/httpapi/...",
 	},
 	"httpapi": {"github.com/chromedp/...", module + "/internal/testx11"},
 }
