@@ -235,15 +235,21 @@ func TestPageClipboard(t *testing.T) {
 	s.post(t, mainPath+"/clipboard", `{"text":"from there ✓"}`).want(t, 200)
 	v.holds(`here.at(-1) === "from there ✓"`)
 
-	// A paste brings the text, and then the keys.
-	v.down(control)
-	v.down(key{name: "v", code: "KeyV", virtual: 86, modifiers: chromedp.ModifierCtrl})
+	// A paste brings the text, and then the keys. The event comes as a browser
+	// sends it: right after the key.
 	testbrowser.Evaluate[bool](v.ctx, t, `(() => {
-		const data = new DataTransfer();
-		data.setData("text/plain", "pasted ☃");
-		return !document.querySelector("#keyboard").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, cancelable: true, bubbles: true }));
+		const box = document.querySelector("#keyboard");
+		box.addEventListener("keydown", function paste(event) {
+			if (event.key !== "v") return;
+			box.removeEventListener("keydown", paste);
+			const data = new DataTransfer();
+			data.setData("text/plain", "pasted ☃");
+			box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, cancelable: true, bubbles: true }));
+		});
+		return true;
 	})()`)
-	v.up(key{name: "v", code: "KeyV", virtual: 86, modifiers: chromedp.ModifierCtrl})
+	v.down(control)
+	v.press(key{name: "v", code: "KeyV", virtual: 86, modifiers: chromedp.ModifierCtrl})
 	v.up(control)
 	got(t, file, "\x16")
 	if text := s.get(t, mainPath+"/clipboard").want(t, 200).json(t)["text"]; text != "pasted ☃" {
@@ -259,6 +265,7 @@ func TestPageClipboard(t *testing.T) {
 
 	v.click(`[popovertarget="clipboard-panel"]`)
 	v.holds(`document.querySelector("#clipboard-text").value === "pasted ☃"`)
+	v.holds(`document.querySelector("[popovertarget=clipboard-panel]").ariaExpanded === "true"`) // it is in its place
 	testbrowser.Do(v.ctx, t, chromedp.SetValue("#clipboard-text", "by the box"), chromedp.Click("#clipboard-send"))
 	eventually(t, "the box's text on the desktop", func() bool {
 		return s.get(t, mainPath+"/clipboard").want(t, 200).json(t)["text"] == "by the box"

@@ -197,9 +197,11 @@ clipboard.addEventListener("trouble", ({ detail }) => {
   setText($("clipboard-problem"), detail);
   show($("clipboard-problem"), true);
 });
+let edited = false; // what somebody wrote into the box is not taken from under them
+$("clipboard-text").addEventListener("input", () => { edited = true; });
 clipboard.addEventListener("change", () => {
   $("clipboard-sync").checked = clipboard.sync;
-  if (document.activeElement !== $("clipboard-text")) $("clipboard-text").value = clipboard.remote;
+  if (!edited) $("clipboard-text").value = clipboard.remote;
 });
 
 const notes = {
@@ -208,17 +210,17 @@ const notes = {
   none: "This page came over plain http, so the browser keeps the clipboard from it. Ctrl+V still brings your text there; the way back is this box.",
 };
 
-$("clipboard-panel").addEventListener("toggle", async ({ newState }) => {
+$("clipboard-panel").addEventListener("beforetoggle", async ({ newState }) => {
   if (newState !== "open") return;
   show($("clipboard-problem"), false);
   setText($("clipboard-note"), clipboard.canRead ? notes.full : clipboard.canWrite ? notes.write : notes.none);
   $("clipboard-sync").disabled = !clipboard.canRead;
   $("clipboard-sync").checked = clipboard.sync;
-  const before = clipboard.remote;
-  $("clipboard-text").value = before;
+  edited = false;
+  $("clipboard-text").value = clipboard.remote;
   try {
     const text = await clipboard.look();
-    if ($("clipboard-text").value === before) $("clipboard-text").value = text; // else it was edited meanwhile
+    if (!edited) $("clipboard-text").value = text;
   } catch (error) {
     if (error.status === 403) return; // not for who may only watch
     setText($("clipboard-problem"), inOneLine(error));
