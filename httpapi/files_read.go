@@ -19,14 +19,18 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
-
-	"github.com/deskhand/deskhand/filesystem"
 )
 
 type readInput struct {
 	PathQuery
 	RawRequest
-	Download          bool   `query:"download" doc:"Have browsers save it under its name"`
+	Download bool `query:"download" doc:"Have browsers save it under its name"`
+	Conditions
+}
+
+// conditions are the headers by which a client asks for a part of a file, or for
+// one that it does not have (RFC 9110, sections 13 and 14).
+type conditions struct {
 	Range             string `header:"Range" doc:"One range of bytes: bytes=0-99, bytes=100-, bytes=-100. Several are answered with the whole file"`
 	IfRange           string `header:"If-Range" doc:"An entity tag or time: the whole file is sent when it is another one by now"`
 	IfMatch           string `header:"If-Match"`
@@ -34,6 +38,9 @@ type readInput struct {
 	IfModifiedSince   string `header:"If-Modified-Since"`
 	IfUnmodifiedSince string `header:"If-Unmodified-Since"`
 }
+
+// Conditions is conditions, to be embedded.
+type Conditions = conditions
 
 type readOutput struct {
 	Status       int
@@ -76,25 +83,36 @@ func (s *Server) readFile(_ context.Context, in *readInput) (*readOutput, error)
 		return nil, err
 	}
 	e := f.Entry()
-	out := &readOutput{
-		Status: http.StatusOK, ETag: f.ETag(), Modified: e.Modified.UTC().Format(http.TimeFormat),
-		AcceptRanges: "bytes", Cache: "private, no-cache",
-	}
-	switch in.condition(out.ETag, e.Modified) {
-	case http.StatusPreconditionFailed:
-		return nil, errors.Join(preconditions.problem("conflict: the file is another one by now; read it again"), f.Close())
-	case http.StatusNotModified:
-		out.Status = http.StatusNotModified
-		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
-		return out, f.Close()
-	}
-	out.ContentType = fiber.MIMEOctetStream
+	out := &readOutput{ContentType: fiber.MIMEOctetStream, ETag: f.ETag(), Cache: "private, no-cache"}
 	if in.Download {
 		out.Disposition = attachment(path.Base(e.Path))
 	}
-	part := byteRange{0, e.Size}
-	if in.r.Method() == http.MethodGet && in.Range != "" && in.current(out.ETag, e.Modified) {
-		if part, err = out.cut(in.Range, e.Size); err != nil {
+	return s.sendFile(out, f, e.Size, e.Modified, &in.Conditions, in.r)
+}
+
+// source is a file that can be sent.
+type source interface {
+	io.ReaderAt
+	io.Closer
+	File() *os.File // nil: the system cannot send from it
+}
+
+// sendFile completes an answer that has a file, or the part of it that the
+// conditions ask for. The file is closed in any case.
+func (s *Server) sendFile(out *readOutput, f source, size int64, modified time.Time, c *conditions, r *request) (*readOutput, error) {
+	out.Status, out.Modified, out.AcceptRanges = http.StatusOK, modified.UTC().Format(http.TimeFormat), "bytes"
+	switch c.condition(out.ETag, modified) {
+	case http.StatusPreconditionFailed:
+		return nil, errors.Join(preconditions.problem("conflict: the file is another one by now; read it again"), f.Close())
+	case http.StatusNotModified:
+		out.Status, out.ContentType, out.Disposition = http.StatusNotModified, "", ""
+		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
+		return out, f.Close()
+	}
+	part := byteRange{0, size}
+	if r.Method() == http.MethodGet && c.Range != "" && c.current(out.ETag, modified) {
+		var err error
+		if part, err = out.cut(c.Range, size); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
@@ -129,25 +147,25 @@ func attachment(name string) string {
 
 // condition decides by the conditions of a request, in the order of RFC 9110,
 // section 13.2.2: the status of the answer, or zero to go on.
-func (in *readInput) condition(tag string, modified time.Time) int {
+func (c *conditions) condition(tag string, modified time.Time) int {
 	modified = modified.Truncate(time.Second) // all that HTTP can say
 	switch {
-	case in.IfMatch != "":
-		if !listsTag(in.IfMatch, tag, false) {
+	case c.IfMatch != "":
+		if !listsTag(c.IfMatch, tag, false) {
 			return http.StatusPreconditionFailed
 		}
-	case in.IfUnmodifiedSince != "":
-		if since, err := http.ParseTime(in.IfUnmodifiedSince); err == nil && modified.After(since) {
+	case c.IfUnmodifiedSince != "":
+		if since, err := http.ParseTime(c.IfUnmodifiedSince); err == nil && modified.After(since) {
 			return http.StatusPreconditionFailed
 		}
 	}
 	switch {
-	case in.IfNoneMatch != "":
-		if listsTag(in.IfNoneMatch, tag, true) {
+	case c.IfNoneMatch != "":
+		if listsTag(c.IfNoneMatch, tag, true) {
 			return http.StatusNotModified
 		}
-	case in.IfModifiedSince != "":
-		if since, err := http.ParseTime(in.IfModifiedSince); err == nil && !modified.After(since) {
+	case c.IfModifiedSince != "":
+		if since, err := http.ParseTime(c.IfModifiedSince); err == nil && !modified.After(since) {
 			return http.StatusNotModified
 		}
 	}
@@ -170,11 +188,11 @@ func listsTag(list, tag string, weak bool) bool {
 }
 
 // current says whether a range is still wanted (RFC 9110, section 13.1.5).
-func (in *readInput) current(tag string, modified time.Time) bool {
-	if in.IfRange == "" || in.IfRange == tag {
+func (c *conditions) current(tag string, modified time.Time) bool {
+	if c.IfRange == "" || c.IfRange == tag {
 		return true
 	}
-	at, err := http.ParseTime(in.IfRange)
+	at, err := http.ParseTime(c.IfRange)
 	return err == nil && modified.Truncate(time.Second).Equal(at)
 }
 
@@ -224,7 +242,7 @@ func digits(text string) (int64, bool) {
 // download is a part of a file on its way to a client, which may take any time
 // for it as long as it moves.
 type download struct {
-	file     *filesystem.File
+	file     source
 	conn     net.Conn
 	part     byteRange
 	patience time.Duration
@@ -256,7 +274,7 @@ func (d *download) WriteTo(w io.Writer) (sent int64, err error) {
 	out, buffered := w.(*bufio.Writer)
 	_, direct := d.conn.(io.ReaderFrom)
 	if file := d.file.File(); file != nil && buffered && direct && d.part.length > int64(out.Available()) {
-		return d.sendFile(out, file)
+		return d.sendDirectly(out, file)
 	}
 	buf := downloadBuffers.Get().(*[step]byte)
 	defer downloadBuffers.Put(buf)
@@ -275,9 +293,9 @@ func (d *download) WriteTo(w io.Writer) (sent int64, err error) {
 	return sent, nil
 }
 
-// sendFile has the kernel copy from the file to the connection (sendfile(2)),
+// sendDirectly has the kernel copy from the file to the connection (sendfile(2)),
 // which bufio does when nothing is in its buffer.
-func (d *download) sendFile(out *bufio.Writer, file *os.File) (sent int64, err error) {
+func (d *download) sendDirectly(out *bufio.Writer, file *os.File) (sent int64, err error) {
 	if _, err := file.Seek(d.part.from, io.SeekStart); err != nil {
 		return 0, err
 	}
