@@ -53,6 +53,25 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
+// Who has come to the end of the output can ask at once how the process ended.
+func TestExitIsKnownAtTheEndOfOutput(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, process.Config{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range 50 {
+		p := start(t, m, process.Spec{Command: "true"})
+		for range 4 {
+			wg.Go(func() {
+				readAll(t, p.Log().Follow(0))
+				if i := p.Info(); i.Exit == nil || i.Running {
+					t.Errorf("at the end of its output: %+v", i)
+				}
+			})
+		}
+	}
+}
+
 // What a process left running writes later is kept, too.
 func TestOutputAfterTheEnd(t *testing.T) {
 	t.Parallel()

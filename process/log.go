@@ -165,6 +165,12 @@ func (l *Log) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.finished()
+}
+
+// shrink gives back what memory is only needed while much is appended.
+func (l *Log) shrink() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.records.fit()
 }
 

@@ -147,13 +147,15 @@ func (p *Process) startPiped(sup supervise.Spec) error {
 	return err
 }
 
-// watch waits for the end and tells everybody.
+// watch waits for the end and tells everybody: who follows the log last, for
+// who comes to its end asks how the process ended.
 func (p *Process) watch() {
 	<-p.child.Done()
 	p.input.shut()
-	p.log.finish()
+	p.log.shrink()
 	p.m.ended(p)
 	close(p.done)
+	p.log.finish()
 	p.m.work.Done()
 }
 
