@@ -3,6 +3,8 @@ package vp8screen
 import (
 	"fmt"
 	"image"
+
+	"github.com/deskhand/deskhand/internal/i420"
 )
 
 // mbSize is the width and height of a macroblock's luma; in the chroma planes
@@ -124,7 +126,7 @@ func (f *Frame) setRows(pix []byte, stride, y, c0, c1 int, changed []byte) {
 func (f *Frame) convert(top, bottom []byte, x, y int, changed []byte) {
 	n := len(changed)
 	at, chroma := y*f.YStride+x, y/2*f.UVStride+x/2
-	convertRows(top[:64*n], bottom[:64*n], f.Y[at:][:16*n], f.Y[at+f.YStride:][:16*n],
+	i420.Rows(top[:64*n], bottom[:64*n], f.Y[at:][:16*n], f.Y[at+f.YStride:][:16*n],
 		f.U[chroma:][:8*n], f.V[chroma:][:8*n], changed)
 }
 

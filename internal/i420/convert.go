@@ -1,10 +1,12 @@
-package vp8screen
+// Package i420 turns the pixels of a screen into planes of luma and chroma, as
+// video encoders take them.
+package i420
 
 import "encoding/binary"
 
-// The picture that a browser makes of a VP8 frame is the inverse of BT.601
-// with the limited range: luma from 16 to 235, chroma from 16 to 240 (RFC 6386,
-// 9.2, ITU-R BT.601-7, 2.5.3). Every factor here is that of the standard times
+// The colours are those of BT.601 with the limited range: luma from 16 to 235,
+// chroma from 16 to 240 (ITU-R BT.601-7, 2.5.3), whose inverse makes a picture of
+// VP8 (RFC 6386, 9.2), and one of H.264 that says so. Every factor here is that of the standard times
 // 2^15, rounded such that white is exactly 235 and every grey has a chroma of
 // exactly 128. Results are rounded to the nearest, and the chroma of two by two
 // pixels is that of their mean, seen at their middle, which is where libyuv and
@@ -18,9 +20,20 @@ const (
 	chromaBias = 128<<17 + 1<<16 // of the sum of four pixels
 )
 
-// convertRowsGo converts two rows of BGRX pixels of len(changed) macroblocks,
+// Block is how many pixels of a row are converted at once.
+const Block = 16
+
+// Rows converts two rows of BGRX pixels, one below the other, of len(changed)
+// blocks: each has 64 bytes of top and of bottom, which make 16 of the luma rows
+// y0 and y1, and 8 of u and of v. It makes changed[i] other than zero when a
+// sample of the block i became different. It panics when a slice is too short.
+func Rows(top, bottom, y0, y1, u, v, changed []byte) {
+	convertRows(top, bottom, y0, y1, u, v, changed)
+}
+
+// convertRowsGo converts two rows of BGRX pixels of len(changed) blocks,
 // 64 bytes each, and makes changed[i] other than zero when a sample of the
-// macroblock i became different.
+// block i became different.
 func convertRowsGo(top, bottom, y0, y1, u, v, changed []byte) {
 	for i := range changed {
 		t, b := (*[64]byte)(top[64*i:]), (*[64]byte)(bottom[64*i:])

@@ -1,10 +1,10 @@
-package vp8screen
+package i420
 
 import "golang.org/x/sys/cpu"
 
 var hasAVX2 = cpu.X86.HasAVX2
 
-// convertRowsAVX2 is convertRowsGo for n > 0 macroblocks.
+// convertRowsAVX2 is convertRowsGo for n > 0 blocks.
 //
 //go:noescape
 func convertRowsAVX2(top, bottom, y0, y1, u, v, changed *byte, n int)

@@ -2,7 +2,7 @@
 
 // func convertRowsAVX2(top, bottom, y0, y1, u, v, changed *byte, n int)
 //
-// Converts n > 0 macroblocks, two rows of 16 pixels each in turn. The factors
+// Converts n > 0 blocks, two rows of 16 pixels each in turn. The factors
 // of a pixel are four words of a quadword, for blue, green, red and nothing.
 TEXT ·convertRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ top+0(FP), SI
