@@ -62,8 +62,21 @@ func (v *viewer) shows(selector, text string) {
 	v.holds(`(() => { const e = document.querySelector(%q); return Boolean(e?.offsetParent ?? e?.matches(":popover-open")) && e.innerText.includes(%q) })()`, selector, text)
 }
 
+// click clicks an element, when it has come to rest and nothing covers it: a
+// panel is put into its place after it was opened.
 func (v *viewer) click(selector string) {
 	v.t.Helper()
+	v.holds(`(() => {
+		const e = document.querySelector(%q);
+		if (!e) return false;
+		e.scrollIntoView({ block: "nearest" });
+		const box = e.getBoundingClientRect();
+		const hit = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
+		const place = %[1]q + JSON.stringify(box);
+		const rests = window.placeBefore === place;
+		window.placeBefore = place;
+		return rests && hit !== null && (e.contains(hit) || hit.contains(e));
+	})()`, selector)
 	testbrowser.Do(v.ctx, v.t, chromedp.Click(selector, chromedp.NodeVisible))
 }
 
