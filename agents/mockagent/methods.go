@@ -1,0 +1,312 @@
+package mockagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// empty is the result of a request that has nothing to tell.
+var empty = struct{}{}
+
+// sessionParams are the parameters of all methods together.
+type sessionParams struct {
+	SessionID  string          `json:"sessionId"`
+	Cwd        string          `json:"cwd"`
+	MCPServers []mcpServer     `json:"mcpServers"`
+	ModeID     string          `json:"modeId"`
+	ModelID    string          `json:"modelId"`
+	ConfigID   string          `json:"configId"`
+	Value      json.RawMessage `json:"value"`
+	Prompt     []block         `json:"prompt"`
+	Cursor     string          `json:"cursor"`
+	RequestID  json.RawMessage `json:"requestId"` // of $/cancel_request
+}
+
+// receive does what one message says. Turns go on by themselves after it.
+func (a *agent) receive(ctx context.Context, message []byte) {
+	var e envelope
+	if err := json.Unmarshal(message, &e); err != nil {
+		if json.Valid(message) {
+			a.out.fail(nil, rpcErrorf(codeInvalidRequest, "the message must be a JSON-RPC object: %v", err))
+		} else {
+			a.out.fail(nil, rpcErrorf(codeParse, "the message is not JSON: %v", err))
+		}
+		return
+	}
+	if e.Method == nil {
+		if e.ID == nil || !a.answered(e.ID, message) {
+			a.echo(e, message)
+		}
+		return
+	}
+	method, ok := methods[*e.Method]
+	if !ok || method.notification != (e.ID == nil) {
+		a.echo(e, message)
+		return
+	}
+	var p sessionParams
+	if e.Params != nil {
+		if err := json.Unmarshal(e.Params, &p); err != nil {
+			a.refuse(e.ID, rpcErrorf(codeInvalidParams, "the parameters of %s are not what the protocol says: %v", *e.Method, err))
+			return
+		}
+	}
+	result, err := method.do(a, ctx, e.ID, &p)
+	if err != nil {
+		a.refuse(e.ID, err)
+	} else if result != nil {
+		a.out.answer(e.ID, result)
+	}
+}
+
+// refuse answers a request with an error. A notification is never answered.
+func (a *agent) refuse(id json.RawMessage, err error) {
+	if id == nil {
+		a.cfg.Logger.Debug("mock agent: refused a notification", "error", err)
+		return
+	}
+	var told *rpcError
+	if !errors.As(err, &told) {
+		told = rpcErrorf(codeInternal, "%v", err)
+	}
+	a.out.fail(id, told)
+}
+
+// echo is what the mock agent of sandbox-agent 0.4.2 does with every message.
+func (a *agent) echo(e envelope, message json.RawMessage) {
+	a.out.put(notification{"2.0", "mock/echo", map[string]any{"message": message}})
+	if e.ID != nil && e.Method != nil {
+		a.out.answer(e.ID, map[string]any{"echoed": message})
+	}
+	a.out.flush()
+}
+
+// method is one of the protocol's. A result of nil means that the answer comes
+// later.
+type method struct {
+	notification bool
+	do           func(a *agent, ctx context.Context, id json.RawMessage, p *sessionParams) (any, error)
+}
+
+var methods map[string]method
+
+func init() { // not in the declaration: demo turns lead back here
+	methods = map[string]method{
+		"initialize":                {do: (*agent).initialize},
+		"authenticate":              {do: (*agent).nothing},
+		"logout":                    {do: (*agent).nothing},
+		"session/new":               {do: (*agent).newSession},
+		"session/load":              {do: (*agent).loadSession},
+		"session/resume":            {do: (*agent).resumeSession},
+		"session/list":              {do: (*agent).listSessions},
+		"session/close":             {do: (*agent).closeSession},
+		"session/delete":            {do: (*agent).deleteSession},
+		"session/prompt":            {do: (*agent).prompt},
+		"session/set_mode":          {do: (*agent).setMode},
+		"session/set_model":         {do: (*agent).setModel},
+		"session/set_config_option": {do: (*agent).setConfigOption},
+		"session/cancel":            {do: (*agent).cancelSession, notification: true},
+		"$/cancel_request":          {do: (*agent).cancelRequest, notification: true},
+	}
+}
+
+func (a *agent) initialize(context.Context, json.RawMessage, *sessionParams) (any, error) {
+	sessions := map[string]any{"close": empty, "delete": empty, "list": empty}
+	if a.cfg.Dir != "" {
+		sessions["resume"] = empty
+	}
+	return map[string]any{
+		"protocolVersion": 1,
+		"agentInfo":       map[string]any{"name": "mock", "title": "Mock agent", "version": a.cfg.Version},
+		"agentCapabilities": map[string]any{
+			"loadSession":         a.cfg.Dir != "",
+			"mcpCapabilities":     map[string]bool{"http": true, "sse": false},
+			"promptCapabilities":  map[string]bool{"image": true, "audio": false, "embeddedContext": true},
+			"sessionCapabilities": sessions,
+		},
+		"authMethods": []any{},
+	}, nil
+}
+
+func (a *agent) nothing(context.Context, json.RawMessage, *sessionParams) (any, error) {
+	return empty, nil
+}
+
+// checkPlace checks what a session is begun or continued with.
+func checkPlace(p *sessionParams) error {
+	if !filepath.IsAbs(p.Cwd) {
+		return rpcErrorf(codeInvalidParams, "cwd is %q and must be an absolute path", p.Cwd)
+	}
+	for _, s := range p.MCPServers {
+		if err := s.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *agent) newSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	if err := checkPlace(p); err != nil {
+		return nil, err
+	}
+	s := startSession(p)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.add(s); err != nil {
+		return nil, err
+	}
+	if err := a.save(s); err != nil {
+		delete(a.sessions, s.ID)
+		return nil, err
+	}
+	return s.describe(s.ID), nil
+}
+
+// add puts a session among the open ones; mu is held.
+func (a *agent) add(s *session) error {
+	if len(a.sessions) >= maxSessions {
+		return rpcErrorf(codeInvalidRequest, "%d sessions are open; close one first", maxSessions)
+	}
+	a.sessions[s.ID] = s
+	return nil
+}
+
+// find returns an open session.
+func (a *agent) find(id string) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, ok := a.sessions[id]
+	if !ok {
+		return nil, rpcErrorf(codeNotFound, "there is no session %q; begin one with session/new or continue one with session/load", id)
+	}
+	return s, nil
+}
+
+// reopen makes a session that was kept an open one again.
+func (a *agent) reopen(p *sessionParams) (*session, error) {
+	if err := checkPlace(p); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, open := a.sessions[p.SessionID]
+	if !open {
+		var err error
+		if s, err = a.restore(p.SessionID); err != nil {
+			return nil, err
+		}
+		if err := a.add(s); err != nil {
+			return nil, err
+		}
+	}
+	s.Cwd = p.Cwd
+	s.tools.set(p.MCPServers)
+	return s, nil
+}
+
+// loadSession tells again what was said, then answers.
+func (a *agent) loadSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	s, err := a.reopen(p)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	s.settle()
+	said, about := slices.Clone(s.History), s.describe("")
+	a.mu.Unlock()
+	for _, u := range said {
+		a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, json.RawMessage(u)}})
+	}
+	return about, nil
+}
+
+func (a *agent) resumeSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	s, err := a.reopen(p)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return s.describe(""), nil
+}
+
+// listSessions lists a page of the sessions that are open or kept.
+func (a *agent) listSessions(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	const page = 100
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept, err := a.kept()
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Compact(slices.Sorted(func(yield func(string) bool) {
+		for _, id := range kept {
+			if !yield(id) {
+				return
+			}
+		}
+		maps.Keys(a.sessions)(yield)
+	}))
+	list := []any{}
+	next := ""
+	for i, id := range ids {
+		if id <= p.Cursor {
+			continue
+		}
+		s, ok := a.sessions[id]
+		if !ok {
+			if s, err = a.restore(id); err != nil {
+				continue // deleted meanwhile, or not a session's file
+			}
+		}
+		if p.Cwd != "" && s.Cwd != p.Cwd {
+			continue
+		}
+		list = append(list, map[string]any{
+			"sessionId": s.ID, "cwd": s.Cwd, "title": s.Title, "updatedAt": s.Updated.UTC().Format(time.RFC3339Nano),
+		})
+		if len(list) == page && i < len(ids)-1 {
+			next = id
+			break
+		}
+	}
+	result := map[string]any{"sessions": list}
+	if next != "" {
+		result["nextCursor"] = next
+	}
+	return result, nil
+}
+
+// closeSession ends a session's turns and forgets it, but for what is kept.
+func (a *agent) closeSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	s, err := a.find(p.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	a.cancelTurns(s)
+	a.mu.Lock()
+	delete(a.sessions, s.ID)
+	a.mu.Unlock()
+	s.tools.close()
+	return empty, nil
+}
+
+// deleteSession also forgets what is kept. That there is none is no error.
+func (a *agent) deleteSession(ctx context.Context, id json.RawMessage, p *sessionParams) (any, error) {
+	if s, err := a.find(p.SessionID); err == nil {
+		a.mu.Lock()
+		s.deleted = true
+		a.mu.Unlock()
+		if _, err := a.closeSession(ctx, id, p); err != nil {
+			return nil, err
+		}
+	}
+	a.mu.Lock() // so that no turn keeps it again meanwhile
+	defer a.mu.Unlock()
+	return empty, a.discard(p.SessionID)
+}

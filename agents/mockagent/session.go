@@ -1,0 +1,252 @@
+package mockagent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// session is a conversation. The agent's mutex guards all of it but tools.
+type session struct {
+	kept
+
+	queue   []*turn // the first one runs
+	deleted bool    // must not be kept any more
+	tools   *toolbox
+
+	// What was said last, as long as more of it may come: chunks of one text
+	// are kept as one.
+	saidKind string
+	saidText strings.Builder
+}
+
+// kept is what a session's file holds.
+type kept struct {
+	ID      string            `json:"id"`
+	Cwd     string            `json:"cwd"`
+	Title   string            `json:"title"`
+	Mode    string            `json:"mode"`
+	Model   string            `json:"model"`
+	Thought string            `json:"thoughtLevel"`
+	Always  bool              `json:"always"` // the tool of "permission" need not ask again
+	Prompts int               `json:"prompts"`
+	Updated time.Time         `json:"updated"`
+	History []json.RawMessage `json:"history,omitempty"` // session updates
+	Size    int               `json:"size,omitempty"`    // of History, in bytes
+}
+
+// maxHistory is how many bytes of a session are told again by session/load; the
+// oldest go first.
+const maxHistory = 4 << 20
+
+func startSession(p *sessionParams) *session {
+	var random [8]byte
+	rand.Read(random[:])
+	s := &session{kept: kept{
+		ID: idPrefix + hex.EncodeToString(random[:]), Cwd: p.Cwd, Updated: time.Now(),
+		Mode: settings[0].choices[0].id, Model: settings[1].choices[0].id, Thought: settings[2].choices[1].id,
+	}, tools: new(toolbox)}
+	s.tools.set(p.MCPServers)
+	return s
+}
+
+// choice is one value of a setting.
+type choice struct{ id, name, description string }
+
+// setting is what a client can choose for a session.
+type setting struct {
+	id, name string // the id is the category's name as well
+	field    func(*session) *string
+	choices  []choice
+}
+
+var settings = []setting{
+	{"mode", "Mode", func(s *session) *string { return &s.Mode }, []choice{
+		{"normal", "Normal", "Does what the prompt says"},
+		{"plan", "Plan", "Would only plan, if it had a model"},
+	}},
+	{"model", "Model", func(s *session) *string { return &s.Model }, []choice{
+		{"mock", "Mock", "Says what it was told to say"},
+		{"mock-fast", "Mock fast", "The same"},
+	}},
+	{"thought_level", "Thought level", func(s *session) *string { return &s.Thought }, []choice{
+		{"low", "Low", ""}, {"medium", "Medium", ""}, {"high", "High", ""},
+	}},
+}
+
+// choose changes a setting; the agent's mutex is held.
+func (s *session) choose(settingID, value string) error {
+	at := slices.IndexFunc(settings, func(t setting) bool { return t.id == settingID })
+	if at < 0 {
+		return rpcErrorf(codeInvalidParams, `there is no option %q; there are "mode", "model" and "thought_level"`, settingID)
+	}
+	t := settings[at]
+	if !slices.ContainsFunc(t.choices, func(c choice) bool { return c.id == value }) {
+		var ids []string
+		for _, c := range t.choices {
+			ids = append(ids, c.id)
+		}
+		return rpcErrorf(codeInvalidParams, "%s cannot be %q; it can be %s", t.id, value, strings.Join(ids, ", "))
+	}
+	*t.field(s) = value
+	return nil
+}
+
+// options are all settings as the protocol tells them.
+func (s *session) options() []any {
+	all := make([]any, 0, len(settings))
+	for _, t := range settings {
+		values := make([]any, 0, len(t.choices))
+		for _, c := range t.choices {
+			values = append(values, c.as("value"))
+		}
+		all = append(all, map[string]any{
+			"id": t.id, "name": t.name, "category": t.id, "type": "select",
+			"currentValue": *t.field(s), "options": values,
+		})
+	}
+	return all
+}
+
+func (c choice) as(id string) map[string]string {
+	m := map[string]string{id: c.id, "name": c.name}
+	if c.description != "" {
+		m["description"] = c.description
+	}
+	return m
+}
+
+// describe is what session/new answers, and, without the id, session/load.
+func (s *session) describe(id string) map[string]any {
+	about := map[string]any{"configOptions": s.options()}
+	for i, names := range [][4]string{
+		{"modes", "availableModes", "currentModeId", "id"},
+		{"models", "availableModels", "currentModelId", "modelId"},
+	} {
+		var list []any
+		for _, c := range settings[i].choices {
+			list = append(list, c.as(names[3]))
+		}
+		about[names[0]] = map[string]any{names[1]: list, names[2]: *settings[i].field(s)}
+	}
+	if id != "" {
+		about["sessionId"] = id
+	}
+	return about
+}
+
+// change makes a choice and tells everybody who follows the session.
+func (a *agent) change(sessionID, settingID, value string) (options []any, err error) {
+	s, err := a.find(sessionID)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := s.choose(settingID, value); err != nil {
+		return nil, err
+	}
+	options = s.options()
+	if settingID == "mode" {
+		a.tell(s, update{Kind: "current_mode_update", CurrentModeID: value})
+	}
+	a.tell(s, update{Kind: "config_option_update", ConfigOptions: options})
+	return options, a.save(s)
+}
+
+func (a *agent) setMode(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	_, err := a.change(p.SessionID, "mode", p.ModeID)
+	return empty, err
+}
+
+func (a *agent) setModel(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	_, err := a.change(p.SessionID, "model", p.ModelID)
+	return empty, err
+}
+
+func (a *agent) setConfigOption(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	var value string
+	if err := json.Unmarshal(p.Value, &value); err != nil {
+		return nil, rpcErrorf(codeInvalidParams, "value must be a string: the id of one of the option's values")
+	}
+	options, err := a.change(p.SessionID, p.ConfigID, value)
+	return map[string]any{"configOptions": options}, err
+}
+
+// update is a session/update of any kind.
+type update struct {
+	Kind          string `json:"sessionUpdate"`
+	Content       any    `json:"content,omitempty"` // a block, or a tool call's list
+	ToolCallID    string `json:"toolCallId,omitempty"`
+	Title         string `json:"title,omitempty"`
+	ToolKind      string `json:"kind,omitempty"`
+	Status        string `json:"status,omitempty"`
+	Locations     any    `json:"locations,omitempty"`
+	RawInput      any    `json:"rawInput,omitempty"`
+	RawOutput     any    `json:"rawOutput,omitempty"`
+	Entries       any    `json:"entries,omitempty"`
+	Commands      any    `json:"availableCommands,omitempty"`
+	CurrentModeID string `json:"currentModeId,omitempty"`
+	ConfigOptions any    `json:"configOptions,omitempty"`
+	Used          int    `json:"used,omitempty"`
+	Size          int    `json:"size,omitempty"`
+}
+
+type sessionUpdate struct {
+	SessionID string `json:"sessionId"`
+	Update    any    `json:"update"`
+}
+
+// tell sends an update, and remembers it; the agent's mutex is held.
+func (a *agent) tell(s *session, u update) {
+	a.remember(s, u)
+	a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, u}})
+}
+
+// remember keeps an update for session/load.
+func (a *agent) remember(s *session, u update) {
+	if a.cfg.Dir == "" {
+		return
+	}
+	text, isText := u.Content.(block)
+	if isText = isText && text.Type == "text"; isText && u.Kind == s.saidKind && s.saidText.Len() < maxHistory/4 {
+		s.saidText.WriteString(text.Text)
+		return
+	}
+	s.settle()
+	switch u.Kind {
+	case "current_mode_update", "config_option_update", "usage_update", "available_commands_update":
+		return // what is so now is told by the answer to session/load
+	}
+	if isText {
+		s.saidKind = u.Kind
+		s.saidText.WriteString(text.Text)
+		return
+	}
+	s.record(u)
+}
+
+// settle ends the text that may go on.
+func (s *session) settle() {
+	if s.saidKind != "" {
+		s.record(update{Kind: s.saidKind, Content: textBlock(s.saidText.String())})
+	}
+	s.saidKind = ""
+	s.saidText.Reset()
+}
+
+func (s *session) record(u update) {
+	data, err := json.Marshal(u)
+	if err != nil {
+		return // it was sent, so it can be written
+	}
+	s.History = append(s.History, data)
+	for s.Size += len(data); s.Size > maxHistory; {
+		s.Size -= len(s.History[0])
+		s.History = s.History[1:]
+	}
+}

@@ -1,0 +1,276 @@
+package mockagent
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// connectTime bounds the start of an MCP server, or the first contact to it.
+const connectTime = 30 * time.Second
+
+// mcpServer is one entry of a session's mcpServers.
+type mcpServer struct {
+	Type    string   `json:"type"` // empty: stdio
+	Name    string   `json:"name"`
+	URL     string   `json:"url"`
+	Headers []pair   `json:"headers"`
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Env     []pair   `json:"env"`
+}
+
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (s mcpServer) check() error {
+	switch {
+	case s.Name == "":
+		return rpcErrorf(codeInvalidParams, "an entry of mcpServers has no name")
+	case s.Type == "http" && s.URL == "":
+		return rpcErrorf(codeInvalidParams, "mcpServers entry %q has no url", s.Name)
+	case s.Type == "" && s.Command == "":
+		return rpcErrorf(codeInvalidParams, "mcpServers entry %q has no command", s.Name)
+	case s.Type != "http" && s.Type != "" && s.Type != "stdio":
+		return rpcErrorf(codeInvalidParams, `mcpServers entry %q has type %q; this agent can use "http" and stdio, as initialize says`, s.Name, s.Type)
+	}
+	return nil
+}
+
+// toolbox is a session's MCP servers. They are connected to when a tool is first
+// asked for, and stay so.
+type toolbox struct {
+	mu      sync.Mutex
+	servers []mcpServer
+	open    map[string]*connection // by name
+}
+
+// set replaces the servers.
+func (b *toolbox) set(servers []mcpServer) {
+	b.close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.servers = servers
+}
+
+func (b *toolbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.open {
+		c.close()
+	}
+	b.open = nil
+}
+
+// errNoServers says that there is nothing to ask for a tool.
+var errNoServers = errors.New("no MCP server is mounted")
+
+// call calls a tool of the first server that has it.
+func (b *toolbox) call(ctx context.Context, name string, args json.RawMessage) (*mcp.CallToolResult, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.servers) == 0 {
+		return nil, errNoServers
+	}
+	var names []string
+	var failed error
+	for _, s := range b.servers {
+		c, err := b.connect(ctx, s)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("MCP server %q: %w", s.Name, err))
+			continue
+		}
+		for tool, err := range c.session.Tools(ctx, nil) {
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("MCP server %q: list its tools: %w", s.Name, err))
+				b.drop(s.Name)
+				break
+			}
+			names = append(names, tool.Name)
+			if tool.Name != name {
+				continue
+			}
+			result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
+			if err != nil {
+				b.drop(s.Name) // the next call begins anew
+				return nil, fmt.Errorf("MCP server %q: %w", s.Name, err)
+			}
+			return result, nil
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return nil, fmt.Errorf("no mounted MCP server has a tool %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// connect returns the connection to a server; mu is held.
+func (b *toolbox) connect(ctx context.Context, s mcpServer) (*connection, error) {
+	if c, ok := b.open[s.Name]; ok {
+		return c, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	c := new(connection)
+	transport, err := c.transport(s)
+	if err == nil {
+		client := mcp.NewClient(&mcp.Implementation{Name: "mock-agent", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
+		c.session, err = client.Connect(ctx, transport, nil)
+	}
+	if err != nil {
+		c.close()
+		if c.child != nil {
+			err = fmt.Errorf("%w; it wrote %q", err, c.child.Tail())
+		}
+		return nil, err
+	}
+	if b.open == nil {
+		b.open = make(map[string]*connection)
+	}
+	b.open[s.Name] = c
+	return c, nil
+}
+
+func (b *toolbox) drop(name string) {
+	b.open[name].close()
+	delete(b.open, name)
+}
+
+// connection is one to an MCP server, and the server's process if it has one.
+type connection struct {
+	session *mcp.ClientSession
+	idle    interface{ CloseIdleConnections() }
+	group   *supervise.Group
+	child   *supervise.Child
+	pipes   []*os.File
+}
+
+func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
+	if s.Type == "http" {
+		base := &http.Transport{Proxy: http.ProxyFromEnvironment}
+		c.idle = base
+		return &mcp.StreamableClientTransport{
+			Endpoint: s.URL, MaxRetries: -1, DisableStandaloneSSE: true,
+			HTTPClient: &http.Client{Transport: withHeaders{base, s.Headers}, CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse // the headers are for that address alone
+			}},
+		}, nil
+	}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, theirIn.Close(), in.Close())
+	}
+	c.pipes = []*os.File{in, out}
+	defer theirIn.Close()
+	defer theirOut.Close()
+	if c.group, err = supervise.NewGroup(supervise.GroupConfig{Owner: "system"}); err != nil {
+		return nil, err
+	}
+	env := make([]string, 0, len(s.Env))
+	for _, p := range s.Env {
+		env = append(env, p.Name+"="+p.Value)
+	}
+	c.child, err = c.group.Start(supervise.Spec{
+		Name: filepath.Base(s.Command), Path: s.Command, Args: s.Args,
+		Env: supervise.Environ(supervise.Inherit(false), env...), Stdin: theirIn, Stdout: theirOut,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.IOTransport{Reader: out, Writer: in}, nil
+}
+
+// close ends the connection. A failure to say goodbye is of no interest.
+func (c *connection) close() {
+	if c.session != nil {
+		_ = c.session.Close()
+	}
+	for _, p := range c.pipes {
+		_ = p.Close()
+	}
+	if c.group != nil {
+		_ = c.group.Close()
+	}
+	if c.idle != nil {
+		c.idle.CloseIdleConnections()
+	}
+}
+
+// withHeaders adds an entry's headers to every request.
+type withHeaders struct {
+	base    http.RoundTripper
+	headers []pair
+}
+
+func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for _, h := range t.headers {
+		r.Header.Set(h.Name, h.Value)
+	}
+	return t.base.RoundTrip(r)
+}
+
+// tool calls a tool, and tells of it as agents do.
+func (t *turn) tool(ctx context.Context, rest string) (string, error) {
+	name, args, _ := strings.Cut(rest, " ")
+	if args = strings.TrimSpace(args); args == "" {
+		args = "{}"
+	}
+	if name == "" || !json.Valid([]byte(args)) {
+		return "", rpcErrorf(codeInvalidParams, "tool %s: say the tool's name and then its arguments as a JSON object", rest)
+	}
+	if t.s.tools.none() {
+		return t.echo(ctx, rest)
+	}
+	id := t.call(update{Title: name, ToolKind: "other", Status: "in_progress", RawInput: json.RawMessage(args)})
+	t.a.out.flush()
+	result, err := t.s.tools.call(ctx, name, json.RawMessage(args))
+	if err != nil {
+		t.ended(id, "failed", content(textBlock(err.Error())))
+		t.say("The tool could not be called: " + err.Error())
+		return stopEnd, nil
+	}
+	var shown []any
+	texts, images := []string{}, 0
+	for _, c := range result.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			shown = append(shown, content(textBlock(c.Text)))
+			texts = append(texts, c.Text)
+		case *mcp.ImageContent:
+			shown = append(shown, content(block{Type: "image", Data: base64.StdEncoding.EncodeToString(c.Data), MimeType: c.MIMEType}))
+			images++
+		}
+	}
+	status := "completed"
+	if result.IsError {
+		status = "failed"
+	}
+	t.ended(id, status, shown...)
+	t.say(fmt.Sprintf("%s %s with %d image(s): %s", name, status, images, strings.Join(texts, "\n")))
+	return stopEnd, nil
+}
+
+func (b *toolbox) none() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.servers) == 0
+}

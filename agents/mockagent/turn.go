@@ -1,0 +1,217 @@
+package mockagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Why a turn ended, in the protocol's words.
+const (
+	stopEnd       = "end_turn"
+	stopCancelled = "cancelled"
+)
+
+// turn is a prompt and what it leads to.
+type turn struct {
+	a      *agent
+	s      *session
+	id     json.RawMessage // of the request
+	prompt []block
+	first  bool // of its session
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the turn is over
+
+	heard, said int // characters, for the usage
+}
+
+// block is a piece of content: of a prompt, or of what the agent says.
+type block struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text,omitempty"`
+	Data     string          `json:"data,omitempty"`
+	MimeType string          `json:"mimeType,omitempty"`
+	URI      string          `json:"uri,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	Resource json.RawMessage `json:"resource,omitempty"`
+}
+
+func textBlock(text string) block { return block{Type: "text", Text: text} }
+
+// prompt puts a turn at the end of its session's queue.
+func (a *agent) prompt(ctx context.Context, id json.RawMessage, p *sessionParams) (any, error) {
+	s, err := a.find(p.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Prompt) == 0 {
+		return nil, rpcErrorf(codeInvalidParams, "prompt must be a list of at least one content block")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(s.queue) > maxQueue {
+		return nil, rpcErrorf(codeInvalidRequest, "%d prompts of this session wait already", maxQueue)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	t := &turn{a: a, s: s, id: id, prompt: p.Prompt, cancel: cancel, done: make(chan struct{}), first: s.Prompts == 0}
+	s.Prompts++
+	var before <-chan struct{}
+	if n := len(s.queue); n > 0 {
+		before = s.queue[n-1].done
+	}
+	s.queue = append(s.queue, t)
+	a.turns.Go(func() {
+		defer cancel()
+		t.run(ctx, before)
+	})
+	return nil, nil
+}
+
+// run waits for the turn before, if there is one, and answers the request.
+func (t *turn) run(ctx context.Context, before <-chan struct{}) {
+	defer t.leave()
+	if before != nil {
+		select {
+		case <-before:
+		case <-ctx.Done():
+			t.a.out.answer(t.id, map[string]any{"stopReason": stopCancelled})
+			<-before // it was cancelled before its turn; those behind it still wait for theirs
+			return
+		}
+	}
+	stop, err := t.play(ctx)
+	t.a.mu.Lock()
+	if saved := t.a.save(t.s); err == nil && saved != nil {
+		err = saved
+	}
+	t.a.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		stop = stopCancelled
+	case err != nil:
+		t.a.refuse(t.id, err)
+		return
+	}
+	t.a.out.answer(t.id, map[string]any{"stopReason": stop, "usage": map[string]int{
+		"inputTokens": tokens(t.heard), "outputTokens": tokens(t.said), "totalTokens": tokens(t.heard) + tokens(t.said),
+	}})
+}
+
+// tokens is what a text of that many bytes would have cost, by the usual
+// rule of thumb.
+func tokens(bytes int) int { return (bytes + 3) / 4 }
+
+// leave takes the turn off the queue and lets the next one begin.
+func (t *turn) leave() {
+	t.a.mu.Lock()
+	defer t.a.mu.Unlock()
+	t.s.queue = slices.DeleteFunc(t.s.queue, func(other *turn) bool { return other == t })
+	close(t.done)
+}
+
+// play tells what the user said, and does it.
+func (t *turn) play(ctx context.Context) (stop string, err error) {
+	var text []string
+	t.a.mu.Lock()
+	for _, b := range t.prompt {
+		t.a.remember(t.s, update{Kind: "user_message_chunk", Content: b})
+		t.heard += len(b.Text)
+		if b.Type == "text" {
+			text = append(text, b.Text)
+		}
+	}
+	t.s.settle() // what the agent says begins anew
+	said := strings.Join(text, " ")
+	if t.s.Title == "" {
+		t.s.Title = title(said)
+	}
+	t.a.mu.Unlock()
+	if t.first {
+		t.say(help())
+	}
+	name, rest, _ := strings.Cut(strings.TrimSpace(said), " ")
+	for _, w := range words {
+		if strings.EqualFold(w.name, name) {
+			return w.do(t, ctx, strings.TrimSpace(rest))
+		}
+	}
+	return t.echo(ctx, "")
+}
+
+// title is the beginning of what was said first.
+func title(said string) string {
+	said, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
+	if r := []rune(said); len(r) > 60 {
+		return string(r[:59]) + "…"
+	}
+	return said
+}
+
+// tell sends an update of the turn's session.
+func (t *turn) tell(u update) {
+	t.a.mu.Lock()
+	defer t.a.mu.Unlock()
+	t.a.tell(t.s, u)
+}
+
+// say sends a piece of the agent's message.
+func (t *turn) say(text string) {
+	t.said += len(text)
+	t.tell(update{Kind: "agent_message_chunk", Content: textBlock(text)})
+}
+
+// pause waits, after everything so far was sent.
+func (t *turn) pause(ctx context.Context, d time.Duration) error {
+	t.a.out.flush()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *agent) cancelTurns(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range s.queue {
+		t.cancel()
+	}
+}
+
+func (a *agent) cancelSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	s, err := a.find(p.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	a.cancelTurns(s)
+	return nil, nil
+}
+
+// cancelRequest cancels the turn that answers that request.
+func (a *agent) cancelRequest(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sessions {
+		for _, t := range s.queue {
+			if bytes.Equal(t.id, p.RequestID) {
+				t.cancel()
+			}
+		}
+	}
+	return nil, nil
+}
+
+// closeSessions ends what the sessions' tools need, when all turns are over.
+func (a *agent) closeSessions() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sessions {
+		s.tools.close()
+	}
+}
