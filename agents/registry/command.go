@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// Command is how an agent is started.
+type Command struct {
+	Agent string
+
+	// Path and Args are the command line. Path is absolute.
+	Path string
+	Args []string
+
+	// Env are the variables that the agent needs beside those of its host, as
+	// entries for supervise.Environ. What the host's environment sets is not
+	// among them.
+	Env []string
+
+	// Version is that of what is started, Source where it came from. Version is
+	// empty where that is not known.
+	Version string
+	Source  Source
+}
+
+// Command says how an agent is started. The error is [ErrUnknownAgent] or a
+// [NotInstalledError].
+func (r *Registry) Command(id string) (Command, error) {
+	a, err := r.find(id)
+	if err != nil {
+		return Command{}, err
+	}
+	c, err := r.locate(a)
+	if err != nil {
+		return Command{}, err
+	}
+	c.Agent = id
+	c.Env = slices.DeleteFunc(slices.Concat(c.Env, a.setting), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !a.Custom && r.variable(name) != ""
+	})
+	return c, nil
+}
+
+// Prepare is Command for who is about to start the agent: it installs what is
+// not installed, unless Config.RequirePreinstall forbids it. progress may be
+// nil.
+func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progress)) (Command, error) {
+	c, err := r.Command(id)
+	var absent *NotInstalledError
+	if !errors.As(err, &absent) || r.cfg.RequirePreinstall {
+		return c, err
+	}
+	a, _ := r.find(id)
+	if len(a.sources) == 0 {
+		return c, err
+	}
+	if _, err := r.Install(ctx, id, InstallOptions{Progress: progress}); err != nil {
+		return c, err
+	}
+	return r.Command(id)
+}
+
+// locate looks for an agent at all the places where it may be.
+func (r *Registry) locate(a *Agent) (Command, error) {
+	if a.BuiltIn {
+		return r.builtIn(a)
+	}
+	if a.Custom {
+		path, err := r.lookPath(a.command[0])
+		if err != nil {
+			return Command{}, &NotInstalledError{a.ID, err.Error(), "correct its command in the configuration of agents"}
+		}
+		return Command{Path: path, Args: a.command[1:], Source: SourceLocal}, nil
+	}
+	if launcher := r.launcher(a.ID); launcher != "" {
+		return Command{Path: launcher, Source: SourceLocal}, nil
+	}
+	if m, err := r.current(a.ID); err == nil {
+		if c, err := m.command(r); err == nil {
+			return c, nil
+		}
+	}
+	for _, words := range a.names {
+		if path, err := r.lookPath(words[0]); err == nil {
+			return Command{Path: path, Args: words[1:], Source: SourceLocal}, nil
+		}
+	}
+	return Command{}, r.absent(a)
+}
+
+// absent says what can be done about an agent that is not there.
+func (r *Registry) absent(a *Agent) error {
+	e := &NotInstalledError{Agent: a.ID}
+	onPath := "put " + a.names[0][0] + " on PATH"
+	if len(a.sources) == 0 {
+		e.Reason, e.Remedy = "npm has no package of it", onPath
+		return e
+	}
+	e.Remedy = "run 'deskhand install-agent " + a.ID + "', or " + onPath
+	return e
+}
+
+// builtIn starts this program, or the deskhand on PATH.
+func (r *Registry) builtIn(a *Agent) (Command, error) {
+	argv := r.cfg.Mock
+	if len(argv) == 0 {
+		argv = []string{"deskhand", "mock-agent-process"}
+	}
+	path, err := r.lookPath(argv[0])
+	if err != nil {
+		return Command{}, &NotInstalledError{a.ID, err.Error(), "put deskhand on PATH, or set Config.Mock"}
+	}
+	return Command{Path: path, Args: slices.Clone(argv[1:]), Source: SourceBuiltIn}, nil
+}
+
+// launcher is the script by which sandbox-agent starts an agent; empty: there
+// is none.
+func (r *Registry) launcher(id string) string {
+	home := dataHome(r.variable)
+	if home == "" {
+		return ""
+	}
+	file := filepath.Join(home, "sandbox-agent", "bin", "agent_processes", id+"-acp")
+	if !isProgram(file) {
+		return ""
+	}
+	return file
+}
+
+// lookPath finds a program and makes its path absolute.
+func (r *Registry) lookPath(name string) (string, error) {
+	path, err := supervise.LookPath(name, r.environment())
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}

@@ -1,0 +1,42 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// lockPoll is how often somebody who waits looks whether it is his turn.
+const lockPoll = 100 * time.Millisecond
+
+// lock waits until nobody else installs the agent, in this program or another
+// (flock(2)).
+func (in *installation) lock(ctx context.Context, dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(&os.PathError{Op: "flock", Path: f.Name(), Err: err}, f.Close())
+		}
+		if first {
+			in.tell(Progress{Stage: StageWait, Message: "wait for another install of " + in.agent.Name})
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("another install is under way: %w", context.Cause(ctx)), f.Close())
+		}
+	}
+}

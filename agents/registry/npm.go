@@ -1,0 +1,324 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+const (
+	// oldestNode is what the agents were tried with.
+	oldestNode = 20
+
+	installNode = "install Node.js 20 or newer with npm (on Debian: apt-get install nodejs npm)"
+)
+
+// npm runs npm in one staging folder.
+type npm struct {
+	in      *installation
+	staging string
+	cache   string // our own; empty: npm is configured to use another
+}
+
+// newNPM makes sure that npm can be used.
+func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, error) {
+	if _, err := in.r.lookPath("npm"); err != nil {
+		return nil, in.fail(StageResolve, errors.New("npm is not installed"), installNode)
+	}
+	out, err := in.r.output(ctx, supervise.Spec{Path: "node", Args: []string{"--version"}, Env: in.r.childEnv()})
+	if err != nil {
+		return nil, in.fail(StageResolve, fmt.Errorf("node: %w", err), installNode)
+	}
+	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out), "v"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < oldestNode {
+		return nil, in.fail(StageResolve, fmt.Errorf("node is %s", strings.TrimSpace(out)), installNode)
+	}
+	n := &npm{in: in, staging: staging}
+	if in.r.variable("npm_config_cache") == "" && in.r.variable("NPM_CONFIG_CACHE") == "" {
+		n.cache = filepath.Join(dir, cacheName)
+	}
+	return n, nil
+}
+
+// dropCache removes what npm keeps of downloads; it is of use only until an
+// install succeeds.
+func (n *npm) dropCache() {
+	if n.cache == "" {
+		return
+	}
+	if err := os.RemoveAll(n.cache); err != nil {
+		n.in.r.log.Debug("npm's cache", "error", err)
+	}
+}
+
+// install puts the packages of a source into the staging folder.
+func (n *npm) install(ctx context.Context, s source) (*manifest, error) {
+	m := &manifest{Agent: n.in.agent.ID, Source: s.kind, Args: s.args, dir: n.staging}
+	m.named = n.in.options.AgentVersion != ""
+	wanted := map[string]string{}
+	for _, p := range s.packages {
+		wanted[n.in.host.fill(p.name)] = p.version
+	}
+	text, err := json.Marshal(map[string]any{"private": true, "dependencies": wanted})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(n.staging, "package.json"), text, 0o644); err != nil {
+		return nil, n.in.fail(StageResolve, err, "")
+	}
+	n.in.tell(Progress{Stage: StageResolve, Message: "find out what " + n.in.agent.Name + " needs"})
+	if err := n.run(ctx, StageResolve, nil, "install", "--package-lock-only"); err != nil {
+		return nil, err
+	}
+	total, err := n.count()
+	if err != nil {
+		return nil, n.in.fail(StageResolve, err, "")
+	}
+	if err := n.download(ctx, total); err != nil {
+		return nil, err
+	}
+	for _, p := range s.packages {
+		got := packageManifest{
+			Name: n.in.host.fill(p.name), Kinds: p.kinds, Node: p.node, Variable: p.variable, check: p.check,
+		}
+		folder := filepath.Join("node_modules", filepath.FromSlash(got.Name))
+		got.Program = filepath.Join(folder, filepath.FromSlash(n.in.host.fill(p.program)))
+		if got.Version, err = packageVersion(filepath.Join(n.staging, folder)); err != nil {
+			return nil, n.in.fail(StageCheck, err, "")
+		}
+		m.Packages = append(m.Packages, got)
+	}
+	return m, nil
+}
+
+func packageVersion(folder string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
+	if err != nil {
+		return "", err
+	}
+	var p struct{ Version string }
+	if err := json.Unmarshal(text, &p); err != nil || p.Version == "" {
+		return "", fmt.Errorf("%s: package.json without a version", folder)
+	}
+	return filepath.Base(p.Version), nil // it becomes a folder's name
+}
+
+// count tells how many packages are going to be downloaded.
+func (n *npm) count() (int, error) {
+	text, err := os.ReadFile(filepath.Join(n.staging, "package-lock.json"))
+	if err != nil {
+		return 0, err
+	}
+	var lock struct {
+		Packages map[string]struct {
+			OS   []string `json:"os"`
+			CPU  []string `json:"cpu"`
+			Libc []string `json:"libc"`
+			Dev  bool     `json:"dev"`
+		} `json:"packages"`
+	}
+	if err := json.Unmarshal(text, &lock); err != nil {
+		return 0, fmt.Errorf("package-lock.json: %w", err)
+	}
+	total := 0
+	for path, p := range lock.Packages {
+		if path != "" && !p.Dev && n.in.host.fits(p.OS, p.CPU, p.Libc) {
+			total++
+		}
+	}
+	return total, nil
+}
+
+// sizePoll is how often it is looked how much is on the disk.
+const sizePoll = 500 * time.Millisecond
+
+// download fetches what was found out to be needed.
+func (n *npm) download(ctx context.Context, total int) error {
+	var mu sync.Mutex // guards p, and calls of tell
+	p := Progress{Stage: StageDownload, Total: total, Message: "download " + n.in.agent.Name}
+	n.in.tell(p)
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		tick := time.NewTicker(sizePoll)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				size := sizeOf(filepath.Join(n.staging, "node_modules"))
+				mu.Lock()
+				if size != p.Bytes {
+					p.Bytes = size
+					n.in.tell(p)
+				}
+				mu.Unlock()
+			}
+		}
+	})
+	seen := map[string]bool{}
+	err := n.run(ctx, StageDownload, func(line string) {
+		name := fetched(line)
+		if name == "" || seen[name] {
+			return
+		}
+		seen[name] = true
+		mu.Lock()
+		defer mu.Unlock()
+		p.Done, p.Message = min(len(seen), total), "got "+name
+		n.in.tell(p)
+	}, "ci")
+	close(stop)
+	wait.Wait()
+	return err
+}
+
+// fetched is the package that a line of npm's log says was fetched, or taken
+// from the cache; empty: none.
+//
+//	npm http fetch GET 200 https://registry.npmjs.org/pi-acp/-/pi-acp-0.0.34.tgz 66ms (cache miss)
+//	npm http cache pi-acp@https://registry.npmjs.org/pi-acp/-/pi-acp-0.0.34.tgz 0ms (cache hit)
+func fetched(line string) string {
+	for word := range strings.FieldsSeq(line) {
+		if name, ok := strings.CutSuffix(word, ".tgz"); ok && strings.Contains(line, "npm http") {
+			return name[strings.LastIndexByte(name, '/')+1:]
+		}
+	}
+	return ""
+}
+
+// sizeOf is how many bytes the files below a folder have, as far as it can be
+// told while they come and go.
+func sizeOf(dir string) int64 {
+	var sum int64
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				sum += info.Size()
+			}
+		}
+		return nil
+	})
+	return sum
+}
+
+// run runs npm to its end. No script of a package is run: what agents need
+// native programs for comes as packages of its own.
+func (n *npm) run(ctx context.Context, stage Stage, line func(string), args ...string) error {
+	args = append(args, "--prefix", n.staging, "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress",
+		"--no-update-notifier", "--loglevel=http", "--logs-max=0")
+	if n.cache != "" {
+		args = append(args, "--cache", n.cache)
+	}
+	out := &lines{each: line}
+	exit, tail, err := n.in.r.finish(ctx, supervise.Spec{
+		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(), Output: out,
+	})
+	switch {
+	case err != nil:
+		return n.in.fail(stage, err, "")
+	case exit.Code == 0:
+		return nil
+	}
+	stderr := withoutHTTP(tail)
+	code := npmCode(stderr)
+	return &InstallError{
+		Agent: n.in.agent.ID, Stage: stage, Stderr: stderr, Remedy: npmRemedies[code],
+		Err: &npmError{code, fmt.Sprintf("npm %s: %v", args[0], exit)},
+	}
+}
+
+// npmError is an end of npm, with the code that it gives.
+type npmError struct{ code, text string }
+
+func (e *npmError) Error() string {
+	if e.code == "" {
+		return e.text
+	}
+	return e.text + " (" + e.code + ")"
+}
+
+// npmRemedies are what to do about what npm says.
+var npmRemedies = map[string]string{
+	"E404":         "there is no such package in npm's registry",
+	"ETARGET":      "there is no such version of the package",
+	"ENOTFOUND":    "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
+	"EAI_AGAIN":    "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
+	"ECONNREFUSED": "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
+	"ETIMEDOUT":    "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
+	"ECONNRESET":   "the connection to npm's registry broke: try again, it goes on from there",
+	"EINTEGRITY":   "a package is not what its registry promised: try again, or check the registry",
+	"ENOSPC":       "the disk is full",
+	"EBADPLATFORM": "the package is not made for this machine",
+	"EACCES":       "this user may not write there",
+}
+
+// isMissing tells whether an install failed because a package is not in the
+// registry.
+func isMissing(err error) bool {
+	var e *npmError
+	return errors.As(err, &e) && (e.code == "E404" || e.code == "ETARGET")
+}
+
+// npmCode is the code in npm's messages.
+func npmCode(text string) string {
+	for line := range strings.Lines(text) {
+		for _, prefix := range []string{"npm error code ", "npm ERR! code "} {
+			if code, ok := strings.CutPrefix(line, prefix); ok {
+				return strings.TrimSpace(code)
+			}
+		}
+	}
+	return ""
+}
+
+// withoutHTTP leaves out of npm's output what was only asked for to count.
+func withoutHTTP(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "npm http") {
+			b.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// lines calls a function with every line that is written to it. What is longer
+// than the limit is no line of npm's that matters.
+type lines struct {
+	each func(string)
+	rest []byte
+}
+
+const lineMost = 16 << 10
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	n := len(p)
+	if l.each == nil {
+		return n, nil
+	}
+	for {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			if len(l.rest)+len(p) <= lineMost {
+				l.rest = append(l.rest, p...)
+			}
+			return n, nil
+		}
+		l.each(string(append(l.rest, p[:i]...)))
+		l.rest, p = l.rest[:0], p[i+1:]
+	}
+}

@@ -1,0 +1,104 @@
+package registry
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/cpu"
+)
+
+// platform is what packages with native programs depend on.
+type platform struct {
+	arch     string // npm's word: "x64"
+	musl     bool   // the C library is musl, not glibc
+	baseline bool   // the processor has no AVX2
+}
+
+// host is the platform of this machine.
+func host() (platform, error) {
+	p := platform{arch: map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]}
+	if p.arch == "" || runtime.GOOS != "linux" {
+		return p, fmt.Errorf("there are no agents for %s on %s, only for Linux on amd64 and arm64", runtime.GOOS, runtime.GOARCH)
+	}
+	p.musl = hasMusl("/")
+	p.baseline = runtime.GOARCH == "amd64" && !cpu.X86.HasAVX2
+	return p, nil
+}
+
+// hasMusl tells whether the system below root is built on musl. A glibc system
+// may have musl's loader as well, for programs of others: then it is glibc.
+func hasMusl(root string) bool {
+	exists := func(patterns ...string) bool {
+		for _, p := range patterns {
+			if found, _ := filepath.Glob(filepath.Join(root, p)); len(found) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	glibc := exists("lib64/ld-linux-*.so.*", "lib/ld-linux-*.so.*", "lib/*/ld-linux-*.so.*")
+	return !glibc && exists("lib/ld-musl-*.so.1")
+}
+
+// fill puts the platform into a package's name or program.
+func (p platform) fill(s string) string {
+	suffix := func(on bool, s string) string {
+		if on {
+			return s
+		}
+		return ""
+	}
+	return strings.NewReplacer("{arch}", p.arch, "{musl}", suffix(p.musl, "-musl"), "{baseline}", suffix(p.baseline, "-baseline")).Replace(s)
+}
+
+// fits tells whether a package with those words in its package.json is for this
+// platform. A word with ! in front excludes.
+func (p platform) fits(system, cpus, libc []string) bool {
+	name := "glibc"
+	if p.musl {
+		name = "musl"
+	}
+	return allows(system, "linux") && allows(cpus, p.arch) && allows(libc, name)
+}
+
+func allows(words []string, name string) bool {
+	only := false
+	for _, w := range words {
+		if w == name {
+			return true
+		}
+		if not, ok := strings.CutPrefix(w, "!"); ok {
+			if not == name {
+				return false
+			}
+			continue
+		}
+		only = true
+	}
+	return !only
+}
+
+// dataHome is where this user's programs keep data (XDG Base Directory
+// specification). Empty: the user has no home.
+func dataHome(env func(string) string) string {
+	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := env("HOME"); home != "" {
+		return filepath.Join(home, ".local", "share")
+	}
+	return ""
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

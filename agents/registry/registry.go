@@ -1,0 +1,292 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// DefaultAskTimeout is what a zero Config.AskTimeout stands for.
+const DefaultAskTimeout = time.Minute
+
+// Config configures a Registry. The zero value knows the agents of the table
+// and installs where the XDG directories say.
+type Config struct {
+	// Dir is where agents are installed. Empty: $XDG_DATA_HOME/deskhand/agents.
+	Dir string
+
+	// Records is where it is kept what runs of npm and of agents that are asked,
+	// so that supervise.Sweep can end it should this program be killed. Empty:
+	// nowhere.
+	Records string
+
+	// Home is where credentials are looked for. Empty: $HOME.
+	Home string
+
+	// Env is the environment in which programs and credentials are looked for.
+	// Nil: this program's.
+	Env []string
+
+	// Custom are agents beside those of the table. One with the name of an agent
+	// of the table takes its place.
+	Custom []Custom
+
+	// Mock is the command line of the mock agent. Nil: deskhand
+	// mock-agent-process, with deskhand from PATH.
+	Mock []string
+
+	// RequirePreinstall forbids [Registry.Prepare] to install anything.
+	RequirePreinstall bool
+
+	// Secrets names environment variables that npm and agents never see, beside
+	// deskhand's own.
+	Secrets []string
+
+	// AskTimeout bounds [Registry.Ask]. Zero: a minute.
+	AskTimeout time.Duration
+
+	// Logger hears of installs, at debug level. Nil: nobody does.
+	Logger *slog.Logger
+}
+
+// Registry knows the agents. Make one with [New].
+type Registry struct {
+	cfg    Config
+	agents []Agent // in the order of lists
+	log    *slog.Logger
+
+	group  func() (*supervise.Group, error) // of npm, and of agents that are asked
+	closed chan struct{}
+	close  func() error
+	busy   sync.WaitGroup // installs and questions
+
+	mu   sync.Mutex // guards what follows, and busy's Add against Close's Wait
+	over bool
+	said map[string]observed // by agent
+}
+
+// New makes a registry. It touches no file and starts nothing.
+func New(cfg Config) (*Registry, error) {
+	cfg.Custom, cfg.Mock, cfg.Env = slices.Clone(cfg.Custom), slices.Clone(cfg.Mock), slices.Clone(cfg.Env)
+	if cfg.AskTimeout == 0 {
+		cfg.AskTimeout = DefaultAskTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.AskTimeout < 0 {
+		return nil, &InvalidError{"AskTimeout", "must not be negative"}
+	}
+	r := &Registry{cfg: cfg, log: cfg.Logger, said: map[string]observed{}, closed: make(chan struct{})}
+	var err error
+	if r.agents, err = withCustom(agents, cfg.Custom); err != nil {
+		return nil, err
+	}
+	if r.cfg.Dir == "" {
+		if home := dataHome(r.variable); home != "" {
+			r.cfg.Dir = filepath.Join(home, "deskhand", "agents")
+		}
+	}
+	r.group = sync.OnceValues(func() (*supervise.Group, error) {
+		return supervise.NewGroup(supervise.GroupConfig{Dir: cfg.Records, Owner: "system", Logger: cfg.Logger})
+	})
+	r.close = sync.OnceValue(r.end)
+	return r, nil
+}
+
+// Close ends what is under way, and waits for it. It may be called more than
+// once.
+func (r *Registry) Close() error { return r.close() }
+
+func (r *Registry) end() error {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	close(r.closed)
+	g, err := r.group()
+	if err == nil {
+		err = g.Close()
+	}
+	r.busy.Wait()
+	return err
+}
+
+// begin counts something that Close waits for. Its context ends with the
+// registry, too.
+func (r *Registry) begin(ctx context.Context) (context.Context, func(), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return nil, nil, ErrClosed
+	}
+	r.busy.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-r.closed:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-watching
+		r.busy.Done()
+	}, nil
+}
+
+// Agents lists what is known, in a fixed order: the table's, then custom ones
+// by name.
+func (r *Registry) Agents() []Agent {
+	list := make([]Agent, len(r.agents))
+	for i := range r.agents {
+		list[i] = r.heard(r.agents[i])
+	}
+	return list
+}
+
+// Agent tells about one. The error is [ErrUnknownAgent].
+func (r *Registry) Agent(id string) (Agent, error) {
+	a, err := r.find(id)
+	if err != nil {
+		return Agent{}, err
+	}
+	return r.heard(*a), nil
+}
+
+func (r *Registry) find(id string) (*Agent, error) {
+	for i := range r.agents {
+		if r.agents[i].ID == id {
+			return &r.agents[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrUnknownAgent, id)
+}
+
+// IDs lists the names of all agents, for messages.
+func (r *Registry) IDs() []string {
+	ids := make([]string, len(r.agents))
+	for i, a := range r.agents {
+		ids[i] = a.ID
+	}
+	return ids
+}
+
+// environment is where programs and credentials are looked for.
+func (r *Registry) environment() []string {
+	if r.cfg.Env != nil {
+		return r.cfg.Env
+	}
+	return os.Environ()
+}
+
+// variable is the value of an environment variable; empty: it has none.
+func (r *Registry) variable(name string) string { return valueOf(r.environment(), name) }
+
+func valueOf(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// childEnv is what npm and agents that are asked see, with more settings.
+func (r *Registry) childEnv(set ...string) []string {
+	env := supervise.Inherit(false, r.cfg.Secrets...)
+	if r.cfg.Env != nil {
+		env = r.cfg.Env
+	}
+	return supervise.Environ(env, set...)
+}
+
+// Custom is an agent that is configured by its command line.
+type Custom struct {
+	// ID is its name: small letters, digits, - and _.
+	ID string `json:"-"`
+
+	// Command is the program and its arguments. It speaks ACP on its standard
+	// input and output.
+	Command []string `json:"command"`
+
+	// Env is added to its environment.
+	Env map[string]string `json:"env,omitempty"`
+
+	// Name is for people. Empty: its ID.
+	Name string `json:"name,omitempty"`
+
+	// Note is what a user should know. Empty: nothing.
+	Note string `json:"note,omitempty"`
+
+	// Capabilities are what it can do. Nil: what every agent can.
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+}
+
+// withCustom is the table with more agents.
+func withCustom(table []Agent, custom []Custom) ([]Agent, error) {
+	list := slices.Clone(table)
+	added := map[string]bool{}
+	slices.SortFunc(custom, func(a, b Custom) int { return strings.Compare(a.ID, b.ID) })
+	for _, c := range custom {
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+		if added[c.ID] {
+			return nil, &InvalidError{"agent " + c.ID, "is configured twice"}
+		}
+		added[c.ID] = true
+		a := Agent{ID: c.ID, Name: c.Name, Note: c.Note, Custom: true, Capabilities: usual, command: slices.Clone(c.Command)}
+		if a.Name == "" {
+			a.Name = c.ID
+		}
+		if c.Capabilities != nil {
+			a.Capabilities = *c.Capabilities
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+			a.setting = append(a.setting, name+"="+c.Env[name])
+		}
+		if i := slices.IndexFunc(list, func(a Agent) bool { return a.ID == c.ID }); i >= 0 {
+			a.provider = list[i].provider
+			list[i] = a
+			continue
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func (c Custom) check() error {
+	field := fmt.Sprintf("agent %q", c.ID)
+	ok := c.ID != "" && len(c.ID) <= 64
+	for _, ch := range c.ID {
+		ok = ok && (ch >= 'a' && ch <= 'z' || ch >= '0' && ch <= '9' || ch == '-' || ch == '_')
+	}
+	switch {
+	case !ok:
+		return &InvalidError{field, "must have a name of 1 to 64 small letters, digits, - and _"}
+	case len(c.Command) == 0 || c.Command[0] == "":
+		return &InvalidError{field + ": command", `must name a program, as in ["my-agent", "--acp"]`}
+	case slices.ContainsFunc(c.Command, hasNUL):
+		return &InvalidError{field + ": command", "must not have a NUL character"}
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(value) {
+			return &InvalidError{field + ": env", fmt.Sprintf("has a name that no variable can have, or a NUL character: %q", name)}
+		}
+	}
+	return nil
+}
+
+func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }

@@ -1,0 +1,79 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// finish runs a program to its end, or to that of ctx. tail is the end of its
+// output.
+func (r *Registry) finish(ctx context.Context, spec supervise.Spec) (exit supervise.Exit, tail string, err error) {
+	g, err := r.group()
+	if err != nil {
+		return exit, "", err
+	}
+	child, err := g.Start(spec)
+	if err != nil {
+		return exit, "", err
+	}
+	defer child.Forget()
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		err = child.Stop(context.WithoutCancel(ctx))
+		return exit, child.Tail(), errors.Join(context.Cause(ctx), err)
+	}
+	// What it left running has no purpose any more.
+	err = child.Stop(context.WithoutCancel(ctx))
+	return child.Exit(), child.Tail(), err
+}
+
+// checkTime is how long a program may take to tell its version.
+const checkTime = 30 * time.Second
+
+// output is what a short program prints.
+func (r *Registry) output(ctx context.Context, spec supervise.Spec) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("no answer for %v", checkTime))
+	defer cancel()
+	exit, tail, err := r.finish(ctx, spec)
+	if err != nil {
+		return tail, err
+	}
+	if exit.Code != 0 {
+		return tail, errors.New(exit.String())
+	}
+	return tail, nil
+}
+
+var versionPattern = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?`)
+
+// verify makes sure that what was installed runs on this machine, and asks it
+// for its version.
+func (in *installation) verify(ctx context.Context, m *manifest) error {
+	in.tell(Progress{Stage: StageCheck, Message: "check that " + in.agent.Name + " runs here"})
+	if _, err := m.command(in.r); err != nil {
+		return in.fail(StageCheck, err, "try again with --reinstall; if that does not help, npm's registry has another package than expected")
+	}
+	for i, p := range m.Packages {
+		if !p.check {
+			continue
+		}
+		file := filepath.Join(m.dir, p.Program)
+		out, err := in.r.output(ctx, supervise.Spec{Path: file, Args: []string{"--version"}, Env: in.r.childEnv(in.agent.setting...), Dir: m.dir})
+		if err != nil {
+			return &InstallError{
+				Agent: in.agent.ID, Stage: StageCheck, Err: fmt.Errorf("%s --version: %w", p.Name, err), Stderr: strings.TrimSpace(out),
+				Remedy: "it may not be made for this machine's processor or C library",
+			}
+		}
+		m.Packages[i].Reports = versionPattern.FindString(out)
+	}
+	return nil
+}
