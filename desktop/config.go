@@ -67,8 +67,8 @@ type Config struct {
 	// .config/openbox/rc.xml and autostart from it. Empty: "home" in StateDir.
 	Home string
 
-	// LogPath receives the output of the X server, the window manager and
-	// D-Bus. Empty: "desktop-runtime.log" in StateDir.
+	// LogPath receives the output of the X server, the window manager, D-Bus
+	// and PulseAudio. Empty: "desktop-runtime.log" in StateDir.
 	LogPath string
 
 	// EnvPolicy chooses what the desktop's programs see of this program's
@@ -149,11 +149,12 @@ type Status struct {
 	LastError *Failure  // the latest failure, nil when there was none
 	Processes []Process
 	LogPath   string
+	Sound     SoundStatus
 }
 
 // Failure is something that went wrong with a desktop itself.
 type Failure struct {
-	Code    string // "xserver_exited", "window_manager_exited", "dbus_exited", "start_failed"
+	Code    string // "xserver_exited", "window_manager_exited", "dbus_exited", "pulseaudio_exited", "start_failed"
 	Message string
 	At      time.Time
 }

@@ -28,6 +28,7 @@ type Desktop struct {
 	browsers  func() error     // prepareBrowsers, once
 	events    *eventLog
 	control   control
+	sound     sound
 	input     chan struct{} // holds one token: who has it may send input
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
@@ -88,6 +89,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	d.control.idle = cfg.ControlIdle
 	d.control.told = func(c Control) { d.events.emit(Event{Type: EventControl, Control: &c}) }
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display
+	d.sound.d = d
 
 	defer func() {
 		if err != nil {
@@ -107,6 +109,9 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	}
 	if d.apps, err = d.newGroup(); err != nil {
 		return nil, err
+	}
+	if d.attached == "" {
+		d.sound.open()
 	}
 	if err := d.begin(ctx); err != nil {
 		return nil, err
@@ -187,6 +192,7 @@ func (d *Desktop) close() error {
 	d.mu.Unlock()
 	close(d.closing)
 	d.control.stop()
+	d.sound.close()
 	d.watch.Wait() // from here on nobody else changes the session
 	d.mu.Lock()
 	s := d.session
@@ -253,7 +259,7 @@ func (d *Desktop) Status() Status {
 	st := Status{
 		ID: d.cfg.ID, State: d.state, Authority: d.dirs.authority, Home: d.dirs.home,
 		Size: d.size, DPI: d.cfg.DPI, StartedAt: d.startedAt, Restarts: d.restarts,
-		LastError: d.lastError, LogPath: d.dirs.log,
+		LastError: d.lastError, LogPath: d.dirs.log, Sound: d.sound.status(),
 	}
 	if d.attached != "" {
 		st.Authority = x11.AuthorityPath()

@@ -10,6 +10,9 @@
 // A Screenshot is an Observation: its ID, given back in a pointer action, makes
 // the action's coordinates those of the picture, whatever its scale or region.
 //
+// Listen hears what programs play. Each desktop has its own PulseAudio, which
+// starts with the first program that plays something.
+//
 // # Lifetime
 //
 // A Desktop lives until Close, which lets go of held keys, ends every program
@@ -18,10 +21,11 @@
 // killed, the kernel ends the desktop's own programs, and the next Start with
 // the same StateDir, or Sweep, ends the rest.
 //
-// An X server, window manager or D-Bus daemon that dies is replaced, and so is
-// an X server that did not answer for 10 s after a call had to be given up.
-// Calls meanwhile return ErrRestarting; Status and Subscribe tell. Windows die
-// with their X server, and no event tells of each of them.
+// An X server, window manager, D-Bus daemon or PulseAudio that dies is replaced,
+// and so is an X server that did not answer for 10 s after a call had to be given
+// up. Calls meanwhile return ErrRestarting, but for those about sound, which need
+// none of it; Status and Subscribe tell. Windows die with their X server, and no
+// event tells of each of them.
 //
 // # Concurrency
 //
@@ -37,5 +41,6 @@
 //
 // # Requirements
 //
-// Linux with Xvfb, openbox and dbus-daemon on PATH; xdg-open for Open.
+// Linux with Xvfb, openbox and dbus-daemon on PATH; xdg-open for Open, and
+// pulseaudio, 12 or later, for Listen.
 package desktop

@@ -15,6 +15,8 @@ var foreign = []string{
 	"DESKTOP_STARTUP_ID", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
 	"XDG_CACHE_HOME", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "XDG_SEAT", "XDG_VTNR", "XDG_CURRENT_DESKTOP",
 	"DESKTOP_SESSION", "WINDOWID", "GPG_AGENT_INFO", "SSH_AUTH_SOCK", "PWD", "OLDPWD",
+	"PULSE_SERVER", "PULSE_SINK", "PULSE_SOURCE", "PULSE_COOKIE", "PULSE_CLIENTCONFIG", "PULSE_RUNTIME_PATH", "PULSE_STATE_PATH",
+	"PIPEWIRE_REMOTE", "PIPEWIRE_RUNTIME_DIR",
 }
 
 // Environ is the environment that programs need to be on this desktop, complete:
@@ -66,7 +68,9 @@ func (d *Desktop) plainEnviron(display string) []string {
 	}
 	if d.attached == "" {
 		set = append(set, "XAUTHORITY="+d.dirs.authority, "XDG_RUNTIME_DIR="+d.dirs.runtime,
-			"DBUS_SESSION_BUS_ADDRESS="+d.busAddress(), "XDG_SESSION_TYPE=x11")
+			"DBUS_SESSION_BUS_ADDRESS="+d.busAddress(), "XDG_SESSION_TYPE=x11",
+			// Even when there is none, so that nobody starts another.
+			"PULSE_SERVER=unix:"+d.soundSocket())
 	}
 	if lookup(env, "PATH") == "" {
 		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")

@@ -1,0 +1,119 @@
+package desktop
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// pieces collects what a soundCutter gives.
+type pieces struct {
+	cutter *soundCutter
+	at     []time.Time
+	first  []int16 // sample of each
+}
+
+func newPieces() *pieces {
+	p := &pieces{}
+	p.cutter = newSoundCutter(func(samples []int16, at time.Time) {
+		p.at, p.first = append(p.at, at), append(p.first, samples[0])
+	})
+	return p
+}
+
+// block is n samples of a value.
+func block(frames int, value byte) []byte {
+	return bytes.Repeat([]byte{value, 0, value, 0}, frames)
+}
+
+// blockFrames is how much PulseAudio writes at a time.
+const blockFrames = 1023
+
+func blockTime(n int) time.Duration { return time.Duration(n*blockFrames) * time.Second / SoundRate }
+
+func TestSoundPiecesAreEven(t *testing.T) {
+	t.Parallel()
+	p, begin := newPieces(), time.Now()
+	for i := range 200 {
+		late := time.Duration(i%7) * time.Millisecond
+		if i == 0 {
+			late = 0
+		}
+		b := block(blockFrames, 1)
+		p.cutter.write(b[:i+1], begin.Add(blockTime(i)+late)) // not at a sample's end
+		p.cutter.write(b[i+1:], begin.Add(blockTime(i)+late))
+	}
+	if want := 200 * blockFrames / soundFrames; len(p.at) != want {
+		t.Errorf("%d pieces, want %d", len(p.at), want)
+	}
+	for i, at := range p.at {
+		if off := at.Sub(begin.Add(time.Duration(i) * SoundLength)).Abs(); off > time.Millisecond {
+			t.Fatalf("piece %d is %v off", i, off)
+		}
+	}
+}
+
+func TestSoundPiecesAfterAPause(t *testing.T) {
+	t.Parallel()
+	p, begin := newPieces(), time.Now()
+	p.cutter.write(block(soundFrames+100, 1), begin)
+	again := begin.Add(time.Second)
+	p.cutter.write(block(2*soundFrames, 2), again)
+	if len(p.at) != 4 || !p.at[2].Equal(again) || !p.at[3].Equal(again.Add(SoundLength)) {
+		t.Errorf("pieces at %v after %v", p.at, begin)
+	}
+	// The second one is what there was before the pause, filled up.
+	if p.first[1] != 1 || p.first[2] != 2 {
+		t.Errorf("they begin with %v", p.first)
+	}
+}
+
+func TestSoundPiecesAfterALoss(t *testing.T) {
+	t.Parallel()
+	p, begin := newPieces(), time.Now()
+	for i := range 200 {
+		if i >= 20 && i < 25 { // about 107 ms
+			continue
+		}
+		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(i)))
+	}
+	// 107 ms before, now no more than a block.
+	end := p.cutter.end()
+	if off := end.Sub(begin.Add(blockTime(200))).Abs(); off > blockTime(1)+time.Millisecond {
+		t.Errorf("the end is %v off", off)
+	}
+}
+
+// TestSoundPiecesWhenBegunLate has the first block come late, and all others as
+// they should.
+func TestSoundPiecesWhenBegunLate(t *testing.T) {
+	t.Parallel()
+	p, begin := newPieces(), time.Now()
+	p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(5)))
+	for i := 1; i < 100; i++ {
+		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(max(i, 5))))
+	}
+	if off := p.cutter.end().Sub(begin.Add(blockTime(100))).Abs(); off > earlyMost-blockTime(1)+time.Millisecond {
+		t.Errorf("the end is %v off", off)
+	}
+}
+
+func TestSoundPiecesLeaveSilenceOut(t *testing.T) {
+	t.Parallel()
+	p, now := newPieces(), time.Now()
+	write := func(pieces int, value byte) {
+		for range pieces {
+			p.cutter.write(block(soundFrames, value), now)
+			now = now.Add(SoundLength)
+		}
+	}
+	write(100, 0)
+	if len(p.at) > 0 {
+		t.Errorf("%d pieces of silence", len(p.at))
+	}
+	write(1, 1)
+	write(100, 0)
+	if want := int(hangover / SoundLength); len(p.at) != want {
+		t.Errorf("%d pieces of a sound and silence, want %d", len(p.at), want)
+	}
+}

@@ -1,0 +1,394 @@
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+const (
+	// soundCallers is how many programs may wait for PulseAudio to start.
+	soundCallers = 64
+
+	// soundBuffer is how much is kept for a reader that is held up, in bytes:
+	// more than a second.
+	soundBuffer = 256 << 10
+
+	// soundTrial is how long a PulseAudio has to live for its end not to be a
+	// failure to start.
+	soundTrial = time.Second
+)
+
+// sound is the sound of a desktop: a PulseAudio with one device, which is a
+// pipe that we read from.
+//
+// We open the socket that programs connect to, and hand it over to PulseAudio
+// once the first one does (systemd's socket activation, sd_listen_fds(3)), so
+// that a desktop without sound has none running. The pipe is ours, too, and
+// stays when PulseAudio does not: who listens only hears a pause.
+type sound struct {
+	d    *Desktop
+	work sync.WaitGroup // keep, and those that read
+
+	mu        sync.Mutex // guards what follows
+	closed    bool
+	door      *os.File         // where programs connect; nil: there is no sound
+	child     *supervise.Child // the present PulseAudio, or the last one
+	problem   string
+	listeners []*Listener
+	pipe      *os.File // nil while nobody listens
+}
+
+func (d *Desktop) soundDir() string { return filepath.Join(d.dirs.runtime, "pulse") }
+
+// soundSocket is where programs look for PulseAudio in XDG_RUNTIME_DIR, too.
+func (d *Desktop) soundSocket() string { return filepath.Join(d.soundDir(), "native") }
+
+func (d *Desktop) soundConfig() string { return filepath.Join(d.soundDir(), "daemon.conf") }
+
+func (d *Desktop) soundPipe() string { return filepath.Join(d.soundDir(), "sound") }
+
+// open makes sound available. That it cannot is no failure of the desktop.
+func (s *sound) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.openLocked(); err != nil {
+		s.d.log.Debug("no sound", "error", err)
+	}
+}
+
+func (s *sound) openLocked() error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.door != nil:
+		return nil
+	}
+	err := s.prepare()
+	s.problem = ""
+	if err != nil {
+		s.problem = err.Error()
+		if errors.Is(err, ErrMissingPrograms) {
+			s.problem = "pulseaudio is not installed; install it for sound (deskhand install desktop)"
+		}
+		return err
+	}
+	s.work.Go(s.keep)
+	return nil
+}
+
+// prepare makes the socket and the pipe.
+func (s *sound) prepare() error {
+	if _, err := supervise.LookPath("pulseaudio", s.d.plainEnviron("DISPLAY")); err != nil {
+		return &MissingError{Programs: []string{"pulseaudio"}}
+	}
+	if err := os.MkdirAll(s.d.soundDir(), 0o700); err != nil {
+		return fmt.Errorf("directory for sound: %w", err)
+	}
+	for _, left := range []string{s.d.soundSocket(), s.d.soundPipe()} { // of a killed one
+		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("prepare sound: %w", err)
+		}
+	}
+	// Flat volumes, which are the default and have no option, have one program
+	// change the volume of all.
+	if err := os.WriteFile(s.d.soundConfig(), []byte("flat-volumes = no\n"), 0o600); err != nil {
+		return fmt.Errorf("prepare sound: %w", err)
+	}
+	if err := unix.Mkfifo(s.d.soundPipe(), 0o600); err != nil {
+		return fmt.Errorf("pipe for sound: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socket for sound: %w", err)
+	}
+	door := os.NewFile(uintptr(fd), "sound socket") //nolint:gosec // a descriptor is no negative number
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.d.soundSocket()})
+	if err == nil {
+		err = unix.Listen(fd, soundCallers)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("socket for sound: %w", err), door.Close())
+	}
+	s.door = door
+	return nil
+}
+
+// close ends it, but for PulseAudio itself, which ends with the desktop's other
+// programs.
+func (s *sound) close() {
+	s.mu.Lock()
+	s.closed = true
+	door, pipe := s.door, s.pipe
+	s.pipe = nil
+	s.mu.Unlock()
+	for _, f := range []*os.File{door, pipe} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	s.work.Wait()
+}
+
+func (s *sound) status() SoundStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := SoundStatus{Available: s.door != nil, Problem: s.problem}
+	if s.child != nil {
+		select {
+		case <-s.child.Done():
+		default:
+			st.Running = true
+		}
+	}
+	return st
+}
+
+// keep runs PulseAudio from the first program on that connects, and again when
+// it dies, until the desktop closes.
+func (s *sound) keep() {
+	var pause pauses
+	var failure *Failure
+	for wait := true; ; {
+		if wait && s.awaitCaller() != nil {
+			return
+		}
+		if !pause.wait(s.d.closing) {
+			return
+		}
+		begun := time.Now()
+		child, err := s.start()
+		if err == nil {
+			if failure != nil {
+				s.d.events.emit(Event{Type: EventRestarted, Failure: failure})
+			}
+			select {
+			case <-s.d.closing:
+				return
+			case <-child.Done():
+			}
+			if s.d.isClosing() {
+				return
+			}
+			err = errors.New("pulseaudio exited" + exitText(child))
+		}
+		failure = s.fail(err)
+		// Who calls one that cannot start would wait for ever.
+		s.turnAway()
+		wait = child == nil || child.Exit().Signal == 0 && time.Since(begun) < soundTrial
+	}
+}
+
+// fail notes that PulseAudio failed. The desktop is as good as before without.
+func (s *sound) fail(err error) *Failure {
+	f := &Failure{Code: "pulseaudio_exited", Message: err.Error(), At: time.Now()}
+	s.mu.Lock()
+	s.problem = f.Message
+	s.mu.Unlock()
+	s.d.mu.Lock()
+	s.d.lastError = f
+	s.d.mu.Unlock()
+	s.d.log.Debug("sound failed", "error", err)
+	s.d.events.emit(Event{Type: EventFailed, Failure: f})
+	return f
+}
+
+// awaitCaller waits until a program connects, or the door is closed.
+func (s *sound) awaitCaller() error {
+	raw, err := s.door.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Read(called)
+}
+
+// called says whether somebody waits to be let in.
+func called(fd uintptr) bool {
+	set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // descriptors are small
+	n, err := unix.Poll(set, 0)
+	return err == nil && n > 0
+}
+
+// turnAway ends the connections that wait.
+func (s *sound) turnAway() {
+	raw, err := s.door.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		for range soundCallers {
+			c, _, err := unix.Accept4(int(fd), unix.SOCK_CLOEXEC) //nolint:gosec // descriptors are small
+			if err != nil {
+				return
+			}
+			_ = unix.Close(c)
+		}
+	})
+}
+
+// start starts PulseAudio, which takes the door over.
+func (s *sound) start() (*supervise.Child, error) {
+	door, err := s.copyDoor()
+	if err != nil {
+		return nil, fmt.Errorf("start pulseaudio: %w", err)
+	}
+	defer door.Close()
+	defer s.unblock()
+	child, err := s.d.group.Start(supervise.Spec{
+		Name: "pulseaudio", Path: "sh", Env: s.environ(), Dir: s.d.soundDir(), LogPath: s.d.dirs.log,
+		// Only the new process can tell its own number.
+		Args:       append([]string{"-c", `LISTEN_PID=$$ exec pulseaudio "$@"`, "pulseaudio"}, s.args()...),
+		ExtraFiles: []*os.File{door},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start pulseaudio: %w", err)
+	}
+	s.mu.Lock()
+	s.child, s.problem = child, ""
+	s.mu.Unlock()
+	return child, nil
+}
+
+// copyDoor is the door for another process.
+func (s *sound) copyDoor() (*os.File, error) {
+	raw, err := s.door.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	var failed error
+	err = raw.Control(func(own uintptr) {
+		fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "sound socket"), nil //nolint:gosec // a descriptor is no negative number
+}
+
+// unblock has the door not block: it does once its copy was given away, with
+// which it shares that.
+func (s *sound) unblock() {
+	if raw, err := s.door.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) }) //nolint:gosec // descriptors are small
+	}
+}
+
+// args make PulseAudio a server for this desktop alone: nothing of the system's
+// or the user's configuration, no hardware, no other programs. The device keeps
+// time by the system's clock, mixes only while something plays, and drops what
+// nobody reads.
+func (s *sound) args() []string {
+	format := fmt.Sprintf("format=s16le rate=%d channels=%d", SoundRate, SoundChannels)
+	return []string{
+		"-n", "--daemonize=no", "--system=no", "--use-pid-file=no", "--fail=yes",
+		"--exit-idle-time=-1", "--disallow-exit=yes", "--disallow-module-loading=yes",
+		"--realtime=no", "--high-priority=no", "--disable-shm=yes", "--resample-method=speex-float-1",
+		"--log-target=stderr", "--log-level=error",
+		"-L", "module-pipe-sink sink_name=desktop sink_properties=device.description=Desktop " + format +
+			" use_system_clock_for_timing=yes file=" + quoted(s.d.soundPipe()),
+		"-L", "module-suspend-on-idle timeout=1",
+		"-L", "module-native-protocol-unix auth-anonymous=yes auth-cookie-enabled=no socket=" + quoted(s.d.soundSocket()),
+	}
+}
+
+// quoted is a module's argument.
+func quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
+}
+
+func (s *sound) environ() []string {
+	dir := s.d.soundDir()
+	return supervise.Environ(s.d.plainEnviron("DISPLAY"), "HOME="+dir, "PULSE_RUNTIME_PATH="+dir, "PULSE_STATE_PATH="+dir,
+		"PULSE_CONFIG="+s.d.soundConfig(), "DBUS_SESSION_BUS_ADDRESS=disabled:", "LISTEN_FDS=1")
+}
+
+// add begins to read, if nobody listens yet.
+func (s *sound) add(l *Listener) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.openLocked(); err != nil {
+		return err
+	}
+	if s.pipe == nil {
+		// Both ends, so that it does not matter whether PulseAudio has it.
+		pipe, err := os.OpenFile(s.d.soundPipe(), os.O_RDWR|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return fmt.Errorf("pipe for sound: %w", err)
+		}
+		s.pipe = pipe
+		s.work.Go(func() { s.read(pipe) })
+	}
+	s.listeners = append(s.listeners, l)
+	return nil
+}
+
+func (s *sound) remove(l *Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = slices.DeleteFunc(s.listeners, func(o *Listener) bool { return o == l })
+	if len(s.listeners) == 0 && s.pipe != nil {
+		_ = s.pipe.Close() // which ends the reading
+		s.pipe = nil
+	}
+}
+
+// read passes on what PulseAudio writes into the pipe, until that is closed.
+func (s *sound) read(pipe *os.File) {
+	if err := empty(pipe); err != nil {
+		s.d.log.Debug("sound", "error", err)
+		return
+	}
+	c := newSoundCutter(func(samples []int16, at time.Time) { s.deliver(pipe, samples, at) })
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := pipe.Read(buf)
+		if err != nil {
+			if !errors.Is(err, os.ErrClosed) {
+				s.d.log.Debug("sound", "error", err)
+			}
+			return
+		}
+		c.write(buf[:n], time.Now())
+	}
+}
+
+// empty reads what was written while nobody listened, and makes room for a
+// reader that is held up.
+func empty(pipe *os.File) error {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) {
+		_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, soundBuffer) // a smaller one does, mostly
+		buf := make([]byte, 64<<10)
+		for {
+			if n, err := unix.Read(int(fd), buf); n <= 0 || err != nil { //nolint:gosec // descriptors are small
+				return
+			}
+		}
+	})
+}
+
+// deliver hands a piece to all who listen. One that stopped to read meanwhile
+// has nothing to say any more.
+func (s *sound) deliver(pipe *os.File, samples []int16, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pipe != pipe {
+		return
+	}
+	for _, l := range s.listeners {
+		l.put(samples, at)
+	}
+}

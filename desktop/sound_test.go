@@ -1,0 +1,451 @@
+package desktop_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// soundPatience is how long a test waits for what happens at once on a machine
+// that has nothing else to do.
+const soundPatience = 20 * time.Second
+
+// tone writes a WAV file of a sine (half of full scale on the left, a quarter on
+// the right) and returns its path.
+func tone(t *testing.T, hertz float64, length time.Duration) string {
+	t.Helper()
+	frames := int(length * desktop.SoundRate / time.Second)
+	data := make([]byte, 0, 44+4*frames)
+	put := func(v any) { data, _ = binary.Append(data, binary.LittleEndian, v) }
+	data = append(data, "RIFF"...)
+	put(uint32(36 + 4*frames))
+	data = append(data, "WAVEfmt "...)
+	put([]uint16{16, 0, 1, 2})
+	put([]uint32{desktop.SoundRate, 4 * desktop.SoundRate})
+	put([]uint16{4, 16})
+	data = append(data, "data"...)
+	put(uint32(4 * frames))
+	for i := range frames {
+		v := math.Sin(2 * math.Pi * hertz * float64(i) / desktop.SoundRate)
+		put([]int16{int16(v * 16384), int16(v * 8192)})
+	}
+	path := filepath.Join(t.TempDir(), "tone.wav")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// silence writes a WAV file of zeros.
+func silence(t *testing.T, length time.Duration) string {
+	t.Helper()
+	return tone(t, 0, length)
+}
+
+// play plays a file on the desktop, and returns the program.
+func play(t *testing.T, d *desktop.Desktop, path string) desktop.App {
+	t.Helper()
+	app, err := d.Launch(t.Context(), desktop.Launch{App: "paplay", Args: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+func listen(t *testing.T, d *desktop.Desktop) *desktop.Listener {
+	t.Helper()
+	l, err := d.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// heard is a stretch of sound without a pause.
+type heard struct {
+	begin       time.Time
+	left, right []float64
+}
+
+// hear collects what is played until it has been silent for a while.
+func hear(t *testing.T, l *desktop.Listener) heard {
+	t.Helper()
+	var h heard
+	var next time.Time
+	for limit := soundPatience; ; limit = time.Second {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		s, err := l.Next(ctx)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && h.left != nil {
+			return h
+		}
+		if err != nil {
+			t.Fatalf("Next: %v", err)
+		}
+		if len(s.Samples) != 1920 {
+			t.Fatalf("got %d samples", len(s.Samples))
+		}
+		if h.left == nil {
+			h.begin, next = s.Time, s.Time
+		}
+		if !s.Time.Equal(next) {
+			t.Logf("a jump of %v", s.Time.Sub(next))
+		}
+		next = s.Time.Add(desktop.SoundLength)
+		for i := 0; i < len(s.Samples); i += 2 {
+			h.left = append(h.left, float64(s.Samples[i]))
+			h.right = append(h.right, float64(s.Samples[i+1]))
+		}
+	}
+}
+
+// trim leaves the silence before and after out.
+func (h heard) trim() heard {
+	first, last := -1, 0
+	for i, v := range h.left {
+		if v != 0 {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return heard{}
+	}
+	return heard{h.begin.Add(time.Duration(first) * time.Second / desktop.SoundRate), h.left[first : last+1], h.right[first : last+1]}
+}
+
+func (h heard) length() time.Duration {
+	return time.Duration(len(h.left)) * time.Second / desktop.SoundRate
+}
+
+// gauge returns a sound's level and, from how often it crosses zero, its
+// frequency.
+func gauge(samples []float64) (level, hertz float64) {
+	crossings, power := 0, 0.0
+	for i, v := range samples {
+		power += v * v
+		if i > 0 && samples[i-1] < 0 && v >= 0 {
+			crossings++
+		}
+	}
+	n := float64(len(samples))
+	return math.Sqrt(power/n) * math.Sqrt2, float64(crossings) * desktop.SoundRate / n
+}
+
+func TestSoundIsHeard(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	d := start(t, desktop.Config{})
+	if st := d.Status().Sound; !st.Available || st.Running || st.Problem != "" {
+		t.Errorf("before anything plays: %+v", st)
+	}
+	l := listen(t, d)
+	before := time.Now()
+	play(t, d, tone(t, 1000, time.Second))
+	h := hear(t, l).trim()
+	if d := h.length(); d < 990*time.Millisecond || d > 1010*time.Millisecond {
+		t.Errorf("it lasted %v, want 1s", d)
+	}
+	level, hertz := gauge(h.left)
+	if hertz < 995 || hertz > 1005 || level < 16000 || level > 16700 {
+		t.Errorf("left: %.0f Hz, level %.0f; want 1000 Hz, 16384", hertz, level)
+	}
+	if level, _ := gauge(h.right); level < 8000 || level > 8400 {
+		t.Errorf("right: level %.0f, want 8192", level)
+	}
+	if at := h.begin.Sub(before); at < 0 || at > 10*time.Second {
+		t.Errorf("it began %v after it was asked for", at)
+	}
+	if st := d.Status().Sound; !st.Available || !st.Running {
+		t.Errorf("after something played: %+v", st)
+	}
+}
+
+// TestSoundTime plays two tones, one after the other has ended, and compares the
+// distance with that by the clock.
+func TestSoundTime(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	d := start(t, desktop.Config{})
+	l := listen(t, d)
+	short := tone(t, 500, 100*time.Millisecond)
+	for range 2 {
+		begun := time.Now()
+		app := play(t, d, short)
+		h := hear(t, l).trim()
+		until(t, "the player ends", func() bool { return !processRuns(app.PID) })
+		if at := h.begin.Sub(begun); at < 0 || at > 10*time.Second {
+			t.Errorf("it began %v after it was asked for", at)
+		}
+		if end := h.begin.Add(h.length()); end.After(time.Now()) {
+			t.Errorf("it ended %v after now", time.Until(end))
+		}
+	}
+}
+
+func processRuns(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// TestSilenceIsNotHeard plays zeros, which are nothing, then a tone, which is all
+// that is heard.
+func TestSilenceIsNotHeard(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	d := start(t, desktop.Config{})
+	l := listen(t, d)
+	play(t, d, silence(t, 10*time.Second))
+	awaitSound(t, d, func(s desktop.SoundStatus) bool { return s.Running })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if s, err := l.Next(ctx); err == nil {
+		t.Errorf("silence was heard at %v", s.Time)
+	}
+	play(t, d, tone(t, 1000, 200*time.Millisecond))
+	h := hear(t, l)
+	if rest := h.length(); rest > 800*time.Millisecond {
+		t.Errorf("%v were heard of a tone of 200ms", rest)
+	}
+	if d := h.trim().length(); d < 190*time.Millisecond || d > 210*time.Millisecond {
+		t.Errorf("the tone lasted %v, want 200ms", d)
+	}
+}
+
+func awaitSound(t *testing.T, d *desktop.Desktop, ok func(desktop.SoundStatus) bool) {
+	t.Helper()
+	until(t, "the sound changes", func() bool { return ok(d.Status().Sound) })
+}
+
+// pulse is the PulseAudio of a desktop.
+func pulse(t *testing.T, d *desktop.Desktop) int {
+	t.Helper()
+	for _, p := range d.Status().Processes {
+		if p.Name == "pulseaudio" && p.Running {
+			return p.PID
+		}
+	}
+	t.Fatal("there is no PulseAudio")
+	return 0
+}
+
+// TestSoundSurvivesPulseAudio kills PulseAudio while a program plays. Who
+// listens hears the next one.
+func TestSoundSurvivesPulseAudio(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	d := start(t, desktop.Config{})
+	events := d.Subscribe(0)
+	defer events.Close()
+	l := listen(t, d)
+	app := play(t, d, tone(t, 1000, time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), soundPatience)
+	defer cancel()
+	if _, err := l.Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	first := pulse(t, d)
+	signal(t, first, syscall.SIGKILL)
+	for _, want := range []desktop.EventType{desktop.EventFailed, desktop.EventRestarted} {
+		e := await(t, events, string(want), func(e desktop.Event) bool { return e.Type == want })
+		if e.Failure.Code != "pulseaudio_exited" {
+			t.Errorf("%s: %+v", want, e.Failure)
+		}
+	}
+	if st := d.Status(); st.State != desktop.StateActive {
+		t.Errorf("the desktop is %s", st.State)
+	}
+	until(t, "the player has lost its connection", func() bool { return !processRuns(app.PID) })
+	hear(t, l) // the rest of the first
+	play(t, d, tone(t, 2000, 500*time.Millisecond))
+	h := hear(t, l).trim()
+	if _, hertz := gauge(h.left); hertz < 1990 || hertz > 2010 {
+		t.Errorf("%.0f Hz, want 2000", hertz)
+	}
+	if pulse(t, d) == first {
+		t.Error("it is the same PulseAudio")
+	}
+}
+
+// TestSoundsAreApart has one of two desktops play something.
+func TestSoundsAreApart(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	one, other := start(t, desktop.Config{}), start(t, desktop.Config{})
+	heard, unheard := listen(t, one), listen(t, other)
+	play(t, one, tone(t, 1000, 300*time.Millisecond))
+	hear(t, heard)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := unheard.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Next on the other desktop: %v", err)
+	}
+	if other.Status().Sound.Running {
+		t.Error("the other desktop has a PulseAudio")
+	}
+}
+
+func TestSoundToMany(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	d := start(t, desktop.Config{})
+	slow, a, b := listen(t, d), listen(t, d), listen(t, d)
+	play(t, d, tone(t, 1000, 2500*time.Millisecond))
+	if got := hear(t, a).trim().length(); got < 2400*time.Millisecond {
+		t.Errorf("one heard %v", got)
+	}
+	if got := hear(t, b).length(); got > 2*time.Second {
+		t.Errorf("one who was slow heard %v, more than is kept", got)
+	}
+	if err := slow.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := slow.Next(t.Context()); err == nil {
+		// What was in the queue is still there; the end comes after it.
+		for err == nil {
+			_, err = slow.Next(t.Context())
+		}
+		if !errors.Is(err, desktop.ErrClosed) {
+			t.Errorf("Next after Close: %v", err)
+		}
+	}
+}
+
+func TestListenEnds(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio")
+	d := start(t, desktop.Config{})
+	l := listen(t, d)
+	end := make(chan error, 1)
+	go func() {
+		_, err := l.Next(context.Background())
+		end <- err
+	}()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-end; !errors.Is(err, desktop.ErrClosed) {
+		t.Errorf("Next: %v", err)
+	}
+	if _, err := d.Listen(t.Context()); !errors.Is(err, desktop.ErrClosed) {
+		t.Errorf("Listen: %v", err)
+	}
+}
+
+func TestSoundWithoutPulseAudio(t *testing.T) {
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "sh")
+	bin := t.TempDir()
+	for _, name := range []string{"Xvfb", "openbox", "dbus-daemon", "xkbcomp", "sh"} {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				if err := os.Symlink(filepath.Join(dir, name), filepath.Join(bin, name)); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+	t.Setenv("PATH", bin)
+	d := start(t, desktop.Config{})
+	if st := d.Status().Sound; st.Available || st.Running || st.Problem == "" {
+		t.Errorf("the sound is %+v", st)
+	}
+	var missing *desktop.MissingError
+	if _, err := d.Listen(t.Context()); !errors.As(err, &missing) || len(missing.Programs) != 1 || missing.Programs[0] != "pulseaudio" {
+		t.Errorf("Listen: %v", err)
+	}
+	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBrokenPulseAudio has a pulseaudio that ends at once. Programs are not kept
+// waiting for it.
+func TestBrokenPulseAudio(t *testing.T) {
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "paplay")
+	bin := t.TempDir()
+	script := "#!/bin/sh\necho no sound today >&2\nexit 3\n"
+	if err := os.WriteFile(filepath.Join(bin, "pulseaudio"), []byte(script), 0o755); err != nil { //nolint:gosec // it is to be run
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	d := start(t, desktop.Config{})
+	app, err := d.Launch(t.Context(), desktop.Launch{App: "paplay", Args: []string{tone(t, 1000, time.Second)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitSound(t, d, func(s desktop.SoundStatus) bool { return s.Problem != "" })
+	if p := d.Status().Sound.Problem; p != "pulseaudio exited: exit status 3: no sound today" {
+		t.Errorf("the problem is %q", p)
+	}
+	until(t, "the player gives up", func() bool { return !processRuns(app.PID) })
+	if st := d.Status().State; st != desktop.StateActive {
+		t.Errorf("the desktop is %s", st)
+	}
+}
+
+// TestIdleSoundCostsNothing listens to a desktop on which something played
+// before, and looks what PulseAudio takes.
+func TestIdleSoundCostsNothing(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "pulseaudio", "paplay")
+	d := start(t, desktop.Config{})
+	l := listen(t, d)
+	play(t, d, tone(t, 1000, 100*time.Millisecond))
+	hear(t, l)
+	pid := pulse(t, d)
+	// It suspends its device after a second. From then on nothing wakes it.
+	before, looked := switches(t, pid), time.Now()
+	until(t, "PulseAudio rests", func() bool {
+		if time.Since(looked) < time.Second {
+			return false
+		}
+		woken := switches(t, pid) - before
+		before, looked = before+woken, time.Now()
+		return woken < 5
+	})
+}
+
+// switches is how often the threads of a process have been woken.
+func switches(t *testing.T, pid int) int {
+	t.Helper()
+	total := 0
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	if err != nil || len(tasks) == 0 {
+		t.Fatal("no tasks", err)
+	}
+	for _, path := range tasks {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += statusField(t, string(text), "voluntary_ctxt_switches:")
+	}
+	return total
+}
+
+func statusField(t *testing.T, text, name string) int {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == name {
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("no %s", name)
+	return 0
+}
