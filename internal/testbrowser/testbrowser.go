@@ -57,25 +57,41 @@ func Window(ctx context.Context, tb testing.TB, url string, scripts ...string) c
 	return ctx
 }
 
+// start starts a browser. On a machine with much to do Chromium ends by itself
+// now and then before it has begun, which says nothing of what is tested.
 func start(tb testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	tb.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		tb.Fatal(err)
 	}
+	for range 3 {
+		ctx, end := begin(tb, path, more)
+		if err = chromedp.Do(ctx); err == nil {
+			tb.Cleanup(end)
+			return ctx
+		}
+		end()
+		tb.Log(err)
+	}
+	tb.Fatal("no browser could be started")
+	return nil
+}
+
+func begin(tb testing.TB, path string, more []chromedp.ExecAllocatorOption) (ctx context.Context, end func()) {
+	tb.Helper()
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WindowSize(1400, 900), chromedp.UserDataDir(tb.TempDir()), chromedp.Env("HOME=" + tb.TempDir()),
 	}
-	alloc, cancel := chromedp.NewExecAllocator(tb.Context(), append(options, more...)...)
-	tb.Cleanup(cancel)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(tb.Context(), append(options, more...)...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	tb.Cleanup(func() {
+	return ctx, func() {
 		_ = chromedp.Cancel(ctx) // waits for the browser's end
 		cancel()
-	})
-	return ctx
+		cancelAlloc()
+	}
 }
 
 func strict(ctx context.Context, tb testing.TB, page string, scripts []string) {
