@@ -21,7 +21,7 @@ const (
 	// oldestNode is what the agents were tried with.
 	oldestNode = 20
 
-	installNode = "install Node.js 20 or newer with npm (on Debian: apt-get install nodejs npm)"
+	installNode = "install Node.js 20 or newer, with npm: the packages nodejs and npm of a recent distribution, or https://nodejs.org"
 )
 
 // npm runs npm in one staging folder.

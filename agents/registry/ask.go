@@ -1,0 +1,166 @@
+package registry
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// Ask starts an agent, has it begin a session in an empty folder, ends it, and
+// takes note of what it said, as [Registry.Observe] does. It installs nothing.
+// The error is ErrUnknownAgent, a [NotInstalledError] or an [AskError].
+func (r *Registry) Ask(ctx context.Context, id string) error {
+	c, err := r.Command(id)
+	if err != nil {
+		return err
+	}
+	ctx, done, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.AskTimeout, fmt.Errorf("no answer for %v", r.cfg.AskTimeout))
+	defer cancel()
+	tail, err := r.ask(ctx, c)
+	if err != nil {
+		return &AskError{Agent: id, Err: err, Stderr: tail}
+	}
+	return nil
+}
+
+// ask has the conversation. tail is the end of what the agent wrote to its
+// standard error.
+func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) {
+	folder, err := os.MkdirTemp("", "deskhand-ask-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // it is a temporary folder
+	stdin, send, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer send.Close()
+	defer stdin.Close()
+	g, err := r.group()
+	if err != nil {
+		return "", err
+	}
+	answers := newAnswers()
+	child, err := g.Start(supervise.Spec{
+		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.childEnv(c.Env...), Stdin: stdin, Stdout: answers,
+	})
+	if err != nil {
+		return "", err
+	}
+	defer child.Forget()
+	requests := []struct{ method, params string }{
+		{"initialize", `{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},"clientCapabilities":{}}`},
+		{"session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, folder)},
+	}
+	for i, q := range requests {
+		var result json.RawMessage
+		if result, err = answers.call(ctx, child, send, i, q.method, q.params); err != nil {
+			err = fmt.Errorf("%s: %w", q.method, err)
+			break
+		}
+		r.Observe(c.Agent, q.method, result)
+	}
+	_ = send.Close()
+	tail = child.Tail()
+	return tail, errors.Join(err, child.Stop(context.WithoutCancel(ctx)))
+}
+
+// answerMost bounds a line of an agent that is asked.
+const answerMost = 4 << 20
+
+// answers takes the answers out of what an agent writes.
+type answers struct {
+	mu      sync.Mutex // guards what follows
+	line    []byte
+	got     map[int]rpcAnswer
+	changed chan struct{} // closed when got changes
+}
+
+type rpcAnswer struct {
+	ID     *int            `json:"id"`
+	Method string          `json:"method"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+func newAnswers() *answers { return &answers{got: map[int]rpcAnswer{}, changed: make(chan struct{})} }
+
+// Write implements io.Writer.
+func (a *answers) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := len(p)
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		end := i
+		if i < 0 {
+			end = len(p)
+		}
+		if len(a.line)+end <= answerMost {
+			a.line = append(a.line, p[:end]...)
+		}
+		if i < 0 {
+			break
+		}
+		a.take()
+		a.line, p = a.line[:0], p[i+1:]
+	}
+	return n, nil
+}
+
+// take keeps a line that is an answer. Requests and notifications of the agent
+// are for clients that go on.
+func (a *answers) take() {
+	var answer rpcAnswer
+	if json.Unmarshal(a.line, &answer) != nil || answer.ID == nil || answer.Method != "" {
+		return
+	}
+	a.got[*answer.ID] = answer
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// call sends a request and waits for its answer.
+func (a *answers) call(ctx context.Context, child *supervise.Child, send io.Writer, id int, method, params string) (json.RawMessage, error) {
+	w := bufio.NewWriter(send)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	for {
+		a.mu.Lock()
+		answer, ok := a.got[id]
+		changed := a.changed
+		a.mu.Unlock()
+		if ok && answer.Error != nil {
+			return nil, errors.New(answer.Error.Message)
+		}
+		if ok {
+			return answer.Result, nil
+		}
+		select {
+		case <-changed:
+		case <-child.Done():
+			return nil, fmt.Errorf("it ended: %v", child.Exit())
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package registry
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// fakePackage is a package of a registry of the test.
+type fakePackage struct {
+	name, version string
+	files         map[string]string // programs, by path
+	dependencies  map[string]string
+	optional      map[string]string
+	more          map[string]any // members of package.json
+}
+
+func (p fakePackage) manifest() map[string]any {
+	m := map[string]any{"name": p.name, "version": p.version}
+	if p.dependencies != nil {
+		m["dependencies"] = p.dependencies
+	}
+	if p.optional != nil {
+		m["optionalDependencies"] = p.optional
+	}
+	maps.Copy(m, p.more)
+	return m
+}
+
+func (p fakePackage) tarball(t testing.TB) []byte {
+	t.Helper()
+	text, err := json.Marshal(p.manifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	files := maps.Clone(p.files)
+	if files == nil {
+		files = map[string]string{}
+	}
+	files["package.json"] = string(text)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := w.WriteHeader(&tar.Header{Name: "package/" + name, Mode: 0o755, Size: int64(len(files[name]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(files[name])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// npmRegistry is a registry as npm talks to it.
+type npmRegistry struct {
+	*httptest.Server
+	packages []fakePackage
+	tarballs map[string][]byte
+
+	mu       sync.Mutex
+	got      []string // tarballs that were asked for
+	tampered map[string]bool
+	hold     chan struct{} // tarballs wait until it is closed; nil: they do not
+	only     string        // the one that waits; empty: all do
+	held     chan struct{} // receives when one begins to wait
+}
+
+// serveNPM needs npm, and returns a registry and the environment to use it with.
+func serveNPM(t testing.TB, packages ...fakePackage) (*npmRegistry, []string) {
+	t.Helper()
+	testx11.Require(t, "node", "npm")
+	r := &npmRegistry{packages: packages, tarballs: map[string][]byte{}, tampered: map[string]bool{}, held: make(chan struct{}, 64)}
+	for _, p := range packages {
+		r.tarballs[p.file()] = p.tarball(t)
+	}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.answer))
+	t.Cleanup(r.Close)
+	home := t.TempDir()
+	env := append(environment(t), "HOME="+home, "npm_config_registry="+r.URL+"/", "npm_config_userconfig="+path.Join(home, "npmrc"),
+		"npm_config_fetch_retries=0", "no_proxy=*")
+	return r, env
+}
+
+func (p fakePackage) file() string { return path.Base(p.name) + "-" + p.version + ".tgz" }
+
+func (r *npmRegistry) answer(w http.ResponseWriter, req *http.Request) {
+	name, err := url.PathUnescape(strings.TrimPrefix(req.URL.EscapedPath(), "/"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if strings.HasSuffix(name, ".tgz") {
+		r.send(w, req, path.Base(name))
+		return
+	}
+	versions := map[string]any{}
+	latest := ""
+	for _, p := range r.packages {
+		if p.name != name {
+			continue
+		}
+		sum := sha512.Sum512(r.tarballs[p.file()])
+		m := p.manifest()
+		m["dist"] = map[string]any{
+			"tarball":   r.URL + "/" + p.name + "/-/" + p.file(),
+			"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
+		}
+		versions[p.version], latest = m, p.version
+	}
+	if latest == "" {
+		http.Error(w, `{"error":"not found"}`, http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"name": name, "dist-tags": map[string]string{"latest": latest}, "versions": versions})
+}
+
+func (r *npmRegistry) send(w http.ResponseWriter, req *http.Request, file string) {
+	r.mu.Lock()
+	r.got = append(r.got, file)
+	content, hold, only, tampered := r.tarballs[file], r.hold, r.only, r.tampered[file]
+	r.mu.Unlock()
+	if hold != nil && (only == "" || only == file) {
+		r.held <- struct{}{}
+		select {
+		case <-hold:
+		case <-req.Context().Done():
+			return
+		}
+	}
+	if tampered {
+		content = append(bytes.Clone(content), 0)
+	}
+	_, _ = w.Write(content)
+}
+
+// downloads are the tarballs that were asked for so far, sorted.
+func (r *npmRegistry) downloads() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(slices.Values(r.got))
+}
+
+// forget clears the list of downloads.
+func (r *npmRegistry) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = nil
+}
+
+func (r *npmRegistry) change(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
