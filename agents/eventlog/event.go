@@ -1,0 +1,106 @@
+package eventlog
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Direction says who sent something.
+type Direction int
+
+// The senders.
+const (
+	Agent  Direction = iota // the agent's process
+	Client                  // somebody who uses it
+	Daemon                  // the server itself
+)
+
+// String returns "agent", "client" or "daemon".
+func (d Direction) String() string {
+	switch d {
+	case Agent:
+		return "agent"
+	case Client:
+		return "client"
+	case Daemon:
+		return "daemon"
+	default:
+		return fmt.Sprintf("Direction(%d)", int(d))
+	}
+}
+
+// Event is one entry of a stream. It never changes once it is committed.
+type Event struct {
+	Stream  string    // "acp:" and a server's id, "ses:", "uni:" or "oc:" and a session's
+	Seq     int64     // from 1 on, step 1, never reused; Append sets it
+	ID      string    // of the event, everywhere; Append sets it when it is empty
+	At      time.Time // by the clock, which may be set back: the order is Seq's; Append sets it when it is zero
+	Life    string    // the agent process that it belongs to; may be empty
+	Session string    // the session that it belongs to; may be empty
+	Dir     Direction
+	Kind    string // a method, a kind of update, an event type; may be empty
+	Payload []byte // exactly these bytes; shared, never to be changed
+}
+
+// maxName is how long ids, streams and kinds may be.
+const maxName = 1024
+
+// check says what is wrong with e, and completes it but for Seq.
+func (e *Event) check(now time.Time) error {
+	if e.Stream == "" {
+		return &InvalidError{"event.stream", "must not be empty"}
+	}
+	if e.Dir < Agent || e.Dir > Daemon {
+		return &InvalidError{"event.dir", "must be Agent, Client or Daemon"}
+	}
+	for _, f := range []struct{ name, value string }{
+		{"event.stream", e.Stream},
+		{"event.id", e.ID},
+		{"event.life", e.Life},
+		{"event.session", e.Session},
+		{"event.kind", e.Kind},
+	} {
+		if err := checkText(f.name, f.value, maxName); err != nil {
+			return err
+		}
+	}
+	if e.ID == "" {
+		e.ID = "evt_" + strings.ToLower(rand.Text())
+	}
+	if e.At.IsZero() {
+		e.At = now
+	}
+	e.At = stamp(micros(e.At)) // as it will be read
+	return nil
+}
+
+// checkText refuses what Postgres would, whichever database it is.
+func checkText(field, s string, limit int) error {
+	switch {
+	case len(s) > limit:
+		return &InvalidError{field, fmt.Sprintf("has %d bytes; it may have %d", len(s), limit)}
+	case !utf8.ValidString(s):
+		return &InvalidError{field, "is not UTF-8"}
+	case strings.IndexByte(s, 0) >= 0:
+		return &InvalidError{field, "has a zero byte"}
+	}
+	return nil
+}
+
+// micros is how times are stored: 0 for none.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func stamp(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,186 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+const (
+	pageEvents = 1000    // of one page
+	pageBytes  = 4 << 20 // of its payloads, but for the last event's
+)
+
+const (
+	selectLast = "select coalesce(max(seq), 0) from event where stream = $1"
+
+	insertEventSQL = "insert into event (stream, seq, id, at, life, session, dir, kind, form, size, payload) " +
+		"values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+
+	insertBlobSQL = "insert into blob (hash, size, data) values ($1, $2, $3) on conflict (hash) do nothing"
+
+	insertLinkSQL = "insert into event_blob (stream, seq, hash) values ($1, $2, $3) on conflict (stream, seq, hash) do nothing"
+
+	eventColumns = "e.seq, e.id, e.at, e.life, e.session, e.dir, e.kind, e.form, e.size, e.payload"
+
+	selectPage = "select " + eventColumns + " from event e where e.stream = (select id from stream where name = $1) " +
+		"and e.seq > $2 order by e.seq limit $3"
+)
+
+// insertEvent writes an event, its blobs first.
+func insertEvent(stream int64, e *Event, s stored) []statement {
+	all := make([]statement, 0, 1+2*len(s.blobs))
+	for i := range s.blobs {
+		b := &s.blobs[i]
+		all = append(all,
+			statement{insertBlobSQL, []any{b.hash[:], int64(len(b.data)), b.data}},
+			statement{insertLinkSQL, []any{stream, e.Seq, b.hash[:]}})
+	}
+	return append(all, statement{insertEventSQL, []any{
+		stream, e.Seq, e.ID, micros(e.At), e.Life, e.Session, int64(e.Dir), e.Kind, int64(s.form), int64(len(e.Payload)), s.data,
+	}})
+}
+
+// row is an event as it is stored.
+type row struct {
+	event Event
+	size  int
+	stored
+}
+
+func scanRow(stream string, scan func(...any) error, more ...any) (r row, err error) {
+	var at int64
+	r.event.Stream = stream
+	err = scan(append([]any{
+		&r.event.Seq, &r.event.ID, &at, &r.event.Life, &r.event.Session, (*int)(&r.event.Dir), &r.event.Kind,
+		&r.form, &r.size, &r.data,
+	}, more...)...)
+	r.event.At = stamp(at)
+	return r, err
+}
+
+// unpack fills in the payload.
+func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
+	payload, err := l.codec.decode(r.stored, r.size, func(h hash) (data []byte, err error) {
+		found, err := one(ctx, q, statement{"select data from blob where hash = $1", []any{h[:]}}, &data)
+		if err == nil && !found {
+			err = errNoBlob
+		}
+		return data, err
+	})
+	if errors.Is(err, errDamaged) {
+		err = l.db.corrupt(fmt.Errorf("event %d of stream %s: %w", r.event.Seq, quote(r.event.Stream), err))
+	}
+	r.event.Payload = payload
+	return r.event, err
+}
+
+// errNoBlob says that a blob is missing. That is so when retention has dropped
+// the event after it was read; otherwise the database is damaged.
+var errNoBlob = errors.New("a part of a payload is missing")
+
+// page reads events from the database.
+func (l *Log) page(ctx context.Context, stream string, after int64, limit int) ([]Event, error) {
+	events, err := l.pageOf(ctx, l.db.reader(), stream, after, limit)
+	if !errors.Is(err, errNoBlob) {
+		return events, err
+	}
+	err = l.db.snapshot(ctx, func(q querier) (err error) {
+		events, err = l.pageOf(ctx, q, stream, after, limit)
+		return err
+	})
+	if errors.Is(err, errNoBlob) {
+		err = l.db.corrupt(err)
+	}
+	return events, err
+}
+
+func (l *Log) pageOf(ctx context.Context, q querier, stream string, after int64, limit int) ([]Event, error) {
+	var rows []row
+	bytes := 0
+	err := q.query(ctx, statement{selectPage, []any{stream, after, int64(limit)}}, func(scan func(...any) error) (bool, error) {
+		r, err := scanRow(stream, scan)
+		rows = append(rows, r)
+		bytes += r.size
+		return bytes < pageBytes, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	events := make([]Event, 0, len(rows))
+	for i := range rows {
+		e, err := l.unpack(ctx, q, &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// Read returns the events of a stream after a sequence, oldest first: at most
+// limit (0: 1000; 1000 at most), and fewer when their payloads are large. None
+// means that there are no more. Events that retention has dropped are skipped.
+func (l *Log) Read(ctx context.Context, stream string, after int64, limit int) ([]Event, error) {
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	if limit <= 0 || limit > pageEvents {
+		limit = pageEvents
+	}
+	if !l.db.shared() {
+		s := l.streams.acquire(stream)
+		defer l.streams.release(s)
+		if err := l.load(ctx, s); err != nil {
+			return nil, err
+		}
+		if events, behind, _ := s.after(after, limit); !behind {
+			return events, nil
+		}
+	}
+	return l.page(ctx, stream, after, limit)
+}
+
+// Last is the sequence of a stream's newest event; 0 if it has none.
+func (l *Log) Last(ctx context.Context, stream string) (int64, error) {
+	if err := l.open(); err != nil {
+		return 0, err
+	}
+	if !l.db.shared() {
+		if p, ok := l.streams.position(stream); ok {
+			return p.last, nil
+		}
+	}
+	p, err := l.ask(ctx, stream)
+	return p.last, err
+}
+
+// ask asks the database where a stream goes on.
+func (l *Log) ask(ctx context.Context, stream string) (p position, err error) {
+	found, err := one(ctx, l.db.reader(), statement{"select id from stream where name = $1", []any{stream}}, &p.id)
+	if err != nil || !found {
+		return p, err
+	}
+	_, err = one(ctx, l.db.reader(), statement{selectLast, []any{p.id}}, &p.last)
+	return p, err
+}
+
+// load makes sure that it is known where a stream goes on.
+func (l *Log) load(ctx context.Context, s *stream) error {
+	s.mu.Lock()
+	known := s.known
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	p, err := l.ask(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known { // what was committed meanwhile is newer
+		s.known, s.pos = true, p
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package eventlog
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// How a payload is stored, the bits of event.form. A payload without any is
+// stored as it is.
+const (
+	formZstd   = 1 << iota // compressed
+	formPieces             // pieces of it are blobs
+)
+
+// compressFrom is the size from which payloads are compressed. Most are
+// smaller, and would hardly shrink.
+const compressFrom = 1 << 10
+
+// hash names a blob by its content.
+type hash [sha256.Size]byte
+
+// stored is a payload as the database has it.
+type stored struct {
+	form  int
+	data  []byte
+	blobs []blob
+}
+
+type blob struct {
+	hash hash
+	data []byte
+}
+
+// codec turns payloads into what is stored and back. Both coders may be used
+// by any number of goroutines at once.
+type codec struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+// maxPayload bounds what the decoder unpacks, so that a damaged row cannot
+// take up all memory.
+const maxPayload = 1 << 30
+
+func newCodec() (*codec, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderCRC(true), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, err
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxPayload))
+	if err != nil {
+		return nil, err
+	}
+	return &codec{encoder, decoder}, nil
+}
+
+func (c *codec) close() {
+	c.decoder.Close()
+	_ = c.encoder.Close() // has no stream that could fail
+}
+
+// encode returns what is stored for a payload. The result may share its bytes.
+func (c *codec) encode(payload []byte) stored {
+	s := stored{data: payload}
+	if pieces := cut(payload); len(pieces) > 0 {
+		s.form |= formPieces
+		s.data, s.blobs = takeOut(payload, pieces)
+	}
+	if len(s.data) > compressFrom {
+		packed := c.encoder.EncodeAll(s.data, make([]byte, 0, len(s.data)/2))
+		if len(packed) < len(s.data) {
+			s.form |= formZstd
+			s.data = packed
+		}
+	}
+	return s
+}
+
+// takeOut replaces pieces of a payload by their hashes: the text before each,
+// with its length in front, and its blob's hash; then the text that remains.
+func takeOut(payload []byte, pieces []span) (skeleton []byte, blobs []blob) {
+	at := 0
+	for _, p := range pieces {
+		data, ok := decodePiece(payload[p.from:p.to])
+		if !ok {
+			continue // looks like base64, and would come back as something else
+		}
+		b := blob{sha256.Sum256(data), data}
+		skeleton = binary.AppendUvarint(skeleton, uint64(p.from-at))
+		skeleton = append(skeleton, payload[at:p.from]...)
+		skeleton = append(skeleton, b.hash[:]...)
+		blobs = append(blobs, b)
+		at = p.to
+	}
+	skeleton = binary.AppendUvarint(skeleton, uint64(len(payload)-at))
+	return append(skeleton, payload[at:]...), blobs
+}
+
+var errDamaged = errors.New("a payload cannot be decoded")
+
+// decode is the reverse of encode. The function finds a blob.
+func (c *codec) decode(s stored, size int, find func(hash) ([]byte, error)) ([]byte, error) {
+	data := s.data
+	if s.form&^(formZstd|formPieces) != 0 {
+		return nil, fmt.Errorf("%w: form %d is unknown", errDamaged, s.form)
+	}
+	if s.form&formZstd != 0 {
+		var err error
+		if data, err = c.decoder.DecodeAll(data, nil); err != nil {
+			return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+	}
+	if s.form&formPieces != 0 {
+		var err error
+		if data, err = putBack(data, size, find); err != nil {
+			return nil, err
+		}
+	}
+	if len(data) != size {
+		return nil, fmt.Errorf("%w: it has %d bytes instead of %d", errDamaged, len(data), size)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, nil
+}
+
+// putBack is the reverse of takeOut.
+func putBack(skeleton []byte, size int, find func(hash) ([]byte, error)) ([]byte, error) {
+	if size < 0 || size > maxPayload {
+		return nil, fmt.Errorf("%w: it cannot have %d bytes", errDamaged, size)
+	}
+	payload := make([]byte, 0, size)
+	for {
+		n, length := binary.Uvarint(skeleton)
+		if length <= 0 || n > uint64(len(skeleton)-length) {
+			return nil, errDamaged
+		}
+		payload = append(payload, skeleton[length:length+int(n)]...)
+		skeleton = skeleton[length+int(n):]
+		if len(skeleton) == 0 {
+			return payload, nil
+		}
+		if len(skeleton) < sha256.Size {
+			return nil, errDamaged
+		}
+		data, err := find(hash(skeleton[:sha256.Size]))
+		if err != nil {
+			return nil, err
+		}
+		payload = base64.StdEncoding.AppendEncode(payload, data)
+		skeleton = skeleton[sha256.Size:]
+	}
+}

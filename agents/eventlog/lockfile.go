@@ -1,0 +1,80 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile makes sure that no other server has the file, and returns its path
+// without links. The lock is on a file beside it and not on the file itself:
+// closing any descriptor of that would take SQLite's own locks from it.
+func lockFile(file string) (path string, lock *os.File, err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", nil, err
+	}
+	if path, err = realPath(file); err != nil {
+		return "", nil, err
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", nil, &InvalidError{"dsn", fmt.Sprintf("names %s, which is no regular file", path)}
+	}
+	lock, err = os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return "", nil, fmt.Errorf("%w: %s%s; stop that one or name another file", ErrInUse, path, holder(lock))
+		}
+		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	// Who holds it is for people to read.
+	if err := lock.Truncate(0); err == nil {
+		_, _ = lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	// Others on the machine have no business in there: prompts, file contents.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		lock.Close()
+		return "", nil, err
+	}
+	f.Close()
+	return path, lock, nil
+}
+
+func holder(lock *os.File) string {
+	text, err := io.ReadAll(io.LimitReader(lock, 32))
+	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || bad != nil {
+		return ""
+	}
+	return fmt.Sprintf(" is open in process %d", pid)
+}
+
+// realPath is the absolute path without links of a file that need not exist.
+func realPath(file string) (string, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.EvalSymlinks(file)
+	if errors.Is(err, os.ErrNotExist) {
+		folder, err := filepath.EvalSymlinks(filepath.Dir(file))
+		return filepath.Join(folder, filepath.Base(file)), err
+	}
+	return path, err
+}
+
+// full tells whether a disk has no space left to speak of.
+func full(folder string) bool {
+	var s unix.Statfs_t
+	return folder != "" && unix.Statfs(folder, &s) == nil && s.Bavail*uint64(s.Bsize) < 1<<20
+}

@@ -1,0 +1,96 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Log is an open event log.
+type Log struct {
+	cfg      Config
+	db       backend
+	codec    *codec
+	streams  *streams
+	instance string
+
+	jobs    chan *job
+	closing chan struct{}         // closed when no job is taken any more
+	written chan struct{}         // closed when the last one is done
+	away    atomic.Pointer[error] // why the writer waits for the database; nil: it does not
+	once    sync.Once
+	tasks   sync.WaitGroup // the writer, and what else runs
+	stop    context.CancelFunc
+	err     error // of closing the database
+}
+
+// Open opens the log that cfg.DSN names, and makes it if there is none. The
+// context bounds the opening alone.
+//
+// Its errors are, besides those of the system, [ErrInUse], [ErrBusy],
+// [ErrUnavailable], [*InvalidError], [*CorruptError] and [*SchemaError].
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	dsn, file, err := split(cfg.DSN)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		cfg:      cfg,
+		instance: strings.ToLower(rand.Text()),
+		jobs:     make(chan *job, maxGroup),
+		closing:  make(chan struct{}),
+		written:  make(chan struct{}),
+	}
+	if l.codec, err = newCodec(); err != nil {
+		return nil, err
+	}
+	if dsn != "" {
+		err = fmt.Errorf("postgres")
+	} else {
+		l.db, err = openSQLite(ctx, file, cfg)
+	}
+	if err != nil {
+		l.codec.close()
+		return nil, err
+	}
+	l.streams = newStreams(cfg.Memory)
+	running, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.tasks.Go(func() { l.write(running) })
+	return l, nil
+}
+
+// Instance names this opening of the log among the servers that share it.
+func (l *Log) Instance() string { return l.instance }
+
+// Close commits what waits to be committed, and closes the log. Whoever waits
+// for events gets [ErrClosed].
+func (l *Log) Close() error {
+	l.once.Do(func() {
+		close(l.closing)
+		l.tasks.Wait()
+		l.stop()
+		l.streams.close()
+		l.err = l.db.close()
+		l.codec.close()
+	})
+	return l.err
+}
+
+// open says if the log is closed. Who passes it just before that gets the
+// database's word for it.
+func (l *Log) open() error {
+	select {
+	case <-l.closing:
+		return ErrClosed
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,110 @@
+package eventlog_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// limit is how long anything may take that takes no time.
+const limit = 30 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, cfg eventlog.Config) *eventlog.Log {
+	t.Helper()
+	l, err := eventlog.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeLog(t, l) })
+	return l
+}
+
+func closeLog(t testing.TB, l *eventlog.Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func file(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "log.db")
+}
+
+// soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
+// which make soak sets to 10.
+func soak() int {
+	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put appends events with these payloads to a stream, each in its own commit.
+func put(t testing.TB, l *eventlog.Log, stream string, payloads ...string) (events []eventlog.Event) {
+	t.Helper()
+	for _, p := range payloads {
+		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			e, err := tx.Append(eventlog.Event{Stream: stream, Payload: []byte(p)})
+			events = append(events, e)
+			return err
+		}))
+	}
+	return events
+}
+
+// fill appends n events in one commit.
+func fill(t testing.TB, l *eventlog.Log, stream string, n int) {
+	t.Helper()
+	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		for i := range n {
+			if _, err := tx.Append(eventlog.Event{Stream: stream, Payload: fmt.Appendf(nil, "%d", i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// readAll reads a stream to its end, and checks that nothing is missing.
+func readAll(t testing.TB, l *eventlog.Log, stream string) (all []eventlog.Event) {
+	t.Helper()
+	for {
+		page, err := l.Read(t.Context(), stream, int64(len(all)), 0)
+		must(t, err)
+		if len(page) == 0 {
+			return all
+		}
+		for _, e := range page {
+			all = append(all, e)
+			if e.Seq != int64(len(all)) {
+				t.Fatalf("stream %s has %d where %d belongs", stream, e.Seq, len(all))
+			}
+		}
+	}
+}
+
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}

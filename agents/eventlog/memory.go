@@ -1,0 +1,247 @@
+package eventlog
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	tailEvents = 4096        // of one stream in memory, at most
+	idleAfter  = time.Minute // without use, a stream leaves memory
+)
+
+// streams are those of which something is in memory: where they go on, and
+// their newest events.
+type streams struct {
+	limit int // bytes of all tails
+
+	mu     sync.Mutex
+	all    map[string]*stream
+	timer  *time.Timer // runs while there are any
+	closed bool
+	sweeps sync.WaitGroup
+
+	bytes atomic.Int64
+	done  chan struct{} // closed by close
+}
+
+// stream is one of them. It stays in streams.all while it has users.
+type stream struct {
+	name  string
+	users int       // guarded by streams.mu
+	used  time.Time // the same
+
+	mu      sync.Mutex
+	known   bool          // position is that of the database
+	pos     position      // of what is committed
+	stale   bool          // another server appended since
+	tail    []Event       // without holes, up to pos.last
+	size    int           // of the tail
+	changed chan struct{} // closed with the next event; nil when nobody waits
+}
+
+func newStreams(limit int) *streams {
+	return &streams{limit: limit, all: map[string]*stream{}, done: make(chan struct{})}
+}
+
+// acquire returns a stream, which the caller releases.
+func (m *streams) acquire(name string) *stream {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.all[name]
+	if s == nil {
+		s = &stream{name: name}
+		m.all[name] = s
+		m.schedule()
+	}
+	s.users++
+	return s
+}
+
+func (m *streams) release(s *stream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.users--
+	s.used = time.Now()
+}
+
+// schedule lets sweep run later. The caller has m.mu.
+func (m *streams) schedule() {
+	if m.timer != nil || m.closed {
+		return
+	}
+	m.sweeps.Add(1)
+	m.timer = time.AfterFunc(idleAfter, m.sweep)
+}
+
+// sweep lets go of what is idle.
+func (m *streams) sweep() {
+	defer m.sweeps.Done()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.timer = nil
+	m.dropIdle(time.Now().Add(-idleAfter))
+	if len(m.all) > 0 {
+		m.schedule()
+	}
+}
+
+// dropIdle forgets the streams without users that were last used before. The
+// caller has m.mu.
+func (m *streams) dropIdle(before time.Time) {
+	for name, s := range m.all {
+		if s.users == 0 && s.used.Before(before) {
+			s.mu.Lock()
+			m.bytes.Add(-int64(s.size))
+			s.mu.Unlock()
+			delete(m.all, name)
+		}
+	}
+}
+
+func (m *streams) close() {
+	m.mu.Lock()
+	if !m.closed {
+		m.closed = true
+		close(m.done)
+	}
+	if m.timer != nil && m.timer.Stop() {
+		m.sweeps.Done()
+	}
+	m.mu.Unlock()
+	m.sweeps.Wait()
+}
+
+// publish adds events that were committed, and wakes who waits for them.
+func (m *streams) publish(name string, id int64, events []Event) {
+	s := m.acquire(name)
+	defer m.release(s)
+	s.mu.Lock()
+	before := s.size
+	s.append(id, events, m.limit/4)
+	grown := s.size - before
+	s.wake()
+	s.mu.Unlock()
+	if m.bytes.Add(int64(grown)) > int64(m.limit) {
+		m.relieve()
+	}
+}
+
+// relieve drops the tails of the streams that were not used for longest, until
+// a quarter of the memory is free again.
+func (m *streams) relieve() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	byAge := make([]*stream, 0, len(m.all))
+	for _, s := range m.all {
+		byAge = append(byAge, s)
+	}
+	sortByUse(byAge)
+	for _, s := range byAge {
+		if m.bytes.Load() <= int64(m.limit)*3/4 {
+			return
+		}
+		s.mu.Lock()
+		m.bytes.Add(-int64(s.size))
+		s.tail, s.size = nil, 0
+		s.mu.Unlock()
+	}
+}
+
+// forget makes a stream one that the database has to be asked for, and wakes
+// who waits for it.
+func (m *streams) forget(name string) {
+	s := m.acquire(name)
+	defer m.release(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.bytes.Add(-int64(s.size))
+	s.known, s.stale, s.pos, s.tail, s.size = false, false, position{}, nil, 0
+	s.wake()
+}
+
+// position is where a stream goes on, if that is in memory.
+func (m *streams) position(name string) (position, bool) {
+	m.mu.Lock()
+	s := m.all[name]
+	m.mu.Unlock()
+	if s == nil {
+		return position{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pos, s.known && s.pos.id != 0
+}
+
+// append adds events to the tail, as many bytes as may be. The caller has s.mu.
+func (s *stream) append(id int64, events []Event, limit int) {
+	for len(events) > 0 && s.known && events[0].Seq <= s.pos.last {
+		events = events[1:] // seen in the database before
+	}
+	if len(events) == 0 {
+		return
+	}
+	if events[0].Seq != s.pos.last+1 || !s.known {
+		s.tail, s.size = nil, 0
+	}
+	s.known = true
+	s.pos = position{id, events[len(events)-1].Seq}
+	s.tail = append(s.tail, events...)
+	for i := range events {
+		s.size += cost(&events[i])
+	}
+	drop := 0
+	for drop < len(s.tail)-1 && (len(s.tail)-drop > tailEvents || s.size > limit) {
+		s.size -= cost(&s.tail[drop])
+		drop++
+	}
+	clear(s.tail[:drop])
+	s.tail = s.tail[drop:]
+}
+
+// wake ends the wait of all who wait. The caller has s.mu.
+func (s *stream) wake() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// after returns what follows a sequence, if it is in memory. If it is not but
+// is there, behind is true; if there is nothing yet, changed tells when to look
+// again.
+func (s *stream) after(seq int64, limit int) (events []Event, behind bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.pos.last <= seq:
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		return nil, false, s.changed
+	case len(s.tail) == 0 || s.tail[0].Seq > seq+1:
+		return nil, true, nil
+	}
+	from := int(seq + 1 - s.tail[0].Seq)
+	to, bytes := from, 0
+	for to < len(s.tail) && to-from < limit && bytes < pageBytes {
+		bytes += len(s.tail[to].Payload)
+		to++
+	}
+	return append(make([]Event, 0, to-from), s.tail[from:to]...), false, nil
+}
+
+// cost is about what an event takes up.
+func cost(e *Event) int {
+	return 200 + len(e.Payload) + len(e.ID) + len(e.Kind)
+}
+
+func sortByUse(all []*stream) {
+	slices.SortFunc(all, func(a, b *stream) int {
+		// Those in use last: somebody reads them right now.
+		return cmp.Or(cmp.Compare(min(a.users, 1), min(b.users, 1)), a.used.Compare(b.used))
+	})
+}

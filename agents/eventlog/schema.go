@@ -1,0 +1,77 @@
+package eventlog
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// migrations has a folder for each database with numbered files. Each one is
+// run once, in a transaction with the number's entry; a file that was released
+// never changes.
+//
+//go:embed migrations
+var migrations embed.FS
+
+type migration struct {
+	version int
+	sql     string
+}
+
+func migrationsFor(database string) ([]migration, error) {
+	folder := path.Join("migrations", database)
+	files, err := fs.ReadDir(migrations, folder)
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for i, f := range files { // in the order of their names
+		number, _, _ := strings.Cut(f.Name(), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil || version != i+1 {
+			return nil, fmt.Errorf("%s is not number %d", path.Join(folder, f.Name()), i+1)
+		}
+		text, err := fs.ReadFile(migrations, path.Join(folder, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, migration{version, string(text)})
+	}
+	return all, nil
+}
+
+// migrator is a database in a transaction.
+type migrator interface {
+	// version is the schema's: 0 in a database that is empty, and -1 in one that
+	// has something else.
+	version(ctx context.Context) (int, error)
+	run(ctx context.Context, script string) error
+}
+
+// migrate brings a schema up to date. The name of the database is for errors.
+func migrate(ctx context.Context, m migrator, all []migration, name string) error {
+	have, err := m.version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case have < 0:
+		return &SchemaError{Database: name}
+	case have > len(all):
+		return &SchemaError{Database: name, Version: have, Known: len(all)}
+	case have == 0:
+		if err := m.run(ctx, "create table schema_version (version bigint not null); insert into schema_version values (0);"); err != nil {
+			return err
+		}
+	}
+	for _, step := range all[have:] {
+		script := fmt.Sprintf("%s\nupdate schema_version set version = %d;", step.sql, step.version)
+		if err := m.run(ctx, script); err != nil {
+			return fmt.Errorf("bring %s to version %d of the schema: %w", name, step.version, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Tx is what a function that is given to [Log.Commit] works with. What it does
+// is all committed, together, or not at all. It is of no use after the
+// function.
+type Tx struct {
+	ctx      context.Context //nolint:containedctx // the writer's, for the time of a call
+	group    *group
+	now      time.Time
+	last     map[string]int64 // of the streams that this one appended to
+	events   []Event
+	sessions overlay[string, Session]
+	lives    overlay[string, Life]
+	requests overlay[RequestKey, Request]
+	broken   error // of the database; the transaction is lost
+}
+
+// Append adds an event to the end of its stream, and returns it with what was
+// filled in: the sequence, and the id and the time if they were empty. The
+// payload is kept, not copied: it must not be changed afterwards.
+func (t *Tx) Append(e Event) (Event, error) {
+	if err := e.check(t.now); err != nil {
+		return e, err
+	}
+	last, err := t.Last(e.Stream)
+	if err != nil {
+		return e, err
+	}
+	e.Seq = last + 1
+	t.last[e.Stream] = e.Seq
+	t.events = append(t.events, e)
+	return e, nil
+}
+
+// Last is the sequence of a stream's newest event, with those that are being
+// committed; 0 if it has none.
+func (t *Tx) Last(stream string) (int64, error) {
+	if last, ok := t.last[stream]; ok {
+		return last, nil
+	}
+	p, err := t.group.position(t.ctx, stream)
+	if err != nil {
+		return 0, t.failed(err)
+	}
+	t.last[stream] = p.last
+	return p.last, nil
+}
+
+// PutSession writes a session, new or not. CreatedAt and UpdatedAt are filled
+// in when they are zero.
+func (t *Tx) PutSession(s Session) error {
+	if err := s.check(t.now); err != nil {
+		return err
+	}
+	t.sessions.put(s.ID, s)
+	return nil
+}
+
+// Session returns a session, or [ErrNotFound].
+func (t *Tx) Session(id string) (Session, error) {
+	if err := t.group.tx.lock(t.ctx, "session", id); err != nil {
+		return Session{}, t.failed(err)
+	}
+	if s, ok := t.sessions.get(id); ok {
+		return s, nil
+	}
+	s, err := findSession(t.ctx, t.group.tx, id)
+	return s, t.failed(err)
+}
+
+// PutLife writes a life, new or not. StartedAt is filled in when it is zero.
+func (t *Tx) PutLife(l Life) error {
+	if err := l.check(t.now); err != nil {
+		return err
+	}
+	t.lives.put(l.ID, l)
+	return nil
+}
+
+// Life returns a life, or [ErrNotFound].
+func (t *Tx) Life(id string) (Life, error) {
+	if err := t.group.tx.lock(t.ctx, "life", id); err != nil {
+		return Life{}, t.failed(err)
+	}
+	if l, ok := t.lives.get(id); ok {
+		return l, nil
+	}
+	l, err := findLife(t.ctx, t.group.tx, id)
+	return l, t.failed(err)
+}
+
+// PutRequest writes a request, new or not. An empty State means [Pending], and
+// AskedAt is filled in when it is zero.
+func (t *Tx) PutRequest(r Request) error {
+	if err := r.check(t.now); err != nil {
+		return err
+	}
+	t.requests.put(r.RequestKey, r)
+	return nil
+}
+
+// Request returns a request, or [ErrNotFound].
+func (t *Tx) Request(key RequestKey) (Request, error) {
+	if err := t.group.tx.lock(t.ctx, "request", fmt.Sprint(key)); err != nil {
+		return Request{}, t.failed(err)
+	}
+	if r, ok := t.requests.get(key); ok {
+		return r, nil
+	}
+	r, err := findRequest(t.ctx, t.group.tx, key)
+	return r, t.failed(err)
+}
+
+// Answer ends a request: the first one does, whoever else tries at the same
+// time gets [ErrAnswered] and the request as it is. The state is [Answered] or
+// [Cancelled], which needs no answer.
+func (t *Tx) Answer(key RequestKey, state RequestState, answer []byte) (Request, error) {
+	if state != Answered && state != Cancelled {
+		return Request{}, &InvalidError{"request.state", "must be answered or cancelled, not " + quote(string(state))}
+	}
+	r, err := t.Request(key)
+	if err != nil {
+		return r, err
+	}
+	if r.State != Pending {
+		return r, ErrAnswered
+	}
+	r.State, r.Answer, r.AnsweredAt = state, answer, t.now
+	return r, t.PutRequest(r)
+}
+
+// Requests returns the requests that a filter lets through, oldest first.
+func (t *Tx) Requests(f RequestFilter) ([]Request, error) {
+	all, err := requests(t.ctx, t.group.tx, f, &t.requests)
+	return all, t.failed(err)
+}
+
+// Lives returns the lives that a filter lets through, oldest first.
+func (t *Tx) Lives(f LifeFilter) ([]Life, error) {
+	all, err := lives(t.ctx, t.group.tx, f, &t.lives)
+	return all, t.failed(err)
+}
+
+// failed notes that the database failed, as opposed to what was asked of it.
+func (t *Tx) failed(err error) error {
+	invalid := new(InvalidError)
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.As(err, &invalid) {
+		t.broken = err
+	}
+	return err
+}
+
+// group is what several callers commit together.
+type group struct {
+	log       *Log
+	tx        transaction
+	positions map[string]position // of the streams that were asked for
+	events    []Event
+	bytes     int
+	sessions  overlay[string, Session]
+	lives     overlay[string, Life]
+	requests  overlay[RequestKey, Request]
+}
+
+func newGroup(l *Log, tx transaction) *group {
+	return &group{log: l, tx: tx, positions: map[string]position{}}
+}
+
+// position is where a stream goes on after what the group has so far.
+func (g *group) position(ctx context.Context, stream string) (position, error) {
+	if p, ok := g.positions[stream]; ok {
+		return p, nil
+	}
+	if !g.log.db.shared() {
+		if p, ok := g.log.streams.position(stream); ok {
+			g.positions[stream] = p
+			return p, nil
+		}
+	}
+	p, err := g.tx.position(ctx, stream)
+	if err == nil {
+		g.positions[stream] = p
+	}
+	return p, err
+}
+
+// add lets a caller's function work. If it fails, nothing of it stays; if that
+// is the database's fault, broken is true.
+func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err error) {
+	t := &Tx{ctx: ctx, group: g, now: time.Now(), last: map[string]int64{}}
+	t.sessions.below, t.lives.below, t.requests.below = &g.sessions, &g.lives, &g.requests
+	err = guarded(func() error { return f(t) })
+	if t.broken != nil {
+		return true, t.broken
+	}
+	if err != nil {
+		return false, err
+	}
+	for stream, last := range t.last {
+		p := g.positions[stream]
+		p.last = last
+		g.positions[stream] = p
+	}
+	g.events = append(g.events, t.events...)
+	for i := range t.events {
+		g.bytes += len(t.events[i].Payload)
+	}
+	t.sessions.sink()
+	t.lives.sink()
+	t.requests.sink()
+	return false, nil
+}
+
+// statements are what writes the group.
+func (g *group) statements() []statement {
+	all := make([]statement, 0, len(g.events)+len(g.sessions.keys)+len(g.lives.keys)+len(g.requests.keys))
+	for i := range g.events {
+		e := &g.events[i]
+		all = append(all, insertEvent(g.positions[e.Stream].id, e, g.log.codec.encode(e.Payload))...)
+	}
+	for _, id := range g.sessions.keys {
+		all = append(all, putSession(g.sessions.all[id]))
+	}
+	for _, id := range g.lives.keys {
+		all = append(all, putLife(g.lives.all[id]))
+	}
+	for _, key := range g.requests.keys {
+		all = append(all, putRequest(g.requests.all[key]))
+	}
+	return all
+}
+
+// publish shows the group's events to the followers.
+func (g *group) publish() {
+	var names []string
+	byStream := map[string][]Event{}
+	for _, e := range g.events {
+		if byStream[e.Stream] == nil {
+			names = append(names, e.Stream)
+		}
+		byStream[e.Stream] = append(byStream[e.Stream], e)
+	}
+	for _, name := range names {
+		g.log.streams.publish(name, g.positions[name].id, byStream[name])
+	}
+}

@@ -1,0 +1,172 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// work is some jobs that are committed together.
+type work struct {
+	log  *Log
+	jobs []*job
+	more bool // those that wait may join
+	next *job // was taken from the queue and cannot join
+}
+
+func (w *work) do(ctx context.Context) {
+	err := w.insist(ctx)
+	if err != nil && len(w.jobs) > 1 && !hopeless(err) {
+		// One of them is to blame. Each for itself.
+		for _, j := range w.jobs {
+			if !j.over {
+				alone := &work{log: w.log, jobs: []*job{j}}
+				alone.do(ctx)
+			}
+		}
+		return
+	}
+	for _, j := range w.jobs {
+		if j.state.Load() == running {
+			j.finish(err)
+		}
+	}
+}
+
+// hopeless tells whether an error is the database's, and nobody's fault.
+func hopeless(err error) bool {
+	corrupt := new(CorruptError)
+	return errors.Is(err, ErrFull) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable) ||
+		errors.Is(err, ErrUncertain) || errors.As(err, &corrupt)
+}
+
+// insist commits, as often as the database goes away and comes back while there
+// is somebody who waits for that.
+func (w *work) insist(ctx context.Context) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := w.commit(ctx)
+		if !errors.Is(err, ErrUnavailable) || !w.log.db.shared() {
+			return err
+		}
+		if !w.pause(ctx, wait, err) {
+			return err
+		}
+	}
+}
+
+// pause lets the callers go who do not want to wait, and tells whether others
+// do.
+func (w *work) pause(ctx context.Context, wait time.Duration, err error) bool {
+	w.log.away.Store(&err)
+	defer w.log.away.Store(nil)
+	for _, j := range w.jobs {
+		j.state.CompareAndSwap(running, queued)
+	}
+	closing := false
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		closing = true
+	case <-w.log.closing:
+		closing = true
+	}
+	waiting := false
+	for _, j := range w.jobs {
+		if j.state.CompareAndSwap(queued, running) && !j.over {
+			waiting = true
+		}
+	}
+	return waiting && !closing
+}
+
+// commit commits the jobs as one group, and takes more if it may. Those whose
+// own functions fail are finished.
+func (w *work) commit(ctx context.Context) error {
+	var g *group
+	err := w.log.transact(ctx, func(ctx context.Context, tx transaction) error {
+		g = newGroup(w.log, tx)
+		for _, j := range w.jobs {
+			if err := w.add(ctx, g, j); err != nil {
+				return err
+			}
+		}
+		for w.more && w.next == nil && len(w.jobs) < maxGroup && len(g.events) < maxGroup && g.bytes < maxGroupBytes {
+			j := w.take()
+			if j == nil {
+				break
+			}
+			w.jobs = append(w.jobs, j)
+			if err := w.add(ctx, g, j); err != nil {
+				return err
+			}
+		}
+		return tx.exec(ctx, g.statements())
+	})
+	if err == nil {
+		g.publish()
+	}
+	return err
+}
+
+// add lets a job fill the group. An error is the database's; those of the job
+// itself are its end.
+func (w *work) add(ctx context.Context, g *group, j *job) error {
+	if j.over || j.state.Load() != running {
+		return nil
+	}
+	broken, err := g.add(ctx, j.f)
+	if broken {
+		return err
+	}
+	if err != nil {
+		j.finish(err)
+	}
+	return nil
+}
+
+// take returns a job that waits and can join, if there is one. Those who were
+// just answered may be about to come back: they get the chance.
+func (w *work) take() *job {
+	for yielded := false; ; {
+		select {
+		case j := <-w.log.jobs:
+			if j.alone != nil {
+				w.next = j
+				return nil
+			}
+			if j.state.CompareAndSwap(queued, running) {
+				return j
+			}
+		default:
+			if yielded {
+				return nil
+			}
+			yielded = true
+			runtime.Gosched()
+		}
+	}
+}
+
+// panicError carries a panic of a caller's function from the writer to it.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// guarded calls f, and makes an error of its panic.
+func guarded(f func() error) (err error) {
+	returned := false
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{v}
+		} else if !returned {
+			err = errors.New("the function of a commit ended its goroutine")
+		}
+	}()
+	err = f()
+	returned = true
+	return err
+}

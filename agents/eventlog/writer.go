@@ -1,0 +1,170 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxGroup      = 512     // events, or callers, of one transaction
+	maxGroupBytes = 8 << 20 // of payloads in one transaction, but for the last caller's
+)
+
+// job is a caller of Commit, or something that has a transaction for itself.
+type job struct {
+	f     func(*Tx) error
+	alone func(context.Context, transaction) error // instead of f
+	state atomic.Int32
+	over  bool // err is final; the writer's
+	err   error
+	done  chan struct{} // closed when it is over
+}
+
+// The states of a job, in which writer and caller agree who ends it.
+const (
+	queued  = iota // waits for the writer, or for the database to come back
+	running        // the writer has it
+	gone           // the caller has given up
+)
+
+// Commit calls f in the writer's goroutine and commits what it did, as a whole,
+// together with what others do at the same time. It returns when that is
+// committed and the followers have been told. If f fails, nothing of it is
+// committed and its error is returned.
+//
+// f must do nothing but fill its Tx, quickly: all other callers wait for it,
+// and it is called again when a transaction fails because of somebody else.
+//
+// The context bounds the wait for the writer, and for Postgres to come back.
+// Once f was called, Commit waits for the outcome, whose errors are [ErrFull],
+// [ErrBusy], [ErrUnavailable], [ErrUncertain], [ErrExists] and [*CorruptError].
+func (l *Log) Commit(ctx context.Context, f func(*Tx) error) error {
+	err := l.do(ctx, &job{f: f})
+	if p := new(panicError); errors.As(err, &p) {
+		panic(p.value)
+	}
+	return err
+}
+
+// do has a job done by the writer.
+func (l *Log) do(ctx context.Context, j *job) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-l.closing:
+		return ErrClosed
+	default:
+	}
+	j.done = make(chan struct{})
+	select {
+	case l.jobs <- j:
+	case <-l.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-l.written: // it may have been put in the queue after the writer's last look
+		if j.state.CompareAndSwap(queued, gone) {
+			return ErrClosed
+		}
+		<-j.done
+		return j.err
+	case <-ctx.Done():
+		return l.abandon(ctx, j)
+	}
+}
+
+// abandon waits until a job is over, or can be left without a doubt.
+func (l *Log) abandon(ctx context.Context, j *job) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if j.state.CompareAndSwap(queued, gone) {
+			if away := l.away.Load(); away != nil {
+				return fmt.Errorf("%w: %w", *away, ctx.Err())
+			}
+			return ctx.Err()
+		}
+		if l.db.uncertain() {
+			return fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+		}
+		select {
+		case <-j.done:
+			return j.err
+		case <-tick.C:
+		}
+	}
+}
+
+func (j *job) finish(err error) {
+	if !j.over {
+		j.over, j.err = true, err
+		close(j.done)
+	}
+}
+
+// write is the writer: the only one that appends to the database.
+func (l *Log) write(ctx context.Context) {
+	defer close(l.written)
+	for {
+		select {
+		case j := <-l.jobs:
+			l.serve(ctx, j)
+		case <-l.closing:
+			for { // those who came before
+				select {
+				case j := <-l.jobs:
+					l.serve(ctx, j)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// serve does a job with those that wait behind it.
+func (l *Log) serve(ctx context.Context, j *job) {
+	for j != nil {
+		switch {
+		case !j.state.CompareAndSwap(queued, running):
+			j = nil
+		case j.alone != nil:
+			j.finish(l.transact(ctx, j.alone))
+			j = nil
+		default:
+			w := &work{log: l, jobs: []*job{j}, more: true}
+			w.do(ctx)
+			j = w.next
+		}
+	}
+}
+
+// transact does f in a transaction, and again when it got in the way of another
+// server's.
+func (l *Log) transact(ctx context.Context, f func(context.Context, transaction) error) (err error) {
+	for range 20 {
+		var tx transaction
+		if tx, err = l.db.begin(ctx); err != nil {
+			return err
+		}
+		if err = guarded(func() error { return f(ctx, tx) }); err == nil {
+			err = tx.commit(ctx)
+		}
+		if err == nil {
+			return nil
+		}
+		tx.rollback()
+		if again := new(retryError); !errors.As(err, &again) {
+			return err
+		}
+	}
+	return err
+}
