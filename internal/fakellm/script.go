@@ -1,0 +1,161 @@
+package fakellm
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tool is one that a request offers.
+type tool struct {
+	name      string
+	space     string // OpenAI's namespace of it
+	freestyle bool   // OpenAI's custom tools take text, not JSON
+}
+
+// conversation is what a request holds, whatever API it came by.
+type conversation struct {
+	tools  []tool
+	script string // the latest text of the user that holds one
+	calls  int    // whose results came after it
+	result string // of the latest call
+	images int    // in the results after it
+}
+
+// hear adds a text of the user.
+func (c *conversation) hear(text string) {
+	if strings.HasPrefix(text, "@") || strings.Contains(text, "\n@") {
+		c.script, c.calls, c.result, c.images = text, 0, "", 0
+	}
+}
+
+// learn adds the result of a call.
+func (c *conversation) learn(text string, images int) {
+	c.calls++
+	c.images += images
+	c.result = text
+}
+
+// offered finds the first of the names, each of which may end in "*".
+func (c *conversation) offered(names string) (tool, bool) {
+	for want := range strings.SplitSeq(names, "|") {
+		prefix, open := strings.CutSuffix(want, "*")
+		for _, t := range c.tools {
+			if t.name == want || open && strings.HasPrefix(t.name, prefix) {
+				return t, true
+			}
+		}
+	}
+	return tool{}, false
+}
+
+// part is one part of an answer.
+type part struct {
+	kind string // "say", "think", "call"
+	text string // what is said, or the call's arguments
+	tool tool
+}
+
+// answer is what the model says to a request.
+type answer struct {
+	parts   []part
+	called  bool
+	status  int // of an error; zero: none
+	problem string
+}
+
+// answer plays the script from where the conversation is.
+func (c *conversation) answer(ctx context.Context) answer {
+	var out answer
+	calls := 0
+	for line := range strings.Lines(c.script) {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		now := calls == c.calls
+		switch {
+		case verb == "@call":
+			name, arguments, _ := strings.Cut(rest, " ")
+			t, ok := c.offered(name)
+			if !ok {
+				continue // such as a request for a title, which offers no tools
+			}
+			if calls++; now {
+				out.parts, out.called = append(out.parts, part{"call", object(arguments), t}), true
+				return out
+			}
+		case !now:
+		case verb == "@say", verb == "@think":
+			out.parts = append(out.parts, part{kind: verb[1:], text: c.fill(rest)})
+		case verb == "@wait":
+			wait(ctx, rest)
+		case verb == "@fail":
+			status, problem, _ := strings.Cut(rest, " ")
+			out.status, _ = strconv.Atoi(status)
+			out.problem = problem
+			return out
+		}
+	}
+	if len(out.parts) == 0 {
+		out.parts = []part{{kind: "say", text: "Done."}}
+	}
+	return out
+}
+
+func (c *conversation) fill(text string) string {
+	names := make([]string, len(c.tools))
+	for i, t := range c.tools {
+		names[i] = t.name
+	}
+	return strings.NewReplacer("{result}", c.result, "{images}", strconv.Itoa(c.images), "{tools}", strings.Join(names, ",")).Replace(text)
+}
+
+func object(arguments string) string {
+	if arguments = strings.TrimSpace(arguments); arguments == "" {
+		return "{}"
+	}
+	return arguments
+}
+
+func wait(ctx context.Context, ms string) {
+	n, err := strconv.Atoi(ms)
+	if err != nil {
+		return
+	}
+	t := time.NewTimer(time.Duration(n) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// block is a part of a message in the APIs of both: text, an image, a result.
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Content json.RawMessage `json:"content"`
+}
+
+// blocksOf reads content, which is a text or a list of blocks.
+func blocksOf(raw json.RawMessage) []block {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var out []block
+	_ = json.Unmarshal(raw, &out) // content that is something else holds nothing for us
+	return out
+}
+
+// resultOf joins the blocks of a result.
+func resultOf(raw json.RawMessage) (text string, images int) {
+	var b strings.Builder
+	for _, each := range blocksOf(raw) {
+		b.WriteString(each.Text)
+		if strings.Contains(each.Type, "image") {
+			images++
+		}
+	}
+	return b.String(), images
+}
