@@ -1,0 +1,173 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/mockagent"
+	"github.com/deskhand/deskhand/agents/registry"
+)
+
+// Defaults that a zero Config stands for.
+const (
+	DefaultRequestTimeout  = 2 * time.Minute
+	DefaultStartTimeout    = time.Minute
+	DefaultRestoreTimeout  = 90 * time.Second
+	DefaultMaxMessageBytes = 64 << 20
+)
+
+// Config configures a [Host]. Log and one of Registry and Launch have to be
+// set.
+type Config struct {
+	// Log is where everything is written down before it is passed on. It is
+	// closed after the host, by who opened it.
+	Log *eventlog.Log
+
+	// Registry knows how agents are started, and installs them. The agent mock
+	// runs inside of this program where the registry has no command for it.
+	Registry *registry.Registry
+
+	// Launch replaces Registry.
+	Launch func(ctx context.Context, agent string) (Launch, error)
+
+	// StateDir is where the host keeps the record of what runs, the name by
+	// which it knows its own entries in the log again, skills that were fetched
+	// and what built-in agents keep. Empty: nowhere, so that nothing ends what
+	// agents left running when this program was killed, and skills are fetched
+	// into a temporary directory.
+	StateDir string
+
+	// CleanEnv gives agents little of this program's environment: as package
+	// supervise has it, and beside that what agents need to reach their models
+	// (keys, base URLs, proxies, certificates).
+	CleanEnv bool
+
+	// Secrets names environment variables that agents never see, beside
+	// deskhand's own.
+	Secrets []string
+
+	// RunAs is the user, by name or number, that agents run as. Empty: the one
+	// of this program. Another one needs root.
+	RunAs string
+
+	// RequestTimeout bounds requests of clients, all but session/prompt. Zero:
+	// two minutes.
+	RequestTimeout time.Duration
+
+	// StartTimeout bounds what the host does by itself after it has started an
+	// agent again. Zero: a minute.
+	StartTimeout time.Duration
+
+	// RestoreTimeout bounds how long a session takes to be opened in a new
+	// process. Zero: 90 s.
+	RestoreTimeout time.Duration
+
+	// IdleTimeout ends an agent for which nothing was to do, and which nobody
+	// followed, for that long. The next request starts it again. Zero: never.
+	IdleTimeout time.Duration
+
+	// MaxMessageBytes bounds what an agent writes in one line; longer ones are
+	// dropped and told of. Zero: 64 MiB.
+	MaxMessageBytes int
+
+	// Permissions is the policy of sessions that have none of their own. Zero:
+	// somebody is asked, for as long as it takes.
+	Permissions Policy
+
+	// Desktop is the id of the desktop that agents get which ask for none.
+	// Empty: none.
+	Desktop string
+
+	// Mount says how an agent reaches a desktop. Nil: not at all.
+	Mount func(ctx context.Context, desktop, agent string) (Mount, error)
+
+	// Observe hears the results of initialize and session/new, in which agents
+	// tell what they can do. Nil: Registry.Observe, if there is one.
+	Observe func(agent, method string, result json.RawMessage)
+
+	// Logger hears what goes wrong behind the callers' backs. Nil: nobody does.
+	Logger *slog.Logger
+}
+
+// Mount is how an agent reaches a desktop.
+type Mount struct {
+	Servers []MCPServer // the desktop as tools: of those with one name, the first that the agent can use
+	Env     []string    // for its environment: DISPLAY and what belongs to it
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Log == nil:
+		return c, errors.New("config: Log is missing")
+	case c.Registry == nil && c.Launch == nil:
+		return c, errors.New("config: Registry is missing")
+	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.IdleTimeout < 0 || c.MaxMessageBytes < 0:
+		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, IdleTimeout and MaxMessageBytes must not be negative")
+	}
+	if err := c.Permissions.check(); err != nil {
+		return c, err
+	}
+	if c.StateDir != "" {
+		var err error
+		if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
+			return c, err
+		}
+	}
+	setDefault(&c.RequestTimeout, DefaultRequestTimeout)
+	setDefault(&c.StartTimeout, DefaultStartTimeout)
+	setDefault(&c.RestoreTimeout, DefaultRestoreTimeout)
+	setDefault(&c.MaxMessageBytes, DefaultMaxMessageBytes)
+	if c.Observe == nil {
+		c.Observe = func(string, string, json.RawMessage) {}
+		if c.Registry != nil {
+			c.Observe = c.Registry.Observe
+		}
+	}
+	if c.Launch == nil {
+		c.Launch = c.launch
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func (c Config) environ() []string { return inherited(c.CleanEnv, c.Secrets) }
+
+// mock is the name of the agent that is a part of this program.
+const mock = "mock"
+
+// launch asks the registry.
+func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
+	cmd, err := c.Registry.Prepare(ctx, agent, nil)
+	if agent == mock && errors.Is(err, registry.ErrNotInstalled) {
+		return Launch{Run: c.runMock}, nil
+	}
+	if err != nil {
+		return Launch{}, err
+	}
+	return Launch{Version: cmd.Version, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env}, nil
+}
+
+// runMock is the mock agent for programs that are not deskhand, which have no
+// command to start it as a child.
+func (c Config) runMock(ctx context.Context, in io.Reader, out io.Writer) error {
+	cfg := mockagent.Config{Logger: c.Logger}
+	if c.StateDir != "" {
+		cfg.Dir = filepath.Join(c.StateDir, "mock")
+	}
+	return mockagent.Run(ctx, in, out, cfg)
+}

@@ -1,0 +1,261 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/deskhand/deskhand/internal/configfile"
+)
+
+// MCPServer is a tool server of a session, as ACP describes it.
+type MCPServer struct {
+	Name string
+
+	// URL and Headers are those of a server that is reached over HTTP, by SSE
+	// if that is set.
+	URL     string
+	Headers map[string]string
+	SSE     bool
+
+	// Command, Args and Env start one that speaks on its standard input and
+	// output.
+	Command string
+	Args    []string
+	Env     map[string]string
+}
+
+type nameValue struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func pairs(m map[string]string) []nameValue {
+	list := make([]nameValue, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, nameValue{name, m[name]})
+	}
+	return list
+}
+
+// MarshalJSON writes it as session/new has it.
+func (m MCPServer) MarshalJSON() ([]byte, error) {
+	if m.URL == "" {
+		return json.Marshal(struct {
+			Name    string      `json:"name"`
+			Command string      `json:"command"`
+			Args    []string    `json:"args"`
+			Env     []nameValue `json:"env"`
+		}{m.Name, m.Command, append([]string{}, m.Args...), pairs(m.Env)})
+	}
+	kind := "http"
+	if m.SSE {
+		kind = "sse"
+	}
+	return json.Marshal(struct {
+		Type    string      `json:"type"`
+		Name    string      `json:"name"`
+		URL     string      `json:"url"`
+		Headers []nameValue `json:"headers"`
+	}{kind, m.Name, m.URL, pairs(m.Headers)})
+}
+
+// usable tells whether an agent can reach it. All agents can start programs.
+func (m MCPServer) usable(c capabilities) bool {
+	switch {
+	case m.URL == "":
+		return true
+	case m.SSE:
+		return c.sse
+	default:
+		return c.http
+	}
+}
+
+// mcpEntry is an entry of mcp.json, in the form in which httpapi writes it and
+// in those that people write.
+type mcpEntry struct {
+	Type        string            `json:"type"`
+	Command     json.RawMessage   `json:"command"` // a program, or a list of it and its first arguments
+	Args        []string          `json:"args"`
+	Env         map[string]string `json:"env"`
+	Environment map[string]string `json:"environment"`
+	Enabled     *bool             `json:"enabled"`
+	Cwd         string            `json:"cwd"`
+
+	URL               string            `json:"url"`
+	Headers           map[string]string `json:"headers"`
+	BearerTokenEnvVar string            `json:"bearerTokenEnvVar"`
+	EnvHeaders        map[string]string `json:"envHeaders"`
+	EnvHTTPHeaders    map[string]string `json:"envHttpHeaders"`
+	OAuth             json.RawMessage   `json:"oauth"`
+	Transport         string            `json:"transport"`
+}
+
+// serverOf is what an entry means. ok is false when it is switched off.
+func serverOf(name string, raw json.RawMessage) (m MCPServer, ok bool, err error) {
+	var e mcpEntry
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return m, false, fmt.Errorf("MCP server %s: %w", name, err)
+	}
+	if e.Enabled != nil && !*e.Enabled {
+		return m, false, nil
+	}
+	m.Name = name
+	switch e.Type {
+	case "remote", "http":
+		err = m.setRemote(e)
+	case "local", "stdio":
+		err = m.setLocal(e)
+	default:
+		err = fmt.Errorf("type %q is neither local nor remote", e.Type)
+	}
+	if err != nil {
+		return m, false, fmt.Errorf("MCP server %s: %w", name, err)
+	}
+	return m, true, nil
+}
+
+func (m *MCPServer) setLocal(e mcpEntry) error {
+	var argv []string
+	var program string
+	if json.Unmarshal(e.Command, &program) == nil {
+		argv = []string{program}
+	} else if json.Unmarshal(e.Command, &argv) != nil {
+		return fmt.Errorf("command must be a program, or a list of it and its arguments")
+	}
+	argv = append(argv, e.Args...)
+	if len(argv) == 0 || argv[0] == "" {
+		return fmt.Errorf("command must not be empty")
+	}
+	if e.Cwd != "" {
+		// ACP has no working directory for them; env(1) has.
+		argv = append([]string{"env", "-C", e.Cwd}, argv...)
+	}
+	m.Command, m.Args = argv[0], argv[1:]
+	m.Env = maps.Clone(e.Environment)
+	if m.Env == nil {
+		m.Env = map[string]string{}
+	}
+	maps.Copy(m.Env, e.Env)
+	return nil
+}
+
+func (m *MCPServer) setRemote(e mcpEntry) error {
+	if e.URL == "" {
+		return fmt.Errorf("url must not be empty")
+	}
+	if len(e.OAuth) > 0 && string(e.OAuth) != "null" && string(e.OAuth) != "false" {
+		return fmt.Errorf("oauth cannot be passed on to agents; use bearerTokenEnvVar or headers")
+	}
+	m.URL, m.SSE = e.URL, e.Transport == "sse"
+	m.Headers = maps.Clone(e.Headers)
+	if m.Headers == nil {
+		m.Headers = map[string]string{}
+	}
+	for _, from := range []map[string]string{e.EnvHTTPHeaders, e.EnvHeaders} {
+		for header, variable := range from {
+			value, ok := os.LookupEnv(variable)
+			if !ok {
+				return fmt.Errorf("the environment variable %s of header %s is not set", variable, header)
+			}
+			m.Headers[header] = value
+		}
+	}
+	if e.BearerTokenEnvVar != "" {
+		token, ok := os.LookupEnv(e.BearerTokenEnvVar)
+		if !ok {
+			return fmt.Errorf("the environment variable %s of bearerTokenEnvVar is not set", e.BearerTokenEnvVar)
+		}
+		m.Headers["Authorization"] = "Bearer " + token
+	}
+	return nil
+}
+
+// configure adds to a request that makes or opens a session what is configured
+// for its folder, and the desktop. What does not work is told in c.problems
+// and does not keep the session from starting.
+func (l *life) configure(ctx context.Context, c *call) error {
+	env := c.env
+	at := env.params
+	if !at.there() || env.raw[at.from] != '{' {
+		return nil
+	}
+	var p struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(env.bytes(at), &p)
+	var have []json.RawMessage
+	if raw := env.bytes(env.find(at, "mcpServers")); len(raw) > 0 && json.Unmarshal(raw, &have) != nil {
+		return nil // the agent says what is wrong with it
+	}
+	add, problems, err := l.configured(ctx, p.Cwd)
+	if err != nil {
+		return err
+	}
+	if p.Cwd != "" {
+		problems = append(problems, l.host.placeSkills(ctx, p.Cwd)...)
+	}
+	c.problems = problems
+	names := map[string]bool{}
+	for _, raw := range have {
+		var m struct{ Name string }
+		_ = json.Unmarshal(raw, &m)
+		names[m.Name] = true
+	}
+	caps, _ := l.capabilities()
+	list := slices.Clone(have)
+	for _, m := range add {
+		if names[m.Name] {
+			continue
+		}
+		if !m.usable(caps) {
+			if !slices.ContainsFunc(add, func(o MCPServer) bool { return o.Name == m.Name && o.usable(caps) }) {
+				c.problems = append(c.problems, fmt.Sprintf("MCP server %s: %s cannot use servers of that transport", m.Name, l.s.agent))
+			}
+			continue
+		}
+		names[m.Name] = true
+		list = append(list, encode(m))
+	}
+	if len(list) == len(have) {
+		return nil
+	}
+	c.edits = env.with(edit{at, setMember(env.bytes(at), "mcpServers", encode(list))})
+	return nil
+}
+
+// configured are the tool servers for a session in a folder.
+func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, problems []string, err error) {
+	if filepath.IsAbs(cwd) {
+		entries, err := l.host.store.Entries(configfile.Path(cwd, "mcp"))
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+		for _, name := range slices.Sorted(maps.Keys(entries)) {
+			m, ok, err := serverOf(name, entries[name])
+			if err != nil {
+				problems = append(problems, err.Error())
+			} else if ok {
+				add = append(add, m)
+			}
+		}
+	}
+	mounted, err := l.host.mount(ctx, l.s.desktopID(), l.s.agent)
+	return append(add, mounted.Servers...), problems, err
+}
+
+// mount is how an agent reaches a desktop; an empty id is none.
+func (h *Host) mount(ctx context.Context, desktop, agent string) (Mount, error) {
+	switch {
+	case desktop == "":
+		return Mount{}, nil
+	case h.cfg.Mount == nil:
+		return Mount{}, &InvalidError{"desktop", "cannot be given to agents here"}
+	}
+	return h.cfg.Mount(ctx, desktop, agent)
+}

@@ -1,0 +1,2 @@
+// Package agents hosts coding agents.
+package agents

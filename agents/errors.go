@@ -1,0 +1,132 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrClosed says that the host was closed before or during the call.
+	ErrClosed = errors.New("agent host is closed")
+
+	// ErrServerNotFound says that there is no ACP server of that id: there
+	// never was, or it was deleted.
+	ErrServerNotFound = errors.New("no such ACP server")
+
+	// ErrAgentNeeded says that the first message to an ACP server does not say
+	// for which agent it is.
+	ErrAgentNeeded = errors.New("missing required 'agent' query parameter")
+
+	// ErrNotObject says that a message is JSON, but no object. Batches are none.
+	ErrNotObject = errNotObject
+
+	// ErrSessionNotFound says that there is no session of that id.
+	ErrSessionNotFound = errors.New("no such session")
+
+	// ErrSessionExists says that a session's id is taken.
+	ErrSessionExists = errors.New("session already exists")
+
+	// ErrSessionEnded says that a session takes nothing any more.
+	ErrSessionEnded = errors.New("session has ended")
+
+	// ErrRequestNotFound says that no question of that id is open: there never
+	// was one, or it was answered or cancelled.
+	ErrRequestNotFound = errors.New("no such open request")
+)
+
+// ConflictError says that an ACP server runs another agent.
+type ConflictError struct {
+	Server, Have, Want string // Have and Want are agents
+}
+
+// Error implements error.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("server '%s' already exists for agent '%s'; requested '%s'", e.Server, e.Have, e.Want)
+}
+
+// EnvelopeError says that a message is no JSON.
+type EnvelopeError struct{ Err error }
+
+// Error implements error.
+func (e *EnvelopeError) Error() string { return "invalid JSON body: " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *EnvelopeError) Unwrap() error { return e.Err }
+
+// ExitedError says that an agent ended: before it answered, or before it was
+// asked.
+type ExitedError struct {
+	Agent  string
+	Code   *int   // nil: a signal ended it, or nobody knows how it ended
+	Signal string // SIGKILL, for one
+	Stderr string // the last 8 KiB of it
+}
+
+// Error implements error.
+func (e *ExitedError) Error() string { return "agent process exited: " + e.Agent }
+
+// StartError says why an agent could not be started.
+type StartError struct {
+	Agent string
+	Err   error
+}
+
+// Error implements error.
+func (e *StartError) Error() string { return "failed to start agent process: " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// TimeoutError says that an agent did not answer in time. The request goes on;
+// its answer is among the server's events if it comes.
+type TimeoutError struct {
+	Agent, Method string
+	After         time.Duration
+}
+
+// Error implements error.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("%s did not answer %s within %v", e.Agent, e.Method, e.After)
+}
+
+// Timeout tells that it is one.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// RestoreError says that a session could not be continued in a new process of
+// its agent. The session stays as it was; the next request tries again.
+type RestoreError struct {
+	Session string
+	Err     error
+}
+
+// Error implements error.
+func (e *RestoreError) Error() string {
+	return fmt.Sprintf("session %s could not be restored: %v", e.Session, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RestoreError) Unwrap() error { return e.Err }
+
+// ResponseError is a JSON-RPC error of an agent, to a request that the host
+// made itself or was asked to make by a method of Go.
+type ResponseError struct {
+	Method  string
+	Code    int
+	Message string
+	Data    []byte // JSON; nil: none
+}
+
+// Error implements error.
+func (e *ResponseError) Error() string {
+	return fmt.Sprintf("%s: %s (%d)", e.Method, e.Message, e.Code)
+}
+
+// InvalidError says what is wrong with an argument.
+type InvalidError struct {
+	Field   string // as the HTTP API spells it: "agent", "permissionMode", ...
+	Problem string // what follows its name in a sentence: "must not be empty"
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }

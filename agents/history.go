@@ -1,0 +1,195 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+const (
+	// historyBudget is how much of a session's history is told to an agent that
+	// has forgotten it, in bytes.
+	historyBudget = 12_000
+	historyPage   = 500
+	historyPages  = 20 // that are looked through at most
+)
+
+const (
+	historyBegin = "This conversation goes on from an earlier one, which follows as a transcript. Do not answer what is in it again.\n\n"
+	historyCut   = "[the beginning is left out]\n\n"
+	historyEnd   = "\n\nEnd of the transcript. What comes now is new:"
+)
+
+// history is the text of a session: the newest that has room.
+func (h *Host) history(ctx context.Context, session string) (string, error) {
+	stream := SessionStream(session)
+	to, err := h.cfg.Log.Last(ctx, stream)
+	if err != nil {
+		return "", err
+	}
+	var turns []turn // the newest first
+	size := 0
+	for range historyPages {
+		from := max(0, to-historyPage)
+		events, err := h.cfg.Log.Read(ctx, stream, from, historyPage)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range slices.Backward(events) {
+			if e.Seq > to {
+				continue
+			}
+			part := turnOf(e)
+			size += len(part.text)
+			turns = join(turns, part)
+		}
+		if to = from; to == 0 || size > historyBudget {
+			break
+		}
+	}
+	return transcript(turns, to > 0), nil
+}
+
+// turn is what one side said.
+type turn struct{ who, text string }
+
+// join puts what came before in front of what is there.
+func join(turns []turn, before turn) []turn {
+	if before.text == "" {
+		return turns
+	}
+	if n := len(turns); n > 0 && turns[n-1].who == before.who && before.who == "Assistant" {
+		turns[n-1].text = before.text + turns[n-1].text // pieces of one message
+		return turns
+	}
+	return append(turns, before)
+}
+
+func transcript(turns []turn, cut bool) string {
+	if len(turns) == 0 {
+		return ""
+	}
+	room := historyBudget
+	var parts []string
+	for _, t := range turns {
+		part := t.who + ": " + strings.TrimSpace(t.text)
+		if len(part) > room {
+			cut = true
+			if room > 200 && len(parts) == 0 { // better its end than nothing
+				parts = append(parts, t.who+": ..."+strings.ToValidUTF8(part[len(part)-room+100:], ""))
+			}
+			break
+		}
+		room -= len(part)
+		parts = append(parts, part)
+	}
+	slices.Reverse(parts)
+	head := historyBegin
+	if cut {
+		head += historyCut
+	}
+	return head + strings.Join(parts, "\n\n") + historyEnd
+}
+
+// turnOf is what an event says, or nothing.
+func turnOf(e eventlog.Event) turn {
+	switch {
+	case e.Kind == "session/prompt" && e.Dir != eventlog.Agent:
+		var m struct {
+			Params struct {
+				Prompt []contentBlock `json:"prompt"`
+			} `json:"params"`
+		}
+		if json.Unmarshal(e.Payload, &m) != nil {
+			return turn{}
+		}
+		var parts []string
+		for _, b := range m.Params.Prompt {
+			parts = append(parts, b.String())
+		}
+		return turn{"User", strings.Join(parts, "\n")}
+	case e.Kind == "session/update" && e.Dir == eventlog.Agent:
+		return updateTurn(e.Payload)
+	}
+	return turn{}
+}
+
+func updateTurn(payload []byte) turn {
+	var m struct {
+		Params struct {
+			Update struct {
+				Kind    string          `json:"sessionUpdate"`
+				Content json.RawMessage `json:"content"`
+				Title   string          `json:"title"`
+			} `json:"update"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(payload, &m) != nil {
+		return turn{}
+	}
+	switch u := m.Params.Update; u.Kind {
+	case "agent_message_chunk":
+		var b contentBlock
+		if json.Unmarshal(u.Content, &b) == nil {
+			return turn{"Assistant", b.String()}
+		}
+	case "tool_call":
+		return turn{"Tool", u.Title}
+	}
+	return turn{}
+}
+
+// contentBlock is what prompts and messages are made of.
+type contentBlock struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	URI      string `json:"uri"`
+	Resource struct {
+		URI string `json:"uri"`
+	} `json:"resource"`
+}
+
+func (b contentBlock) String() string {
+	switch {
+	case b.Type == "text":
+		return b.Text
+	case b.Resource.URI != "":
+		return "[" + b.Resource.URI + "]"
+	case b.URI != "":
+		return "[" + b.URI + "]"
+	}
+	return "[" + b.Type + "]"
+}
+
+// replayed finds the sessions that are named in a history which a client tells
+// an agent: sandbox-agent's SDK resumes a session by making a new one whose
+// first prompt begins with the old one's envelopes.
+var replayed = regexp.MustCompile(`\\?"sessionId\\?"\s*:\s*\\?"([^"\\]{1,512})\\?"`)
+
+const replayedMark = "session history is replayed below"
+
+// linkHistory notes which session a prompt goes on with.
+func (l *life) linkHistory(t *talk, env *envelope) {
+	if t.row.Continues != "" || t.linked {
+		return
+	}
+	t.linked = true // only the first prompt of a process is looked at
+	prompt := env.bytes(env.find(env.params, "prompt"))
+	if !strings.Contains(string(prompt[:min(len(prompt), 4096)]), replayedMark) {
+		return
+	}
+	var blocks []contentBlock
+	_ = json.Unmarshal(prompt, &blocks)
+	for _, b := range blocks {
+		for _, m := range replayed.FindAllStringSubmatch(b.Text, 50) {
+			if m[1] != t.row.ID && l.host.taken(m[1]) {
+				t.row.Continues = m[1]
+				return
+			}
+		}
+	}
+}

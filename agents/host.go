@@ -1,0 +1,418 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// Host runs agents. Make one with [Start].
+type Host struct {
+	cfg      Config
+	group    *supervise.Group
+	user     runAs
+	instance string // of this host in the log, the same after each start
+	skills   skillStore
+	store    configfile.Store
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	servers map[string]*server
+	tasks   sync.WaitGroup // added to only while not closed
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+// Start makes a host. What an earlier one with the same log and StateDir left
+// running is ended, and what it did not write down any more is completed: its
+// processes have ended, their questions are cancelled, and sessions that were
+// in the middle of a turn are interrupted. ctx bounds this alone.
+func Start(ctx context.Context, cfg Config) (*Host, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("agent host: %w", err)
+	}
+	h := &Host{cfg: cfg, servers: map[string]*server{}}
+	if h.user, err = lookupUser(cfg.RunAs); err != nil {
+		return nil, fmt.Errorf("agent host: %w", err)
+	}
+	record := ""
+	if cfg.StateDir != "" {
+		record = filepath.Join(cfg.StateDir, "processes")
+		if _, err := supervise.Sweep(record, cfg.Logger); err != nil {
+			return nil, fmt.Errorf("agent host: %w", err)
+		}
+	}
+	if h.instance, err = instanceOf(cfg); err != nil {
+		return nil, fmt.Errorf("agent host: %w", err)
+	}
+	h.skills.dir = filepath.Join(cmp.Or(cfg.StateDir, os.TempDir()), "skills")
+	if err := h.recover(ctx); err != nil {
+		return nil, fmt.Errorf("agent host: %w", err)
+	}
+	h.group, err = supervise.NewGroup(supervise.GroupConfig{Dir: record, Owner: "agent", Logger: cfg.Logger, Grace: termWait})
+	if err != nil {
+		return nil, fmt.Errorf("agent host: %w", err)
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// instanceOf names this host among those that share a log, also after a
+// restart.
+func instanceOf(cfg Config) (string, error) {
+	if cfg.StateDir == "" {
+		return cfg.Log.Instance(), nil
+	}
+	file := filepath.Join(cfg.StateDir, "instance")
+	b, err := os.ReadFile(file)
+	if err == nil && len(b) > 0 {
+		return string(b), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return "", err
+	}
+	name := strings.ToLower(rand.Text())
+	return name, os.WriteFile(file, []byte(name), 0o600)
+}
+
+// Close ends all agents and waits for that. The next host with the same log
+// goes on with their sessions. Later and simultaneous calls wait as well.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	first := !h.closed
+	h.closed = true
+	h.mu.Unlock()
+	if first {
+		h.cancel()
+	}
+	var wg sync.WaitGroup
+	for _, s := range h.all() {
+		if l := s.newest(); l != nil {
+			wg.Go(func() {
+				l.end(endedServer)
+				l.wg.Wait()
+			})
+		}
+	}
+	wg.Wait()
+	h.tasks.Wait()
+	for _, s := range h.all() { // what was about to start meanwhile
+		if l := s.newest(); l != nil {
+			l.end(endedServer)
+			l.wg.Wait()
+		}
+	}
+	return h.group.Close()
+}
+
+func (s *server) newest() *life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life
+}
+
+func (h *Host) all() []*server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*server, 0, len(h.servers))
+	for _, s := range h.servers {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (h *Host) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// task runs f in a goroutine that Close waits for, with a context that Close
+// ends.
+func (h *Host) task(f func(context.Context)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return ErrClosed
+	}
+	h.tasks.Go(func() { f(h.ctx) })
+	return nil
+}
+
+// maxServerID bounds the ids that clients choose.
+const maxServerID = 512
+
+// find returns the server of that id, or ErrServerNotFound. One that an earlier
+// host ran is known from the log.
+func (h *Host) find(ctx context.Context, id string) (*server, error) {
+	h.mu.Lock()
+	s := h.servers[id]
+	h.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: id, Latest: true})
+	if err != nil {
+		return nil, err
+	}
+	if len(lives) == 0 || lives[0].Reason == endedDeleted {
+		return nil, ErrServerNotFound
+	}
+	last := lives[0]
+	if last.ExitedAt.IsZero() {
+		last.Reason = endedServer // of a host that is not there any more
+	}
+	s = &server{host: h, id: id, agent: last.Agent, last: last}
+	_ = json.Unmarshal(last.Data, &s.data) // ours
+	return h.keep(s), nil
+}
+
+// keep makes a server known, unless one of its id is already.
+func (h *Host) keep(s *server) *server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if other := h.servers[s.id]; other != nil {
+		return other
+	}
+	h.servers[s.id] = s
+	return s
+}
+
+// Post passes a message to the agent of an ACP server, which is made with its
+// first message. For a request it waits for the answer and returns that, an
+// error of JSON-RPC too; for a notification and the answer to a question of the
+// agent's it returns nil once the message is in the log.
+//
+// The end of ctx ends the wait alone: the request goes on, and its answer is
+// among the server's events.
+//
+// Errors: [EnvelopeError], [ErrNotObject], [ErrAgentNeeded], [ConflictError],
+// [StartError], [ExitedError], [TimeoutError], [RestoreError], [ErrClosed],
+// those of Config.Launch and those of the log.
+func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) ([]byte, error) {
+	env, err := parse(body)
+	if err != nil {
+		return nil, &EnvelopeError{err}
+	}
+	if id == "" || len(id) > maxServerID || cleaned(id) != id {
+		return nil, &InvalidError{"serverId", fmt.Sprintf("must be text of 1 to %d bytes", maxServerID)}
+	}
+	s, err := h.find(ctx, id)
+	switch {
+	case errors.Is(err, ErrServerNotFound) && o.Agent == "":
+		return nil, ErrAgentNeeded
+	case errors.Is(err, ErrServerNotFound):
+		s = h.keep(&server{host: h, id: id, data: lifeData{Created: time.Now()}})
+	case err != nil:
+		return nil, err
+	}
+	if !env.object {
+		return nil, ErrNotObject
+	}
+	l, err := s.ensure(ctx, o, env.method == "initialize")
+	if err != nil {
+		h.forget(s)
+		return nil, err
+	}
+	return l.post(ctx, env)
+}
+
+// forget drops a server that never had a process.
+func (h *Host) forget(s *server) {
+	s.mu.Lock()
+	never := s.last.ID == "" && s.starting == nil
+	s.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if never && h.servers[s.id] == s {
+		delete(h.servers, s.id)
+	}
+}
+
+// post is Post with a life.
+func (l *life) post(ctx context.Context, env *envelope) ([]byte, error) {
+	c, err := l.prepare(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	if env.isRequest() && env.method != "session/prompt" {
+		wait, cancel := context.WithTimeout(ctx, l.host.cfg.RequestTimeout)
+		defer cancel()
+		raw, err := l.send(wait, c)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = &TimeoutError{l.s.agent, env.method, l.host.cfg.RequestTimeout}
+		}
+		l.observe(env.method, raw)
+		return raw, err
+	}
+	return l.send(ctx, c)
+}
+
+// observe passes on what an agent says about itself.
+func (l *life) observe(method string, raw []byte) {
+	if method != "initialize" && method != "session/new" || raw == nil {
+		return
+	}
+	if result, err := resultOf(method, raw); err == nil {
+		l.host.cfg.Observe(l.s.agent, method, result)
+	}
+}
+
+// spawn starts a process for a server.
+func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventlog.Life) (*life, error) {
+	launch, err := h.cfg.Launch(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	mounted, err := h.mount(ctx, s.desktopID(), agent)
+	if err != nil {
+		return nil, err
+	}
+	base, err := h.cfg.Log.Last(ctx, published(s.id))
+	if err != nil {
+		return nil, err
+	}
+	p, err := startProc(h.group, agent, launch, h.user.environ(h.cfg.environ(), launch.Env, mounted.Env), h.user)
+	if err != nil {
+		return nil, &StartError{agent, err}
+	}
+	l := h.newLife(s, p)
+	l.row = eventlog.Life{
+		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.instance, PID: p.pid,
+		Init: before.Init, Data: s.lifeData(), Base: base, StartedAt: time.Now(),
+	}
+	err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(l.row) })
+	if err != nil {
+		return nil, errors.Join(err, p.end(), p.out.Close())
+	}
+	s.mu.Lock()
+	s.last, s.life = l.row, l
+	deleted := s.deleted
+	s.mu.Unlock()
+	l.start()
+	switch {
+	case deleted:
+		l.end(endedDeleted)
+		return nil, ErrServerNotFound
+	case h.isClosed():
+		l.end(endedServer)
+		return nil, ErrClosed
+	}
+	return l, nil
+}
+
+func (h *Host) newLife(s *server, p *proc) *life {
+	id := newLifeID()
+	return &life{
+		host: h, s: s, id: id, proc: p, log: h.cfg.Logger.With("server", s.id, "life", id),
+		items: make(chan item, 256), done: make(chan struct{}), box: outbox{wake: make(chan struct{}, 1)},
+		inputs: semaphore.NewWeighted(maxInFlight), outputs: semaphore.NewWeighted(maxInFlight),
+		pending: map[int64]*call{}, questions: map[string]*question{}, talks: map[string]*talk{}, natives: map[string]*talk{},
+		here: map[string]struct{}{}, restoring: map[string]*restoration{}, active: time.Now(),
+	}
+}
+
+// Servers lists the ACP servers that were not deleted, by id.
+func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Latest: true})
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]ServerInfo, 0, len(lives))
+	for _, row := range lives {
+		if row.Reason != endedDeleted {
+			infos = append(infos, infoOf(row))
+		}
+	}
+	slices.SortFunc(infos, func(a, b ServerInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return infos, nil
+}
+
+// deleteWait is how long Delete waits for the agent's end: clients wait for two
+// seconds.
+const deleteWait = 1800 * time.Millisecond
+
+// Delete ends an ACP server. One that does not exist is no error. The agent may
+// take a moment longer to end than Delete does.
+func (h *Host) Delete(ctx context.Context, id string) error {
+	s, err := h.find(ctx, id)
+	if errors.Is(err, ErrServerNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	l, row := s.life, s.last
+	s.deleted = true
+	s.mu.Unlock()
+	h.mu.Lock()
+	if h.servers[id] == s {
+		delete(h.servers, id)
+	}
+	h.mu.Unlock()
+	if l == nil {
+		return h.markDeleted(ctx, row)
+	}
+	ended := make(chan error, 1)
+	err = h.task(func(ctx context.Context) {
+		l.end(endedDeleted)
+		l.wg.Wait()
+		ended <- h.markDeleted(ctx, s.record())
+	})
+	if err != nil {
+		return err
+	}
+	t := time.NewTimer(deleteWait)
+	defer t.Stop()
+	select {
+	case err = <-ended:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// record is that of the newest life.
+func (s *server) record() eventlog.Life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// markDeleted writes down that a server which does not run is no more.
+func (h *Host) markDeleted(ctx context.Context, row eventlog.Life) error {
+	if row.ID == "" || row.Reason == endedDeleted {
+		return nil
+	}
+	row.Reason = endedDeleted
+	if row.ExitedAt.IsZero() {
+		row.ExitedAt = time.Now()
+	}
+	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(row) })
+}
+
+// taken tells whether the log has a session of that id.
+func (h *Host) taken(session string) bool {
+	_, err := h.cfg.Log.Session(h.ctx, session)
+	return !errors.Is(err, eventlog.ErrNotFound)
+}

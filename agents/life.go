@@ -1,0 +1,352 @@
+package agents
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Why a life ended, as eventlog.Life.Reason has it.
+const (
+	endedItself  = "exit"    // the agent did; the next process needs to be asked for by name
+	endedServer  = "server"  // this program did, or the agent was idle; the next request goes on
+	endedDeleted = "deleted" // a client wanted it
+)
+
+// life is one process of an agent. One goroutine, run, owns what it knows: all
+// messages pass through it one after the other, so that their order in the log
+// is the order in which the agent got or sent them. Each is committed before it
+// is passed on.
+type life struct {
+	host *Host
+	s    *server
+	id   string
+	proc *proc
+	log  *slog.Logger
+
+	items chan item // to run
+	box   outbox    // to the agent
+	done  chan struct{}
+	wg    sync.WaitGroup
+
+	inputs  *semaphore.Weighted // bytes of messages that the agent has not read
+	outputs *semaphore.Weighted // bytes of lines that are not committed
+
+	// What run owns.
+	row       eventlog.Life
+	rowDirty  bool
+	next      int64
+	pending   map[int64]*call
+	questions map[string]*question
+	talks     map[string]*talk // by our ids
+	natives   map[string]*talk // by the agent's
+
+	mu        sync.Mutex          // guards what follows
+	here      map[string]struct{} // sessions that it knows
+	restoring map[string]*restoration
+	caps      capabilities
+	ready     bool // it has answered initialize
+	reason    string
+	trouble   error // why nothing can be committed at the moment
+	over      *ExitedError
+	active    time.Time // when anything passed last
+	busy      int       // requests and questions that are open, in either direction
+}
+
+// item is what run takes: one of its members is set.
+type item struct {
+	line   []byte
+	weight int64
+	long   *outsized
+	call   *call
+	decide *decision
+	edit   *sessionEdit
+	exit   bool
+}
+
+// call is a message to the agent, of a client or of the host.
+type call struct {
+	env    *envelope
+	weight int64
+	reply  chan reply // one is sent
+
+	internal bool     // of the host: its answer is no client's business
+	origin   string   // of the session that it makes
+	want     string   // the id which that session gets; empty: the agent's
+	row      *talk    // the session that it loads, known before
+	edits    []byte   // what the agent gets instead of env.raw; nil: that
+	policy   *Policy  // of the session that it makes
+	replayed int      // updates that were swallowed meanwhile
+	quiet    bool     // the updates that come before the answer are a replay that nobody gets
+	problems []string // what of the configuration did not work
+
+	out     int64
+	talk    *talk
+	session string // our id
+}
+
+// reply is the end of a call: the answer, or nothing for what has none.
+type reply struct {
+	raw []byte
+	err error
+}
+
+const (
+	maxPending  = 4096 // requests that wait for an agent
+	maxBatch    = 512  // items that are committed together
+	maxInFlight = 64 << 20
+)
+
+func newLifeID() string { return "life_" + strings.ToLower(rand.Text()) }
+
+// submit hands an item to run.
+func (l *life) submit(ctx context.Context, it item) error {
+	select {
+	case l.items <- it:
+		return nil
+	case <-l.done:
+		return l.exited()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// exited is the error of who comes too late.
+func (l *life) exited() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.reason == endedDeleted:
+		return ErrServerNotFound
+	case l.reason == endedServer && l.host.isClosed():
+		return ErrClosed
+	case l.over != nil:
+		return l.over
+	}
+	return &ExitedError{Agent: l.s.agent}
+}
+
+// send submits a call and waits for its end, or that of ctx, for which the
+// call goes on.
+func (l *life) send(ctx context.Context, c *call) ([]byte, error) {
+	l.mu.Lock()
+	trouble := l.trouble
+	l.mu.Unlock()
+	if trouble != nil {
+		return nil, trouble
+	}
+	c.reply = make(chan reply, 1)
+	c.weight = min(int64(len(c.env.raw)+len(c.edits)), maxInFlight)
+	if err := l.inputs.Acquire(ctx, c.weight); err != nil {
+		return nil, fmt.Errorf("the agent does not read its input: %w", err)
+	}
+	if err := l.submit(ctx, item{call: c}); err != nil {
+		l.inputs.Release(c.weight)
+		return nil, err
+	}
+	select {
+	case r := <-c.reply:
+		return r.raw, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.done:
+	}
+	select {
+	case r := <-c.reply:
+		return r.raw, r.err
+	default:
+		return nil, l.exited()
+	}
+}
+
+// request makes a request of the host's own and returns its result.
+func (l *life) request(ctx context.Context, method string, params any, set func(*call)) (json.RawMessage, error) {
+	env, err := parse(encode(struct {
+		Version string `json:"jsonrpc"`
+		ID      int    `json:"id"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", 0, method, params}))
+	if err != nil {
+		return nil, err
+	}
+	c := &call{env: env, internal: true}
+	if set != nil {
+		set(c)
+	}
+	raw, err := l.send(ctx, c)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &TimeoutError{Agent: l.s.agent, Method: method}
+		}
+		return nil, err
+	}
+	return resultOf(method, raw)
+}
+
+// resultOf is the result in an answer, or its error.
+func resultOf(method string, raw []byte) (json.RawMessage, error) {
+	var a struct {
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Code    int             `json:"code"`
+			Message string          `json:"message"`
+			Data    json.RawMessage `json:"data"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return nil, &ResponseError{Method: method, Message: "the answer is no JSON-RPC: " + err.Error()}
+	}
+	if a.Error != nil {
+		return nil, &ResponseError{Method: method, Code: a.Error.Code, Message: a.Error.Message, Data: a.Error.Data}
+	}
+	return a.Result, nil
+}
+
+// start begins the goroutines of a life whose process runs.
+func (l *life) start() {
+	l.wg.Go(l.run)
+	l.wg.Go(l.read)
+	l.wg.Go(func() { l.box.run(l.proc.in, l.done, l.inputs, l.log) })
+	l.wg.Go(l.watch)
+}
+
+// read takes the agent's lines until there can be no more.
+func (l *life) read() {
+	defer l.proc.out.Close()
+	lines := newLineReader(l.proc.out, l.host.cfg.MaxMessageBytes)
+	for {
+		line, long, err := lines.next()
+		it := item{line: line, long: long}
+		if err != nil {
+			// One that closes its output can answer no more.
+			if err := l.proc.end(); err != nil {
+				l.log.Error("agent left processes", "error", err)
+			}
+			<-l.proc.done
+			it = item{exit: true}
+		}
+		it.weight = min(int64(len(line)), maxInFlight)
+		_ = l.outputs.Acquire(context.Background(), it.weight) // run releases
+		select {
+		case l.items <- it:
+		case <-l.done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// watch ends what the agent left running when it has ended, which also ends its
+// output, and ends it when it is idle for too long.
+func (l *life) watch() {
+	var idle <-chan time.Time
+	if d := l.host.cfg.IdleTimeout; d > 0 {
+		t := time.NewTicker(max(d/4, time.Second))
+		defer t.Stop()
+		idle = t.C
+	}
+	for {
+		select {
+		case <-l.proc.done:
+			if err := l.proc.end(); err != nil {
+				l.log.Error("agent left processes", "error", err)
+			}
+			l.expectEnd()
+			return
+		case <-idle:
+			if l.isIdle() {
+				l.end(endedServer)
+			}
+		}
+	}
+}
+
+// expectEnd gives the output a moment to end by itself: something that cannot be
+// killed may still hold it.
+func (l *life) expectEnd() {
+	t := time.NewTimer(leftWait)
+	defer t.Stop()
+	select {
+	case <-l.done:
+	case <-t.C:
+		_ = l.proc.out.Close()
+	}
+}
+
+func (l *life) isIdle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy == 0 && l.s.followers.Load() == 0 && time.Since(l.active) > l.host.cfg.IdleTimeout
+}
+
+// end ends the agent and waits until that is in the log.
+func (l *life) end(reason string) {
+	l.mu.Lock()
+	if l.reason == "" || reason == endedDeleted {
+		l.reason = reason
+	}
+	l.mu.Unlock()
+	if err := l.proc.end(); err != nil {
+		l.log.Error("end agent", "error", err)
+	}
+	<-l.done
+}
+
+// present tells whether the process knows a session, by our id.
+func (l *life) present(session string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.here[session]
+	return ok
+}
+
+func (l *life) capabilities() (c capabilities, ready bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.caps, l.ready
+}
+
+// capabilities are those of an agent's that matter to the host.
+type capabilities struct {
+	raw    json.RawMessage // agentCapabilities
+	load   bool
+	resume bool
+	close  bool
+	http   bool
+	sse    bool
+}
+
+func capabilitiesOf(result json.RawMessage) capabilities {
+	var r struct {
+		Caps json.RawMessage `json:"agentCapabilities"`
+	}
+	var c struct {
+		Load bool `json:"loadSession"`
+		MCP  struct {
+			HTTP bool `json:"http"`
+			SSE  bool `json:"sse"`
+		} `json:"mcpCapabilities"`
+		Session map[string]json.RawMessage `json:"sessionCapabilities"`
+	}
+	// What is of another type counts as absent.
+	_ = json.Unmarshal(result, &r)
+	_ = json.Unmarshal(r.Caps, &c)
+	can := func(name string) bool {
+		v, ok := c.Session[name]
+		return ok && string(v) != "null" && string(v) != "false"
+	}
+	return capabilities{raw: r.Caps, load: c.Load, resume: can("resume"), close: can("close"), http: c.MCP.HTTP, sse: c.MCP.SSE}
+}

@@ -1,0 +1,267 @@
+package agents
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Policy says what is answered to agents that ask for a permission.
+type Policy struct {
+	// Mode is [Ask], [Allow] or [Reject]. Empty: Ask.
+	Mode Mode `json:"mode,omitempty"`
+
+	// Timeout is how long a question waits for somebody's answer before it is
+	// cancelled, which ends the turn or the tool call. Zero: for ever.
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// Mode is a way to answer.
+type Mode string
+
+// The modes. What is chosen depends on what the agent offers: Allow takes an
+// option for this once before one for always, and so does Reject. Where the
+// agent offers none of that kind the question is cancelled.
+const (
+	Ask    Mode = "ask"
+	Allow  Mode = "allow"
+	Reject Mode = "reject"
+)
+
+func (p Policy) check() error {
+	switch p.Mode {
+	case "", Ask, Allow, Reject:
+	default:
+		return &InvalidError{"permissions.mode", "must be ask, allow or reject"}
+	}
+	if p.Timeout < 0 {
+		return &InvalidError{"permissions.timeout", "must not be negative"}
+	}
+	return nil
+}
+
+// The kinds of options, as ACP has them. Their ids differ from agent to agent
+// and from version to version; the kinds do not.
+const (
+	AllowOnce    = "allow_once"
+	AllowAlways  = "allow_always"
+	RejectOnce   = "reject_once"
+	RejectAlways = "reject_always"
+)
+
+// question is a request of the agent's that is open.
+type question struct {
+	key     string // of its id
+	id      []byte
+	method  string
+	talk    *talk // nil: none that is known
+	options []option
+	row     eventlog.Request
+	timer   *time.Timer // nil: none
+}
+
+type option struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+}
+
+// holds tells whether a turn waits for a person's answer.
+func (q *question) holds() bool { return q.talk != nil && q.method == methodPermission }
+
+func (q *question) stop() {
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+}
+
+const methodPermission = "session/request_permission"
+
+// outcome is the result for the first of the kinds that the agent offers, or
+// the one that cancels.
+func (q *question) outcome(kinds ...string) []byte {
+	for _, kind := range kinds {
+		if i := slices.IndexFunc(q.options, func(o option) bool { return o.Kind == kind }); i >= 0 {
+			return selected(q.options[i].ID)
+		}
+	}
+	return []byte(`{"outcome":{"outcome":"cancelled"}}`)
+}
+
+func selected(option string) []byte {
+	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), quote(option)...), "}}"...)
+}
+
+// takeQuestion passes a request of the agent's on, and answers it if that is
+// the session's policy.
+func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
+	t, line := l.translate(e)
+	q := &question{
+		key: idKey(e.bytes(e.id)), id: e.bytes(e.id), method: e.method, talk: t,
+		row: eventlog.Request{
+			RequestKey: eventlog.RequestKey{Life: l.id, Dir: eventlog.Agent, RPC: rpcKey(e.bytes(e.id))},
+			Session:    t.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: kind(e.method), Params: e.bytes(e.params),
+			State: eventlog.Pending, AskedAt: time.Now(),
+		},
+	}
+	if old := l.questions[q.key]; old != nil {
+		// An id that is used again: what was asked under it has no answer any more.
+		old.stop()
+		if old.holds() {
+			old.talk.questions--
+		}
+	}
+	l.questions[q.key] = q
+	l.publish(s, eventlog.Agent, t, e.method, line)
+	if t != nil {
+		l.record(s, eventlog.Agent, t, e.method, line)
+	}
+	s.requests = append(s.requests, q.row)
+	if e.method != methodPermission {
+		return
+	}
+	var p struct {
+		Options []option `json:"options"`
+	}
+	_ = json.Unmarshal(e.bytes(e.params), &p) // a question without options can be cancelled
+	q.options = p.Options
+	if q.holds() {
+		t.questions++
+		b.change(t)
+	}
+	l.applyPolicy(b, s, q)
+}
+
+// maxRPC bounds the ids that are kept as they are.
+const maxRPC = 200
+
+func rpcKey(id []byte) string {
+	k := cleaned(string(id))
+	if len(k) > maxRPC {
+		return k[:maxRPC-30] + "~" + strings.ToLower(rand.Text())
+	}
+	return k
+}
+
+func (l *life) applyPolicy(b *batch, s *step, q *question) {
+	policy := l.host.cfg.Permissions
+	if q.talk != nil {
+		policy = q.talk.data.Permissions
+	}
+	switch policy.Mode {
+	case Allow:
+		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome(AllowOnce, AllowAlways)), 0)
+	case Reject:
+		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome(RejectOnce, RejectAlways)), 0)
+	case Ask, "":
+		if policy.Timeout > 0 {
+			s.after = append(s.after, func() { q.timer = time.AfterFunc(policy.Timeout, func() { l.expire(q) }) })
+		}
+	}
+}
+
+// expire cancels a question that waited for too long.
+func (l *life) expire(q *question) {
+	_ = l.submit(context.Background(), item{decide: &decision{question: q, result: q.outcome(), dir: eventlog.Daemon}})
+}
+
+// cancelQuestions answers what is open of a session whose turn is cancelled, as
+// ACP asks of clients.
+func (l *life) cancelQuestions(b *batch, s *step, t *talk) {
+	for _, q := range l.questions {
+		if q.talk == t && q.method == methodPermission {
+			l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome()), 0)
+		}
+	}
+}
+
+// decision is the answer to a question that does not come as an envelope.
+type decision struct {
+	question *question // which; nil: that of the id
+	public   string
+	reply    Reply
+	result   []byte // nil: made of reply
+	dir      eventlog.Direction
+	done     chan error // nil: nobody waits
+}
+
+func (d *decision) finish(err error) {
+	select {
+	case d.done <- err: // never when it is nil
+	default:
+	}
+}
+
+func (l *life) takeDecision(b *batch, s *step, d *decision) {
+	q := d.question
+	for _, open := range l.questions {
+		if q == nil && open.row.PublicID == d.public {
+			q = open
+		}
+	}
+	if q == nil || l.questions[q.key] != q {
+		d.finish(ErrRequestNotFound)
+		return
+	}
+	result, err := d.result, error(nil)
+	if result == nil {
+		result, err = d.reply.result(q)
+	}
+	if err != nil {
+		d.finish(err)
+		return
+	}
+	s.refuse = func(err error) {
+		d.finish(err)
+		if d.question != nil { // nobody else will try again
+			q.timer = time.AfterFunc(retryMost, func() { l.expire(q) })
+		}
+	}
+	l.answer(b, s, q, d.dir, answerOf(q.id, result), 0)
+	s.after = append(s.after, func() { d.finish(nil) })
+}
+
+// Reply answers a question of an agent's. One of its members is set.
+type Reply struct {
+	// Kinds are the kinds of options that would do, the best first: the first
+	// one that the agent offers is taken, for questions about permissions.
+	Kinds []string
+
+	// Option is the id of an option, for questions about permissions.
+	Option string
+
+	// Cancel says that there will be no answer, for questions about permissions.
+	Cancel bool
+
+	// Result is the JSON-RPC result, for all questions.
+	Result json.RawMessage
+}
+
+var errNoSuchOption = errors.New("the agent offers no such option")
+
+func (r Reply) result(q *question) ([]byte, error) {
+	switch {
+	case r.Result != nil:
+		return r.Result, nil
+	case q.method != methodPermission:
+		return nil, &InvalidError{"result", "is needed, since the question is about no permission"}
+	case r.Cancel:
+		return q.outcome(), nil
+	case r.Option != "":
+		if !slices.ContainsFunc(q.options, func(o option) bool { return o.ID == r.Option }) {
+			return nil, &InvalidError{"option", errNoSuchOption.Error()}
+		}
+		return selected(r.Option), nil
+	}
+	for _, kind := range r.Kinds {
+		if slices.ContainsFunc(q.options, func(o option) bool { return o.Kind == kind }) {
+			return q.outcome(kind), nil
+		}
+	}
+	return nil, &InvalidError{"reply", errNoSuchOption.Error()}
+}

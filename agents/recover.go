@@ -1,0 +1,88 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// recover completes what an earlier host of this instance could not write down.
+func (h *Host) recover(ctx context.Context) error {
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Instance: h.instance, Open: true})
+	if err != nil {
+		return err
+	}
+	for _, row := range lives {
+		if err := h.recoverLife(ctx, row); err != nil {
+			return fmt.Errorf("complete the record of %s: %w", row.Server, err)
+		}
+	}
+	return nil
+}
+
+// recoverLife writes down the end of a process that ended with its host. A
+// prompt that was under way is not sent again: what it has done is not known.
+func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
+	sessions, err := h.sessionsOf(ctx, row.Server)
+	if err != nil {
+		return err
+	}
+	exited := exitEvent(ended{})
+	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		now := time.Now()
+		event := eventlog.Event{
+			Stream: published(row.Server), Life: row.ID, Dir: eventlog.Daemon, Kind: "_adapter/agent_exited", Payload: exited,
+		}
+		if _, err := tx.Append(event); err != nil {
+			return err
+		}
+		open, err := tx.Requests(eventlog.RequestFilter{Life: row.ID, Pending: true})
+		if err != nil {
+			return err
+		}
+		for _, r := range open {
+			if _, err := tx.Answer(r.RequestKey, eventlog.Cancelled, nil); err != nil {
+				return err
+			}
+		}
+		for _, s := range sessions {
+			event.Stream, event.Session = SessionStream(s.ID), s.ID
+			if _, err := tx.Append(event); err != nil {
+				return err
+			}
+			switch s.State {
+			case eventlog.Running, eventlog.Waiting, eventlog.Starting:
+				s.State, s.EndReason, s.UpdatedAt = eventlog.Interrupted, "the server ended in the middle of a turn", now
+				if err := tx.PutSession(s); err != nil {
+					return err
+				}
+			case eventlog.Idle, eventlog.Interrupted, eventlog.Ended, eventlog.Failed:
+			}
+		}
+		row := row
+		row.ExitedAt, row.Reason = now, endedServer
+		return tx.PutLife(row)
+	})
+}
+
+// sessionsOf are the sessions of a server that have not ended.
+func (h *Host) sessionsOf(ctx context.Context, server string) ([]eventlog.Session, error) {
+	var all []eventlog.Session
+	for cursor := ""; ; {
+		page, next, err := h.cfg.Log.Sessions(ctx, eventlog.SessionFilter{Server: server, States: alive}, cursor, 0)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if cursor = next; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// alive are the states of sessions that can go on.
+var alive = []eventlog.State{
+	eventlog.Starting, eventlog.Idle, eventlog.Running, eventlog.Waiting, eventlog.Interrupted,
+}

@@ -1,0 +1,210 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// restoration is the opening of a session in a new process.
+type restoration struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// prepare makes a message one that the agent can take: the session that it
+// names is there, and a session that it makes or opens has what was configured
+// for it.
+func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
+	c := &call{env: env, origin: originACP}
+	id := env.sessionID()
+	switch env.method {
+	case "session/new", "session/fork", "session/load", "session/resume":
+		if err := l.configure(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if id == "" || l.present(id) {
+		return c, nil
+	}
+	row, err := l.host.cfg.Log.Session(ctx, id)
+	if errors.Is(err, eventlog.ErrNotFound) || err == nil && !slices.Contains(alive, row.State) {
+		return c, nil // the agent says what it thinks of it
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case env.method == "session/load", env.method == "session/resume":
+		c.row = talkOf(row)
+	case row.Server == l.s.id:
+		if err := l.restore(ctx, row); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// restore opens a session that the process does not know. Several who need it
+// at once wait for the same.
+func (l *life) restore(ctx context.Context, row eventlog.Session) error {
+	l.mu.Lock()
+	r := l.restoring[row.ID]
+	if _, here := l.here[row.ID]; here {
+		l.mu.Unlock()
+		return nil
+	}
+	if r == nil {
+		r = &restoration{done: make(chan struct{})}
+		err := l.host.task(func(ctx context.Context) {
+			r.err = l.reopen(ctx, row)
+			l.mu.Lock()
+			delete(l.restoring, row.ID)
+			l.mu.Unlock()
+			close(r.done)
+		})
+		if err != nil {
+			l.mu.Unlock()
+			return err
+		}
+		l.restoring[row.ID] = r
+	}
+	l.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reopen opens a session in the best way that the agent has: one in which it
+// knows all that was said, or else a new one to which it is told. A way that
+// takes too long is no reason to try a worse one, which would lose what the
+// agent knows.
+func (l *life) reopen(ctx context.Context, row eventlog.Session) error {
+	ctx, cancel := context.WithTimeout(ctx, l.host.cfg.RestoreTimeout)
+	defer cancel()
+	caps, _ := l.capabilities()
+	t := talkOf(row)
+	params := row.Init
+	if len(params) == 0 || params[0] != '{' {
+		params = []byte(`{"mcpServers":[]}`)
+	}
+	if row.Cwd != "" {
+		params = setMember(params, "cwd", quote(row.Cwd))
+	}
+	for _, method := range []string{"session/resume", "session/load"} {
+		if method == "session/resume" && !caps.resume || method == "session/load" && !caps.load {
+			continue
+		}
+		err := l.reopenBy(ctx, method, setMember(params, "sessionId", quote(row.Native)), t)
+		var refused *ResponseError
+		if !errors.As(err, &refused) {
+			return restored(row.ID, err)
+		}
+		l.log.Warn("agent does not open a session again", "session", row.ID, "error", err)
+	}
+	history, err := l.host.history(ctx, row.ID)
+	if err != nil {
+		return restored(row.ID, err)
+	}
+	t.preface = history
+	return restored(row.ID, l.reopenBy(ctx, "session/new", params, t))
+}
+
+func restored(session string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RestoreError{session, err}
+}
+
+func (l *life) reopenBy(ctx context.Context, method string, params []byte, t *talk) error {
+	env, err := parse(encode(struct {
+		Version string          `json:"jsonrpc"`
+		ID      int             `json:"id"`
+		Method  string          `json:"method"`
+		Params  json.RawMessage `json:"params"`
+	}{"2.0", 0, method, params}))
+	if err != nil {
+		return err
+	}
+	c := &call{env: env, internal: true, row: t, reply: nil}
+	if err := l.configure(ctx, c); err != nil {
+		return err
+	}
+	raw, err := l.send(ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &TimeoutError{l.s.agent, method, l.host.cfg.RestoreTimeout}
+	}
+	if err != nil {
+		return err
+	}
+	result, err := resultOf(method, raw)
+	if err != nil {
+		return err
+	}
+	l.chooseAgain(ctx, t.row, t.data, result)
+	return l.edit(ctx, t.row.ID, restoredEvent(method, c.replayed), func(*talk) error { return nil })
+}
+
+// restoredEvent tells in a session's stream how it goes on.
+func restoredEvent(method string, replayed int) note {
+	return note{"session/restored", notification("session/restored", struct {
+		Method   string `json:"method"`
+		Replayed int    `json:"replayed"` // updates of before that the agent repeated
+	}{method, replayed})}
+}
+
+// chooseAgain sets the mode and the model as they were, for agents that do not
+// keep them.
+func (l *life) chooseAgain(ctx context.Context, row eventlog.Session, was sessionData, result json.RawMessage) {
+	var now struct {
+		Modes struct {
+			Current string `json:"currentModeId"`
+		} `json:"modes"`
+		Models struct {
+			Current string `json:"currentModelId"`
+		} `json:"models"`
+	}
+	_ = json.Unmarshal(result, &now)
+	choose := func(method, name, value string) {
+		_, err := l.request(ctx, method, map[string]string{"sessionId": row.ID, name: value}, nil)
+		if err != nil {
+			l.log.Warn("what a session was set to is lost", "session", row.ID, "method", method, "value", value, "error", err)
+		}
+	}
+	if was.Mode != "" && was.Mode != now.Modes.Current {
+		choose("session/set_mode", "modeId", was.Mode)
+	}
+	if was.Model != "" && was.Model != now.Models.Current {
+		choose("session/set_model", "modelId", was.Model)
+	}
+}
+
+// note is an event for a session's stream.
+type note struct {
+	kind    string
+	payload []byte
+}
+
+// edit changes what is known of a session that is present, and adds a note to
+// its stream unless that is empty.
+func (l *life) edit(ctx context.Context, session string, n note, f func(*talk) error) error {
+	e := &sessionEdit{session: session, note: n, edit: f, done: make(chan error, 1)}
+	if err := l.submit(ctx, item{edit: e}); err != nil {
+		return err
+	}
+	select {
+	case err := <-e.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.done:
+		return l.exited()
+	}
+}

@@ -1,0 +1,284 @@
+package agents
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// batch is what is committed at once.
+type batch struct {
+	steps []*step
+	talks map[*talk]struct{} // whose rows have changed
+	exit  bool
+}
+
+// step is what one item does.
+type step struct {
+	events   []eventlog.Event
+	requests []eventlog.Request
+	after    []func() // once it is committed
+
+	// What can be refused when it cannot be committed, as messages of clients
+	// can, has these: undo takes back what was changed in run's state.
+	undo   []func()
+	refuse func(error)
+	weight int64 // of outputs
+}
+
+func (b *batch) change(t *talk) {
+	t.row.UpdatedAt = time.Now()
+	t.row.State = t.state()
+	b.talks[t] = struct{}{}
+}
+
+// run does all items, as many at once as there are. It returns when the agent's
+// end is in the log.
+func (l *life) run() {
+	defer l.release()
+	for {
+		b := l.collect(<-l.items)
+		l.commit(b)
+		for _, s := range b.steps {
+			for _, f := range s.after {
+				f()
+			}
+		}
+		if b.exit {
+			return
+		}
+	}
+}
+
+// collect takes what waits.
+func (l *life) collect(first item) *batch {
+	b := &batch{talks: map[*talk]struct{}{}}
+	for it := first; ; {
+		l.take(b, it)
+		if b.exit || len(b.steps) >= maxBatch {
+			return b
+		}
+		select {
+		case it = <-l.items:
+		default:
+			return b
+		}
+	}
+}
+
+func (l *life) take(b *batch, it item) {
+	s := &step{weight: it.weight}
+	b.steps = append(b.steps, s)
+	switch {
+	case it.line != nil:
+		l.takeLine(b, s, it.line)
+	case it.long != nil:
+		l.takeLong(s, it.long)
+	case it.call != nil:
+		l.takeCall(b, s, it.call)
+	case it.decide != nil:
+		l.takeDecision(b, s, it.decide)
+	case it.edit != nil:
+		l.takeEdit(b, s, it.edit)
+	case it.exit:
+		b.exit = true
+		l.takeExit(b, s)
+	}
+}
+
+const (
+	retryFirst = 20 * time.Millisecond
+	retryMost  = time.Second
+	retryEnd   = 2 * time.Second // how long the end of a closed host waits for the log
+)
+
+// commit makes a batch durable. When the log cannot, clients get the error;
+// what the agent wrote waits, and the agent with it, until the log can.
+func (l *life) commit(b *batch) {
+	wait := retryFirst
+	var since time.Time
+	for {
+		err := l.try(b)
+		l.setTrouble(err)
+		if err == nil {
+			break
+		}
+		if since.IsZero() {
+			since = time.Now()
+			l.log.Error("the event log takes nothing", "error", err)
+		}
+		b.refuse(err)
+		if l.host.isClosed() && time.Since(since) > retryEnd {
+			break // the next start finds a life without an end and completes it
+		}
+		if !b.needed() {
+			break
+		}
+		l.pause(wait)
+		wait = min(2*wait, retryMost)
+	}
+	var weight int64
+	for _, s := range b.steps {
+		weight += s.weight
+	}
+	l.outputs.Release(weight)
+}
+
+// pause waits, but not past the end of the host.
+func (l *life) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
+func (l *life) setTrouble(err error) {
+	l.mu.Lock()
+	l.trouble = err
+	l.active = time.Now()
+	n := len(l.pending) + len(l.questions)
+	l.busy = n
+	l.mu.Unlock()
+}
+
+// needed tells whether there is anything to commit.
+func (b *batch) needed() bool {
+	return b.exit || len(b.talks) > 0 || slices.ContainsFunc(b.steps, func(s *step) bool {
+		return len(s.events) > 0 || len(s.requests) > 0
+	})
+}
+
+// refuse takes the steps out that clients wait for.
+func (b *batch) refuse(err error) {
+	for _, s := range slices.Backward(b.steps) {
+		if s.refuse == nil {
+			continue
+		}
+		for _, undo := range slices.Backward(s.undo) {
+			undo()
+		}
+		s.refuse(err)
+		*s = step{weight: s.weight}
+	}
+}
+
+func (l *life) try(b *batch) error {
+	if !b.needed() && !l.rowDirty {
+		return nil
+	}
+	rows := make([]eventlog.Session, 0, len(b.talks))
+	for t := range maps.Keys(b.talks) {
+		t.row.State = t.state()
+		rows = append(rows, t.row)
+	}
+	row, rowDirty := l.row, l.rowDirty
+	err := l.host.cfg.Log.Commit(context.Background(), func(tx *eventlog.Tx) error {
+		for _, s := range b.steps {
+			for _, e := range s.events {
+				if _, err := tx.Append(e); err != nil {
+					return err
+				}
+			}
+			for _, r := range s.requests {
+				if err := tx.PutRequest(r); err != nil {
+					return err
+				}
+			}
+		}
+		for _, s := range rows {
+			if err := tx.PutSession(s); err != nil {
+				return err
+			}
+		}
+		if rowDirty {
+			return tx.PutLife(row)
+		}
+		return nil
+	})
+	if err == nil {
+		l.rowDirty = false
+	}
+	return err
+}
+
+// release ends what waits for a life that is over.
+func (l *life) release() {
+	over := l.overError()
+	l.mu.Lock()
+	l.over = over
+	l.mu.Unlock()
+	close(l.done)
+	for _, c := range l.pending {
+		c.finish(reply{err: l.exited()})
+	}
+	for _, q := range l.questions {
+		q.stop()
+	}
+	for {
+		select {
+		case it := <-l.items:
+			l.outputs.Release(it.weight)
+			if it.call != nil {
+				it.call.finish(reply{err: l.exited()})
+			}
+			if it.decide != nil {
+				it.decide.finish(ErrRequestNotFound)
+			}
+			if it.edit != nil {
+				it.edit.finish(l.exited())
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (l *life) overError() *ExitedError {
+	e := l.proc.exit()
+	return &ExitedError{Agent: l.s.agent, Code: e.code, Signal: e.signal, Stderr: l.proc.stderr()}
+}
+
+func (c *call) finish(r reply) {
+	select {
+	case c.reply <- r:
+	default: // it has one
+	}
+}
+
+// The streams of a server and of a session.
+func published(server string) string { return "acp:" + server }
+func received(server string) string  { return "cli:" + server }
+
+// SessionStream is the name of a session's stream in the log: everything of it
+// in both directions.
+func SessionStream(session string) string { return "ses:" + session }
+
+const maxKind = 200
+
+// kind is a method as the log takes it.
+func kind(method string) string {
+	if len(method) > maxKind {
+		method = method[:maxKind]
+	}
+	return cleaned(method)
+}
+
+// publish adds to what followers of the server get.
+func (l *life) publish(s *step, dir eventlog.Direction, t *talk, k string, payload []byte) {
+	s.events = append(s.events, eventlog.Event{
+		Stream: published(l.s.id), Life: l.id, Session: t.id(), Dir: dir, Kind: kind(k), Payload: payload,
+	})
+}
+
+// record adds to a session's stream, or to the server's where there is none.
+func (l *life) record(s *step, dir eventlog.Direction, t *talk, k string, payload []byte) {
+	stream := received(l.s.id)
+	if t != nil {
+		stream = SessionStream(t.row.ID)
+	}
+	s.events = append(s.events, eventlog.Event{
+		Stream: stream, Life: l.id, Session: t.id(), Dir: dir, Kind: kind(k), Payload: payload,
+	})
+}

@@ -1,0 +1,243 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// server is what clients reach under an ACP server id: one agent, in one
+// process after the other.
+type server struct {
+	host      *Host
+	id        string
+	followers atomic.Int32
+
+	mu       sync.Mutex // guards what follows
+	agent    string
+	data     lifeData
+	last     eventlog.Life // the record of the newest life; no ID: there was none
+	life     *life         // the one that runs, or ran last in this program
+	starting *starting     // nil: none is under way
+	deleted  bool
+}
+
+// lifeData is what eventlog.Life.Data holds.
+type lifeData struct {
+	Created      time.Time       `json:"created"`
+	Desktop      string          `json:"desktop,omitempty"`
+	Authenticate json.RawMessage `json:"authenticate,omitempty"`
+}
+
+func (s *server) desktopID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.Desktop
+}
+
+func (s *server) setAuthentication(params []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.data.Authenticate = params
+}
+
+func (s *server) lifeData() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return encode(s.data)
+}
+
+// remember keeps the record of the newest life.
+func (s *server) remember(row eventlog.Life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last.ID == row.ID {
+		s.last = row
+	}
+}
+
+// running is the life whose process runs, or nil.
+func (s *server) running() *life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runningLocked()
+}
+
+func (s *server) runningLocked() *life {
+	if s.life == nil {
+		return nil
+	}
+	select {
+	case <-s.life.proc.done:
+		return nil
+	case <-s.life.done:
+		return nil
+	default:
+		return s.life
+	}
+}
+
+// PostOptions are what comes with a message beside it.
+type PostOptions struct {
+	// Agent is which agent the server is to run. It is needed with the first
+	// message, and to start one again that ended by itself.
+	Agent string
+
+	// Desktop is the id of a desktop that the agent gets as tools and in its
+	// environment: see Config.Mount. It counts when a process starts. Empty:
+	// the one before, or that of Config.Desktop.
+	Desktop string
+}
+
+// ensure returns the life of the server, which it starts if it may. first tells
+// that the message is a new initialize, so that the old one is not repeated.
+func (s *server) ensure(ctx context.Context, o PostOptions, first bool) (*life, error) {
+	for {
+		l, wait, err := s.enter(o, first)
+		if l != nil || err != nil {
+			return l, err
+		}
+		select {
+		case <-wait.done:
+			if wait.err != nil {
+				return nil, wait.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// starting is a start that is under way.
+type starting struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// enter returns the life that runs, or the start that has to be waited for,
+// which it begins if need be.
+func (s *server) enter(o PostOptions, first bool) (*life, *starting, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch l := s.runningLocked(); {
+	case s.deleted:
+		return nil, nil, ErrServerNotFound
+	case o.Agent != "" && s.agent != "" && o.Agent != s.agent:
+		return nil, nil, &ConflictError{s.id, s.agent, o.Agent}
+	case s.starting != nil:
+		return nil, s.starting, nil
+	case l != nil:
+		return l, nil, nil
+	}
+	if err := s.mayStart(o); err != nil {
+		return nil, nil, err
+	}
+	st := &starting{done: make(chan struct{})}
+	agent := cmp.Or(o.Agent, s.agent)
+	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
+	err := s.host.task(func(ctx context.Context) {
+		err := s.begin(ctx, agent, first)
+		s.mu.Lock()
+		if s.starting = nil; err == nil {
+			s.agent = agent
+		}
+		s.mu.Unlock()
+		st.err = err
+		close(st.done)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.starting = st
+	return nil, st, nil
+}
+
+// mayStart tells whether a process may be started without being asked for by
+// name. The caller has s.mu.
+func (s *server) mayStart(o PostOptions) error {
+	switch {
+	case o.Agent != "":
+		return nil
+	case s.last.ID == "":
+		return ErrAgentNeeded
+	case s.last.Reason == endedItself:
+		return exitedOf(s.last)
+	}
+	return nil
+}
+
+// exitedOf is the error of who talks to an agent that has ended.
+func exitedOf(row eventlog.Life) error {
+	return &ExitedError{Agent: row.Agent, Code: row.ExitCode, Stderr: string(row.Stderr)}
+}
+
+// begin starts a process and, where a client had initialized the one before,
+// initializes it.
+func (s *server) begin(ctx context.Context, agent string, first bool) error {
+	s.mu.Lock()
+	old, before := s.life, s.last
+	s.mu.Unlock()
+	if old != nil {
+		<-old.done // what it wrote comes before what its successor writes
+	}
+	l, err := s.host.spawn(ctx, s, agent, before) // which may install it first
+	if err != nil || first || len(before.Init) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.host.cfg.StartTimeout)
+	defer cancel()
+	if err := l.initialize(ctx, before.Init); err != nil {
+		l.end(endedServer)
+		return err
+	}
+	return nil
+}
+
+// initialize repeats what a client has told the process before.
+func (l *life) initialize(ctx context.Context, params []byte) error {
+	result, err := l.request(ctx, "initialize", json.RawMessage(params), nil)
+	if err != nil {
+		return err
+	}
+	l.host.cfg.Observe(l.s.agent, "initialize", result)
+	l.s.mu.Lock()
+	auth := l.s.data.Authenticate
+	l.s.mu.Unlock()
+	if len(auth) == 0 {
+		return nil
+	}
+	_, err = l.request(ctx, "authenticate", auth, nil)
+	var refused *ResponseError
+	if errors.As(err, &refused) {
+		l.log.Warn("agent does not authenticate again", "error", err)
+		return nil // the next request tells its client
+	}
+	return err
+}
+
+// ServerInfo describes an ACP server.
+type ServerInfo struct {
+	ID      string
+	Agent   string
+	Created time.Time
+	Running bool      // its process runs
+	Started time.Time // of its newest process
+	Desktop string
+}
+
+func infoOf(row eventlog.Life) ServerInfo {
+	var d lifeData
+	_ = json.Unmarshal(row.Data, &d) // ours
+	if d.Created.IsZero() {
+		d.Created = row.StartedAt
+	}
+	return ServerInfo{
+		ID: row.Server, Agent: row.Agent, Created: d.Created, Started: row.StartedAt, Running: row.ExitedAt.IsZero(), Desktop: d.Desktop,
+	}
+}

@@ -1,0 +1,3 @@
+package agents
+
+const originACP = "acp"

@@ -1,0 +1,74 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Replay says where following an ACP server begins. The zero value is what
+// sandbox-agent does: the newest 1024 events of the agent's newest process.
+type Replay struct {
+	// After, if it is positive, is the last event that was seen.
+	After int64
+
+	// None begins with what comes now.
+	None bool
+
+	// All begins with the oldest event that there is.
+	All bool
+}
+
+// ringSize is how many events sandbox-agent keeps.
+const ringSize = 1024
+
+// Stream follows an ACP server: it has all that the agent writes, and
+// notifications named _adapter/... of the host. The events' sequences are those
+// of the server, whatever happens to processes. It may be used by one goroutine
+// at a time and must be closed.
+type Stream struct {
+	cursor *eventlog.Cursor
+	s      *server
+	once   sync.Once
+}
+
+// Follow follows an ACP server, or returns [ErrServerNotFound].
+func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error) {
+	s, err := h.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	last, err := h.cfg.Log.Last(ctx, published(id))
+	if err != nil {
+		return nil, err
+	}
+	base := s.record().Base
+	after := r.After
+	switch {
+	case r.All:
+		after = 0
+	case r.None:
+		after = last
+	case r.After > last:
+		// It counts the events of something else; nothing may be missed.
+		after = base
+	case r.After <= 0:
+		after = max(base, last-ringSize)
+	}
+	s.followers.Add(1)
+	return &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s}, nil
+}
+
+// Next returns the events that follow and waits for at least one.
+func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
+	events, err := s.cursor.Next(ctx)
+	if errors.Is(err, eventlog.ErrClosed) {
+		err = ErrClosed
+	}
+	return events, err
+}
+
+// Close ends the following.
+func (s *Stream) Close() { s.once.Do(func() { s.s.followers.Add(-1) }) }
