@@ -1,0 +1,260 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+const (
+	// DefaultBefore and DefaultAfter are how much a clip around an entry shows
+	// before and after it.
+	DefaultBefore = 2 * time.Second
+	DefaultAfter  = 3 * time.Second
+
+	// MaxClip is how long a clip may be.
+	MaxClip = time.Hour
+
+	// clipsAtOnce is how many clips are made at a time. Others wait.
+	clipsAtOnce = 2
+
+	// writtenPatience is how long a clip waits for a part of the video that was
+	// recorded, but is not in the file yet.
+	writtenPatience = 5 * time.Second
+)
+
+// ClipRequest says which part of a recording to cut out: From and To, or Around.
+type ClipRequest struct {
+	// From and To are positions in the recording. To zero, or after its end: to
+	// its end, or as far as it has been recorded.
+	From, To time.Duration
+
+	// Around is the Seq of an entry in the timeline: an action, a marker or
+	// any other. The clip begins Before it, two seconds if that is zero, and
+	// ends After it, three seconds if that is zero.
+	Around        uint64
+	Before, After time.Duration
+}
+
+// Clip is a part of a recording as an MP4 file.
+type Clip struct {
+	// File is open for reading, at its beginning, and has no name: it is gone
+	// when it is closed, however the program ends.
+	File *os.File
+
+	Bytes    int64
+	From, To time.Duration // what it shows of the recording
+
+	// Copied says that the pictures are those of the recording. Otherwise they
+	// were decoded and encoded again, since they begin between two key pictures.
+	Copied bool
+}
+
+// Close frees the clip.
+func (c *Clip) Close() error { return c.File.Close() }
+
+// extras is what a store needs to make clips.
+type extras struct {
+	once  sync.Once
+	slots chan struct{} // holds one for each clip that is being made
+}
+
+// enter waits for its turn, and returns how to end it.
+func (x *extras) enter(ctx context.Context) (leave func(), err error) {
+	x.once.Do(func() { x.slots = make(chan struct{}, clipsAtOnce) })
+	if ctx.Err() == nil {
+		select {
+		case x.slots <- struct{}{}:
+			return func() { <-x.slots }, nil
+		case <-ctx.Done():
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// close waits until no clip is being made. The store's context has ended, so
+// that none begins any more.
+func (x *extras) close() {
+	for range clipsAtOnce {
+		_, _ = x.enter(context.Background())
+	}
+}
+
+// Clip cuts a part out of a recording, which may still run, with its sound. It
+// begins with the picture that is seen at From and lasts exactly until To. Where
+// that picture is a key picture, or the next one is and comes within one
+// picture's time, nothing is encoded again.
+//
+// Two clips are made at a time; others wait. The end of ctx ends the work. The
+// clip must be closed. Its captions are those of WriteWebVTT for the same span.
+func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, error) {
+	dir, info, err := s.locate(id)
+	if err != nil {
+		return nil, err
+	}
+	if req.Around != 0 {
+		if err := s.flushTimeline(id); err != nil {
+			return nil, err
+		}
+		if req, err = req.around(filepath.Join(dir, timelineFile)); err != nil {
+			return nil, err
+		}
+	}
+	span, err := req.span(info.Duration)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })()
+	leave, err := s.extras.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if span.To, err = s.written(ctx, id, filepath.Join(dir, videoFile), span); err != nil {
+		return nil, err
+	}
+	video, _, err := s.Video(id)
+	if err != nil {
+		return nil, err
+	}
+	defer video.Close()
+	return s.cut(ctx, video, info, span)
+}
+
+// around makes positions of an entry's number.
+func (q ClipRequest) around(path string) (ClipRequest, error) {
+	switch {
+	case q.From != 0 || q.To != 0:
+		return q, &InvalidError{"around", "cannot be combined with from and to"}
+	case q.Before < 0:
+		return q, &InvalidError{"before", "must not be negative"}
+	case q.After < 0:
+		return q, &InvalidError{"after", "must not be negative"}
+	}
+	if q.Before == 0 {
+		q.Before = DefaultBefore
+	}
+	if q.After == 0 {
+		q.After = DefaultAfter
+	}
+	for e, err := range fileEntries(path) {
+		if err != nil {
+			return q, err
+		}
+		if e.Seq == q.Around {
+			q.From, q.To = max(0, e.At.Duration()-q.Before), e.At.Duration()+q.After
+			return q, nil
+		}
+	}
+	return q, &InvalidError{"around", fmt.Sprintf("must be the number of an entry in the timeline; there is no %d", q.Around)}
+}
+
+// span is what of a recording of that length is to be shown.
+func (q ClipRequest) span(length time.Duration) (Span, error) {
+	span := Span{q.From, q.To}
+	if err := span.check(); err != nil {
+		return span, err
+	}
+	switch {
+	case span.From >= length && q.Around != 0:
+		return span, &InvalidError{"around", "is of an entry after the end of the video"}
+	case span.From >= length:
+		return span, &InvalidError{"from", fmt.Sprintf("must be before the end of the video, which is %v long", length)}
+	case span.To == 0 || span.To > length:
+		span.To = length
+	}
+	if span.To-span.From > MaxClip {
+		return span, &InvalidError{"to", fmt.Sprintf("must be at most %v after from", MaxClip)}
+	}
+	return span, nil
+}
+
+// written returns how far the file has a span. If the recording runs, it waits for
+// what was recorded but not written yet.
+func (s *Store) written(ctx context.Context, id, path string, span Span) (time.Duration, error) {
+	patience := time.NewTimer(writtenPatience)
+	defer patience.Stop()
+	late := false
+	for {
+		_, more, writing := s.growth(id)
+		late = late || !writing
+		length, err := writtenLength(path)
+		switch {
+		case err == nil && length >= span.To:
+			return span.To, nil
+		case err == nil && late && length > span.From:
+			return length, nil
+		case late:
+			return 0, errors.Join(&InvalidError{"from", "must be before the end of what has been recorded"}, err)
+		}
+		select {
+		case <-more:
+		case <-patience.C:
+			late = true
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// writtenLength is how much video is in a file.
+func writtenLength(path string) (time.Duration, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	m, err := readMovie(f, info.Size())
+	return m.duration, err
+}
+
+// cut makes a clip of a span of a file.
+func (s *Store) cut(ctx context.Context, video *os.File, info Info, span Span) (*Clip, error) {
+	programs, err := findPrograms(ctx, s.group)
+	if err != nil {
+		return nil, err
+	}
+	frame := time.Second / time.Duration(max(1, info.FrameRate))
+	plan, err := s.plan(ctx, programs.ffprobe, video, span, frame)
+	if err != nil {
+		return nil, err
+	}
+	out, err := unnamed(s.cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	spec := supervise.Spec{Path: programs.ffmpeg, Args: plan.arguments(), ExtraFiles: []*os.File{video, out}}
+	if _, err := runSpec(ctx, s.group, spec); err != nil {
+		return nil, errors.Join(fmt.Errorf("clip: %w", err), out.Close())
+	}
+	made, err := out.Stat()
+	if err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return &Clip{File: out, Bytes: made.Size(), From: plan.From, To: plan.To, Copied: plan.copies}, nil
+}
+
+// unnamed makes a file without a name, so that nothing is left behind whatever
+// happens.
+func unnamed(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "clip-*.part")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

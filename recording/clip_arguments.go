@@ -1,0 +1,147 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// The files of a clip's programs, which they open anew: what happens to their
+// names meanwhile does not matter.
+const (
+	clipInput  = "/proc/self/fd/3"
+	clipOutput = "/proc/self/fd/4"
+)
+
+// rounding is more than times in ffprobe's output are rounded by.
+const rounding = time.Millisecond
+
+// videoPacket is a picture in a file.
+type videoPacket struct {
+	at  time.Duration
+	key bool
+}
+
+// clipPlan is how to make a clip.
+type clipPlan struct {
+	Span
+	first  time.Duration // of the picture that is seen at From
+	copies bool          // without encoding again
+}
+
+// plan finds out with which picture a clip begins, and whether it can be copied
+// from there on.
+func (s *Store) plan(ctx context.Context, ffprobe string, video *os.File, span Span, frame time.Duration) (clipPlan, error) {
+	args := []string{
+		"-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time,flags", "-of", "csv=p=0",
+		"-read_intervals", seconds(span.From) + "%" + seconds(span.From+frame+2*rounding), clipInput,
+	}
+	out, err := runSpec(ctx, s.group, supervise.Spec{Path: ffprobe, Args: args, ExtraFiles: []*os.File{video}})
+	if err != nil {
+		return clipPlan{}, fmt.Errorf("clip: %w", err)
+	}
+	packets := parsePackets(out)
+	if len(packets) == 0 {
+		return clipPlan{}, fmt.Errorf("clip: %w: there is no video at %v", ErrEncoder, span.From)
+	}
+	return planClip(packets, span, frame), nil
+}
+
+// parsePackets reads ffprobe's lines, such as "6.021354,K_".
+func parsePackets(text string) []videoPacket {
+	var list []videoPacket
+	for line := range strings.Lines(text) {
+		at, flags, ok := strings.Cut(strings.TrimSpace(line), ",")
+		f, err := strconv.ParseFloat(at, 64)
+		if ok && err == nil && math.Abs(f) < 1e9 {
+			list = append(list, videoPacket{time.Duration(f * float64(time.Second)), strings.HasPrefix(flags, "K")})
+		}
+	}
+	return list
+}
+
+// planClip decides with the pictures around From, in the order of time, and not
+// none.
+func planClip(packets []videoPacket, span Span, frame time.Duration) clipPlan {
+	shown := packets[0]
+	for _, p := range packets {
+		switch {
+		case p.at <= span.From+rounding:
+			shown = p
+		case p.key && !shown.key && p.at <= span.From+frame+rounding && p.at < span.To:
+			return clipPlan{Span{p.at, span.To}, p.at, true}
+		}
+	}
+	return clipPlan{span, shown.at, shown.key}
+}
+
+// arguments is ffmpeg's command line. The video is read from the clip's first
+// picture on and the sound from From on, hence two inputs. The first picture's
+// time becomes zero, and what is left of the last one's ends at To.
+func (p clipPlan) arguments() []string {
+	length := seconds(p.To - p.From)
+	// Copying starts at the key picture at or before the place, decoding with
+	// the first picture at or after it.
+	start := p.first + rounding
+	if !p.copies {
+		start = max(0, p.first-rounding)
+	}
+	early := seconds(p.From - start)
+	args := []string{
+		"-hide_banner", "-nostdin", "-loglevel", "error", "-y",
+		"-seek_timestamp", "1", "-ss", seconds(start), "-i", clipInput,
+		"-seek_timestamp", "1", "-ss", seconds(p.From), "-i", clipInput,
+		"-map", "0:v:0", "-map", "1:a:0?", "-map_metadata", "-1", "-map_chapters", "-1", "-t", length,
+	}
+	left := "duration=max(1\\," + length + "/TB-PTS)"
+	if p.copies {
+		shifted := "max(PTS-(" + early + ")/TB\\,0)"
+		args = append(args, "-c", "copy", "-copypriorss:a", "0", "-avoid_negative_ts", "disabled",
+			"-bsf:v", "setts=ts="+shifted+":"+strings.ReplaceAll(left, "PTS", shifted))
+	} else {
+		args = append(args, "-vf", "setpts=max(PTS-("+early+")/TB\\,0)", "-vsync", "passthrough", "-enc_time_base", "1:90000",
+			"-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-bf", "0", "-threads", "2")
+		args = append(args, colours()...)
+		args = append(args, "-c:a", "aac", "-b:a", "128k", "-bsf:v", "setts="+left)
+	}
+	return append(args, "-movflags", "+faststart", "-f", "mp4", clipOutput)
+}
+
+// seconds writes a time as ffmpeg reads it.
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', 6, 64)
+}
+
+// runSpec runs a program to its end, with less right to the processor than who
+// records, and returns what it printed. The end of ctx ends it at once.
+func runSpec(ctx context.Context, group *supervise.Group, spec supervise.Spec) (string, error) {
+	var out limitedBuffer
+	spec.Stdout, spec.Grace = &out, -1
+	child, err := group.Start(spec)
+	if errors.Is(err, supervise.ErrClosed) {
+		return "", ErrClosed
+	}
+	if err != nil {
+		return "", err
+	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, child.PID(), 10)
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		_ = child.Stop(context.Background())
+		return "", context.Cause(ctx)
+	}
+	if exit := child.Exit(); exit.Code != 0 {
+		return "", fmt.Errorf("%w: %s: %v: %s", ErrEncoder, child.Name(), exit, lastLines(child.Tail()))
+	}
+	return out.String(), nil
+}

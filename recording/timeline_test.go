@@ -1,0 +1,318 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+func click(x, y int) desktop.Event {
+	return desktop.Event{Time: time.Now(), Type: desktop.EventAction, Action: &desktop.Action{
+		Name: "click", Actor: desktop.Actor{Kind: desktop.ActorAPI}, At: &desktop.Point{X: x, Y: y}, Button: desktop.ButtonLeft, Count: 1,
+	}}
+}
+
+func testTimeline(t testing.TB, limit int64) (*timeline, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), timelineFile)
+	line, err := newTimeline(path, time.Now(), limit, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { line.stop() })
+	return line, path
+}
+
+func readAll(t testing.TB, path string) []Entry {
+	t.Helper()
+	var all []Entry
+	for e, err := range fileEntries(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestTimelineWritesWithinASecond(t *testing.T) {
+	t.Parallel()
+	line, path := testTimeline(t, timelineLimit)
+	line.take(click(1, 2))
+	deadline := time.Now().Add(20 * time.Second)
+	for len(readAll(t, path)) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the entry was not written, though nobody asked for it")
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if _, err := line.add(Entry{Type: "note", Data: json.RawMessage(`{"a":  1}`)}); err != nil {
+		t.Fatal(err)
+	}
+	line.stop()
+	all := readAll(t, path)
+	if len(all) != 2 || all[0].Seq != 1 || all[1].Seq != 2 || *all[0].Action.At != (desktop.Point{X: 1, Y: 2}) || string(all[1].Data) != `{"a":1}` {
+		t.Fatalf("read %+v", all)
+	}
+	if _, err := line.add(Entry{Type: "note"}); !errors.Is(err, ErrNotActive) {
+		t.Errorf("after the end: %v, not ErrNotActive", err)
+	}
+}
+
+func TestTimelineClock(t *testing.T) {
+	t.Parallel()
+	line, path := testTimeline(t, timelineLimit)
+	for _, at := range []time.Duration{-time.Second, 0, 1500*time.Millisecond + 999*time.Microsecond} {
+		e := click(0, 0)
+		e.Time = line.epoch.Add(at)
+		line.take(e)
+	}
+	line.stop()
+	var got []Milliseconds
+	for _, e := range readAll(t, path) {
+		got = append(got, e.At)
+	}
+	if !slices.Equal(got, []Milliseconds{0, 0, 1500}) {
+		t.Errorf("positions %v", got)
+	}
+}
+
+func TestTimelineTornByACrash(t *testing.T) {
+	t.Parallel()
+	line, path := testTimeline(t, timelineLimit)
+	for i := range 10 {
+		line.take(click(i, i))
+	}
+	line.stop()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	for cut := range len(lines[9]) { // at every byte of the last line
+		torn := whole[:len(whole)-len(lines[9])+cut]
+		if err := os.WriteFile(path, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if all := readAll(t, path); len(all) != 9 || all[8].Seq != 9 {
+			t.Fatalf("cut after %d bytes of the last line: %d entries", cut, len(all))
+		}
+	}
+	// What is added afterwards takes the torn line's place.
+	e, err := appendEntry(path, Entry{At: 5, Time: time.Now(), Type: EntryMarker, Marker: &Marker{Title: "later"}})
+	if err != nil || e.Seq != 10 {
+		t.Fatalf("added %+v, %v", e, err)
+	}
+	all := readAll(t, path)
+	if len(all) != 10 || all[9].Marker == nil || all[9].Marker.Title != "later" {
+		t.Errorf("%d entries, the last %+v", len(all), all[len(all)-1])
+	}
+}
+
+func TestTimelineReadsAroundRubbish(t *testing.T) {
+	t.Parallel()
+	good := `{"seq":%d,"at":1,"time":"2026-01-02T03:04:05Z","type":"marker"}` + "\n"
+	text := fmt.Sprintf(good, 1) + "\x00\xff\n" + "{}\n" + strings.Repeat("x", 3*maxLine) + "\n" + fmt.Sprintf(good, 2) +
+		`{"seq":3,"at":-1,"type":"marker"}` + "\n\n" + fmt.Sprintf(good, 4) + `{"seq":5,`
+	var seqs []uint64
+	for e, err := range readEntries(strings.NewReader(text)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, e.Seq)
+	}
+	if !slices.Equal(seqs, []uint64{1, 2, 4}) {
+		t.Errorf("read %v", seqs)
+	}
+}
+
+func TestTimelineIsBounded(t *testing.T) {
+	t.Parallel()
+	const limit = timelineReserve + 64<<10
+	line, path := testTimeline(t, limit)
+	for i := range 2000 {
+		line.take(click(i, i))
+	}
+	// The desktop's share is used up, and there is room for callers.
+	if _, err := line.add(Entry{Type: EntryMarker, Marker: &Marker{Title: "still"}}); err != nil {
+		t.Fatal(err)
+	}
+	data, _ := json.Marshal(strings.Repeat("x", mostData-2))
+	var err error
+	for range 100 {
+		if err = line.flush(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = line.add(Entry{Type: "note", Data: data}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrTimelineFull) {
+		t.Errorf("a full timeline says %v", err)
+	}
+	line.stop()
+	if info, err := os.Stat(path); err != nil || info.Size() > limit {
+		t.Errorf("the file has %d bytes, %v; the limit is %d", info.Size(), err, limit)
+	}
+	all := readAll(t, path)
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.Type == EntryType(desktop.EventGap) })
+	if i < 0 || all[i].Missed != uint64(2000-i) || all[i+1].Marker == nil {
+		t.Errorf("no gap tells that entries after %d are missing", i)
+	}
+	for i, e := range all {
+		if e.Seq != uint64(i+1) {
+			t.Fatalf("entry %d has the number %d", i, e.Seq)
+		}
+	}
+}
+
+// TestTimelineOnAFullDisk has the disk refuse what is written, and then take it.
+func TestTimelineOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	line, path := testTimeline(t, timelineLimit)
+	line.writing.Lock()
+	disk := line.file
+	line.file = full
+	line.writing.Unlock()
+	const many = 40000 // more than the buffer holds
+	for i := range many {
+		line.take(click(i, i))
+	}
+	if err := line.flush(); err == nil {
+		t.Error("a full disk took it")
+	}
+	line.mu.Lock()
+	if len(line.buf) > timelineBuffer {
+		t.Errorf("%d bytes wait", len(line.buf))
+	}
+	line.mu.Unlock()
+	line.writing.Lock()
+	line.file = disk
+	line.writing.Unlock()
+	if err := line.flush(); err != nil {
+		t.Fatal(err)
+	}
+	line.take(click(0, 0))
+	line.stop()
+	all := readAll(t, path)
+	gap := all[len(all)-2]
+	if gap.Type != EntryType(desktop.EventGap) || int(gap.Missed)+len(all)-2 != many {
+		t.Errorf("%d entries, of which the last but one is %+v", len(all), gap)
+	}
+}
+
+func TestMarkersAndEventsAreChecked(t *testing.T) {
+	t.Parallel()
+	at := Milliseconds(-1)
+	for field, m := range map[string]Marker{
+		"title": {Title: " "}, "color": {Title: "a", Color: "red"}, "text": {Title: "a", Text: strings.Repeat("é", 4097)}, "at": {Title: "a", At: &at},
+	} {
+		var invalid *InvalidError
+		if err := m.check(); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("marker with a bad %s: %v", field, err)
+		}
+	}
+	for field, e := range map[string]Event{
+		"type": {Type: "action"}, "data": {Type: "a", Data: json.RawMessage("{")}, "title": {Type: "a", Title: "\xff"},
+	} {
+		var invalid *InvalidError
+		if err := e.check(); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("event with a bad %s: %v", field, err)
+		}
+	}
+	for _, name := range []EntryType{"", "Tool", "a b", "1a", EntryType(strings.Repeat("a", 65)), "marker", "started", "gap"} {
+		if err := (Event{Type: name}).check(); err == nil {
+			t.Errorf("the type %q passed", name)
+		}
+	}
+	big := json.RawMessage(`"` + strings.Repeat("a", mostData) + `"`)
+	if err := (Event{Type: "a", Data: big}).check(); err == nil {
+		t.Error("65 KiB of data passed")
+	}
+	if err := (Event{Type: "tool_call", Title: "run", Data: json.RawMessage(`{"a":[1]}`)}).check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTimelineQueryIsChecked(t *testing.T) {
+	t.Parallel()
+	for field, q := range map[string]TimelineQuery{
+		"limit": {Limit: MaxEntries + 1}, "from": {From: -1}, "to": {From: 5, To: 5},
+	} {
+		var invalid *InvalidError
+		if err := q.check(); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("query with a bad %s: %v", field, err)
+		}
+	}
+}
+
+func FuzzTimeline(f *testing.F) {
+	f.Add([]byte(`{"seq":1,"at":1,"type":"marker","marker":{"title":"x"}}` + "\n{\"seq\":2"))
+	f.Add([]byte(`{"seq":1,"at":0,"type":"action","action":{"name":"click","at":{"x":1,"y":2}}}` + "\n"))
+	f.Add([]byte(`{"seq":1,"at":0,"type":"window_focused","window":{"id":7,"title":"a --> b\n"}}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		read := func() []Entry {
+			var all []Entry
+			for e, err := range readEntries(bytes.NewReader(data)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, e)
+			}
+			return all
+		}
+		for _, e := range read() {
+			if e.Seq == 0 || e.At < 0 {
+				t.Fatalf("read %+v", e)
+			}
+		}
+		// The longest whole beginning is kept when something is added.
+		path := filepath.Join(t.TempDir(), timelineFile)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := len(read())
+		e, err := appendEntry(path, Entry{Type: EntryMarker, Marker: &Marker{Title: "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := readAll(t, path)
+		if len(after) != before+1 || after[before].Seq != e.Seq {
+			t.Fatalf("%d entries became %d", before, len(after))
+		}
+		for _, kind := range []func() ([]cue, error){
+			func() ([]cue, error) { return captions(fileEntries(path), 0) },
+			func() ([]cue, error) { return chapterCues(fileEntries(path), 0) },
+		} {
+			cues, err := kind()
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkVTT(t, cues)
+		}
+	})
+}
+
+// BenchmarkTimeline is the cost of an action to whoever does it.
+func BenchmarkTimeline(b *testing.B) {
+	line, _ := testTimeline(b, 1<<40)
+	e := click(412, 300)
+	b.ReportAllocs()
+	for b.Loop() {
+		line.take(e)
+	}
+}
