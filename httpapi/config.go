@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/webrtc"
@@ -84,6 +85,11 @@ type Config struct {
 	// Media says how viewers of the live view reach this program. The zero
 	// value: by UDP port 59050, or a free one if that is taken.
 	Media webrtc.NetworkConfig
+
+	// Agents says which agents there are, and where they are installed. Its
+	// Records and Logger are the server's own unless they are set, and its
+	// Secrets are beside those of the server.
+	Agents registry.Config
 
 	// Start makes a desktop; its Config is complete and may be altered. Nil:
 	// desktop.Start.

@@ -48,6 +48,7 @@ func (s *Server) register() {
 	s.registerStream()
 	s.registerControl()
 	s.registerProcesses()
+	s.registerAgents()
 	s.registerTokens()
 	s.registerConfiguration()
 	s.registerFiles()

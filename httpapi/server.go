@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/filesystem"
 )
 
@@ -33,8 +34,13 @@ type Server struct {
 	processes *processes
 	tokens    *tokens
 	files     *filesystem.FS
+	registry  *registry.Registry
 	patience  time.Duration // how long a client may neither send nor accept anything
 	handler   func() http.Handler
+
+	// agentServers tells of the processes of an agent whether one runs, since
+	// when the oldest does, and whether there are any. Nil: there never are.
+	agentServers func(agent string) (running bool, since time.Time, exist bool)
 
 	quiet     *time.Timer  // nil: nobody wants to know
 	streams   atomic.Int32 // event streams that are open
@@ -68,7 +74,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
+	agents, err := newRegistry(cfg, at)
+	if err != nil {
+		return nil, errors.Join(err, files.Close())
+	}
+	s := &Server{registry: agents, cfg: cfg, log: cfg.Logger, gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
@@ -131,7 +141,7 @@ func (s *Server) Close() error {
 		}
 		processes := make(chan error, 1)
 		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
-		s.closeErr = errors.Join(s.files.Close(), s.desktops.close(), <-processes)
+		s.closeErr = errors.Join(s.files.Close(), s.registry.Close(), s.desktops.close(), <-processes)
 	})
 	return s.closeErr
 }

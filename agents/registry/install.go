@@ -28,18 +28,19 @@ type InstallOptions struct {
 
 // Progress tells how far an install is.
 type Progress struct {
-	Agent string
-	Stage Stage
+	Agent string `json:"agent"`
+	Stage Stage  `json:"stage"`
 
 	// Done and Total count packages while they are downloaded. Total is zero
 	// while it is not known.
-	Done, Total int
+	Done  int `json:"done"`
+	Total int `json:"total"`
 
 	// Bytes is what is on the disk so far.
-	Bytes int64
+	Bytes int64 `json:"bytes"`
 
 	// Message is a line for people.
-	Message string
+	Message string `json:"message"`
 }
 
 // Stage is a part of an install.
@@ -52,6 +53,7 @@ const (
 	StageDownload Stage = "download" // and unpack
 	StageCheck    Stage = "check"    // that it runs here
 	StageDone     Stage = "done"
+	StageFailed   Stage = "failed" // Message says why
 )
 
 // Installed tells what an install did.
@@ -89,6 +91,9 @@ func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (In
 	got, err := in.run(ctx, plan)
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", err, cause)
+	}
+	if err != nil {
+		in.tell(Progress{Stage: StageFailed, Message: err.Error()})
 	}
 	return got, err
 }
@@ -161,6 +166,7 @@ type installation struct {
 
 func (in *installation) tell(p Progress) {
 	p.Agent = in.agent.ID
+	in.r.tell(p)
 	in.r.log.Debug("install", "agent", p.Agent, "stage", p.Stage, "done", p.Done, "total", p.Total, "message", p.Message)
 	if in.options.Progress != nil {
 		in.options.Progress(p)

@@ -24,10 +24,11 @@ type Config struct {
 	// Dir is where agents are installed. Empty: $XDG_DATA_HOME/deskhand/agents.
 	Dir string
 
-	// Records is where it is kept what runs of npm and of agents that are asked,
-	// so that supervise.Sweep can end it should this program be killed. Empty:
-	// nowhere.
-	Records string
+	// Records returns the folder in which it is kept what runs of npm and of
+	// agents that are asked, so that it can be ended later should this program be
+	// killed. It is called once, before the first of them starts. Nil: nothing is
+	// kept.
+	Records func() (string, error)
 
 	// Home is where credentials are looked for. Empty: $HOME.
 	Home string
@@ -64,14 +65,16 @@ type Registry struct {
 	agents []Agent // in the order of lists
 	log    *slog.Logger
 
-	group  func() (*supervise.Group, error) // of npm, and of agents that are asked
-	closed chan struct{}
-	close  func() error
-	busy   sync.WaitGroup // installs and questions
+	group   func() (*supervise.Group, error) // of npm, and of agents that are asked
+	started bool                             // group was called, by one of busy
+	closed  chan struct{}
+	close   func() error
+	busy    sync.WaitGroup // installs and questions
 
 	mu   sync.Mutex // guards what follows, and busy's Add against Close's Wait
 	over bool
 	said map[string]observed // by agent
+	told map[string]told     // by agent
 }
 
 // New makes a registry. It touches no file and starts nothing.
@@ -86,7 +89,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.AskTimeout < 0 {
 		return nil, &InvalidError{"AskTimeout", "must not be negative"}
 	}
-	r := &Registry{cfg: cfg, log: cfg.Logger, said: map[string]observed{}, closed: make(chan struct{})}
+	r := &Registry{cfg: cfg, log: cfg.Logger, said: map[string]observed{}, told: map[string]told{}, closed: make(chan struct{})}
 	var err error
 	if r.agents, err = withCustom(agents, cfg.Custom); err != nil {
 		return nil, err
@@ -96,9 +99,7 @@ func New(cfg Config) (*Registry, error) {
 			r.cfg.Dir = filepath.Join(home, "deskhand", "agents")
 		}
 	}
-	r.group = sync.OnceValues(func() (*supervise.Group, error) {
-		return supervise.NewGroup(supervise.GroupConfig{Dir: cfg.Records, Owner: "system", Logger: cfg.Logger})
-	})
+	r.group = sync.OnceValues(r.newGroup)
 	r.close = sync.OnceValue(r.end)
 	return r, nil
 }
@@ -112,12 +113,27 @@ func (r *Registry) end() error {
 	r.over = true
 	r.mu.Unlock()
 	close(r.closed)
-	g, err := r.group()
-	if err == nil {
-		err = g.Close()
+	r.busy.Wait() // they end what they run
+	if !r.started {
+		return nil
 	}
-	r.busy.Wait()
-	return err
+	g, err := r.group()
+	if err != nil {
+		return nil // who wanted to run something was told
+	}
+	return g.Close()
+}
+
+func (r *Registry) newGroup() (*supervise.Group, error) {
+	r.started = true
+	cfg := supervise.GroupConfig{Owner: "system", Logger: r.cfg.Logger}
+	if r.cfg.Records != nil {
+		var err error
+		if cfg.Dir, err = r.cfg.Records(); err != nil {
+			return nil, err
+		}
+	}
+	return supervise.NewGroup(cfg)
 }
 
 // begin counts something that Close waits for. Its context ends with the

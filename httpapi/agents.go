@@ -1,0 +1,335 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/deskhand/deskhand/agents/registry"
+)
+
+// agentInfo describes an agent. Its first members are those of sandbox-agent.
+type agentInfo struct {
+	ID                   string                `json:"id" example:"claude"`
+	Installed            bool                  `json:"installed"`
+	CredentialsAvailable bool                  `json:"credentialsAvailable" doc:"It would find a key or a token on this machine, or needs none"`
+	Version              string                `json:"version,omitempty" doc:"With config=true"`
+	Path                 string                `json:"path,omitempty" doc:"What is started; with config=true"`
+	Capabilities         registry.Capabilities `json:"capabilities"`
+	ServerStatus         *agentServerStatus    `json:"serverStatus,omitempty"`
+	ConfigOptions        []agentOption         `json:"configOptions,omitzero" nullable:"false" doc:"What can be chosen for its sessions: as it said when it last ran, else what is known of it; with config=true"`
+	ConfigError          string                `json:"configError,omitempty" doc:"Why it could not be asked"`
+	Name                 string                `json:"name" example:"Claude Code"`
+	Note                 string                `json:"note,omitempty" doc:"What to know before choosing it"`
+}
+
+type agentServerStatus struct {
+	Status   string `json:"status" enum:"running,stopped"`
+	UptimeMS *int64 `json:"uptimeMs,omitempty" doc:"Of the oldest that runs"`
+}
+
+type agentOption struct {
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	Category string        `json:"category" doc:"model, mode, thought_level, or the agent's own"`
+	Type     string        `json:"type" enum:"select"`
+	Current  string        `json:"currentValue"`
+	Choices  []agentChoice `json:"options" nullable:"false"`
+}
+
+type agentChoice struct {
+	Value       string `json:"value"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// AgentQuery is exported because huma sees embedded fields only then.
+type AgentQuery struct {
+	Config  bool `query:"config" doc:"Tell versions, paths and options as well"`
+	NoCache bool `query:"no_cache" doc:"With config: start what is installed and ask it"`
+}
+
+type agentsInput struct{ AgentQuery }
+
+type agentInput struct {
+	Agent string `path:"agent" example:"claude"`
+	AgentQuery
+}
+
+type (
+	agentList struct {
+		Agents []agentInfo `json:"agents" nullable:"false"`
+	}
+	agentsOutput struct{ Body agentList }
+	agentOutput  struct{ Body agentInfo }
+)
+
+type installBody struct {
+	Reinstall      bool   `json:"reinstall,omitempty" doc:"Also when it is installed"`
+	Version        string `json:"agentVersion,omitempty" doc:"Version or tag of the agent's npm package; the one that was tried, when left out"`
+	ProcessVersion string `json:"agentProcessVersion,omitempty" doc:"The same of what makes it speak ACP"`
+}
+
+type installInput struct {
+	Agent string `path:"agent" example:"claude"`
+	Body  installBody
+}
+
+// agentInstalled has a name in snake case, as sandbox-agent's has.
+type agentInstalled struct {
+	Already   bool            `json:"already_installed"`
+	Artifacts []agentArtifact `json:"artifacts" nullable:"false" doc:"What was installed"`
+}
+
+type agentArtifact struct {
+	Kind    string `json:"kind" enum:"native_agent,agent_process"`
+	Path    string `json:"path"`
+	Source  string `json:"source" enum:"registry,fallback,local_path,builtin"`
+	Version string `json:"version,omitempty"`
+}
+
+type installOutput struct{ Body agentInstalled }
+
+type agentModes struct {
+	Modes []agentMode `json:"modes" nullable:"false"`
+}
+
+type agentMode struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type (
+	modesInput struct {
+		Agent string `path:"agent" example:"claude"`
+	}
+	modesOutput struct{ Body agentModes }
+)
+
+func (s *Server) registerAgents() {
+	r := route{tag: "Agents", errors: []int{http.StatusBadRequest}}
+	list := r
+	list.id, list.method, list.path, list.summary = "listAgents", http.MethodGet, "/v1/agents", "List the agents that can be hosted"
+	list.about = "Models, modes and thought levels are those that an agent named when it last ran, else those of a table."
+	add(s, list, s.listAgents)
+
+	get := r
+	get.id, get.method, get.path, get.summary = "getAgent", http.MethodGet, "/v1/agents/{agent}", "Tell about one agent"
+	add(s, get, func(ctx context.Context, in *agentInput) (*agentOutput, error) {
+		a, err := s.registry.Agent(in.Agent)
+		if err != nil {
+			return nil, agentProblem(err, in.Agent)
+		}
+		return &agentOutput{s.agentInfo(ctx, a, in.AgentQuery)}, nil
+	})
+
+	install := r
+	install.id, install.method, install.path, install.summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
+	install.about = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
+		"Follow install/events to see how far it is."
+	install.errors = append(slices.Clone(r.errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
+	add(s, install, s.installAgent)
+
+	modes := r
+	modes.id, modes.method, modes.path, modes.summary = "listAgentModes", http.MethodGet, "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"
+	add(s, modes, func(_ context.Context, in *modesInput) (*modesOutput, error) {
+		a, err := s.registry.Agent(in.Agent)
+		if err != nil {
+			return nil, agentProblem(err, in.Agent)
+		}
+		return &modesOutput{modesOf(a)}, nil
+	})
+	s.registerInstallEvents(r)
+}
+
+func (s *Server) listAgents(ctx context.Context, in *agentsInput) (*agentsOutput, error) {
+	all := s.registry.Agents()
+	out := &agentsOutput{agentList{make([]agentInfo, len(all))}}
+	var group errgroup.Group
+	group.SetLimit(2) // agents take a lot of memory while they start
+	for i, a := range all {
+		group.Go(func() error {
+			out.Body.Agents[i] = s.agentInfo(ctx, a, in.AgentQuery)
+			return nil
+		})
+	}
+	return out, group.Wait()
+}
+
+// agentInfo describes an agent; with NoCache, once it was asked.
+func (s *Server) agentInfo(ctx context.Context, a registry.Agent, q AgentQuery) agentInfo {
+	c, absent := s.registry.Command(a.ID)
+	info := agentInfo{ID: a.ID, Name: a.Name, Installed: absent == nil, CredentialsAvailable: s.registry.HasCredentials(a.ID)}
+	if q.Config && q.NoCache && info.Installed {
+		if err := s.registry.Ask(ctx, a.ID); err != nil {
+			info.ConfigError = err.Error()
+		}
+		if asked, err := s.registry.Agent(a.ID); err == nil {
+			a = asked
+		}
+	}
+	info.Capabilities, info.Note = a.Capabilities, a.Note
+	if s.agentServers != nil {
+		info.ServerStatus = serverStatusOf(s.agentServers(a.ID))
+	}
+	if !q.Config {
+		return info
+	}
+	info.Version, info.Path = c.Version, c.Path
+	if info.Installed && info.Version == "" {
+		info.Version = s.registry.Heard(a.ID).Version
+	}
+	info.ConfigOptions = []agentOption{}
+	for _, o := range a.Options {
+		choices := make([]agentChoice, len(o.Choices))
+		for i, c := range o.Choices {
+			choices[i] = agentChoice(c)
+		}
+		info.ConfigOptions = append(info.ConfigOptions, agentOption{o.ID, o.Name, o.Category, o.Type, o.Current, choices})
+	}
+	return info
+}
+
+// serverStatusOf describes the servers of an agent; nil: it has none.
+func serverStatusOf(running bool, since time.Time, exists bool) *agentServerStatus {
+	switch {
+	case !exists:
+		return nil
+	case !running:
+		return &agentServerStatus{Status: "stopped"}
+	}
+	up := max(0, time.Since(since).Milliseconds())
+	return &agentServerStatus{Status: "running", UptimeMS: &up}
+}
+
+func (s *Server) installAgent(ctx context.Context, in *installInput) (*installOutput, error) {
+	got, err := s.registry.Install(ctx, in.Agent, registry.InstallOptions{
+		Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion,
+	})
+	if err != nil {
+		if p := agentProblem(err, in.Agent); p != nil {
+			return nil, p
+		}
+		return nil, err
+	}
+	out := &installOutput{agentInstalled{Already: got.Already, Artifacts: make([]agentArtifact, len(got.Artifacts))}}
+	for i, a := range got.Artifacts {
+		out.Body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
+	}
+	return out, nil
+}
+
+func modesOf(a registry.Agent) agentModes {
+	modes := agentModes{[]agentMode{}}
+	for _, o := range a.Options {
+		if o.Category != registry.CategoryMode {
+			continue
+		}
+		for _, c := range o.Choices {
+			modes.Modes = append(modes.Modes, agentMode{c.Value, c.Name, c.Description})
+		}
+	}
+	return modes
+}
+
+// registerInstallEvents adds the way to see how far an install is.
+func (s *Server) registerInstallEvents(r route) {
+	r.id, r.method, r.path, r.summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
+	r.query = true
+	r.about = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
+		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
+	r.content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	add(s, r, func(_ context.Context, in *modesInput) (*eventsOutput, error) {
+		if _, err := s.registry.Agent(in.Agent); err != nil {
+			return nil, agentProblem(err, in.Agent)
+		}
+		return &eventsOutput{ContentType: "text/event-stream", Cache: "no-cache", Buffering: "no", Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			r := requestOf(ctx)
+			if r.Method() == fiber.MethodHead {
+				return
+			}
+			ending := s.entryOf(r.c.Context()).ending
+			s.streams.Add(1)
+			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+				defer s.streams.Add(-1)
+				s.writeProgress(w, flush, in.Agent, gone, ending)
+			})
+		}}, nil
+	})
+}
+
+// writeProgress writes progress until the install that is under way, or comes
+// next, has ended, or nobody wants to know.
+func (s *Server) writeProgress(w *bufio.Writer, flush func() error, agent string, gone, ending <-chan struct{}) {
+	stop, follow := make(chan struct{}), make(chan struct{})
+	events := make(chan registry.Progress)
+	go func() {
+		defer close(follow)
+		defer close(events)
+		s.followProgress(agent, events, stop)
+	}()
+	writeEvents(w, flush, events, func(w *bufio.Writer, p registry.Progress) error {
+		data, err := marshalJSON(p)
+		if err == nil {
+			_, err = w.WriteString("event: progress\ndata: " + string(data) + "\n\n")
+		}
+		return err
+	}, heartbeat, gone, ending)
+	close(stop)
+	<-follow
+}
+
+func (s *Server) followProgress(agent string, events chan<- registry.Progress, stop <-chan struct{}) {
+	p, seen, changed := s.registry.Progress(agent)
+	if p.Stage.Over() || seen == 0 {
+		p.Stage = "" // an earlier one
+	}
+	for {
+		if p.Stage != "" {
+			select {
+			case events <- p:
+			case <-stop:
+				return
+			}
+			if p.Stage.Over() {
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-stop:
+			return
+		}
+		p, seen, changed = s.registry.Progress(agent)
+	}
+}
+
+// newRegistry makes the registry of agents. What it runs is written down where
+// clients' processes are.
+func newRegistry(cfg Config, at *places) (*registry.Registry, error) {
+	c := cfg.Agents
+	c.Secrets = slices.Concat(c.Secrets, cfg.Secrets)
+	if c.Logger == nil {
+		c.Logger = cfg.Logger
+	}
+	if c.Records == nil {
+		c.Records = func() (string, error) {
+			dir, err := at.claim()
+			return processDir(dir), err
+		}
+	}
+	r, err := registry.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return r, nil
+}
