@@ -35,6 +35,10 @@ type transaction interface {
 	// lock keeps other servers away from a record until the end.
 	lock(ctx context.Context, kind, id string) error
 
+	// notify tells other servers which streams have grown, once that is
+	// committed.
+	notify(ctx context.Context, streams []string) error
+
 	// commit ends it. When that fails in a way that leaves open what happened,
 	// it finds out, for which it may take as long as ctx lets it.
 	commit(ctx context.Context) error

@@ -1,6 +1,10 @@
 package eventlog
 
-import "context"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // Cursor is a place in a stream, from which a follower reads at its own pace.
 // It loses nothing, holds nobody up and costs nothing while it is not read. It
@@ -34,19 +38,13 @@ func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 		if err := l.open(); err != nil {
 			return nil, err
 		}
-		if err := l.load(ctx, s); err != nil {
-			return nil, err
+		events, changed, err := c.look(ctx, s)
+		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+			c.pause(ctx)
+			continue
 		}
-		events, behind, changed := s.after(c.seq, pageEvents)
-		if behind {
-			var err error
-			if events, err = l.page(ctx, c.stream, c.seq, pageEvents); err != nil {
-				return nil, err
-			}
-			if len(events) == 0 { // the stream was deleted meanwhile
-				l.streams.forget(c.stream)
-				continue
-			}
+		if err != nil {
+			return nil, err
 		}
 		if len(events) > 0 {
 			c.seq = events[len(events)-1].Seq
@@ -59,5 +57,34 @@ func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 		case <-l.streams.done:
 			return nil, ErrClosed
 		}
+	}
+}
+
+// look returns the events that follow, or what tells when to look again.
+func (c *Cursor) look(ctx context.Context, s *stream) (events []Event, changed <-chan struct{}, err error) {
+	for {
+		if err := c.log.load(ctx, s); err != nil {
+			return nil, nil, err
+		}
+		events, behind, changed := s.after(c.seq, pageEvents)
+		if !behind {
+			return events, changed, nil
+		}
+		events, err := c.log.page(ctx, c.stream, c.seq, pageEvents)
+		if err != nil || len(events) > 0 {
+			return events, nil, err
+		}
+		c.log.streams.forget(c.stream) // it was deleted meanwhile
+	}
+}
+
+// pause waits until it is worth to look whether the database is back.
+func (c *Cursor) pause(ctx context.Context) {
+	timer := time.NewTimer(250 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-c.log.streams.done:
 	}
 }

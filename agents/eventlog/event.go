@@ -74,6 +74,9 @@ func (e *Event) check(now time.Time) error {
 		e.At = now
 	}
 	e.At = stamp(micros(e.At)) // as it will be read
+	if e.Payload == nil {
+		e.Payload = []byte{}
+	}
 	return nil
 }
 

@@ -167,20 +167,22 @@ func (l *Log) ask(ctx context.Context, stream string) (p position, err error) {
 
 // load makes sure that it is known where a stream goes on.
 func (l *Log) load(ctx context.Context, s *stream) error {
-	s.mu.Lock()
-	known := s.known
-	s.mu.Unlock()
-	if known {
-		return nil
+	for {
+		s.mu.Lock()
+		known, heard := s.known, s.heard
+		s.mu.Unlock()
+		if known {
+			return nil
+		}
+		p, err := l.ask(ctx, s.name)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		// What was committed or heard of meanwhile is newer.
+		if !s.known && s.heard == heard {
+			s.known, s.pos = true, p
+		}
+		s.mu.Unlock()
 	}
-	p, err := l.ask(ctx, s.name)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.known { // what was committed meanwhile is newer
-		s.known, s.pos = true, p
-	}
-	return nil
 }

@@ -3,11 +3,14 @@ package eventlog
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
+
+// closeTime is how long Close waits for a database that does not answer.
+const closeTime = 10 * time.Second
 
 // Log is an open event log.
 type Log struct {
@@ -51,20 +54,33 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if l.codec, err = newCodec(); err != nil {
 		return nil, err
 	}
-	if dsn != "" {
-		err = fmt.Errorf("postgres")
-	} else {
-		l.db, err = openSQLite(ctx, file, cfg)
-	}
-	if err != nil {
-		l.codec.close()
-		return nil, err
-	}
 	l.streams = newStreams(cfg.Memory)
 	running, stop := context.WithCancel(context.Background())
 	l.stop = stop
+	if err := l.connect(ctx, running, dsn, file); err != nil {
+		stop()
+		l.codec.close()
+		return nil, err
+	}
 	l.tasks.Go(func() { l.write(running) })
 	return l, nil
+}
+
+// connect opens the database.
+func (l *Log) connect(ctx, running context.Context, dsn, file string) error {
+	if dsn == "" {
+		db, err := openSQLite(ctx, file, l.cfg)
+		if err == nil {
+			l.db = db
+		}
+		return err
+	}
+	db, err := openPostgres(ctx, dsn, l.instance, l.cfg)
+	if err == nil {
+		l.db = db
+		l.tasks.Go(func() { l.listen(running, db) })
+	}
+	return err
 }
 
 // Instance names this opening of the log among the servers that share it.
@@ -75,8 +91,11 @@ func (l *Log) Instance() string { return l.instance }
 func (l *Log) Close() error {
 	l.once.Do(func() {
 		close(l.closing)
-		l.tasks.Wait()
+		impatient := time.AfterFunc(closeTime, l.stop)
+		<-l.written
+		impatient.Stop()
 		l.stop()
+		l.tasks.Wait()
 		l.streams.close()
 		l.err = l.db.close()
 		l.codec.close()

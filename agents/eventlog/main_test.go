@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,21 @@ import (
 // limit is how long anything may take that takes no time.
 const limit = 30 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if common.cluster != nil {
+		common.remove()
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func rnd() string { return rand.Text()[:12] }
 
 func open(t testing.TB, cfg eventlog.Config) *eventlog.Log {
 	t.Helper()

@@ -37,7 +37,7 @@ type stream struct {
 	mu      sync.Mutex
 	known   bool          // position is that of the database
 	pos     position      // of what is committed
-	stale   bool          // another server appended since
+	heard   int           // how often others were heard to have appended
 	tail    []Event       // without holes, up to pos.last
 	size    int           // of the tail
 	changed chan struct{} // closed with the next event; nil when nobody waits
@@ -159,8 +159,30 @@ func (m *streams) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.bytes.Add(-int64(s.size))
-	s.known, s.stale, s.pos, s.tail, s.size = false, false, position{}, nil, 0
+	s.known, s.pos, s.tail, s.size = false, position{}, nil, 0
 	s.wake()
+}
+
+// followed returns a stream, or all, if somebody uses it, for the caller to
+// release. The others are forgotten.
+func (m *streams) followed(name string) (all []*stream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, s := range m.all {
+		if name != "" && name != key {
+			continue
+		}
+		if s.users > 0 {
+			s.users++
+			all = append(all, s)
+			continue
+		}
+		s.mu.Lock()
+		m.bytes.Add(-int64(s.size))
+		s.mu.Unlock()
+		delete(m.all, key)
+	}
+	return all
 }
 
 // position is where a stream goes on, if that is in memory.

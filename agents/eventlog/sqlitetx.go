@@ -96,6 +96,9 @@ func (tx *sqliteTx) position(ctx context.Context, stream string) (p position, er
 // lock has nothing to do: there is one writer.
 func (tx *sqliteTx) lock(context.Context, string, string) error { return nil }
 
+// notify has nobody to tell.
+func (tx *sqliteTx) notify(context.Context, []string) error { return nil }
+
 func (tx *sqliteTx) commit(ctx context.Context) error { return tx.do(ctx, "commit") }
 
 // rollback may find that there is nothing to roll back any more: SQLite does it

@@ -237,17 +237,25 @@ func (g *group) statements() []statement {
 	return all
 }
 
+// streams are those that the group appends to.
+func (g *group) streams() (names []string) {
+	seen := map[string]bool{}
+	for i := range g.events {
+		if name := g.events[i].Stream; !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // publish shows the group's events to the followers.
 func (g *group) publish() {
-	var names []string
 	byStream := map[string][]Event{}
 	for _, e := range g.events {
-		if byStream[e.Stream] == nil {
-			names = append(names, e.Stream)
-		}
 		byStream[e.Stream] = append(byStream[e.Stream], e)
 	}
-	for _, name := range names {
-		g.log.streams.publish(name, g.positions[name].id, byStream[name])
+	for name, events := range byStream {
+		g.log.streams.publish(name, g.positions[name].id, events)
 	}
 }

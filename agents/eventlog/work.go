@@ -46,7 +46,7 @@ func hopeless(err error) bool {
 // is somebody who waits for that.
 func (w *work) insist(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := w.commit(ctx)
+		err := w.settle(ctx)
 		if !errors.Is(err, ErrUnavailable) || !w.log.db.shared() {
 			return err
 		}
@@ -54,6 +54,16 @@ func (w *work) insist(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// settle commits. A single job that got in the way of another server's is done
+// again; several are, each for itself.
+func (w *work) settle(ctx context.Context) error {
+	err := w.commit(ctx)
+	if errors.As(err, new(*retryError)) && len(w.jobs) == 1 {
+		err = again(ctx, func() error { return w.commit(ctx) })
+	}
+	return err
 }
 
 // pause lets the callers go who do not want to wait, and tells whether others
@@ -104,7 +114,10 @@ func (w *work) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		return tx.exec(ctx, g.statements())
+		if err := tx.exec(ctx, g.statements()); err != nil {
+			return err
+		}
+		return tx.notify(ctx, g.streams())
 	})
 	if err == nil {
 		g.publish()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 )
@@ -137,7 +138,7 @@ func (l *Log) serve(ctx context.Context, j *job) {
 		case !j.state.CompareAndSwap(queued, running):
 			j = nil
 		case j.alone != nil:
-			j.finish(l.transact(ctx, j.alone))
+			j.finish(again(ctx, func() error { return l.transact(ctx, j.alone) }))
 			j = nil
 		default:
 			w := &work{log: l, jobs: []*job{j}, more: true}
@@ -147,24 +148,28 @@ func (l *Log) serve(ctx context.Context, j *job) {
 	}
 }
 
-// transact does f in a transaction, and again when it got in the way of another
-// server's.
-func (l *Log) transact(ctx context.Context, f func(context.Context, transaction) error) (err error) {
-	for range 20 {
-		var tx transaction
-		if tx, err = l.db.begin(ctx); err != nil {
+// again does f as long as it gets in the way of other servers' transactions.
+func again(ctx context.Context, f func() error) (err error) {
+	for try := range 30 {
+		if err = f(); !errors.As(err, new(*retryError)) {
 			return err
 		}
-		if err = guarded(func() error { return f(ctx, tx) }); err == nil {
-			err = tx.commit(ctx)
-		}
-		if err == nil {
-			return nil
-		}
+		pause(ctx, rand.N(time.Duration(try+1)*2*time.Millisecond))
+	}
+	return fmt.Errorf("%w: %w", ErrBusy, err)
+}
+
+// transact does f in a transaction.
+func (l *Log) transact(ctx context.Context, f func(context.Context, transaction) error) error {
+	tx, err := l.db.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err = guarded(func() error { return f(ctx, tx) }); err == nil {
+		err = tx.commit(ctx)
+	}
+	if err != nil {
 		tx.rollback()
-		if again := new(retryError); !errors.As(err, &again) {
-			return err
-		}
 	}
 	return err
 }

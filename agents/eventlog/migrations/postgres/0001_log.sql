@@ -1,5 +1,5 @@
--- Times are microseconds since 1970, 0 for none. What is opaque, JSON too, is a
--- blob: the bytes come back as they came.
+-- Times are microseconds since 1970, 0 for none. What is opaque, JSON too, is
+-- bytea: the bytes come back as they came.
 
 create table stream (
   id   bigint generated always as identity primary key,
@@ -21,6 +21,8 @@ create table event (
   primary key (stream, seq)
 );
 
+alter table event alter column payload set storage external; -- is compressed where it is worth it
+
 create index event_session on event (session) where session <> '';
 
 create table blob (
@@ -32,7 +34,7 @@ create table blob (
 create table event_blob ( -- which events need which blobs
   stream bigint not null,
   seq    bigint not null,
-  hash   bytea not null,
+  hash   bytea not null references blob (hash),
   primary key (stream, seq, hash)
 );
 

@@ -1,0 +1,148 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// message is like most of what agents send.
+var message = bytes.Repeat([]byte(`{"jsonrpc":"2.0","method":"session/update"}`), 7)[:280]
+
+var modes = []struct {
+	name string
+	mode eventlog.Mode
+}{{"full", eventlog.Full}, {"normal", eventlog.Normal}}
+
+// BenchmarkCommit is the time until one writer has its event acknowledged.
+func BenchmarkCommit(b *testing.B) {
+	for _, m := range modes {
+		b.Run(m.name, func(b *testing.B) {
+			l := open(b, eventlog.Config{DSN: file(b), Synchronous: m.mode})
+			took := make([]time.Duration, 0, 1<<16)
+			for b.Loop() {
+				start := time.Now()
+				commit(b, l, "acp:1", 1)
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// BenchmarkTenSessions is what ten sessions commit at once, each waiting for
+// its own.
+func BenchmarkTenSessions(b *testing.B) {
+	for _, m := range modes {
+		b.Run(m.name, func(b *testing.B) {
+			l := open(b, eventlog.Config{DSN: file(b), Synchronous: m.mode})
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			for s := range 10 {
+				wg.Go(func() {
+					stream := fmt.Sprintf("acp:%d", s)
+					for left.Add(-1) >= 0 {
+						commit(b, l, stream, 1)
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
+func commit(b *testing.B, l *eventlog.Log, stream string, n int) {
+	err := l.Commit(b.Context(), func(tx *eventlog.Tx) error {
+		for range n {
+			e := eventlog.Event{Stream: stream, Session: "s", Life: "life", Kind: "session/update", Payload: message}
+			if _, err := tx.Append(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Error(err)
+	}
+}
+
+// BenchmarkFollowers is how long after its commit the last of 99 followers has
+// an event, with another one that does not read at all.
+func BenchmarkFollowers(b *testing.B) {
+	l := open(b, eventlog.Config{DSN: file(b)})
+	var behind atomic.Int64
+	var wg sync.WaitGroup
+	stalled := l.Follow("s", 0)
+	_ = stalled
+	for range 99 {
+		wg.Go(func() {
+			c := l.Follow("s", 0)
+			for n := 0; n < b.N; {
+				page, err := c.Next(b.Context())
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				n += len(page)
+				lag := time.Since(page[0].At).Nanoseconds()
+				for old := behind.Load(); lag > old && !behind.CompareAndSwap(old, lag); old = behind.Load() {
+				}
+			}
+		})
+	}
+	b.ResetTimer()
+	for range b.N {
+		commit(b, l, "s", 1)
+	}
+	wg.Wait()
+	b.ReportMetric(float64(behind.Load())/1e6, "worst-lag-ms")
+}
+
+// BenchmarkFirstPage reads the first 100 of a million events.
+func BenchmarkFirstPage(b *testing.B) {
+	cfg := eventlog.Config{DSN: file(b), Synchronous: eventlog.Normal}
+	l := open(b, cfg)
+	for range 1_000_000 / 500 {
+		commit(b, l, "s", 500)
+	}
+	var page []eventlog.Event
+	for _, from := range []int64{0, 500_000} {
+		b.Run(fmt.Sprint(from), func(b *testing.B) {
+			for b.Loop() {
+				var err error
+				if page, err = l.Read(b.Context(), "s", from, 100); err != nil || len(page) != 100 || page[0].Seq != from+1 {
+					b.Fatal(len(page), err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPicture commits messages with a screenshot of 3 MB, a new one each.
+func BenchmarkPicture(b *testing.B) {
+	l := open(b, eventlog.Config{DSN: file(b)})
+	payload := append([]byte(`{"data":"`), picture(3<<20)...)
+	payload = append(payload, `"}`...)
+	b.SetBytes(int64(len(payload)))
+	for n := 0; b.Loop(); n++ {
+		own := slices.Clone(payload)
+		copy(own[9:], fmt.Sprintf("%08d", n))
+		err := l.Commit(b.Context(), func(tx *eventlog.Tx) error {
+			_, err := tx.Append(eventlog.Event{Stream: "s", Payload: own})
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

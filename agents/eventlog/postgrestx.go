@@ -1,0 +1,217 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// postgresQuerier asks by way of a connection, a transaction or the pool.
+type postgresQuerier struct {
+	db *postgresDB
+	by interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	}
+}
+
+func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
+	rows, err := q.by.Query(ctx, s.sql, s.args...)
+	if err != nil {
+		return q.explain(ctx, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		more, err := f(rows.Scan)
+		if err != nil {
+			return q.explain(ctx, err)
+		}
+		if !more {
+			return nil
+		}
+	}
+	return q.explain(ctx, rows.Err())
+}
+
+// explain makes ErrUnavailable of what a reader gets when its connection
+// breaks.
+func (q postgresQuerier) explain(ctx context.Context, err error) error {
+	explained := q.db.explain(err)
+	if err == nil || ctx.Err() != nil || explained != err { //nolint:errorlint // the very same
+		return explained
+	}
+	if failure := new(pgconn.PgError); errors.As(err, &failure) {
+		return explained
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// postgresTx is the writer's transaction.
+type postgresTx struct {
+	db     *postgresDB
+	conn   *pgx.Conn
+	id     string // of the transaction, with which its end can be found out
+	closed bool
+}
+
+func (db *postgresDB) begin(ctx context.Context) (transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	conn, err := db.writer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Each statement is to see what others have committed when it begins.
+	if _, err := conn.Exec(ctx, "begin isolation level read committed"); err != nil {
+		return nil, db.broken(err)
+	}
+	return &postgresTx{db: db, conn: conn}, nil
+}
+
+func (tx *postgresTx) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return tx.db.broken(postgresQuerier{tx.db, tx.conn}.query(ctx, s, f))
+}
+
+// exec sends all statements at once.
+func (tx *postgresTx) exec(ctx context.Context, all []statement) error {
+	if len(all) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	batch := new(pgx.Batch)
+	for _, s := range all {
+		batch.Queue(s.sql, s.args...)
+	}
+	return tx.db.broken(tx.conn.SendBatch(ctx, batch).Close())
+}
+
+func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	tag, err := tx.conn.Exec(ctx, s.sql, s.args...)
+	return tag.RowsAffected(), tx.db.broken(err)
+}
+
+// position locks the stream's row: whoever appends to the stream next, in
+// whatever server, waits for the end of this transaction and sees what it did.
+func (tx *postgresTx) position(ctx context.Context, stream string) (p position, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	for range 2 {
+		batch := new(pgx.Batch)
+		batch.Queue("select id from stream where name = $1 for update", stream)
+		batch.Queue("select coalesce(max(seq), 0) from event where stream = (select id from stream where name = $1)", stream)
+		results := tx.conn.SendBatch(ctx, batch)
+		err = results.QueryRow().Scan(&p.id)
+		if err == nil {
+			err = results.QueryRow().Scan(&p.last)
+		}
+		err = errors.Join(err, results.Close())
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return p, tx.db.broken(err)
+		}
+		if _, err := tx.conn.Exec(ctx, "insert into stream (name) values ($1) on conflict (name) do nothing", stream); err != nil {
+			return p, tx.db.broken(err)
+		}
+	}
+	return p, &retryError{fmt.Errorf("stream %s was deleted meanwhile", quote(stream))}
+}
+
+func (tx *postgresTx) lock(ctx context.Context, kind, id string) error {
+	_, err := tx.changed(ctx, statement{"select pg_advisory_xact_lock(hashtextextended($1, 0))", []any{tx.db.key(kind, id)}})
+	return err
+}
+
+func (tx *postgresTx) notify(ctx context.Context, streams []string) error {
+	if len(streams) > maxNotified {
+		streams = []string{""}
+	}
+	all := make([]statement, 0, len(streams))
+	for _, s := range streams {
+		all = append(all, statement{"select pg_notify($1, $2)", []any{tx.db.channel(), tx.db.instance + " " + s}})
+	}
+	return tx.exec(ctx, all)
+}
+
+// commit commits. When the connection breaks meanwhile, only Postgres knows
+// what became of it, so it is asked as soon as it can be.
+func (tx *postgresTx) commit(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if err := tx.conn.QueryRow(bounded, "select coalesce(pg_current_xact_id_if_assigned()::text, '')").Scan(&tx.id); err != nil {
+		return tx.db.broken(err)
+	}
+	tag, err := tx.conn.Exec(bounded, "commit")
+	switch {
+	case err == nil && tag.String() == "ROLLBACK":
+		return fmt.Errorf("event log: the transaction had failed before")
+	case err == nil:
+		tx.closed = true
+		return nil
+	case !tx.conn.IsClosed():
+		return tx.db.broken(err)
+	case tx.id == "":
+		return tx.db.broken(err) // nothing was written
+	}
+	tx.closed = true
+	tx.db.doubtful.Store(true)
+	defer tx.db.doubtful.Store(false)
+	return tx.findOut(ctx, err)
+}
+
+// findOut asks what became of the transaction until it knows.
+func (tx *postgresTx) findOut(ctx context.Context, why error) error {
+	old := tx.conn.PgConn().PID()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		switch status := tx.status(ctx, old); status {
+		case "committed":
+			return nil
+		case "aborted":
+			return fmt.Errorf("%w: %w", ErrUnavailable, why)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUncertain, why)
+		}
+	}
+}
+
+// status is "committed", "aborted", or something else as long as that is open.
+func (tx *postgresTx) status(ctx context.Context, old uint32) (status string) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	conn, err := tx.db.writer(ctx)
+	if err != nil {
+		return ""
+	}
+	// It may not have noticed yet that nobody is there any more.
+	_, err = conn.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and application_name = $2 and pid <> pg_backend_pid()",
+		int64(old), "deskhand-"+tx.db.instance)
+	if err == nil {
+		err = conn.QueryRow(ctx, "select coalesce(pg_xact_status($1::text::xid8), 'aborted')", tx.id).Scan(&status)
+	}
+	if failure := new(pgconn.PgError); errors.As(err, &failure) && failure.Code == "22023" {
+		return "aborted" // it is of a time that this database has not seen
+	}
+	return status
+}
+
+func (tx *postgresTx) rollback() {
+	if tx.closed || tx.conn.IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	if _, err := tx.conn.Exec(ctx, "rollback"); err != nil {
+		_ = tx.conn.Close(ctx)
+	}
+}
