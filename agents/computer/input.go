@@ -1,0 +1,211 @@
+package computer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Bounds of what a call may ask for.
+const (
+	maxSeconds = 60
+	maxActions = 100
+	maxKeys    = 100
+)
+
+// input are the parameters of all tools together, in both dialects.
+type input struct {
+	Action  string            `json:"action"`
+	Type    string            `json:"type"` // OpenAI's word for action
+	Actions []json.RawMessage `json:"actions"`
+
+	Coordinate *pair    `json:"coordinate"`
+	Start      *pair    `json:"start_coordinate"`
+	X          *float64 `json:"x"`
+	Y          *float64 `json:"y"`
+	Path       []pair   `json:"path"`
+	Button     string   `json:"button"`
+	Count      *float64 `json:"count"`
+	Modifiers  keys     `json:"modifiers"`
+
+	Text      *string  `json:"text"`
+	Keys      keys     `json:"keys"`
+	Key       string   `json:"key"`
+	Duration  *float64 `json:"duration"`
+	Direction string   `json:"scroll_direction"`
+	Amount    *float64 `json:"scroll_amount"`
+	ScrollX   float64  `json:"scroll_x"`
+	ScrollY   float64  `json:"scroll_y"`
+	Region    *region  `json:"region"`
+
+	Window json.RawMessage `json:"window"`
+	Width  *float64        `json:"width"`
+	Height *float64        `json:"height"`
+	App    string          `json:"app"`
+	Args   []string        `json:"args"`
+	Wait   *bool           `json:"wait"`
+	Target string          `json:"target"`
+	Kind   string          `json:"kind"`
+
+	Screenshot *bool `json:"screenshot"`
+}
+
+// badInput says what is wrong with a parameter, and what would be right.
+type badInput struct{ text string }
+
+func (e *badInput) Error() string { return e.text }
+
+func badf(format string, args ...any) error { return &badInput{fmt.Sprintf(format, args...)} }
+
+// decode reads a call's arguments. Members that nobody knows are ignored, as
+// models add some.
+func decode(arguments json.RawMessage) (*input, error) {
+	in := new(input)
+	if len(bytes.TrimSpace(arguments)) == 0 {
+		return in, nil
+	}
+	err := json.Unmarshal(arguments, in)
+	var bad *badInput
+	var typed *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return in, nil
+	case errors.As(err, &bad):
+		return nil, bad
+	case errors.As(err, &typed) && typed.Field != "":
+		return nil, badf("%s: must be %s, and is a %s", typed.Field, sort(typed), typed.Value)
+	default:
+		return nil, badf("the arguments must be a JSON object with the tool's parameters: %v", err)
+	}
+}
+
+// sort names the type that a member should have had.
+func sort(e *json.UnmarshalTypeError) string {
+	switch e.Type.Kind().String() {
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "slice":
+		return "a list"
+	case "struct", "map":
+		return "an object"
+	default:
+		return "a string"
+	}
+}
+
+// pair is a position: [x, y], as Anthropic's models say it, or {"x": 1, "y": 2},
+// as OpenAI's do.
+type pair struct{ X, Y float64 }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *pair) UnmarshalJSON(data []byte) error {
+	var list []float64
+	if err := json.Unmarshal(data, &list); err == nil && len(list) == 2 {
+		p.X, p.Y = list[0], list[1]
+		return nil
+	}
+	var object struct{ X, Y *float64 }
+	if err := json.Unmarshal(data, &object); err == nil && object.X != nil && object.Y != nil {
+		p.X, p.Y = *object.X, *object.Y
+		return nil
+	}
+	return badf("a coordinate must be [x, y], two whole numbers; this is %.80s", data)
+}
+
+// region is [x0, y0, x1, y1].
+type region [4]float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *region) UnmarshalJSON(data []byte) error {
+	var list []float64
+	if err := json.Unmarshal(data, &list); err != nil || len(list) != 4 {
+		return badf("region: must be [x0, y0, x1, y1], four whole numbers; this is %.80s", data)
+	}
+	copy(r[:], list)
+	return nil
+}
+
+// keys are names of keys: a list, or one string.
+type keys []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (k *keys) UnmarshalJSON(data []byte) error {
+	var list []string
+	var one string
+	switch {
+	case json.Unmarshal(data, &one) == nil:
+		if one != "" {
+			*k = keys{one}
+		}
+	case json.Unmarshal(data, &list) == nil:
+		*k = list
+	default:
+		return badf("keys must be named by a list of strings, such as [\"ctrl\", \"s\"]; this is %.80s", data)
+	}
+	return nil
+}
+
+// whole returns a number that has no fraction.
+func whole(field string, v float64) (int, error) {
+	if v != math.Trunc(v) || math.Abs(v) > 1<<20 {
+		return 0, badf("%s: must be a whole number of pixels in the screenshot, and is %v", field, v)
+	}
+	return int(v), nil
+}
+
+// at is where the call wants the pointer; nil when it does not say.
+func (in *input) at() (*pair, error) {
+	switch {
+	case in.Coordinate != nil:
+		return in.Coordinate, nil
+	case in.X == nil && in.Y == nil:
+		return nil, nil
+	case in.X == nil || in.Y == nil:
+		return nil, badf("coordinate: x and y must both be given, or neither")
+	}
+	return &pair{*in.X, *in.Y}, nil
+}
+
+// held are the modifiers that a pointer action wants held: "ctrl+shift" in text
+// or modifiers, or a list.
+func (in *input) held() []string {
+	all := append([]string(in.Modifiers), in.Keys...)
+	if in.Text != nil && *in.Text != "" {
+		all = append(all, *in.Text)
+	}
+	var names []string
+	for _, m := range all {
+		for name := range strings.SplitSeq(m, "+") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, strings.ToLower(name))
+			}
+		}
+	}
+	return names
+}
+
+// seconds is the duration, at most a minute.
+func (in *input) seconds(without float64) (float64, error) {
+	if in.Duration == nil {
+		return without, nil
+	}
+	if d := *in.Duration; d >= 0 && d <= maxSeconds { // false for NaN
+		return d, nil
+	}
+	return 0, badf("duration: must be between 0 and %d seconds, and is %v", maxSeconds, *in.Duration)
+}
+
+// button is the pointer button; OpenAI calls the middle one wheel.
+func (in *input) button() desktop.Button {
+	if in.Button == "wheel" {
+		return desktop.ButtonMiddle
+	}
+	return desktop.Button(in.Button)
+}

@@ -1,0 +1,192 @@
+package computer
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// outcome is what a tool has to tell.
+type outcome struct {
+	text    string
+	picture *desktop.Screenshot // nil: none
+	content mcp.Content         // besides, or nil
+	acted   bool                // so that a screenshot shall follow
+}
+
+// result is an outcome as MCP tells it, with the screenshot that follows an
+// action.
+func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.CallToolResult, error) {
+	text := done.text
+	if done.picture == nil && done.acted && (in.Screenshot == nil || *in.Screenshot) {
+		shot, err := s.shoot(ctx, true)
+		if err != nil {
+			// The action was done: to call that a failure would have it repeated.
+			text += " It was done, but no screenshot could be taken: " + explain(err)
+		} else {
+			done.picture = shot
+			text += " " + describe(shot)
+		}
+	}
+	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	if done.content != nil {
+		r.Content = append(r.Content, done.content)
+	}
+	if done.picture != nil {
+		r.Content = append(r.Content, &mcp.ImageContent{Data: done.picture.Data, MIMEType: "image/" + string(done.picture.Format)})
+	}
+	return r, nil
+}
+
+// describe says what a screenshot is.
+func describe(shot *desktop.Screenshot) string {
+	text := fmt.Sprintf("The screenshot is %dx%d pixels.", shot.Size.Width, shot.Size.Height)
+	if !shot.Settled {
+		text += " The screen was still changing when it was taken."
+	}
+	return text
+}
+
+// scale is by how much a picture of that size has to shrink.
+func (s *Server) scale(size desktop.Size) float64 {
+	w, h := float64(size.Width), float64(size.Height)
+	k := min(1, float64(s.cfg.MaxEdge)/max(w, h), math.Sqrt(float64(s.cfg.MaxPixels)/(w*h)))
+	return max(k, 0.1) // less is refused by the desktop
+}
+
+// pictureSize is how large screenshots are at present.
+func (s *Server) pictureSize() desktop.Size {
+	size := s.desk.Status().Size
+	k := s.scale(size)
+	return desktop.Size{Width: int(math.Round(float64(size.Width) * k)), Height: int(math.Round(float64(size.Height) * k))}
+}
+
+// shoot takes a picture of the whole screen, whose pixels coordinates then mean.
+func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, error) {
+	shot := desktop.Shot{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size)}
+	if settle && s.cfg.Settle > 0 {
+		shot.Settle, shot.SettleTimeout = s.cfg.Settle, s.cfg.SettleTimeout
+	}
+	pic, err := s.encode(ctx, shot)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = pic.Observation
+	return pic, nil
+}
+
+// encode takes a picture as PNG, or as JPEG if that would be large.
+func (s *Server) encode(ctx context.Context, shot desktop.Shot) (*desktop.Screenshot, error) {
+	settled := true
+	if s.cfg.MaxBytes > 0 {
+		shot.Format = desktop.PNG
+		pic, err := s.desk.Screenshot(ctx, shot)
+		if err != nil || len(pic.Data) <= s.cfg.MaxBytes {
+			return pic, err
+		}
+		settled = pic.Settled
+		shot.Settle, shot.SettleTimeout = 0, 0
+	}
+	shot.Format, shot.Quality = desktop.JPEG, s.cfg.Quality
+	pic, err := s.desk.Screenshot(ctx, shot)
+	if err != nil {
+		return nil, err
+	}
+	if !settled {
+		told := *pic
+		told.Settled = false
+		pic = &told
+	}
+	return pic, nil
+}
+
+// view is the picture that coordinates are in. A client that has not seen one
+// since this server began means the one that it would see now.
+func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	if last.ID != "" {
+		return last, nil
+	}
+	pic, err := s.shoot(ctx, false)
+	if err != nil {
+		return desktop.Observation{}, err
+	}
+	return pic.Observation, nil
+}
+
+// locate checks a position in the last picture.
+func locate(field string, p pair, in desktop.Observation) (desktop.Point, error) {
+	x, err := whole(field, p.X)
+	if err != nil {
+		return desktop.Point{}, err
+	}
+	y, err := whole(field, p.Y)
+	if err != nil {
+		return desktop.Point{}, err
+	}
+	if x < 0 || y < 0 || x >= in.Size.Width || y >= in.Size.Height {
+		return desktop.Point{}, badf("%s: [%d, %d] is outside of the screenshot, which is %dx%d pixels; x must be from 0 to %d and y from 0 to %d",
+			field, x, y, in.Size.Width, in.Size.Height, in.Size.Width-1, in.Size.Height-1)
+	}
+	return desktop.Point{X: x, Y: y}, nil
+}
+
+// seen is a position on the screen as one in the picture.
+func seen(p desktop.Point, in desktop.Observation) desktop.Point {
+	axis := func(v, from, picture, at int) int {
+		return min(max((2*(v-at)+1)*picture/(2*max(from, 1)), 0), max(picture-1, 0))
+	}
+	return desktop.Point{
+		X: axis(p.X, in.Region.Width, in.Size.Width, in.Region.X),
+		Y: axis(p.Y, in.Region.Height, in.Size.Height, in.Region.Y),
+	}
+}
+
+func (s *Server) screenshot(ctx context.Context, _ *input) (outcome, error) {
+	shot, err := s.shoot(ctx, true)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{text: describe(shot), picture: shot}, nil
+}
+
+// zoom shows a part of the screen, with as many pixels as it has.
+func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
+	if in.Region == nil {
+		return outcome{}, badf("region: is missing; give [x0, y0, x1, y1] in pixels of the screenshot")
+	}
+	of, err := s.view(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	var edges [4]int
+	for i, v := range in.Region {
+		if edges[i], err = whole("region", v); err != nil {
+			return outcome{}, err
+		}
+	}
+	x0, y0, x1, y1 := edges[0], edges[1], edges[2], edges[3]
+	if x0 < 0 || y0 < 0 || x1 <= x0 || y1 <= y0 || x1 > of.Size.Width || y1 > of.Size.Height {
+		return outcome{}, badf("region: [%d, %d, %d, %d] must be [x0, y0, x1, y1] with x0 < x1 and y0 < y1, within the screenshot, which is %dx%d pixels",
+			x0, y0, x1, y1, of.Size.Width, of.Size.Height)
+	}
+	// The screen's pixels of which something is in the region.
+	part := desktop.Rect{X: of.Region.X + x0*of.Region.Width/of.Size.Width, Y: of.Region.Y + y0*of.Region.Height/of.Size.Height}
+	part.Width = of.Region.X + (x1*of.Region.Width+of.Size.Width-1)/of.Size.Width - part.X
+	part.Height = of.Region.Y + (y1*of.Region.Height+of.Size.Height-1)/of.Size.Height - part.Y
+	pic, err := s.encode(ctx, desktop.Shot{Region: &part, Cursor: desktop.CursorPointer, Scale: s.scale(desktop.Size{Width: part.Width, Height: part.Height})})
+	if err != nil {
+		return outcome{}, err
+	}
+	text := fmt.Sprintf("This is [%d, %d, %d, %d] of the screenshot in %dx%d pixels. Coordinates still are those of the whole screenshot.",
+		x0, y0, x1, y1, pic.Size.Width, pic.Size.Height)
+	return outcome{text: text, picture: pic}, nil
+}

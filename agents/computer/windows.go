@@ -1,0 +1,255 @@
+package computer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// windows lists windows, or does something to one.
+func (s *Server) windows(ctx context.Context, in *input) (outcome, error) {
+	// By the tool computer, action is "windows" itself; operation is then Kind.
+	operation := in.Kind
+	if operation == "" && in.Action != "windows" {
+		operation = in.Action
+	}
+	if operation == "" || operation == "list" {
+		return s.listWindows(ctx)
+	}
+	id, err := in.window()
+	if err != nil {
+		return outcome{}, err
+	}
+	var w desktop.Window
+	switch operation {
+	case "focus":
+		w, err = s.desk.FocusWindow(ctx, id)
+	case "close":
+		if err := s.desk.CloseWindow(ctx, id); err != nil {
+			return outcome{}, err
+		}
+		return outcome{text: fmt.Sprintf("Window %d was asked to close.", id), acted: true}, nil
+	case "minimise", "minimize":
+		w, err = s.desk.MinimiseWindow(ctx, id)
+	case "maximise", "maximize":
+		w, err = s.desk.MaximiseWindow(ctx, id, true)
+	case "restore":
+		w, err = s.desk.MaximiseWindow(ctx, id, false)
+	case "move":
+		w, err = s.moveWindow(ctx, id, in)
+	case "resize":
+		w, err = s.resizeWindow(ctx, id, in)
+	default:
+		return outcome{}, badf("action: must be list, focus, close, move, resize, maximise, restore or minimise, and is %q", operation)
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	of, err := s.view(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{text: line(w, of) + ".", acted: true}, nil
+}
+
+func (s *Server) listWindows(ctx context.Context) (outcome, error) {
+	of, err := s.view(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	list, err := s.desk.Windows(ctx, desktop.WindowFilter{})
+	if err != nil {
+		return outcome{}, err
+	}
+	if len(list) == 0 {
+		return outcome{text: "There are no windows. launch starts a program."}, nil
+	}
+	var b strings.Builder
+	for _, w := range list {
+		b.WriteString(line(w, of) + "\n")
+	}
+	return outcome{text: strings.TrimSuffix(b.String(), "\n")}, nil
+}
+
+// line describes a window, in the picture's coordinates.
+func line(w desktop.Window, of desktop.Observation) string {
+	from := seen(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y}, of)
+	to := seen(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1}, of)
+	text := fmt.Sprintf("window %d: %q (%s) from [%d, %d] to [%d, %d]", w.ID, w.Title, w.Class, from.X, from.Y, to.X, to.Y)
+	for _, state := range []struct {
+		is   bool
+		name string
+	}{{w.Active, "focused"}, {w.Minimised, "minimised"}, {w.Maximised, "maximised"}} {
+		if state.is {
+			text += ", " + state.name
+		}
+	}
+	return text
+}
+
+// window is the id of the window that the call is about, as number or text.
+func (in *input) window() (desktop.WindowID, error) {
+	text := strings.Trim(string(in.Window), `"`)
+	if text == "" || text == "null" {
+		return 0, badf("window: is missing; give the number from the list of windows")
+	}
+	id, err := strconv.ParseUint(text, 0, 32)
+	if err != nil {
+		return 0, badf("window: must be a number from the list of windows, and is %.40s", text)
+	}
+	return desktop.WindowID(id), nil
+}
+
+func (s *Server) moveWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
+	p, err := in.at()
+	switch {
+	case err != nil:
+		return desktop.Window{}, err
+	case p == nil:
+		return desktop.Window{}, badf("coordinate: is missing; give where the window's top left corner shall be as [x, y]")
+	}
+	of, err := s.view(ctx)
+	if err != nil {
+		return desktop.Window{}, err
+	}
+	at, err := locate("coordinate", *p, of)
+	if err != nil {
+		return desktop.Window{}, err
+	}
+	return s.desk.MoveWindow(ctx, id, desktop.Point{
+		X: of.Region.X + at.X*of.Region.Width/of.Size.Width, Y: of.Region.Y + at.Y*of.Region.Height/of.Size.Height,
+	})
+}
+
+func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
+	if in.Width == nil || in.Height == nil {
+		return desktop.Window{}, badf("width and height: must both be given, in pixels of the screenshot")
+	}
+	of, err := s.view(ctx)
+	if err != nil {
+		return desktop.Window{}, err
+	}
+	w, err := whole("width", *in.Width)
+	if err != nil {
+		return desktop.Window{}, err
+	}
+	h, err := whole("height", *in.Height)
+	if err != nil {
+		return desktop.Window{}, err
+	}
+	return s.desk.ResizeWindow(ctx, id, desktop.Size{Width: w * of.Region.Width / of.Size.Width, Height: h * of.Region.Height / of.Size.Height})
+}
+
+// maxPicture is how large a picture from the clipboard may be.
+const maxPicture = 4 << 20
+
+func (s *Server) clipboardGet(ctx context.Context, in *input) (outcome, error) {
+	switch in.Kind {
+	case "", "text":
+		c, err := s.desk.Clipboard(ctx, desktop.Clipboard, desktop.TypeText)
+		if err != nil {
+			return outcome{}, err
+		}
+		return outcome{text: string(c.Data)}, nil
+	case "image":
+		c, err := s.desk.Clipboard(ctx, desktop.Clipboard, desktop.TypePNG)
+		switch {
+		case err != nil:
+			return outcome{}, err
+		case len(c.Data) > maxPicture:
+			return outcome{}, badf("the picture on the clipboard has %d bytes, more than the %d that are passed on; paste it into a program and take a screenshot", len(c.Data), maxPicture)
+		}
+		return outcome{text: "This picture is on the clipboard.", content: &mcp.ImageContent{Data: c.Data, MIMEType: "image/png"}}, nil
+	}
+	return outcome{}, badf("kind: must be text or image, and is %q", in.Kind)
+}
+
+func (s *Server) clipboardSet(ctx context.Context, in *input) (outcome, error) {
+	if in.Text == nil {
+		return outcome{}, badf("text: is missing; give what shall be on the clipboard")
+	}
+	if err := s.desk.SetClipboard(ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(*in.Text)}); err != nil {
+		return outcome{}, err
+	}
+	return outcome{text: fmt.Sprintf("%d characters are on the clipboard. The key ctrl+v pastes them in most programs.", len([]rune(*in.Text)))}, nil
+}
+
+func (s *Server) launch(ctx context.Context, in *input) (outcome, error) {
+	if in.App == "" {
+		return outcome{}, badf("app: is missing; name a program")
+	}
+	app, err := s.desk.Launch(ctx, desktop.Launch{App: in.App, Args: in.Args, Wait: in.Wait == nil || *in.Wait})
+	if err != nil && app.PID == 0 {
+		return outcome{}, err
+	}
+	return launched(in.App, app, err), nil
+}
+
+func (s *Server) open(ctx context.Context, in *input) (outcome, error) {
+	if in.Target == "" {
+		return outcome{}, badf("target: is missing; give a URL or the path of a file")
+	}
+	app, err := s.desk.Open(ctx, in.Target)
+	if err != nil {
+		return outcome{}, err
+	}
+	return launched(in.Target, app, nil), nil
+}
+
+// launched says what became of a program.
+func launched(what string, app desktop.App, err error) outcome {
+	text := fmt.Sprintf("%s was started (process %d).", what, app.PID)
+	switch {
+	case errors.Is(err, desktop.ErrTimeout):
+		text += " It has shown no window yet."
+	case err != nil:
+		text += " Whether it shows a window is not known: " + explain(err)
+	case app.Exited:
+		text = fmt.Sprintf("%s was started and ended with status %d before it showed a window.", what, app.ExitCode)
+	case app.Window != 0:
+		text += fmt.Sprintf(" Its window is %d.", app.Window)
+	}
+	return outcome{text: text, acted: true}
+}
+
+// explain is an error as the model is told it: what went wrong, and what to do.
+func explain(err error) string {
+	var held *desktop.ControlHeldError
+	var invalid *desktop.InvalidError
+	remedy := ""
+	switch {
+	case errors.As(err, &held):
+		return fmt.Sprintf("control_held: %s has control of this desktop, so nothing was done. Screenshots still work. "+
+			"Wait and try again, or ask the user to give control back.", held.Holder)
+	case errors.As(err, &invalid) && invalid.Field == "observation":
+		remedy = "Take a screenshot, and use its coordinates."
+	case errors.Is(err, desktop.ErrRestarting):
+		remedy = "Wait a few seconds, then take a screenshot."
+	case errors.Is(err, desktop.ErrClosed):
+		remedy = "Nothing can be done here until somebody starts it again; tell the user."
+	case errors.Is(err, desktop.ErrWindowNotFound):
+		remedy = "List the windows: it may have closed."
+	case errors.Is(err, desktop.ErrAppNotFound):
+		remedy = "Give the name of a program that is installed, or its path."
+	case errors.Is(err, desktop.ErrNoClipboardContent):
+		remedy = "Copy something first, or ask for the other kind."
+	case errors.Is(err, desktop.ErrTimeout):
+		remedy = "Take a screenshot to see how far it came."
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		remedy = "The call was given up; take a screenshot to see what was done."
+	}
+	text := err.Error()
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	if remedy != "" {
+		text += " " + remedy
+	}
+	return text
+}
