@@ -108,6 +108,7 @@ type client struct {
 	done     chan error // what ServeSignaling returned
 	id       string
 	settings func(*pion.SettingEngine) // how it differs from others; may be nil
+	sound    func(*pion.TrackRemote)   // takes the sound in; nil: nobody does
 	relay    bool                      // it comes through a TURN server, or not at all
 
 	mu   sync.Mutex
@@ -232,7 +233,14 @@ func (c *client) connect() {
 			c.send("signal/candidate", candidate.ToJSON())
 		}
 	})
-	pc.OnTrack(func(track *pion.TrackRemote, _ *pion.RTPReceiver) { c.receive(track) })
+	pc.OnTrack(func(track *pion.TrackRemote, _ *pion.RTPReceiver) {
+		switch {
+		case track.Kind() == pion.RTPCodecTypeVideo:
+			c.receive(track)
+		case c.sound != nil:
+			c.sound(track)
+		}
+	})
 	pc.OnDataChannel(func(ch *pion.DataChannel) {
 		c.data = ch
 		ch.OnOpen(func() { close(c.open) })

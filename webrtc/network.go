@@ -204,10 +204,13 @@ func (l *link) close() error {
 const playoutDelayURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
 // connect makes the connection of a viewer, and the estimator of its line. Only
-// the codec is offered.
-func (l *link) connect(codec Codec, least, most int) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
+// these codecs are offered.
+func (l *link) connect(codec Codec, sound audioFormat, least, most int) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
 	media := &webrtc.MediaEngine{}
 	if err := registerCodec(media, codec); err != nil {
+		return nil, nil, err
+	}
+	if err := media.RegisterCodec(sound.params, webrtc.RTPCodecTypeAudio); err != nil {
 		return nil, nil, err
 	}
 	registry := &interceptor.Registry{}
@@ -226,7 +229,6 @@ func (l *link) connect(codec Codec, least, most int) (*webrtc.PeerConnection, cc
 		webrtc.ConfigureTWCCHeaderExtensionSender(media, registry),
 		media.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: playoutDelayURI}, webrtc.RTPCodecTypeVideo),
 		webrtc.ConfigureNack(media, registry),
-		webrtc.ConfigureRTCPReports(registry),
 	} {
 		if err != nil {
 			return nil, nil, err

@@ -21,7 +21,9 @@ type peer struct {
 	transceiver *webrtc.RTPTransceiver
 	sender      *webrtc.RTPSender
 	line        cc.BandwidthEstimator
-	header      rtp.Header   // of the next packet
+	header      rtp.Header // of the next packet
+	report      senderReport
+	audio       *peerAudio   // nil: there is no sound
 	most        atomic.Int64 // bits per second; 0: not known yet
 
 	connected atomic.Bool                // was, at least
@@ -29,8 +31,8 @@ type peer struct {
 	last      atomic.Pointer[ViewerPath] // what was known of its way when it was last looked
 }
 
-// newPeer makes the connection of a new viewer, with the video as its only
-// track. The viewer's close ends it.
+// newPeer makes the connection of a new viewer, with the picture and, if there
+// can be any, the sound. The viewer's close ends it.
 //
 // id is the viewer's; empty: a new one.
 func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*peer, error) {
@@ -50,7 +52,11 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 		p.noteFailure(time.Now())
 		p.end()
 	}
-	if !v.start(finish, func() { v.pump(p.write) }, p.readFeedback, p.followLine, p.watchWay, v.act) {
+	tasks := []func(){func() { v.pump(p.write) }, p.readFeedback, p.followLine, p.watchWay, v.act}
+	if p.audio != nil {
+		tasks = append(tasks, p.pumpAudio, p.readAudioFeedback)
+	}
+	if !v.start(finish, tasks...) {
 		p.end()
 		return nil, ErrClosed
 	}
@@ -74,7 +80,7 @@ func (p *peer) open() (err error) {
 	if p.link, err = s.network.link(p.v.options); err != nil {
 		return err
 	}
-	if p.pc, p.line, err = p.link.connect(s.cfg.Codec, s.cfg.MinBitrate, s.cfg.Bitrate); err != nil {
+	if p.pc, p.line, err = p.link.connect(s.cfg.Codec, s.audioFormat, s.cfg.MinBitrate, s.cfg.Bitrate); err != nil {
 		return err
 	}
 	capability := webrtc.RTPCodecCapability{MimeType: mimeType(s.cfg.Codec), ClockRate: clockRate}
@@ -86,7 +92,11 @@ func (p *peer) open() (err error) {
 		return err
 	}
 	p.sender = p.transceiver.Sender()
-	return nil
+	if !s.soundAvailable() {
+		return nil
+	}
+	p.v.hears.Store(true)
+	return p.openAudio()
 }
 
 // stateChanged begins the video when there is a connection, and ends the viewer
@@ -140,8 +150,9 @@ func (p *peer) write(w *wirePicture) error {
 		if err := p.track.WriteRTP(&rtp.Packet{Header: p.header, Payload: payload}); err != nil {
 			return err
 		}
+		p.report.sent(len(payload))
 	}
-	return nil
+	return p.report.due(p.pc, p.sender, p.v.s.videoClock, time.Now())
 }
 
 // The packets of a picture go out in groups: two at once, then one at a time,

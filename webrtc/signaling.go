@@ -202,7 +202,15 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 		if g.viewer != nil {
 			return errors.New("this connection carries the pictures itself")
 		}
-		return g.provide(ctx)
+		var wanted struct{ Audio struct{ Disabled bool } }
+		_ = into(&wanted) // whatever else it asks for, it gets the picture
+		return g.provide(ctx, wanted.Audio.Disabled)
+	case "signal/audio":
+		var wanted struct{ Disabled bool }
+		if err := into(&wanted); err != nil {
+			return err
+		}
+		return g.switchAudio(ctx, wanted.Disabled)
 	case "signal/answer":
 		var answer struct{ SDP string }
 		if err := into(&answer); err != nil {
@@ -215,15 +223,15 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 			return err
 		}
 		return g.candidate(c)
-	case "client/heartbeat", "system/logs", "keyboard/map", "keyboard/modifiers", "signal/video", "signal/audio":
+	case "client/heartbeat", "system/logs", "keyboard/map", "keyboard/modifiers", "signal/video":
 		return nil
 	}
 	return g.takeControl(ctx, m.Event, into)
 }
 
 // provide makes a connection and offers it. A client that asks again gets a new
-// one.
-func (g *signaling) provide(ctx context.Context) error {
+// one. Sound that is disabled may be switched on later.
+func (g *signaling) provide(ctx context.Context, silent bool) error {
 	g.endPeer()
 	o := g.options
 	p, err := g.s.newPeer(o, TransportWebRTC, g.id)
@@ -235,6 +243,7 @@ func (g *signaling) provide(ctx context.Context) error {
 		return err
 	}
 	p.v.hear(g)
+	p.hear(!silent)
 	g.mu.Lock()
 	g.peer, g.held, g.seen = p, nil, 0
 	wants := g.wants
@@ -251,7 +260,7 @@ func (g *signaling) provide(ctx context.Context) error {
 	if err := g.send(ctx, "signal/provide", map[string]any{
 		"sdp": offer.SDP, "iceservers": p.link.iceServers(),
 		"video": map[string]any{"disabled": false, "id": "main", "video": "main", "auto": false},
-		"audio": map[string]any{"disabled": true},
+		"audio": audioState{Disabled: !p.v.hears.Load()},
 	}); err != nil {
 		return err
 	}

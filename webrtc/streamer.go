@@ -20,6 +20,7 @@ type Desktop interface {
 	Feed() *desktop.Feed
 	FollowCursor(context.Context, func(desktop.CursorImage)) error
 	Subscribe(after uint64) *desktop.Subscription
+	Listen(context.Context) (*desktop.Listener, error)
 
 	Pointer(context.Context) (desktop.Pointer, error)
 	Move(context.Context, desktop.Move) (desktop.Pointer, error)
@@ -60,6 +61,9 @@ type Config struct {
 	// Codec of the video. Empty: VP8.
 	Codec Codec
 
+	// AudioCodec of the sound. Empty: Opus.
+	AudioCodec AudioCodec
+
 	// FrameRate is how many pictures a second there are at most, give or take
 	// the few that keep step with a program that draws as often. Zero: 30.
 	FrameRate int
@@ -83,6 +87,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Codec == "" {
 		c.Codec = VP8
+	}
+	if c.AudioCodec == "" {
+		c.AudioCodec = Opus
 	}
 	for _, d := range []struct {
 		field *int
@@ -126,6 +133,10 @@ type Streamer struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
+	videoClock, audioClock rtpClock
+	audioFormat            audioFormat
+	audio                  audio
+
 	poke    chan struct{} // the loop has something to look at
 	wantKey atomic.Bool   // somebody needs a key picture
 	rate    rateControl
@@ -153,6 +164,10 @@ func Start(_ context.Context, d Desktop, cfg Config) (*Streamer, error) {
 		d: d, cfg: cfg, log: cfg.Logger, network: cfg.Network,
 		poke: make(chan struct{}, 1), change: make(chan struct{}),
 	}
+	epoch := time.Now()
+	s.videoClock, s.audioFormat = newRTPClock(epoch, clockRate), audioFormats[cfg.AudioCodec]
+	s.audioClock = newRTPClock(epoch, int(s.audioFormat.params.ClockRate))
+	s.audio.poke = make(chan struct{}, 1)
 	if s.network == nil {
 		var err error
 		if s.network, err = NewNetwork(NetworkConfig{Logger: cfg.Logger}); err != nil {
@@ -165,6 +180,7 @@ func Start(_ context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	s.work.Go(s.run)
 	s.work.Go(s.followCursor)
 	s.work.Go(s.followEvents)
+	s.work.Go(s.runAudio)
 	return s, nil
 }
 
@@ -176,6 +192,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("start streamer: Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate)
 	case c.Codec != VP8 && c.Codec != VP9 && c.Codec != H264:
 		return fmt.Errorf("start streamer: %w: %q; use vp8, vp9 or h264", ErrCodec, c.Codec)
+	case c.AudioCodec != Opus && c.AudioCodec != G722:
+		return fmt.Errorf("start streamer: %w: %q; use opus or g722", ErrCodec, c.AudioCodec)
 	}
 	return nil
 }
@@ -225,7 +243,8 @@ func (s *Streamer) each(f func(*viewer)) {
 // Status tells how a Streamer is.
 type Status struct {
 	Codec     Codec        `json:"codec"`
-	ProcessID string       `json:"processId,omitempty"` // of the encoder, if it is a process
+	Audio     AudioCodec   `json:"audioCodec,omitempty"` // empty: there is no sound here
+	ProcessID string       `json:"processId,omitempty"`  // of the encoder, if it is a process
 	Size      desktop.Size `json:"size"`
 	FrameRate int          `json:"frameRate"` // at most
 	Viewers   []ViewerInfo `json:"viewers"`
@@ -241,6 +260,9 @@ func (s *Streamer) Status() Status {
 	st := Status{
 		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: s.cfg.FrameRate,
 		Viewers: s.Viewers(), Target: s.rate.target(),
+	}
+	if s.soundAvailable() {
+		st.Audio = s.cfg.AudioCodec
 	}
 	s.mu.Lock()
 	st.ProcessID = s.process

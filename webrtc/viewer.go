@@ -71,6 +71,8 @@ type viewer struct {
 	actor     desktop.Actor
 
 	queue   chan *wirePicture
+	sounds  chan *wireSound
+	hears   atomic.Bool // wants sound, and gets it over a connection of WebRTC
 	live    atomic.Bool // wants pictures
 	lost    atomic.Bool // waits for a key picture
 	pointer pointerSink // nil: none is open; guarded by Streamer.mu
@@ -101,6 +103,7 @@ func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*
 	v := &viewer{
 		s: s, id: newID(), options: o, transport: transport, since: time.Now(),
 		queue: make(chan *wirePicture, queueSize), inputs: newInputQueue(),
+		sounds: make(chan *wireSound, soundQueue),
 	}
 	if id != "" {
 		v.id = id
@@ -128,6 +131,7 @@ func (v *viewer) begin() {
 	}
 	v.s.adapt()
 	v.askForKey()
+	v.s.listenersChanged()
 }
 
 // askForKey has the encoder make a key picture.
@@ -239,6 +243,7 @@ func (v *viewer) close(reason string) {
 		v.s.presenceChanged()
 		v.s.mu.Unlock()
 		v.s.nudge()
+		v.s.listenersChanged()
 	})
 }
 

@@ -49,12 +49,11 @@ func (p *wirePicture) release() {
 type packetizer struct {
 	payloader rtp.Payloader // nil: VP8, which is cut here without allocating
 	id        uint16        // of the next VP8 picture
-	epoch     time.Time
-	base      uint32
+	clock     rtpClock
 }
 
-func newPacketizer(codec Codec) *packetizer {
-	p := &packetizer{id: uint16(rand.Uint32()) & 0x7fff, epoch: time.Now(), base: rand.Uint32()} //nolint:gosec // RTP asks for no secret here
+func newPacketizer(codec Codec, clock rtpClock) *packetizer {
+	p := &packetizer{id: uint16(rand.Uint32()) & 0x7fff, clock: clock} //nolint:gosec // RTP asks for no secret here
 	switch codec {
 	case H264:
 		p.payloader = &codecs.H264Payloader{}
@@ -70,7 +69,7 @@ func (p *packetizer) cut(pic Picture, now time.Time) *wirePicture {
 	w := wirePictures.Get().(*wirePicture)
 	w.refs.Store(1)
 	w.key, w.at = pic.Key, now
-	w.stamp = p.base + uint32(now.Sub(p.epoch)*clockRate/time.Second) //nolint:gosec // it wraps around
+	w.stamp = p.clock.stamp(now)
 	w.data = append(w.data[:0], pic.Data...)
 	w.payloads = w.payloads[:0]
 	if p.payloader != nil {
@@ -113,7 +112,7 @@ func (s *Streamer) deliver(pic Picture) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.packets == nil {
-		s.packets = newPacketizer(s.cfg.Codec)
+		s.packets = newPacketizer(s.cfg.Codec, s.videoClock)
 	}
 	w := s.packets.cut(pic, now)
 	w.size = s.size
