@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/filesystem"
@@ -90,6 +92,15 @@ type Config struct {
 	// Records and Logger are the server's own unless they are set, and its
 	// Secrets are beside those of the server.
 	Agents registry.Config
+
+	// AgentHost says how agents are run. Its Log and StateDir are the server's
+	// own, and so is what else is not set; its Secrets are beside those of the
+	// server.
+	AgentHost agents.Config
+
+	// EventLog is where agents' sessions are kept. An empty DSN: in the state
+	// directory.
+	EventLog eventlog.Config
 
 	// Start makes a desktop; its Config is complete and may be altered. Nil:
 	// desktop.Start.

@@ -49,6 +49,7 @@ func (s *Server) register() {
 	s.registerControl()
 	s.registerProcesses()
 	s.registerAgents()
+	s.registerACP()
 	s.registerTokens()
 	s.registerConfiguration()
 	s.registerFiles()

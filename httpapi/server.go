@@ -35,6 +35,7 @@ type Server struct {
 	tokens    *tokens
 	files     *filesystem.FS
 	registry  *registry.Registry
+	agents    *agentHost
 	patience  time.Duration // how long a client may neither send nor accept anything
 	handler   func() http.Handler
 
@@ -82,6 +83,8 @@ func New(cfg Config) (*Server, error) {
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
+	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry}
+	s.agentServers = s.agents.serversOf
 	s.tokens = &tokens{places: at}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
@@ -141,7 +144,7 @@ func (s *Server) Close() error {
 		}
 		processes := make(chan error, 1)
 		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
-		s.closeErr = errors.Join(s.files.Close(), s.registry.Close(), s.desktops.close(), <-processes)
+		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), s.desktops.close(), <-processes)
 	})
 	return s.closeErr
 }

@@ -1,0 +1,302 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/agents"
+)
+
+const acpTag = "Agents (ACP)"
+
+type acpServer struct {
+	ID        string `json:"serverId"`
+	Agent     string `json:"agent"`
+	CreatedMS int64  `json:"createdAtMs"`
+}
+
+type acpList struct {
+	Servers []acpServer `json:"servers" nullable:"false"`
+}
+
+type acpListOutput struct{ Body acpList }
+
+type acpPath struct {
+	ID string `path:"serverId" doc:"Chosen by the client"`
+}
+
+// ACPPath is exported because huma sees embedded fields only then.
+type ACPPath = acpPath
+
+type acpPost struct {
+	ACPPath
+	Agent   string `query:"agent" doc:"Which agent the server runs; needed with the first message" example:"claude"`
+	Desktop string `query:"desktop" doc:"A desktop that the agent gets, as tools and in its environment; counts when its process starts"`
+	RawBody []byte
+
+	kind, accept string
+	empty        bool
+}
+
+// Resolve keeps what the answer depends on.
+func (in *acpPost) Resolve(ctx huma.Context) []error {
+	r := requestOf(ctx)
+	in.empty = r.empty
+	in.kind, in.accept = r.c.Get(fiber.HeaderContentType), r.c.Get(fiber.HeaderAccept)
+	return nil
+}
+
+type acpOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        func(huma.Context)
+}
+
+// What a long answer looks like: clients give up on responses that do not begin
+// within minutes (Node's fetch after 300 s), so it begins early, with the white
+// space that JSON may begin with.
+const (
+	earlyHeaders = 20 * time.Second
+	whiteSpace   = 25 * time.Second
+	acpMost      = 64 << 20 // bytes of a message
+)
+
+func (s *Server) registerACP() {
+	envelope := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}
+	add(s, route{
+		id: "listAcpServers", method: http.MethodGet, path: "/v1/acp", tag: acpTag, summary: "List the ACP servers",
+	}, s.listACP)
+	add(s, route{
+		id: "postAcp", method: http.MethodPost, path: "/v1/acp/{serverId}", tag: acpTag,
+		summary: "Send a JSON-RPC message to an agent",
+		about: "The first message starts the agent. A request is answered with the agent's answer, errors of JSON-RPC included; " +
+			"when that takes long the response begins with white space. Notifications, and answers to the agent's questions, are " +
+			"accepted. Everything is in the log before it is passed on.",
+		errors: []int{
+			http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnsupportedMediaType,
+			http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		},
+		content: envelope, most: acpMost, body: &huma.RequestBody{Required: true, Content: envelope},
+		more: map[string]*huma.Response{"202": {Description: "Accepted: the message was a notification or an answer"}},
+	}, s.postACP)
+	add(s, route{
+		id: "followAcp", method: http.MethodGet, path: "/v1/acp/{serverId}", tag: acpTag, query: true,
+		summary: "Follow what an agent says",
+		about: "Each line of the agent's is an event named message, also the answers that POST returns. Its id counts from 1 for the " +
+			"server, whatever happens to processes. Without Last-Event-ID the newest 1024 events of the newest process come first.",
+		errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable},
+		content: map[string]*huma.MediaType{eventStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}, s.followACP)
+	add(s, route{
+		id: "deleteAcp", method: http.MethodDelete, path: "/v1/acp/{serverId}", tag: acpTag, status: http.StatusNoContent,
+		summary: "End an agent", about: "A server that does not exist is no error.",
+	}, s.deleteACP)
+}
+
+func (s *Server) listACP(ctx context.Context, _ *struct{}) (*acpListOutput, error) {
+	host, err := s.agents.get(ctx)
+	if err != nil {
+		return nil, acpError(err, "", "")
+	}
+	infos, err := host.Servers(ctx)
+	if err != nil {
+		return nil, acpError(err, "", "")
+	}
+	out := &acpListOutput{Body: acpList{Servers: []acpServer{}}}
+	for _, i := range infos {
+		out.Body.Servers = append(out.Body.Servers, acpServer{i.ID, i.Agent, i.Created.UnixMilli()})
+	}
+	return out, nil
+}
+
+// acpError is the problem that an error is, if it is one.
+func acpError(err error, server, agent string) error {
+	if p := hostProblem(err, server, agent); p != nil {
+		return p
+	}
+	return err
+}
+
+// accepts tells whether an Accept header allows one of the types.
+func accepts(header string, types ...string) bool {
+	if strings.TrimSpace(header) == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(header, ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil || params["q"] == "0" {
+			continue
+		}
+		for _, t := range types {
+			if kind == t || kind == "*/*" || kind == strings.Split(t, "/")[0]+"/*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (in *acpPost) check() error {
+	if kind, _, err := mime.ParseMediaType(in.kind); err != nil || kind != fiber.MIMEApplicationJSON {
+		return unsupportedMedia.problem("unsupported media type: content-type must be application/json").
+			with("details", map[string]any{"message": "content-type must be application/json"})
+	}
+	if !accepts(in.accept, fiber.MIMEApplicationJSON) {
+		return notAcceptable.problem("not acceptable: accept must allow application/json").
+			with("details", map[string]any{"message": "accept must allow application/json"})
+	}
+	if in.empty {
+		in.RawBody = nil // not the {} that it is for others
+	}
+	return nil
+}
+
+// acpAnswer is what became of a message.
+type acpAnswer struct {
+	raw []byte
+	err error
+}
+
+func (s *Server) postACP(ctx context.Context, in *acpPost) (*acpOutput, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	host, err := s.agents.get(ctx)
+	if err != nil {
+		return nil, acpError(err, in.ID, in.Agent)
+	}
+	answer := make(chan acpAnswer, 1)
+	body := bytes.Clone(in.RawBody)
+	s.agents.waiting.Go(func() { // ends at the latest with the host
+		raw, err := host.Post(context.Background(), in.ID, agents.PostOptions{Agent: in.Agent, Desktop: in.Desktop}, body)
+		answer <- acpAnswer{raw, err}
+	})
+	early := time.NewTimer(earlyHeaders)
+	defer early.Stop()
+	begin := early.C
+	if !agents.Answered(body) {
+		begin = nil // only its status is an answer
+	}
+	select {
+	case a := <-answer:
+		return a.output(in)
+	case <-begin:
+		return &acpOutput{ContentType: fiber.MIMEApplicationJSON, Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			s.beat(requestOf(ctx), body, answer)
+		}}, nil
+	case <-s.closing:
+		return nil, shuttingDown.problem("the server is shutting down")
+	}
+}
+
+func (a acpAnswer) output(in *acpPost) (*acpOutput, error) {
+	switch {
+	case a.err != nil:
+		return nil, acpError(a.err, in.ID, in.Agent)
+	case a.raw == nil:
+		return &acpOutput{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusAccepted) }}, nil
+	}
+	return &acpOutput{ContentType: fiber.MIMEApplicationJSON, Body: func(ctx huma.Context) {
+		ctx.SetStatus(http.StatusOK)
+		requestOf(ctx).send(a.raw)
+	}}, nil
+}
+
+// beat answers with white space until there is an answer. Its status is sent, so
+// a failure is an error of JSON-RPC.
+func (s *Server) beat(r *request, body []byte, answer <-chan acpAnswer) {
+	ending := s.entryOf(r.c.Context()).ending
+	r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+		t := time.NewTicker(whiteSpace)
+		defer t.Stop()
+		for {
+			_ = w.WriteByte('\n') // flush tells the error
+			if flush() != nil {
+				return
+			}
+			select {
+			case a := <-answer:
+				if a.err != nil {
+					a.raw = agents.Failure(body, a.err)
+				}
+				_, _ = w.Write(a.raw)
+				_ = flush()
+				return
+			case <-t.C:
+			case <-ending:
+				_, _ = w.Write(agents.Failure(body, agents.ErrClosed))
+				_ = flush()
+				return
+			case <-gone:
+				return
+			}
+		}
+	})
+}
+
+func (s *Server) deleteACP(ctx context.Context, in *acpPath) (*struct{}, error) {
+	host, err := s.agents.get(ctx)
+	if err == nil {
+		err = host.Delete(ctx, in.ID)
+	}
+	if err != nil {
+		return nil, acpError(err, in.ID, "")
+	}
+	return nil, nil //nolint:nilnil // huma's answer without a body
+}
+
+type acpFollow struct {
+	ACPPath
+	Replay string `query:"replay" pattern:"^(none|all|[0-9]+)$" doc:"Without Last-Event-ID: none, all, or the last event that was seen"`
+	From   string `query:"from" pattern:"^[0-9]+$" doc:"Without Last-Event-ID: the first event to send"`
+
+	last, accept string
+}
+
+// Resolve keeps what sandbox-agent looks at first.
+func (in *acpFollow) Resolve(ctx huma.Context) []error {
+	c := requestOf(ctx).c
+	in.last, in.accept = strings.TrimSpace(c.Get("Last-Event-ID")), c.Get(fiber.HeaderAccept)
+	return nil
+}
+
+// replay is where to begin.
+func (in *acpFollow) replay() (agents.Replay, error) {
+	if !accepts(in.accept, eventStream) {
+		return agents.Replay{}, notAcceptable.problem("not acceptable: accept must allow text/event-stream").
+			with("details", map[string]any{"message": "accept must allow text/event-stream"})
+	}
+	number := func(name, text string) (int64, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return 0, invalidRequest.problem("invalid request: " + name + " must be a positive integer")
+		}
+		return n, nil
+	}
+	var r agents.Replay
+	var err error
+	switch {
+	case in.last != "" && in.last != "0":
+		r.After, err = number("Last-Event-ID", in.last)
+	case in.From != "":
+		var from int64
+		from, err = number("from", in.From)
+		r.After, r.All = from-1, from <= 1
+	case in.Replay == "none":
+		r.None = true
+	case in.Replay == "all", in.Replay == "0":
+		r.All = true
+	case in.Replay != "":
+		r.After, err = number("replay", in.Replay)
+	}
+	return r, err
+}

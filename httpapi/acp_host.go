@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// agentHost is what runs agents. It is started when it is first needed, since
+// it keeps files in the state directory.
+type agentHost struct {
+	cfg      Config
+	places   *places
+	registry *registry.Registry
+	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
+	waiting  sync.WaitGroup                                                         // calls of Post
+
+	mu     sync.Mutex // guards what follows
+	host   *agents.Host
+	log    *eventlog.Log
+	closed bool
+}
+
+// agentDir is where, in a state directory, everything about agents is.
+func agentDir(state string) string { return filepath.Join(state, "agents") }
+
+// agentProcesses is where it is recorded what to end should the server be
+// killed.
+func agentProcesses(state string) string { return filepath.Join(agentDir(state), "processes") }
+
+// get returns the host.
+func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return nil, shuttingDown.problem("the server is shutting down")
+	case a.host != nil:
+		return a.host, nil
+	}
+	state, err := a.places.claim()
+	if err != nil {
+		return nil, err
+	}
+	dir := agentDir(state)
+	logConfig := a.cfg.EventLog
+	logConfig.DSN = cmp.Or(logConfig.DSN, filepath.Join(dir, "events.db"))
+	if logConfig.Logger == nil {
+		logConfig.Logger = a.cfg.Logger
+	}
+	log, err := eventlog.Open(ctx, logConfig)
+	if err != nil {
+		return nil, err
+	}
+	cfg := a.cfg.AgentHost
+	cfg.Log, cfg.StateDir = log, dir
+	if cfg.Registry == nil {
+		cfg.Registry = a.registry
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = a.cfg.Logger
+	}
+	if cfg.Mount == nil {
+		cfg.Mount = a.mount
+	}
+	cfg.CleanEnv = cfg.CleanEnv || a.cfg.EnvPolicy == desktop.EnvClean
+	cfg.Secrets = append(slices.Clone(cfg.Secrets), a.cfg.Secrets...)
+	host, err := agents.Start(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	a.host, a.log = host, log
+	return host, nil
+}
+
+// started returns the host if there is one.
+func (a *agentHost) started() *agents.Host {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.host
+}
+
+// close ends all agents.
+func (a *agentHost) close() error {
+	a.mu.Lock()
+	a.closed = true
+	host, log := a.host, a.log
+	a.mu.Unlock()
+	if host == nil {
+		return nil
+	}
+	err := host.Close()
+	a.waiting.Wait()
+	return errors.Join(err, log.Close())
+}
+
+// OpenAgents opens the log of agents' sessions now, rather than with the first
+// request about them: for who wants to know at once whether that works, and to
+// have what a killed server left behind completed.
+func (s *Server) OpenAgents(ctx context.Context) error {
+	_, err := s.agents.get(ctx)
+	return err
+}
+
+// serversOf is Server.agentServers.
+func (a *agentHost) serversOf(agent string) (running bool, since time.Time, exist bool) {
+	host := a.started()
+	if host == nil {
+		return false, time.Time{}, false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	servers, err := host.Servers(ctx)
+	if err != nil {
+		return false, time.Time{}, false
+	}
+	for _, s := range servers {
+		if s.Agent != agent {
+			continue
+		}
+		exist = true
+		if s.Running && (!running || s.Started.Before(since)) {
+			running, since = true, s.Started
+		}
+	}
+	return running, since, exist
+}
