@@ -113,6 +113,15 @@ func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })()
+	clip, err := s.clip(ctx, id, dir, info, span)
+	if why := context.Cause(ctx); err != nil && why != nil {
+		err = why
+	}
+	return clip, err
+}
+
+// clip makes a clip when it is its turn.
+func (s *Store) clip(ctx context.Context, id, dir string, info Info, span Span) (*Clip, error) {
 	leave, err := s.extras.enter(ctx)
 	if err != nil {
 		return nil, err

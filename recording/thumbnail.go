@@ -50,12 +50,14 @@ type thumbnailer struct {
 	log  *slog.Logger
 	due  atomic.Int64       // the first position at which a picture is wanted
 	jobs chan time.Duration // positions of pictures in frame
+	once sync.Once
 	done sync.WaitGroup
 
 	frame yuvPicture // the recorder's while nothing is due, else the goroutine's
 
 	// What follows is the goroutine's.
 	interval time.Duration // zero: no thumbnails
+	most     int           // thumbnails
 	next     time.Duration // when the next thumbnail is due
 	made     []time.Duration
 	last     *image.RGBA // the latest thumbnail
@@ -80,7 +82,7 @@ func newThumbnailer(dir string, interval time.Duration, log *slog.Logger) *thumb
 	if interval == 0 {
 		interval = DefaultThumbnailInterval
 	}
-	t := &thumbnailer{dir: dir, log: log, interval: max(0, interval), jobs: make(chan time.Duration, 1)}
+	t := &thumbnailer{dir: dir, log: log, interval: max(0, interval), most: mostThumbs, jobs: make(chan time.Duration, 1)}
 	if interval < 0 {
 		t.next = never
 	}
@@ -106,9 +108,9 @@ func (t *thumbnailer) offer(at time.Duration, p yuvPicture) {
 	t.jobs <- at
 }
 
-// stop waits until the last picture is made.
+// stop waits until the last picture is made. It may be called more than once.
 func (t *thumbnailer) stop() {
-	close(t.jobs)
+	t.once.Do(func() { close(t.jobs) })
 	t.done.Wait()
 }
 
@@ -140,11 +142,11 @@ func (t *thumbnailer) take(at time.Duration) error {
 
 // thumbnail writes a thumbnail, unless the one before shows the same.
 func (t *thumbnailer) thumbnail(at time.Duration, small *image.RGBA) error {
-	t.next = (at/t.interval + 1) * t.interval
+	defer func() { t.next = (at/t.interval + 1) * t.interval }() // thin changes it
 	if t.last != nil && t.last.Rect == small.Rect && string(t.last.Pix) == string(small.Pix) {
 		return nil
 	}
-	if len(t.made) == mostThumbs {
+	if len(t.made) == t.most {
 		t.thin()
 	}
 	if err := os.Mkdir(filepath.Join(t.dir, thumbsDir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
