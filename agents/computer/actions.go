@@ -354,22 +354,30 @@ func (s *Server) holdKey(ctx context.Context, in *input) (outcome, error) {
 	if err := s.desk.KeyDown(ctx, chords[0]); err != nil {
 		return outcome{}, err
 	}
-	waited := pause(ctx, seconds)
+	waited := s.pause(ctx, seconds)
 	if err := s.desk.KeyUp(context.WithoutCancel(ctx), chords[0]); err != nil {
 		return outcome{}, err
 	}
 	return outcome{text: fmt.Sprintf("Held %s for %v s.", chords[0], seconds), acted: true}, waited
 }
 
-// pause waits that many seconds.
-func pause(ctx context.Context, seconds float64) error {
+// pause waits that many seconds, or until the desktop is closed.
+func (s *Server) pause(ctx context.Context, seconds float64) error {
 	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	look := time.NewTicker(250 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+			if state := s.desk.Status().State; state == desktop.StateStopping || state == desktop.StateInactive {
+				return desktop.ErrClosed
+			}
+		}
 	}
 }
 
@@ -380,16 +388,20 @@ func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		return outcome{text: fmt.Sprintf("Waited %v s.", seconds), acted: true}, pause(ctx, seconds)
+		return outcome{text: fmt.Sprintf("Waited %v s.", seconds), acted: true}, s.pause(ctx, seconds)
 	}
-	still, err := s.desk.Settle(ctx, 500*time.Millisecond, 10*time.Second)
+	shot, err := s.settled(ctx, 500*time.Millisecond, 10*time.Second)
 	if err != nil {
 		return outcome{}, err
 	}
-	if !still {
-		return outcome{text: "Waited 10 s, and the screen is still changing.", acted: true}, nil
+	done := outcome{text: "The screen is still. " + describe(shot), picture: shot}
+	if !shot.Settled {
+		done.text = "Waited 10 s, and the screen is still changing. " + describe(shot)
 	}
-	return outcome{text: "The screen is still.", acted: true}, nil
+	if in.Screenshot != nil && !*in.Screenshot {
+		done.picture = nil
+	}
+	return done, nil
 }
 
 func (s *Server) cursorPosition(ctx context.Context, _ *input) (outcome, error) {

@@ -257,6 +257,10 @@ func TestActor(t *testing.T) {
 	if got := moved(over(computer.Config{}, context.Background())); got.Kind != desktop.ActorAgent || got.Name != "tester" {
 		t.Errorf("%+v", got)
 	}
+	// Without sessions the name comes with each call, from clients that send it.
+	if got := moved(connect(t, d, computer.Config{})); got.Kind != desktop.ActorAgent || got.Name != "tester" {
+		t.Errorf("over HTTP: %+v", got)
+	}
 	claude := desktop.Actor{Kind: desktop.ActorAgent, Name: "claude", ID: "ses_1"}
 	if got := moved(over(computer.Config{Actor: claude}, context.Background())); got != claude {
 		t.Errorf("%+v", got)

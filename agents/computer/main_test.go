@@ -6,6 +6,7 @@ import (
 	"image"
 	_ "image/jpeg"
 	_ "image/png"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -195,4 +196,14 @@ func raw(t *testing.T, h http.Handler, method, body string, change func(*http.Re
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
+}
+
+// listen listens at an address that was just given up.
+func listen(t *testing.T, address string) (l net.Listener, err error) {
+	t.Helper()
+	poll(t, func() error {
+		l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+		return err
+	})
+	return l, err
 }

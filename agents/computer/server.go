@@ -23,7 +23,6 @@ import (
 type Desktop interface {
 	Status() desktop.Status
 	Screenshot(context.Context, desktop.Shot) (*desktop.Screenshot, error)
-	Settle(ctx context.Context, quiet, timeout time.Duration) (bool, error)
 
 	Pointer(context.Context) (desktop.Pointer, error)
 	Move(context.Context, desktop.Move) (desktop.Pointer, error)

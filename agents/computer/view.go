@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -67,9 +68,17 @@ func (s *Server) pictureSize() desktop.Size {
 
 // shoot takes a picture of the whole screen, whose pixels coordinates then mean.
 func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, error) {
-	shot := desktop.Shot{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size)}
-	if settle && s.cfg.Settle > 0 {
-		shot.Settle, shot.SettleTimeout = s.cfg.Settle, s.cfg.SettleTimeout
+	if settle {
+		return s.settled(ctx, s.cfg.Settle, s.cfg.SettleTimeout)
+	}
+	return s.settled(ctx, 0, 0)
+}
+
+// settled is shoot once the screen was quiet for that long.
+func (s *Server) settled(ctx context.Context, quiet, timeout time.Duration) (*desktop.Screenshot, error) {
+	shot := desktop.Shot{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: quiet}
+	if quiet > 0 {
+		shot.SettleTimeout = timeout
 	}
 	pic, err := s.encode(ctx, shot)
 	if err != nil {

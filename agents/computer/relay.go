@@ -1,0 +1,168 @@
+package computer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Relay serves one client, which sends a JSON object per line, with the tools of
+// a desktop elsewhere: those of the [Server] at an HTTP endpoint. It is for
+// agents that can only start MCP servers, not reach them.
+type Relay struct {
+	// Endpoint is the URL of the other server.
+	Endpoint string
+
+	// Header is sent with every request: the token.
+	Header http.Header
+
+	// ActorHeader, if set, is the header in which the other server expects the
+	// name of who acts. It gets the client's name, unless Header has it.
+	ActorHeader string
+}
+
+// Run serves until in ends or ctx does. Then it closes both, and returns why: nil
+// at the end of in. That the other server cannot be reached is told to the
+// client, call by call; it may come and go.
+func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	defer base.CloseIdleConnections()
+	p := &peer{relay: r, base: base}
+	defer p.close()
+	s := mcp.NewServer(&mcp.Implementation{Name: "deskhand", Title: "Desktop", Version: "1"}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	s.AddReceivingMiddleware(p.receive)
+	return ended(s.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out}))
+}
+
+// Errors that are the SDK's own, about the connection (its internal/jsonrpc2,
+// wire.go); all others are the other server's.
+const (
+	firstOwnCode = -32003 // "client is closing"
+	lastOwnCode  = -32005 // "rejected by transport"
+)
+
+// peer is the other server.
+type peer struct {
+	relay Relay
+	base  *http.Transport
+
+	mu      sync.Mutex // guards what follows
+	session *mcp.ClientSession
+}
+
+// receive passes on what is about tools.
+func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "tools/list", "tools/call":
+		default:
+			return next(ctx, method, req)
+		}
+		session, err := p.connect(ctx, req)
+		if err == nil {
+			var result mcp.Result
+			if result, err = forward(ctx, session, req); err == nil {
+				return result, nil
+			}
+			var told *jsonrpc.Error
+			if errors.As(err, &told) && (told.Code < lastOwnCode || told.Code > firstOwnCode) {
+				return nil, told
+			}
+			p.drop(session) // the next call begins anew
+		}
+		if method == "tools/call" {
+			text := fmt.Sprintf("The desktop's server did not answer: %v. Whether the action was done is not known. Wait and take a screenshot, or tell the user.", err)
+			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+		}
+		return nil, fmt.Errorf("the desktop's server at %s did not answer: %w", p.relay.Endpoint, err)
+	}
+}
+
+func forward(ctx context.Context, to *mcp.ClientSession, req mcp.Request) (mcp.Result, error) {
+	switch req := req.(type) {
+	case *mcp.ListToolsRequest:
+		return to.ListTools(ctx, &mcp.ListToolsParams{Cursor: req.Params.Cursor})
+	case *mcp.CallToolRequest:
+		arguments := req.Params.Arguments
+		if len(arguments) == 0 {
+			arguments = json.RawMessage("{}")
+		}
+		return to.CallTool(ctx, &mcp.CallToolParams{Name: req.Params.Name, Arguments: arguments})
+	}
+	return nil, fmt.Errorf("a request of type %T", req)
+}
+
+// connect returns the connection to the other server, in the client's name.
+func (p *peer) connect(ctx context.Context, req mcp.Request) (*mcp.ClientSession, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		return p.session, nil
+	}
+	name := "agent"
+	if s, ok := req.GetSession().(*mcp.ServerSession); ok {
+		if i := s.InitializeParams(); i != nil && i.ClientInfo != nil && i.ClientInfo.Name != "" {
+			name = i.ClientInfo.Name
+		}
+	}
+	header := p.relay.Header.Clone()
+	if h := p.relay.ActorHeader; h != "" && header.Get(h) == "" {
+		if header == nil {
+			header = http.Header{}
+		}
+		header.Set(h, name)
+	}
+	c := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
+	session, err := c.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: p.relay.Endpoint, MaxRetries: -1, DisableStandaloneSSE: true,
+		HTTPClient: &http.Client{Transport: sending{p.base, header}, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the token is for that server alone
+		}},
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.session = session
+	return session, nil
+}
+
+func (p *peer) drop(session *mcp.ClientSession) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == session {
+		p.session = nil
+	}
+	_ = session.Close()
+}
+
+func (p *peer) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		_ = p.session.Close()
+	}
+}
+
+// sending adds headers to every request.
+type sending struct {
+	base   http.RoundTripper
+	header http.Header
+}
+
+func (t sending) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, values := range t.header {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	return t.base.RoundTrip(r)
+}
