@@ -82,11 +82,14 @@ func (e *StartError) Unwrap() error { return e.Err }
 // its answer is among the server's events if it comes.
 type TimeoutError struct {
 	Agent, Method string
-	After         time.Duration
+	After         time.Duration // zero: not known
 }
 
 // Error implements error.
 func (e *TimeoutError) Error() string {
+	if e.After == 0 {
+		return fmt.Sprintf("%s did not answer %s in time", e.Agent, e.Method)
+	}
 	return fmt.Sprintf("%s did not answer %s within %v", e.Agent, e.Method, e.After)
 }
 

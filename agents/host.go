@@ -228,7 +228,11 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 	if !env.object {
 		return nil, ErrNotObject
 	}
-	l, err := s.ensure(ctx, o, env.method == "initialize")
+	init := []byte{} // that of before, if there is one
+	if env.method == "initialize" {
+		init = nil
+	}
+	l, err := s.ensure(ctx, o, init)
 	if err != nil {
 		h.forget(s)
 		return nil, err

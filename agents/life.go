@@ -80,15 +80,16 @@ type call struct {
 	weight int64
 	reply  chan reply // one is sent
 
-	internal bool     // of the host: its answer is no client's business
-	origin   string   // of the session that it makes
-	want     string   // the id which that session gets; empty: the agent's
-	row      *talk    // the session that it loads, known before
-	edits    []byte   // what the agent gets instead of env.raw; nil: that
-	policy   *Policy  // of the session that it makes
-	replayed int      // updates that were swallowed meanwhile
-	quiet    bool     // the updates that come before the answer are a replay that nobody gets
-	problems []string // what of the configuration did not work
+	internal bool          // of the host: its answer is no client's business
+	origin   string        // of the session that it makes
+	want     string        // the id which that session gets; empty: the agent's
+	row      *talk         // the session that it loads, known before
+	edits    []byte        // what the agent gets instead of env.raw; nil: that
+	policy   *Policy       // of the session that it makes
+	title    string        // the same
+	accepted chan struct{} // nil, or closed once it is in the log
+	replayed int           // updates that were swallowed meanwhile
+	problems []string      // what of the configuration did not work
 
 	out     int64
 	talk    *talk
@@ -139,21 +140,33 @@ func (l *life) exited() error {
 // send submits a call and waits for its end, or that of ctx, for which the
 // call goes on.
 func (l *life) send(ctx context.Context, c *call) ([]byte, error) {
+	if err := l.begin(ctx, c); err != nil {
+		return nil, err
+	}
+	return l.await(ctx, c)
+}
+
+// begin submits a call.
+func (l *life) begin(ctx context.Context, c *call) error {
 	l.mu.Lock()
 	trouble := l.trouble
 	l.mu.Unlock()
 	if trouble != nil {
-		return nil, trouble
+		return trouble
 	}
 	c.reply = make(chan reply, 1)
 	c.weight = min(int64(len(c.env.raw)+len(c.edits)), maxInFlight)
 	if err := l.inputs.Acquire(ctx, c.weight); err != nil {
-		return nil, fmt.Errorf("the agent does not read its input: %w", err)
+		return fmt.Errorf("the agent does not read its input: %w", err)
 	}
 	if err := l.submit(ctx, item{call: c}); err != nil {
 		l.inputs.Release(c.weight)
-		return nil, err
+		return err
 	}
+	return nil
+}
+
+func (l *life) await(ctx context.Context, c *call) ([]byte, error) {
 	select {
 	case r := <-c.reply:
 		return r.raw, r.err
@@ -170,25 +183,16 @@ func (l *life) send(ctx context.Context, c *call) ([]byte, error) {
 }
 
 // request makes a request of the host's own and returns its result.
-func (l *life) request(ctx context.Context, method string, params any, set func(*call)) (json.RawMessage, error) {
-	env, err := parse(encode(struct {
-		Version string `json:"jsonrpc"`
-		ID      int    `json:"id"`
-		Method  string `json:"method"`
-		Params  any    `json:"params"`
-	}{"2.0", 0, method, params}))
+func (l *life) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	env, err := parse(requestOf(0, method, params))
 	if err != nil {
 		return nil, err
 	}
-	c := &call{env: env, internal: true}
-	if set != nil {
-		set(c)
+	raw, err := l.send(ctx, &call{env: env, internal: true})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &TimeoutError{Agent: l.s.agent, Method: method}
 	}
-	raw, err := l.send(ctx, c)
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = &TimeoutError{Agent: l.s.agent, Method: method}
-		}
 		return nil, err
 	}
 	return resultOf(method, raw)

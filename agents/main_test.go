@@ -52,7 +52,7 @@ func agentOf(env ...string) func(context.Context, string) (agents.Launch, error)
 			return agents.Launch{Path: "/nonexistent/agent"}, nil
 		}
 		exe, err := os.Executable()
-		return agents.Launch{Version: "1", Path: exe, Env: append([]string{actAs + "=agent"}, env...)}, err
+		return agents.Launch{Version: "1", Path: exe, Env: append([]string{actAs + "=agent", "GORACE=atexit_sleep_ms=0"}, env...)}, err
 	}
 }
 
@@ -135,7 +135,7 @@ func follow(t testing.TB, h *agents.Host, server string, r agents.Replay, text s
 func payloads(events []eventlog.Event) string {
 	var b strings.Builder
 	for _, e := range events {
-		fmt.Fprintf(&b, "\n%d %v %.300s", e.Seq, e.Dir, e.Payload)
+		fmt.Fprintf(&b, "\n%d %v %.3000s", e.Seq, e.Dir, e.Payload)
 	}
 	return b.String()
 }

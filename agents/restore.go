@@ -124,16 +124,11 @@ func restored(session string, err error) error {
 }
 
 func (l *life) reopenBy(ctx context.Context, method string, params []byte, t *talk) error {
-	env, err := parse(encode(struct {
-		Version string          `json:"jsonrpc"`
-		ID      int             `json:"id"`
-		Method  string          `json:"method"`
-		Params  json.RawMessage `json:"params"`
-	}{"2.0", 0, method, params}))
+	env, err := parse(requestOf(0, method, params))
 	if err != nil {
 		return err
 	}
-	c := &call{env: env, internal: true, row: t, reply: nil}
+	c := &call{env: env, internal: true, row: t}
 	if err := l.configure(ctx, c); err != nil {
 		return err
 	}
@@ -173,7 +168,7 @@ func (l *life) chooseAgain(ctx context.Context, row eventlog.Session, was sessio
 	}
 	_ = json.Unmarshal(result, &now)
 	choose := func(method, name, value string) {
-		_, err := l.request(ctx, method, map[string]string{"sessionId": row.ID, name: value}, nil)
+		_, err := l.request(ctx, method, encode(map[string]string{"sessionId": row.ID, name: value}))
 		if err != nil {
 			l.log.Warn("what a session was set to is lost", "session", row.ID, "method", method, "value", value, "error", err)
 		}

@@ -95,11 +95,12 @@ type PostOptions struct {
 	Desktop string
 }
 
-// ensure returns the life of the server, which it starts if it may. first tells
-// that the message is a new initialize, so that the old one is not repeated.
-func (s *server) ensure(ctx context.Context, o PostOptions, first bool) (*life, error) {
+// ensure returns the life of the server, which it starts if it may. A process
+// that is started gets the initialize that the one before had, or else init;
+// none if that is nil, because a client's own is on its way.
+func (s *server) ensure(ctx context.Context, o PostOptions, init []byte) (*life, error) {
 	for {
-		l, wait, err := s.enter(o, first)
+		l, wait, err := s.enter(o, init)
 		if l != nil || err != nil {
 			return l, err
 		}
@@ -122,7 +123,7 @@ type starting struct {
 
 // enter returns the life that runs, or the start that has to be waited for,
 // which it begins if need be.
-func (s *server) enter(o PostOptions, first bool) (*life, *starting, error) {
+func (s *server) enter(o PostOptions, init []byte) (*life, *starting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch l := s.runningLocked(); {
@@ -142,7 +143,7 @@ func (s *server) enter(o PostOptions, first bool) (*life, *starting, error) {
 	agent := cmp.Or(o.Agent, s.agent)
 	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
 	err := s.host.task(func(ctx context.Context) {
-		err := s.begin(ctx, agent, first)
+		err := s.begin(ctx, agent, init)
 		s.mu.Lock()
 		if s.starting = nil; err == nil {
 			s.agent = agent
@@ -177,9 +178,8 @@ func exitedOf(row eventlog.Life) error {
 	return &ExitedError{Agent: row.Agent, Code: row.ExitCode, Stderr: string(row.Stderr)}
 }
 
-// begin starts a process and, where a client had initialized the one before,
-// initializes it.
-func (s *server) begin(ctx context.Context, agent string, first bool) error {
+// begin starts a process and initializes it.
+func (s *server) begin(ctx context.Context, agent string, init []byte) error {
 	s.mu.Lock()
 	old, before := s.life, s.last
 	s.mu.Unlock()
@@ -187,12 +187,18 @@ func (s *server) begin(ctx context.Context, agent string, first bool) error {
 		<-old.done // what it wrote comes before what its successor writes
 	}
 	l, err := s.host.spawn(ctx, s, agent, before) // which may install it first
-	if err != nil || first || len(before.Init) == 0 {
+	if err != nil || init == nil {
 		return err
+	}
+	if len(before.Init) > 0 {
+		init = before.Init
+	}
+	if len(init) == 0 {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.cfg.StartTimeout)
 	defer cancel()
-	if err := l.initialize(ctx, before.Init); err != nil {
+	if err := l.initialize(ctx, init); err != nil {
 		l.end(endedServer)
 		return err
 	}
@@ -201,7 +207,7 @@ func (s *server) begin(ctx context.Context, agent string, first bool) error {
 
 // initialize repeats what a client has told the process before.
 func (l *life) initialize(ctx context.Context, params []byte) error {
-	result, err := l.request(ctx, "initialize", json.RawMessage(params), nil)
+	result, err := l.request(ctx, "initialize", params)
 	if err != nil {
 		return err
 	}
@@ -212,7 +218,7 @@ func (l *life) initialize(ctx context.Context, params []byte) error {
 	if len(auth) == 0 {
 		return nil
 	}
-	_, err = l.request(ctx, "authenticate", auth, nil)
+	_, err = l.request(ctx, "authenticate", auth)
 	var refused *ResponseError
 	if errors.As(err, &refused) {
 		l.log.Warn("agent does not authenticate again", "error", err)

@@ -97,15 +97,20 @@ func (l *life) takeRequest(b *batch, s *step, c *call) {
 	case c.talk != nil:
 		native = quote(c.talk.native())
 	}
+	l.recordRequest(b, s, c, id)
 	line := c.env
 	if c.edits != nil {
 		if e, err := parse(c.edits); err == nil {
 			line = e
 		}
 	}
-	l.recordRequest(b, s, c, id)
 	toAgent := line.rewritten(id, native)
-	s.after = append(s.after, func() { l.box.put(toAgent, c.weight) })
+	s.after = append(s.after, func() {
+		l.box.put(toAgent, c.weight)
+		if c.accepted != nil {
+			close(c.accepted)
+		}
+	})
 }
 
 // recordRequest logs a request as the clients of its session see it, and does

@@ -208,7 +208,11 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 	}
 	if c.row != nil { // a session that lost its history goes on in a new one
 		t := c.row
-		t.fresh = result.Session
+		t.fresh, t.row.Server = result.Session, l.s.id
+		t.row.EndReason, t.row.ExitCode = "", nil
+		if t.preface == "" { // there is nothing to tell
+			t.row.Native, t.fresh = t.fresh, ""
+		}
 		l.addAs(t, result.Session)
 		b.change(t)
 		return nil
@@ -247,6 +251,7 @@ func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 	}
 	t.learn(result)
 	t.row.Server, t.row.State = l.s.id, eventlog.Idle
+	t.row.EndReason, t.row.ExitCode = "", nil
 	l.add(t)
 	b.change(t)
 	return t

@@ -28,6 +28,8 @@ type sessionData struct {
 	Problems    []string `json:"problems,omitempty"` // what of the configuration did not work
 	Mode        string   `json:"mode,omitempty"`     // the current one
 	Model       string   `json:"model,omitempty"`
+
+	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
 }
 
 // id is the session's, or "" for none.
@@ -104,6 +106,7 @@ func (l *life) remove(t *talk) {
 type created struct {
 	Session string          `json:"sessionId"`
 	Modes   json.RawMessage `json:"modes"`
+	Models  json.RawMessage `json:"models"`
 	Config  json.RawMessage `json:"configOptions"`
 }
 
@@ -111,6 +114,10 @@ type created struct {
 func (t *talk) learn(c created) {
 	if len(c.Modes) > 0 && string(c.Modes) != "null" {
 		t.row.Modes = c.Modes
+	}
+	if len(c.Models) > 0 && string(c.Models) != "null" {
+		t.data.Models = c.Models
+		t.saveData()
 	}
 	if len(c.Config) > 0 && string(c.Config) != "null" {
 		t.row.Config = c.Config
@@ -141,7 +148,7 @@ func (l *life) newTalk(c *call, result created) *talk {
 		Cwd string `json:"cwd"`
 	}
 	_ = json.Unmarshal(params, &p)
-	t.row.Cwd = cleaned(p.Cwd)
+	t.row.Cwd, t.row.Title = cleaned(p.Cwd), c.title
 	t.data.Permissions = l.host.cfg.Permissions
 	if c.policy != nil {
 		t.data.Permissions = *c.policy

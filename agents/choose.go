@@ -1,0 +1,125 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// The categories of what can be chosen for a session, as ACP has them.
+const (
+	categoryMode    = "mode"
+	categoryModel   = "model"
+	categoryThought = "thought_level"
+)
+
+// SetMode chooses one of the agent's modes for a session. The error is an
+// [InvalidError] when it has none of that name.
+func (h *Host) SetMode(ctx context.Context, id, mode string) error {
+	return h.set(ctx, id, categoryMode, mode)
+}
+
+// SetModel chooses one of the agent's models, as SetMode does.
+func (h *Host) SetModel(ctx context.Context, id, model string) error {
+	return h.set(ctx, id, categoryModel, model)
+}
+
+// SetThoughtLevel chooses how much the agent thinks, as SetMode does.
+func (h *Host) SetThoughtLevel(ctx context.Context, id, level string) error {
+	return h.set(ctx, id, categoryThought, level)
+}
+
+func (h *Host) set(ctx context.Context, id, category, value string) error {
+	l, err := h.attend(ctx, id)
+	if err != nil {
+		return err
+	}
+	return h.choose(ctx, l, id, category, value)
+}
+
+// choose sets one of the things that agents let clients choose. They offer them
+// in two ways, of which the option is the newer.
+func (h *Host) choose(ctx context.Context, l *life, id, category, value string) error {
+	row, err := h.cfg.Log.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	offer := offerOf(row, category)
+	method, params := "", map[string]string{"sessionId": id}
+	switch {
+	case slices.Contains(offer.option, value):
+		method = "session/set_config_option"
+		params["configId"], params["value"] = offer.id, value
+	case category == categoryMode && slices.Contains(offer.list, value):
+		method, params["modeId"] = "session/set_mode", value
+	case category == categoryModel && slices.Contains(offer.list, value):
+		method, params["modelId"] = "session/set_model", value
+	default:
+		all := strings.Join(append(offer.option, offer.list...), ", ")
+		if all == "" {
+			return &InvalidError{category, "cannot be chosen with " + l.s.agent}
+		}
+		return &InvalidError{category, fmt.Sprintf("must be one of %s", all)}
+	}
+	c, err := outside(method, true, params)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.RequestTimeout)
+	defer cancel()
+	raw, err := l.send(ctx, c)
+	if err != nil {
+		return err
+	}
+	_, err = resultOf(method, raw)
+	return err
+}
+
+// offer is what an agent lets clients choose of one category.
+type offer struct {
+	id     string   // of the option
+	option []string // its values
+	list   []string // those of the older way
+}
+
+func offerOf(row eventlog.Session, category string) (o offer) {
+	var options []struct {
+		ID, Category string
+		Options      []struct{ Value string }
+	}
+	_ = json.Unmarshal(row.Config, &options) // what is of another form cannot be chosen from
+	for _, option := range options {
+		if option.Category != category {
+			continue
+		}
+		o.id = option.ID
+		for _, v := range option.Options {
+			o.option = append(o.option, v.Value)
+		}
+	}
+	switch category {
+	case categoryMode:
+		var m struct {
+			Available []struct{ ID string } `json:"availableModes"`
+		}
+		_ = json.Unmarshal(row.Modes, &m)
+		for _, v := range m.Available {
+			o.list = append(o.list, v.ID)
+		}
+	case categoryModel:
+		var m struct {
+			Available []struct {
+				ID string `json:"modelId"`
+			} `json:"availableModels"`
+		}
+		_ = json.Unmarshal(talkOf(row).data.Models, &m)
+		for _, v := range m.Available {
+			o.list = append(o.list, v.ID)
+		}
+	}
+	return o
+}
