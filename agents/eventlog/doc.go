@@ -59,8 +59,8 @@
 //
 // # Errors
 //
-// [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered] and [*InvalidError] tell
-// of the call; [ErrInUse], [ErrBusy], [ErrFull], [ErrUnavailable], [ErrUncertain],
+// [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered], [*InvalidError] and
+// [*LineError] tell of the call; [ErrInUse], [ErrBusy], [ErrFull], [ErrUnavailable], [ErrUncertain],
 // [*CorruptError] and [*SchemaError] of the database. None of these harms what
 // was committed before.
 //

@@ -48,13 +48,11 @@ type row struct {
 	stored
 }
 
-func scanRow(stream string, scan func(...any) error, more ...any) (r row, err error) {
+func scanRow(stream string, scan func(...any) error) (r row, err error) {
 	var at int64
 	r.event.Stream = stream
-	err = scan(append([]any{
-		&r.event.Seq, &r.event.ID, &at, &r.event.Life, &r.event.Session, (*int)(&r.event.Dir), &r.event.Kind,
-		&r.form, &r.size, &r.data,
-	}, more...)...)
+	err = scan(&r.event.Seq, &r.event.ID, &at, &r.event.Life, &r.event.Session, (*int)(&r.event.Dir), &r.event.Kind,
+		&r.form, &r.size, &r.data)
 	r.event.At = stamp(at)
 	return r, err
 }
@@ -79,14 +77,19 @@ func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
 // the event after it was read; otherwise the database is damaged.
 var errNoBlob = errors.New("a part of a payload is missing")
 
-// page reads events from the database.
+// page reads a stream's events from the database.
 func (l *Log) page(ctx context.Context, stream string, after int64, limit int) ([]Event, error) {
-	events, err := l.pageOf(ctx, l.db.reader(), stream, after, limit)
+	return l.events(ctx, stream, statement{selectPage, []any{stream, after, int64(limit)}})
+}
+
+// events reads the events of a stream that a statement selects.
+func (l *Log) events(ctx context.Context, stream string, s statement) ([]Event, error) {
+	events, err := l.eventsOf(ctx, l.db.reader(), stream, s)
 	if !errors.Is(err, errNoBlob) {
 		return events, err
 	}
 	err = l.db.snapshot(ctx, func(q querier) (err error) {
-		events, err = l.pageOf(ctx, q, stream, after, limit)
+		events, err = l.eventsOf(ctx, q, stream, s)
 		return err
 	})
 	if errors.Is(err, errNoBlob) {
@@ -95,10 +98,10 @@ func (l *Log) page(ctx context.Context, stream string, after int64, limit int) (
 	return events, err
 }
 
-func (l *Log) pageOf(ctx context.Context, q querier, stream string, after int64, limit int) ([]Event, error) {
+func (l *Log) eventsOf(ctx context.Context, q querier, stream string, s statement) ([]Event, error) {
 	var rows []row
 	bytes := 0
-	err := q.query(ctx, statement{selectPage, []any{stream, after, int64(limit)}}, func(scan func(...any) error) (bool, error) {
+	err := q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 		r, err := scanRow(stream, scan)
 		rows = append(rows, r)
 		bytes += r.size

@@ -19,6 +19,7 @@ type Log struct {
 	codec    *codec
 	streams  *streams
 	instance string
+	keeper   *keeper // nil: everything is kept
 
 	jobs    chan *job
 	closing chan struct{}         // closed when no job is taken any more
@@ -61,6 +62,10 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		stop()
 		l.codec.close()
 		return nil, err
+	}
+	if !cfg.Retention.off() {
+		l.keeper = &keeper{log: l, bounds: cfg.Retention, grown: map[string]bool{}}
+		l.tasks.Go(func() { l.keeper.run(running) })
 	}
 	l.tasks.Go(func() { l.write(running) })
 	return l, nil

@@ -165,7 +165,8 @@ func (db *postgresDB) explain(err error) error {
 // Codes".
 func (db *postgresDB) explainCode(code string, err error) error {
 	switch code {
-	case "40001", "40P01": // serialization failure, deadlock
+	case "40001", "40P01", // serialization failure, deadlock
+		"23503": // a blob was deleted by one server when another began to need it
 		return &retryError{err}
 	case "23505": // unique violation
 		return fmt.Errorf("%w: %w", ErrExists, err)

@@ -82,13 +82,13 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 func sqliteName(path string, cfg Config) string {
 	if path == "" {
 		// Shared by the connections that name it, until the last one is closed.
-		return "file:/" + rand.Text() + "?vfs=memdb&_txlock=immediate&_pragma=busy_timeout(60000)"
+		return "file:/" + rand.Text() + "?vfs=memdb&_pragma=busy_timeout(60000)"
 	}
 	synchronous := "FULL"
 	if cfg.Synchronous == Normal {
 		synchronous = "NORMAL"
 	}
-	return fmt.Sprintf("file:%s?_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(%s)",
+	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(%s)&_pragma=journal_size_limit(67108864)",
 		(&url.URL{Path: path}).EscapedPath(), max(cfg.BusyTimeout.Milliseconds(), 1), synchronous)
 }
 

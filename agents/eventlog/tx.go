@@ -257,5 +257,6 @@ func (g *group) publish() {
 	}
 	for name, events := range byStream {
 		g.log.streams.publish(name, g.positions[name].id, events)
+		g.log.keeper.note(name)
 	}
 }

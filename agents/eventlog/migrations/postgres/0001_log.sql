@@ -23,7 +23,7 @@ create table event (
 
 alter table event alter column payload set storage external; -- is compressed where it is worth it
 
-create index event_session on event (session) where session <> '';
+create index event_session on event (session, stream, seq) where session <> '';
 
 create table blob (
   hash bytea primary key, -- SHA-256 of the data
@@ -64,7 +64,7 @@ create table session (
 );
 
 create index session_created on session (created_at, id);
-create index session_server on session (server) where server <> '';
+create index session_server on session (server);
 
 create table life (
   id          text collate "C"    primary key,
@@ -103,5 +103,5 @@ create table request (
   primary key (life, dir, rpc_id)
 );
 
-create index request_session on request (session) where session <> '';
+create index request_session on request (session);
 create index request_open on request (life) where state = 'pending';

@@ -62,7 +62,7 @@ create table session (
 ) without rowid;
 
 create index session_created on session (created_at, id);
-create index session_server on session (server) where server <> '';
+create index session_server on session (server);
 
 create table life (
   id          text    primary key,
@@ -101,5 +101,5 @@ create table request (
   primary key (life, dir, rpc_id)
 ) without rowid;
 
-create index request_session on request (session) where session <> '';
+create index request_session on request (session);
 create index request_open on request (life) where state = 'pending';
