@@ -81,8 +81,8 @@ func (d *Desktop) Listen(ctx context.Context) (*Listener, error) {
 // or what plays is silence for longer than half a second, there is nothing to
 // return, and it waits.
 //
-// Pieces without a pause between them are exactly 20 ms apart. A listener that
-// is more than two seconds behind misses the oldest.
+// Pieces without a pause between them are exactly 20 ms apart, and never less. A
+// listener that is more than two seconds behind misses the oldest.
 //
 // The errors are ctx's and, after a Close of either, [ErrClosed].
 func (l *Listener) Next(ctx context.Context) (Sound, error) {

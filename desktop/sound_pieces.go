@@ -90,14 +90,18 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 	if frames == 0 {
 		return
 	}
+	b = b[:whole]
 	// Within a millisecond it is the same time, counted from elsewhere.
-	if at := c.clock.stamp(frames, now); at.Sub(c.end()).Abs() > time.Millisecond {
+	switch at := c.clock.stamp(frames, now); off := at.Sub(c.end()); {
+	case off > time.Millisecond:
 		if len(c.piece) > 0 {
 			c.pad()
 		}
 		c.at = at
+	case off < -time.Millisecond: // the clock was set right: no time comes twice
+		b = b[min(int(-off*SoundRate/time.Second), frames)*soundFrameSize:]
 	}
-	for b = b[:whole]; len(b) > 0; b = b[2:] {
+	for ; len(b) > 0; b = b[2:] {
 		c.piece = append(c.piece, int16(binary.LittleEndian.Uint16(b))) //nolint:gosec // the same 16 bits
 		if len(c.piece) == SoundChannels*soundFrames {
 			c.pass()

@@ -93,6 +93,11 @@ func TestSoundPiecesWhenBegunLate(t *testing.T) {
 	for i := 1; i < 100; i++ {
 		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(max(i, 5))))
 	}
+	for i, at := range p.at[1:] {
+		if at.Sub(p.at[i]) < SoundLength {
+			t.Errorf("piece %d comes %v after the one before", i+1, at.Sub(p.at[i]))
+		}
+	}
 	if off := p.cutter.end().Sub(begin.Add(blockTime(100))).Abs(); off > earlyMost-blockTime(1)+time.Millisecond {
 		t.Errorf("the end is %v off", off)
 	}
