@@ -92,7 +92,9 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 	}
 	b = b[:whole]
 	// Within a millisecond it is the same time, counted from elsewhere.
-	switch at := c.clock.stamp(frames, now); off := at.Sub(c.end()); {
+	at := c.clock.stamp(frames, now)
+	off := at.Sub(c.end())
+	switch {
 	case off > time.Millisecond:
 		if len(c.piece) > 0 {
 			c.pad()
