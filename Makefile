@@ -10,7 +10,7 @@ FUZZTIME ?= 50s
 
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run test soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build run test test-agents soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
@@ -23,6 +23,11 @@ run: ## install what is missing, build, and serve a desktop to look at; ARGS='--
 test: ## install what is missing and run everything that must pass
 	@.ci/install test
 	@GO='$(GO)' .ci/test
+
+test-agents: ## Claude Code, Codex and OpenCode against a model that does as it is told; downloads a gigabyte
+	@.ci/install test
+	@mkdir -p .cache/agents
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -timeout 30m $(ARGS) ./internal/agenttest
 
 soak: ## the soak tests at full length
 	@.ci/install test
