@@ -189,7 +189,7 @@ func chapterCues(entries iter.Seq2[Entry, error], end Milliseconds) ([]cue, erro
 // (https://ffmpeg.org/ffmpeg-formats.html#Metadata-1). It is nil when there are
 // none.
 func ffmetadata(dir string, info Info) ([]byte, error) {
-	list, err := chapters(fileEntries(filepath.Join(dir, timelineFile)), untilEnd(info, false))
+	list, err := chapters(fileEntries(filepath.Join(dir, timelineFile), 0), untilEnd(info, false))
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (q ClipRequest) around(path string) (ClipRequest, error) {
 	if q.After == 0 {
 		q.After = DefaultAfter
 	}
-	for e, err := range fileEntries(path) {
+	for e, err := range fileEntries(path, 0) {
 		if err != nil {
 			return q, err
 		}

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strconv"
 )
 
 // maxLine bounds the lines that are read. Those that are written are shorter:
@@ -22,9 +23,10 @@ const (
 	maxAt  = Milliseconds(1 << 40)
 )
 
-// readEntries reads a timeline. A last line that was torn by a crash is left
-// out, and so is any other that is not an entry. An error comes last.
-func readEntries(r io.Reader) iter.Seq2[Entry, error] {
+// readEntries reads the entries of a timeline that have a higher number. A last
+// line that was torn by a crash is left out, and so is any other that is not an
+// entry. An error comes last.
+func readEntries(r io.Reader, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		in := bufio.NewReaderSize(r, maxLine)
 		for {
@@ -41,7 +43,12 @@ func readEntries(r io.Reader) iter.Seq2[Entry, error] {
 				yield(Entry{}, fmt.Errorf("timeline: %w", err))
 				return
 			}
-			if e, ok := parseEntry(line); ok && !yield(e, nil) {
+			seq, quick := quickSeq(line)
+			if quick && seq <= after {
+				continue
+			}
+			e, ok := parseEntry(line)
+			if ok && e.Seq > after && (!quick || e.Seq == seq) && !yield(e, nil) {
 				return
 			}
 		}
@@ -57,6 +64,21 @@ func skipLine(in *bufio.Reader) error {
 	}
 }
 
+// quickSeq reads the number of an entry as this package writes it, which comes
+// first, so that what is not wanted need not be decoded.
+func quickSeq(line []byte) (uint64, bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
+	if !ok {
+		return 0, false
+	}
+	digits, _, ok := bytes.Cut(rest[:min(len(rest), 20)], []byte(","))
+	if !ok {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(string(digits), 10, 64)
+	return seq, err == nil
+}
+
 func parseEntry(line []byte) (Entry, bool) {
 	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -65,8 +87,8 @@ func parseEntry(line []byte) (Entry, bool) {
 	return e, e.Seq > 0 && e.Seq < maxSeq && e.Type != "" && e.At >= 0 && e.At < maxAt
 }
 
-// fileEntries reads a timeline's file. One that is not there has no entries.
-func fileEntries(path string) iter.Seq2[Entry, error] {
+// fileEntries is readEntries of a file. One that is not there has no entries.
+func fileEntries(path string, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
@@ -77,7 +99,7 @@ func fileEntries(path string) iter.Seq2[Entry, error] {
 			return
 		}
 		defer f.Close()
-		for e, err := range readEntries(f) {
+		for e, err := range readEntries(f, after) {
 			if !yield(e, err) {
 				return
 			}

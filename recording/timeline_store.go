@@ -70,11 +70,11 @@ func (s *Store) Timeline(id string, q TimelineQuery) ([]Entry, error) {
 		q.Limit = DefaultEntries
 	}
 	page := make([]Entry, 0, min(q.Limit, 64))
-	for e, err := range s.Entries(id) {
+	for e, err := range s.Entries(id, q.After) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Seq > q.After && (Span{q.From, q.To}).has(e.At) {
+		if (Span{q.From, q.To}).has(e.At) {
 			page = append(page, e)
 		}
 		if len(page) == q.Limit {
@@ -84,9 +84,9 @@ func (s *Store) Timeline(id string, q TimelineQuery) ([]Entry, error) {
 	return page, nil
 }
 
-// Entries goes through all entries of a recording, by Seq, without holding them
-// in memory. An error ends it.
-func (s *Store) Entries(id string) iter.Seq2[Entry, error] {
+// Entries goes through the entries of a recording that have a higher Seq than
+// after, by Seq, without holding them in memory. An error ends it.
+func (s *Store) Entries(id string, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		dir, _, err := s.locate(id)
 		if err == nil {
@@ -96,7 +96,7 @@ func (s *Store) Entries(id string) iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 			return
 		}
-		for e, err := range fileEntries(filepath.Join(dir, timelineFile)) {
+		for e, err := range fileEntries(filepath.Join(dir, timelineFile), after) {
 			if !yield(e, err) {
 				return
 			}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deskhand/deskhand/desktop"
 )
 
@@ -35,7 +37,7 @@ func testTimeline(t testing.TB, limit int64) (*timeline, string) {
 func readAll(t testing.TB, path string) []Entry {
 	t.Helper()
 	var all []Entry
-	for e, err := range fileEntries(path) {
+	for e, err := range fileEntries(path, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +126,7 @@ func TestTimelineReadsAroundRubbish(t *testing.T) {
 	text := fmt.Sprintf(good, 1) + "\x00\xff\n" + "{}\n" + strings.Repeat("x", 3*maxLine) + "\n" + fmt.Sprintf(good, 2) +
 		`{"seq":3,"at":-1,"type":"marker"}` + "\n\n" + fmt.Sprintf(good, 4) + `{"seq":5,`
 	var seqs []uint64
-	for e, err := range readEntries(strings.NewReader(text)) {
+	for e, err := range readEntries(strings.NewReader(text), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,11 +265,12 @@ func TestTimelineQueryIsChecked(t *testing.T) {
 func FuzzTimeline(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"at":1,"type":"marker","marker":{"title":"x"}}` + "\n{\"seq\":2"))
 	f.Add([]byte(`{"seq":1,"at":0,"type":"action","action":{"name":"click","at":{"x":1,"y":2}}}` + "\n"))
+	f.Add([]byte(`{"seq":1,"seq":2,"at":0,"type":"x"}` + "\n{\"at\":1,\"seq\":3,\"type\":\"x\"}\n"))
 	f.Add([]byte(`{"seq":1,"at":0,"type":"window_focused","window":{"id":7,"title":"a --> b\n"}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read := func() []Entry {
 			var all []Entry
-			for e, err := range readEntries(bytes.NewReader(data)) {
+			for e, err := range readEntries(bytes.NewReader(data), 0) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -275,28 +278,46 @@ func FuzzTimeline(f *testing.F) {
 			}
 			return all
 		}
+		later := 0
 		for _, e := range read() {
 			if e.Seq == 0 || e.At < 0 {
 				t.Fatalf("read %+v", e)
 			}
+			if e.Seq > 1 {
+				later++
+			}
 		}
-		// The longest whole beginning is kept when something is added.
-		path := filepath.Join(t.TempDir(), timelineFile)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
+		for range readEntries(bytes.NewReader(data), 1) {
+			later--
 		}
-		before := len(read())
-		e, err := appendEntry(path, Entry{Type: EntryMarker, Marker: &Marker{Title: "x"}})
+		if later != 0 {
+			t.Fatalf("%d more entries after the first when all are read", later)
+		}
+		// What is whole is kept when something is added.
+		fd, err := unix.MemfdCreate(timelineFile, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := readAll(t, path)
+		file := os.NewFile(uintptr(fd), timelineFile)
+		defer file.Close()
+		if _, err := file.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		before := len(read())
+		e, err := appendTo(file, Entry{Type: EntryMarker, Marker: &Marker{Title: "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err = os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+			t.Fatal(err)
+		}
+		after := read()
 		if len(after) != before+1 || after[before].Seq != e.Seq {
 			t.Fatalf("%d entries became %d", before, len(after))
 		}
 		for _, kind := range []func() ([]cue, error){
-			func() ([]cue, error) { return captions(fileEntries(path), 0) },
-			func() ([]cue, error) { return chapterCues(fileEntries(path), 0) },
+			func() ([]cue, error) { return captions(readEntries(bytes.NewReader(data), 0), 0) },
+			func() ([]cue, error) { return chapterCues(readEntries(bytes.NewReader(data), 0), 0) },
 		} {
 			cues, err := kind()
 			if err != nil {

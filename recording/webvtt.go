@@ -40,7 +40,7 @@ func (s *Store) WriteWebVTT(w io.Writer, id string, kind VTTKind, span Span) err
 	if err := s.flushTimeline(id); err != nil {
 		return err
 	}
-	entries := fileEntries(filepath.Join(dir, timelineFile))
+	entries := fileEntries(filepath.Join(dir, timelineFile), 0)
 	var cues []cue
 	end := untilEnd(info, s.running(id) != nil)
 	if kind == Captions {

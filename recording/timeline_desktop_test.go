@@ -1,0 +1,373 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// firstOf waits for an entry that a recording's timeline must have.
+func firstOf(t testing.TB, s *Store, id, what string, is func(Entry) bool) Entry {
+	t.Helper()
+	var found Entry
+	until(t, what, func() bool {
+		for e, err := range s.Entries(id, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is(e) {
+				found = e
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func isAction(name string) func(Entry) bool {
+	return func(e Entry) bool { return e.Action != nil && e.Action.Name == name }
+}
+
+// terminal shows what is typed in a window of its own.
+func terminal(t testing.TB, d *desktop.Desktop) desktop.Window {
+	t.Helper()
+	testx11.Require(t, "xterm")
+	app, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-geometry", "60x15+20+40", "-e", "cat"}, Wait: true})
+	if err != nil || app.Window == 0 {
+		t.Fatal(app, err)
+	}
+	w, err := d.FocusWindow(t.Context(), app.Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// stop ends a recording.
+func stop(t testing.TB, r *Recording) Info {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	info, err := r.Stop(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+const hidden = "hunter2-correct-horse"
+
+// session does what somebody does at a desktop, with secrets among it.
+func session(t testing.TB, d *desktop.Desktop, w desktop.Window) {
+	t.Helper()
+	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorAgent, Name: "claude"})
+	at := desktop.Point{X: w.Bounds.X + 50, Y: w.Bounds.Y + 60}
+	title := desktop.Point{X: w.Bounds.X + 60, Y: w.Bounds.Y - 8}
+	if _, err := d.Click(ctx, desktop.Click{At: &at}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Type(ctx, desktop.Type{Text: "hello --> <world> & all"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Type(ctx, desktop.Type{Text: hidden, Secret: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetClipboard(ctx, desktop.Content{Data: []byte(hidden)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Drag(ctx, desktop.Drag{Path: []desktop.Point{title, {X: title.X + 40, Y: title.Y + 30}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.RequestControl(ctx, desktop.Actor{Kind: desktop.ActorViewer, Name: "Ann"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTimelineOfADesktop(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	w := terminal(t, d)
+	r, err := s.Start(t.Context(), d, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.ID()
+	started := firstOf(t, s, id, "the beginning", func(e Entry) bool { return e.Type == EntryStarted })
+	if started.Size == nil || *started.Size != (desktop.Size{Width: 640, Height: 480}) || !slices.ContainsFunc(started.Windows, func(o desktop.Window) bool { return o.ID == w.ID }) {
+		t.Errorf("begins with %+v", started)
+	}
+	session(t, d, w)
+	marker, err := r.Mark(Marker{Title: "Signed in", Text: "all is well", Color: "#00ff88"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AddEvent(id, Event{Type: "tool_call", Title: "Read the page", Data: json.RawMessage(`{"tool":"screenshot"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	control := firstOf(t, s, id, "the change of control", func(e Entry) bool { return e.Control != nil && e.Control.Holder != nil })
+	info := stop(t, r)
+	if control.Control.Holder.Name != "Ann" {
+		t.Errorf("control: %+v", control.Control.Holder)
+	}
+	all, err := s.Timeline(id, TimelineQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last Milliseconds
+	for i, e := range all {
+		if e.Seq != uint64(i+1) {
+			t.Errorf("entry %d has the number %d", i, e.Seq)
+		}
+		if e.At.Duration() > info.Duration+time.Second || (e.Time.Sub(info.Started)-e.At.Duration()).Abs() > 50*time.Millisecond {
+			t.Errorf("%s is at %d, %v, in a recording of %v from %v", e.Type, e.At, e.Time, info.Duration, info.Started)
+		}
+		if isAction("click")(e) || isAction("type")(e) || isAction("drag")(e) {
+			if e.At < last || e.Action.Actor.Name != "claude" {
+				t.Errorf("%s by %v at %d, after one at %d", e.Action.Name, e.Action.Actor, e.At, last)
+			}
+			last = e.At
+		}
+	}
+	pagesAddUp(t, s, id, all)
+	captionsTell(t, s, id)
+	nowhere(t, s, id)
+	if _, err := r.Add(Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
+		t.Errorf("an event after the end: %v", err)
+	}
+	if _, err := s.AddEvent(id, Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
+		t.Errorf("an event after the end: %v", err)
+	}
+	if _, err := s.Mark(id, Marker{Title: "nowhere"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a marker without a place: %v", err)
+	}
+	zero := Milliseconds(0)
+	late, err := s.Mark(id, Marker{Title: "Beginning", At: &zero})
+	if err != nil || late.Seq != uint64(len(all)+1) || late.At != 0 {
+		t.Errorf("a marker after the end: %+v, %v", late, err)
+	}
+	var b bytes.Buffer
+	if err := s.WriteWebVTT(&b, id, Chapters, Span{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := vttTime(marker.At) + " --> " + vttTime(millis(info.Duration)) + "\nSigned in\n"; !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "Beginning") {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+	clipShowsTyping(t, s, id)
+}
+
+// pagesAddUp reads a timeline in pages.
+func pagesAddUp(t *testing.T, s *Store, id string, all []Entry) {
+	t.Helper()
+	var pages []Entry
+	for after := uint64(0); ; {
+		page, err := s.Timeline(id, TimelineQuery{After: after, Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		pages = append(pages, page...)
+		after = page[len(page)-1].Seq
+	}
+	if len(pages) != len(all) {
+		t.Errorf("%d entries in pages, %d at once", len(pages), len(all))
+	}
+}
+
+// captionsTell looks for what the session did.
+func captionsTell(t *testing.T, s *Store, id string) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.WriteWebVTT(&b, id, Captions, Span{}); err != nil {
+		t.Fatal(err)
+	}
+	cues, err := parseVTT(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	appears := map[string]Milliseconds{}
+	for _, c := range cues {
+		for _, line := range c.lines {
+			if _, ok := appears[line]; !ok {
+				appears[line] = c.from
+			}
+		}
+	}
+	for e, err := range s.Entries(id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want string
+		switch {
+		case isAction("click")(e):
+			want = fmt.Sprintf("agent claude: Click at %d, %d in xterm", e.Action.At.X, e.Action.At.Y)
+		case isAction("type")(e) && e.Action.Text != "":
+			want = "agent claude: Type in xterm: hello --> <world> & all"
+		case isAction("type")(e):
+			want = "agent claude: Type 21 hidden characters in xterm"
+		case e.Marker != nil:
+			want = "Signed in"
+		case e.Type == "tool_call":
+			want = "Read the page"
+		default:
+			continue
+		}
+		if at, ok := appears[want]; !ok || at != e.At {
+			t.Errorf("%q appears at %d, %v, instead of %d, in\n%s", want, at, ok, e.At, b.String())
+		}
+	}
+}
+
+// nowhere looks for the secret in everything that was written.
+func nowhere(t *testing.T, s *Store, id string) {
+	t.Helper()
+	dir, _, err := s.locate(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the index to be moved", func() bool {
+		info, err := s.Get(id)
+		return err != nil || info.Seekable
+	})
+	texts := map[string]string{}
+	for _, kind := range []VTTKind{Captions, Chapters} {
+		var b bytes.Buffer
+		if err := s.WriteWebVTT(&b, id, kind, Span{}); err != nil {
+			t.Fatal(err)
+		}
+		texts[string(kind)] = b.String()
+	}
+	err = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		texts[path] = string(text)
+		return err
+	})
+	if err != nil || len(texts) < 5 {
+		t.Fatal(err, len(texts))
+	}
+	for name, text := range texts {
+		if strings.Contains(text, hidden) || strings.Contains(text, hidden[:7]) {
+			t.Errorf("the secret is in %s", name)
+		}
+	}
+	if !strings.Contains(texts[filepath.Join(dir, timelineFile)], "hello") {
+		t.Error("what is no secret is not there either")
+	}
+}
+
+// clipShowsTyping compares pictures before and after an action.
+func clipShowsTyping(t *testing.T, s *Store, id string) {
+	t.Helper()
+	typed := firstOf(t, s, id, "the typing", isAction("type"))
+	clip, err := s.Clip(t.Context(), id, ClipRequest{Around: typed.Seq, Before: time.Second, After: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := save(t, clip)
+	before := pictureAt(t, path, typed.At.Duration()-clip.From-40*time.Millisecond)
+	after := pictureAt(t, path, clip.To-clip.From-50*time.Millisecond)
+	if n := differing(before, after); n < 100 {
+		t.Errorf("only %d pixels differ before and after typing, in a clip from %v to %v", n, clip.From, clip.To)
+	}
+}
+
+// pictureAt decodes the picture that a file shows at a position.
+func pictureAt(t testing.TB, path string, at time.Duration) image.Image {
+	t.Helper()
+	out := output(t, "ffmpeg", "-v", "error", "-i", path, "-vf", "fps=100:round=up,trim=start="+seconds(max(0, at)), "-frames:v", "1", "-c:v", "png", "-f", "image2pipe", "-")
+	img, err := png.Decode(strings.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// differing counts the pixels of two pictures that are not alike.
+func differing(a, b image.Image) int {
+	n := 0
+	for y := a.Bounds().Min.Y; y < a.Bounds().Max.Y; y++ {
+		for x := a.Bounds().Min.X; x < a.Bounds().Max.X; x++ {
+			r, g, bl, _ := a.At(x, y).RGBA()
+			r2, g2, bl2, _ := b.At(x, y).RGBA()
+			if max(r, r2)-min(r, r2) > 0x4000 || max(g, g2)-min(g, g2) > 0x4000 || max(bl, bl2)-min(bl, bl2) > 0x4000 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestLiveOfADesktop reads a recording while it is made, and afterwards.
+func TestLiveOfADesktop(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	r, err := s.Start(t.Context(), d, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.ID()
+	live, _, err := s.Live(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	head := make([]byte, 1000)
+	if _, err := io.ReadFull(live, head); err != nil {
+		t.Fatal(err)
+	}
+	w := terminal(t, d)
+	session(t, d, w)
+	running, err := s.Clip(t.Context(), id, ClipRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pictureTimes(t, save(t, running))) == 0 || running.To == 0 {
+		t.Errorf("the clip of what runs is from %v to %v", running.From, running.To)
+	}
+	info := stop(t, r)
+	rest, err := io.ReadAll(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := readMovie(bytes.NewReader(append(head, rest...)), int64(len(head)+len(rest)))
+	if err != nil || m.frames != info.Frames || m.duration != info.Duration || !m.fragmented {
+		t.Errorf("read %d pictures, %v, %v; the recording has %d, %v", m.frames, m.duration, err, info.Frames, info.Duration)
+	}
+	f, err := s.Poster(id)
+	poster := decode(t, f, err)
+	if poster.Bounds() != image.Rect(0, 0, 640, 480) {
+		t.Errorf("the poster is %v", poster.Bounds())
+	}
+	if f, at, err := s.Thumbnail(id, time.Hour); err != nil || at != 0 {
+		t.Errorf("a thumbnail of %v, %v", at, err)
+	} else if thumb := decode(t, f, nil); thumb.Bounds() != image.Rect(0, 0, 320, 240) {
+		t.Errorf("a thumbnail of %v", thumb.Bounds())
+	}
+}
+
+// pictureTimes lists the times of a file's pictures.
+func pictureTimes(t testing.TB, path string) []string {
+	t.Helper()
+	return strings.Fields(output(t, "ffprobe", "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path))
+}
