@@ -1,0 +1,313 @@
+package recording
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// An MP4 file is a row of boxes, each with its length and four letters in front
+// (ISO/IEC 14496-12, 4.2). A fragmented one has a moov box, which describes the
+// tracks, and then pairs of moof, which describes samples, and mdat, which has
+// them (8.8).
+
+// movie is what a file holds, as far as its boxes are whole.
+type movie struct {
+	good       int64 // bytes up to the end of the last box, or pair of boxes, that is whole
+	fragmented bool
+	timescale  uint32 // of the video track
+	frames     int64
+	duration   time.Duration // of the video
+
+	track    uint32 // the video's id
+	perFrame uint32 // default duration of a sample
+	end      uint64 // of the latest sample, in 1/timescale
+}
+
+var errBoxes = errors.New("not a whole MP4 file")
+
+const (
+	boxHeader = 8
+	// largestIndex bounds a moov or moof box that is read into memory.
+	largestIndex = 256 << 20
+)
+
+// readMovie reads the boxes of a file of that size. What is cut off, or not MP4,
+// at the end of it is left out; movie.good says from where.
+func readMovie(r io.ReaderAt, size int64) (movie, error) {
+	var m movie
+	var at int64
+	var moof []byte // of which the mdat is still to come
+	for at < size {
+		kind, length, header, err := boxAt(r, at, size)
+		if err != nil || length > size-at {
+			break
+		}
+		var index []byte
+		if kind == "moov" || kind == "moof" {
+			if length > largestIndex {
+				break
+			}
+			index = make([]byte, length-header)
+			if _, err := r.ReadAt(index, at+header); err != nil {
+				return m, fmt.Errorf("read MP4 file: %w", err)
+			}
+		}
+		at += length
+		switch kind {
+		case "moov":
+			if err := m.readMoov(index); err != nil {
+				return m, err
+			}
+		case "moof":
+			moof = index
+			continue // it is worth nothing without its mdat
+		case "mdat":
+			if moof != nil && m.readMoof(moof) != nil {
+				return m.finish(), nil
+			}
+			moof = nil
+		}
+		m.good = at
+	}
+	if m.timescale == 0 {
+		return m, fmt.Errorf("%w: it has no video track", errBoxes)
+	}
+	return m.finish(), nil
+}
+
+func (m *movie) finish() movie {
+	m.duration = time.Duration(float64(m.end) / float64(max(m.timescale, 1)) * float64(time.Second))
+	return *m
+}
+
+// boxAt reads the beginning of a box: its kind, its length and that of what is
+// before its content.
+func boxAt(r io.ReaderAt, at, size int64) (kind string, length, header int64, err error) {
+	var head [2 * boxHeader]byte
+	if size-at < boxHeader {
+		return "", 0, 0, errBoxes
+	}
+	n := min(int64(len(head)), size-at)
+	if _, err := r.ReadAt(head[:n], at); err != nil {
+		return "", 0, 0, fmt.Errorf("read MP4 file: %w", err)
+	}
+	length, header = int64(binary.BigEndian.Uint32(head[:])), boxHeader
+	kind = string(head[4:8])
+	switch {
+	case length == 0: // to the end of the file
+		length = size - at
+	case length == 1 && n == int64(len(head)):
+		length, header = int64(binary.BigEndian.Uint64(head[8:])), 2*boxHeader //nolint:gosec // checked below
+	}
+	if length < header {
+		return "", 0, 0, errBoxes
+	}
+	return kind, length, header, nil
+}
+
+// boxesIn calls f with the kind and content of each box in b, and stops at the
+// first error.
+func boxesIn(b []byte, f func(kind string, content []byte) error) error {
+	for len(b) > 0 {
+		if len(b) < boxHeader {
+			return errBoxes
+		}
+		length := int64(binary.BigEndian.Uint32(b))
+		if length < boxHeader || length > int64(len(b)) {
+			return errBoxes
+		}
+		if err := f(string(b[4:8]), b[boxHeader:length]); err != nil {
+			return err
+		}
+		b = b[length:]
+	}
+	return nil
+}
+
+// fields reads numbers off the front of a box, big endian. Beyond its end there
+// are zeros, and short is set.
+type fields struct {
+	b     []byte
+	short bool
+}
+
+func (f *fields) skip(n int) {
+	if n > len(f.b) {
+		f.b, f.short = nil, true
+		return
+	}
+	f.b = f.b[n:]
+}
+
+func (f *fields) u32() uint32 {
+	if len(f.b) < 4 {
+		f.b, f.short = nil, true
+		return 0
+	}
+	v := binary.BigEndian.Uint32(f.b)
+	f.b = f.b[4:]
+	return v
+}
+
+func (f *fields) u64() uint64 {
+	high := uint64(f.u32())
+	return high<<32 | uint64(f.u32())
+}
+
+// readMoov finds the video track and, when the samples are listed right here, how
+// long it is.
+func (m *movie) readMoov(b []byte) error {
+	return boxesIn(b, func(kind string, content []byte) error {
+		switch kind {
+		case "trak":
+			return m.readTrak(content)
+		case "mvex":
+			m.fragmented = true
+			return boxesIn(content, func(kind string, content []byte) error {
+				if f := (fields{b: content}); kind == "trex" {
+					f.skip(4)
+					track := f.u32()
+					f.skip(4)
+					if per := f.u32(); track == m.track {
+						m.perFrame = per
+					}
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+}
+
+func (m *movie) readTrak(b []byte) error {
+	var t struct {
+		id, timescale uint32
+		video         bool
+		frames        int64
+		end           uint64
+	}
+	var walk func(kind string, content []byte) error
+	walk = func(kind string, content []byte) error {
+		f := fields{b: content}
+		switch kind {
+		case "mdia", "minf", "stbl":
+			return boxesIn(content, walk)
+		case "tkhd":
+			f.skip(timesOf(content))
+			t.id = f.u32()
+		case "mdhd":
+			f.skip(timesOf(content))
+			t.timescale = f.u32()
+		case "hdlr":
+			f.skip(8)
+			t.video = f.u32() == 0x76696465 // "vide"
+		case "stts":
+			f.skip(4)
+			for n := f.u32(); n > 0 && !f.short; n-- {
+				count, each := f.u32(), f.u32()
+				t.frames += int64(count)
+				t.end += uint64(count) * uint64(each)
+			}
+		}
+		if f.short {
+			return errBoxes
+		}
+		return nil
+	}
+	if err := boxesIn(b, walk); err != nil {
+		return err
+	}
+	if t.video && m.timescale == 0 && t.timescale != 0 {
+		m.track, m.timescale, m.frames, m.end = t.id, t.timescale, t.frames, t.end
+	}
+	return nil
+}
+
+// timesOf is how long the version, the flags and the two times are that tkhd and
+// mdhd begin with.
+func timesOf(content []byte) int {
+	if len(content) > 0 && content[0] == 1 {
+		return 4 + 16
+	}
+	return 4 + 8
+}
+
+// readMoof counts the samples of a fragment.
+func (m *movie) readMoof(b []byte) error {
+	return boxesIn(b, func(kind string, content []byte) error {
+		if kind == "traf" {
+			return m.readTraf(content)
+		}
+		return nil
+	})
+}
+
+func (m *movie) readTraf(b []byte) error {
+	per, at, mine := m.perFrame, m.end, false
+	var frames int64
+	err := boxesIn(b, func(kind string, content []byte) error {
+		f := fields{b: content}
+		flags := f.u32()
+		switch kind {
+		case "tfhd":
+			mine = f.u32() == m.track
+			for _, field := range []struct {
+				flag uint32
+				size int
+			}{{0x1, 8}, {0x2, 4}} {
+				if flags&field.flag != 0 {
+					f.skip(field.size)
+				}
+			}
+			if flags&0x8 != 0 {
+				per = f.u32()
+			}
+		case "tfdt":
+			if flags>>24 == 1 {
+				at = f.u64()
+			} else {
+				at = uint64(f.u32())
+			}
+		case "trun":
+			n := f.u32()
+			frames += int64(n)
+			at += f.run(flags, n, per)
+		}
+		if f.short {
+			return errBoxes
+		}
+		return nil
+	})
+	if err == nil && mine {
+		m.end = at
+		m.frames += frames
+	}
+	return err
+}
+
+// run adds up the durations of the n samples of a trun box.
+func (f *fields) run(flags, n, per uint32) (sum uint64) {
+	for _, flag := range []uint32{0x1, 0x4} { // data offset, first sample's flags
+		if flags&flag != 0 {
+			f.skip(4)
+		}
+	}
+	each := 0
+	for _, flag := range []uint32{0x200, 0x400, 0x800} { // size, flags, composition offset
+		if flags&flag != 0 {
+			each += 4
+		}
+	}
+	if flags&0x100 == 0 {
+		f.skip(each * int(min(n, 1<<28)))
+		return uint64(n) * uint64(per)
+	}
+	for ; n > 0 && !f.short; n-- {
+		sum += uint64(f.u32())
+		f.skip(each)
+	}
+	return sum
+}

@@ -1,0 +1,49 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lockFile is held as long as a store is open.
+const lockFile = ".lock"
+
+// lockDir keeps other stores out of a directory until the file is closed, which
+// the kernel does when this program dies.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // file descriptors are small
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// room says how many bytes may still be written.
+func (s *Store) room() (int64, error) {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(s.cfg.Dir, &stat); err != nil {
+		return 0, err
+	}
+	return int64(stat.Bavail)*stat.Bsize - s.cfg.MinFree, nil //nolint:gosec // no disk is that large
+}
+
+// checkRoom returns ErrNoSpace when the disk is nearly full.
+func (s *Store) checkRoom() error {
+	switch left, err := s.room(); {
+	case err != nil:
+		return err
+	case left <= 0:
+		return fmt.Errorf("%w: %d MiB must stay free in %s", ErrNoSpace, s.cfg.MinFree>>20, s.cfg.Dir)
+	}
+	return nil
+}

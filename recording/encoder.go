@@ -1,0 +1,180 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// stuckLimit is how long ffmpeg may take to accept a picture.
+	stuckLimit = 15 * time.Second
+
+	// endLimit is how long ffmpeg may take to write the rest.
+	endLimit = 20 * time.Second
+
+	// queueBytes is how much may wait for ffmpeg, but at least queueLeast and
+	// at most queueMost pictures.
+	queueBytes = 24 << 20
+	queueLeast = 3
+	queueMost  = 30
+
+	// soundQueue is how many pieces of sound may wait.
+	soundQueue = 100
+
+	pipeSize = 1 << 20
+)
+
+// packet is a picture or a piece of sound on its way to ffmpeg.
+type packet struct {
+	buf   []byte // frameRoom bytes, then the data
+	from  int    // where in them it begins
+	track byte
+}
+
+func (p *packet) data() []byte { return p.buf[frameRoom:] }
+
+// encoder is one ffmpeg. Its methods are for one goroutine.
+type encoder struct {
+	encoding
+	child *supervise.Child
+	in    *os.File
+	out   *os.File
+
+	queue chan *packet
+	free  chan *packet
+	made  int // packets for pictures
+
+	wrote  chan struct{} // closed when nothing is written to ffmpeg any more
+	read   chan struct{} // closed when all that ffmpeg makes is read; nil before begin
+	failed chan struct{} // closed when ffmpeg takes no more; then err says why
+	err    error
+	bad    error // of what ffmpeg wrote; after read
+}
+
+// newEncoder starts an ffmpeg, which waits for its first picture.
+func newEncoder(group *supervise.Group, path string, enc encoding) (*encoder, error) {
+	in, feed, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, drain, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), feed.Close())
+	}
+	// Without the right to it, the pipe is merely slower.
+	_, _ = unix.FcntlInt(in.Fd(), unix.F_SETPIPE_SZ, pipeSize)
+	most := min(max(queueBytes/(enc.width*enc.height*3/2), queueLeast), queueMost)
+	e := &encoder{
+		encoding: enc, in: feed, out: out,
+		queue: make(chan *packet, most+soundQueue), free: make(chan *packet, most),
+		wrote: make(chan struct{}), failed: make(chan struct{}),
+	}
+	e.child, err = group.Start(supervise.Spec{Name: "ffmpeg", Path: path, Args: enc.arguments(), Stdin: in, Stdout: drain})
+	err = errors.Join(err, in.Close(), drain.Close())
+	if e.child == nil {
+		if errors.Is(err, supervise.ErrClosed) {
+			err = ErrClosed
+		}
+		return nil, errors.Join(err, feed.Close(), out.Close())
+	}
+	go e.write()
+	return e, nil
+}
+
+// write feeds ffmpeg until the queue is closed.
+func (e *encoder) write() {
+	defer close(e.wrote)
+	_, err := e.in.Write(streamHeader(e.width, e.height, e.fps, e.sound))
+	for p := range e.queue {
+		if err == nil {
+			err = e.put(p.buf[p.from:])
+			if err != nil {
+				e.err = err
+				close(e.failed)
+			}
+		}
+		if p.track == trackVideo {
+			e.free <- p
+		}
+	}
+	_ = e.in.Close() // the end of its input ends ffmpeg
+}
+
+func (e *encoder) put(b []byte) error {
+	if err := e.in.SetWriteDeadline(time.Now().Add(stuckLimit)); err != nil {
+		return err
+	}
+	_, err := e.in.Write(b)
+	return err
+}
+
+// picture returns room for a picture, or nil when ffmpeg is too slow.
+func (e *encoder) picture() *packet {
+	select {
+	case p := <-e.free:
+		return p
+	default:
+	}
+	if e.made == cap(e.free) {
+		return nil
+	}
+	e.made++
+	return &packet{buf: make([]byte, frameRoom+e.width*e.height*3/2), track: trackVideo}
+}
+
+// send queues a packet. It never waits; sound for which there is no room is lost,
+// and false returned.
+func (e *encoder) send(p *packet, at time.Duration) bool {
+	var head [frameRoom]byte
+	h := blockHeader(head[:0], p.track, at, len(p.buf)-frameRoom)
+	p.from = frameRoom - len(h)
+	copy(p.buf[p.from:], h)
+	if p.track == trackSound && len(e.queue) >= soundQueue {
+		return false
+	}
+	e.queue <- p
+	return true
+}
+
+// begin has what ffmpeg makes written to a file.
+func (e *encoder) begin(v *video) {
+	e.read = make(chan struct{})
+	go func() {
+		defer close(e.read)
+		e.bad = v.copy(e.out)
+	}()
+}
+
+// end has ffmpeg finish, and waits for that. It returns an error when ffmpeg did
+// not make all of what it was given.
+func (e *encoder) end() error {
+	close(e.queue)
+	limit := time.NewTimer(endLimit)
+	defer limit.Stop()
+	var err error
+	select {
+	case <-e.child.Done():
+	case <-limit.C:
+		err = fmt.Errorf("%w: ffmpeg did not end within %v", ErrEncoder, endLimit)
+		err = errors.Join(err, e.child.StopWithin(context.Background(), -1))
+	}
+	<-e.wrote
+	if e.read != nil {
+		<-e.read
+	}
+	_ = e.out.Close()
+	switch exit := e.child.Exit(); {
+	case err != nil:
+	case exit.Code != 0:
+		err = fmt.Errorf("%w: ffmpeg: %v: %s", ErrEncoder, exit, lastLines(e.child.Tail()))
+	case e.bad != nil:
+		err = fmt.Errorf("%w: %w", ErrEncoder, e.bad)
+	}
+	return err
+}

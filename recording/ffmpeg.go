@@ -1,0 +1,103 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// programs are the tools that recordings are made with.
+type programs struct {
+	ffmpeg, ffprobe string
+}
+
+// found remembers the ffmpeg that was seen to have its encoder, which takes a
+// process to find out.
+var found struct {
+	sync.Mutex
+	path string
+}
+
+// findPrograms finds what a recording needs, or returns a *MissingError.
+func findPrograms(ctx context.Context, group *supervise.Group) (programs, error) {
+	var p programs
+	var missing []string
+	for _, want := range []struct {
+		name string
+		path *string
+	}{{"ffmpeg", &p.ffmpeg}, {"ffprobe", &p.ffprobe}} {
+		path, err := supervise.LookPath(want.name, os.Environ())
+		if err != nil {
+			missing = append(missing, want.name)
+		}
+		*want.path = path
+	}
+	if len(missing) > 0 {
+		return p, &MissingError{Programs: missing}
+	}
+	found.Lock()
+	defer found.Unlock()
+	if found.path == p.ffmpeg {
+		return p, nil
+	}
+	out, err := run(ctx, group, p.ffmpeg, "-hide_banner", "-loglevel", "error", "-encoders")
+	if err != nil {
+		return p, err
+	}
+	if !strings.Contains(out, " libx264 ") {
+		return p, &MissingError{Programs: []string{"libx264 (an encoder of ffmpeg)"}}
+	}
+	found.path = p.ffmpeg
+	return p, nil
+}
+
+// mostOutput is how much of what a program prints is kept.
+const mostOutput = 1 << 20
+
+// run runs a program to its end and returns what it printed. When ctx ends, so
+// does the program.
+func run(ctx context.Context, group *supervise.Group, path string, args ...string) (string, error) {
+	var out limitedBuffer
+	child, err := group.Start(supervise.Spec{Path: path, Args: args, Stdout: &out})
+	if err != nil {
+		if errors.Is(err, supervise.ErrClosed) {
+			err = ErrClosed
+		}
+		return "", err
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		err := child.StopWithin(context.Background(), time.Second)
+		return "", errors.Join(fmt.Errorf("%s: %w", child.Name(), ctx.Err()), err)
+	}
+	if exit := child.Exit(); exit.Code != 0 {
+		return out.String(), fmt.Errorf("%s: %v: %s", child.Name(), exit, lastLines(child.Tail()))
+	}
+	return out.String(), nil
+}
+
+// lastLines is the end of a program's messages, short enough for an error.
+func lastLines(s string) string {
+	s = strings.TrimSpace(s)
+	if n := len(s) - 500; n > 0 {
+		s = "..." + strings.ToValidUTF8(s[n:], "")
+	}
+	return s
+}
+
+// limitedBuffer keeps the beginning of what is written to it.
+type limitedBuffer struct{ strings.Builder }
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if room := mostOutput - b.Len(); room > 0 {
+		_, _ = b.Builder.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
