@@ -68,7 +68,10 @@ func (s *Server) admits(r *request) (*grant, bool) {
 	if s.rightToken(token) {
 		return nil, true
 	}
-	g := s.tokens.find(token)
+	g := s.mounts.find(token)
+	if g == nil {
+		g = s.tokens.find(token)
+	}
 	return g, g != nil
 }
 

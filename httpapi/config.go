@@ -98,6 +98,15 @@ type Config struct {
 	// server.
 	AgentHost agents.Config
 
+	// AgentURL is where agents that run on this machine reach this server, for
+	// the tools of a desktop. Empty: where Serve listens first.
+	AgentURL string
+
+	// AgentRelay is the command line that agents start who cannot reach MCP
+	// servers by HTTP; --endpoint URL --desktop ID are added. See deskhand mcp.
+	// Empty: those have no tools.
+	AgentRelay []string
+
 	// EventLog is where agents' sessions are kept. An empty DSN: in the state
 	// directory.
 	EventLog eventlog.Config

@@ -270,6 +270,7 @@ func (s *Server) delete(ctx context.Context, sl *slot) error {
 		return err
 	}
 	s.desktops.remove(sl)
+	s.mounts.forget(sl.id)
 	return sl.discard()
 }
 

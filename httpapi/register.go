@@ -50,6 +50,7 @@ func (s *Server) register() {
 	s.registerProcesses()
 	s.registerAgents()
 	s.registerACP()
+	s.registerMCP()
 	s.registerTokens()
 	s.registerConfiguration()
 	s.registerFiles()

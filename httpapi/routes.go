@@ -149,29 +149,36 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
+	sl, actor, bad := s.visit(requestOf(ctx), id)
+	if bad != nil {
+		s.write(requestOf(ctx).c, bad)
+		return
+	}
+	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
+	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, requestOf(ctx).c.Locals(requestIDKey{})))
+}
+
+// visit is the desktop of that id, and who a request acts as on it, unless it
+// may not.
+func (s *Server) visit(r *request, id string) (*slot, desktop.Actor, *Problem) {
 	sl := s.desktops.find(id)
 	if sl == nil {
-		s.write(requestOf(ctx).c, unknownDesktop(id))
-		return
+		return nil, desktop.Actor{}, unknownDesktop(id)
 	}
-	c := requestOf(ctx).c
-	g := requestOf(ctx).grant
-	name, bad := callerOf(c.Get(actorHeader))
-	if bad == nil && g != nil && g.Desktop != "" && g.Desktop != id {
-		bad = permissionDenied.problem(fmt.Sprintf("permission denied: this token is good for the desktop %s only", g.Desktop))
+	name, bad := callerOf(r.c.Get(actorHeader))
+	if bad == nil && r.grant != nil && r.grant.Desktop != "" && r.grant.Desktop != id {
+		bad = permissionDenied.problem(fmt.Sprintf("permission denied: this token is good for the desktop %s only", r.grant.Desktop))
 	}
 	if bad != nil {
-		s.write(c, bad)
-		return
+		return nil, desktop.Actor{}, bad
 	}
-	actor := g.actor(name)
-	if key := c.Get(viewerHeader); key != "" {
+	actor := r.grant.actor(name)
+	if key := r.c.Get(viewerHeader); key != "" {
 		if v, ok := sl.live.viewer(key); ok {
 			actor = v
 		}
 	}
-	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
-	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, c.Locals(requestIDKey{})))
+	return sl, actor, nil
 }
 
 func unknownDesktop(id string) *Problem {

@@ -33,6 +33,8 @@ type Server struct {
 	desktops  *desktops
 	processes *processes
 	tokens    *tokens
+	mounts    mounts
+	mcp       mcpServers
 	files     *filesystem.FS
 	registry  *registry.Registry
 	agents    *agentHost
@@ -85,6 +87,7 @@ func New(cfg Config) (*Server, error) {
 	s.processes = &processes{cfg: cfg, places: at}
 	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry}
 	s.agentServers = s.agents.serversOf
+	s.agents.mount = s.mount
 	s.tokens = &tokens{places: at}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
@@ -179,6 +182,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	defer s.serving.Done()
+	s.mounts.reachable(ln.Addr())
 	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{}), sockets: new(sockets)}
 	defer e.sockets.wait()
 	srv := s.newFastHTTP(e)

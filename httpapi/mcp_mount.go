@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+)
+
+// mounts are the tokens with which agents that run here use desktops. They are
+// kept in memory alone: the agents end with this server.
+type mounts struct {
+	mu     sync.Mutex // guards what follows
+	url    string     // at which programs on this machine reach the server; empty: none
+	grants map[mountKey]*mountGrant
+	byHash map[string]*grant
+}
+
+type mountKey struct{ desktop, agent string }
+
+type mountGrant struct {
+	value string
+	grant *grant
+}
+
+// reachable notes where the server listens. The first address counts.
+func (m *mounts) reachable(at net.Addr) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || m.url != "" {
+		return
+	}
+	host := tcp.IP.String()
+	switch {
+	case tcp.IP == nil || tcp.IP.IsUnspecified() && tcp.IP.To4() != nil:
+		host = "127.0.0.1"
+	case tcp.IP.IsUnspecified():
+		host = "localhost" // whichever of the two protocols it takes
+	}
+	m.url = "http://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+}
+
+// token returns the token by which an agent uses a desktop, and only that.
+func (m *mounts) token(desktopID, agent string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := mountKey{desktopID, agent}
+	if g, ok := m.grants[key]; ok {
+		return g.value
+	}
+	value := "dha_" + rand.Text()
+	g := &grant{
+		ID: "agent_" + agent, Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
+		Created: time.Now(), Expires: time.Now().Add(longestTokenTime), Hash: hashOf(value),
+	}
+	if m.grants == nil {
+		m.grants, m.byHash = map[mountKey]*mountGrant{}, map[string]*grant{}
+	}
+	m.grants[key] = &mountGrant{value, g}
+	m.byHash[g.Hash] = g
+	return value
+}
+
+// find returns the grant of a token, or nil.
+func (m *mounts) find(value string) *grant {
+	if !strings.HasPrefix(value, "dha_") {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byHash[hashOf(value)]
+}
+
+// forget ends the tokens of a desktop that was deleted.
+func (m *mounts) forget(desktopID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, g := range m.grants {
+		if key.desktop == desktopID {
+			delete(m.grants, key)
+			delete(m.byHash, g.grant.Hash)
+			g.grant.end()
+		}
+	}
+}
+
+// mount says how an agent that runs here reaches a desktop: by tools, over HTTP
+// or, if it can only start programs, by one that relays; and by the variables
+// that X programs need. The desktop is started if it does not run.
+func (s *Server) mount(ctx context.Context, desktopID, agent string) (agents.Mount, error) {
+	sl := s.desktops.find(desktopID)
+	if sl == nil {
+		return agents.Mount{}, unknownDesktop(desktopID)
+	}
+	if err := sl.start(ctx, startOptions{}); err != nil {
+		return agents.Mount{}, err
+	}
+	d, err := sl.desktop()
+	if err != nil {
+		return agents.Mount{}, err
+	}
+	out := agents.Mount{Env: displayEnv(d)}
+	if agent == "claude" {
+		// It would hide the tools behind a search, which models seldom make.
+		out.Env = append(out.Env, "ENABLE_TOOL_SEARCH=false")
+	}
+	s.mounts.mu.Lock()
+	base := cmp.Or(s.cfg.AgentURL, s.mounts.url)
+	s.mounts.mu.Unlock()
+	if base == "" {
+		return out, nil // nobody listens, so there are no tools to reach
+	}
+	token := s.mounts.token(desktopID, agent)
+	at := strings.TrimSuffix(base, "/") + mcpPath + "?desktop=" + url.QueryEscape(desktopID)
+	out.Servers = []agents.MCPServer{{Name: mountName, URL: at, Headers: map[string]string{"Authorization": "Bearer " + token}}}
+	if len(s.cfg.AgentRelay) > 0 {
+		out.Servers = append(out.Servers, agents.MCPServer{
+			Name: mountName, Command: s.cfg.AgentRelay[0],
+			Args: append(slices.Clone(s.cfg.AgentRelay[1:]), "--endpoint", base, "--desktop", desktopID),
+			Env:  map[string]string{"DESKHAND_TOKEN": token},
+		})
+	}
+	return out, nil
+}
+
+// mountName is what agents call the desktop's tools.
+const mountName = "desktop"
+
+// displayEnv is what a program needs to be on a desktop, besides what it has
+// already.
+func displayEnv(d Desktop) []string {
+	st := d.Status()
+	env := []string{"DISPLAY=" + st.Display, "XAUTHORITY=" + st.Authority}
+	full, ok := d.(interface{ Environ() ([]string, error) })
+	if !ok {
+		return env
+	}
+	all, err := full.Environ()
+	if err != nil {
+		return env // it is being restarted; display and authority stay
+	}
+	for _, kv := range all {
+		if strings.HasPrefix(kv, "DBUS_SESSION_BUS_ADDRESS=") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}

@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// withToken sends a token, and a name if there is one.
+type withToken struct {
+	base        http.RoundTripper
+	token, name string
+}
+
+func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+t.token)
+	if t.name != "" {
+		r.Header.Set(actorHeader, t.name)
+	}
+	return t.base.RoundTrip(r)
+}
+
+// mcpClient is a client of the published SDK for Go.
+func (s *testServer) mcpClient(t *testing.T, query, token, name string) (*mcp.ClientSession, error) {
+	t.Helper()
+	c := mcp.NewClient(&mcp.Implementation{Name: "client-of-tests", Version: "1"}, nil)
+	session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: s.url + mcpPath + query, MaxRetries: -1,
+		HTTPClient: &http.Client{Transport: withToken{s.client.Transport, token, name}},
+	}, nil)
+	if err == nil {
+		t.Cleanup(func() { _ = session.Close() })
+	}
+	return session, err
+}
+
+func callTool(t *testing.T, session *mcp.ClientSession, name string, args map[string]any) (text string, images int, failed bool) {
+	t.Helper()
+	r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			text += c.Text
+		case *mcp.ImageContent:
+			images++
+		}
+	}
+	return text, images, r.IsError
+}
+
+// TestMCP uses a desktop as an agent does that was given the URL and a token.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Config{})
+			requireDesktop(t)
+			s.post(t, "/v1/desktop/start", `{"width":1440,"height":900}`).want(t, http.StatusOK)
+			sub := s.desktops.find(mainDesktop)
+			d, err := sub.desktop()
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := d.Subscribe(0)
+			defer events.Close()
+			token := s.post(t, "/v1/tokens", `{"scope":"agent","desktop":"main","name":"robot"}`).json(t)["token"].(string)
+			for i, who := range []struct{ query, token, name, want string }{
+				{"", token, "", "robot"}, {"?desktop=main", s.Token(), "", "client-of-tests"}, {"", s.Token(), "Ann", "Ann"},
+			} {
+				session, err := s.mcpClient(t, who.query, who.token, who.name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, images, failed := callTool(t, session, "click", map[string]any{"coordinate": []int{100 + i, 50}})
+				if failed || images != 1 || !strings.Contains(text, "1356x848") {
+					t.Errorf("%v: %s, %d images", failed, text, images)
+				}
+				for e := range events.Events() {
+					if e.Type != desktop.EventAction || e.Action.Name != "click" {
+						continue
+					}
+					if a := e.Action.Actor; a.Kind != desktop.ActorAgent || a.Name != who.want {
+						t.Errorf("%+v acted instead of %s", a, who.want)
+					}
+					break
+				}
+			}
+		})
+	}
+}
+
+func requireDesktop(t *testing.T) {
+	t.Helper()
+	if missing := desktop.MissingPrograms(); len(missing) > 0 {
+		t.Skip("missing: ", missing)
+	}
+}
+
+func TestMCPRefusals(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	tokens := map[string]string{}
+	for _, body := range []string{`{"scope":"view"}`, `{"scope":"control"}`, `{"scope":"agent","desktop":"other"}`} {
+		a := s.post(t, "/v1/tokens", body).json(t)
+		tokens[a["scope"].(string)] = a["token"].(string)
+	}
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	post := func(query, token string) answer {
+		t.Helper()
+		return s.do(t, call{path: mcpPath + query, body: list, header: map[string]string{
+			"Authorization": "Bearer " + token, "Accept": "application/json, text/event-stream",
+		}})
+	}
+	for _, tt := range []struct {
+		query, token string
+		status       int
+	}{
+		{"", "wrong", 401}, {"", tokens["view"], 403}, {"", tokens["control"], 403}, {"", tokens["agent"], 403},
+		{"?desktop=nowhere", s.Token(), 404}, {"?desktop=other", tokens["agent"], 404}, {"", s.Token(), 409},
+	} {
+		if a := post(tt.query, tt.token); a.StatusCode != tt.status || !strings.HasPrefix(a.Header.Get("Content-Type"), problemType) {
+			t.Errorf("%s with %.10s: %d %s", tt.query, tt.token, a.StatusCode, a.body)
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		if a := s.do(t, call{method: method, path: mcpPath}); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") == "" {
+			t.Errorf("%s: %d %s", method, a.StatusCode, a.body)
+		}
+	}
+	// A page of another site may not, whatever name it has for this machine.
+	if a := s.do(t, call{path: mcpPath, body: list, header: map[string]string{"Origin": "http://evil.example"}}); a.StatusCode != http.StatusForbidden {
+		t.Error(a.StatusCode)
+	}
+}
+
+// TestAgentsReachDesktop gives an agent the desktop as the host of agents does.
+func TestAgentsReachDesktop(t *testing.T) {
+	t.Parallel()
+	requireDesktop(t)
+	s := serve(t, Config{AgentRelay: []string{"/bin/deskhand", "mcp"}})
+	m, err := s.mount(t.Context(), mainDesktop, "claude")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := strings.Join(m.Env, "\n")
+	for _, want := range []string{"DISPLAY=:", "XAUTHORITY=/", "DBUS_SESSION_BUS_ADDRESS=unix:", "ENABLE_TOOL_SEARCH=false"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("%q is missing in %q", want, env)
+		}
+	}
+	if len(m.Servers) != 2 {
+		t.Fatalf("%+v", m.Servers)
+	}
+	web, relay := m.Servers[0], m.Servers[1]
+	token := strings.TrimPrefix(web.Headers["Authorization"], "Bearer ")
+	if web.URL != s.url+"/v1/mcp?desktop=main" || relay.Env["DESKHAND_TOKEN"] != token ||
+		fmt.Sprint(relay.Args) != "[mcp --endpoint "+s.url+" --desktop main]" {
+		t.Errorf("%+v %+v", web, relay)
+	}
+	session, err := s.mcpClient(t, "?desktop=main", token, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, images, failed := callTool(t, session, "screenshot", nil); failed || images != 1 {
+		t.Error(text)
+	}
+	for path, status := range map[string]int{"/v1/desktop/status": 200, "/v1/processes": 403, "/v1/tokens": 403} {
+		if a := s.do(t, call{path: path, header: map[string]string{"Authorization": "Bearer " + token}}); a.StatusCode != status {
+			t.Errorf("%s: %d", path, a.StatusCode)
+		}
+	}
+	again, err := s.mount(t.Context(), mainDesktop, "claude")
+	if err != nil || again.Servers[0].Headers["Authorization"] != web.Headers["Authorization"] {
+		t.Error("each session has a token of its own", err)
+	}
+	other, err := s.mount(t.Context(), mainDesktop, "codex")
+	if err != nil || other.Servers[0].Headers["Authorization"] == web.Headers["Authorization"] {
+		t.Error("two agents share a token", err)
+	}
+	s.mounts.forget(mainDesktop)
+	if a := s.do(t, call{path: "/v1/desktop/status", header: map[string]string{"Authorization": "Bearer " + token}}); a.StatusCode != http.StatusUnauthorized {
+		t.Error(a.StatusCode)
+	}
+	if _, err := s.mount(t.Context(), "nowhere", "claude"); err == nil {
+		t.Error("a desktop that does not exist was mounted")
+	}
+}
+
+// TestMCPOfANewLife has the tools of a desktop that was stopped and started.
+func TestMCPOfANewLife(t *testing.T) {
+	t.Parallel()
+	requireDesktop(t)
+	s := serve(t, Config{})
+	for range 2 {
+		if _, err := s.StartDesktop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		a := s.do(t, call{
+			path: mcpPath, body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"cursor_position"}}`,
+			header: map[string]string{"Accept": "application/json, text/event-stream"},
+		})
+		var r struct {
+			ID     int
+			Result struct{ IsError bool }
+		}
+		if err := json.Unmarshal(a.body, &r); err != nil || r.ID != 7 || r.Result.IsError {
+			t.Errorf("%v %s", err, a.body)
+		}
+		s.post(t, "/v1/desktop/stop", "{}").want(t, http.StatusOK)
+	}
+	if n := len(s.mcp.all); n != 1 {
+		t.Errorf("%d servers are kept", n)
+	}
+}
