@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
@@ -59,9 +57,7 @@ func TestAppendAndRead(t *testing.T) {
 		check := func(from string) {
 			t.Helper()
 			got := append(readAll(t, l, "ses:a"), readAll(t, l, "ses:b")...)
-			if diff := cmp.Diff([]eventlog.Event{want[0], want[1], want[3], want[2]}, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", from, diff)
-			}
+			sameEvents(t, from, []eventlog.Event{want[0], want[1], want[3], want[2]}, got)
 			for stream, n := range map[string]int64{"ses:a": 3, "ses:b": 1, "ses:none": 0} {
 				if last, err := l.Last(t.Context(), stream); err != nil || last != n {
 					t.Errorf("%s: Last(%s) = %d, %v", from, stream, last, err)

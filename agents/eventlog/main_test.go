@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -19,6 +20,9 @@ import (
 const limit = 30 * time.Second
 
 func TestMain(m *testing.M) {
+	if dsn := os.Getenv(victimVariable); dsn != "" {
+		victim(dsn)
+	}
 	code := m.Run()
 	if common.cluster != nil {
 		common.remove()
@@ -113,6 +117,19 @@ func readAll(t testing.TB, l *eventlog.Log, stream string) (all []eventlog.Event
 			if e.Seq != int64(len(all)) {
 				t.Fatalf("stream %s has %d where %d belongs", stream, e.Seq, len(all))
 			}
+		}
+	}
+}
+
+// sameEvents compares payloads at once, and not byte by byte.
+func sameEvents(t testing.TB, what string, want, got []eventlog.Event) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%s: %d events, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if !reflect.DeepEqual(want[i], got[i]) {
+			t.Fatalf("%s:\n%.500s\nwant\n%.500s", what, fmt.Sprintf("%+v", got[i]), fmt.Sprintf("%+v", want[i]))
 		}
 	}
 }

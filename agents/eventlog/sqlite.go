@@ -88,7 +88,7 @@ func sqliteName(path string, cfg Config) string {
 	if cfg.Synchronous == Normal {
 		synchronous = "NORMAL"
 	}
-	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(%s)&_pragma=journal_size_limit(67108864)",
+	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=synchronous(%s)&_pragma=journal_size_limit(67108864)",
 		(&url.URL{Path: path}).EscapedPath(), max(cfg.BusyTimeout.Milliseconds(), 1), synchronous)
 }
 
@@ -108,12 +108,17 @@ func (db *sqliteDB) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if version == len(all) {
-		return nil
-	}
 	name := db.path
 	if name == "" {
 		name = "the database in memory"
+	}
+	if version >= 0 && version <= len(all) { // it is ours to change
+		if err := db.journal(ctx); err != nil {
+			return err
+		}
+	}
+	if version == len(all) {
+		return nil
 	}
 	if err := m.run(ctx, "begin immediate"); err != nil {
 		return err
@@ -123,6 +128,20 @@ func (db *sqliteDB) prepare(ctx context.Context) error {
 	}
 	if err != nil {
 		_ = m.run(ctx, "rollback") // may have happened
+	}
+	return err
+}
+
+// journal turns the write-ahead log on, which the file remembers: readers and
+// the writer do not wait for each other.
+func (db *sqliteDB) journal(ctx context.Context) error {
+	if db.path == "" {
+		return nil
+	}
+	var mode string
+	err := db.conn.QueryRowContext(ctx, "pragma journal_mode = wal").Scan(&mode)
+	if err == nil && mode != "wal" {
+		err = fmt.Errorf("event log %s: its file system cannot have a write-ahead log; name a file on a local disk", db.path)
 	}
 	return err
 }

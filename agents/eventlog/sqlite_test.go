@@ -1,0 +1,341 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	l := open(t, eventlog.Config{DSN: "sqlite:" + path})
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(path, link))
+	for _, dsn := range []string{path, link} {
+		_, err := eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
+		if !errors.Is(err, eventlog.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("%s is open in process %d", path, os.Getpid())) {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+	must(t, l.Close())
+	must(t, l.Close())
+	open(t, eventlog.Config{DSN: link})
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	t.Parallel()
+	for field, cfg := range map[string]eventlog.Config{
+		"dsn begins with mysql://":          {DSN: "mysql://user:secret@host/db"},
+		"dsn names no file":                 {DSN: "sqlite:"},
+		"dsn names":                         {DSN: "/"},
+		"dsn is no Postgres URL":            {DSN: "postgres://user:secret@host:port/db"},
+		"retention age":                     {Retention: eventlog.Retention{Age: -1}},
+		"synchronous must be":               {Synchronous: 7},
+		"memory must not be negative":       {Memory: -1},
+		"busy timeout must not be negative": {BusyTimeout: -1},
+	} {
+		_, err := eventlog.Open(t.Context(), cfg)
+		if invalid := new(eventlog.InvalidError); !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestOddPath: names that mean something in a URL.
+func TestOddPath(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a?b#c%20d é", "log.db")
+	l := open(t, eventlog.Config{DSN: path})
+	put(t, l, "s", "1")
+	must(t, l.Close())
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if n := len(readAll(t, open(t, eventlog.Config{DSN: path}), "s")); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// raw opens a file as another program would.
+func raw(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func execute(t testing.TB, db *sql.DB, query string) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), query)
+	must(t, err)
+}
+
+// TestLockedByAnother: a commit waits for a while and fails, and the next one
+// succeeds.
+func TestLockedByAnother(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	l := open(t, eventlog.Config{DSN: path, BusyTimeout: 100 * time.Millisecond})
+	put(t, l, "s", "1")
+	other := raw(t, path)
+	execute(t, other, "begin immediate")
+	err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		_, err := tx.Append(eventlog.Event{Stream: "s"})
+		return err
+	})
+	if !errors.Is(err, eventlog.ErrBusy) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(readAll(t, l, "s")); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	execute(t, other, "rollback")
+	if e := put(t, l, "s", "2"); e[0].Seq != 2 {
+		t.Errorf("goes on with %d", e[0].Seq)
+	}
+}
+
+// TestDamage: a file that is damaged, or is something else, is refused with the
+// remedy and not changed.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	made := func(t *testing.T, change func(t *testing.T, path string)) string {
+		path := file(t)
+		l := open(t, eventlog.Config{DSN: path})
+		fill(t, l, "s", 3000)
+		must(t, l.Close())
+		change(t, path)
+		return path
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, path string)
+		want   []string
+		as     any
+	}{
+		"page": {func(t *testing.T, path string) {
+			text, err := os.ReadFile(path)
+			must(t, err)
+			copy(text[len(text)/2/4096*4096:], bytes.Repeat([]byte("garbage!"), 512))
+			must(t, os.WriteFile(path, text, 0o600))
+		}, []string{"is damaged", "move it", ".recover"}, new(*eventlog.CorruptError)},
+		"header": {func(t *testing.T, path string) {
+			must(t, os.WriteFile(path, bytes.Repeat([]byte("no database\n"), 1000), 0o600))
+		}, []string{"is damaged", "not a database"}, new(*eventlog.CorruptError)},
+		"cut off": {func(t *testing.T, path string) {
+			must(t, os.Truncate(path, 10*4096))
+		}, []string{"is damaged"}, new(*eventlog.CorruptError)},
+		"another's": {func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			db := raw(t, path)
+			execute(t, db, "create table mine (x)")
+			must(t, db.Close())
+		}, []string{"something else"}, new(*eventlog.SchemaError)},
+		"newer": {func(t *testing.T, path string) {
+			db := raw(t, path)
+			execute(t, db, "update schema_version set version = 99")
+			execute(t, db, "pragma wal_checkpoint(truncate)")
+			must(t, db.Close())
+		}, []string{"version 99", "use the newer program"}, new(*eventlog.SchemaError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := made(t, c.change)
+			before, err := os.ReadFile(path)
+			must(t, err)
+			_, err = eventlog.Open(t.Context(), eventlog.Config{DSN: path})
+			if !errors.As(err, c.as) {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range append(c.want, path) {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in %q", want, err)
+				}
+			}
+			after, err := os.ReadFile(path)
+			if must(t, err); !bytes.Equal(before, after) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// TestTornJournal: of a journal that was not written to its end, whole commits
+// remain, those up to some point.
+func TestTornJournal(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	l := open(t, eventlog.Config{DSN: path})
+	const commits = 60
+	for i := range commits {
+		fill(t, l, "a", 1+i%3)
+		fill(t, l, "b", 1)
+	}
+	db, err := os.ReadFile(path)
+	must(t, err)
+	journal, err := os.ReadFile(path + "-wal")
+	must(t, err)
+	shortest, longest := 1<<30, 0
+	for cut := range 25 {
+		size := len(journal) * (cut + 1) / 25
+		torn := bytes.Clone(journal[:size])
+		if cut%2 == 0 { // written in part, with something else behind
+			torn = append(torn[:size-min(size, 50)], bytes.Repeat([]byte{0xaa}, 5000)...)
+		}
+		copied := file(t)
+		must(t, os.WriteFile(copied, db, 0o600))
+		must(t, os.WriteFile(copied+"-wal", torn, 0o600))
+		l := open(t, eventlog.Config{DSN: copied})
+		b := len(readAll(t, l, "b"))
+		a, complete := len(readAll(t, l, "a")), 0
+		for i := range b {
+			complete += 1 + i%3
+		}
+		if a != complete && a != complete+1+b%3 {
+			t.Errorf("%d bytes of %d: %d events beside %d commits", size, len(journal), a, b)
+		}
+		shortest, longest = min(shortest, b), max(longest, b)
+		put(t, l, "a", "on")
+		closeLog(t, l)
+	}
+	if shortest > 10 || longest < commits-1 {
+		t.Errorf("between %d and %d commits remained", shortest, longest)
+	}
+}
+
+// inNamespace runs the test again in a mount namespace of its own, and tells
+// whether this is that run.
+func inNamespace(t *testing.T) bool {
+	t.Helper()
+	const variable = "DESKHAND_EVENTLOG_NAMESPACE"
+	if os.Getenv(variable) == t.Name() {
+		must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case errors.Is(err, syscall.EPERM):
+		t.Skipf("no namespaces here: %v", err)
+	case err != nil:
+		t.Fatalf("%v\n%s", err, out)
+	case bytes.Contains(out, []byte("--- SKIP")):
+		t.Skipf("%s", out)
+	}
+	return false
+}
+
+// TestDiskFull: everybody is told, what was acknowledged stays, and it goes on
+// when there is space.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	if !inNamespace(t) {
+		return
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("mount: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	ballast := filepath.Join(dir, "ballast")
+	must(t, os.WriteFile(ballast, make([]byte, 3<<20), 0o600))
+	path := filepath.Join(dir, "log.db")
+	l := open(t, eventlog.Config{DSN: path})
+	noise := picture(30_000)
+	for round := range 3 {
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				for {
+					err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+						_, err := tx.Append(eventlog.Event{Stream: "s", Payload: noise})
+						return err
+					})
+					if errors.Is(err, eventlog.ErrFull) && strings.Contains(err.Error(), path) {
+						return
+					}
+					if err != nil {
+						t.Errorf("got %v", err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		last, err := l.Last(t.Context(), "s")
+		must(t, err)
+		if n := int64(len(readAll(t, l, "s"))); n != last || n == 0 {
+			t.Errorf("%d events, the last is %d", n, last)
+		}
+		must(t, os.Truncate(ballast, int64(2-round)<<20))
+		if e := put(t, l, "s", "on"); e[0].Seq != last+1 {
+			t.Errorf("goes on with %d after %d", e[0].Seq, last)
+		}
+	}
+	n := len(readAll(t, l, "s"))
+	must(t, l.Close())
+	if m := len(readAll(t, open(t, eventlog.Config{DSN: path}), "s")); m != n {
+		t.Errorf("%d events of %d are there", m, n)
+	}
+}
+
+// TestCancelledWait: who gives up while others hold the writer up is not
+// committed.
+func TestCancelledWait(t *testing.T) {
+	t.Parallel()
+	l := open(t, eventlog.Config{})
+	inside, leave := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = l.Commit(t.Context(), func(*eventlog.Tx) error {
+			close(inside)
+			<-leave
+			return nil
+		})
+	})
+	<-inside
+	ctx, cancel := context.WithCancel(t.Context())
+	called := make(chan error, 1)
+	wg.Go(func() {
+		called <- l.Commit(ctx, func(tx *eventlog.Tx) error {
+			_, err := tx.Append(eventlog.Event{Stream: "s"})
+			return err
+		})
+	})
+	cancel()
+	if err := <-called; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(leave)
+	wg.Wait()
+	put(t, l, "s", "1")
+	if n := len(readAll(t, l, "s")); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
