@@ -15,14 +15,15 @@ import (
 
 // streamStatus tells about a desktop's live view.
 type streamStatus struct {
-	Active    bool           `json:"active" doc:"It can be watched without being started"`
-	ProcessID string         `json:"processId,omitempty" doc:"Of the encoder, if it is a process of its own; the built-in one is not"`
-	Codec     webrtc.Codec   `json:"codec,omitempty"`
-	FrameRate int            `json:"frameRate,omitempty" doc:"At most"`
-	Pictures  float64        `json:"picturesPerSecond,omitempty" doc:"Lately"`
-	Bits      int            `json:"bitsPerSecond,omitempty" doc:"Lately"`
-	Target    int            `json:"targetBitsPerSecond,omitempty" doc:"What the encoder keeps to"`
-	Viewers   []streamViewer `json:"viewers,omitempty" nullable:"false"`
+	Active    bool              `json:"active" doc:"It can be watched without being started"`
+	ProcessID string            `json:"processId,omitempty" doc:"Of the encoder, if it is a process of its own; the built-in one is not"`
+	Codec     webrtc.Codec      `json:"codec,omitempty"`
+	Audio     webrtc.AudioCodec `json:"audioCodec,omitempty" doc:"Of the sound; left out when there can be none"`
+	FrameRate int               `json:"frameRate,omitempty" doc:"At most"`
+	Pictures  float64           `json:"picturesPerSecond,omitempty" doc:"Lately"`
+	Bits      int               `json:"bitsPerSecond,omitempty" doc:"Lately"`
+	Target    int               `json:"targetBitsPerSecond,omitempty" doc:"What the encoder keeps to"`
+	Viewers   []streamViewer    `json:"viewers,omitempty" nullable:"false"`
 }
 
 // streamViewer is somebody who watches.
@@ -49,7 +50,7 @@ func statusOf(s *webrtc.Streamer) *streamOutput {
 	}
 	st := s.Status()
 	out := &streamOutput{streamStatus{
-		Active: true, ProcessID: st.ProcessID, Codec: st.Codec, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
+		Active: true, ProcessID: st.ProcessID, Codec: st.Codec, Audio: st.Audio, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
 	}}
 	for _, v := range st.Viewers {
 		out.Body.Viewers = append(out.Body.Viewers, streamViewer(v))
@@ -138,7 +139,7 @@ const aboutVideo = `Upgrades to a WebSocket that carries the pictures itself, wh
 {"event":"video/init","payload":{"codec","width","height"}}, again at each new size, binary messages are pictures: a byte
 of flags (1: a decoder can begin here), 64 bits of microseconds, the frame; or, with flag 128, messages of the data
 channel. Text messages are those of the signalling that are about control, input, clipboard and presence; the client asks
-for a picture to begin with by {"event":"video/key"}.`
+for a picture to begin with by {"event":"video/key"}. There is no sound.`
 
 // watch makes a viewer's WebSocket of a request.
 func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn, webrtc.ViewerOptions) error) func(context.Context, *slot, *watchInput) (*socketOutput, error) {

@@ -124,6 +124,9 @@ func (sl *slot) streamConfig() (cfg webrtc.Config, own *webrtc.Network, err erro
 	if o.StreamVideoCodec != nil {
 		cfg.Codec = webrtc.Codec(*o.StreamVideoCodec)
 	}
+	if o.StreamAudioCodec != nil {
+		cfg.AudioCodec = webrtc.AudioCodec(*o.StreamAudioCodec)
+	}
 	if o.StreamFrameRate != nil {
 		cfg.FrameRate = int(*o.StreamFrameRate)
 	}

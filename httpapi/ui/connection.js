@@ -203,6 +203,7 @@ export class WebRTCLink extends SocketLink {
   kind = "webrtc";
   #peer;
   #channel;
+  sound = false; // whether there can be any
   #early = []; // candidates that came before the offer was taken
   #offered = false;
   #interrupted = 0;
@@ -259,7 +260,11 @@ export class WebRTCLink extends SocketLink {
       // Nothing is held back for smoothness: what happened is shown.
       receiver.jitterBufferTarget = 0;
       receiver.playoutDelayHint = 0;
-      this.surface.srcObject = streams[0] ?? new MediaStream([track]);
+      const stream = streams[0] ?? new MediaStream([track]);
+      if (this.surface.srcObject !== stream) this.surface.srcObject = stream; // both tracks are of one
+      if (track.kind !== "audio") return;
+      this.sound = true;
+      this.tell("sound");
     };
     peer.onicecandidate = ({ candidate }) => {
       if (candidate) this.send("signal/candidate", candidate.toJSON());
@@ -271,11 +276,17 @@ export class WebRTCLink extends SocketLink {
     };
     peer.onconnectionstatechange = () => this.#changed(peer.connectionState);
     await peer.setRemoteDescription({ type: "offer", sdp });
-    await peer.setLocalDescription(await peer.createAnswer());
+    const answer = await peer.createAnswer();
+    // Chromium takes Opus for mono unless it says itself that it is not.
+    answer.sdp = answer.sdp.replace(/^(a=fmtp:111 (?!.*\bstereo=1).*?)\r?$/m, "$1;stereo=1\r");
+    await peer.setLocalDescription(answer);
     this.send("signal/answer", { sdp: peer.localDescription.sdp });
     this.#offered = true;
     for (const candidate of this.#early.splice(0)) peer.addIceCandidate(candidate).catch(() => {});
   }
+
+  /** hear has the server send sound, or stop it. */
+  hear(on) { this.send("signal/audio", { disabled: !on }); }
 
   #changed(state) {
     clearTimeout(this.#interrupted);

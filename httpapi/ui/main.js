@@ -11,6 +11,7 @@ import { inOneLine } from "./errors.js";
 import { Input } from "./input.js";
 import { Session } from "./session.js";
 import { Share } from "./share.js";
+import { Sound } from "./sound.js";
 import { View } from "./view.js";
 import { Windows } from "./windows.js";
 
@@ -29,6 +30,7 @@ new Bar({ session, control, view });
 new Cover({ session, room: () => view.room(), write });
 new Windows();
 new Share({ write });
+new Sound({ session, video: $("video") });
 
 const trouble = (error) => toast(typeof error === "string" ? error : inOneLine(error));
 
