@@ -135,7 +135,7 @@ func (s *Store) clip(ctx context.Context, id, dir string, info Info, span Span) 
 		return nil, err
 	}
 	defer video.Close()
-	return s.cut(ctx, video, info, span)
+	return s.makeClip(ctx, video, info, span)
 }
 
 // around makes positions of an entry's number.
@@ -229,8 +229,8 @@ func writtenLength(path string) (time.Duration, error) {
 	return m.duration, err
 }
 
-// cut makes a clip of a span of a file.
-func (s *Store) cut(ctx context.Context, video *os.File, info Info, span Span) (*Clip, error) {
+// makeClip makes a clip of a span of a file.
+func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span Span) (*Clip, error) {
 	programs, err := findPrograms(ctx, s.group)
 	if err != nil {
 		return nil, err

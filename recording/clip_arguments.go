@@ -89,18 +89,19 @@ func planClip(packets []videoPacket, span Span, frame time.Duration) clipPlan {
 // time becomes zero, and what is left of the last one's ends at To.
 func (p clipPlan) arguments() []string {
 	length := seconds(p.To - p.From)
-	// Copying starts at the key picture at or before the place, decoding with
-	// the first picture at or after it.
-	start := p.first + rounding
+	// Copying starts at the key picture at or before the place and lasts from
+	// there on; decoding starts with the first picture at or after the place
+	// and lasts from that one on.
+	start, most := p.first+rounding, p.To-p.first-rounding
 	if !p.copies {
-		start = max(0, p.first-rounding)
+		start, most = max(0, p.first-rounding), p.To-p.first
 	}
 	early := seconds(p.From - start)
 	args := []string{
 		"-hide_banner", "-nostdin", "-loglevel", "error", "-y",
-		"-seek_timestamp", "1", "-ss", seconds(start), "-i", clipInput,
-		"-seek_timestamp", "1", "-ss", seconds(p.From), "-i", clipInput,
-		"-map", "0:v:0", "-map", "1:a:0?", "-map_metadata", "-1", "-map_chapters", "-1", "-t", length,
+		"-seek_timestamp", "1", "-ss", seconds(start), "-t", seconds(max(most-rounding/2, rounding)), "-i", clipInput,
+		"-seek_timestamp", "1", "-ss", seconds(p.From), "-t", length, "-i", clipInput,
+		"-map", "0:v:0", "-map", "1:a:0?", "-map_metadata", "-1", "-map_chapters", "-1",
 	}
 	left := "duration=max(1\\," + length + "/TB-PTS)"
 	if p.copies {

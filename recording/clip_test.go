@@ -53,7 +53,7 @@ var numbered = sync.OnceValues(func() ([]byte, error) {
 	cmd := exec.Command("ffmpeg", "-v", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", fmt.Sprintf("%dx%d", numberWidth, numberHeight),
 		"-r", fmt.Sprint(numberRate), "-i", "pipe:0", "-f", "lavfi", "-i", fmt.Sprintf("aevalsrc=gte(t\\,%v)*sin(6283*t)/2:d=20:s=48000", toneFrom.Seconds()),
 		"-vf", `select='lt(mod(n\,150)\,40)+not(mod(n\,60))'`, "-vsync", "vfr", "-c:v", "libx264", "-preset", "ultrafast", "-crf", "20", "-bf", "0",
-		"-g", "25", "-sc_threshold", "0", "-c:a", "aac", "-f", "mp4", "-movflags", "+empty_moov+default_base_moof", "-frag_duration", "500000", "pipe:1")
+		"-g", "41", "-sc_threshold", "0", "-c:a", "aac", "-f", "mp4", "-movflags", "+empty_moov+default_base_moof", "-frag_duration", "500000", "pipe:1")
 	cmd.Stdin = &raw
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -210,8 +210,10 @@ func TestClip(t *testing.T) {
 		{"just before a key picture", late - frame/2, late + 2*time.Second, true},
 		{"between two", 700 * time.Millisecond, 1700 * time.Millisecond, false},
 		{"in a pause", 3900 * time.Millisecond, 9100 * time.Millisecond, false},
-		{"where the sound begins", 9 * time.Second, 12 * time.Second, false},
-		{"to the end", 17 * time.Second, time.Hour, false},
+		{"in a pause after a key picture", 9200 * time.Millisecond, 12 * time.Second, true},
+		{"where the sound begins", 9500 * time.Millisecond, 10500 * time.Millisecond, true},
+		{"where the sound has begun", 10500 * time.Millisecond, 13 * time.Second, false},
+		{"to the end", 17 * time.Second, time.Hour, true},
 		{"a moment", 5500 * time.Millisecond, 5501 * time.Millisecond, false},
 	} {
 		for file, video := range map[string][]byte{"fragments": fragments, "indexed": indexed} {
@@ -231,7 +233,7 @@ func TestClip(t *testing.T) {
 				} else if n := numbersIn(t, path); len(n) != 1 {
 					t.Errorf("a moment has the pictures %v", n)
 				}
-				if c.name == "where the sound begins" {
+				if strings.HasSuffix(c.name, "begins") {
 					checkTone(t, path, toneFrom-clip.From)
 				}
 			})
@@ -355,6 +357,24 @@ func slow(t testing.TB, s *Store) *entry {
 		t.Fatal(err)
 	}
 	return keep(t, s, video, 10*time.Second)
+}
+
+func TestClipWithoutSound(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, StoreConfig{})
+	e := slow(t, s)
+	for from, copied := range map[time.Duration]bool{0: true, 9500 * time.Millisecond: false} {
+		clip, err := s.Clip(t.Context(), e.id, ClipRequest{From: from, To: from + 300*time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if clip.Copied != copied {
+			t.Errorf("from %v: copied is %v", from, clip.Copied)
+		}
+		if n := len(pictureTimes(t, save(t, clip))); n != 9 {
+			t.Errorf("from %v: %d pictures", from, n)
+		}
+	}
 }
 
 func TestClipEndsWithItsContext(t *testing.T) {

@@ -159,10 +159,10 @@ func shown(begun []caption, at Milliseconds) []string {
 	return lines
 }
 
-// untilEnd is where a recording's captions and chapters end: one that runs has
-// no end yet.
+// untilEnd is where a recording's captions and chapters end, or zero for one that
+// runs, or of which it is not known.
 func untilEnd(info Info, running bool) Milliseconds {
-	if running {
+	if running || info.Duration == 0 {
 		return 0
 	}
 	return max(1, millis(info.Duration))
