@@ -63,6 +63,25 @@ func play(t *testing.T, d *desktop.Desktop, path string) desktop.App {
 	return app
 }
 
+// playForever plays silence, and returns the PulseAudio that it needs; 0 when
+// there is none here.
+func playForever(ctx context.Context, d *desktop.Desktop) int {
+	if !d.Status().Sound.Available {
+		return 0
+	}
+	if _, err := d.Launch(ctx, desktop.Launch{App: "paplay", Args: []string{"--raw", "/dev/zero"}}); err != nil {
+		return 0
+	}
+	for range time.Tick(10 * time.Millisecond) {
+		for _, p := range d.Status().Processes {
+			if p.Name == "pulseaudio" {
+				return p.PID
+			}
+		}
+	}
+	return 0
+}
+
 func listen(t *testing.T, d *desktop.Desktop) *desktop.Listener {
 	t.Helper()
 	l, err := d.Listen(t.Context())
