@@ -59,7 +59,10 @@ func (h *Host) choose(ctx context.Context, l *life, id, category, value string) 
 	case category == categoryModel && slices.Contains(offer.list, value):
 		method, params["modelId"] = "session/set_model", value
 	default:
-		all := strings.Join(append(offer.option, offer.list...), ", ")
+		all := strings.Join(offer.option, ", ")
+		if all == "" {
+			all = strings.Join(offer.list, ", ")
+		}
 		if all == "" {
 			return &InvalidError{category, "cannot be chosen with " + l.s.agent}
 		}

@@ -329,7 +329,7 @@ func (h *Host) newLife(s *server, p *proc) *life {
 	return &life{
 		host: h, s: s, id: id, proc: p, log: h.cfg.Logger.With("server", s.id, "life", id),
 		items: make(chan item, 256), done: make(chan struct{}), box: outbox{wake: make(chan struct{}, 1)},
-		inputs: semaphore.NewWeighted(maxInFlight), outputs: semaphore.NewWeighted(maxInFlight),
+		inputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)), outputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)),
 		pending: map[int64]*call{}, questions: map[string]*question{}, talks: map[string]*talk{}, natives: map[string]*talk{},
 		here: map[string]struct{}{}, restoring: map[string]*restoration{}, active: time.Now(),
 	}

@@ -105,8 +105,11 @@ type reply struct {
 const (
 	maxPending  = 4096 // requests that wait for an agent
 	maxBatch    = 512  // items that are committed together
-	maxInFlight = 64 << 20
 )
+
+// weight is what a message counts against the bound of those that are under
+// way, in each direction as much as the largest one that is allowed.
+func (l *life) weight(size int) int64 { return int64(min(size, l.host.cfg.MaxMessageBytes)) }
 
 func newLifeID() string { return "life_" + strings.ToLower(rand.Text()) }
 
@@ -155,7 +158,7 @@ func (l *life) begin(ctx context.Context, c *call) error {
 		return trouble
 	}
 	c.reply = make(chan reply, 1)
-	c.weight = min(int64(len(c.env.raw)+len(c.edits)), maxInFlight)
+	c.weight = l.weight(len(c.env.raw) + len(c.edits))
 	if err := l.inputs.Acquire(ctx, c.weight); err != nil {
 		return fmt.Errorf("the agent does not read its input: %w", err)
 	}
@@ -240,7 +243,7 @@ func (l *life) read() {
 			<-l.proc.done
 			it = item{exit: true}
 		}
-		it.weight = min(int64(len(line)), maxInFlight)
+		it.weight = l.weight(len(line))
 		_ = l.outputs.Acquire(context.Background(), it.weight) // run releases
 		select {
 		case l.items <- it:

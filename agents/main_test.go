@@ -327,11 +327,20 @@ func (a *script) prompt(m message) int {
 		for i := range n {
 			a.update(p.SessionID, fmt.Sprintf("part %d", i))
 		}
+	case "count":
+		token, count, _ := strings.Cut(rest, " ")
+		n, _ := strconv.Atoi(count)
+		for i := range n {
+			a.update(p.SessionID, fmt.Sprintf("<%s/%d>", token, i))
+		}
 	case "ask":
 		a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"yes-1","name":"Yes","kind":"allow_once"},{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"no-3","name":"No","kind":"reject_once"}]}}`, p.SessionID)
 		line, err := a.in.ReadBytes('\n')
 		for err == nil && !bytes.Contains(line, []byte("outcome")) {
 			line, err = a.in.ReadBytes('\n')
+		}
+		if err != nil {
+			return 0
 		}
 		var answer message
 		_ = json.Unmarshal(line, &answer)
@@ -348,5 +357,3 @@ func (a *script) prompt(m message) int {
 	a.result(m.ID, `{"stopReason":"end_turn"}`)
 	return -1
 }
-
-func victim() int { return 1 }
