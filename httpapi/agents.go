@@ -183,7 +183,7 @@ func (s *Server) agentInfo(ctx context.Context, a registry.Agent, q AgentQuery) 
 	if !q.Config {
 		return info
 	}
-	info.Version, info.Path = c.Version, c.Path
+	info.Version, info.Path = c.Version, c.Program
 	if info.Installed && info.Version == "" {
 		info.Version = s.registry.Heard(a.ID).Version
 	}

@@ -110,3 +110,6 @@ type Artifact struct {
 	Source  Source
 	Version string // empty: not known
 }
+
+// Installable tells whether npm has what makes up the agent.
+func (a Agent) Installable() bool { return len(a.sources) > 0 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -54,9 +55,15 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
+	env := c.Env
+	if os.Geteuid() == 0 {
+		// Claude Code refuses to work for root unless it is told, in exactly this
+		// way, that it is in a sandbox.
+		env = append(slices.Clone(env), "IS_SANDBOX=1")
+	}
 	answers := newAnswers()
 	child, err := g.Start(supervise.Spec{
-		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.childEnv(c.Env...), Stdin: stdin, Stdout: answers,
+		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.childEnv(env...), Stdin: stdin, Stdout: answers,
 	})
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -17,6 +18,9 @@ type Command struct {
 	// Path and Args are the command line. Path is absolute.
 	Path string
 	Args []string
+
+	// Program is the file that is the agent: Path, or what Path interprets.
+	Program string
 
 	// Env are the variables that the agent needs beside those of its host, as
 	// entries for supervise.Environ. What the host's environment sets is not
@@ -40,7 +44,7 @@ func (r *Registry) Command(id string) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	c.Agent = id
+	c.Agent, c.Program = id, cmp.Or(c.Program, c.Path)
 	c.Env = slices.DeleteFunc(slices.Concat(c.Env, a.setting), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return !a.Custom && r.variable(name) != ""

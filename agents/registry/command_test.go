@@ -223,7 +223,7 @@ func TestCustom(t *testing.T) {
 		t.Errorf("agents: %q", r.IDs())
 	}
 	c, err := r.Command("zeta")
-	want := Command{Agent: "zeta", Path: program, Args: []string{"--acp"}, Env: []string{"A=1", "B=2"}, Source: SourceLocal}
+	want := Command{Agent: "zeta", Path: program, Program: program, Args: []string{"--acp"}, Env: []string{"A=1", "B=2"}, Source: SourceLocal}
 	if diff := cmp.Diff(want, c); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

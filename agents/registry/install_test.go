@@ -123,7 +123,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Args[0] != adapter || filepath.Base(c.Path) != "node" || c.Version != native || c.Source != SourceRegistry ||
+	if c.Args[0] != adapter || c.Program != adapter || filepath.Base(c.Path) != "node" || c.Version != native || c.Source != SourceRegistry ||
 		!slices.Contains(c.Env, "CODEX_PATH="+codex) {
 		t.Errorf("command: %+v", c)
 	}

@@ -86,7 +86,7 @@ func (m *manifest) command(r *Registry) (Command, error) {
 		if !p.is(KindProcess) {
 			continue
 		}
-		found, c.Path = true, file
+		found, c.Path, c.Program = true, file, file
 		if p.Node {
 			node, err := r.lookPath("node")
 			if err != nil {

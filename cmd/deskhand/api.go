@@ -32,6 +32,7 @@ func (p program) api(ctx context.Context, access accessFlags, args []string) err
 	f := clientFlags{accessFlags: access}
 	c := apiclient.Command{
 		Name: p.name + " api", Document: httpapi.OpenAPI(), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
+		Reports:  []apiclient.Report{agentsReport},
 		Register: f.register,
 		Connect: func() (apiclient.Server, error) {
 			server, err := f.server()

@@ -50,6 +50,7 @@ type serverFlags struct {
 	logFormat   string
 	accessLog   bool
 	media       mediaFlags
+	agents      agentFlags
 }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
@@ -67,6 +68,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "how many `bytes` may be uploaded at once; 0 is without a bound")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
 	f.media.register(flags)
+	f.agents.registerServer(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
@@ -158,6 +160,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		return cfg, usagef("--env-policy must be inherit or clean, not %q", f.envPolicy)
 	}
 	if err := f.media.config(&cfg); err != nil {
+		return cfg, err
+	}
+	if cfg.Agents, err = f.agents.settings(); err != nil {
 		return cfg, err
 	}
 	cfg.Token, err = f.resolve()

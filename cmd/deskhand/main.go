@@ -3,7 +3,10 @@
 //	deskhand server            serve; prints a URL with the token
 //	deskhand server --demo     with a desktop, a terminal and a browser to look at
 //	deskhand api               call a running server, one command for each route
+//	deskhand daemon            run a server in the background
 //	deskhand install desktop   install the programs that desktops need
+//	deskhand install-agent     install an agent
+//	deskhand credentials       find the keys that agents would use
 //	deskhand version
 //
 // Every command has --help. deskhand server takes the flags of sandbox-agent
@@ -95,7 +98,10 @@ const overview = `Usage: %[1]s [-t TOKEN | -n] COMMAND [FLAGS]
 Commands:
   server             serve desktops over HTTP
   api                call a running server, one command for each route
+  daemon             run a server in the background
   install desktop    install the programs that desktops need
+  install-agent      install an agent
+  credentials        find the keys that agents would use
   version            print the version
   help               print this
 
@@ -125,8 +131,16 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 		return inCommand("server", p.server(ctx, access, rest))
 	case "api":
 		return p.api(ctx, access, rest)
+	case "daemon":
+		return inCommand("daemon", p.daemon(ctx, access, rest))
 	case "install":
 		return inCommand("install desktop", p.install(ctx, rest))
+	case "install-agent":
+		return inCommand("install-agent", p.installAgent(ctx, rest))
+	case "credentials":
+		return inCommand("credentials", p.credentials(rest))
+	case mockCommand:
+		return inCommand(mockCommand, p.mockAgent(ctx, rest))
 	case "version":
 		return inCommand("version", p.showVersion(rest))
 	case "help":
@@ -186,6 +200,12 @@ func (p program) showVersion(args []string) error {
 }
 
 func (p program) version() error {
+	_, err := fmt.Fprintln(p.stdout, "deskhand", versionText())
+	return err
+}
+
+// versionText is the version of this program.
+func versionText() string {
 	v := version
 	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
 		v = info.Main.Version
@@ -193,6 +213,5 @@ func (p program) version() error {
 	if v == "" {
 		v = "unknown"
 	}
-	_, err := fmt.Fprintln(p.stdout, "deskhand", v)
-	return err
+	return v
 }

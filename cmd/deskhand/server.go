@@ -38,6 +38,9 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err := f.environment(flags); err != nil {
 		return err
 	}
+	if err := keepLock(); err != nil {
+		return err
+	}
 	cfg, err := f.config()
 	if err != nil {
 		return err

@@ -23,6 +23,9 @@ type Command struct {
 	// in it.
 	Document []byte
 
+	// Reports are further commands. Their words go before those of routes.
+	Reports []Report
+
 	// Register adds flags that Connect reads, to every set of flags that is
 	// parsed: their defaults must be the values that they have so far. Nil:
 	// there are none.
@@ -128,6 +131,9 @@ func (r *run) once(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if t.report != nil {
+		return r.runReport(ctx, t)
+	}
 	if t.op == nil && t.path == "" {
 		return r.list(t)
 	}
@@ -144,8 +150,10 @@ func (r *run) once(ctx context.Context, args []string) error {
 // target is what a command line is about.
 type target struct {
 	words []string   // that were used
-	op    *Operation // nil: a group, or a path that is not documented
+	op    *Operation // nil: a group, a report, or a path that is not documented
 	help  bool       // of a group was asked for
+
+	report *Report // nil: it is none
 
 	method, path string            // of the raw form
 	values       map[string]string // the parameters of its path
@@ -188,6 +196,11 @@ func (r *run) locate(args []string) (*target, error) {
 			n = len(args)
 		}
 		words := slices.Concat(t.words, args[:n])
+		if report := r.report(words); report != nil {
+			used := len(report.Words)
+			t.rest, t.report, t.words = args[used-len(t.words):], report, words[:used]
+			return t, nil
+		}
 		op, used := r.doc.find(words)
 		if op == nil && used < len(words) {
 			return nil, r.unknownWords(words, used)

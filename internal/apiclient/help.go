@@ -62,6 +62,7 @@ func (r *run) list(t *target) error {
 			}
 		}
 	}
+	r.listReports(t.words)
 	for _, m := range mirrors {
 		fmt.Fprintln(r.Stdout, "\n"+m)
 	}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/deskhand/deskhand/agents/registry"
+)
+
+const (
+	aboutExtract = `Prints, as JSON, the keys and tokens that agents would find on this machine: in
+the environment first, then in the files of amp, claude, codex, opencode and
+gemini. They are masked unless --reveal is given.`
+
+	aboutExtractEnv = `Prints the same as lines NAME=VALUE for a shell or a container, not masked.`
+)
+
+// credentialFlags are what both commands take.
+type credentialFlags struct {
+	home    string
+	noOAuth bool
+}
+
+func (p program) credentials(args []string) error {
+	const which = "credentials what? There are: credentials extract, credentials extract-env"
+	if len(args) == 0 {
+		return usagef(which)
+	}
+	switch args[0] {
+	case "extract":
+		return inCommand("credentials extract", p.extract(args[1:]))
+	case "extract-env":
+		return inCommand("credentials extract-env", p.extractEnv(args[1:]))
+	case "-h", "--help":
+		_, err := fmt.Fprintf(p.stdout, "Usage: %s credentials extract|extract-env [FLAGS]\n\n%s\n\nextract-env: %s\n", p.name, aboutExtract, aboutExtractEnv)
+		return err
+	}
+	return usagef(which)
+}
+
+// credentialAgents are whose credentials can be looked for.
+var credentialAgents = []string{"claude", "codex", "opencode", "amp", "gemini"}
+
+func (p program) extract(args []string) error {
+	var f credentialFlags
+	flags := p.flags("credentials extract", aboutExtract)
+	agent := flags.StringP("agent", "a", "", "only what this `agent` uses: "+strings.Join(credentialAgents, "|"))
+	provider := flags.StringP("provider", "p", "", "only those of this `provider`, as anthropic")
+	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in; $HOME, unless given")
+	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out tokens of users who are logged in")
+	reveal := flags.BoolP("reveal", "r", false, "do not mask")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return usagef("credentials extract takes no argument, so not %q", flags.Arg(0))
+	}
+	if *agent != "" && !slices.Contains(credentialAgents, *agent) {
+		return usagef("--agent must be one of %s, not %q", strings.Join(credentialAgents, ", "), *agent)
+	}
+	list, err := f.find(*agent)
+	if err != nil {
+		return err
+	}
+	return p.printCredentials(list, *provider, *reveal)
+}
+
+// find looks where the flags say.
+func (f credentialFlags) find(agent string) ([]registry.Credential, error) {
+	r, err := registry.New(registry.Config{Home: homeOr(f.home)})
+	if err != nil {
+		return nil, err
+	}
+	if f.home != "" {
+		if info, err := os.Stat(f.home); err != nil || !info.IsDir() {
+			return nil, usagef("--home-dir %s is no directory", f.home)
+		}
+	}
+	return r.Credentials(registry.CredentialOptions{Agent: agent, NoOAuth: f.noOAuth})
+}
+
+// shownCredential is one as it is printed, with the names that sandbox-agent has.
+type shownCredential struct {
+	Provider string                  `json:"provider"`
+	Source   string                  `json:"source"`
+	Where    string                  `json:"where"`
+	Type     registry.CredentialType `json:"auth_type"`
+	Key      string                  `json:"api_key"`
+	Redacted bool                    `json:"redacted"`
+}
+
+// printCredentials prints two providers by name, all others below "other".
+func (p program) printCredentials(list []registry.Credential, provider string, reveal bool) error {
+	var out struct {
+		Anthropic *shownCredential           `json:"anthropic"`
+		OpenAI    *shownCredential           `json:"openai"`
+		Other     map[string]shownCredential `json:"other"`
+	}
+	out.Other = map[string]shownCredential{}
+	for _, found := range list {
+		if provider != "" && found.Provider != provider {
+			continue
+		}
+		c := shownCredential{found.Provider, found.Source, found.Where, found.Type, found.Secret.String(), !reveal}
+		if reveal {
+			c.Key = found.Secret.Reveal()
+		}
+		switch found.Provider {
+		case "anthropic":
+			out.Anthropic = &c
+		case "openai":
+			out.OpenAI = &c
+		default:
+			out.Other[found.Provider] = c
+		}
+	}
+	enc := json.NewEncoder(p.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func (p program) extractEnv(args []string) error {
+	var f credentialFlags
+	flags := p.flags("credentials extract-env", aboutExtractEnv)
+	export := flags.BoolP("export", "e", false, "write export before each")
+	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in; $HOME, unless given")
+	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out tokens of users who are logged in")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return usagef("credentials extract-env takes no argument, so not %q", flags.Arg(0))
+	}
+	list, err := f.find("")
+	if err != nil {
+		return err
+	}
+	before := ""
+	if *export {
+		before = "export "
+	}
+	for _, c := range list {
+		value := c.Secret.Reveal()
+		if strings.ContainsFunc(value, unicode.IsControl) {
+			fmt.Fprintf(p.stderr, "%s: what %s has for %s is no key\n", p.name, c.Where, c.Provider)
+			continue
+		}
+		for _, name := range keyNames(c) {
+			if *export {
+				value = quoteForShell(value)
+			}
+			if _, err := fmt.Fprintf(p.stdout, "%s%s=%s\n", before, name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keyNames are the variables in which agents look for a credential.
+func keyNames(c registry.Credential) []string {
+	switch c.Provider {
+	case "anthropic":
+		names := []string{"ANTHROPIC_API_KEY", "CLAUDE_API_KEY"}
+		if c.Type == registry.OAuth {
+			names = append(names, "CLAUDE_CODE_OAUTH_TOKEN") // as a key, no one would accept it
+		}
+		return names
+	case "openai":
+		return []string{"OPENAI_API_KEY", "CODEX_API_KEY"}
+	case "google":
+		return []string{"GEMINI_API_KEY"}
+	}
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z' || r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, c.Provider)
+	return []string{name + "_API_KEY"}
+}
+
+// quoteForShell makes a text one word of a shell.
+func quoteForShell(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/+=@%,", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/deskhand/deskhand/agents/registry"
+)
+
+const aboutInstallAgent = `Installs an agent from npm, so that its first session need not. No server has to
+run. Names: %s.
+
+It goes into $XDG_DATA_HOME/deskhand/agents. No script of a package is run. What
+was downloaded before an interruption is not downloaded again.`
+
+func (p program) installAgent(ctx context.Context, args []string) error {
+	var f agentFlags
+	var o registry.InstallOptions
+	flags := p.flags("install-agent", "")
+	all := flags.Bool("all", false, "install all that npm has")
+	flags.BoolVarP(&o.Reinstall, "reinstall", "r", false, "also what is installed")
+	flags.StringVar(&o.AgentVersion, "agent-version", "", "`version` or tag of the agent's package")
+	flags.StringVar(&o.ProcessVersion, "agent-process-version", "", "`version` or tag of the package that makes it speak ACP")
+	f.register(flags)
+	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
+	flags.Usage = func() {
+		about := fmt.Sprintf(aboutInstallAgent, strings.Join(agentNames(), ", "))
+		fmt.Fprintf(p.stdout, "Usage: %s install-agent AGENT|--all [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, about, flags.FlagUsages())
+	}
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	switch {
+	case *all && flags.NArg() > 0:
+		return usagef("--all installs every agent, so leave %q out", flags.Arg(0))
+	case *all && (o.AgentVersion != "" || o.ProcessVersion != ""):
+		return usagef("--all excludes --agent-version and --agent-process-version")
+	case !*all && flags.NArg() != 1:
+		return usagef("install which agent? There are: %s; or --all", strings.Join(agentNames(), ", "))
+	}
+	cfg, err := f.settings()
+	if err != nil {
+		return err
+	}
+	r, err := registry.New(cfg)
+	if err != nil {
+		return err
+	}
+	ids := flags.Args()
+	if *all {
+		ids = installable(r)
+	}
+	for _, id := range ids {
+		err = errors.Join(err, p.installOne(ctx, r, id, o))
+	}
+	return errors.Join(err, r.Close())
+}
+
+// agentNames are those of the table, for messages.
+func agentNames() []string {
+	r, err := registry.New(registry.Config{})
+	if err != nil {
+		return nil
+	}
+	return r.IDs()
+}
+
+// installable are the agents that npm has.
+func installable(r *registry.Registry) []string {
+	var ids []string
+	for _, a := range r.Agents() {
+		if a.Installable() {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+func (p program) installOne(ctx context.Context, r *registry.Registry, id string, o registry.InstallOptions) error {
+	bar := p.newBar()
+	o.Progress = bar.show
+	got, err := r.Install(ctx, id, o)
+	bar.clear()
+	var failed *registry.InstallError
+	var invalid *registry.InvalidError
+	switch {
+	case errors.Is(err, registry.ErrUnknownAgent):
+		return usagef("there is no agent %q; there are: %s", id, strings.Join(r.IDs(), ", "))
+	case errors.As(err, &invalid):
+		return usagef("%v", invalid)
+	case errors.As(err, &failed) && failed.Stderr != "":
+		return fmt.Errorf("%w\n%s", err, indent(failed.Stderr))
+	case err != nil:
+		return err
+	}
+	c, err := r.Command(id)
+	if err != nil {
+		return err
+	}
+	state := "is installed"
+	if got.Already {
+		state = "is installed already"
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s %s: %s\n", strings.TrimSpace(id+" "+c.Version), state, c.Program)
+	return err
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+}
+
+// bar shows the progress of an install: one line that changes on a terminal, a
+// line for each stage elsewhere.
+type bar struct {
+	out   io.Writer
+	width func() int // nil: no terminal
+	stage registry.Stage
+	drawn time.Time
+}
+
+// barBeat is how often a line is drawn anew.
+const barBeat = 100 * time.Millisecond
+
+func (p program) newBar() *bar {
+	b := &bar{out: p.stderr}
+	if fd := int(p.stderr.Fd()); term.IsTerminal(fd) {
+		b.width = func() int {
+			if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
+				return columns
+			}
+			return 80
+		}
+	}
+	return b
+}
+
+func (b *bar) show(p registry.Progress) {
+	if p.Stage.Over() {
+		return // what the command says then is enough
+	}
+	fresh := p.Stage != b.stage
+	b.stage = p.Stage
+	if b.width == nil {
+		if fresh {
+			fmt.Fprintf(b.out, "%s: %s\n", p.Agent, p.Message)
+		}
+		return
+	}
+	if now := time.Now(); fresh || now.Sub(b.drawn) >= barBeat {
+		b.drawn = now
+		fmt.Fprintf(b.out, "\r%s\x1b[K", barLine(p, b.width()-1))
+	}
+}
+
+func (b *bar) clear() {
+	if b.width != nil {
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+}
+
+// barLine is one line of at most width letters.
+func barLine(p registry.Progress, width int) string {
+	line := p.Agent + ": " + p.Message
+	if p.Stage == registry.StageDownload && p.Total > 0 {
+		const cells = 24
+		full := cells * p.Done / p.Total
+		line = fmt.Sprintf("%s [%s%s] %d/%d packages, %d MB", p.Agent, strings.Repeat("#", full), strings.Repeat(".", cells-full),
+			p.Done, p.Total, p.Bytes/1e6)
+	}
+	letters := []rune(strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, line))
+	return string(letters[:min(len(letters), max(0, width))])
+}
+
+// homeOr is a folder that the user named, or the home directory.
+func homeOr(dir string) string { return cmp.Or(dir, os.Getenv("HOME")) }
