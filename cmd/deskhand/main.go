@@ -7,6 +7,7 @@
 //	deskhand install desktop   install the programs that desktops need
 //	deskhand install-agent     install an agent
 //	deskhand credentials       find the keys that agents would use
+//	deskhand mcp               serve a desktop as MCP tools, on standard input and output
 //	deskhand version
 //
 // Every command has --help. deskhand server takes the flags of sandbox-agent
@@ -102,6 +103,7 @@ Commands:
   install desktop    install the programs that desktops need
   install-agent      install an agent
   credentials        find the keys that agents would use
+  mcp                serve a desktop as MCP tools, on standard input and output
   version            print the version
   help               print this
 
@@ -141,6 +143,8 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 		return inCommand("credentials", p.credentials(rest))
 	case mockCommand:
 		return inCommand(mockCommand, p.mockAgent(ctx, rest))
+	case "mcp":
+		return inCommand("mcp", p.mcp(ctx, access, rest))
 	case "version":
 		return inCommand("version", p.showVersion(rest))
 	case "help":

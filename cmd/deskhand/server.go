@@ -45,6 +45,9 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err != nil {
 		return err
 	}
+	if self, err := os.Executable(); err == nil {
+		cfg.AgentRelay = []string{self, "mcp"}
+	}
 	hide(cfg.Token, p.argv)
 	for _, server := range cfg.Media.ICEServers {
 		hide(server.Credential, p.argv)

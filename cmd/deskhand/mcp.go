@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/deskhand/deskhand/agents/computer"
+	"github.com/deskhand/deskhand/desktop"
+)
+
+const mcpAbout = `Serves a desktop as tools of the Model Context Protocol, on standard input and
+output, for agents that start their MCP servers.
+
+With --endpoint, or DESKHAND_ENDPOINT, it is a desktop of a running server.
+Without, a desktop is started, and ends with standard input.`
+
+// mcp serves a desktop on standard input and output.
+func (p program) mcp(ctx context.Context, access accessFlags, args []string) error {
+	f := clientFlags{accessFlags: access}
+	var id, actor string
+	var size desktop.Size
+	flags := p.flags("mcp", mcpAbout)
+	f.register(flags)
+	flags.StringVar(&id, "desktop", "", "`id` of the server's desktop; main, unless given")
+	flags.StringVar(&actor, "name", "", "the `name` in which is acted; the MCP client's, unless given")
+	flags.IntVar(&size.Width, "width", 0, "of a desktop that is started, in `pixels`; 1280, unless given")
+	flags.IntVar(&size.Height, "height", 0, "the same; 800, unless given")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return usagef("mcp takes no argument, so not %q", flags.Arg(0))
+	}
+	remote := f.endpoint != "" || id != "" || variable("ENDPOINT") != ""
+	if remote && (flags.Changed("width") || flags.Changed("height")) {
+		return usagef("--width and --height are for a desktop that is started, and the server's runs already")
+	}
+	in, out := p.lines()
+	var err error
+	if remote {
+		err = p.relayMCP(ctx, f, id, actor, in, out)
+	} else {
+		err = p.ownMCP(ctx, size, actor, in, out)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // it was asked to end
+	}
+	return err
+}
+
+// relayMCP serves a desktop of a running server.
+func (p program) relayMCP(ctx context.Context, f clientFlags, id, actor string, in io.ReadCloser, out io.WriteCloser) error {
+	server, err := f.server()
+	hide(server.Token, p.argv)
+	if err != nil {
+		return err
+	}
+	at := server.URL.JoinPath("/v1/mcp")
+	at.RawQuery, at.Fragment = "", ""
+	if id != "" {
+		at.RawQuery = url.Values{"desktop": {id}}.Encode()
+	}
+	header := http.Header{}
+	if server.Token != "" {
+		header.Set("Authorization", "Bearer "+server.Token)
+	}
+	const actorHeader = "Deskhand-Actor"
+	if actor != "" {
+		header.Set(actorHeader, actor)
+	}
+	return computer.Relay{Endpoint: at.String(), Header: header}.Run(ctx, in, out)
+}
+
+// ownMCP serves a desktop of its own.
+func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in io.ReadCloser, out io.WriteCloser) (err error) {
+	// The size at which models need no scaled pictures.
+	if size.Width == 0 {
+		size.Width = 1280
+	}
+	if size.Height == 0 {
+		size.Height = 800
+	}
+	d, err := desktop.Start(ctx, desktop.Config{Size: size})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	cfg := computer.Config{Version: strings.TrimPrefix(version, "v")}
+	if actor != "" {
+		cfg.Actor = desktop.Actor{Kind: desktop.ActorAgent, Name: actor}
+	}
+	s, err := computer.NewServer(d, cfg)
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx, in, out)
+}
+
+// lines are standard input and output, as one who closes both may have them. A
+// read of standard input cannot be broken off: the goroutine that is in it ends
+// with the program, at the latest.
+func (p program) lines() (io.ReadCloser, io.WriteCloser) {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, p.stdin)
+		_ = w.CloseWithError(err)
+	}()
+	return r, p.stdout
+}

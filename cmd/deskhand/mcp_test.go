@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"image/png"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// mcpClient starts deskhand mcp, as an agent does.
+func mcpClient(t *testing.T, env []string, args ...string) (*mcp.ClientSession, *exec.Cmd) {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"mcp"}, args...)...)
+	cmd.Env = env
+	var stderr output
+	cmd.Stderr = &stderr
+	c := mcp.NewClient(&mcp.Implementation{Name: "an-agent", Version: "1"}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), readyLimit)
+	defer cancel()
+	session, err := c.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * stopLimit}, nil)
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	t.Cleanup(func() {
+		_ = session.Close()
+		if s := stderr.String(); s != "" {
+			t.Errorf("it wrote %q", s)
+		}
+	})
+	return session, cmd
+}
+
+// look takes a screenshot and returns its width.
+func look(t *testing.T, session *mcp.ClientSession) (width int, text string) {
+	t.Helper()
+	r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "screenshot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			text = c.Text
+		case *mcp.ImageContent:
+			m, err := png.Decode(bytes.NewReader(c.Data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			width = m.Bounds().Dx()
+		}
+	}
+	return width, text
+}
+
+func requireDesktop(t *testing.T) {
+	t.Helper()
+	if missing := desktop.MissingPrograms(); len(missing) > 0 {
+		t.Skip("missing: ", missing)
+	}
+}
+
+func TestMCPOwnDesktop(t *testing.T) {
+	t.Parallel()
+	requireDesktop(t)
+	session, cmd := mcpClient(t, environ(t), "--width", "640", "--height", "480")
+	if width, text := look(t, session); width != 640 {
+		t.Errorf("%d %s", width, text)
+	}
+	if err := session.Close(); err != nil || cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("%v %v", err, cmd.ProcessState)
+	}
+}
+
+func TestMCPRelay(t *testing.T) {
+	t.Parallel()
+	requireDesktop(t)
+	env := environ(t)
+	s := serve(t, env, "--desktop")
+	session, cmd := mcpClient(t, append(env, "DESKHAND_ENDPOINT="+s.base, "DESKHAND_TOKEN="+s.token))
+	if width, text := look(t, session); width != 1356 {
+		t.Errorf("%d %s", width, text)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = session.Wait()
+	late := time.AfterFunc(2*stopLimit, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	_ = session.Close()
+	if cmd.ProcessState.ExitCode() != 0 {
+		t.Error(cmd.ProcessState)
+	}
+	wrong, _ := mcpClient(t, environ(t), "-e", s.base, "-t", "wrong", "--desktop", "main")
+	if width, text := look(t, wrong); width != 0 || !strings.Contains(text, "Unauthorized") {
+		t.Errorf("%d %s", width, text)
+	}
+}
+
+func TestMCPUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"word"}, {"--width", "x"}, {"-e", "http://h", "--width", "5"}, {"-e", "::"}, {"--nothing"}} {
+		if r := runCommandLine(t, environ(t), append([]string{"mcp"}, args...)...); r.status != exitUsage || !strings.Contains(r.stderr, "mcp --help") || r.stdout != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
