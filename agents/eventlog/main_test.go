@@ -3,6 +3,7 @@ package eventlog_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -139,4 +140,11 @@ func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+func corrupt(t testing.TB, err error) {
+	t.Helper()
+	if damage := new(eventlog.CorruptError); !errors.As(err, &damage) {
+		t.Errorf("got %v, want a CorruptError", err)
+	}
 }

@@ -1,0 +1,259 @@
+package eventlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// follow reads a stream until it has n events, and checks that none is missing.
+func follow(t testing.TB, l *eventlog.Log, stream string, n int64) (payloads []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	defer cancel()
+	for c := l.Follow(stream, 0); c.Seq() < n; {
+		page, err := c.Next(ctx)
+		if err != nil {
+			t.Errorf("after %d of %d events of %s: %v", c.Seq(), n, stream, err)
+			return payloads
+		}
+		for _, e := range page {
+			payloads = append(payloads, string(e.Payload))
+			if e.Seq != int64(len(payloads)) {
+				t.Errorf("%s has %d where %d belongs", stream, e.Seq, len(payloads))
+				return payloads
+			}
+		}
+	}
+	return payloads
+}
+
+// TestSharedDatabase: two servers append to the same streams, and the followers
+// of both see everything in the same order.
+func TestSharedDatabase(t *testing.T) {
+	t.Parallel()
+	dsn := postgres(t)
+	logs := []*eventlog.Log{open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn, Memory: 5000})}
+	const each = 40
+	var wg, readers sync.WaitGroup
+	var got [4][]string
+	for i := range got {
+		readers.Go(func() { got[i] = follow(t, logs[i%2], "s", 2*2*each) })
+	}
+	for i, l := range logs {
+		for w := range 2 {
+			wg.Go(func() {
+				for n := range each {
+					// In different orders, so that the servers get in each other's way.
+					streams := []string{"s", fmt.Sprint("t", n%5)}
+					if i == 1 {
+						streams[0], streams[1] = streams[1], streams[0]
+					}
+					err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+						for _, s := range streams {
+							if _, err := tx.Append(eventlog.Event{Stream: s, Payload: fmt.Appendf(nil, "%d %d %d", i, w, n)}); err != nil {
+								return err
+							}
+						}
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	readers.Wait()
+	for i := range got {
+		if strings.Join(got[i], ",") != strings.Join(got[0], ",") {
+			t.Errorf("follower %d got something else than the first", i)
+		}
+	}
+	total := 0
+	for n := range 5 {
+		total += len(readAll(t, logs[n%2], fmt.Sprint("t", n)))
+	}
+	if total != 2*2*each {
+		t.Errorf("%d events", total)
+	}
+}
+
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	dsn := postgres(t)
+	a, b := open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn})
+	alive := func(l *eventlog.Log, instance string) bool {
+		ok, err := l.Alive(t.Context(), instance)
+		must(t, err)
+		return ok
+	}
+	if !alive(a, a.Instance()) || !alive(a, b.Instance()) || !alive(b, a.Instance()) || alive(a, "nobody") {
+		t.Error("who is open does not count as alive, or the other way round")
+	}
+	must(t, b.Close())
+	poll(t, func() error {
+		if alive(a, b.Instance()) {
+			return errors.New("who is closed counts as alive")
+		}
+		return nil
+	})
+	l := open(t, eventlog.Config{})
+	if !alive(l, l.Instance()) || alive(l, a.Instance()) {
+		t.Error("in memory")
+	}
+}
+
+func TestPostgresSchemas(t *testing.T) {
+	t.Parallel()
+	dsn := postgres(t)
+	l := open(t, eventlog.Config{DSN: dsn})
+	put(t, l, "s", "1")
+	must(t, l.Close())
+	must(t, exec1(dsn, "update schema_version set version = 99"))
+	_, err := eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
+	if newer := new(eventlog.SchemaError); !errors.As(err, &newer) || newer.Version != 99 {
+		t.Errorf("newer: %v", err)
+	}
+	must(t, exec1(dsn, "drop table schema_version"))
+	_, err = eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
+	if other := new(eventlog.SchemaError); !errors.As(err, &other) || other.Version != 0 {
+		t.Errorf("something else: %v", err)
+	}
+	_, err = eventlog.Open(t.Context(), eventlog.Config{DSN: "postgres://deskhand:secret@/none?host=/nowhere"})
+	if !errors.Is(err, eventlog.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("nowhere: %v", err)
+	}
+}
+
+// TestPostgresGone: while it is away, who cannot wait is told so, and who can
+// does; nothing is lost or doubled.
+func TestPostgresGone(t *testing.T) {
+	t.Parallel()
+	bin := binaries(t)
+	c, err := newCluster(t)
+	must(t, err)
+	t.Cleanup(c.remove)
+	l, other := open(t, eventlog.Config{DSN: c.dsn()}), open(t, eventlog.Config{DSN: c.dsn()})
+	put(t, l, "s", "before")
+	var wg sync.WaitGroup
+	var seen [2][]string
+	for i, log := range []*eventlog.Log{l, other} {
+		wg.Go(func() { seen[i] = follow(t, log, "s", 3) })
+	}
+	c.stop()
+
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err = l.Commit(short, func(tx *eventlog.Tx) error {
+		_, err := tx.Append(eventlog.Event{Stream: "s", Payload: []byte("never")})
+		return err
+	})
+	if !errors.Is(err, eventlog.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Commit while it is away: %v", err)
+	}
+	if _, err := l.Read(t.Context(), "s", 0, 0); !errors.Is(err, eventlog.ErrUnavailable) {
+		t.Errorf("Read while it is away: %v", err)
+	}
+	late := make(chan error, 1)
+	go func() {
+		late <- l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			_, err := tx.Append(eventlog.Event{Stream: "s", Payload: []byte("during")})
+			return err
+		})
+	}()
+	must(t, c.start(bin))
+	if err := <-late; err != nil {
+		t.Errorf("Commit that waited: %v", err)
+	}
+	put(t, other, "s", "after")
+	wg.Wait()
+	for i := range seen {
+		if strings.Join(seen[i], " ") != "before during after" {
+			t.Errorf("follower %d saw %q", i, seen[i])
+		}
+	}
+}
+
+// TestPostgresCrashes: writers go on while it crashes, again and again, and all
+// connections are cut. What was said to be committed is there, once; what was
+// said not to be is not.
+func TestPostgresCrashes(t *testing.T) {
+	t.Parallel()
+	bin := binaries(t)
+	c, err := newCluster(t)
+	must(t, err)
+	t.Cleanup(c.remove)
+	l := open(t, eventlog.Config{DSN: c.dsn()})
+	var stop atomic.Bool
+	var commits atomic.Int64
+	var mu sync.Mutex
+	said := map[string]error{}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				payload := fmt.Sprintf("%d %d", w, i)
+				err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+					_, err := tx.Append(eventlog.Event{Stream: "s", Payload: []byte(payload)})
+					return err
+				})
+				mu.Lock()
+				said[payload] = err
+				mu.Unlock()
+				commits.Add(1)
+			}
+		})
+	}
+	// progress waits until commits are being made again.
+	progress := func() {
+		from := commits.Load()
+		poll(t, func() error {
+			if n := commits.Load() - from; n < 20 {
+				return fmt.Errorf("%d commits only", n)
+			}
+			return nil
+		})
+	}
+	for range 3 * soak() {
+		for range 5 {
+			progress()
+			must(t, exec1(c.dsn(), "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'deskhand-%'"))
+		}
+		progress()
+		c.stop()
+		must(t, c.start(bin))
+	}
+	progress()
+	stop.Store(true)
+	wg.Wait()
+	is := map[string]bool{}
+	for _, e := range readAll(t, l, "s") {
+		if is[string(e.Payload)] {
+			t.Errorf("%s is there twice", e.Payload)
+		}
+		is[string(e.Payload)] = true
+	}
+	uncertain := 0
+	for payload, err := range said {
+		switch {
+		case errors.Is(err, eventlog.ErrUncertain):
+			uncertain++
+		case err == nil && !is[payload]:
+			t.Errorf("%s was committed and is lost", payload)
+		case err != nil && is[payload]:
+			t.Errorf("%s failed with %v and is there", payload, err)
+		case err != nil:
+			t.Errorf("%s: %v; nobody was in a hurry", payload, err)
+		}
+	}
+	t.Logf("%d commits, %d uncertain", len(said), uncertain)
+}
