@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -315,6 +316,64 @@ func differing(a, b image.Image) int {
 		}
 	}
 	return n
+}
+
+// TestTimelineOfSegments acts while one segment follows another.
+func TestTimelineOfSegments(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	r, err := s.Start(t.Context(), d, Config{SegmentLength: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, marks := 0, 0
+	until(t, "the third segment", func() bool {
+		if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: moves % 640, Y: moves / 640}}); err != nil {
+			t.Fatal(err)
+		}
+		moves++
+		if moves%10 == 0 {
+			if _, err := r.Mark(Marker{Title: fmt.Sprint(marks)}); err != nil {
+				t.Fatal(err)
+			}
+			marks++
+		}
+		return len(s.List()) >= 3
+	})
+	stop(t, r)
+	var at, title []int
+	for _, info := range s.List() {
+		for e, err := range s.Entries(info.ID, 0) {
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case e.At.Duration() > info.Duration+100*time.Millisecond:
+				t.Errorf("%s at %v of a segment of %v", e.Type, e.At.Duration(), info.Duration)
+			case e.Type == EntryType(desktop.EventGap):
+				t.Errorf("a gap of %d", e.Missed)
+			case isAction("move")(e):
+				at = append(at, e.Action.At.Y*640+e.Action.At.X)
+			case e.Marker != nil:
+				n, err := strconv.Atoi(e.Marker.Title)
+				if err != nil {
+					t.Fatal(err)
+				}
+				title = append(title, n)
+			}
+		}
+	}
+	for i, list := range [][]int{at, title} {
+		want := []int{moves, marks}[i]
+		for j, n := range list {
+			if n != j {
+				t.Fatalf("%d follows %d of %d", n, j-1, want)
+			}
+		}
+		if len(list) != want {
+			t.Errorf("%d of %d are there", len(list), want)
+		}
+	}
 }
 
 // TestLiveOfADesktop reads a recording while it is made, and afterwards.

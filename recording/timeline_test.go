@@ -190,7 +190,7 @@ func TestTimelineOnAFullDisk(t *testing.T) {
 	disk := line.file
 	line.file = full
 	line.writing.Unlock()
-	const many = 40000 // more than the buffer holds
+	const many = 25000 // more than the buffer holds
 	for i := range many {
 		line.take(click(i, i))
 	}
