@@ -1,0 +1,67 @@
+package eventlog
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestIdleStreamsLeaveMemory, and with them the timer that looks for them.
+func TestIdleStreamsLeaveMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newStreams(1 << 20)
+		for i := range 10 {
+			m.publish(fmt.Sprint(i), 1, []Event{{Seq: 1, Payload: make([]byte, 100)}})
+		}
+		followed := m.acquire("3")
+		time.Sleep(idleAfter * 3 / 2) // the bubble's time
+		m.publish("4", 1, []Event{{Seq: 2}})
+		time.Sleep(idleAfter/2 + time.Second)
+		synctest.Wait()
+		if len(m.all) != 2 || m.all["3"] != followed || m.all["4"] == nil {
+			t.Errorf("%d streams are left", len(m.all))
+		}
+		m.release(followed)
+		time.Sleep(3 * idleAfter)
+		synctest.Wait()
+		if len(m.all) != 0 || m.bytes.Load() != 0 || m.timer != nil {
+			t.Errorf("%d streams with %d bytes are left, timer %v", len(m.all), m.bytes.Load(), m.timer)
+		}
+		m.publish("5", 1, []Event{{Seq: 1}})
+		m.close()
+	})
+}
+
+// TestMemoryIsBounded, whatever the number and the size of the streams.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	m := newStreams(1 << 20)
+	defer m.close()
+	for i := range 20_000 {
+		name := fmt.Sprint(i % 100)
+		m.publish(name, 1, []Event{{Stream: name, Seq: int64(i/100 + 1), Payload: make([]byte, 1000)}})
+		if n := m.bytes.Load(); n > 1<<20 {
+			t.Fatalf("%d bytes after %d events", n, i)
+		}
+	}
+	total := 0
+	for _, s := range m.all {
+		total += s.size
+	}
+	if int64(total) != m.bytes.Load() || total < 1<<19 {
+		t.Errorf("%d bytes, %d are counted", total, m.bytes.Load())
+	}
+	// One stream alone, and one event that is larger than everything.
+	for i := range 2 * tailEvents {
+		m.publish("one", 1, []Event{{Seq: int64(i + 1), Payload: []byte("x")}})
+	}
+	if s := m.all["one"]; len(s.tail) > tailEvents || s.tail[len(s.tail)-1].Seq != 2*tailEvents {
+		t.Errorf("%d events", len(s.tail))
+	}
+	m.publish("one", 1, []Event{{Seq: 2*tailEvents + 1, Payload: make([]byte, 2<<20)}})
+	if events, behind, _ := m.all["one"].after(2*tailEvents, 10); m.bytes.Load() > 1<<20 || len(events) == 0 && !behind {
+		t.Errorf("%d bytes, %d events, behind %v", m.bytes.Load(), len(events), behind)
+	}
+}
