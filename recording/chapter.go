@@ -37,7 +37,7 @@ type chapter struct {
 // zero stands for a recording that runs.
 func chapters(entries iter.Seq2[Entry, error], end Milliseconds) ([]chapter, error) {
 	var latest Milliseconds
-	sorted, err := chronological(entries, func(e Entry) bool {
+	sorted, err := chronological(entries, end, func(e Entry) bool {
 		latest = max(latest, e.At)
 		switch e.Type {
 		case EntryStarted, EntryMarker, EntryType(desktop.EventWindowFocused), EntryType(desktop.EventWindowRenamed):
@@ -53,7 +53,7 @@ func chapters(entries iter.Seq2[Entry, error], end Milliseconds) ([]chapter, err
 	}
 	var markers []chapter
 	for _, e := range sorted {
-		if e.Type == EntryMarker && e.Marker != nil && e.At < end {
+		if e.Type == EntryMarker && e.Marker != nil {
 			markers = append(markers, chapter{from: e.At, title: plain(e.Marker.Title), marker: true})
 		}
 	}
@@ -78,8 +78,6 @@ func visits(sorted []Entry, end Milliseconds) []chapter {
 	}
 	for _, e := range sorted {
 		switch {
-		case e.At >= end:
-			return list
 		case e.Type == EntryStarted:
 			for _, w := range e.Windows {
 				if w.Active {

@@ -109,12 +109,16 @@ func fileEntries(path string, after uint64) iter.Seq2[Entry, error] {
 
 // chronological is what of some entries passes keep, by the time at which it
 // happened. In the file an action comes after what it caused, because it is told
-// when it is done.
-func chronological(entries iter.Seq2[Entry, error], keep func(Entry) bool) ([]Entry, error) {
+// when it is done. What happened after the last picture counts as the last thing
+// in the video; an end of zero is none.
+func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
 	for e, err := range entries {
 		if err != nil {
 			return nil, err
+		}
+		if end > 0 {
+			e.At = min(e.At, end-1)
 		}
 		if keep(e) {
 			all = append(all, e)

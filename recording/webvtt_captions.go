@@ -39,7 +39,7 @@ type caption struct {
 // time are there two cues, which players would lay out in one way or another.
 // Nothing is after end, unless that is zero.
 func captions(entries iter.Seq2[Entry, error], end Milliseconds) ([]cue, error) {
-	sorted, err := chronological(entries, func(Entry) bool { return true })
+	sorted, err := chronological(entries, end, func(Entry) bool { return true })
 	if err != nil {
 		return nil, err
 	}
