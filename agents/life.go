@@ -103,8 +103,8 @@ type reply struct {
 }
 
 const (
-	maxPending  = 4096 // requests that wait for an agent
-	maxBatch    = 512  // items that are committed together
+	maxPending = 4096 // requests that wait for an agent
+	maxBatch   = 512  // items that are committed together
 )
 
 // weight is what a message counts against the bound of those that are under

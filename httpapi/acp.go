@@ -179,7 +179,7 @@ func (s *Server) postACP(ctx context.Context, in *acpPost) (*acpOutput, error) {
 		raw, err := host.Post(context.Background(), in.ID, agents.PostOptions{Agent: in.Agent, Desktop: in.Desktop}, body)
 		answer <- acpAnswer{raw, err}
 	})
-	early := time.NewTimer(earlyHeaders)
+	early := time.NewTimer(s.agents.early)
 	defer early.Stop()
 	begin := early.C
 	if !agents.Answered(body) {
@@ -216,7 +216,7 @@ func (a acpAnswer) output(in *acpPost) (*acpOutput, error) {
 func (s *Server) beat(r *request, body []byte, answer <-chan acpAnswer) {
 	ending := s.entryOf(r.c.Context()).ending
 	r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-		t := time.NewTicker(whiteSpace)
+		t := time.NewTicker(s.agents.beat)
 		defer t.Stop()
 		for {
 			_ = w.WriteByte('\n') // flush tells the error

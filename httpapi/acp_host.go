@@ -22,6 +22,8 @@ type agentHost struct {
 	places   *places
 	registry *registry.Registry
 	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
+	early    time.Duration                                                          // when a response begins whose answer takes longer
+	beat     time.Duration                                                          // between signs of life in it
 	waiting  sync.WaitGroup                                                         // calls of Post
 
 	mu     sync.Mutex // guards what follows

@@ -174,8 +174,12 @@ func (p *places) sweep(cfg Config) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	total, err := supervise.Sweep(processDir(dir), cfg.Logger)
-	errs := []error{err}
+	total, errs := 0, []error(nil)
+	for _, d := range []string{processDir(dir), agentProcesses(dir)} {
+		n, err := supervise.Sweep(d, cfg.Logger)
+		total += n
+		errs = append(errs, err)
+	}
 	for _, d := range append([]string{dir}, others...) {
 		n, err := desktop.Sweep(d, cfg.Logger)
 		total += n

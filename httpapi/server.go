@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
-	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry}
+	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount = s.mount
 	s.tokens = &tokens{places: at}
