@@ -115,6 +115,12 @@ type desktopProcess struct {
 	LogPath string `json:"logPath,omitempty"`
 }
 
+type desktopSound struct {
+	Available bool   `json:"available" doc:"Programs on it can play something, and viewers and recordings get it"`
+	Running   bool   `json:"running" doc:"A program has played something"`
+	Problem   string `json:"problem,omitempty" doc:"Why there is none, or what failed last"`
+}
+
 type desktopStatus struct {
 	ID                  string           `json:"id" doc:"The desktop's id"`
 	State               string           `json:"state" enum:"inactive,install_required,starting,active,stopping,failed"`
@@ -126,6 +132,7 @@ type desktopStatus struct {
 	InstallCommand      string           `json:"installCommand,omitempty" doc:"What installs them"`
 	Processes           []desktopProcess `json:"processes" nullable:"false" doc:"The programs that make up the desktop"`
 	RuntimeLogPath      string           `json:"runtimeLogPath,omitempty"`
+	Sound               *desktopSound    `json:"sound,omitempty" doc:"While it runs"`
 	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
 }
 
@@ -306,6 +313,9 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 			out.State, out.MissingDependencies, out.InstallCommand = "install_required", missing, installCommand
 		}
 	}
+	if d != nil {
+		out.Sound = &desktopSound{st.Sound.Available, st.Sound.Running, st.Sound.Problem}
+	}
 	if state == desktop.StateActive && d != nil {
 		ctx, cancel := context.WithTimeout(ctx, windowsPatience)
 		defer cancel()
@@ -320,7 +330,7 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 // what was launched on it is not among them.
 func runtimeProcesses(all []desktop.Process) []desktopProcess {
 	out := []desktopProcess{}
-	for _, name := range []string{"Xvfb", "openbox", "dbus"} {
+	for _, name := range []string{"Xvfb", "openbox", "dbus", "pulseaudio"} {
 		for i := len(all) - 1; i >= 0; i-- {
 			if p := all[i]; p.Name == name {
 				out = append(out, desktopProcess{p.Name, p.PID, p.Running, p.LogPath})

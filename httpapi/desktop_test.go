@@ -70,6 +70,9 @@ func TestStartIsIdempotent(t *testing.T) {
 	if diff := cmp.Diff([]string{"Xvfb", "openbox", "dbus"}, names); diff != "" {
 		t.Errorf("processes (-want +got):\n%s", diff)
 	}
+	if sound := st["sound"].(map[string]any); sound["running"] != false || sound["available"] == (sound["problem"] != nil) {
+		t.Errorf("sound = %v", sound)
+	}
 	info := s.get(t, "/v1/desktop/display/info").want(t, 200).json(t)
 	if info["display"] != st["display"] || info["xauthority"] == nil || info["home"] == nil {
 		t.Errorf("display info = %v", info)
