@@ -13,15 +13,14 @@ const (
 	// leastChapter is how long somebody must stay in a window to make it a
 	// chapter: that, or the mostVisits-th part of a long recording.
 	leastChapter Milliseconds = 5000
-	mostVisits                = 20
+	mostVisits   Milliseconds = 20
 
 	// glimpse is how short a visit is that does not interrupt the one before.
 	glimpse Milliseconds = 1000
-
-	// mostChapters are written into an MP4 file, whose list counts them in a
-	// byte.
-	mostChapters = 255
 )
+
+// mostChapters are written into an MP4 file, whose list counts them in a byte.
+const mostChapters = 255
 
 // chapter is a part of a recording under a name.
 type chapter struct {

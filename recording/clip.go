@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// DefaultBefore and DefaultAfter are how much a clip around an entry shows
-	// before and after it.
+	// DefaultBefore is how much a clip around an entry shows before it.
 	DefaultBefore = 2 * time.Second
-	DefaultAfter  = 3 * time.Second
+
+	// DefaultAfter is how much it shows after it.
+	DefaultAfter = 3 * time.Second
 
 	// MaxClip is how long a clip may be.
 	MaxClip = time.Hour

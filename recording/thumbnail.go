@@ -142,7 +142,7 @@ func (t *thumbnailer) take(at time.Duration) error {
 
 // thumbnail writes a thumbnail, unless the one before shows the same.
 func (t *thumbnailer) thumbnail(at time.Duration, small *image.RGBA) error {
-	defer func() { t.next = (at/t.interval + 1) * t.interval }() // thin changes it
+	defer func() { t.next = at - at%t.interval + t.interval }() // thin changes it
 	if t.last != nil && t.last.Rect == small.Rect && string(t.last.Pix) == string(small.Pix) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -431,4 +432,59 @@ func TestLiveOfADesktop(t *testing.T) {
 func pictureTimes(t testing.TB, path string) []string {
 	t.Helper()
 	return strings.Fields(output(t, "ffprobe", "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path))
+}
+
+// TestTimelineTellsOfTheDesktop has its windows, its size and its X server change.
+func TestTimelineTellsOfTheDesktop(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{MaxSize: desktop.Size{Width: 800, Height: 600}})
+	s := openStore(t, StoreConfig{})
+	r, err := s.Start(t.Context(), d, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.ID()
+	w := terminal(t, d)
+	if err := d.CloseWindow(t.Context(), w.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Resize(t.Context(), desktop.Size{Width: 800, Height: 600}); err != nil {
+		t.Fatal(err)
+	}
+	of := func(kind desktop.EventType, window bool) Entry {
+		return firstOf(t, s, id, string(kind), func(e Entry) bool {
+			return e.Type == EntryType(kind) && (!window || e.Window != nil && e.Window.ID == w.ID)
+		})
+	}
+	opened, focused, closed := of(desktop.EventWindowOpened, true), of(desktop.EventWindowFocused, true), of(desktop.EventWindowClosed, true)
+	if opened.At > focused.At || focused.At > closed.At {
+		t.Errorf("opened at %d, focused at %d, closed at %d", opened.At, focused.At, closed.At)
+	}
+	if resized := of(desktop.EventResized, false); *resized.Size != (desktop.Size{Width: 800, Height: 600}) {
+		t.Errorf("resized to %v", *resized.Size)
+	}
+	for _, p := range d.Status().Processes {
+		if p.Name == "Xvfb" {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if failed := of(desktop.EventFailed, false); failed.Failure == nil || failed.Failure.Code != "xserver_exited" {
+		t.Errorf("failed: %+v", failed.Failure)
+	}
+	restarted := of(desktop.EventRestarted, false)
+	info := stop(t, r)
+	if info.Duration+100*time.Millisecond < restarted.At.Duration() {
+		t.Errorf("the recording is %v long; the X server was restarted at %v", info.Duration, restarted.At.Duration())
+	}
+	var b bytes.Buffer
+	if err := s.WriteWebVTT(&b, id, Captions, Span{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Launch xterm", "Close xterm", "Resize the desktop to 800 x 600", "Failure: "} {
+		if !strings.Contains(b.String(), "\n"+want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
 }

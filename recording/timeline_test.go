@@ -287,7 +287,10 @@ func FuzzTimeline(f *testing.F) {
 				later++
 			}
 		}
-		for range readEntries(bytes.NewReader(data), 1) {
+		for _, err := range readEntries(bytes.NewReader(data), 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			later--
 		}
 		if later != 0 {

@@ -59,6 +59,7 @@ func (s *scene) follow(e Entry) {
 		if e.Action != nil && e.Action.Error == "" {
 			s.act(*e.Action)
 		}
+	default: // nothing about windows
 	}
 }
 
@@ -168,8 +169,9 @@ func (s *scene) words(e Entry) string {
 			return ""
 		}
 		return "Failure: " + plain(e.Failure.Message)
+	default: // of callers' own types; others have no title
+		return plain(e.Title)
 	}
-	return plain(e.Title)
 }
 
 // by puts the actor in front, unless it is one without a name.

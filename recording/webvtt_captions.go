@@ -8,11 +8,8 @@ import (
 )
 
 const (
-	// leastShown is for how long a caption stays even when others follow;
-	// captionLines is how many stand below each other then. When more follow so
-	// quickly, the oldest gives way.
-	leastShown   Milliseconds = 1500
-	captionLines              = 3
+	// leastShown is for how long a caption stays even when others follow.
+	leastShown Milliseconds = 1500
 
 	// perCharacter is added for reading, up to mostShown in all.
 	perCharacter Milliseconds = 60
@@ -22,6 +19,10 @@ const (
 	// to change the caption that is there instead of adding one.
 	goesOn Milliseconds = 1000
 )
+
+// captionLines is how many captions stand below each other at most. When more
+// follow so quickly, the oldest gives way.
+const captionLines = 3
 
 // caption is a line of text, from the moment on at which what it tells is seen.
 type caption struct {

@@ -266,7 +266,7 @@ func TestFewChapters(t *testing.T) {
 		entries = append(entries, Entry{At: at, Type: "window_focused", Window: &desktop.Window{ID: desktop.WindowID(i % 5), Title: fmt.Sprint("w", i%5)}})
 	}
 	list, err := chapters(of(entries), 3600_000)
-	if err != nil || len(list) > mostVisits+1 {
+	if err != nil || len(list) > int(mostVisits)+1 {
 		t.Fatalf("%d chapters, %v", len(list), err)
 	}
 	// One window all the time is no chapter, a marker is.
