@@ -14,6 +14,7 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -60,6 +61,15 @@ type Config struct {
 	// temporary directory for a user who has no home. While another server
 	// uses it, the next free one of server-2, server-3, ... in it.
 	StateDir string
+
+	// RecordingsDir is where recordings are kept: those of main directly, those
+	// of others in desktops/ID. Empty: in the folder recordings beside each
+	// desktop's files.
+	RecordingsDir string
+
+	// Retention says which recordings of a desktop are removed by themselves.
+	// The zero value keeps them all.
+	Retention recording.Retention
 
 	// MaxBodyBytes bounds request bodies. Zero: 2 MiB. What is put on the
 	// clipboard, text or image, may have 16 times as much.

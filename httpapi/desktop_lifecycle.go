@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -278,7 +279,7 @@ func (s *Server) delete(ctx context.Context, sl *slot) error {
 	}
 	s.desktops.remove(sl)
 	s.mounts.forget(sl.id)
-	return sl.discard()
+	return errors.Join(sl.recordings.close(), sl.discard())
 }
 
 // windowsPatience is how long a status waits for the list of windows.

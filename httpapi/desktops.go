@@ -42,7 +42,9 @@ func newDesktops(cfg Config, at *places) *desktops {
 }
 
 func (ds *desktops) newSlot(id string) *slot {
-	return &slot{id: id, all: ds}
+	sl := &slot{id: id, all: ds}
+	sl.recordings.slot = sl
+	return sl
 }
 
 // find returns the desktop of that id, or nil.
@@ -104,7 +106,7 @@ func (ds *desktops) close() error {
 	wg.Wait()
 	ds.running.Wait()
 	for _, sl := range slots {
-		errs = append(errs, sl.discard())
+		errs = append(errs, sl.recordings.close(), sl.discard())
 	}
 	return errors.Join(append(errs, ds.networks.close(), ds.places.release())...)
 }
@@ -126,6 +128,8 @@ type slot struct {
 	all       *desktops
 	generated bool // nobody chose the id, so nobody will ask for its files
 	live      live
+
+	recordings recordings
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	phase   phase
@@ -292,7 +296,10 @@ func (sl *slot) beginStop() {
 	change := &transition{done: make(chan struct{})}
 	sl.phase, sl.change = stopping, change
 	sl.all.running.Go(func() {
-		err := errors.Join(sl.live.stop(), sl.desk.Close())
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		// What is recorded ends while there still is a picture.
+		err := errors.Join(sl.live.stop(), sl.recordings.end(ctx), sl.desk.Close())
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
 		sl.phase, sl.desk, sl.change = idle, nil, nil
@@ -362,7 +369,7 @@ func (sl *slot) discard() error {
 	}
 	dir, _, err := sl.all.places.of(sl.id)
 	if err == nil {
-		err = os.RemoveAll(dir)
+		err = errors.Join(sl.recordings.discard(), os.RemoveAll(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("remove files of desktop %s: %w", sl.id, err)

@@ -27,7 +27,7 @@ func problemOf(err error, other kind) *Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
-	if p := cmp.Or(fileProblem(err), processProblem(err), streamProblem(err), controlProblem(err)); p != nil {
+	if p := cmp.Or(fileProblem(err), processProblem(err), streamProblem(err), controlProblem(err), recordingProblem(err)); p != nil {
 		return p
 	}
 	switch {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,6 +16,7 @@ import (
 )
 
 type eventsInput struct {
+	Types       string `query:"types" pattern:"^[a-z_]+(,[a-z_]+)*$" doc:"Only events of these types, as in control,recording; all when left out"`
 	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"Number of the last event seen: the ones after it come first"`
 }
 
@@ -32,10 +35,10 @@ func (s *Server) registerEvents() {
 	on(s, route{
 		id: "followEvents", method: http.MethodGet, path: "/events", tag: "Events", query: true, other: runtimeFailed,
 		summary: "Follow what happens on the desktop",
-		about: "A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. " +
-			"It ends with the desktop. An event named gap tells how many were missed.",
+		about:   aboutEvents,
 		content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}, nil, func(_ context.Context, d Desktop, in *eventsInput) (*eventsOutput, error) {
+	}, nil, func(ctx context.Context, d Desktop, in *eventsInput) (*eventsOutput, error) {
+		sl, _ := ctx.Value(slotKey{}).(*slot)
 		var after uint64
 		if in.LastEventID != "" {
 			if _, err := fmt.Sscanf(in.LastEventID, "%d", &after); err != nil {
@@ -50,21 +53,107 @@ func (s *Server) registerEvents() {
 				if r.Method() == fiber.MethodHead {
 					return
 				}
-				sub := d.Subscribe(after)
+				feed := newEventFeed(d.Subscribe(after), sl.recordings.follow(), in.Types)
 				ending := s.entryOf(r.c.Context()).ending
 				s.streams.Add(1)
 				r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
 					defer s.streams.Add(-1)
-					defer sub.Close()
-					writeEvents(w, flush, sub.Events(), writeDesktopEvent, heartbeat, gone, ending)
+					defer feed.close()
+					writeEvents(w, flush, feed.events, writeDesktopEvent, heartbeat, gone, ending)
 				})
 			},
 		}, nil
 	})
 }
 
-func writeDesktopEvent(w *bufio.Writer, e desktop.Event) error {
-	data, err := marshalJSON(e)
+const aboutEvents = `A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. It ends
+with the desktop. An event named gap tells how many were missed. One named recording tells what a recording is like whenever
+that changes, with deleted set once it is gone; it has no id and is not repeated: list the recordings after connecting again.`
+
+// streamEvent is one of a desktop, or about one of its recordings.
+type streamEvent struct {
+	desktop.Event
+	recording *recordingEvent
+}
+
+// eventFeed has the events of a desktop and those about its recordings in one
+// channel.
+type eventFeed struct {
+	events chan streamEvent
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// newEventFeed takes over both sources. types are the wanted ones, with commas
+// between; empty: all.
+func newEventFeed(sub *desktop.Subscription, recordings *recordingWatch, types string) *eventFeed {
+	f := &eventFeed{events: make(chan streamEvent), stop: make(chan struct{}), done: make(chan struct{})}
+	var wanted []string
+	if types != "" {
+		wanted = append(strings.Split(types, ","), string(desktop.EventGap))
+	}
+	go func() {
+		defer close(f.done)
+		defer close(f.events)
+		defer sub.Close()
+		defer recordings.close()
+		f.run(sub.Events(), recordings, func(t string) bool { return wanted == nil || slices.Contains(wanted, t) })
+	}()
+	return f
+}
+
+func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch, wanted func(string) bool) {
+	send := func(e streamEvent) bool {
+		select {
+		case f.events <- e:
+			return true
+		case <-f.stop:
+			return false
+		}
+	}
+	tell := func() bool {
+		for _, e := range recordings.take() {
+			if wanted(recordingEventType) && !send(streamEvent{recording: e}) {
+				return false
+			}
+		}
+		return true
+	}
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				tell() // how they ended, which was before the desktop did
+				return
+			}
+			if wanted(string(e.Type)) && !send(streamEvent{Event: e}) {
+				return
+			}
+		case <-recordings.changed:
+			if !tell() {
+				return
+			}
+		case <-f.stop:
+			return
+		}
+	}
+}
+
+// close ends the feed and waits for that.
+func (f *eventFeed) close() {
+	close(f.stop)
+	<-f.done
+}
+
+func writeDesktopEvent(w *bufio.Writer, e streamEvent) error {
+	if e.recording != nil {
+		data, err := marshalJSON(e.recording)
+		if err == nil {
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", recordingEventType, data)
+		}
+		return err
+	}
+	data, err := marshalJSON(e.Event)
 	if err == nil {
 		fmt.Fprintf(w, "event: %s\nid: %d\ndata: %s\n\n", e.Type, e.Seq, data)
 	}

@@ -168,7 +168,7 @@ func TestHeartbeat(t *testing.T) {
 			return errors.New("the client has gone")
 		}
 		return w.Flush()
-	}, make(chan desktop.Event), writeDesktopEvent, time.Millisecond, nil, nil)
+	}, make(chan streamEvent), writeDesktopEvent, time.Millisecond, nil, nil)
 	if want := ": connected\n\n" + strings.Repeat(": heartbeat\n\n", 2); out.String() != want {
 		t.Errorf("stream = %q, want %q", out.String(), want)
 	}

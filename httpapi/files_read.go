@@ -19,6 +19,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/filesystem"
 )
 
 type readInput struct {
@@ -87,15 +89,20 @@ func (s *Server) readFile(_ context.Context, in *readInput) (*readOutput, error)
 	if in.Download {
 		out.Disposition = attachment(path.Base(e.Path))
 	}
-	return s.sendFile(out, f, e.Size, e.Modified, &in.Conditions, in.r)
+	return s.sendFile(out, fileSource{f}, e.Size, e.Modified, &in.Conditions, in.r)
 }
 
 // source is a file that can be sent.
 type source interface {
 	io.ReaderAt
 	io.Closer
-	File() *os.File // nil: the system cannot send from it
+	system() *os.File // nil: the system cannot send from it
 }
+
+// fileSource is a file of the file system.
+type fileSource struct{ *filesystem.File }
+
+func (f fileSource) system() *os.File { return f.File.File() }
 
 // sendFile completes an answer that has a file, or the part of it that the
 // conditions ask for. The file is closed in any case.
@@ -273,7 +280,7 @@ var downloadBuffers = sync.Pool{New: func() any { return new([step]byte) }}
 func (d *download) WriteTo(w io.Writer) (sent int64, err error) {
 	out, buffered := w.(*bufio.Writer)
 	_, direct := d.conn.(io.ReaderFrom)
-	if file := d.file.File(); file != nil && buffered && direct && d.part.length > int64(out.Available()) {
+	if file := d.file.system(); file != nil && buffered && direct && d.part.length > int64(out.Available()) {
 		return d.sendDirectly(out, file)
 	}
 	buf := downloadBuffers.Get().(*[step]byte)

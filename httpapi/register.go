@@ -47,6 +47,7 @@ func (s *Server) register() {
 	s.registerEvents()
 	s.registerStream()
 	s.registerControl()
+	s.registerRecording()
 	s.registerProcesses()
 	s.registerAgents()
 	s.registerACP()

@@ -51,6 +51,7 @@ type serverFlags struct {
 	accessLog   bool
 	media       mediaFlags
 	agents      agentFlags
+	recordings  recordingFlags
 }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
@@ -69,6 +70,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
 	f.media.register(flags)
 	f.agents.registerServer(flags)
+	f.recordings.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
@@ -163,6 +165,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		return cfg, err
 	}
 	if cfg.Agents, err = f.agents.settings(); err != nil {
+		return cfg, err
+	}
+	if err := f.recordings.config(&cfg); err != nil {
 		return cfg, err
 	}
 	cfg.Token, err = f.resolve()

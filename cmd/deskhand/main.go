@@ -3,6 +3,7 @@
 //	deskhand server            serve; prints a URL with the token
 //	deskhand server --demo     with a desktop, a terminal and a browser to look at
 //	deskhand api               call a running server, one command for each route
+//	deskhand record            record a desktop of a running server
 //	deskhand daemon            run a server in the background
 //	deskhand install desktop   install the programs that desktops need
 //	deskhand install-agent     install an agent
@@ -99,6 +100,7 @@ const overview = `Usage: %[1]s [-t TOKEN | -n] COMMAND [FLAGS]
 Commands:
   server             serve desktops over HTTP
   api                call a running server, one command for each route
+  record             record a desktop of a running server
   daemon             run a server in the background
   install desktop    install the programs that desktops need
   install-agent      install an agent
@@ -126,13 +128,15 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	}
 	rest := flags.Args()
 	if len(rest) == 0 {
-		return usagef("a command is missing: server, api, install desktop or version")
+		return usagef("a command is missing: server, api, record, install desktop or version")
 	}
 	switch command, rest := rest[0], rest[1:]; command {
 	case "server":
 		return inCommand("server", p.server(ctx, access, rest))
 	case "api":
 		return p.api(ctx, access, rest)
+	case "record":
+		return inCommand("record", p.record(ctx, access, rest))
 	case "daemon":
 		return inCommand("daemon", p.daemon(ctx, access, rest))
 	case "install":
@@ -178,7 +182,7 @@ func parse(flags *pflag.FlagSet, args []string) error {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &invalid):
-		expected := map[string]string{"uint16": "a number from 0 to 65535", "int64": "a whole number", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
+		expected := map[string]string{"uint16": "a number from 0 to 65535", "int64": "a whole number", "int": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a time as 90s or 1h30m"}[invalid.GetFlag().Value.Type()]
 		return usagef("--%s must be %s, not %q", invalid.GetFlag().Name, expected, invalid.GetValue())
 	}
 	return usagef("%s", err)

@@ -94,6 +94,9 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err := sweep(s, log); err != nil {
 		return errors.Join(err, ln.Close())
 	}
+	if err := s.OpenRecordings(ctx); err != nil {
+		return errors.Join(fmt.Errorf("%w; choose another directory with --recordings-dir", err), ln.Close())
+	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
 	at := baseURL(ln.Addr())

@@ -111,9 +111,16 @@ export function socketURL(path) {
   return url;
 }
 
-/** eventsURL is that of the desktop's event stream, for EventSource. */
-export function eventsURL() {
-  const url = urlOf("/events");
+/** mediaURL is that of something that an element loads, which sends no headers. */
+export function mediaURL(path) {
+  const url = urlOf(path);
   if (token()) url.searchParams.set("access_token", token());
+  return url.href;
+}
+
+/** eventsURL is that of the desktop's event stream, for EventSource; types are the only ones wanted. */
+export function eventsURL(types = "") {
+  const url = new URL(mediaURL("/events"));
+  if (types) url.searchParams.set("types", types);
   return url;
 }

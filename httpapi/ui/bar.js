@@ -21,6 +21,9 @@ const states = {
   stopped: ["Stopped", "off"],
 };
 
+// Panels that have a use without a picture.
+const lasting = ["more-panel", "programs-panel", "recordings-panel"];
+
 const slideshow = "Pictures one by one, a few in a second: video does not get through";
 const slideshowTime = 8000;
 
@@ -91,7 +94,7 @@ export class Bar {
     show($("quality"), false);
     show($("prompt"), false);
     const open = document.querySelector("[popover]:popover-open");
-    if (open && open.id !== "more-panel" && open.id !== "programs-panel") open.hidePopover();
+    if (open && !lasting.includes(open.id)) open.hidePopover();
   }
 
   #facts() {

@@ -9,6 +9,8 @@ import { Cursor } from "./cursor.js";
 import { $, announce, copyButton, make, once, placePanels, setText, show, toast } from "./dom.js";
 import { inOneLine } from "./errors.js";
 import { Input } from "./input.js";
+import { Player } from "./player.js";
+import { Recordings } from "./recordings.js";
 import { Session } from "./session.js";
 import { Share } from "./share.js";
 import { Sound } from "./sound.js";
@@ -31,6 +33,8 @@ new Cover({ session, room: () => view.room(), write });
 new Windows();
 new Share({ write });
 new Sound({ session, video: $("video") });
+const player = new Player({ closed: () => recordings.open() });
+const recordings = new Recordings({ session, control, play: (info) => player.play(info) });
 
 const trouble = (error) => toast(typeof error === "string" ? error : inOneLine(error));
 

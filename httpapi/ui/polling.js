@@ -101,7 +101,7 @@ export class ScreenshotLink extends Link {
   // ---- what happens there -------------------------------------------------
 
   #listen() {
-    const events = this.#events = new EventSource(eventsURL());
+    const events = this.#events = new EventSource(eventsURL("control,clipboard_changed,closed"));
     const on = (type, take) => events.addEventListener(type, ({ data }) => take(JSON.parse(data)));
     on("control", ({ control }) => this.#held(control));
     on("clipboard_changed", ({ selection }) => { if (selection === "clipboard") this.#copied(); });

@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/deskhand/deskhand/recording"
+)
+
+type (
+	timelineInput struct {
+		RecordingID
+		SpanQuery
+		After uint64 `query:"after" doc:"Only entries with a higher seq: the next of the page before"`
+		Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"At most so many"`
+	}
+
+	timelinePage struct {
+		Entries []recording.Entry `json:"entries" nullable:"false" doc:"By seq, in which order they became known"`
+		Next    uint64            `json:"next,omitempty" doc:"There may be more: ask for those after it"`
+	}
+
+	timelineOutput struct{ Body timelinePage }
+
+	markerBody struct {
+		Title string `json:"title" minLength:"1" maxLength:"200"`
+		Text  string `json:"text,omitempty" maxLength:"4096"`
+		Color string `json:"color,omitempty" doc:"For players" example:"#ff8800"`
+		At    *int64 `json:"at,omitempty" doc:"Milliseconds from the beginning of the video; now when left out, while it goes on"`
+	}
+
+	markerInput struct {
+		RecordingID
+		Body markerBody
+	}
+
+	eventBody struct {
+		Type  string          `json:"type" maxLength:"64" doc:"A name of your own: lower-case letters, digits and any of _ . -" example:"agent_message"`
+		Title string          `json:"title,omitempty" maxLength:"200" doc:"What captions say; they leave it out without one"`
+		Data  json.RawMessage `json:"data,omitempty" doc:"Any JSON, at most 64 KiB. It is kept as it is: nothing secret should be in it"`
+		Time  *time.Time      `json:"time,omitempty" doc:"When it happened; now when left out"`
+	}
+
+	eventInput struct {
+		RecordingID
+		Body eventBody
+	}
+
+	timelineEntryOutput struct{ Body recording.Entry }
+)
+
+const aboutTimeline = `On the clock of the video: every action with who did it, windows, control, markers, and what was added. Text that was
+typed as a secret is not in it.`
+
+func (s *Server) registerTimeline() {
+	get := route{
+		id: "getRecordingTimeline", method: http.MethodGet, path: "/recordings/{id}/timeline", tag: recordingTag,
+		summary: "Read what happened in a recording", about: aboutTimeline, errors: []int{http.StatusBadRequest},
+	}
+	onRecording(s, get, func(_ context.Context, store *recording.Store, in *timelineInput) (*timelineOutput, error) {
+		span := in.span()
+		entries, err := store.Timeline(in.ID, recording.TimelineQuery{After: in.After, Limit: in.Limit, From: span.From, To: span.To})
+		if err != nil {
+			return nil, err
+		}
+		out := &timelineOutput{timelinePage{Entries: entries}}
+		if len(entries) == in.Limit {
+			out.Body.Next = entries[len(entries)-1].Seq
+		}
+		return out, nil
+	})
+	r := route{method: http.MethodPost, tag: recordingTag, status: http.StatusCreated, errors: []int{http.StatusBadRequest, http.StatusConflict}}
+	mark := r
+	mark.id, mark.path, mark.summary = "markRecording", "/recordings/{id}/markers", "Set a marker"
+	mark.about = "It begins a chapter. Recordings that have ended can be marked as well."
+	onRecording(s, mark, func(_ context.Context, store *recording.Store, in *markerInput) (*timelineEntryOutput, error) {
+		m := recording.Marker{Title: in.Body.Title, Text: in.Body.Text, Color: in.Body.Color}
+		if in.Body.At != nil {
+			at := recording.Milliseconds(*in.Body.At)
+			m.At = &at
+		}
+		entry, err := store.Mark(in.ID, m)
+		return &timelineEntryOutput{entry}, err
+	})
+	event := r
+	event.id, event.path, event.summary = "addRecordingEvent", "/recordings/{id}/events", "Add something else that happened"
+	event.about = "Such as a message or a tool call of an agent, while the recording goes on."
+	onRecording(s, event, func(_ context.Context, store *recording.Store, in *eventInput) (*timelineEntryOutput, error) {
+		e := recording.Event{Type: recording.EntryType(in.Body.Type), Title: in.Body.Title, Data: in.Body.Data}
+		if in.Body.Time != nil {
+			e.Time = *in.Body.Time
+		}
+		entry, err := store.AddEvent(in.ID, e)
+		return &timelineEntryOutput{entry}, err
+	})
+}

@@ -1,0 +1,17 @@
+// Numbers as people read them.
+
+/** clock is a length of milliseconds as 0:42, or 1:02:03. */
+export function clock(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  const two = (n) => String(n).padStart(2, "0");
+  return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+}
+
+/** bytes is an amount of data as 3.1 MB. */
+export function bytes(n) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (n >= 999.5 && unit < units.length - 1) { n /= 1000; unit++; }
+  return `${unit && n < 9.95 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+}

@@ -1,0 +1,231 @@
+// Recordings: the button in the bar that makes one, and the panel of those that
+// there are.
+
+import { eventsURL, get, mediaURL, post, request, urlOf, viewOnly } from "./api.js";
+import { $, announce, make, once, setText, show, toast } from "./dom.js";
+import { inOneLine } from "./errors.js";
+import { bytes, clock } from "./format.js";
+
+const sizeTime = 2000; // between looks at how large a recording has become
+const sureTime = 4000; // for which a button waits to be pressed again
+
+// What a recording is called that is not simply there, and why it ended early.
+const words = { recording: "Recording", recovering: "Being recovered", recovered: "Recovered: it was broken off", failed: "Failed" };
+const reasons = {
+  max_duration: "Ended at its longest duration",
+  max_bytes: "Ended at its largest size",
+  segment: "Goes on in the next",
+  disk_full: "Ended: the disk is nearly full",
+  desktop_closed: "Ended with the desktop",
+  store_closed: "Ended with the server",
+};
+
+/** Recordings lists those of the desktop. play shows one. */
+export class Recordings {
+  #session;
+  #play;
+  #all = new Map(); // by id, as the server tells them
+  #since = new Map(); // by id, when those that go on began, by this page's clock
+  #events = null;
+  #timer = 0;
+  #looked = 0;
+  #shown = "";
+
+  constructor({ session, control, play }) {
+    this.#session = session;
+    this.#play = play;
+    session.addEventListener("state", () => this.#follow(session.state.name));
+    control.addEventListener("change", () => this.#draw()); // what this viewer may do has changed
+    once($("record"), () => this.#press());
+    $("recordings-panel").addEventListener("toggle", ({ newState }) => { if (newState === "open") this.#refresh(); });
+    $("recordings-open").addEventListener("click", () => {
+      $("more-panel").hidePopover();
+      this.open();
+    });
+  }
+
+  /** open shows the panel. */
+  open() { $("recordings-panel").showPopover({ source: $("record").hidden ? $("more") : $("record") }); }
+
+  /** newest is the one that the button stops: the latest that goes on. */
+  get newest() { return [...this.#all.values()].filter(({ status }) => status === "recording").at(-1) ?? null; }
+
+  // ---- what the server tells -------------------------------------------------
+
+  // While the desktop is there, its events tell of every change.
+  #follow(state) {
+    if (state !== "live") {
+      this.#events?.close();
+      this.#events = null;
+      if (!["loading", "locked", "install"].includes(state)) this.#refresh(); // what was recorded ends with it
+      return;
+    }
+    if (this.#events) return;
+    this.#events = new EventSource(eventsURL("recording"));
+    this.#events.addEventListener("open", () => this.#refresh());
+    this.#events.addEventListener("recording", ({ data }) => {
+      const { recording } = JSON.parse(data);
+      if (recording.status === "deleted") this.#all.delete(recording.id);
+      else this.#take(recording);
+      this.#draw();
+    });
+  }
+
+  async #refresh() {
+    try {
+      const { recordings } = await get("/recordings");
+      this.#all = new Map();
+      for (const one of recordings) this.#take(one);
+      this.#tell("");
+    } catch (error) {
+      this.#tell(error);
+    }
+    this.#draw();
+  }
+
+  #take(info) {
+    const { id, status, durationMs } = info;
+    if (status === "recording") this.#since.set(id, performance.now() - durationMs);
+    else this.#since.delete(id);
+    this.#all.set(id, info);
+  }
+
+  // ---- the button ---------------------------------------------------------------
+
+  async #press() {
+    const running = this.newest;
+    try {
+      if (!running) return this.#take(await post("/recordings"));
+      const info = await post(`/recordings/${running.id}/stop`);
+      this.#take(info);
+      toast(`Recorded ${clock(info.durationMs)}, ${bytes(info.bytes)}.`, { label: "Show", act: () => this.open() });
+    } catch (error) {
+      toast(inOneLine(error));
+    } finally {
+      this.#draw();
+    }
+  }
+
+  #draw() {
+    const running = this.newest;
+    const live = this.#session.state.name === "live";
+    const mayAct = !viewOnly && document.body.dataset.role !== "view";
+    show($("record"), live && (mayAct || running !== null));
+    $("record").disabled = !mayAct;
+    const label = !running ? "Record" : mayAct ? "Stop recording" : "It is being recorded";
+    if ($("record").getAttribute("aria-label") !== label) {
+      if ($("record").dataset.on !== undefined) announce(running ? "Recording" : "Recording ended");
+      $("record").setAttribute("aria-label", label);
+      $("record").title = label;
+    }
+    $("record").dataset.on = String(running !== null);
+    this.#tick();
+    if ($("recordings-panel").matches(":popover-open")) this.#list();
+  }
+
+  // The elapsed time moves by itself, the size is asked for now and then.
+  #tick() {
+    clearTimeout(this.#timer);
+    const running = this.newest;
+    if (!running || this.#session.state.name !== "live") {
+      setText($("record-time"), "Record");
+      setText($("record-size"), "");
+      return;
+    }
+    const elapsed = performance.now() - this.#since.get(running.id);
+    setText($("record-time"), clock(elapsed));
+    setText($("record-size"), bytes(running.bytes));
+    for (const cell of document.querySelectorAll("#recordings [data-since]")) setText(cell, this.#about(this.#all.get(cell.dataset.since)));
+    if (performance.now() - this.#looked > sizeTime && !document.hidden) this.#measure(running);
+    this.#timer = setTimeout(() => this.#tick(), 1000 - (elapsed % 1000) + 10);
+  }
+
+  async #measure({ id }) {
+    this.#looked = performance.now();
+    const info = await get(`/recordings/${id}`).catch(() => null);
+    if (info && this.#all.has(id)) this.#take(info);
+  }
+
+  // ---- the panel ------------------------------------------------------------------
+
+  #list() {
+    const all = [...this.#all.values()].reverse();
+    const key = JSON.stringify(all.map(({ id, status, reason, title }) => [id, status, reason, title]));
+    show($("recordings-none"), all.length === 0);
+    if (key === this.#shown) return; // the focus stays where it is
+    this.#shown = key;
+    $("recordings").replaceChildren(...all.map((info) => this.#item(info)));
+  }
+
+  #about({ id, status, reason, durationMs, bytes: size }) {
+    const length = this.#since.has(id) ? performance.now() - this.#since.get(id) : durationMs;
+    return [clock(length), bytes(size), words[status] ?? reasons[reason] ?? ""].filter(Boolean).join(" · ");
+  }
+
+  #item(info) {
+    const { id, title, startedAt, status, error } = info;
+    const when = new Date(startedAt).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+    const name = title || when;
+    const about = make("small", {}, this.#about(info));
+    if (status === "recording") about.dataset.since = id;
+    const picture = make("span", { className: "poster" });
+    if (["completed", "recovered"].includes(status)) {
+      const image = make("img", { src: mediaURL(`/recordings/${id}/poster.jpg`), alt: "", loading: "lazy" });
+      image.addEventListener("error", () => image.remove());
+      picture.append(image);
+    }
+    const text = make("span", { className: "name" }, name, title ? make("small", {}, when) : "", about);
+    if (error) text.append(make("small", { className: "problem" }, error));
+    const parts = [picture, text];
+    if (status !== "failed" && status !== "recovering") {
+      const play = make("button", { type: "button", className: "small", "aria-label": `Play ${name}` }, "Play");
+      play.addEventListener("click", () => this.#play(info));
+      parts.push(play, make("a", {
+        className: "button small", href: mediaURL(`/recordings/${id}/download`), download: info.fileName, "aria-label": `Download ${name}`,
+      }, "Download"));
+    }
+    if (status === "recording") {
+      const stop = make("button", { type: "button", className: "small", "data-act": "", "aria-label": `Stop ${name}` }, "Stop");
+      once(stop, () => this.#change("POST", `/recordings/${id}/stop`));
+      parts.push(stop);
+    } else if (status !== "recovering") {
+      parts.push(this.#deleteButton(id, name));
+    }
+    return make("li", {}, ...parts);
+  }
+
+  // What is deleted does not come back, so the button asks once more.
+  #deleteButton(id, name) {
+    const button = make("button", { type: "button", className: "small danger", "data-act": "", "aria-label": `Delete ${name}` }, "Delete");
+    let sure = 0;
+    const calm = () => {
+      sure = 0;
+      button.textContent = "Delete";
+      button.setAttribute("aria-label", `Delete ${name}`);
+    };
+    once(button, async () => {
+      clearTimeout(sure);
+      if (sure) return this.#change("DELETE", `/recordings/${id}`);
+      button.textContent = "For good?";
+      button.setAttribute("aria-label", `Delete ${name} for good: press again`);
+      announce("Press again to delete it for good");
+      sure = setTimeout(calm, sureTime);
+    });
+    button.addEventListener("blur", () => { clearTimeout(sure); calm(); });
+    return button;
+  }
+
+  async #change(method, path) {
+    try {
+      await request(method, urlOf(path));
+      await this.#refresh();
+    } catch (error) {
+      this.#tell(error);
+    }
+  }
+
+  #tell(error) {
+    setText($("recordings-problem"), error && inOneLine(error));
+    show($("recordings-problem"), Boolean(error));
+  }
+}

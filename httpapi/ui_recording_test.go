@@ -1,0 +1,114 @@
+package httpapi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+
+	"github.com/deskhand/deskhand/internal/testbrowser"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// TestPageRecords makes a recording by the button, plays it, downloads it and
+// deletes it.
+func TestPageRecords(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "ffmpeg", "ffprobe")
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	s.rawTerminal(t, "")
+	v := s.view(t, s.withToken())
+	v.is("live")
+	v.holds(`document.querySelector("#record").getAttribute("aria-label") === "Record"`)
+	v.click(`[popovertarget="more-panel"]`)
+	v.click("#recordings-open")
+	v.shows("#recordings-none", "There are none yet")
+	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))
+
+	v.click("#record")
+	v.holds(`document.querySelector("#record").getAttribute("aria-label") === "Stop recording"`)
+	v.shows("#announce", "Recording")
+	eve := v.another("?role=view&token=" + s.Token())
+	eve.is("live")
+	eve.holds(`document.querySelector("#record").getAttribute("aria-label") === "It is being recorded" && document.querySelector("#record").disabled`)
+	s.post(t, mainPath+"/mouse/click", `{"x":200,"y":100}`).want(t, 200)
+	id := s.get(t, mainPath+"/recordings").want(t, 200).json(t)["recordings"].([]any)[0].(map[string]any)["id"].(string)
+	s.post(t, mainPath+"/recordings/"+id+"/markers", `{"title":"A mark"}`).want(t, 201)
+	v.shows("#record-time", "0:02")
+	v.holds(`/^[0-9.]+ .?B$/.test(document.querySelector("#record-size").textContent)`)
+	// A reload changes nothing, and another way of stopping it is noticed.
+	testbrowser.Do(v.ctx, t, chromedp.Reload())
+	v.is("live")
+	v.holds(`document.querySelector("#record").getAttribute("aria-label") === "Stop recording"`)
+	v.click("#record")
+	v.shows("#toast", "Recorded 0:0")
+	v.click("#toast button")
+	v.shows("#recordings", "0:0")
+	eve.holds(`document.querySelector("#record").hidden`)
+	v.holds(`document.querySelector("#recordings img")?.naturalWidth > 0`)
+
+	testPlayer(t, v)
+	testDownloadLink(t, v, s)
+
+	remove := `#recordings .danger`
+	v.click(remove)
+	v.shows(remove, "For good?")
+	v.click(remove)
+	v.shows("#recordings-none", "There are none yet")
+	s.get(t, mainPath+"/recordings/"+id).problem(t, 404, "not_found")
+
+	// What programs record shows, too, and the end of the desktop ends it.
+	s.post(t, mainPath+"/recordings", `{"title":"By a program"}`).want(t, 201)
+	v.shows("#recordings", "By a program")
+	s.post(t, mainPath+"/stop", "").want(t, 200)
+	v.is("off")
+	v.shows("#recordings", "Ended with the desktop")
+}
+
+// testPlayer plays the only recording of the list.
+func testPlayer(t *testing.T, v *viewer) {
+	t.Helper()
+	const video = `document.querySelector("#player-video")`
+	v.click(`#recordings [aria-label^="Play"]`)
+	v.holds(`document.querySelector("#player").open && %s.readyState >= 2 && %s.currentTime > 0.1`, video, video)
+	v.holds(`%s.videoWidth === 640 && %s.seekable.length === 1 && %s.seekable.end(0) === %s.duration`, video, video, video, video)
+	v.holds(`[...%s.textTracks[0].cues].some((c) => c.text.includes("Click at 200, 100"))`, video)
+	v.shows("#player-chapters", "A mark")
+	v.click(`#player-chapters li:last-child button`)
+	v.holds(`(() => { const v = %s; const cue = v.textTracks[1].cues[v.textTracks[1].cues.length - 1]; return v.currentTime >= cue.startTime; })()`, video)
+	// The keys of players.
+	testbrowser.Evaluate[bool](v.ctx, t, video+".pause(), "+video+".currentTime = 1, true")
+	v.holds(`!%s.seeking && %s.paused`, video, video)
+	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("."))
+	v.holds(`Math.abs(%s.currentTime - 1 - 1 / 30) < 0.001`, video)
+	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("j"))
+	v.holds(`%s.currentTime === 0`, video)
+	v.click("#player-close")
+	v.holds(`!document.querySelector("#player").open && !%s.currentSrc.startsWith("x") && %s.networkState === 0`, video, video)
+	v.shows("#recordings-panel", "Recordings")
+}
+
+// testDownloadLink downloads the only recording as people do.
+func testDownloadLink(t *testing.T, v *viewer, s *testServer) {
+	t.Helper()
+	dir := t.TempDir()
+	p := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir}
+	if _, err := chromedp.Call(v.ctx, browser.SetDownloadBehavior, p); err != nil {
+		t.Fatal(err)
+	}
+	info := s.get(t, mainPath+"/recordings").want(t, 200).json(t)["recordings"].([]any)[0].(map[string]any)
+	v.click(`#recordings a`)
+	file := filepath.Join(dir, fmt.Sprint(info["fileName"]))
+	eventually(t, "the download is complete", func() bool {
+		data, err := os.ReadFile(file)
+		return err == nil && float64(len(data)) == info["bytes"]
+	})
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe(t, data)
+}
