@@ -53,9 +53,9 @@ type thumbnailer struct {
 	once sync.Once
 	done sync.WaitGroup
 
-	frame yuvPicture // the recorder's while nothing is due, else the goroutine's
-
-	// What follows is the goroutine's.
+	// What follows is the goroutine's from when it gets a job until something
+	// is due again, and else that of who offers.
+	frame    yuvPicture // the latest that was wanted
 	interval time.Duration // zero: no thumbnails
 	most     int           // thumbnails
 	next     time.Duration // when the next thumbnail is due
@@ -103,6 +103,13 @@ func (t *thumbnailer) offer(at time.Duration, p yuvPicture) {
 	if at < time.Duration(t.due.Load()) {
 		return
 	}
+	if t.frame.equals(p) { // as on a desktop where nothing happens
+		if at >= t.next {
+			t.next = t.after(at)
+		}
+		t.due.Store(int64(t.wanted(at)))
+		return
+	}
 	t.due.Store(int64(never)) // until this one is done
 	t.frame.copyFrom(p)
 	t.jobs <- at
@@ -120,6 +127,11 @@ func (t *thumbnailer) wanted(at time.Duration) time.Duration {
 		return min(t.next, at+posterLook)
 	}
 	return t.next
+}
+
+// after is when the thumbnail after the one at a position is due.
+func (t *thumbnailer) after(at time.Duration) time.Duration {
+	return at - at%t.interval + t.interval
 }
 
 // take makes what is due of the picture at a position.
@@ -142,7 +154,7 @@ func (t *thumbnailer) take(at time.Duration) error {
 
 // thumbnail writes a thumbnail, unless the one before shows the same.
 func (t *thumbnailer) thumbnail(at time.Duration, small *image.RGBA) error {
-	defer func() { t.next = at - at%t.interval + t.interval }() // thin changes it
+	defer func() { t.next = t.after(at) }() // thin changes it
 	if t.last != nil && t.last.Rect == small.Rect && string(t.last.Pix) == string(small.Pix) {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package recording
 
-import "image"
+import (
+	"bytes"
+	"image"
+)
 
 // yuvPicture is a picture as an encoder takes it: planar, chroma at half the
 // width and height, limited range (luma from 16 to 235).
@@ -9,6 +12,11 @@ type yuvPicture struct {
 	YStride, UVStride int
 	Width, Height     int
 	BT709             bool // else BT.601
+}
+
+// equals says whether two pictures are the same.
+func (p *yuvPicture) equals(o yuvPicture) bool {
+	return p.Width == o.Width && p.Height == o.Height && bytes.Equal(p.Y, o.Y) && bytes.Equal(p.U, o.U) && bytes.Equal(p.V, o.V)
 }
 
 // copyFrom makes p a copy, in the memory that it has.
