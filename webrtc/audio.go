@@ -180,11 +180,11 @@ func (s *Streamer) listen() error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }() // it has nothing to say
 	for {
 		sound, err := l.Next(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // nobody listens
+			return nil // nobody listens
 		}
 		if err != nil {
 			return err

@@ -121,9 +121,9 @@ func TestSoundAndPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { _ = l.Close() })
 	feed := d.Feed()
-	defer feed.Close()
+	t.Cleanup(func() { _ = feed.Close() })
 	flash(ctx, t, d, feed, "black")
 	page := testbrowser.Open(t, whepSite(t, s, syncPage), chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
 	testbrowser.Holds(page, t, "document.querySelector('video').videoWidth === 640")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
@@ -62,7 +63,7 @@ func wav(t *testing.T, samples []int16) string {
 func decode(t *testing.T, rate string, args ...string) []int16 {
 	t.Helper()
 	testx11.Require(t, "ffmpeg")
-	cmd := exec.Command("ffmpeg", append(append([]string{"-v", "error"}, args...), "-f", "s16le", "-ac", "1", "-ar", rate, "-")...) //nolint:noctx // it ends soon
+	cmd := exec.Command("ffmpeg", append(append([]string{"-v", "error"}, args...), "-f", "s16le", "-ac", "1", "-ar", rate, "-")...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -423,5 +424,56 @@ func TestWithoutAudio(t *testing.T) {
 	var got audioState
 	if err := json.Unmarshal(e.event("signal/audio"), &got); err != nil || !got.Disabled {
 		t.Errorf("sound is %+v, %v", got, err)
+	}
+}
+
+// TestSlowViewerMissesSound hands more to a viewer than its line takes. The
+// others get all of it.
+func TestSlowViewerMissesSound(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	var viewers []*viewer
+	for range 2 {
+		v, err := s.newViewer(ViewerOptions{}, TransportWebRTC, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.hears.Store(true)
+		v.live.Store(true)
+		viewers = append(viewers, v)
+	}
+	enc, begun := new(g722Encoder), time.Now()
+	for i := range 10 * soundQueue {
+		sound := desktop.Sound{Samples: make([]int16, 1920), Time: begun.Add(time.Duration(i) * soundLength)}
+		if err := s.sendSound(enc, sound); err != nil {
+			t.Fatal(err)
+		}
+		w := <-viewers[0].sounds
+		if got, want := w.stamp, s.audioClock.stamp(sound.Time); got != want {
+			t.Errorf("packet %d has timestamp %d, want %d", i, got, want)
+		}
+	}
+	if n := len(viewers[1].sounds); n != soundQueue {
+		t.Errorf("%d packets wait for who takes none", n)
+	}
+}
+
+// broken is an encoder that panics.
+type broken struct{}
+
+func (broken) encode([]int16) ([]byte, error) { panic("out of range") }
+
+func TestBrokenAudioEncoder(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	if err := s.sendSound(broken{}, desktop.Sound{}); err == nil || err.Error() != "encode opus: out of range" {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestAudioConfig(t *testing.T) {
+	t.Parallel()
+	if _, err := Start(t.Context(), nil, Config{AudioCodec: "mp3"}); !errors.Is(err, ErrCodec) {
+		t.Errorf("error = %v", err)
 	}
 }

@@ -15,6 +15,10 @@
 //   - [Streamer.Play], and [Streamer.ServeWHEP] on top of it, answer players that
 //     make the offer themselves (WHEP). They only watch.
 //
+// Where the desktop has sound (desktop.Status), both get it as a second track, of
+// the same stream, so that browsers line it up with the picture. A client of the
+// signalling protocol switches it on and off with signal/audio.
+//
 // Several desktops share the ports of one [Network].
 //
 // # Reaching viewers
@@ -30,8 +34,8 @@
 //	network, err := webrtc.NewNetwork(webrtc.NetworkConfig{TCP: &tcp})
 //
 // Where nothing but HTTP gets through, both sides can meet at a TURN server
-// (NetworkConfig.ICEServers), or viewers get the pictures over a WebSocket
-// ([Streamer.ServeVideo]). [Streamer.Diagnose] says where the way ends.
+// (NetworkConfig.ICEServers), or viewers get the pictures, without sound, over a
+// WebSocket ([Streamer.ServeVideo]). [Streamer.Diagnose] says where the way ends.
 //
 // # Control
 //
@@ -41,7 +45,8 @@
 //
 // # Cost
 //
-// Nothing is captured or encoded while nobody watches. While nothing changes on
+// Nothing is captured or encoded while nobody watches, nor listened to while no
+// viewer wants sound. What is silent is not sent. While nothing changes on
 // the screen, a picture of a few bytes every two seconds keeps browsers from
 // asking for more. A viewer whose line is too slow skips to a later picture and
 // slows nobody; one for whom the bit rate is too high lowers it for all, down to
@@ -65,5 +70,6 @@
 //
 // # Requirements
 //
-// None for VP8, whose encoder is built in (package vp8screen).
+// None for VP8, Opus and G.722, whose encoders are built in; ffmpeg for VP9 and
+// H.264. Sound needs a desktop that has some.
 package webrtc

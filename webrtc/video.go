@@ -33,8 +33,8 @@ const (
 // ServeVideo serves one viewer to whom no WebRTC gets through: pictures come as
 // binary messages over the connection itself, for a decoder such as that of
 // WebCodecs. The messages of the signalling protocol that are about control,
-// input, the clipboard and presence go either way as text. It returns when the
-// connection, ctx or the streamer ends: nil when the client went.
+// input, the clipboard and presence go either way as text. There is no sound. It
+// returns when the connection, ctx or the streamer ends: nil when the client went.
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
