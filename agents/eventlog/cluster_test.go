@@ -68,7 +68,7 @@ func exec1(dsn, sql string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	_, err = conn.Exec(ctx, sql)
 	return err
 }
@@ -93,7 +93,7 @@ func binaries(t testing.TB) string {
 
 func newCluster(t testing.TB) (*cluster, error) {
 	bin := binaries(t)
-	dir, err := os.MkdirTemp("", "pg") // short, as the path of a socket must be
+	dir, err := os.MkdirTemp("", "pg") //nolint:usetesting // short, as the path of a socket must be
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,15 @@ func exportRecords(ctx context.Context, q querier, session string, w *lineWriter
 	return nil
 }
 
+const (
+	selectOwnStreams = "select name, id, coalesce((select max(seq) from event where stream = stream.id), 0) from stream " +
+		"where name in ($1, $2, $3) order by name"
+
+	// The second condition is what lets the index be used.
+	selectOtherStreams = "select s.name, s.id, max(e.seq) from event e join stream s on s.id = e.stream " +
+		"where e.session = $1 and e.session <> '' and s.name not in ($2, $3, $4) group by s.name, s.id order by s.name"
+)
+
 // sessionParts finds the streams that have events of a session.
 func sessionParts(ctx context.Context, q querier, session string) (parts []part, err error) {
 	own := map[string]bool{"ses:" + session: true, "uni:" + session: true, "oc:" + session: true}
@@ -100,13 +109,10 @@ func sessionParts(ctx context.Context, q querier, session string) (parts []part,
 		}
 		return true, err
 	}
-	// The last condition is what lets the index be used.
-	err = q.query(ctx, statement{"select s.name, s.id, max(e.seq) from event e join stream s on s.id = e.stream " +
-		"where e.session = $1 and e.session <> '' and s.name not in ($2, $3, $4) group by s.name, s.id order by s.name",
-		[]any{session, "ses:" + session, "uni:" + session, "oc:" + session}}, collect)
+	names := []any{"ses:" + session, "uni:" + session, "oc:" + session}
+	err = q.query(ctx, statement{selectOwnStreams, names}, collect)
 	if err == nil {
-		err = q.query(ctx, statement{"select name, id, coalesce((select max(seq) from event where stream = stream.id), 0) from stream " +
-			"where name in ($1, $2, $3) order by name", []any{"ses:" + session, "uni:" + session, "oc:" + session}}, collect)
+		err = q.query(ctx, statement{selectOtherStreams, append([]any{session}, names...)}, collect)
 	}
 	return parts, err
 }

@@ -55,43 +55,47 @@ func export(t testing.TB, l *eventlog.Log, id string) string {
 
 func TestExportAndImport(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-		from, to := open(t, eventlog.Config{DSN: file(t)}), open(t, cfg)
-		conversation(t, from, "a")
-		conversation(t, from, "b")
-		lines := export(t, from, "a") + export(t, from, "b")
-		if n := strings.Count(lines, "\n"); n != 2*(5+90) {
-			t.Errorf("%d lines", n)
-		}
-		waiting := to.Follow("uni:a", 0)
-		ids, err := to.Import(t.Context(), strings.NewReader(lines))
-		if err != nil || !cmp.Equal(ids, []string{"a", "b"}) {
-			t.Fatal(ids, err)
-		}
-		if again := export(t, to, "a") + export(t, to, "b"); again != lines {
-			t.Error("what was imported is exported differently")
-		}
-		for _, stream := range []string{"ses:a", "uni:b"} {
-			sameEvents(t, stream, readAll(t, from, stream), readAll(t, to, stream))
-		}
-		if page, err := waiting.Next(bounded(t)); err != nil || len(page) != 30 {
-			t.Errorf("a follower got %d events, %v", len(page), err)
-		}
-		if e := put(t, to, "ses:a", "on"); e[0].Seq != 31 {
-			t.Errorf("goes on with %d", e[0].Seq)
-		}
-		if _, err := to.Import(t.Context(), strings.NewReader(lines)); !errors.Is(err, eventlog.ErrExists) || !strings.Contains(err.Error(), `session "a"`) {
-			t.Errorf("import of what is there: %v", err)
-		}
-		other := open(t, eventlog.Config{})
-		put(t, other, "acp:srv", "mine")
-		if _, err := other.Import(t.Context(), strings.NewReader(lines)); !errors.Is(err, eventlog.ErrExists) || !strings.Contains(err.Error(), "acp:srv") {
-			t.Errorf("import into a stream that is in use: %v", err)
-		}
-		if err := to.Export(t.Context(), "none", new(bytes.Buffer)); !errors.Is(err, eventlog.ErrNotFound) {
-			t.Errorf("export of nothing: %v", err)
-		}
-	})
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t)}
+			from, to := open(t, eventlog.Config{DSN: file(t)}), open(t, cfg)
+			conversation(t, from, "a")
+			conversation(t, from, "b")
+			lines := export(t, from, "a") + export(t, from, "b")
+			if n := strings.Count(lines, "\n"); n != 2*(5+90) {
+				t.Errorf("%d lines", n)
+			}
+			waiting := to.Follow("uni:a", 0)
+			ids, err := to.Import(t.Context(), strings.NewReader(lines))
+			if err != nil || !cmp.Equal(ids, []string{"a", "b"}) {
+				t.Fatal(ids, err)
+			}
+			if again := export(t, to, "a") + export(t, to, "b"); again != lines {
+				t.Error("what was imported is exported differently")
+			}
+			for _, stream := range []string{"ses:a", "uni:b"} {
+				sameEvents(t, stream, readAll(t, from, stream), readAll(t, to, stream))
+			}
+			if page, err := waiting.Next(bounded(t)); err != nil || len(page) != 30 {
+				t.Errorf("a follower got %d events, %v", len(page), err)
+			}
+			if e := put(t, to, "ses:a", "on"); e[0].Seq != 31 {
+				t.Errorf("goes on with %d", e[0].Seq)
+			}
+			if _, err := to.Import(t.Context(), strings.NewReader(lines)); !errors.Is(err, eventlog.ErrExists) || !strings.Contains(err.Error(), `session "a"`) {
+				t.Errorf("import of what is there: %v", err)
+			}
+			other := open(t, eventlog.Config{})
+			put(t, other, "acp:srv", "mine")
+			if _, err := other.Import(t.Context(), strings.NewReader(lines)); !errors.Is(err, eventlog.ErrExists) || !strings.Contains(err.Error(), "acp:srv") {
+				t.Errorf("import into a stream that is in use: %v", err)
+			}
+			if err := to.Export(t.Context(), "none", new(bytes.Buffer)); !errors.Is(err, eventlog.ErrNotFound) {
+				t.Errorf("export of nothing: %v", err)
+			}
+		})
+	}
 }
 
 func TestBadImports(t *testing.T) {
@@ -114,7 +118,7 @@ func TestBadImports(t *testing.T) {
 		"newer":           {strings.Replace(good[0], `"version":1`, `"version":2`, 1), "version 2 of the format is unknown"},
 		"other format":    {`{"export":{"format":"x","version":1,"session":"s"}}`, `the format is "x"`},
 		"bad state":       {joined(good[0], strings.Replace(good[1], `"running"`, `"sleeping"`, 1)), "session.state"},
-		"bad direction":   {joined(good[0], good[1], strings.Replace(good[5], `"agent"`, `"nobody"`, 1)), "dir must be"},
+		"bad direction":   {joined(good[0], good[1], strings.Replace(good[5], `"dir":"client"`, `"dir":"nobody"`, 1)), "dir must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if ids, err := to.Import(t.Context(), strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

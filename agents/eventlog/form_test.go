@@ -30,38 +30,42 @@ func message1(data []byte) []byte {
 // as it was.
 func TestPayloadsAreExact(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-		cfg.Memory = 1 // the newest event alone is in memory
-		l := open(t, cfg)
-		big := picture(300_000)
-		unclean := slices.Clone(picture(100_001)) // ends with "=", and unused bits before it
-		unclean[len(unclean)-2] = '/'
-		urls := bytes.ReplaceAll(bytes.ReplaceAll(big, []byte("+"), []byte("-")), []byte("/"), []byte("_"))
-		var payloads [][]byte
-		for _, data := range [][]byte{
-			big, big, big[1:], big[:len(big)-1], big[:len(big)-2], big[:len(big)-3], unclean, urls, picture(100_000), picture(100_001), picture(100_002),
-			picture(65536 / 4 * 3), picture(65536/4*3 + 1), slices.Concat(big, []byte("="), big), slices.Concat(big, []byte("==="), big),
-			bytes.Repeat([]byte("A"), 200_000), bytes.Repeat([]byte("A"), 65537), bytes.ReplaceAll(big, []byte("/"), []byte(`\/`)),
-			bytes.Repeat([]byte("text without end. "), 20_000), bytes.Repeat([]byte{0}, 100_000), nil,
-		} {
-			payloads = append(payloads, message1(data))
-		}
-		payloads = append(payloads, big, unclean, slices.Concat(message1(unclean), message1(big), []byte("text"), message1(big[1:])))
-		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-			for _, p := range payloads {
-				if _, err := tx.Append(eventlog.Event{Stream: "s", Payload: p}); err != nil {
-					return err
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t)}
+			cfg.Memory = 1 // the newest event alone is in memory
+			l := open(t, cfg)
+			big := picture(300_000)
+			unclean := slices.Clone(picture(100_001)) // ends with "=", and unused bits before it
+			unclean[len(unclean)-2] = '/'
+			urls := bytes.ReplaceAll(bytes.ReplaceAll(big, []byte("+"), []byte("-")), []byte("/"), []byte("_"))
+			var payloads [][]byte
+			for _, data := range [][]byte{
+				big, big, big[1:], big[:len(big)-1], big[:len(big)-2], big[:len(big)-3], unclean, urls, picture(100_000), picture(100_001), picture(100_002),
+				picture(65536 / 4 * 3), picture(65536/4*3 + 1), slices.Concat(big, []byte("="), big), slices.Concat(big, []byte("==="), big),
+				bytes.Repeat([]byte("A"), 200_000), bytes.Repeat([]byte("A"), 65537), bytes.ReplaceAll(big, []byte("/"), []byte(`\/`)),
+				bytes.Repeat([]byte("text without end. "), 20_000), bytes.Repeat([]byte{0}, 100_000), nil,
+			} {
+				payloads = append(payloads, message1(data))
+			}
+			payloads = append(payloads, big, unclean, slices.Concat(message1(unclean), message1(big), []byte("text"), message1(big[1:])))
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				for _, p := range payloads {
+					if _, err := tx.Append(eventlog.Event{Stream: "s", Payload: p}); err != nil {
+						return err
+					}
+				}
+				_, err := tx.Append(eventlog.Event{Stream: "s"})
+				return err
+			}))
+			for i, e := range readAll(t, l, "s")[:len(payloads)] {
+				if !bytes.Equal(e.Payload, payloads[i]) {
+					t.Errorf("payload %d: %d bytes came back as %d others", i, len(payloads[i]), len(e.Payload))
 				}
 			}
-			_, err := tx.Append(eventlog.Event{Stream: "s"})
-			return err
-		}))
-		for i, e := range readAll(t, l, "s")[:len(payloads)] {
-			if !bytes.Equal(e.Payload, payloads[i]) {
-				t.Errorf("payload %d: %d bytes came back as %d others", i, len(payloads[i]), len(e.Payload))
-			}
-		}
-	})
+		})
+	}
 }
 
 // TestPicturesAreStoredOnce, and go with the last event that has them.

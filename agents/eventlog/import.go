@@ -103,7 +103,7 @@ func eachLine(from io.Reader, f func(text []byte, one *line) error) error {
 			}
 		}
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // it was the last line
 		}
 	}
 }
@@ -235,8 +235,11 @@ func (i *importer) line(ctx context.Context, l *line) error {
 		return i.put(ctx, 0, putSession(s))
 	case l.Life != nil:
 		one := l.Life.life()
-		// Another session of the same process may have brought it.
-		if _, err := findLife(ctx, i.tx, one.ID); !errors.Is(err, ErrNotFound) {
+		_, err := findLife(ctx, i.tx, one.ID)
+		if err == nil {
+			return nil // another session of the same process has brought it
+		}
+		if !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		if err := one.check(now); err != nil {

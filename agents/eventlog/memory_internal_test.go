@@ -16,15 +16,15 @@ func TestIdleStreamsLeaveMemory(t *testing.T) {
 			m.publish(fmt.Sprint(i), 1, []Event{{Seq: 1, Payload: make([]byte, 100)}})
 		}
 		followed := m.acquire("3")
-		time.Sleep(idleAfter * 3 / 2) // the bubble's time
+		time.Sleep(idleAfter * 3 / 2) //nolint:forbidigo // the bubble's time
 		m.publish("4", 1, []Event{{Seq: 2}})
-		time.Sleep(idleAfter/2 + time.Second)
+		time.Sleep(idleAfter/2 + time.Second) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if len(m.all) != 2 || m.all["3"] != followed || m.all["4"] == nil {
 			t.Errorf("%d streams are left", len(m.all))
 		}
 		m.release(followed)
-		time.Sleep(3 * idleAfter)
+		time.Sleep(3 * idleAfter) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if len(m.all) != 0 || m.bytes.Load() != 0 || m.timer != nil {
 			t.Errorf("%d streams with %d bytes are left, timer %v", len(m.all), m.bytes.Load(), m.timer)

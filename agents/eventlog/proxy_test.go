@@ -34,7 +34,7 @@ const (
 
 func newProxy(t *testing.T, c *cluster) *proxy {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pg")
+	dir, err := os.MkdirTemp("", "pg") //nolint:usetesting // short, as the path of a socket must be
 	must(t, err)
 	p := &proxy{cluster: c, dir: dir}
 	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))

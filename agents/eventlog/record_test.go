@@ -16,13 +16,11 @@ import (
 
 var when = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-func ptr(n int) *int { return &n }
-
 func aSession(id string) eventlog.Session {
 	return eventlog.Session{
 		ID: id, Agent: "mock", Server: "srv", Native: "n1", Origin: "acp", Continues: "older", Cwd: "/tmp/ä", Title: "A title",
 		Init: []byte(`{"a":1}`), Modes: []byte(`{ }`), Config: []byte("[1, 2]"), Caps: []byte(`{"load":true}`), Data: []byte{0xff, 0},
-		State: eventlog.Running, EndReason: "none", ExitCode: ptr(0), Error: []byte(`"e"`),
+		State: eventlog.Running, EndReason: "none", ExitCode: new(0), Error: []byte(`"e"`),
 		CreatedAt: when, UpdatedAt: when.Add(time.Second), EndedAt: when.Add(time.Minute),
 	}
 }
@@ -30,7 +28,7 @@ func aSession(id string) eventlog.Session {
 func aLife(id string) eventlog.Life {
 	return eventlog.Life{
 		ID: id, Server: "srv", Agent: "mock", Version: "1.2", Instance: "i", PID: 12, PIDStarted: 1 << 40, BootID: "b", Init: []byte("{}"),
-		Data: []byte("null"), Base: 17, StartedAt: when, ExitedAt: when.Add(time.Hour), Reason: "killed", ExitCode: ptr(-1), Stderr: []byte("\xfe oh"),
+		Data: []byte("null"), Base: 17, StartedAt: when, ExitedAt: when.Add(time.Hour), Reason: "killed", ExitCode: new(-1), Stderr: []byte("\xfe oh"),
 	}
 }
 
@@ -44,197 +42,213 @@ func aRequest(life, rpc string) eventlog.Request {
 
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-		l := open(t, cfg)
-		session, life, request := aSession("s"), aLife("l"), aRequest("l", `"1"`)
-		bare := eventlog.Session{ID: "bare", State: eventlog.Starting}
-		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-			return errors.Join(tx.PutSession(session), tx.PutLife(life), tx.PutRequest(request), tx.PutSession(bare),
-				tx.PutLife(eventlog.Life{ID: "runs", Server: "srv"}),
-				tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Life: "runs", RPC: "1"}}))
-		}))
-		gotSession, err := l.Session(t.Context(), "s")
-		must(t, err)
-		gotLife, err := l.Life(t.Context(), "l")
-		must(t, err)
-		gotRequest, err := l.Request(t.Context(), request.RequestKey)
-		must(t, err)
-		if diff := cmp.Diff(session, gotSession) + cmp.Diff(life, gotLife) + cmp.Diff(request, gotRequest); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		gotBare, err := l.Session(t.Context(), "bare")
-		must(t, err)
-		if gotBare.CreatedAt.IsZero() || gotBare.UpdatedAt.IsZero() || !gotBare.EndedAt.IsZero() || gotBare.ExitCode != nil || gotBare.Init != nil {
-			t.Errorf("bare: %+v", gotBare)
-		}
-		// Changes of the same record in one group and in the next.
-		for _, title := range []string{"first", "second"} {
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t)}
+			l := open(t, cfg)
+			session, life, request := aSession("s"), aLife("l"), aRequest("l", `"1"`)
+			bare := eventlog.Session{ID: "bare", State: eventlog.Starting}
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-				s, err := tx.Session("s")
-				if err != nil {
-					return err
-				}
-				s.Title += " " + title
-				return tx.PutSession(s)
+				return errors.Join(tx.PutSession(session), tx.PutLife(life), tx.PutRequest(request), tx.PutSession(bare),
+					tx.PutLife(eventlog.Life{ID: "runs", Server: "srv"}),
+					tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Life: "runs", RPC: "1"}}))
 			}))
-		}
-		if s, err := l.Session(t.Context(), "s"); err != nil || s.Title != "A title first second" {
-			t.Errorf("%q, %v", s.Title, err)
-		}
-		lives := func(f eventlog.LifeFilter) (ids []string) {
-			all, err := l.Lives(t.Context(), f)
+			gotSession, err := l.Session(t.Context(), "s")
 			must(t, err)
-			for _, one := range all {
-				ids = append(ids, one.ID)
+			gotLife, err := l.Life(t.Context(), "l")
+			must(t, err)
+			gotRequest, err := l.Request(t.Context(), request.RequestKey)
+			must(t, err)
+			if diff := cmp.Diff(session, gotSession) + cmp.Diff(life, gotLife) + cmp.Diff(request, gotRequest); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
-			return ids
-		}
-		for _, c := range []struct {
-			filter eventlog.LifeFilter
-			want   []string
-		}{
-			{eventlog.LifeFilter{}, []string{"runs", "l"}},
-			{eventlog.LifeFilter{Open: true}, []string{"runs"}},
-			{eventlog.LifeFilter{Latest: true}, []string{"l"}},
-			{eventlog.LifeFilter{Server: "srv", Instance: "i"}, []string{"l"}},
-			{eventlog.LifeFilter{Server: "other"}, nil},
-		} {
-			if got := lives(c.filter); !slices.Equal(got, c.want) {
-				t.Errorf("%+v: %v, want %v", c.filter, got, c.want)
+			gotBare, err := l.Session(t.Context(), "bare")
+			must(t, err)
+			if gotBare.CreatedAt.IsZero() || gotBare.UpdatedAt.IsZero() || !gotBare.EndedAt.IsZero() || gotBare.ExitCode != nil || gotBare.Init != nil {
+				t.Errorf("bare: %+v", gotBare)
 			}
-		}
-		for _, err := range []error{
-			second(l.Session(t.Context(), "none")), second(l.Life(t.Context(), "none")), second(l.Request(t.Context(), eventlog.RequestKey{})),
-		} {
-			if !errors.Is(err, eventlog.ErrNotFound) {
-				t.Errorf("got %v", err)
+			// Changes of the same record in one group and in the next.
+			for _, title := range []string{"first", "second"} {
+				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+					s, err := tx.Session("s")
+					if err != nil {
+						return err
+					}
+					s.Title += " " + title
+					return tx.PutSession(s)
+				}))
 			}
-		}
-	})
+			if s, err := l.Session(t.Context(), "s"); err != nil || s.Title != "A title first second" {
+				t.Errorf("%q, %v", s.Title, err)
+			}
+			lives := func(f eventlog.LifeFilter) (ids []string) {
+				all, err := l.Lives(t.Context(), f)
+				must(t, err)
+				for _, one := range all {
+					ids = append(ids, one.ID)
+				}
+				return ids
+			}
+			for _, c := range []struct {
+				filter eventlog.LifeFilter
+				want   []string
+			}{
+				{eventlog.LifeFilter{}, []string{"runs", "l"}},
+				{eventlog.LifeFilter{Open: true}, []string{"runs"}},
+				{eventlog.LifeFilter{Latest: true}, []string{"l"}},
+				{eventlog.LifeFilter{Server: "srv", Instance: "i"}, []string{"l"}},
+				{eventlog.LifeFilter{Server: "other"}, nil},
+			} {
+				if got := lives(c.filter); !slices.Equal(got, c.want) {
+					t.Errorf("%+v: %v, want %v", c.filter, got, c.want)
+				}
+			}
+			for _, err := range []error{
+				second(l.Session(t.Context(), "none")), second(l.Life(t.Context(), "none")), second(l.Request(t.Context(), eventlog.RequestKey{})),
+			} {
+				if !errors.Is(err, eventlog.ErrNotFound) {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-		l := open(t, cfg)
-		key := eventlog.RequestKey{Life: "l", RPC: "7"}
-		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-			return tx.PutRequest(eventlog.Request{RequestKey: key, Session: "s", PublicID: "perm1"})
-		}))
-		var wg sync.WaitGroup
-		var won atomic.Int32
-		for i := range 20 {
-			wg.Go(func() {
-				err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-					if open, err := tx.Requests(eventlog.RequestFilter{Life: "l", Pending: true}); err != nil || len(open) > 1 {
-						t.Errorf("%d open, %v", len(open), err)
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t)}
+			l := open(t, cfg)
+			key := eventlog.RequestKey{Life: "l", RPC: "7"}
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				return tx.PutRequest(eventlog.Request{RequestKey: key, Session: "s", PublicID: "perm1"})
+			}))
+			var wg sync.WaitGroup
+			var won atomic.Int32
+			for i := range 20 {
+				wg.Go(func() {
+					err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+						if open, err := tx.Requests(eventlog.RequestFilter{Life: "l", Pending: true}); err != nil || len(open) > 1 {
+							t.Errorf("%d open, %v", len(open), err)
+						}
+						_, err := tx.Answer(key, eventlog.Answered, fmt.Append(nil, i))
+						return err
+					})
+					if err == nil {
+						won.Add(1)
+					} else if !errors.Is(err, eventlog.ErrAnswered) {
+						t.Error(err)
 					}
-					_, err := tx.Answer(key, eventlog.Answered, fmt.Append(nil, i))
-					return err
 				})
-				if err == nil {
-					won.Add(1)
-				} else if !errors.Is(err, eventlog.ErrAnswered) {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if won.Load() != 1 {
-			t.Errorf("%d answers won", won.Load())
-		}
-		all, err := l.Requests(t.Context(), eventlog.RequestFilter{PublicID: "perm1"})
-		if err != nil || len(all) != 1 || all[0].State != eventlog.Answered || all[0].AnsweredAt.IsZero() {
-			t.Errorf("%+v, %v", all, err)
-		}
-		if all, err := l.Requests(t.Context(), eventlog.RequestFilter{Session: "s", Pending: true}); err != nil || len(all) != 0 {
-			t.Errorf("%+v, %v", all, err)
-		}
-	})
+			}
+			wg.Wait()
+			if won.Load() != 1 {
+				t.Errorf("%d answers won", won.Load())
+			}
+			all, err := l.Requests(t.Context(), eventlog.RequestFilter{PublicID: "perm1"})
+			if err != nil || len(all) != 1 || all[0].State != eventlog.Answered || all[0].AnsweredAt.IsZero() {
+				t.Errorf("%+v, %v", all, err)
+			}
+			if all, err := l.Requests(t.Context(), eventlog.RequestFilter{Session: "s", Pending: true}); err != nil || len(all) != 0 {
+				t.Errorf("%+v, %v", all, err)
+			}
+		})
+	}
 }
 
 // TestOneIsToBlame: those who commit with somebody whose records cannot be
 // written are not harmed.
 func TestOneIsToBlame(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-		l := open(t, cfg)
-		put := func(public string, rpc int) error {
-			return l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-				if _, err := tx.Append(eventlog.Event{Stream: "s"}); err != nil {
-					return err
-				}
-				return tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Life: "l", RPC: fmt.Sprint(rpc)}, PublicID: public})
-			})
-		}
-		must(t, put("taken", 0))
-		var wg sync.WaitGroup
-		for i := 1; i <= 40; i++ {
-			wg.Go(func() {
-				if i%10 == 0 {
-					if err := put("taken", i); !errors.Is(err, eventlog.ErrExists) {
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t)}
+			l := open(t, cfg)
+			put := func(public string, rpc int) error {
+				return l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+					if _, err := tx.Append(eventlog.Event{Stream: "s"}); err != nil {
+						return err
+					}
+					return tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Life: "l", RPC: fmt.Sprint(rpc)}, PublicID: public})
+				})
+			}
+			must(t, put("taken", 0))
+			var wg sync.WaitGroup
+			for i := 1; i <= 40; i++ {
+				wg.Go(func() {
+					if i%10 == 0 {
+						if err := put("taken", i); !errors.Is(err, eventlog.ErrExists) {
+							t.Errorf("%d: %v", i, err)
+						}
+					} else if err := put(fmt.Sprint(i), i); err != nil {
 						t.Errorf("%d: %v", i, err)
 					}
-				} else if err := put(fmt.Sprint(i), i); err != nil {
-					t.Errorf("%d: %v", i, err)
-				}
-			})
-		}
-		wg.Wait()
-		if n := len(readAll(t, l, "s")); n != 37 {
-			t.Errorf("%d events", n)
-		}
-	})
+				})
+			}
+			wg.Wait()
+			if n := len(readAll(t, l, "s")); n != 37 {
+				t.Errorf("%d events", n)
+			}
+		})
+	}
 }
 
 func TestSessionPages(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-		l := open(t, cfg)
-		var want []string
-		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-			want = nil
-			for i := range 25 {
-				s := eventlog.Session{ID: fmt.Sprintf("s%02d", i), State: eventlog.Idle, Agent: "a", CreatedAt: when.Add(time.Duration(i/10) * time.Second)}
-				if i%5 == 0 {
-					s.State, s.Agent = eventlog.Ended, "b"
-				} else {
-					want = append(want, s.ID)
-				}
-				if err := tx.PutSession(s); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-		for _, newest := range []bool{false, true} {
-			f := eventlog.SessionFilter{Agent: "a", States: []eventlog.State{eventlog.Idle, eventlog.Running, eventlog.Idle}, Newest: newest}
-			var got []string
-			for cursor, pages := "", 0; ; pages++ {
-				page, next, err := l.Sessions(t.Context(), f, cursor, 7)
-				must(t, err)
-				for _, s := range page {
-					got = append(got, s.ID)
-				}
-				if cursor = next; cursor == "" {
-					if pages != 2 {
-						t.Errorf("%d pages", pages+1)
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t)}
+			l := open(t, cfg)
+			var want []string
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				want = nil
+				for i := range 25 {
+					s := eventlog.Session{ID: fmt.Sprintf("s%02d", i), State: eventlog.Idle, Agent: "a", CreatedAt: when.Add(time.Duration(i/10) * time.Second)}
+					if i%5 == 0 {
+						s.State, s.Agent = eventlog.Ended, "b"
+					} else {
+						want = append(want, s.ID)
 					}
-					break
+					if err := tx.PutSession(s); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			for _, newest := range []bool{false, true} {
+				f := eventlog.SessionFilter{Agent: "a", States: []eventlog.State{eventlog.Idle, eventlog.Running, eventlog.Idle}, Newest: newest}
+				var got []string
+				for cursor, pages := "", 0; ; pages++ {
+					page, next, err := l.Sessions(t.Context(), f, cursor, 7)
+					must(t, err)
+					for _, s := range page {
+						got = append(got, s.ID)
+					}
+					if cursor = next; cursor == "" {
+						if pages != 2 {
+							t.Errorf("%d pages", pages+1)
+						}
+						break
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("newest %v (-want +got):\n%s", newest, diff)
+				}
+				slices.Reverse(want)
+			}
+			for _, bad := range []string{"x", "bm8", "MTIz", "\x00"} {
+				_, _, err := l.Sessions(t.Context(), eventlog.SessionFilter{}, bad, 0)
+				if invalid := new(eventlog.InvalidError); !errors.As(err, &invalid) || invalid.Field != "cursor" {
+					t.Errorf("cursor %q: %v", bad, err)
 				}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("newest %v (-want +got):\n%s", newest, diff)
-			}
-			slices.Reverse(want)
-		}
-		for _, bad := range []string{"x", "bm8", "MTIz", "\x00"} {
-			_, _, err := l.Sessions(t.Context(), eventlog.SessionFilter{}, bad, 0)
-			if invalid := new(eventlog.InvalidError); !errors.As(err, &invalid) || invalid.Field != "cursor" {
-				t.Errorf("cursor %q: %v", bad, err)
-			}
-		}
-	})
+		})
+	}
 }

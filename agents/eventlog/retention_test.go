@@ -36,42 +36,47 @@ func TestRetention(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			everywhere(t, func(t *testing.T, cfg eventlog.Config) {
-				bounds.Interval = 20 * time.Millisecond
-				cfg.Retention, cfg.Memory = bounds, 1 // so that events are read from the database
-				l := open(t, cfg)
-				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-					for i := range 3000 {
-						e := eventlog.Event{Stream: "s", At: time.Now(), Payload: fmt.Appendf(nil, "%0100d", i)}
-						if i < 2990 {
-							e.At = e.At.Add(-2 * time.Hour)
+			for name, dsn := range databases {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					cfg := eventlog.Config{DSN: dsn(t)}
+					bounds := bounds
+					bounds.Interval = 20 * time.Millisecond
+					cfg.Retention, cfg.Memory = bounds, 1 // so that events are read from the database
+					l := open(t, cfg)
+					must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+						for i := range 3000 {
+							e := eventlog.Event{Stream: "s", At: time.Now(), Payload: fmt.Appendf(nil, "%0100d", i)}
+							if i < 2990 {
+								e.At = e.At.Add(-2 * time.Hour)
+							}
+							if _, err := tx.Append(e); err != nil {
+								return err
+							}
 						}
-						if _, err := tx.Append(e); err != nil {
-							return err
+						_, err := tx.Append(eventlog.Event{Stream: "old", At: time.Now().Add(-3 * time.Hour), Payload: make([]byte, 2000)})
+						return err
+					}))
+					poll(t, func() error {
+						page, err := l.Read(t.Context(), "s", 0, 0)
+						must(t, err)
+						if len(page) != 10 || page[0].Seq != 2991 {
+							return fmt.Errorf("%d events from %d on", len(page), page[0].Seq)
 						}
+						return nil
+					})
+					// A follower goes on with what is there, and the newest event stays.
+					if page, err := l.Follow("s", 5).Next(bounded(t)); err != nil || page[0].Seq != 2991 {
+						t.Errorf("%v", err)
 					}
-					_, err := tx.Append(eventlog.Event{Stream: "old", At: time.Now().Add(-3 * time.Hour), Payload: make([]byte, 2000)})
-					return err
-				}))
-				poll(t, func() error {
-					page, err := l.Read(t.Context(), "s", 0, 0)
-					must(t, err)
-					if len(page) != 10 || page[0].Seq != 2991 {
-						return fmt.Errorf("%d events from %d on", len(page), page[0].Seq)
+					if n := len(readAll(t, l, "old")); n != 1 {
+						t.Errorf("%d events of a stream with one", n)
 					}
-					return nil
+					if e := put(t, l, "s", "next"); e[0].Seq != 3001 {
+						t.Errorf("goes on with %d", e[0].Seq)
+					}
 				})
-				// A follower goes on with what is there, and the newest event stays.
-				if page, err := l.Follow("s", 5).Next(bounded(t)); err != nil || page[0].Seq != 2991 {
-					t.Errorf("%v", err)
-				}
-				if n := len(readAll(t, l, "old")); n != 1 {
-					t.Errorf("%d events of a stream with one", n)
-				}
-				if e := put(t, l, "s", "next"); e[0].Seq != 3001 {
-					t.Errorf("goes on with %d", e[0].Seq)
-				}
-			})
+			}
 		})
 	}
 }

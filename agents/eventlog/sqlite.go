@@ -263,17 +263,18 @@ func (m sqliteMigrator) run(ctx context.Context, script string) error {
 // prepared keeps the statements of a connection, or of several. There are as
 // many as the program has.
 type prepared struct {
-	on interface {
-		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
-	}
+	on preparer
 
 	mu  sync.Mutex
 	all map[string]*sql.Stmt
 }
 
-func newPrepared(on interface {
+// preparer is a connection, a transaction or a pool.
+type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
-}) *prepared {
+}
+
+func newPrepared(on preparer) *prepared {
 	return &prepared{on: on, all: map[string]*sql.Stmt{}}
 }
 

@@ -120,6 +120,7 @@ func TestLockedByAnother(t *testing.T) {
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	made := func(t *testing.T, change func(t *testing.T, path string)) string {
+		t.Helper()
 		path := file(t)
 		l := open(t, eventlog.Config{DSN: path})
 		fill(t, l, "s", 3000)
@@ -133,24 +134,29 @@ func TestDamage(t *testing.T) {
 		as     any
 	}{
 		"page": {func(t *testing.T, path string) {
+			t.Helper()
 			text, err := os.ReadFile(path)
 			must(t, err)
 			copy(text[len(text)/2/4096*4096:], bytes.Repeat([]byte("garbage!"), 512))
 			must(t, os.WriteFile(path, text, 0o600))
 		}, []string{"is damaged", "move it", ".recover"}, new(*eventlog.CorruptError)},
 		"header": {func(t *testing.T, path string) {
+			t.Helper()
 			must(t, os.WriteFile(path, bytes.Repeat([]byte("no database\n"), 1000), 0o600))
 		}, []string{"is damaged", "not a database"}, new(*eventlog.CorruptError)},
 		"cut off": {func(t *testing.T, path string) {
+			t.Helper()
 			must(t, os.Truncate(path, 10*4096))
 		}, []string{"is damaged"}, new(*eventlog.CorruptError)},
 		"another's": {func(t *testing.T, path string) {
+			t.Helper()
 			must(t, os.Remove(path))
 			db := raw(t, path)
 			execute(t, db, "create table mine (x)")
 			must(t, db.Close())
 		}, []string{"something else"}, new(*eventlog.SchemaError)},
 		"newer": {func(t *testing.T, path string) {
+			t.Helper()
 			db := raw(t, path)
 			execute(t, db, "update schema_version set version = 99")
 			execute(t, db, "pragma wal_checkpoint(truncate)")

@@ -20,7 +20,7 @@ func (q sqliteQuerier) query(ctx context.Context, s statement, f func(func(...an
 	if err != nil {
 		return q.db.explain(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // the error is that of rows.Err
 	for rows.Next() {
 		more, err := f(rows.Scan)
 		if err != nil {
