@@ -25,8 +25,8 @@ const (
 // Config configures a [Host]. Log and one of Registry and Launch have to be
 // set.
 type Config struct {
-	// Log is where everything is written down before it is passed on. It is
-	// closed after the host, by who opened it.
+	// Log is where everything is written down before it is passed on. It has one
+	// host at a time, and is closed after it by who opened it.
 	Log *eventlog.Log
 
 	// Registry knows how agents are started, and installs them. The agent mock
@@ -36,11 +36,10 @@ type Config struct {
 	// Launch replaces Registry.
 	Launch func(ctx context.Context, agent string) (Launch, error)
 
-	// StateDir is where the host keeps the record of what runs, the name by
-	// which it knows its own entries in the log again, skills that were fetched
-	// and what built-in agents keep. Empty: nowhere, so that nothing ends what
-	// agents left running when this program was killed, and skills are fetched
-	// into a temporary directory.
+	// StateDir is where the host keeps the record of what runs, skills that were
+	// fetched and what built-in agents keep. Empty: nowhere, so that nothing
+	// ends what agents left running when this program was killed, and skills are
+	// fetched into a temporary directory.
 	StateDir string
 
 	// CleanEnv gives agents little of this program's environment: as package

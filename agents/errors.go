@@ -66,6 +66,15 @@ type ExitedError struct {
 // Error implements error.
 func (e *ExitedError) Error() string { return "agent process exited: " + e.Agent }
 
+// ElsewhereError says that the agent of an ACP server runs in another program
+// that shares the log. Talk to that one, or end it.
+type ElsewhereError struct{ Server string }
+
+// Error implements error.
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("the agent of server '%s' runs in another program that shares the event log", e.Server)
+}
+
 // StartError says why an agent could not be started.
 type StartError struct {
 	Agent string

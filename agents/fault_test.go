@@ -178,10 +178,13 @@ func TestDiesAtEachStep(t *testing.T) {
 func TestStderrInErrors(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
-	answer := post(t, h, "srv", `{"id":1,"method":"fail"}`)
-	if got := member(t, answer, "error", "data", "agentStderr"); got != `"what went wrong\n"` {
-		t.Errorf("answer = %s", answer)
-	}
+	wait(t, func() error { // the two outputs of a process arrive in any order
+		answer := post(t, h, "srv", `{"id":1,"method":"fail"}`)
+		if !strings.Contains(answer, `"data":{"agentStderr":"what went wrong\n`) {
+			return fmt.Errorf("answer = %s", answer)
+		}
+		return nil
+	})
 	events := follow(t, h, "srv", agents.Replay{}, `"error"`)
 	if got := string(events[0].Payload); got != `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}` {
 		t.Errorf("event = %s", got)

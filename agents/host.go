@@ -3,14 +3,12 @@ package agents
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,17 +21,17 @@ import (
 
 // Host runs agents. Make one with [Start].
 type Host struct {
-	cfg      Config
-	group    *supervise.Group
-	user     runAs
-	instance string // of this host in the log, the same after each start
-	skills   skillStore
-	store    configfile.Store
+	cfg    Config
+	group  *supervise.Group
+	user   runAs
+	skills skillStore
+	store  configfile.Store
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	servers map[string]*server
 	tasks   sync.WaitGroup // added to only while not closed
+	lives   sync.WaitGroup // their goroutines; added to by tasks only
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
@@ -58,9 +56,6 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 			return nil, fmt.Errorf("agent host: %w", err)
 		}
 	}
-	if h.instance, err = instanceOf(cfg); err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
-	}
 	h.skills.dir = filepath.Join(cmp.Or(cfg.StateDir, os.TempDir()), "skills")
 	if err := h.recover(ctx); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
@@ -73,27 +68,6 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// instanceOf names this host among those that share a log, also after a
-// restart.
-func instanceOf(cfg Config) (string, error) {
-	if cfg.StateDir == "" {
-		return cfg.Log.Instance(), nil
-	}
-	file := filepath.Join(cfg.StateDir, "instance")
-	b, err := os.ReadFile(file)
-	if err == nil && len(b) > 0 {
-		return string(b), nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
-		return "", err
-	}
-	name := strings.ToLower(rand.Text())
-	return name, os.WriteFile(file, []byte(name), 0o600)
-}
-
 // Close ends all agents and waits for that. The next host with the same log
 // goes on with their sessions. Later and simultaneous calls wait as well.
 func (h *Host) Close() error {
@@ -104,24 +78,22 @@ func (h *Host) Close() error {
 	if first {
 		h.cancel()
 	}
+	h.endAll()
+	h.tasks.Wait()
+	h.endAll() // what was about to start meanwhile
+	h.lives.Wait()
+	return h.group.Close()
+}
+
+// endAll ends all agents at once.
+func (h *Host) endAll() {
 	var wg sync.WaitGroup
 	for _, s := range h.all() {
 		if l := s.newest(); l != nil {
-			wg.Go(func() {
-				l.end(endedServer)
-				l.wg.Wait()
-			})
+			wg.Go(func() { l.end(endedServer) })
 		}
 	}
 	wg.Wait()
-	h.tasks.Wait()
-	for _, s := range h.all() { // what was about to start meanwhile
-		if l := s.newest(); l != nil {
-			l.end(endedServer)
-			l.wg.Wait()
-		}
-	}
-	return h.group.Close()
 }
 
 func (s *server) newest() *life {
@@ -179,6 +151,13 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	}
 	last := lives[0]
 	if last.ExitedAt.IsZero() {
+		running, err := h.elsewhere(ctx, last)
+		if err != nil {
+			return nil, err
+		}
+		if running {
+			return nil, &ElsewhereError{id}
+		}
 		last.Reason = endedServer // of a host that is not there any more
 	}
 	s = &server{host: h, id: id, agent: last.Agent, last: last}
@@ -207,7 +186,7 @@ func (h *Host) keep(s *server) *server {
 //
 // Errors: [EnvelopeError], [ErrNotObject], [ErrAgentNeeded], [ConflictError],
 // [StartError], [ExitedError], [TimeoutError], [RestoreError], [ErrClosed],
-// those of Config.Launch and those of the log.
+// [ElsewhereError], those of Config.Launch and those of the log.
 func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) ([]byte, error) {
 	env, err := parse(body)
 	if err != nil {
@@ -301,7 +280,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventl
 	}
 	l := h.newLife(s, p)
 	l.row = eventlog.Life{
-		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.instance, PID: p.pid,
+		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: p.pid,
 		Init: before.Init, Data: s.lifeData(), Base: base, StartedAt: time.Now(),
 	}
 	err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(l.row) })
@@ -380,7 +359,6 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	ended := make(chan error, 1)
 	err = h.task(func(ctx context.Context) {
 		l.end(endedDeleted)
-		l.wg.Wait()
 		ended <- h.markDeleted(ctx, s.record())
 	})
 	if err != nil {

@@ -37,7 +37,6 @@ type life struct {
 	items chan item // to run
 	box   outbox    // to the agent
 	done  chan struct{}
-	wg    sync.WaitGroup
 
 	inputs  *semaphore.Weighted // bytes of messages that the agent has not read
 	outputs *semaphore.Weighted // bytes of lines that are not committed
@@ -222,10 +221,10 @@ func resultOf(method string, raw []byte) (json.RawMessage, error) {
 
 // start begins the goroutines of a life whose process runs.
 func (l *life) start() {
-	l.wg.Go(l.run)
-	l.wg.Go(l.read)
-	l.wg.Go(func() { l.box.run(l.proc.in, l.done, l.inputs, l.log) })
-	l.wg.Go(l.watch)
+	l.host.lives.Go(l.run)
+	l.host.lives.Go(l.read)
+	l.host.lives.Go(func() { l.box.run(l.proc.in, l.done, l.inputs, l.log) })
+	l.host.lives.Go(l.watch)
 }
 
 // read takes the agent's lines until there can be no more.
@@ -272,6 +271,7 @@ func (l *life) watch() {
 				l.log.Error("agent left processes", "error", err)
 			}
 			l.expectEnd()
+			l.s.forget(l)
 			return
 		case <-idle:
 			if l.isIdle() {
@@ -290,6 +290,7 @@ func (l *life) expectEnd() {
 	case <-l.done:
 	case <-t.C:
 		_ = l.proc.out.Close()
+		<-l.done
 	}
 }
 

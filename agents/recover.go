@@ -8,18 +8,34 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// recover completes what an earlier host of this instance could not write down.
+// recover completes what hosts that are not there any more could not write
+// down.
 func (h *Host) recover(ctx context.Context) error {
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Instance: h.instance, Open: true})
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
 	if err != nil {
 		return err
 	}
 	for _, row := range lives {
+		if running, err := h.elsewhere(ctx, row); err != nil || running {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if err := h.recoverLife(ctx, row); err != nil {
 			return fmt.Errorf("complete the record of %s: %w", row.Server, err)
 		}
 	}
 	return nil
+}
+
+// elsewhere tells whether a process without an end runs in another program that
+// has the log open.
+func (h *Host) elsewhere(ctx context.Context, row eventlog.Life) (bool, error) {
+	if row.Instance == h.cfg.Log.Instance() {
+		return false, nil // the log has one host at a time
+	}
+	return h.cfg.Log.Alive(ctx, row.Instance)
 }
 
 // recoverLife writes down the end of a process that ended with its host. A
@@ -31,6 +47,9 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 	}
 	exited := exitEvent(ended{})
 	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		if now, err := tx.Life(row.ID); err != nil || !now.ExitedAt.IsZero() {
+			return err // another host was quicker
+		}
 		now := time.Now()
 		event := eventlog.Event{
 			Stream: published(row.Server), Life: row.ID, Dir: eventlog.Daemon, Kind: "_adapter/agent_exited", Payload: exited,

@@ -23,7 +23,7 @@ type server struct {
 	agent    string
 	data     lifeData
 	last     eventlog.Life // the record of the newest life; no ID: there was none
-	life     *life         // the one that runs, or ran last in this program
+	life     *life         // the one that runs, or is about to be over
 	starting *starting     // nil: none is under way
 	deleted  bool
 }
@@ -59,6 +59,15 @@ func (s *server) remember(row eventlog.Life) {
 	defer s.mu.Unlock()
 	if s.last.ID == row.ID {
 		s.last = row
+	}
+}
+
+// forget lets go of a life that is over: its record says all there is to say.
+func (s *server) forget(l *life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life == l {
+		s.life = nil
 	}
 }
 

@@ -20,6 +20,7 @@ var (
 func hostProblem(err error, server, agent string) *Problem {
 	var envelope *agents.EnvelopeError
 	var other *agents.ConflictError
+	var elsewhere *agents.ElsewhereError
 	var exited *agents.ExitedError
 	var start *agents.StartError
 	var late *agents.TimeoutError
@@ -35,8 +36,8 @@ func hostProblem(err error, server, agent string) *Problem {
 		return invalidRequest.problem("invalid request: missing required 'agent' query parameter for first POST to /v1/acp/" + server)
 	case errors.As(err, &bad):
 		return invalidRequest.problem("invalid request: "+bad.Error()).with("field", bad.Field)
-	case errors.As(err, &other):
-		return conflictOf(other.Error())
+	case errors.As(err, &other), errors.As(err, &elsewhere):
+		return conflictOf(err.Error())
 	case errors.As(err, &exited):
 		return exitedProblem(exited)
 	case errors.As(err, &start):
