@@ -1,0 +1,43 @@
+// Package universal makes the events of the older REST API of sandbox-agent
+// (0.1: UniversalEvent) of what a session's log holds.
+//
+// # Usage
+//
+//	s := universal.NewState("my-session")
+//	for _, entry := range entries { // of the session's stream, in order
+//		for _, e := range s.Apply(entry) {
+//			send(e.JSON(includeRaw))
+//		}
+//	}
+//
+// Apply is a pure function of the state and the entry: the same log makes the
+// same events with the same ids and sequence numbers, at any time, on any
+// machine, in one go or entry by entry. [State] can be copied as JSON to go on
+// later.
+//
+// # What becomes what
+//
+//	session/new answered           session.started
+//	a prompt                       turn.started, and the user's message as an item
+//	message and thought chunks     an item, with a delta for each chunk
+//	tool call                      an item tool_call; when it is over, an item tool_result
+//	plan, mode, options, usage     an item of kind status
+//	a question about permission    permission.requested and permission.resolved
+//	a plan that wants approval     question.requested and question.resolved
+//	the prompt answered            turn.ended, with an error event if it failed
+//	the agent exited in a turn     error, turn.ended, session.ended
+//	session ended                  session.ended
+//	anything else of the agent     agent.unparsed
+//
+// Every item has item.started, at least one item.delta where it has text, and
+// item.completed. What an agent does not send itself is made up: such events have
+// synthetic true and source daemon.
+//
+// # Concurrency
+//
+// A State is for one goroutine.
+//
+// # Errors
+//
+// There are none: what cannot be understood becomes agent.unparsed.
+package universal

@@ -1,0 +1,236 @@
+package universal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// block is a piece of content, as ACP has it.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	MimeType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Resource *struct {
+		URI  string `json:"uri"`
+		Text string `json:"text"`
+	} `json:"resource"`
+}
+
+// content is a piece of a tool call's content.
+type content struct {
+	Type    string          `json:"type"` // content, diff, terminal
+	Content json.RawMessage `json:"content,omitempty"`
+	Path    string          `json:"path,omitempty"`
+	OldText *string         `json:"oldText,omitempty"`
+	NewText string          `json:"newText,omitempty"`
+	ID      string          `json:"terminalId,omitempty"`
+}
+
+// part is a block as a part of an item.
+func part(raw json.RawMessage) Part {
+	var b block
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return Part{Type: "json", JSON: raw}
+	}
+	switch b.Type {
+	case "text":
+		return Part{Type: "text", Text: &b.Text}
+	case "image":
+		path := b.URI
+		if b.Data != "" {
+			path = "data:" + b.MimeType + ";base64," + b.Data
+		}
+		p := Part{Type: "image", Path: &path}
+		if b.MimeType != "" {
+			p.Mime = &b.MimeType
+		}
+		return p
+	case "resource_link":
+		return Part{Type: "file_ref", Path: ptr(strings.TrimPrefix(b.URI, "file://")), Action: ptr("read")}
+	case "resource":
+		if b.Resource != nil && b.Resource.Text != "" {
+			return Part{Type: "text", Text: &b.Resource.Text}
+		}
+	}
+	return Part{Type: "json", JSON: raw}
+}
+
+func (s *State) itemID() string {
+	s.Items++
+	return "itm_" + strconv.Itoa(s.Items)
+}
+
+// whole tells an item that comes in one piece. An empty text has no delta.
+func (s *State) whole(i Item, text string) {
+	full, status := i.Content, i.Status
+	i.Content, i.Status = []Part{}, "in_progress"
+	s.made(ItemStarted, itemData{i})
+	if text != "" {
+		s.made(ItemDelta, deltaData{i.ID, i.Native, text})
+	}
+	i.Content, i.Status = full, status
+	s.emit(ItemCompleted, itemData{i}, s.entry.Dir != Agent)
+}
+
+// begin is the beginning of a turn.
+func (s *State) begin(env envelope) {
+	var p struct {
+		Prompt []json.RawMessage `json:"prompt"`
+	}
+	if err := json.Unmarshal(env.Params, &p); err != nil {
+		s.unparsed(err.Error())
+		return
+	}
+	s.closeText()
+	t := openTurn{s.key(env.ID), fmt.Sprintf("turn_%d", s.entry.Seq)}
+	s.Turns = append(s.Turns, t)
+	s.made(TurnStarted, turnData{Phase: "started", ID: t.ID})
+	i := Item{ID: s.itemID(), Kind: "message", Role: ptr("user"), Content: []Part{}, Status: "completed"}
+	var texts []string
+	for _, raw := range p.Prompt {
+		b := part(raw)
+		i.Content = append(i.Content, b)
+		if b.Type == "text" {
+			texts = append(texts, *b.Text)
+		}
+	}
+	s.Parent = i.ID
+	s.whole(i, strings.Join(texts, "\n"))
+}
+
+// key tells requests of all lives apart.
+func (s *State) key(id json.RawMessage) string { return s.entry.Life + " " + string(id) }
+
+// finish is the end of a turn.
+func (s *State) finish(env envelope) {
+	key := s.key(env.ID)
+	at := slices.IndexFunc(s.Turns, func(t openTurn) bool { return t.Key == key })
+	if at < 0 {
+		return // it was ended with its process already
+	}
+	metadata := map[string]any{"stopReason": "error"}
+	status := "completed"
+	if env.Error != nil {
+		status = "failed"
+	}
+	if at == 0 {
+		s.closeAll(status)
+	}
+	if env.Error != nil {
+		s.fail(env.Error.Message, strconv.Itoa(env.Error.Code), env.Error.Data)
+	} else if err := json.Unmarshal(env.Result, &metadata); err != nil {
+		metadata = map[string]any{"stopReason": "end_turn"}
+	}
+	s.emit(TurnEnded, turnData{Phase: "ended", ID: s.Turns[at].ID, Metadata: metadata}, s.entry.Dir != Agent)
+	s.Turns = slices.Delete(s.Turns, at, at+1)
+}
+
+// update is a session/update.
+func (s *State) update(env envelope) {
+	var p struct {
+		Update json.RawMessage `json:"update"`
+	}
+	var u struct {
+		Kind string `json:"sessionUpdate"`
+	}
+	if json.Unmarshal(env.Params, &p) != nil || json.Unmarshal(p.Update, &u) != nil {
+		s.unparsed("it is not an update as ACP has it")
+		return
+	}
+	switch u.Kind {
+	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
+		s.chunk(u.Kind, p.Update)
+	case "tool_call", "tool_call_update":
+		s.tool(p.Update)
+	case "plan", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update":
+		s.status(u.Kind, p.Update)
+	default:
+		s.unparsed(fmt.Sprintf("there is no universal item for an update of kind %q", u.Kind))
+	}
+}
+
+// chunk goes on with a message or a thought, or begins one.
+func (s *State) chunk(kind string, raw json.RawMessage) {
+	var u struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(raw, &u) != nil || u.Content == nil {
+		s.unparsed("the chunk has no content")
+		return
+	}
+	if s.Text == nil || s.Text.Update != kind {
+		s.closeText()
+		role := "assistant"
+		if kind == "user_message_chunk" {
+			role = "user"
+		}
+		s.Text = &openItem{Item: Item{ID: s.itemID(), Kind: "message", Role: &role, Content: []Part{}, Status: "in_progress"}, Update: kind}
+		if kind == "agent_message_chunk" {
+			s.Parent = s.Text.ID
+		}
+		s.made(ItemStarted, itemData{s.Text.Item})
+	}
+	b := part(u.Content)
+	if b.Type == "text" {
+		s.Text.Pending = append(s.Text.Pending, *b.Text)
+		s.emit(ItemDelta, deltaData{s.Text.ID, nil, *b.Text}, false)
+		return
+	}
+	s.Text.join()
+	s.Text.Content = append(s.Text.Content, b)
+	s.emit(ItemDelta, deltaData{s.Text.ID, nil, ""}, false)
+}
+
+// join makes one part of the chunks of text since the last one.
+func (o *openItem) join() {
+	if len(o.Pending) == 0 {
+		return
+	}
+	p := Part{Type: "text", Text: ptr(strings.Join(o.Pending, ""))}
+	if o.Update == "agent_thought_chunk" {
+		p.Type, p.Visibility = "reasoning", ptr("public")
+	}
+	o.Content, o.Pending = append(o.Content, p), nil
+}
+
+// closeText ends the message or thought that was going on.
+func (s *State) closeText() {
+	if s.Text == nil {
+		return
+	}
+	s.Text.join()
+	i := s.Text.Item
+	i.Status = "completed"
+	s.Text = nil
+	s.made(ItemCompleted, itemData{i})
+}
+
+// closeAll ends everything that is open, tool calls with that status.
+func (s *State) closeAll(status string) {
+	s.closeText()
+	for _, id := range slices.Clone(s.Order) {
+		s.endTool(id, status)
+	}
+}
+
+// status tells of something that is no part of the conversation.
+func (s *State) status(kind string, raw json.RawMessage) {
+	s.closeText()
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members) // it was parsed before
+	delete(members, "sessionUpdate")
+	detail, err := json.Marshal(members)
+	if err != nil {
+		detail = raw
+	}
+	label := strings.ReplaceAll(strings.TrimSuffix(kind, "_update"), "_", " ")
+	s.whole(Item{
+		ID: s.itemID(), Kind: "status", Role: ptr("system"), Status: "completed",
+		Content: []Part{{Type: "status", Label: &label, Detail: ptr(string(detail))}, {Type: "json", JSON: detail}},
+	}, label)
+}

@@ -1,0 +1,272 @@
+package universal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// State is what has to be known of the entries so far. Its members are exported
+// for JSON alone.
+type State struct {
+	Session  string               `json:"session"`
+	Native   string               `json:"native,omitempty"`
+	Sequence int64                `json:"sequence"`
+	Items    int                  `json:"items"` // so far, for their ids
+	Agent    map[string]any       `json:"agent,omitempty"`
+	Started  bool                 `json:"started,omitempty"`
+	Text     *openItem            `json:"text,omitempty"`   // the message or thought that may go on
+	Parent   string               `json:"parent,omitempty"` // the latest message
+	Tools    map[string]*openTool `json:"tools,omitempty"`  // calls that run, by the agent's id
+	Order    []string             `json:"order,omitempty"`  // their ids, in the order of their beginning
+	Turns    []openTurn           `json:"turns,omitempty"`  // that run or wait
+	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by life and id
+
+	entry Entry   // the one that is applied
+	out   []Event // what it makes
+}
+
+type openItem struct {
+	Item
+	Update  string   `json:"update"`            // the kind of update that goes on with it
+	Pending []string `json:"pending,omitempty"` // chunks of text that are not yet in the content
+}
+
+type openTool struct {
+	Item   string          `json:"item"`
+	Parent string          `json:"parent"`
+	Title  string          `json:"title"`
+	Kind   string          `json:"kind"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Result []content       `json:"content,omitempty"`
+	Places []string        `json:"places,omitempty"`
+}
+
+type openTurn struct {
+	Key string `json:"key"` // of its request
+	ID  string `json:"id"`
+}
+
+type asked struct {
+	ID       string            `json:"id"`
+	Question bool              `json:"question"` // rather than a permission
+	Action   string            `json:"action"`
+	Options  []string          `json:"options"`
+	Kinds    map[string]string `json:"kinds"` // of the options, by their ids
+	Names    map[string]string `json:"names"`
+}
+
+// NewState is the state before the first entry of a session.
+func NewState(session string) *State { return &State{Session: session} }
+
+// RequestID is the id that a question of an agent has in the events: that of a
+// permission, or of a question. id is the JSON-RPC id in the envelope.
+func RequestID(life string, id []byte) string {
+	sum := sha256.Sum256([]byte(life + "\x00" + string(bytes.TrimSpace(id))))
+	return "req_" + hex.EncodeToString(sum[:10])
+}
+
+// envelope is a message of JSON-RPC.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *rpcError       `json:"error"`
+}
+
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// Apply takes the next entry and returns the events that it makes.
+func (s *State) Apply(e Entry) []Event {
+	s.entry, s.out = e, nil
+	var env envelope
+	if err := json.Unmarshal(e.Payload, &env); err != nil {
+		s.unparsed(fmt.Sprintf("not an envelope: %v", err))
+		return s.out
+	}
+	switch answers, isResponse := strings.CutPrefix(e.Kind, "response:"); {
+	case isResponse && answers == "session/request_permission":
+		s.resolve(env)
+	case isResponse:
+		s.answered(answers, env)
+	case e.Dir == Agent:
+		s.said(env)
+	default:
+		s.asked(env)
+	}
+	return s.out
+}
+
+// asked takes what clients and the server itself send.
+func (s *State) asked(env envelope) {
+	switch s.entry.Kind {
+	case "session/new":
+		var p struct {
+			Cwd string `json:"cwd"`
+		}
+		if json.Unmarshal(env.Params, &p) == nil && p.Cwd != "" {
+			s.Agent = map[string]any{"cwd": p.Cwd}
+		}
+	case "session/prompt":
+		s.begin(env)
+	case "session/restored":
+		s.start(map[string]any{"restored": env.Params})
+	case "session/ended":
+		var p struct{ Reason, Message string }
+		_ = json.Unmarshal(env.Params, &p) // a reason that is missing has a default
+		s.end(p.Reason, p.Message)
+	case "_adapter/agent_exited":
+		s.exited(env)
+	}
+}
+
+// said takes what the agent sends of its own accord.
+func (s *State) said(env envelope) {
+	switch s.entry.Kind {
+	case "session/update":
+		s.update(env)
+	case "session/request_permission":
+		s.ask(env)
+	case "_adapter/agent_exited":
+		s.exited(env)
+	case "_adapter/invalid_stdout":
+		var p struct{ Error string }
+		_ = json.Unmarshal(env.Params, &p) // it is told below, whatever it holds
+		s.unparsed("the agent wrote a line that is not JSON: " + p.Error)
+	default:
+		s.unparsed("there is no universal event for it")
+	}
+}
+
+// answered takes the answer to a request.
+func (s *State) answered(method string, env envelope) {
+	switch {
+	case method == "session/prompt":
+		s.finish(env)
+	case method == "session/new" && env.Error == nil:
+		var r struct {
+			SessionID string `json:"sessionId"`
+		}
+		if json.Unmarshal(env.Result, &r) == nil {
+			s.Native = r.SessionID
+		}
+		s.start(s.Agent)
+	case env.Error != nil && s.entry.Dir == Agent:
+		s.fail(env.Error.Message, strconv.Itoa(env.Error.Code), env.Error.Data)
+		if method == "session/new" {
+			s.end("error", env.Error.Message)
+		}
+	}
+}
+
+func (s *State) start(metadata map[string]any) {
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	s.Started = true
+	s.made(SessionStarted, sessionStarted{metadata})
+}
+
+// end is the end of a session, which takes what is open with it.
+func (s *State) end(reason, message string) {
+	s.giveUp()
+	s.closeAll("failed")
+	for _, t := range s.Turns {
+		s.made(TurnEnded, turnData{Phase: "ended", ID: t.ID})
+	}
+	s.Turns = nil
+	d := sessionEnded{Reason: "completed", By: "daemon"}
+	switch reason {
+	case "terminated", "":
+		d.Reason = "terminated"
+	case "failed", "error":
+		d.Reason = "error"
+	}
+	if message != "" {
+		d.Message = &message
+	}
+	s.made(SessionEnded, d)
+}
+
+// exited is the end of the agent's process. One that ends while nothing is to do
+// is started again when there is: that is no end of the session.
+func (s *State) exited(env envelope) {
+	var p struct {
+		Code    *int   `json:"code"`
+		Success bool   `json:"success"`
+		Stderr  string `json:"stderr"`
+	}
+	_ = json.Unmarshal(env.Params, &p) // what is missing is not told
+	if len(s.Turns) == 0 && p.Success {
+		return
+	}
+	s.giveUp()
+	s.closeAll("failed")
+	if len(s.Turns) == 0 {
+		return
+	}
+	message := "the agent ended in the middle of a turn"
+	s.fail(message, "agent_exited", env.Params)
+	for _, t := range s.Turns {
+		s.made(TurnEnded, turnData{Phase: "ended", ID: t.ID, Metadata: map[string]any{"stopReason": "error"}})
+	}
+	s.Turns = nil
+	d := sessionEnded{Reason: "error", By: "agent", Message: &message, ExitCode: p.Code}
+	if p.Stderr != "" {
+		d.StderrTail = &p.Stderr
+	}
+	s.made(SessionEnded, d)
+}
+
+// giveUp rejects what the agent asked and nobody will answer any more.
+func (s *State) giveUp() {
+	for _, key := range slices.Sorted(maps.Keys(s.Asked)) {
+		s.settle(s.Asked[key], "", "", true)
+		delete(s.Asked, key)
+	}
+}
+
+func (s *State) fail(message, code string, details json.RawMessage) {
+	s.emit(Failed, errorData{message, &code, details}, s.entry.Dir == Daemon)
+}
+
+func (s *State) unparsed(why string) {
+	sum := sha256.Sum256(s.entry.Payload)
+	s.emit(Unparsed, unparsedData{why, s.entry.Kind, hex.EncodeToString(sum[:])}, false)
+}
+
+// emit adds an event. One that is not synthetic tells what the entry says.
+func (s *State) emit(kind string, data any, synthetic bool) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		// Raw JSON of the agent is all that could be wrong, and was parsed.
+		text, _ = json.Marshal(unparsedData{err.Error(), s.entry.Kind, ""})
+		kind, synthetic = Unparsed, true
+	}
+	s.Sequence++
+	e := Event{
+		ID: fmt.Sprintf("evt_%s_%d", s.Session, s.Sequence), Sequence: s.Sequence, Time: s.entry.At.UTC(), Session: s.Session,
+		Synthetic: synthetic, Source: "agent", Type: kind, Data: text, Entry: s.entry.Seq,
+	}
+	if s.Native != "" {
+		e.Native = ptr(s.Native)
+	}
+	if synthetic || s.entry.Dir != Agent {
+		e.Source = "daemon"
+	}
+	s.out = append(s.out, e)
+}
+
+// made adds an event that the agent did not send.
+func (s *State) made(kind string, data any) { s.emit(kind, data, true) }

@@ -1,0 +1,294 @@
+package universal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// toolUpdate is a tool call, or a change of one: members that are missing stay
+// as they were.
+type toolUpdate struct {
+	ID        string          `json:"toolCallId"`
+	Title     *string         `json:"title"`
+	Kind      *string         `json:"kind"`
+	Status    string          `json:"status"`
+	Content   []content       `json:"content"`
+	Input     json.RawMessage `json:"rawInput"`
+	Output    json.RawMessage `json:"rawOutput"`
+	Locations []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+}
+
+// tool takes news of a tool call.
+func (s *State) tool(raw json.RawMessage) {
+	var u toolUpdate
+	if err := json.Unmarshal(raw, &u); err != nil || u.ID == "" {
+		s.unparsed("the tool call is not as ACP has it")
+		return
+	}
+	t := s.Tools[u.ID]
+	fresh := t == nil
+	if fresh {
+		if s.Text != nil {
+			s.closeText()
+		}
+		t = &openTool{Item: s.itemID(), Parent: s.Parent, Title: "tool"}
+		if s.Tools == nil {
+			s.Tools = map[string]*openTool{}
+		}
+		s.Tools[u.ID] = t
+		s.Order = append(s.Order, u.ID)
+	}
+	if u.Title != nil {
+		t.Title = *u.Title
+	}
+	if u.Kind != nil {
+		t.Kind = *u.Kind
+	}
+	if u.Input != nil {
+		t.Input = u.Input
+	}
+	if u.Output != nil {
+		t.Output = u.Output
+	}
+	if u.Content != nil {
+		t.Result = u.Content
+	}
+	for _, l := range u.Locations {
+		if !slices.Contains(t.Places, l.Path) {
+			t.Places = append(t.Places, l.Path)
+		}
+	}
+	if fresh {
+		s.emit(ItemStarted, itemData{t.item(u.ID, "in_progress")}, false)
+	}
+	if u.Status == "completed" || u.Status == "failed" {
+		s.endTool(u.ID, u.Status)
+	}
+}
+
+// item is the call as an item.
+func (t *openTool) item(id, status string) Item {
+	arguments := "{}"
+	if t.Input != nil {
+		arguments = string(t.Input)
+	}
+	i := Item{ID: t.Item, Native: &id, Kind: "tool_call", Role: ptr("assistant"), Status: status, Content: []Part{
+		{Type: "tool_call", Name: ptr(t.Title), Arguments: &arguments, CallID: &id},
+	}}
+	if t.Parent != "" {
+		i.Parent = ptr(t.Parent)
+	}
+	if t.Kind == "read" {
+		for _, p := range t.Places {
+			i.Content = append(i.Content, Part{Type: "file_ref", Path: ptr(p), Action: ptr("read")})
+		}
+	}
+	return i
+}
+
+// endTool tells that a call is over, and what came of it.
+func (s *State) endTool(id, status string) {
+	t := s.Tools[id]
+	delete(s.Tools, id)
+	s.Order = slices.DeleteFunc(s.Order, func(o string) bool { return o == id })
+	call := t.item(id, status)
+	s.made(ItemDelta, deltaData{call.ID, call.Native, *call.Content[0].Arguments})
+	s.emit(ItemCompleted, itemData{call}, s.entry.Kind != "session/update")
+	output, more := t.output()
+	result := Item{
+		ID: s.itemID(), Native: &id, Parent: call.Parent, Kind: "tool_result", Role: ptr("tool"), Status: status,
+		Content: append([]Part{{Type: "tool_result", CallID: &id, Output: &output}}, more...),
+	}
+	s.whole(result, output)
+}
+
+// output is what a call led to: text, and what is not text.
+func (t *openTool) output() (text string, more []Part) {
+	var texts []string
+	for _, c := range t.Result {
+		switch c.Type {
+		case "content":
+			if p := part(c.Content); p.Type == "text" {
+				texts = append(texts, *p.Text)
+			} else {
+				more = append(more, p)
+			}
+		case "diff":
+			action, old := "patch", ""
+			if c.OldText == nil {
+				action = "write"
+			} else {
+				old = *c.OldText
+			}
+			more = append(more, Part{Type: "file_ref", Path: ptr(c.Path), Action: &action, Diff: ptr(diff(c.Path, old, c.NewText))})
+		case "terminal":
+			texts = append(texts, "terminal "+c.ID)
+		default:
+			if raw, err := json.Marshal(c); err == nil {
+				more = append(more, Part{Type: "json", JSON: raw})
+			}
+		}
+	}
+	if len(texts) == 0 && len(more) == 0 && t.Output != nil {
+		var s string
+		if json.Unmarshal(t.Output, &s) != nil {
+			s = string(t.Output)
+		}
+		return s, nil
+	}
+	return strings.Join(texts, "\n"), more
+}
+
+// ask is a question of the agent's.
+func (s *State) ask(env envelope) {
+	var p struct {
+		Tool    json.RawMessage `json:"toolCall"`
+		Options []struct {
+			ID   string `json:"optionId"`
+			Name string `json:"name"`
+			Kind string `json:"kind"`
+		} `json:"options"`
+	}
+	var u toolUpdate
+	if json.Unmarshal(env.Params, &p) != nil || json.Unmarshal(p.Tool, &u) != nil {
+		s.unparsed("the question is not as ACP has it")
+		return
+	}
+	// Some agents ask before they have told of the call.
+	if u.ID != "" && s.Tools[u.ID] == nil {
+		u.Status = ""
+		s.tool(p.Tool)
+	}
+	q := asked{ID: RequestID(s.entry.Life, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
+	t := s.Tools[u.ID]
+	if t != nil {
+		q.Action, q.Question = t.Title, t.Kind == "switch_mode"
+	}
+	if u.Title != nil {
+		q.Action = *u.Title
+	}
+	for _, o := range p.Options {
+		q.Kinds[o.ID], q.Names[o.ID] = o.Kind, o.Name
+		q.Options = append(q.Options, o.Name)
+	}
+	if s.Asked == nil {
+		s.Asked = map[string]asked{}
+	}
+	s.Asked[s.key(env.ID)] = q
+	if q.Question {
+		s.emit(QuestionAsked, questionData{ID: q.ID, Prompt: prompt(q.Action, u, t), Options: q.Options, Status: "requested"}, false)
+		return
+	}
+	s.emit(PermissionAsked, permissionData{q.ID, q.Action, "requested", map[string]any{"toolCall": p.Tool, "options": p.Options}}, false)
+}
+
+// prompt is what a person is asked: the plan, if there is one.
+func prompt(title string, u toolUpdate, t *openTool) string {
+	var input struct{ Plan string }
+	if json.Unmarshal(u.Input, &input) == nil && input.Plan != "" {
+		return title + "\n\n" + input.Plan
+	}
+	if u.Content == nil && t != nil {
+		u.Content = t.Result
+	}
+	if text, _ := (&openTool{Result: u.Content}).output(); text != "" {
+		return title + "\n\n" + text
+	}
+	return title
+}
+
+// resolve is the answer to a question of the agent's.
+func (s *State) resolve(env envelope) {
+	key := s.key(env.ID)
+	q, ok := s.Asked[key]
+	if !ok {
+		return // a second answer, or one to nothing
+	}
+	delete(s.Asked, key)
+	var r struct {
+		Outcome struct {
+			Outcome  string `json:"outcome"`
+			OptionID string `json:"optionId"`
+		} `json:"outcome"`
+	}
+	_ = json.Unmarshal(env.Result, &r) // what is not an option rejects
+	if r.Outcome.Outcome != "selected" {
+		r.Outcome.OptionID = ""
+	}
+	s.settle(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == Daemon)
+}
+
+// settle tells what became of a question: the kind and the name of the option
+// that was chosen are empty when none was.
+func (s *State) settle(q asked, kind, name string, synthetic bool) {
+	if q.Question {
+		d := questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "rejected"}
+		if kind != "" {
+			d.Response, d.Status = &name, "answered"
+		}
+		s.emit(QuestionResolved, d, synthetic)
+		return
+	}
+	status := map[string]string{"allow_once": "accept", "allow_always": "accept_for_session"}[kind]
+	if status == "" {
+		status = "reject"
+	}
+	s.emit(PermissionResolved, permissionData{q.ID, q.Action, status, map[string]any{}}, synthetic)
+}
+
+// diff is a unified diff with one hunk: what both texts begin and end with is
+// left out but for three lines.
+func diff(path, before, after string) string {
+	if before == after {
+		return ""
+	}
+	a, b := lines(before), lines(after)
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	from, upto := max(head-3, 0), max(tail-3, 0)
+	var out strings.Builder
+	out.WriteString("--- " + path + "\n+++ " + path + "\n")
+	out.WriteString(hunk(from, len(a)-upto-from, len(b)-upto-from))
+	for _, l := range a[from:head] {
+		out.WriteString(" " + l + "\n")
+	}
+	for _, l := range a[head : len(a)-tail] {
+		out.WriteString("-" + l + "\n")
+	}
+	for _, l := range b[head : len(b)-tail] {
+		out.WriteString("+" + l + "\n")
+	}
+	for _, l := range a[len(a)-tail : len(a)-upto] {
+		out.WriteString(" " + l + "\n")
+	}
+	return out.String()
+}
+
+// hunk is a hunk's head. A side without lines begins at the line before.
+func hunk(from, before, after int) string {
+	side := func(n int) string {
+		first := from + 1
+		if n == 0 {
+			first = from
+		}
+		return fmt.Sprintf("%d,%d", first, n)
+	}
+	return "@@ -" + side(before) + " +" + side(after) + " @@\n"
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}

@@ -1,0 +1,242 @@
+package universal_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/agents/universal"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// entries reads a log from testdata.
+func entries(t testing.TB, file string) (all []universal.Entry) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Seq     int64
+			At      time.Time
+			Life    string
+			Dir     universal.Direction
+			Kind    string
+			Payload json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, universal.Entry{Seq: e.Seq, At: e.At, Life: e.Life, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+	}
+	return all
+}
+
+// TestGolden compares what a log becomes with what it became before. The logs
+// are one of the mock agent's, recorded, and others of the ways that Claude Code,
+// Codex, Gemini and OpenCode have.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			log := entries(t, file)
+			s := universal.NewState("s1")
+			var got strings.Builder
+			var all []universal.Event
+			for _, e := range log {
+				for _, u := range s.Apply(e) {
+					text, err := u.JSON(e.Payload)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got.Write(text)
+					got.WriteByte('\n')
+					all = append(all, u)
+				}
+			}
+			check(t, all)
+			golden := strings.TrimSuffix(file, ".jsonl") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+				t.Errorf("the events have changed, which breaks stored offsets; if that is meant, run go test -update (-want +got):\n%s", diff)
+			}
+			again(t, log, all)
+		})
+	}
+}
+
+// again applies a log with the state going through JSON before each entry.
+func again(t *testing.T, log []universal.Entry, want []universal.Event) {
+	t.Helper()
+	s := universal.NewState("s1")
+	var got []universal.Event
+	for _, e := range log {
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = new(universal.State)
+		if err := json.Unmarshal(text, s); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, s.Apply(e)...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a restored state goes on differently (-want +got):\n%s", diff)
+	}
+}
+
+// check holds events to what is promised of all.
+func check(t testing.TB, all []universal.Event) {
+	t.Helper()
+	items, turns, questions := map[string]string{}, map[string]string{}, map[string]bool{}
+	for i, e := range all {
+		if e.Sequence != int64(i+1) || e.Session != "s1" || e.ID == "" || e.Synthetic && e.Source != "daemon" {
+			t.Errorf("event %d is %+v", i+1, e)
+		}
+		var d struct {
+			Item       struct{ ItemID, Status string } `json:"-"`
+			Raw        json.RawMessage                 `json:"item"`
+			ItemID     string                          `json:"item_id"`
+			TurnID     string                          `json:"turn_id"`
+			Permission string                          `json:"permission_id"`
+			Question   string                          `json:"question_id"`
+		}
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			t.Fatal(err)
+		}
+		id := d.ItemID
+		var item universal.Item
+		if d.Raw != nil {
+			if err := json.Unmarshal(d.Raw, &item); err != nil {
+				t.Fatal(err)
+			}
+			id = item.ID
+		}
+		switch e.Type {
+		case universal.ItemStarted:
+			if items[id] != "" || item.Status != "in_progress" {
+				t.Errorf("%s begins as %s, and was %q", id, item.Status, items[id])
+			}
+			items[id] = "started"
+			if p := item.Parent; p != nil && items[*p] == "" {
+				t.Errorf("the parent %s of %s has not begun", *p, id)
+			}
+		case universal.ItemDelta:
+			if items[id] != "started" {
+				t.Errorf("a delta of %s, which is %q", id, items[id])
+			}
+		case universal.ItemCompleted:
+			if items[id] != "started" || item.Status == "in_progress" {
+				t.Errorf("%s ends as %s, and was %q", id, item.Status, items[id])
+			}
+			items[id] = "completed"
+		case universal.TurnStarted:
+			turns[d.TurnID] += "started "
+		case universal.TurnEnded:
+			turns[d.TurnID] += "ended "
+		case universal.PermissionAsked, universal.QuestionAsked:
+			questions[d.Permission+d.Question] = true
+		case universal.PermissionResolved, universal.QuestionResolved:
+			if !questions[d.Permission+d.Question] {
+				t.Errorf("%s was not asked, or is answered twice", d.Permission+d.Question)
+			}
+			delete(questions, d.Permission+d.Question)
+		case universal.SessionEnded:
+			for id, state := range items {
+				if state != "completed" {
+					t.Errorf("%s is %s when the session ends", id, state)
+				}
+			}
+		}
+	}
+	for id, state := range turns {
+		if state != "started ended " && state != "started " {
+			t.Errorf("%s: %s", id, state)
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	a := universal.RequestID("life_1", []byte("0"))
+	if a != universal.RequestID("life_1", []byte(" 0\n")) || a == universal.RequestID("life_2", []byte("0")) || a == universal.RequestID("life_1", []byte(`"0"`)) {
+		t.Error(a)
+	}
+}
+
+// FuzzApply has anything in a log.
+func FuzzApply(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		for _, e := range entries(f, file) {
+			f.Add(uint8(e.Dir), e.Kind, e.Payload, uint8(1), "session/update", []byte(`{"params":{"update":{"sessionUpdate":"tool_call","toolCallId":"x"}}}`))
+		}
+	}
+	f.Fuzz(func(t *testing.T, dir1 uint8, kind1 string, payload1 []byte, dir2 uint8, kind2 string, payload2 []byte) {
+		s := universal.NewState("s1")
+		var all []universal.Event
+		for i := range 4 {
+			e := universal.Entry{Seq: int64(i + 1), Life: "life_1", Dir: universal.Direction(dir1 % 3), Kind: kind1, Payload: payload1}
+			if i%2 == 1 {
+				e.Dir, e.Kind, e.Payload = universal.Direction(dir2%3), kind2, payload2
+			}
+			all = append(all, s.Apply(e)...)
+		}
+		all = append(all, s.Apply(universal.Entry{Seq: 5, Dir: universal.Daemon, Kind: "session/ended", Payload: []byte("{}")})...)
+		for _, e := range all {
+			if _, err := e.JSON(nil); err != nil {
+				t.Error(err)
+			}
+		}
+		seen := map[string]bool{}
+		for i, e := range all {
+			if e.Sequence != int64(i+1) || seen[e.ID] {
+				t.Errorf("%+v", e)
+			}
+			seen[e.ID] = true
+		}
+	})
+}
+
+func BenchmarkApply(b *testing.B) {
+	log := entries(b, "testdata/mock.jsonl")
+	for b.Loop() {
+		s := universal.NewState("s1")
+		for _, e := range log {
+			s.Apply(e)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(log))/b.Elapsed().Seconds(), "entries/s")
+}
