@@ -70,11 +70,15 @@ func (d *Desktop) Listen(ctx context.Context) (*Listener, error) {
 	if d.attached != "" {
 		return nil, fmt.Errorf("listen: %w: a display that was attached to has its own sound", ErrUnsupported)
 	}
-	l := &Listener{s: &d.sound, ready: make(chan struct{}, 1), ended: make(chan struct{}), out: make([]int16, SoundChannels*soundFrames)}
+	l := newListener(&d.sound)
 	if err := d.sound.add(l); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return l, nil
+}
+
+func newListener(s *sound) *Listener {
+	return &Listener{s: s, ready: make(chan struct{}, 1), ended: make(chan struct{}), out: make([]int16, SoundChannels*soundFrames)}
 }
 
 // Next waits for the next 20 ms of sound and returns them. While it is silent,

@@ -2,6 +2,8 @@ package desktop
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -120,5 +122,37 @@ func TestSoundPiecesLeaveSilenceOut(t *testing.T) {
 	write(100, 0)
 	if want := int(hangover / SoundLength); len(p.at) != want {
 		t.Errorf("%d pieces of a sound and silence, want %d", len(p.at), want)
+	}
+}
+
+// TestSlowListener puts more into a queue than it holds.
+func TestSlowListener(t *testing.T) {
+	t.Parallel()
+	d := &Desktop{closing: make(chan struct{})}
+	d.sound.d = d
+	l := newListener(&d.sound)
+	begin := time.Now()
+	for i := range 2*queuedSounds + 7 {
+		l.put([]int16{int16(i)}, begin.Add(time.Duration(i)*SoundLength)) //nolint:gosec // it is small
+	}
+	for i := range queuedSounds {
+		got, err := l.Next(t.Context())
+		want := queuedSounds + 7 + i
+		if err != nil || got.Samples[0] != int16(want) || !got.Time.Equal(begin.Add(time.Duration(want)*SoundLength)) { //nolint:gosec // it is small
+			t.Fatalf("piece %d is number %d, %v", i, got.Samples[0], err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := l.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Next of an empty queue: %v", err)
+	}
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := l.Next(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("Next after Close: %v", err)
 	}
 }

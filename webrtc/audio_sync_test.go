@@ -109,7 +109,7 @@ func onset(ctx context.Context, t *testing.T, l *desktop.Listener) time.Time {
 func TestSoundAndPicture(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "chromium", "pulseaudio", "paplay", "xsetroot")
-	times, bound := 3, time.Second
+	times, bound := 1, time.Second
 	if os.Getenv("DESKHAND_SOAK") != "" {
 		times, bound = 20, 80*time.Millisecond
 	}
