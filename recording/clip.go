@@ -245,7 +245,7 @@ func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span Sp
 	if err != nil {
 		return nil, err
 	}
-	spec := supervise.Spec{Path: programs.ffmpeg, Args: plan.arguments(), ExtraFiles: []*os.File{video, out}}
+	spec := supervise.Spec{Path: programs.ffmpeg, Args: plan.arguments(programs.timing), ExtraFiles: []*os.File{video, out}}
 	if _, err := runSpec(ctx, s.group, spec); err != nil {
 		return nil, errors.Join(fmt.Errorf("clip: %w", err), out.Close())
 	}

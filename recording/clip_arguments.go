@@ -86,8 +86,9 @@ func planClip(packets []videoPacket, span Span, frame time.Duration) clipPlan {
 
 // arguments is ffmpeg's command line. The video is read from the clip's first
 // picture on and the sound from From on, hence two inputs. The first picture's
-// time becomes zero, and what is left of the last one's ends at To.
-func (p clipPlan) arguments() []string {
+// time becomes zero, and what is left of the last one's ends at To. timing is that
+// of programs.
+func (p clipPlan) arguments(timing string) []string {
 	length := seconds(p.To - p.From)
 	// Copying starts at the key picture at or before the place and lasts from
 	// there on; decoding starts with the first picture at or after the place
@@ -109,7 +110,7 @@ func (p clipPlan) arguments() []string {
 		args = append(args, "-c", "copy", "-copypriorss:a", "0", "-avoid_negative_ts", "disabled",
 			"-bsf:v", "setts=ts="+shifted+":"+strings.ReplaceAll(left, "PTS", shifted))
 	} else {
-		args = append(args, "-vf", "setpts=max(PTS-("+early+")/TB\\,0)", "-vsync", "passthrough", "-enc_time_base", "1:90000",
+		args = append(args, "-vf", "setpts=max(PTS-("+early+")/TB\\,0)", timing, "passthrough", "-enc_time_base", "1:90000",
 			"-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-bf", "0", "-threads", "2")
 		args = append(args, colours()...)
 		args = append(args, "-c:a", "aac", "-b:a", "128k", "-bsf:v", "setts="+left)

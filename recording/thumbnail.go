@@ -55,7 +55,7 @@ type thumbnailer struct {
 
 	// What follows is the goroutine's from when it gets a job until something
 	// is due again, and else that of who offers.
-	frame    yuvPicture // the latest that was wanted
+	frame    yuvPicture    // the latest that was wanted
 	interval time.Duration // zero: no thumbnails
 	most     int           // thumbnails
 	next     time.Duration // when the next thumbnail is due

@@ -151,6 +151,14 @@ func TestTimelineOfADesktop(t *testing.T) {
 	pagesAddUp(t, s, id, all)
 	captionsTell(t, s, id, info.Duration)
 	nowhere(t, s, id)
+	dir, _, err := s.locate(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFile := output(t, "ffprobe", "-v", "error", "-show_entries", "chapter_tags=title", "-of", "csv=p=0", filepath.Join(dir, videoFile))
+	if !slices.Equal(strings.Fields(inFile), []string{"Start", "Signed", "in"}) && !slices.Equal(strings.Fields(inFile), []string{"cat", "Signed", "in"}) {
+		t.Errorf("the file's chapters are %q", inFile)
+	}
 	if _, err := r.Add(Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
 		t.Errorf("an event after the end: %v", err)
 	}
