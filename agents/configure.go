@@ -198,7 +198,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 		return err
 	}
 	if p.Cwd != "" {
-		problems = append(problems, l.host.placeSkills(ctx, p.Cwd)...)
+		problems = append(problems, l.host.placeSkills(ctx, p.Cwd, l.s.agent)...)
 	}
 	c.problems = problems
 	names := map[string]bool{}

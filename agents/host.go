@@ -195,6 +195,19 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 	if id == "" || len(id) > maxServerID || cleaned(id) != id {
 		return nil, &InvalidError{"serverId", fmt.Sprintf("must be text of 1 to %d bytes", maxServerID)}
 	}
+	var raw []byte
+	err = again(func() error {
+		l, err := h.lifeFor(ctx, id, o, env)
+		if err == nil {
+			raw, err = l.post(ctx, env)
+		}
+		return err
+	})
+	return raw, err
+}
+
+// lifeFor returns the life for a message of a client.
+func (h *Host) lifeFor(ctx context.Context, id string, o PostOptions, env *envelope) (*life, error) {
 	s, err := h.find(ctx, id)
 	switch {
 	case errors.Is(err, ErrServerNotFound) && o.Agent == "":
@@ -214,9 +227,8 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 	l, err := s.ensure(ctx, o, init)
 	if err != nil {
 		h.forget(s)
-		return nil, err
 	}
-	return l.post(ctx, env)
+	return l, err
 }
 
 // forget drops a server that never had a process.

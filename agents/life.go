@@ -133,10 +133,26 @@ func (l *life) exited() error {
 		return ErrServerNotFound
 	case l.reason == endedServer && l.host.isClosed():
 		return ErrClosed
+	case l.reason == endedServer:
+		return errResting
 	case l.over != nil:
 		return l.over
 	}
 	return &ExitedError{Agent: l.s.agent}
+}
+
+// errResting says that the agent was ended because there was nothing to do for
+// it, before it got a message: it is started again for that.
+var errResting = errors.New("the agent was ended because it was idle")
+
+// again calls f until it meets no agent that is just being ended.
+func again(f func() error) error {
+	for range 3 {
+		if err := f(); !errors.Is(err, errResting) {
+			return err
+		}
+	}
+	return f()
 }
 
 // send submits a call and waits for its end, or that of ctx, for which the

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -211,7 +212,11 @@ func (l *life) release() {
 	l.mu.Unlock()
 	close(l.done)
 	for _, c := range l.pending {
-		c.finish(reply{err: l.exited()})
+		err := l.exited()
+		if errors.Is(err, errResting) {
+			err = over // it may have been done: nobody sends it again
+		}
+		c.finish(reply{err: err})
 	}
 	for _, q := range l.questions {
 		q.stop()

@@ -283,34 +283,42 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 	if err != nil {
 		return nil, err
 	}
-	l, err := h.attend(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	c, err := outside("session/prompt", true, struct {
-		Session string            `json:"sessionId"`
-		Prompt  []json.RawMessage `json:"prompt"`
-	}{id, blocks})
-	if err != nil {
-		return nil, err
-	}
+	turn := &Turn{After: after}
+	err = again(func() error {
+		c, err := outside("session/prompt", true, struct {
+			Session string            `json:"sessionId"`
+			Prompt  []json.RawMessage `json:"prompt"`
+		}{id, blocks})
+		if err != nil {
+			return err
+		}
+		if turn.life, err = h.attend(ctx, id); err != nil {
+			return err
+		}
+		turn.call = c
+		return turn.life.accept(ctx, c)
+	})
+	return turn, err
+}
+
+// accept submits a call and waits until it is in the log.
+func (l *life) accept(ctx context.Context, c *call) error {
 	c.accepted = make(chan struct{})
 	if err := l.begin(ctx, c); err != nil {
-		return nil, err
+		return err
 	}
 	select {
 	case <-c.accepted:
-		return &Turn{after, l, c}, nil
+		return nil
 	case r := <-c.reply:
-		if r.err != nil {
-			return nil, r.err
+		if r.err == nil {
+			c.reply <- r // it was quick
 		}
-		c.reply <- r // it was quick
-		return &Turn{after, l, c}, nil
+		return r.err
 	case <-l.done:
-		return nil, l.exited()
+		return l.exited()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

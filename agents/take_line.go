@@ -91,6 +91,7 @@ func (l *life) takeResponse(b *batch, s *step, e *envelope) {
 	k := "response:" + c.env.method
 	if !c.internal || t != nil && c.row == nil {
 		l.record(s, eventlog.Agent, t, k, e.raw)
+		l.recordProblems(s, t, c)
 	}
 	answer := e.raw
 	if !c.internal {
@@ -107,6 +108,19 @@ func (l *life) takeResponse(b *batch, s *step, e *envelope) {
 		answer = withStderr(answer, l.proc.stderr())
 	}
 	s.after = append(s.after, func() { c.finish(reply{raw: answer}) })
+}
+
+// recordProblems tells in a new session's stream what of its configuration did
+// not work.
+func (l *life) recordProblems(s *step, t *talk, c *call) {
+	if t == nil || !isCreation(c.env.method) {
+		return
+	}
+	for _, problem := range c.problems {
+		l.record(s, eventlog.Daemon, t, "session/problem", notification("session/problem", struct {
+			Message string `json:"message"`
+		}{problem}))
+	}
 }
 
 func rewriteResult(e *envelope, id []byte, at span, session []byte) []byte {

@@ -1,0 +1,121 @@
+package agents_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // to lock the database as another program would
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// While the log takes nothing, clients are told so and the agent waits; what it
+// said comes afterwards, whole.
+func TestLogIsLocked(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "events.db")
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, BusyTimeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	h := host(t, agents.Config{Log: log})
+	id := newSession(t, h, "srv")
+	prompt(t, h, "srv", id, "hello")
+
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Post(within(t), "srv", agents.PostOptions{}, []byte(promptOf(id, "lost?")))
+	if !errors.Is(err, eventlog.ErrBusy) {
+		t.Errorf("Post = %v", err)
+	}
+	if _, err := other.ExecContext(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, func() error {
+		_, err := h.Post(t.Context(), "srv", agents.PostOptions{}, []byte(promptOf(id, "after")))
+		return err
+	})
+	text := payloads(stream(t, h, id))
+	if strings.Contains(text, "lost?") || !strings.Contains(text, "you said: after") {
+		t.Errorf("stream:%s", text)
+	}
+	if s := stateOf(t, h, id, eventlog.Idle); s.State != eventlog.Idle {
+		t.Errorf("session = %+v", s.Session)
+	}
+}
+
+// What the agent says while the log takes nothing is not lost.
+func TestLinesWaitForTheLog(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "events.db")
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, BusyTimeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	h := host(t, agents.Config{Log: log, Launch: shell(`i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo "{\"method\":\"n\",\"params\":$i}"; done; exec cat >/dev/null`)})
+	post(t, h, "srv", `{"method":"go"}`)
+	for range 5 {
+		if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
+			continue // the log was quicker
+		}
+		if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"method":"go"}`)); !errors.Is(err, eventlog.ErrBusy) {
+			t.Errorf("Post = %v", err)
+		}
+		if _, err := other.ExecContext(t.Context(), "rollback"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := follow(t, h, "srv", agents.Replay{All: true}, `"params":3000}`)
+	if len(events) != 3000 {
+		t.Errorf("%d events", len(events))
+	}
+}
+
+// An agent for which nothing is to do is ended, and comes back when it is
+// needed.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{IdleTimeout: time.Millisecond})
+	post(t, h, "srv", initialize)
+	id := newSession(t, h, "srv")
+	prompt(t, h, "srv", id, "hello")
+	wait(t, func() error {
+		list, err := h.Servers(context.Background())
+		if err != nil || len(list) != 1 || list[0].Running {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(promptOf(id, "again"))); err != nil {
+		t.Error(err)
+	}
+}
