@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -91,10 +92,11 @@ var counted = regexp.MustCompile(`<[^>]+>`)
 // checkLog looks for what was told, and for what is there twice.
 func checkLog(t *testing.T, dir string, told map[string]string, answered map[string]bool) {
 	t.Helper()
-	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: filepath.Join(dir, "events.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var log *eventlog.Log
+	wait(t, func() (err error) {
+		log, err = eventlog.Open(t.Context(), eventlog.Config{DSN: filepath.Join(dir, "events.db")})
+		return err
+	})
 	defer log.Close()
 	have, replies := map[string]string{}, map[string]int{}
 	for i := range killServers {
@@ -148,6 +150,11 @@ func victim() int {
 	ctx := context.Background()
 	dir := os.Getenv("VICTIM_DIR")
 	log, err := eventlog.Open(ctx, eventlog.Config{DSN: filepath.Join(dir, "events.db")})
+	// A process that another test is just starting may have the lock that was
+	// let go, until it becomes the program that it is to be.
+	for begun := time.Now(); errors.Is(err, eventlog.ErrInUse) && time.Since(begun) < limit; {
+		log, err = eventlog.Open(ctx, eventlog.Config{DSN: filepath.Join(dir, "events.db")})
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
