@@ -6,25 +6,29 @@ import (
 	"strconv"
 )
 
-// quality is how x264 is set.
+// quality is how x264 is set. Every picture gets about the same quantiser
+// (qcomp=1), because with x264's own choice simple pictures, a page that scrolls,
+// get bits that nobody sees and dense text too few; within a picture flat areas
+// get more than busy ones (aq-mode). All else is left out that takes time on dense
+// text, as arithmetic coding does.
 type quality struct {
-	crf    int    // constant rate factor: lower is better
-	preset string // of x264
+	crf  string // constant rate factor: lower is better
+	more string // settings of x264
 }
 
 // qualities are measured with screens: random text that scrolls, and web pages.
 var qualities = map[Quality]quality{
-	QualityLow:    {crf: 32, preset: "ultrafast"},
-	QualityMedium: {crf: 26, preset: "ultrafast"},
-	QualityHigh:   {crf: 19, preset: "ultrafast"},
+	QualityLow:    {crf: "36"},
+	QualityMedium: {crf: "30.5"},
+	QualityHigh:   {crf: "23", more: ":partitions=i4x4"},
 }
 
 const (
 	// keyInterval is how many seconds of change there are between two key
-	// pictures.
-	keyInterval = 5
+	// pictures, which are large.
+	keyInterval = 10
 
-	// fragment is how much video one of the file's fragments has.
+	// fragmentMicros is how much video one of the file's fragments has.
 	fragmentMicros = 500_000
 
 	// oneThread is how many pixels a second one core encodes with ease. With
@@ -40,16 +44,16 @@ type encoding struct {
 }
 
 // arguments is ffmpeg's command line: it reads the stream of streamHeader and
-// writes a fragmented MP4 file. No picture is held back until the next one comes,
+// writes a fragmented MP4 file. Pictures keep their times (vfr). No picture is held back until the next one comes,
 // hence zerolatency and one thread for reading; -fflags nobuffer would lose the
 // first one.
-func (e encoding) arguments() []string {
+func (e encoding) arguments(tools programs) []string {
 	q := qualities[e.quality]
 	args := []string{
 		"-hide_banner", "-nostdin", "-loglevel", "error",
 		"-threads", "1", "-probesize", "32", "-analyzeduration", "0", "-fpsprobesize", "0",
 		"-f", "matroska", "-i", "pipe:0",
-		"-map", "0:v:0", "-c:v", "libx264", "-preset", q.preset, "-tune", "zerolatency", "-crf", strconv.Itoa(q.crf), "-pix_fmt", "yuv420p",
+		"-map", "0:v:0", tools.timing, "vfr", "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-crf", q.crf, "-pix_fmt", "yuv420p",
 		"-g", strconv.Itoa(keyInterval * e.fps), "-bf", "0", "-x264-params", e.x264(),
 	}
 	args = append(args, colours()...)
@@ -71,7 +75,7 @@ func (e encoding) x264() string {
 	if e.width*e.height*e.fps > oneThread {
 		threads = min(runtime.NumCPU(), 4)
 	}
-	return fmt.Sprintf("threads=%d:scenecut=0", threads)
+	return fmt.Sprintf("threads=%d:scenecut=0:qcomp=1:aq-mode=1%s", threads, qualities[e.quality].more)
 }
 
 // probeArguments has ffprobe decode the first picture.

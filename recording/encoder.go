@@ -58,7 +58,7 @@ type encoder struct {
 }
 
 // newEncoder starts an ffmpeg, which waits for its first picture.
-func newEncoder(group *supervise.Group, path string, enc encoding) (*encoder, error) {
+func newEncoder(group *supervise.Group, tools programs, enc encoding) (*encoder, error) {
 	in, feed, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func newEncoder(group *supervise.Group, path string, enc encoding) (*encoder, er
 		queue: make(chan *packet, most+soundQueue), free: make(chan *packet, most),
 		wrote: make(chan struct{}), failed: make(chan struct{}),
 	}
-	e.child, err = group.Start(supervise.Spec{Name: "ffmpeg", Path: path, Args: enc.arguments(), Stdin: in, Stdout: drain})
+	e.child, err = group.Start(supervise.Spec{Name: "ffmpeg", Path: tools.ffmpeg, Args: enc.arguments(tools), Stdin: in, Stdout: drain})
 	err = errors.Join(err, in.Close(), drain.Close())
 	if e.child == nil {
 		if errors.Is(err, supervise.ErrClosed) {

@@ -15,13 +15,13 @@ import (
 // programs are the tools that recordings are made with.
 type programs struct {
 	ffmpeg, ffprobe string
+	timing          string // ffmpeg's option that says what becomes of pictures' times
 }
 
-// found remembers the ffmpeg that was seen to have its encoder, which takes a
-// process to find out.
+// found remembers what was seen of an ffmpeg, which takes processes to find out.
 var found struct {
 	sync.Mutex
-	path string
+	tools programs
 }
 
 // findPrograms finds what a recording needs, or returns a *MissingError.
@@ -43,7 +43,8 @@ func findPrograms(ctx context.Context, group *supervise.Group) (programs, error)
 	}
 	found.Lock()
 	defer found.Unlock()
-	if found.path == p.ffmpeg {
+	if found.tools.ffmpeg == p.ffmpeg {
+		p.timing = found.tools.timing
 		return p, nil
 	}
 	out, err := run(ctx, group, p.ffmpeg, "-hide_banner", "-loglevel", "error", "-encoders")
@@ -53,8 +54,27 @@ func findPrograms(ctx context.Context, group *supervise.Group) (programs, error)
 	if !strings.Contains(out, " libx264 ") {
 		return p, &MissingError{Programs: []string{"libx264 (an encoder of ffmpeg)"}}
 	}
-	found.path = p.ffmpeg
+	version, err := run(ctx, group, p.ffmpeg, "-version")
+	if err != nil {
+		return p, err
+	}
+	p.timing = timingOption(version)
+	found.tools = p
 	return p, nil
+}
+
+// timingOption is what the ffmpeg of that version calls -fps_mode. It was -vsync
+// before 5.1.
+func timingOption(version string) string {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "ffmpeg version %d.%d", &major, &minor)
+	if err != nil {
+		_, err = fmt.Sscanf(version, "ffmpeg version n%d.%d", &major, &minor)
+	}
+	if err == nil && (major < 5 || major == 5 && minor < 1) {
+		return "-vsync"
+	}
+	return "-fps_mode"
 }
 
 // mostOutput is how much of what a program prints is kept.

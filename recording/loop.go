@@ -126,7 +126,7 @@ func (l *loop) first(ctx context.Context) error {
 // encoder starts an ffmpeg.
 func (l *loop) encoder() (*encoder, error) {
 	cfg := &l.r.cfg
-	return newEncoder(l.r.store.group, l.r.tools.ffmpeg, encoding{
+	return newEncoder(l.r.store.group, l.r.tools, encoding{
 		width: l.canvas.width, height: l.canvas.height, fps: cfg.FrameRate, quality: cfg.Quality,
 	})
 }
