@@ -345,14 +345,17 @@ func children(s *Store) int {
 	return n
 }
 
+// busy makes 10 s of video with much in it, no sound and one key picture.
+var busy = sync.OnceValues(func() ([]byte, error) {
+	return exec.Command("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=1280x720:r=30:d=10", "-c:v", "libx264", "-preset", "ultrafast",
+		"-g", "300", "-pix_fmt", "yuv420p", "-f", "mp4", "-movflags", "+empty_moov+default_base_moof", "-frag_duration", "500000", "pipe:1").Output()
+})
+
 // slow makes a recording of which exact clips take a while.
 func slow(t testing.TB, s *Store) *entry {
 	t.Helper()
 	testx11.Require(t, "ffmpeg", "ffprobe")
-	path := filepath.Join(t.TempDir(), "slow.mp4")
-	output(t, "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=1280x720:r=30:d=10", "-c:v", "libx264", "-preset", "ultrafast",
-		"-g", "300", "-pix_fmt", "yuv420p", path)
-	video, err := os.ReadFile(path)
+	video, err := busy()
 	if err != nil {
 		t.Fatal(err)
 	}
