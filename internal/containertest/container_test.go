@@ -32,7 +32,7 @@ const (
 )
 
 func TestContainer(t *testing.T) {
-	testx11.Require(t, "bwrap", "Xvfb", "openbox", "dbus-daemon", "chromium")
+	testx11.Require(t, "bwrap", "Xvfb", "openbox", "dbus-daemon", "chromium", "pulseaudio", "paplay")
 	binary := buildServer(t)
 	for _, uid := range []int{1000, 0} {
 		t.Run(fmt.Sprintf("uid %d", uid), func(t *testing.T) {
@@ -41,6 +41,7 @@ func TestContainer(t *testing.T) {
 			c.post(t, "/v1/desktop/start", `{}`, nil)
 			checkBrowser(t, c)
 			checkScreenshot(t, c)
+			checkSound(t, c)
 			checkReaping(t, c)
 			checkStop(t, c)
 		})
@@ -252,6 +253,29 @@ func checkScreenshot(t *testing.T, c *container) {
 			}
 		}
 		return red > size.Dx()*size.Dy()/5, fmt.Sprintf("%d of %d pixels are red", red, size.Dx()*size.Dy())
+	})
+}
+
+// checkSound plays silence, and waits until that has been played to its end.
+func checkSound(t *testing.T, c *container) {
+	t.Helper()
+	mark := "3601." + strconv.Itoa(c.init)
+	body, err := json.Marshal(map[string]any{
+		"app": "sh", "args": []string{"-c", "head -c 40000 /dev/zero | paplay --raw && exec sleep " + mark},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.post(t, "/v1/desktop/launch", string(body), nil)
+	poll(t, callLimit, "something was played", func() (bool, string) {
+		for _, p := range c.processes(t) {
+			if strings.HasPrefix(p.command, "sleep") && strings.Contains(p.command, mark) {
+				return true, ""
+			}
+		}
+		var status struct{ Sound map[string]any }
+		c.get(t, "/v1/desktop/status", &status)
+		return false, fmt.Sprint("the sound is ", status.Sound)
 	})
 }
 
