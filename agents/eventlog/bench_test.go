@@ -3,6 +3,7 @@ package eventlog_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,23 +43,26 @@ func BenchmarkCommit(b *testing.B) {
 func BenchmarkTenSessions(b *testing.B) {
 	for _, m := range modes {
 		b.Run(m.name, func(b *testing.B) {
-			l := open(b, eventlog.Config{DSN: file(b), Synchronous: m.mode})
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			var wg sync.WaitGroup
-			b.ResetTimer()
-			for s := range 10 {
-				wg.Go(func() {
-					stream := fmt.Sprintf("acp:%d", s)
-					for left.Add(-1) >= 0 {
-						commit(b, l, stream, 1)
-					}
-				})
-			}
-			wg.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			tenSessions(b, open(b, eventlog.Config{DSN: file(b), Synchronous: m.mode}))
 		})
 	}
+}
+
+func tenSessions(b *testing.B, l *eventlog.Log) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for s := range 10 {
+		wg.Go(func() {
+			stream := fmt.Sprintf("acp:%d", s)
+			for left.Add(-1) >= 0 {
+				commit(b, l, stream, 1)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
 func commit(b *testing.B, l *eventlog.Log, stream string, n int) {
@@ -74,6 +78,36 @@ func commit(b *testing.B, l *eventlog.Log, stream string, n int) {
 	if err != nil {
 		b.Error(err)
 	}
+}
+
+// BenchmarkPostgres is as BenchmarkTenSessions, with Postgres on this machine.
+func BenchmarkPostgres(b *testing.B) {
+	for _, m := range modes {
+		b.Run(m.name, func(b *testing.B) {
+			c, err := newCluster(b, "fsync=on")
+			must(b, err)
+			b.Cleanup(c.remove)
+			tenSessions(b, open(b, eventlog.Config{DSN: c.dsn(), Synchronous: m.mode}))
+		})
+	}
+}
+
+// BenchmarkMemory is what the heap has more after many events than before: as
+// much as Config.Memory lets it.
+func BenchmarkMemory(b *testing.B) {
+	l := open(b, eventlog.Config{DSN: file(b), Synchronous: eventlog.Normal, Memory: 4 << 20})
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	before := heap()
+	for n := range b.N {
+		commit(b, l, fmt.Sprint(n%1000), 100)
+	}
+	b.ReportMetric(heap()-before, "MiB-more")
+	b.ReportMetric(float64(100*b.N), "events")
 }
 
 // BenchmarkFollowers is how long after its commit the last of 99 followers has
@@ -108,7 +142,8 @@ func BenchmarkFollowers(b *testing.B) {
 	b.ReportMetric(float64(behind.Load())/1e6, "worst-lag-ms")
 }
 
-// BenchmarkFirstPage reads the first 100 of a million events.
+// BenchmarkFirstPage reads 100 events, from the beginning and the middle of a
+// million, and opens the log.
 func BenchmarkFirstPage(b *testing.B) {
 	cfg := eventlog.Config{DSN: file(b), Synchronous: eventlog.Normal}
 	l := open(b, cfg)
@@ -126,6 +161,15 @@ func BenchmarkFirstPage(b *testing.B) {
 			}
 		})
 	}
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			closeLog(b, l)
+			l = open(b, cfg)
+			if _, err := l.Read(b.Context(), "s", 0, 100); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 // BenchmarkPicture commits messages with a screenshot of 3 MB, a new one each.

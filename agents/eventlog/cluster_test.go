@@ -25,6 +25,8 @@ type cluster struct {
 	dir  string
 	as   *syscall.Credential // nil: who runs the tests
 	stop func()              // nil: does not run
+
+	settings []string
 }
 
 // common is the cluster that tests share, each in its own schema.
@@ -91,13 +93,15 @@ func binaries(t testing.TB) string {
 	return filepath.Dir(all[len(all)-1])
 }
 
-func newCluster(t testing.TB) (*cluster, error) {
+// newCluster makes a cluster, with further settings, and starts it.
+func newCluster(t testing.TB, settings ...string) (*cluster, error) {
+	t.Helper()
 	bin := binaries(t)
 	dir, err := os.MkdirTemp("", "pg") //nolint:usetesting // short, as the path of a socket must be
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{dir: dir}
+	c := &cluster{dir: dir, settings: settings}
 	if os.Getuid() == 0 { // Postgres refuses to run as root
 		if c.as, err = unprivileged(); err != nil {
 			return nil, err
@@ -133,7 +137,11 @@ func (c *cluster) dsn() string {
 // start starts the server and waits until it answers.
 func (c *cluster) start(bin string) error {
 	output := new(strings.Builder)
-	cmd := exec.Command(bin+"/postgres", "-D", c.dir+"/data", "-k", c.dir, "-c", "listen_addresses=", "-c", "fsync=off")
+	args := []string{"-D", c.dir + "/data", "-k", c.dir}
+	for _, s := range append([]string{"listen_addresses=", "fsync=off"}, c.settings...) {
+		args = append(args, "-c", s)
+	}
+	cmd := exec.Command(bin+"/postgres", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, output, output
 	started, ended := make(chan error, 1), make(chan struct{})

@@ -41,12 +41,14 @@ type Event struct {
 	Life    string    // the agent process that it belongs to; may be empty
 	Session string    // the session that it belongs to; may be empty
 	Dir     Direction
-	Kind    string // a method, a kind of update, an event type; may be empty
+	Kind    string // a method, a kind of update, an event type; Append cuts it to what can be stored
 	Payload []byte // exactly these bytes; shared, never to be changed
 }
 
-// maxName is how long ids, streams and kinds may be.
-const maxName = 1024
+const (
+	maxName    = 1024      // bytes of ids, streams and kinds
+	maxPayload = 256 << 20 // bytes
+)
 
 // check says what is wrong with e, and completes it but for Seq.
 func (e *Event) check(now time.Time) error {
@@ -61,12 +63,16 @@ func (e *Event) check(now time.Time) error {
 		{"event.id", e.ID},
 		{"event.life", e.Life},
 		{"event.session", e.Session},
-		{"event.kind", e.Kind},
 	} {
 		if err := checkText(f.name, f.value, maxName); err != nil {
 			return err
 		}
 	}
+	if len(e.Payload) > maxPayload {
+		return &InvalidError{"event.payload", fmt.Sprintf("has %d bytes; it may have %d", len(e.Payload), maxPayload)}
+	}
+	// It is an agent's word, and must not keep the event out.
+	e.Kind = strings.ToValidUTF8(strings.ReplaceAll(e.Kind[:min(len(e.Kind), maxName)], "\x00", ""), "")
 	if e.ID == "" {
 		e.ID = "evt_" + strings.ToLower(rand.Text())
 	}

@@ -43,17 +43,13 @@ type codec struct {
 	decoder *zstd.Decoder
 }
 
-// maxPayload bounds what the decoder unpacks, so that a damaged row cannot
-// take up all memory.
-const maxPayload = 1 << 30
-
 func newCodec() (*codec, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderCRC(true), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxPayload))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(2*maxPayload)) // so that a damaged row cannot take up all
 	if err != nil {
 		return nil, err
 	}

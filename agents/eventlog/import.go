@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// maxLine is how long a line of an import may be.
-const maxLine = 512 << 20
+// maxLine is how long a line of an import may be: that of the largest payload,
+// of which each byte may have to be escaped.
+const maxLine = 6*maxPayload + 1<<20
 
 // importChunk is how many bytes of payloads an import holds in memory.
 const importChunk = 4 << 20

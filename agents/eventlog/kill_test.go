@@ -95,7 +95,10 @@ func killOnce(t *testing.T, dsn string, mode eventlog.Mode, acked map[int64]stri
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	defer func() { _ = cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
 	lines, enough := bufio.NewReader(out), rand.IntN(1500)
 	for n := 0; ; n++ {
 		if n == enough {

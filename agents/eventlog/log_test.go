@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -251,7 +252,7 @@ func TestInvalidEvents(t *testing.T) {
 	l := open(t, eventlog.Config{})
 	for field, e := range map[string]eventlog.Event{
 		"event.stream":  {},
-		"event.kind":    {Stream: "s", Kind: "\xff"},
+		"event.payload": {Stream: "s", Payload: make([]byte, 256<<20+1)},
 		"event.session": {Stream: "s", Session: "a\x00b"},
 		"event.life":    {Stream: "s", Life: strings.Repeat("x", 2000)},
 		"event.dir":     {Stream: "s", Dir: 3},
@@ -265,4 +266,11 @@ func TestInvalidEvents(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		e, err := tx.Append(eventlog.Event{Stream: "s", Kind: "a\x00b\xffc" + strings.Repeat("é", 1000)})
+		if !strings.HasPrefix(e.Kind, "abcéé") || len(e.Kind) > 1024 || !utf8.ValidString(e.Kind) {
+			t.Errorf("kind %q", e.Kind)
+		}
+		return err
+	}))
 }

@@ -35,6 +35,7 @@ type postgresDB struct {
 	conn     *pgx.Conn   // the writer's; nil: to be made
 	ear      *pgx.Conn   // the listener's; nil: to be made
 	doubtful atomic.Bool // the end of a commit is being found out
+	closed   atomic.Bool
 }
 
 func openPostgres(ctx context.Context, dsn, instance string, cfg Config) (*postgresDB, error) {
@@ -115,6 +116,7 @@ func (db *postgresDB) writer(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func (db *postgresDB) close() error {
+	db.closed.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, conn := range []*pgx.Conn{db.conn, db.ear} {
@@ -150,6 +152,9 @@ func (db *postgresDB) key(kind, id string) string {
 func (db *postgresDB) explain(err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUncertain) {
 		return err
+	}
+	if db.closed.Load() {
+		return ErrClosed // whatever it says
 	}
 	failure, connecting := new(pgconn.PgError), new(pgconn.ConnectError)
 	switch {

@@ -19,7 +19,9 @@ type postgresQuerier struct {
 }
 
 func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
-	rows, err := q.by.Query(ctx, s.sql, s.args...)
+	bounded, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	rows, err := q.by.Query(bounded, s.sql, s.args...)
 	if err != nil {
 		return q.explain(ctx, err)
 	}
@@ -72,8 +74,6 @@ func (db *postgresDB) begin(ctx context.Context) (transaction, error) {
 }
 
 func (tx *postgresTx) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	return tx.db.broken(postgresQuerier{tx.db, tx.conn}.query(ctx, s, f))
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sqlite "modernc.org/sqlite"
@@ -35,6 +36,7 @@ type sqliteDB struct {
 	inTx    *prepared // conn's
 	readers *sql.DB
 	outside *prepared // of readers
+	closed  atomic.Bool
 }
 
 func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error) {
@@ -164,6 +166,7 @@ func (db *sqliteDB) check(ctx context.Context) error {
 }
 
 func (db *sqliteDB) close() error {
+	db.closed.Store(true)
 	var errs []error
 	if db.outside != nil {
 		db.outside.close()
@@ -207,6 +210,9 @@ func (db *sqliteDB) snapshot(ctx context.Context, f func(querier) error) error {
 
 // explain names the errors that callers want to know.
 func (db *sqliteDB) explain(err error) error {
+	if err != nil && db.closed.Load() {
+		return ErrClosed // whatever it says
+	}
 	failure := new(sqlite.Error)
 	if !errors.As(err, &failure) {
 		return err

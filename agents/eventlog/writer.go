@@ -36,8 +36,9 @@ const (
 // committed and the followers have been told. If f fails, nothing of it is
 // committed and its error is returned.
 //
-// f must do nothing but fill its Tx, quickly: all other callers wait for it,
-// and it is called again when a transaction fails because of somebody else.
+// f must do nothing but fill its Tx, quickly, and must not call the log: all
+// other callers wait for it. It is called again when a transaction fails because
+// of somebody else.
 //
 // The context bounds the wait for the writer, and for Postgres to come back.
 // Once f was called, Commit waits for the outcome, whose errors are [ErrFull],
