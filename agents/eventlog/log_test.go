@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -273,4 +274,56 @@ func TestInvalidEvents(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// TestCloseUnderWay: whoever is in the middle of something gets its result or
+// ErrClosed, and what was committed before is there.
+func TestCloseUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: dsn(t), Memory: 1}
+			l := open(t, cfg)
+			fill(t, l, "s", 100)
+			var committed atomic.Int64
+			var wg sync.WaitGroup
+			running := make(chan struct{}, 8)
+			for i := range cap(running) {
+				wg.Go(func() {
+					for first := true; ; first = false {
+						var err error
+						if i%2 == 0 {
+							_, err = l.Read(t.Context(), "s", 0, 10)
+						} else if err = l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+							_, err := tx.Append(eventlog.Event{Stream: "s"})
+							return err
+						}); err == nil {
+							committed.Add(1)
+						}
+						if err != nil {
+							if !errors.Is(err, eventlog.ErrClosed) {
+								t.Error(err)
+							}
+							return
+						}
+						if first {
+							running <- struct{}{}
+						}
+					}
+				})
+			}
+			for range cap(running) {
+				<-running
+			}
+			must(t, l.Close())
+			wg.Wait()
+			if cfg.DSN == "" {
+				return
+			}
+			if n := int64(len(readAll(t, open(t, cfg), "s"))); n != 100+committed.Load() {
+				t.Errorf("%d events, %d were committed", n, committed.Load())
+			}
+		})
+	}
 }
