@@ -25,7 +25,8 @@ var importRules = []struct {
 }{
 	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/bench"}, true},
 	{"log", []string{"internal/x11"}, true},
-	{"C", nil, false},
+	{"C", []string{"desktop/robot"}, false},
+	{"github.com/go-vgo/...", []string{"desktop/robot"}, false},
 	{"github.com/jezek/xgb/...", []string{"internal/x11"}, false},
 	{"github.com/jezek/xgbutil/...", []string{"internal/x11"}, false},
 	{"github.com/BurntSushi/...", nil, false},
@@ -42,7 +43,7 @@ var importRules = []struct {
 	{"github.com/jfreymuth/...", []string{"desktop"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
 
-	{module + "/desktop", []string{"webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/desktop", []string{"desktop/robot", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/filesystem", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/webrtc/...", []string{"webrtc/...", "httpapi/...", "cmd/..."}, true},

@@ -150,6 +150,10 @@ type Status struct {
 	Processes []Process
 	LogPath   string
 	Sound     SoundStatus
+
+	// Host says that it is the desktop that somebody sits at, not one that was
+	// started for programs.
+	Host bool
 }
 
 // Failure is something that went wrong with a desktop itself.

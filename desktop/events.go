@@ -86,8 +86,9 @@ type Subscription struct {
 // Subscribe begins to deliver events: those after the one whose Seq is given,
 // or, for 0, those from now on. The reader may be as slow as it likes; when
 // more than 1024 events wait for it, an EventGap tells how many it missed.
-func (d *Desktop) Subscribe(after uint64) *Subscription {
-	l := d.events
+func (d *Desktop) Subscribe(after uint64) *Subscription { return d.events.subscribe(after) }
+
+func (l *eventLog) subscribe(after uint64) *Subscription {
 	if l.mu.Lock(); after == 0 || after > l.last {
 		after = l.last
 	}

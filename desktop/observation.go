@@ -66,21 +66,31 @@ func (m mark) toScreen(p Point) Point {
 // onScreen maps p from the picture that an observation names, if any. What is
 // beyond the screen's edge is on the edge.
 func (s *session) onScreen(p Point, observation string) (Point, error) {
-	if observation != "" {
-		m, ok := parseMark(observation)
-		if !ok {
-			return p, &InvalidError{"observation", "is not the id of a screenshot; pass the one that came with the picture"}
-		}
-		if m.epoch != s.epoch {
-			return p, &InvalidError{"observation", "is of a screen that is gone; take a new screenshot"}
-		}
-		if p.X >= m.size.Width || p.Y >= m.size.Height {
-			return p, &InvalidError{"observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
-		}
-		p = m.toScreen(p)
+	p, err := mapped(p, observation, s.epoch)
+	if err != nil {
+		return p, err
 	}
 	w, h, err := s.conn.Size()
 	return Point{min(p.X, w-1), min(p.Y, h-1)}, err
+}
+
+// mapped maps p from the picture that an observation of that epoch names, if
+// any.
+func mapped(p Point, observation, epoch string) (Point, error) {
+	if observation == "" {
+		return p, nil
+	}
+	m, ok := parseMark(observation)
+	if !ok {
+		return p, &InvalidError{"observation", "is not the id of a screenshot; pass the one that came with the picture"}
+	}
+	if m.epoch != epoch {
+		return p, &InvalidError{"observation", "is of a screen that is gone; take a new screenshot"}
+	}
+	if p.X >= m.size.Width || p.Y >= m.size.Height {
+		return p, &InvalidError{"observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
+	}
+	return m.toScreen(p), nil
 }
 
 // damageOf is the newest change within the rows of a region.

@@ -1,0 +1,209 @@
+//go:build robotgo
+
+package robot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-vgo/robotgo"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// The bounds of desktop.Desktop.
+const (
+	maxClicks = 100
+	maxScroll = 1000
+	maxPath   = 10000
+)
+
+// Pointer tells where the pointer is.
+func (d *Desktop) Pointer(ctx context.Context) (p desktop.Pointer, err error) {
+	return p, d.do(ctx, func() error {
+		p = here()
+		return nil
+	})
+}
+
+func here() desktop.Pointer {
+	x, y := robotgo.Location()
+	from := displays().Min
+	return desktop.Pointer{Point: desktop.Point{X: x - from.X, Y: y - from.Y}}
+}
+
+func goTo(p desktop.Point) {
+	from := displays().Min
+	robotgo.Move(p.X+from.X, p.Y+from.Y)
+}
+
+// Move moves the pointer.
+func (d *Desktop) Move(ctx context.Context, m desktop.Move) (desktop.Pointer, error) {
+	return d.point(ctx, desktop.Action{Name: "move"}, &m.At, m.Observation, m.Modifiers, nil)
+}
+
+// Click clicks, Count times.
+func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, error) {
+	if c.Count == 0 {
+		c.Count = 1
+	}
+	if c.Count < 0 || c.Count > maxClicks {
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "clickCount", Problem: fmt.Sprintf("must be between 1 and %d", maxClicks)}
+	}
+	name, button, err := buttonOf(c.Button)
+	if err != nil {
+		return desktop.Pointer{}, err
+	}
+	return d.point(ctx, desktop.Action{Name: "click", Button: button, Count: c.Count}, c.At, c.Observation, c.Modifiers, func() error {
+		for range c.Count {
+			if err := errors.Join(robotgo.MouseDown(name), robotgo.MouseUp(name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ButtonDown presses a button and leaves it pressed.
+func (d *Desktop) ButtonDown(ctx context.Context, b desktop.ButtonPress) (desktop.Pointer, error) {
+	return d.button(ctx, "button_down", b, func(name string) error {
+		d.held[buttonPrefix+name] = true
+		return robotgo.MouseDown(name)
+	})
+}
+
+// ButtonUp releases a button.
+func (d *Desktop) ButtonUp(ctx context.Context, b desktop.ButtonPress) (desktop.Pointer, error) {
+	return d.button(ctx, "button_up", b, func(name string) error {
+		delete(d.held, buttonPrefix+name)
+		return robotgo.MouseUp(name)
+	})
+}
+
+func (d *Desktop) button(ctx context.Context, action string, b desktop.ButtonPress, f func(name string) error) (desktop.Pointer, error) {
+	name, button, err := buttonOf(b.Button)
+	if err != nil {
+		return desktop.Pointer{}, err
+	}
+	return d.point(ctx, desktop.Action{Name: action, Button: button}, b.At, b.Observation, b.Modifiers, func() error { return f(name) })
+}
+
+// dragPace is between the steps of a drag, for applications that look at where
+// the pointer is from time to time.
+const dragPace = 5 * time.Millisecond
+
+// Drag presses a button at the first point of a path, moves along it, and
+// releases the button at the last one.
+func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, error) {
+	name, button, err := buttonOf(g.Button)
+	switch {
+	case err != nil:
+		return desktop.Pointer{}, err
+	case len(g.Path) < 2 || len(g.Path) > maxPath:
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "path", Problem: fmt.Sprintf("must have 2 to %d points", maxPath)}
+	}
+	path := slices.Clone(g.Path)
+	for i, p := range path {
+		if path[i], err = d.pictures.OnScreen(p, g.Observation, d.Status().Size); err != nil {
+			return desktop.Pointer{}, err
+		}
+	}
+	a := desktop.Action{Name: "drag", Button: button, To: &path[len(path)-1]}
+	return d.point(ctx, a, &path[0], "", g.Modifiers, func() error {
+		err := robotgo.MouseDown(name)
+		for _, p := range path[1:] {
+			robotgo.MilliSleep(int(dragPace.Milliseconds()))
+			goTo(p)
+		}
+		robotgo.MilliSleep(int(dragPace.Milliseconds()))
+		return errors.Join(err, robotgo.MouseUp(name))
+	})
+}
+
+// Scroll turns the wheel over a place.
+func (d *Desktop) Scroll(ctx context.Context, w desktop.Scroll) (desktop.Pointer, error) {
+	far := func(v int) bool { return v < -maxScroll || v > maxScroll }
+	switch {
+	case w.DX == 0 && w.DY == 0:
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaX", Problem: "deltaX or deltaY must be non-zero"}
+	case far(w.DX) || far(w.DY):
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaY", Problem: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
+	}
+	a := desktop.Action{Name: "scroll", Delta: &desktop.Point{X: w.DX, Y: w.DY}}
+	return d.point(ctx, a, w.At, w.Observation, w.Modifiers, func() error {
+		// robotgo counts up and left as positive.
+		robotgo.Scroll(-w.DX, -w.DY, 0)
+		return nil
+	})
+}
+
+// point moves to a place, if one is given, with modifiers held, and does f
+// there.
+func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point, observation string, modifiers []string, f func() error) (p desktop.Pointer, err error) {
+	mods, err := modifierNames(modifiers)
+	if err != nil {
+		return p, err
+	}
+	if at != nil {
+		to, err := d.pictures.OnScreen(*at, observation, d.Status().Size)
+		if err != nil {
+			return p, err
+		}
+		a.At = &to
+	}
+	return p, d.act(ctx, a, func(a *desktop.Action) error {
+		err := d.withHeld(mods, func() error {
+			if a.At != nil {
+				goTo(*a.At)
+			}
+			if f == nil {
+				return nil
+			}
+			return f()
+		})
+		p = here()
+		return err
+	})
+}
+
+// buttonPrefix tells buttons from keys in held.
+const buttonPrefix = "button:"
+
+// buttonOf is robotgo's name of a button.
+func buttonOf(b desktop.Button) (string, desktop.Button, error) {
+	switch b {
+	case "", desktop.ButtonLeft:
+		return "left", desktop.ButtonLeft, nil
+	case desktop.ButtonMiddle:
+		return "center", b, nil
+	case desktop.ButtonRight:
+		return "right", b, nil
+	case desktop.ButtonBack, desktop.ButtonForward:
+		return "", b, unsupported("button " + string(b))
+	}
+	return "", b, &desktop.InvalidError{Field: "button", Problem: "must be left, middle or right"}
+}
+
+// letGo releases all that is held. The lock is held.
+func (d *Desktop) letGo() error {
+	var errs []error
+	for name := range d.held {
+		if button, ok := strings.CutPrefix(name, buttonPrefix); ok {
+			errs = append(errs, robotgo.MouseUp(button))
+		} else {
+			errs = append(errs, robotgo.KeyUp(name))
+		}
+	}
+	clear(d.held)
+	return errors.Join(errs...)
+}
+
+// ReleaseAll lets go of every key and button that is held down through this
+// Desktop.
+func (d *Desktop) ReleaseAll(ctx context.Context) error {
+	return d.act(ctx, desktop.Action{Name: "release_all"}, func(*desktop.Action) error { return d.letGo() })
+}

@@ -1,0 +1,236 @@
+//go:build robotgo
+
+package robot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vgo/robotgo"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// ErrNoDisplay says that there is no desktop to drive.
+var ErrNoDisplay = errors.New("no display can be reached")
+
+// ErrInUse says that another Desktop of this program is open.
+var ErrInUse = errors.New("this program drives the desktop already")
+
+// Config configures a Desktop.
+type Config struct {
+	// ID is its name in events. Empty: "main".
+	ID string
+
+	// Policy is asked before every input, as desktop.Config.Policy is. Nil: all
+	// is allowed.
+	Policy func(context.Context, desktop.Action) error
+}
+
+// Desktop is the desktop that somebody sits at.
+type Desktop struct {
+	cfg      Config
+	events   *desktop.EventLog
+	pictures *desktop.Pictures
+	started  time.Time
+
+	mu     sync.Mutex      // guards what follows, and robotgo
+	held   map[string]bool // keys and buttons
+	closed bool
+}
+
+var open atomic.Bool // robotgo is one for the whole program
+
+// Start begins to drive the desktop of this program's session.
+func Start(ctx context.Context, cfg Config) (*Desktop, error) {
+	if cfg.ID == "" {
+		cfg.ID = "main"
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !open.CompareAndSwap(false, true) {
+		return nil, ErrInUse
+	}
+	if !reachable() {
+		open.Store(false)
+		return nil, fmt.Errorf("%w: DISPLAY is %q; start this from a terminal of that desktop", ErrNoDisplay, os.Getenv("DISPLAY"))
+	}
+	ignoreErrors()
+	robotgo.MouseSleep, robotgo.KeySleep = 0, 0
+	d := &Desktop{
+		cfg: cfg, events: desktop.NewEventLog(cfg.ID), pictures: desktop.NewPictures(), started: time.Now(), held: map[string]bool{},
+	}
+	return d, nil
+}
+
+// Close lets go of what is held. Later calls return desktop.ErrClosed.
+func (d *Desktop) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	err := d.letGo()
+	d.closed = true
+	robotgo.CloseMainDisplay()
+	d.events.Close()
+	open.Store(false)
+	return err
+}
+
+// do runs f alone.
+func (d *Desktop) do(ctx context.Context, f func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.closed {
+		return desktop.ErrClosed
+	}
+	return f()
+}
+
+// act does an input alone, if it is allowed, and tells of it.
+func (d *Desktop) act(ctx context.Context, a desktop.Action, f func(*desktop.Action) error) error {
+	return d.do(ctx, func() error {
+		a.Actor, a.Time = desktop.ActorFrom(ctx), time.Now()
+		if d.cfg.Policy != nil {
+			if err := d.cfg.Policy(ctx, a); err != nil {
+				return err
+			}
+		}
+		err := f(&a)
+		if invalid := (*desktop.InvalidError)(nil); errors.As(err, &invalid) {
+			return err // it had no effect
+		}
+		if err != nil {
+			a.Error = err.Error()
+		}
+		d.events.Emit(desktop.Event{Type: desktop.EventAction, Action: &a})
+		return err
+	})
+}
+
+// Status describes it.
+func (d *Desktop) Status() desktop.Status {
+	s := desktop.Status{ID: d.cfg.ID, State: desktop.StateActive, Display: os.Getenv("DISPLAY"), StartedAt: d.started, Host: true}
+	err := d.do(context.Background(), func() error {
+		s.Size = screenSize()
+		return nil
+	})
+	if err != nil {
+		s.State = desktop.StateInactive
+	}
+	return s
+}
+
+// Subscribe is what desktop.Desktop.Subscribe is.
+func (d *Desktop) Subscribe(after uint64) *desktop.Subscription { return d.events.Subscribe(after) }
+
+// screenSize is that of all displays together.
+func screenSize() desktop.Size {
+	b := displays()
+	return desktop.Size{Width: b.Dx(), Height: b.Dy()}
+}
+
+// displays is the rectangle around all of them. On X11 they are one screen.
+func displays() image.Rectangle {
+	if runtime.GOOS == "linux" {
+		w, h := robotgo.GetScreenSize()
+		return image.Rect(0, 0, w, h)
+	}
+	var all image.Rectangle
+	for i := range robotgo.DisplaysNum() {
+		x, y, w, h := robotgo.GetDisplayBounds(i)
+		all = all.Union(image.Rect(x, y, x+w, y+h))
+	}
+	return all
+}
+
+// Between two pictures that are compared to see whether the screen has settled.
+const settlePace = 50 * time.Millisecond
+
+// Screenshot takes a picture of all displays.
+func (d *Desktop) Screenshot(ctx context.Context, shot desktop.Shot) (*desktop.Screenshot, error) {
+	if _, err := d.capture(ctx); err != nil {
+		return nil, err
+	}
+	settled, err := d.settle(ctx, shot)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.Pointer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pic, err := d.pictures.Take(ctx, shot, at.Point)
+	if pic != nil {
+		pic.Settled = settled
+	}
+	return pic, err
+}
+
+// settle takes pictures until nothing has changed for as long as shot says.
+func (d *Desktop) settle(ctx context.Context, shot desktop.Shot) (bool, error) {
+	if shot.Settle <= 0 {
+		return true, nil
+	}
+	if shot.SettleTimeout <= 0 {
+		shot.SettleTimeout = 5 * time.Second
+	}
+	deadline, quiet := time.Now().Add(shot.SettleTimeout), time.Now()
+	pace := time.NewTicker(settlePace)
+	defer pace.Stop()
+	for seen := uint64(0); ; {
+		seq, err := d.capture(ctx)
+		if err != nil {
+			return false, err
+		}
+		if seq != seen {
+			seen, quiet = seq, time.Now()
+		}
+		if time.Since(quiet) >= shot.Settle {
+			return true, nil
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// capture looks at the screen, and returns the number of its last change.
+func (d *Desktop) capture(ctx context.Context) (seq uint64, err error) {
+	err = d.do(ctx, func() error {
+		b := displays()
+		img, err := robotgo.CaptureImg(b.Min.X, b.Min.Y, b.Dx(), b.Dy())
+		if err != nil {
+			return fmt.Errorf("screenshot: %w", err)
+		}
+		rgba, ok := img.(*image.RGBA)
+		if !ok {
+			return fmt.Errorf("screenshot: an image of type %T", img)
+		}
+		seq = d.pictures.Show(rgba)
+		return nil
+	})
+	return seq, err
+}
+
+// unsupported is the error of what robotgo cannot do.
+func unsupported(call string) error {
+	return fmt.Errorf("%s: %w, which is driven through robotgo", call, desktop.ErrUnsupported)
+}

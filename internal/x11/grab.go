@@ -1,0 +1,92 @@
+package x11
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+)
+
+// GrabChord has pressed called, on the connection's event goroutine, whenever
+// a chord such as "ctrl+alt+shift+Escape" is pressed, whichever window has the
+// focus; that window does not see it. Caps Lock and Num Lock make no difference.
+// It lasts as long as the connection. An error says that somebody else has
+// grabbed the chord, or that this keyboard cannot make it.
+func (c *Conn) GrabChord(chord string, pressed func()) error {
+	ch, err := ParseChord(chord)
+	if err != nil {
+		return err
+	}
+	mask, codes, err := c.locateChord(ch)
+	if err != nil {
+		return fmt.Errorf("grab %s: %w", chord, err)
+	}
+	const locks = xproto.ModMaskLock | xproto.ModMask2 // Caps Lock, Num Lock
+	c.handle(func(ev xgb.Event) {
+		e, ok := ev.(xproto.KeyPressEvent)
+		if ok && slices.Contains(codes, e.Detail) && e.State&0xff&^locks == mask {
+			pressed()
+		}
+	})
+	for _, code := range codes {
+		for _, lock := range []uint16{0, xproto.ModMaskLock, xproto.ModMask2, locks} {
+			err := xproto.GrabKeyChecked(c.x, false, c.root, mask|lock, code, xproto.GrabModeAsync, xproto.GrabModeAsync).Check()
+			if _, taken := errors.AsType[xproto.AccessError](err); taken {
+				return fmt.Errorf("grab %s: another program has it", chord)
+			}
+			if err != nil {
+				return wrap("grab "+chord, err)
+			}
+		}
+	}
+	return nil
+}
+
+// locateChord finds the modifiers of a chord and the keys that make its last
+// one.
+func (c *Conn) locateChord(ch Chord) (mask uint16, codes []xproto.Keycode, err error) {
+	setup := xproto.Setup(c.x)
+	low, n := setup.MinKeycode, setup.MaxKeycode-setup.MinKeycode+1
+	keys, err := xproto.GetKeyboardMapping(c.x, low, byte(n)).Reply()
+	if err != nil {
+		return 0, nil, wrap("keyboard mapping", err)
+	}
+	mods, err := xproto.GetModifierMapping(c.x).Reply()
+	if err != nil {
+		return 0, nil, wrap("modifier mapping", err)
+	}
+	per := int(keys.KeysymsPerKeycode)
+	find := func(sym xproto.Keysym) (codes []xproto.Keycode) {
+		for i := range int(n) {
+			if per > 0 && keys.Keysyms[i*per] == sym {
+				codes = append(codes, low+xproto.Keycode(i))
+			}
+		}
+		return codes
+	}
+	last := len(ch.keys) - 1
+	for _, sym := range ch.keys[:last] {
+		bit := modifierBit(mods, find(sym))
+		if bit == 0 {
+			return 0, nil, fmt.Errorf("keysym %#x is no modifier here", uint32(sym))
+		}
+		mask |= bit
+	}
+	if codes = find(ch.keys[last]); codes == nil {
+		return 0, nil, fmt.Errorf("no key makes keysym %#x", uint32(ch.keys[last]))
+	}
+	return mask, codes, nil
+}
+
+// modifierBit is the modifier that one of those keys is; zero: none is one.
+func modifierBit(mods *xproto.GetModifierMappingReply, codes []xproto.Keycode) uint16 {
+	per := int(mods.KeycodesPerModifier)
+	for i, code := range mods.Keycodes {
+		if code != 0 && slices.Contains(codes, code) {
+			return 1 << (i / per)
+		}
+	}
+	return 0
+}
