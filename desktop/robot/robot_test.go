@@ -293,10 +293,10 @@ func TestClipboard(t *testing.T) {
 	if err := d.SetClipboard(t.Context(), desktop.Content{Data: []byte(other)}); err != nil {
 		t.Fatal(err)
 	}
-	is, err := ours.Clipboard(t.Context(), desktop.Clipboard, "")
-	if err != nil || string(is.Data) != other {
-		t.Errorf("written: %q, %v", is.Data, err)
-	}
+	until(t, "ours sees what robotgo has written", func() bool {
+		is, err := ours.Clipboard(t.Context(), desktop.Clipboard, "")
+		return err == nil && string(is.Data) == other
+	})
 	// The program that robotgo has for it ends when another owns the clipboard.
 	if err := ours.SetClipboard(t.Context(), desktop.Content{Data: []byte(text)}); err != nil {
 		t.Fatal(err)
