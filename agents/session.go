@@ -117,7 +117,14 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	row.Error = encode(map[string]string{"message": why.Error()})
 	row.UpdatedAt = row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutSession(row) })
+	n := endedNote("failed", why.Error())
+	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
+		if _, err := tx.Append(e); err != nil {
+			return err
+		}
+		return tx.PutSession(row)
+	})
 }
 
 // open starts the process of a session and makes the session in it.
@@ -422,7 +429,7 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	return h.change(ctx, id, func(t *talk) error {
+	return h.change(ctx, id, note{}, func(t *talk) error {
 		t.data.Permissions = p
 		t.saveData()
 		return nil
@@ -430,13 +437,13 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 }
 
 // change edits a session, whether a process knows it or not.
-func (h *Host) change(ctx context.Context, id string, f func(*talk) error) error {
+func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) error) error {
 	l, err := h.present(ctx, id)
 	if err != nil {
 		return err
 	}
 	if l != nil {
-		return l.edit(ctx, id, note{}, f)
+		return l.edit(ctx, id, n, f)
 	}
 	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
@@ -448,8 +455,22 @@ func (h *Host) change(ctx context.Context, id string, f func(*talk) error) error
 			return err
 		}
 		t.row.UpdatedAt = time.Now()
+		if n.kind != "" {
+			e := eventlog.Event{Stream: SessionStream(id), Session: id, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
+			if _, err := tx.Append(e); err != nil {
+				return err
+			}
+		}
 		return tx.PutSession(t.row)
 	})
+}
+
+// endedNote tells in a session's stream that it has ended.
+func endedNote(reason, message string) note {
+	return note{"session/ended", notification("session/ended", struct {
+		Reason  string `json:"reason"` // terminated, failed
+		Message string `json:"message,omitempty"`
+	}{reason, message})}
 }
 
 // Terminate ends a session for good, and its process if that is for it alone.
@@ -466,7 +487,7 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	if err := h.Cancel(ctx, id); err != nil {
 		return err
 	}
-	err = h.change(ctx, id, func(t *talk) error {
+	err = h.change(ctx, id, endedNote("terminated", ""), func(t *talk) error {
 		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
 		return nil
 	})
