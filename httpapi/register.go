@@ -51,6 +51,7 @@ func (s *Server) register() {
 	s.registerProcesses()
 	s.registerAgents()
 	s.registerACP()
+	s.registerSessions()
 	s.registerMCP()
 	s.registerTokens()
 	s.registerConfiguration()

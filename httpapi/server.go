@@ -35,6 +35,8 @@ type Server struct {
 	tokens    *tokens
 	mounts    mounts
 	mcp       mcpServers
+
+	projections projections
 	files     *filesystem.FS
 	registry  *registry.Registry
 	agents    *agentHost

@@ -1,0 +1,381 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/configfile"
+)
+
+// The REST API of sandbox-agent 0.1, over the sessions that all APIs share.
+
+type sessionPath struct {
+	ID string `path:"session_id" doc:"Chosen by the client"`
+}
+
+// SessionPath is exported because huma sees embedded fields only then.
+type SessionPath = sessionPath
+
+type sessionCreate struct {
+	Agent          string                     `json:"agent" example:"claude"`
+	AgentMode      *string                    `json:"agentMode,omitempty" doc:"One of the agent's modes"`
+	AgentVersion   *string                    `json:"agentVersion,omitempty" doc:"Accepted; the installed version is used"`
+	Directory      *string                    `json:"directory,omitempty" doc:"Absolute; the server's when left out"`
+	MCP            map[string]json.RawMessage `json:"mcp,omitempty" doc:"MCP servers by name, as the configuration has them"`
+	Model          *string                    `json:"model,omitempty"`
+	PermissionMode *string                    `json:"permissionMode,omitempty" enum:"default,plan,bypass,acceptEdits" doc:"bypass: nobody is asked"`
+	Skills         json.RawMessage            `json:"skills,omitempty" doc:"Skills, as the configuration has them; they are kept in the directory's configuration"`
+	Title          *string                    `json:"title,omitempty"`
+	Variant        *string                    `json:"variant,omitempty" doc:"How much the agent thinks"`
+	Desktop        *string                    `json:"desktop,omitempty" doc:"A desktop that the agent gets, as tools and in its environment"`
+}
+
+type sessionCreateInput struct {
+	SessionPath
+	Body sessionCreate
+}
+
+type sessionError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Agent   string `json:"agent,omitempty"`
+	Session string `json:"session_id,omitempty"`
+}
+
+type sessionCreated struct {
+	Body struct {
+		Healthy bool          `json:"healthy"`
+		Error   *sessionError `json:"error,omitempty"`
+		Native  *string       `json:"nativeSessionId,omitempty"`
+	}
+}
+
+type sessionInfo struct {
+	ID             string          `json:"sessionId"`
+	Agent          string          `json:"agent"`
+	AgentMode      string          `json:"agentMode"`
+	PermissionMode string          `json:"permissionMode"`
+	Model          *string         `json:"model,omitempty"`
+	Variant        *string         `json:"variant,omitempty"`
+	Native         *string         `json:"nativeSessionId,omitempty"`
+	Ended          bool            `json:"ended"`
+	EventCount     int64           `json:"eventCount"`
+	CreatedAt      int64           `json:"createdAt" doc:"Milliseconds since 1970"`
+	UpdatedAt      int64           `json:"updatedAt"`
+	Directory      *string         `json:"directory,omitempty"`
+	Title          *string         `json:"title,omitempty"`
+	MCP            json.RawMessage `json:"mcp,omitempty"`
+	Skills         json.RawMessage `json:"skills,omitempty"`
+	State          string          `json:"state" enum:"starting,idle,running,waiting,interrupted,ended,failed"`
+	Problems       []string        `json:"problems,omitempty" nullable:"false" doc:"What of its configuration did not work"`
+}
+
+type sessionsOutput struct {
+	Body struct {
+		Sessions []sessionInfo `json:"sessions" nullable:"false"`
+	}
+}
+
+func (s *Server) registerSessions() {
+	const at = "/v1/sessions"
+	r := route{tag: "Sessions", errors: []int{http.StatusBadRequest, http.StatusNotFound}}
+	on := func(id, method, path, summary string) route {
+		o := r
+		o.id, o.method, o.path, o.summary = id, method, at+path, summary
+		return o
+	}
+	list := on("listSessions", http.MethodGet, "", "List sessions, the oldest first")
+	list.errors = nil
+	add(s, list, s.listSessions)
+	create := on("createSession", http.MethodPost, "/{session_id}", "Begin a session with an agent")
+	create.errors = append(slices.Clone(r.errors), http.StatusConflict)
+	add(s, create, s.createSession)
+	message := on("postMessage", http.MethodPost, "/{session_id}/messages", "Say something to the agent")
+	message.status = http.StatusNoContent
+	add(s, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
+		_, _, err := s.prompt(ctx, in)
+		return nil, err
+	})
+	add(s, on("streamTurn", http.MethodPost, "/{session_id}/messages/stream", "Say something, and follow the turn to its end"), s.streamTurn)
+	add(s, on("getSessionEvents", http.MethodGet, "/{session_id}/events", "Read a session's events"), s.sessionEvents)
+	follow := on("followSessionEvents", http.MethodGet, "/{session_id}/events/sse", "Follow a session's events")
+	follow.query = true
+	add(s, follow, s.followSession)
+	s.registerReplies(on)
+}
+
+func (s *Server) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
+	host, err := s.agents.get(ctx)
+	if err != nil {
+		return nil, acpError(err, "", "")
+	}
+	out := &sessionsOutput{}
+	out.Body.Sessions = []sessionInfo{}
+	for cursor := ""; ; {
+		page, next, err := host.Sessions(ctx, eventlog.SessionFilter{}, cursor, eventPage)
+		if err != nil {
+			return nil, acpError(err, "", "")
+		}
+		for _, session := range page {
+			info, err := s.sessionInfo(ctx, host.Log(), session)
+			if err != nil {
+				return nil, acpError(err, session.ID, "")
+			}
+			out.Body.Sessions = append(out.Body.Sessions, info)
+		}
+		if cursor = next; next == "" {
+			return out, nil
+		}
+	}
+}
+
+// restOrigin is the origin of sessions that were made here.
+const restOrigin = "rest"
+
+// restStream has, as its first entry, what a session was made with here.
+func restStream(session string) string { return "rest:" + session }
+
+func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session agents.Session) (sessionInfo, error) {
+	info := sessionInfo{
+		ID: session.ID, Agent: session.Agent, AgentMode: session.Mode, PermissionMode: "default", State: string(session.State),
+		Ended:     session.State == eventlog.Ended || session.State == eventlog.Failed,
+		CreatedAt: session.CreatedAt.UnixMilli(), UpdatedAt: session.UpdatedAt.UnixMilli(), Problems: session.Problems,
+	}
+	for _, m := range []struct {
+		to   **string
+		from string
+	}{{&info.Model, session.Model}, {&info.Native, session.Native}, {&info.Directory, session.Cwd}, {&info.Title, session.Title}} {
+		if m.from != "" {
+			*m.to = &m.from
+		}
+	}
+	if session.Origin == restOrigin {
+		if err := s.projections.of(session.ID).catchUp(ctx, log); err != nil {
+			return info, err
+		}
+		made, err := log.Read(ctx, restStream(session.ID), 0, 1)
+		if err != nil {
+			return info, err
+		}
+		var c sessionCreate
+		if len(made) == 1 && json.Unmarshal(made[0].Payload, &c) == nil {
+			info.Variant, info.Skills = c.Variant, c.Skills
+			if info.Model == nil {
+				info.Model = c.Model
+			}
+			if c.PermissionMode != nil {
+				info.PermissionMode = *c.PermissionMode
+			}
+			if c.AgentMode != nil && info.AgentMode == "" {
+				info.AgentMode = *c.AgentMode
+			}
+			if c.MCP != nil {
+				info.MCP, _ = json.Marshal(c.MCP) // it was JSON
+			}
+		}
+	}
+	var err error
+	info.EventCount, err = log.Last(ctx, universalStream(session.ID))
+	return info, err
+}
+
+// bypassModes are the modes in which agents do not ask.
+var bypassModes = map[string]string{"claude": "bypassPermissions", "codex": "full-access", "amp": "bypass"}
+
+// options are what package agents makes of a session's description.
+func (c *sessionCreate) options() (agents.SessionOptions, error) {
+	o := agents.SessionOptions{
+		Agent: c.Agent, Cwd: textOf(c.Directory), Title: textOf(c.Title), Mode: textOf(c.AgentMode), Model: textOf(c.Model),
+		ThoughtLevel: textOf(c.Variant), Desktop: textOf(c.Desktop), Origin: restOrigin, Lenient: true,
+	}
+	switch textOf(c.PermissionMode) {
+	case "plan":
+		o.Mode = "plan"
+	case "acceptEdits":
+		o.Mode = "acceptEdits"
+	case "bypass":
+		o.Permissions = &agents.Policy{Mode: agents.Allow}
+		if mode, ok := bypassModes[c.Agent]; ok {
+			o.Mode = mode
+		}
+	}
+	if o.Cwd == "" {
+		var err error
+		if o.Cwd, err = os.Getwd(); err != nil {
+			return o, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
+		m, enabled, err := agents.ServerOf(name, c.MCP[name])
+		if err != nil {
+			return o, invalidRequest.problem("invalid request: mcp: "+err.Error()).with("field", "mcp")
+		}
+		if enabled {
+			o.MCPServers = append(o.MCPServers, m)
+		}
+	}
+	return o, nil
+}
+
+func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*sessionCreated, error) {
+	host, err := s.agents.get(ctx)
+	if err != nil {
+		return nil, acpError(err, in.ID, in.Body.Agent)
+	}
+	o, err := in.Body.options()
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Body.Skills) > 0 && string(in.Body.Skills) != "null" {
+		if !filepath.IsAbs(o.Cwd) {
+			return nil, invalid("directory", "directory must be an absolute path")
+		}
+		var store configfile.Store
+		if err := store.Put(ctx, configfile.Path(o.Cwd, "skills"), "session-"+in.ID, in.Body.Skills); err != nil {
+			return nil, fmt.Errorf("keep the session's skills: %w", err)
+		}
+	}
+	out := &sessionCreated{}
+	session, err := host.CreateSession(ctx, in.ID, o)
+	if err != nil {
+		return out, out.fail(err, in)
+	}
+	made, err := json.Marshal(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	err = host.Log().Commit(ctx, func(tx *eventlog.Tx) error {
+		_, err := tx.Append(eventlog.Event{Stream: restStream(in.ID), Session: in.ID, Dir: eventlog.Client, Kind: "create", Payload: made})
+		return err
+	})
+	if err != nil {
+		return nil, acpError(err, in.ID, in.Body.Agent)
+	}
+	out.Body.Healthy = true
+	if session.Native != "" {
+		out.Body.Native = &session.Native
+	}
+	return out, nil
+}
+
+// fail tells of an agent that does not work in the answer, and returns all other
+// errors.
+func (out *sessionCreated) fail(err error, in *sessionCreateInput) error {
+	var start *agents.StartError
+	var exited *agents.ExitedError
+	var refused *agents.ResponseError
+	var late *agents.TimeoutError
+	if !errors.As(err, &start) && !errors.As(err, &exited) && !errors.As(err, &refused) && !errors.As(err, &late) {
+		return acpError(err, in.ID, in.Body.Agent)
+	}
+	p := hostProblem(err, in.ID, in.Body.Agent)
+	out.Body.Error = &sessionError{Type: p.Code, Message: err.Error(), Agent: in.Body.Agent, Session: in.ID}
+	return nil
+}
+
+type sessionMessage struct {
+	SessionPath
+	Raw  bool `query:"include_raw" doc:"With the agent's own messages; for the stream"`
+	Body struct {
+		Message     string `json:"message"`
+		Attachments []struct {
+			Path     string  `json:"path"`
+			Mime     *string `json:"mime,omitempty"`
+			Filename *string `json:"filename,omitempty"`
+		} `json:"attachments,omitempty" nullable:"false"`
+	}
+}
+
+// blocks is the message as ACP has it.
+func (in *sessionMessage) blocks() (json.RawMessage, error) {
+	type block struct {
+		Type string `json:"type"`
+		Text string `json:"text,omitempty"`
+		URI  string `json:"uri,omitempty"`
+		Name string `json:"name,omitempty"`
+		Mime string `json:"mimeType,omitempty"`
+	}
+	list := []block{{Type: "text", Text: in.Body.Message}}
+	if strings.TrimSpace(in.Body.Message) == "" {
+		return nil, invalid("message", "message must not be empty")
+	}
+	for i, a := range in.Body.Attachments {
+		if a.Path == "" {
+			return nil, invalid("attachments", fmt.Sprintf("attachments[%d].path must not be empty", i))
+		}
+		name := textOf(a.Filename)
+		if name == "" {
+			name = path.Base(a.Path)
+		}
+		at := url.URL{Scheme: "file", Path: a.Path}
+		list = append(list, block{Type: "resource_link", URI: at.String(), Name: name, Mime: textOf(a.Mime)})
+	}
+	return json.Marshal(list)
+}
+
+// prompt passes a message on.
+func (s *Server) prompt(ctx context.Context, in *sessionMessage) (*view, *agents.Turn, error) {
+	blocks, err := in.blocks()
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := s.view(ctx, in.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	turn, err := v.host.Prompt(ctx, in.ID, blocks)
+	if err != nil {
+		return nil, nil, acpError(err, in.ID, v.session.Agent)
+	}
+	return v, turn, nil
+}
+
+func (s *Server) streamTurn(ctx context.Context, in *sessionMessage) (*eventsOutput, error) {
+	v, turn, err := s.prompt(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	// Its events come after those of the entries before it.
+	if err := v.projection.catchUp(ctx, v.log); err != nil {
+		return nil, acpError(err, in.ID, "")
+	}
+	after, err := s.eventsBefore(ctx, v, turn.After)
+	if err != nil {
+		return nil, acpError(err, in.ID, "")
+	}
+	return s.eventStream(v, after, in.Raw, turnOf(turn.After)), nil
+}
+
+// eventsBefore is the last event that an entry up to that one made.
+func (s *Server) eventsBefore(ctx context.Context, v *view, entry int64) (int64, error) {
+	last, err := v.log.Last(ctx, universalStream(v.session.ID))
+	if err != nil {
+		return 0, err
+	}
+	low, high := int64(0), last
+	for low < high { // entries do not go down from event to event
+		middle := (low + high) / 2
+		e, err := readEvents(ctx, v.log, v.session.ID, middle, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(e) == 1 && e[0].Entry <= entry {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}

@@ -1,0 +1,232 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/universal"
+)
+
+// Bounds of one page of events.
+const (
+	eventPage = 1000
+	mostPage  = 10_000
+)
+
+type sessionEventsQuery struct {
+	SessionPath
+	Offset int64 `query:"offset" minimum:"0" doc:"The last sequence number that was seen"`
+	Raw    bool  `query:"include_raw" doc:"With the agent's own messages"`
+}
+
+// SessionEventsQuery is exported because huma sees embedded fields only then.
+type SessionEventsQuery = sessionEventsQuery
+
+type sessionEventsInput struct {
+	SessionEventsQuery
+	Limit int `query:"limit" minimum:"0" maximum:"10000" doc:"1000 when left out"`
+}
+
+type sessionEventsOutput struct {
+	Body struct {
+		Events  []json.RawMessage `json:"events" nullable:"false"`
+		HasMore bool              `json:"hasMore"`
+	}
+}
+
+func (s *Server) sessionEvents(ctx context.Context, in *sessionEventsInput) (*sessionEventsOutput, error) {
+	v, err := s.view(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	limit := in.Limit
+	if limit == 0 {
+		limit = eventPage
+	}
+	if err := v.projection.catchUp(ctx, v.log); err != nil {
+		return nil, acpError(err, in.ID, "")
+	}
+	events, err := readEvents(ctx, v.log, in.ID, in.Offset, min(limit, mostPage)+1)
+	if err != nil {
+		return nil, acpError(err, in.ID, "")
+	}
+	out := &sessionEventsOutput{}
+	out.Body.Events = []json.RawMessage{}
+	if len(events) > limit {
+		events, out.Body.HasMore = events[:limit], true
+	}
+	for _, e := range events {
+		text, err := e.tell(ctx, v.log, in.Raw)
+		if err != nil {
+			return nil, acpError(err, in.ID, "")
+		}
+		out.Body.Events = append(out.Body.Events, text)
+	}
+	return out, nil
+}
+
+// view is a session as this API sees it.
+type view struct {
+	host       *agents.Host
+	log        *eventlog.Log
+	session    agents.Session
+	projection *projection
+}
+
+func (s *Server) view(ctx context.Context, id string) (*view, error) {
+	host, err := s.agents.get(ctx)
+	if err != nil {
+		return nil, acpError(err, id, "")
+	}
+	session, err := host.Session(ctx, id)
+	if err != nil {
+		return nil, acpError(err, id, "")
+	}
+	return &view{host, host.Log(), session, s.projections.of(id)}, nil
+}
+
+func (s *Server) followSession(ctx context.Context, in *sessionEventsQuery) (*eventsOutput, error) {
+	v, err := s.view(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.eventStream(v, in.Offset, in.Raw, nil), nil
+}
+
+// eventStream sends events until the client leaves, or last says that one was
+// the last.
+func (s *Server) eventStream(v *view, after int64, raw bool, last func(universal.Event) bool) *eventsOutput {
+	return &eventsOutput{
+		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			r := requestOf(ctx)
+			if r.Method() == fiber.MethodHead {
+				return
+			}
+			ending := s.entryOf(r.c.Context()).ending
+			s.streams.Add(1)
+			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+				defer s.streams.Add(-1)
+				f := sessionFollower{view: v, w: w, flush: flush, after: after, raw: raw, last: last}
+				f.run(gone, ending)
+			})
+		},
+	}
+}
+
+// sessionFollower sends one client the events of a session, at its own pace.
+type sessionFollower struct {
+	*view
+
+	w     *bufio.Writer
+	flush func() error
+	after int64
+	raw   bool
+	last  func(universal.Event) bool
+}
+
+func (f *sessionFollower) run(gone, ending <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		select {
+		case <-gone:
+		case <-ending:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
+	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
+	newest, err := f.log.Last(ctx, agents.SessionStream(f.session.ID))
+	if err != nil {
+		return
+	}
+	news := f.log.Follow(agents.SessionStream(f.session.ID), newest)
+	for {
+		over, err := f.send(ctx)
+		if err != nil || over {
+			return
+		}
+		wait, stop := context.WithTimeout(ctx, heartbeat)
+		_, err = news.Next(wait)
+		stop()
+		switch {
+		case err == nil:
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			_, _ = f.w.WriteString(": heartbeat\n\n")
+		default:
+			return
+		}
+	}
+}
+
+// send sends what there is.
+func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
+	if err := f.projection.catchUp(ctx, f.log); err != nil {
+		return false, err
+	}
+	for {
+		events, err := readEvents(ctx, f.log, f.session.ID, f.after, eventPage)
+		if err != nil {
+			return false, err
+		}
+		for _, e := range events {
+			text, err := e.tell(ctx, f.log, f.raw)
+			if err != nil {
+				return false, err
+			}
+			f.after = e.Event.Sequence
+			_, _ = f.w.WriteString("id: " + strconv.FormatInt(f.after, 10) + "\ndata: ") // flush tells the error
+			_, _ = f.w.Write(oneLine(text))
+			_, _ = f.w.WriteString("\n\n")
+			if f.last != nil && f.last(e.Event) {
+				return true, f.flush()
+			}
+		}
+		if err := f.flush(); err != nil {
+			return false, err
+		}
+		if len(events) < eventPage {
+			return false, nil
+		}
+	}
+}
+
+// turnOf says of each event whether it ends the turn that an entry after that
+// place began.
+func turnOf(after int64) func(universal.Event) bool {
+	id := ""
+	return func(e universal.Event) bool {
+		var d struct {
+			ID string `json:"turn_id"`
+		}
+		switch e.Type {
+		case universal.TurnStarted, universal.TurnEnded:
+			if json.Unmarshal(e.Data, &d) != nil {
+				return false
+			}
+		}
+		switch {
+		case e.Type == universal.TurnStarted && id == "" && e.Entry > after:
+			id = d.ID
+		case e.Type == universal.TurnEnded && id != "":
+			return d.ID == id
+		case e.Type == universal.SessionEnded && id != "":
+			return true
+		}
+		return false
+	}
+}

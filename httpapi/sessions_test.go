@@ -1,0 +1,292 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// universalEvent is an event as a client reads it.
+type universalEvent struct {
+	ID       string          `json:"event_id"`
+	Sequence int64           `json:"sequence"`
+	Session  string          `json:"session_id"`
+	Type     string          `json:"type"`
+	Raw      json.RawMessage `json:"raw"`
+	Data     struct {
+		Item struct {
+			Kind, Status string
+			Content      []struct{ Type, Text string }
+		}
+		Permission string `json:"permission_id"`
+		Question   string `json:"question_id"`
+		Status     string
+		Delta      string
+		TurnID     string `json:"turn_id"`
+		Reason     string
+	}
+}
+
+// sse reads events from a stream until f says that it has seen enough, or the
+// stream ends.
+func (s *testServer) sse(t *testing.T, c call, f func(universalEvent) bool) (all []universalEvent) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	method := http.MethodGet
+	if c.body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.url+c.path, strings.NewReader(c.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Token())
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("%s: %d %s", c.path, resp.StatusCode, resp.Header)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var e universalEvent
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatalf("%v in %q", err, data)
+		}
+		all = append(all, e)
+		if f != nil && f(e) {
+			return all
+		}
+	}
+	return all
+}
+
+func (s *testServer) message(t *testing.T, id, text string) {
+	t.Helper()
+	s.post(t, "/v1/sessions/"+id+"/messages", fmt.Sprintf(`{"message":%q}`, text)).want(t, http.StatusNoContent)
+}
+
+func isType(kind string) func(universalEvent) bool {
+	return func(e universalEvent) bool { return e.Type == kind }
+}
+
+// turn says something and returns the events of the turn.
+func (s *testServer) turn(t *testing.T, id, text string) []universalEvent {
+	t.Helper()
+	return s.sse(t, call{path: "/v1/sessions/" + id + "/messages/stream", body: fmt.Sprintf(`{"message":%q}`, text)}, nil)
+}
+
+// said is what the agent's messages say.
+func said(events []universalEvent) string {
+	var b strings.Builder
+	for _, e := range events {
+		if e.Type == "item.completed" && e.Data.Item.Kind == "message" {
+			for _, p := range e.Data.Item.Content {
+				b.WriteString(p.Text + "|")
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, Config{})
+	made := s.post(t, "/v1/sessions/first", fmt.Sprintf(`{"agent":"mock","directory":%q,"agentMode":"plan","model":"mock-fast","variant":"high","title":"A title"}`, dir))
+	if m := made.want(t, 200).json(t); m["healthy"] != true || m["nativeSessionId"] == nil {
+		t.Fatal(m)
+	}
+	s.post(t, "/v1/sessions/first", `{"agent":"mock"}`).problem(t, 409, "session_already_exists")
+	if got := said(s.turn(t, "first", "hello")); !strings.HasSuffix(got, "hello|") {
+		t.Errorf("%q", got)
+	}
+	turn := s.turn(t, "first", "second")
+	if turn[0].Type != "turn.started" || turn[len(turn)-1].Type != "turn.ended" || said(turn) != "second|second|" || turn[0].Data.TurnID != turn[len(turn)-1].Data.TurnID {
+		t.Errorf("%+v", turn)
+	}
+
+	// The list, and the pages of events.
+	var list struct{ Sessions []sessionInfo }
+	decode(t, s.do(t, call{path: "/v1/sessions"}).want(t, 200).body, &list)
+	if len(list.Sessions) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	info := list.Sessions[0]
+	if info.ID != "first" || info.Agent != "mock" || info.AgentMode != "plan" || info.PermissionMode != "default" || textOf(info.Model) != "mock-fast" ||
+		textOf(info.Variant) != "high" || textOf(info.Title) != "A title" || textOf(info.Directory) != dir || info.Ended || info.EventCount < 10 || info.State != "idle" {
+		t.Errorf("%+v", info)
+	}
+	var all []universalEvent
+	for more := true; more; {
+		var page struct {
+			Events  []universalEvent
+			HasMore bool
+		}
+		decode(t, s.do(t, call{path: fmt.Sprintf("/v1/sessions/first/events?limit=7&include_raw=true&offset=%d", len(all))}).want(t, 200).body, &page)
+		all, more = append(all, page.Events...), page.HasMore
+	}
+	if int64(len(all)) != info.EventCount || all[0].Type != "session.started" {
+		t.Errorf("%d events, and %d are said to be there; the first is %s", len(all), info.EventCount, all[0].Type)
+	}
+	raws := 0
+	for i, e := range all {
+		if e.Sequence != int64(i+1) || e.Session != "first" {
+			t.Errorf("event %d is %+v", i+1, e)
+		}
+		if string(e.Raw) != "null" {
+			raws++
+		}
+	}
+	if raws == 0 {
+		t.Error("no event has its raw form")
+	}
+	if got := s.sse(t, call{path: "/v1/sessions/first/events/sse?offset=5"}, func(e universalEvent) bool { return e.Sequence == info.EventCount }); got[0].Sequence != 6 || string(got[0].Raw) != "null" {
+		t.Errorf("%+v", got[0])
+	}
+	testEnd(t, s)
+}
+
+// testEnd ends the session first.
+func testEnd(t *testing.T, s *testServer) {
+	t.Helper()
+	s.post(t, "/v1/sessions/first/terminate", "").want(t, http.StatusNoContent)
+	ended := s.sse(t, call{path: "/v1/sessions/first/events/sse"}, isType("session.ended"))
+	if e := ended[len(ended)-1]; e.Data.Reason != "terminated" {
+		t.Errorf("%+v", e)
+	}
+	s.post(t, "/v1/sessions/first/messages", `{"message":"x"}`).want(t, http.StatusConflict)
+	s.post(t, "/v1/sessions/first/terminate", "").want(t, http.StatusNoContent)
+	for _, path := range []string{"/messages", "/messages/stream", "/terminate", "/permissions/x/reply", "/questions/x/reply", "/questions/x/reject"} {
+		body := map[string]string{"/permissions/x/reply": `{"reply":"once"}`, "/questions/x/reply": `{"answers":[["x"]]}`}[path]
+		if strings.HasPrefix(path, "/messages") {
+			body = `{"message":"x"}`
+		}
+		s.post(t, "/v1/sessions/nobody"+path, body).problem(t, 404, "session_not_found")
+	}
+	for _, path := range []string{"/events", "/events/sse"} {
+		s.do(t, call{path: "/v1/sessions/nobody" + path}).problem(t, 404, "session_not_found")
+	}
+	for body, status := range map[string]int{
+		`{"agent":"nothing"}`: 400, `{"agent":"mock","directory":"relative"}`: 400, `{"agent":"mock","permissionMode":"never"}`: 422, `{}`: 422,
+		`{"agent":"mock","mcp":{"x":{"type":"odd"}}}`: 400,
+	} {
+		s.post(t, "/v1/sessions/other", body).want(t, status)
+	}
+	s.post(t, "/v1/sessions/first/messages", `{"message":" "}`).want(t, 400)
+}
+
+func TestSessionReplies(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.post(t, "/v1/sessions/asks", fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())).want(t, 200)
+	s.turn(t, "asks", "hello")
+	last := int64(0)
+	ask := func(word, kind string) universalEvent {
+		t.Helper()
+		s.message(t, "asks", word)
+		got := s.sse(t, call{path: fmt.Sprintf("/v1/sessions/asks/events/sse?offset=%d", last)}, isType(kind))
+		last = got[len(got)-1].Sequence
+		return got[len(got)-1]
+	}
+	finish := func(kind, status string) string {
+		t.Helper()
+		got := s.sse(t, call{path: fmt.Sprintf("/v1/sessions/asks/events/sse?offset=%d", last)}, isType("turn.ended"))
+		last = got[len(got)-1].Sequence
+		if got[0].Type != kind || got[0].Data.Status != status {
+			t.Errorf("%+v instead of %s %s", got[0], kind, status)
+		}
+		return said(got)
+	}
+	for _, tt := range []struct{ reply, status, said string }{
+		{"once", "accept", "I was allowed to run it (allow_once).|"},
+		{"reject", "reject", "I was not allowed to run it (reject_once).|"},
+		{"always", "accept_for_session", "I was allowed to run it (allow_always).|"},
+	} {
+		e := ask("permission", "permission.requested")
+		path := "/v1/sessions/asks/permissions/" + e.Data.Permission + "/reply"
+		s.post(t, path, `{"reply":"perhaps"}`).want(t, 422)
+		s.post(t, path, fmt.Sprintf(`{"reply":%q}`, tt.reply)).want(t, http.StatusNoContent)
+		s.post(t, path, `{"reply":"once"}`).want(t, http.StatusNotFound)
+		if got := finish("permission.resolved", tt.status); got != tt.said {
+			t.Errorf("%s: %q", tt.reply, got)
+		}
+	}
+	e := ask("plan", "question.requested")
+	path := "/v1/sessions/asks/questions/" + e.Data.Question
+	for _, bad := range []string{`{"answers":[]}`, `{"answers":[["Yes"],["Yes"]]}`, `{"answers":[["Perhaps"]]}`} {
+		s.post(t, path+"/reply", bad).want(t, 400)
+	}
+	s.post(t, path+"/reply", `{"answers":[["Yes"]]}`).want(t, http.StatusNoContent)
+	if got := finish("question.resolved", "answered"); !strings.Contains(got, "approved") {
+		t.Error(got)
+	}
+	e = ask("plan", "question.requested")
+	s.post(t, "/v1/sessions/asks/questions/"+e.Data.Question+"/reject", "").want(t, http.StatusNoContent)
+	if got := finish("question.resolved", "answered"); !strings.Contains(got, "not approved") {
+		t.Error(got)
+	}
+}
+
+// TestSessionEventsOutliveTheServer reads the same events, under the same
+// numbers, from the next server.
+func TestSessionEventsOutliveTheServer(t *testing.T) {
+	t.Parallel()
+	state, dir := t.TempDir(), t.TempDir()
+	events := func(s *testServer) string {
+		t.Helper()
+		return string(s.do(t, call{path: "/v1/sessions/kept/events"}).want(t, 200).body)
+	}
+	var before string
+	t.Run("first", func(t *testing.T) {
+		s := serve(t, Config{StateDir: state})
+		s.post(t, "/v1/sessions/kept", fmt.Sprintf(`{"agent":"mock","directory":%q}`, dir)).want(t, 200)
+		s.turn(t, "kept", "demo")
+		before = events(s)
+	})
+	t.Run("second", func(t *testing.T) {
+		s := serve(t, Config{StateDir: state})
+		after := events(s)
+		if common := strings.TrimSuffix(before, `],"hasMore":false}`+"\n"); !strings.HasPrefix(after, strings.TrimSuffix(common, `],"hasMore":false}`)) {
+			t.Errorf("the events were\n%s\nand are\n%s", before, after)
+		}
+		turn := s.turn(t, "kept", "go on")
+		if got := said(turn); got != "go on|go on|" {
+			t.Errorf("%q", got)
+		}
+		var page struct{ Events []universalEvent }
+		decode(t, []byte(events(s)), &page)
+		for i, e := range page.Events {
+			if e.Sequence != int64(i+1) {
+				t.Fatalf("event %d has the number %d", i+1, e.Sequence)
+			}
+		}
+		seen := map[string]bool{}
+		for _, e := range page.Events {
+			if seen[e.ID] {
+				t.Errorf("%s is there twice", e.ID)
+			}
+			seen[e.ID] = true
+		}
+	})
+}
+
+func decode(t *testing.T, text []byte, to any) {
+	t.Helper()
+	if err := json.Unmarshal(text, to); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+}
