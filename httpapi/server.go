@@ -37,11 +37,11 @@ type Server struct {
 	mcp       mcpServers
 
 	projections projections
-	files     *filesystem.FS
-	registry  *registry.Registry
-	agents    *agentHost
-	patience  time.Duration // how long a client may neither send nor accept anything
-	handler   func() http.Handler
+	files       *filesystem.FS
+	registry    *registry.Registry
+	agents      *agentHost
+	patience    time.Duration // how long a client may neither send nor accept anything
+	handler     func() http.Handler
 
 	// agentServers tells of the processes of an agent whether one runs, since
 	// when the oldest does, and whether there are any. Nil: there never are.
