@@ -1,0 +1,167 @@
+package opencomputer_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/agents/opencomputer"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// entries reads a log from testdata.
+func entries(t testing.TB, file string) (all []opencomputer.Entry) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var e struct {
+			Life    string
+			Dir     opencomputer.Direction
+			Kind    string
+			Payload json.RawMessage
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, opencomputer.Entry{Life: e.Life, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+	}
+	return all
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) < 4 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			var s opencomputer.State
+			var got strings.Builder
+			open, turns, ends := map[string]bool{}, 0, 0
+			for _, e := range entries(t, file) {
+				if e.Kind == "session/prompt" {
+					turns++
+				}
+				for _, line := range s.Apply(e) {
+					ends += check(t, line, open)
+					got.Write(line)
+					got.WriteByte('\n')
+				}
+			}
+			if turns != ends || len(open) > 0 {
+				t.Errorf("%d turns, %d ends; tools without result: %v", turns, ends, open)
+			}
+			golden := strings.TrimSuffix(file, ".jsonl") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+				t.Errorf("the messages have changed; if that is meant, run go test -update (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// check holds a line to what is promised of all, and counts the ends of turns.
+func check(t *testing.T, line []byte, open map[string]bool) (ends int) {
+	t.Helper()
+	var m struct {
+		Type    string
+		Message json.RawMessage // of error it is text
+	}
+	var said struct {
+		Content []struct {
+			Type, ID string
+			ToolUse  string `json:"tool_use_id"`
+		}
+	}
+	if err := json.Unmarshal(line, &m); err != nil || bytes.ContainsRune(line, '\n') {
+		t.Fatalf("%v in %s", err, line)
+	}
+	if !slices.Contains([]string{"ready", "configured", "system", "assistant", "user", "result", "turn_complete", "interrupted", "error"}, m.Type) {
+		t.Errorf("a message of type %q", m.Type)
+	}
+	if len(m.Message) > 0 && m.Message[0] == '{' {
+		if err := json.Unmarshal(m.Message, &said); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range said.Content {
+		switch c.Type {
+		case "tool_use":
+			open[c.ID] = true
+		case "tool_result":
+			if !open[c.ToolUse] {
+				t.Errorf("a result of %s, which is not open", c.ToolUse)
+			}
+			delete(open, c.ToolUse)
+		}
+	}
+	if m.Type == "turn_complete" {
+		return 1
+	}
+	return 0
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	o := opencomputer.Options{SystemPrompt: "Be short.", AllowedTools: []string{"Read"}}.WithDefaults()
+	meta, missed := opencomputer.MetaOf(o)
+	const want = `{"claudeCode":{"emitRawSDKMessages":true,"options":{"allowedTools":["Read"],"maxTurns":50,"systemPrompt":"Be short."}}}`
+	if string(meta) != want || missed != nil || o.Model == "" || o.PermissionMode != "bypassPermissions" {
+		t.Errorf("%s %v %+v", meta, missed, o)
+	}
+	o.Agent, o.MaxTurns = "codex", 3
+	if meta, missed = opencomputer.MetaOf(o); meta != nil || !slices.Equal(missed, []string{"allowedTools", "maxTurns", "systemPrompt"}) {
+		t.Errorf("%s %v", meta, missed)
+	}
+	if late := (opencomputer.Options{Cwd: "/", Model: "x", MCPServers: map[string]json.RawMessage{}}).Late(); !slices.Equal(late, []string{"cwd", "mcpServers"}) {
+		t.Error(late)
+	}
+}
+
+// FuzzApply has anything in a log.
+func FuzzApply(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		for _, e := range entries(f, file) {
+			f.Add(uint8(e.Dir), e.Kind, e.Payload)
+		}
+	}
+	f.Fuzz(func(t *testing.T, dir uint8, kind string, payload []byte) {
+		var s opencomputer.State
+		for range 2 {
+			for _, line := range s.Apply(opencomputer.Entry{Life: "life", Dir: opencomputer.Direction(dir % 3), Kind: kind, Payload: payload}) {
+				if !json.Valid(line) {
+					t.Errorf("%q", line)
+				}
+			}
+		}
+		s.Apply(opencomputer.Entry{Dir: opencomputer.Daemon, Kind: "session/ended", Payload: []byte("{}")})
+	})
+}

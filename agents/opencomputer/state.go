@@ -1,0 +1,346 @@
+package opencomputer
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Entry is one entry of a session's log.
+type Entry struct {
+	Life    string    // the agent process that it belongs to
+	Dir     Direction // who sent it
+	Kind    string    // the method of the envelope, or "response:" and the method of what it answers
+	Payload []byte    // the envelope
+}
+
+// Direction says who sent an entry.
+type Direction int
+
+// The senders, numbered as in the log.
+const (
+	Agent Direction = iota
+	Client
+	Daemon
+)
+
+// KindConfigured is the kind of the entry that tells that a client configured
+// the session; its payload has as params what was not applied.
+const KindConfigured = "opencomputer/configured"
+
+// rawMethod is the notification in which Claude's adapter passes on what the
+// Agent SDK said.
+const rawMethod = "_claude/sdkMessage"
+
+// State is what has to be known of the entries so far. The zero value is that
+// before the first one.
+type State struct {
+	native string
+	cwd    string
+	raw    bool // the agent passes the SDK's messages on itself
+
+	begun bool     // init was told in this turn's process
+	text  []string // of the message that may go on
+	mind  []string // of the thought that may go on
+	said  string   // the last message of the turn, for its result
+	calls map[string]*call
+	order []string
+	turns []string // requests of prompts that run
+
+	out [][]byte
+}
+
+// call is a tool call that runs.
+type call struct {
+	title  string
+	input  json.RawMessage
+	output []json.RawMessage
+	raw    json.RawMessage
+	told   bool
+}
+
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+type object = map[string]any
+
+// Apply takes the next entry and returns the lines that it makes, without line
+// feeds.
+func (s *State) Apply(e Entry) [][]byte {
+	s.out = nil
+	var env envelope
+	if json.Unmarshal(e.Payload, &env) != nil {
+		return nil
+	}
+	switch e.Kind {
+	case "session/new":
+		var p struct{ Cwd string }
+		_ = json.Unmarshal(env.Params, &p) // a session without one has none
+		s.cwd = p.Cwd
+	case "response:session/new":
+		s.made(env)
+	case KindConfigured:
+		s.tell(object{"type": "configured", "notApplied": env.Params})
+	case "session/restored":
+		s.begun = false
+	case "session/prompt":
+		s.turns = append(s.turns, e.Life+" "+string(env.ID))
+		s.said = ""
+	case "response:session/prompt":
+		s.finish(e.Life+" "+string(env.ID), env)
+	case rawMethod:
+		s.pass(env)
+	case "session/update":
+		if e.Dir == Agent && !s.raw {
+			s.update(env)
+		}
+	case "_adapter/agent_exited":
+		s.exited()
+	case "session/ended":
+		s.exited()
+	}
+	return s.out
+}
+
+func (s *State) tell(o object) {
+	line, err := json.Marshal(o)
+	if err == nil { // all of it was JSON before
+		s.out = append(s.out, line)
+	}
+}
+
+func (s *State) made(env envelope) {
+	if env.Error != nil {
+		s.tell(object{"type": "error", "message": env.Error.Message})
+		return
+	}
+	var r struct{ SessionID string }
+	_ = json.Unmarshal(env.Result, &r) // an agent that does not say has none
+	s.native = r.SessionID
+	s.tell(object{"type": "ready"})
+}
+
+// pass passes a message of the SDK on.
+func (s *State) pass(env envelope) {
+	var p struct {
+		Message json.RawMessage `json:"message"`
+	}
+	if json.Unmarshal(env.Params, &p) != nil || len(p.Message) == 0 || p.Message[0] != '{' {
+		return
+	}
+	s.raw = true
+	s.out = append(s.out, slices.Clone(p.Message))
+}
+
+// finish is the end of a turn.
+func (s *State) finish(key string, env envelope) {
+	at := slices.Index(s.turns, key)
+	if at < 0 {
+		return // it was ended with its process
+	}
+	s.turns = slices.Delete(s.turns, at, at+1)
+	s.closeAll()
+	var r struct {
+		StopReason string          `json:"stopReason"`
+		Usage      json.RawMessage `json:"usage"`
+	}
+	_ = json.Unmarshal(env.Result, &r) // an error has none
+	if env.Error != nil {
+		if !s.raw {
+			s.tell(s.mark(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "result": env.Error.Message}))
+		}
+		s.tell(object{"type": "error", "message": env.Error.Message})
+	} else if !s.raw {
+		o := object{"type": "result", "subtype": "success", "is_error": false, "result": s.said, "stop_reason": r.StopReason}
+		if r.StopReason == "max_turn_requests" {
+			o["subtype"], o["is_error"] = "error_max_turns", true
+		}
+		if r.Usage != nil {
+			o["usage"] = r.Usage
+		}
+		s.tell(s.mark(o))
+	}
+	if r.StopReason == "cancelled" {
+		s.tell(object{"type": "interrupted"})
+	}
+	s.tell(object{"type": "turn_complete", "claude_session_id": s.native})
+}
+
+// mark makes a message one of this session's that was made up.
+func (s *State) mark(o object) object {
+	o["session_id"], o["synthetic"] = s.native, true
+	return o
+}
+
+// exited is the end of the agent's process, which ends the turns that run.
+func (s *State) exited() {
+	s.closeAll()
+	s.begun = false
+	for range s.turns {
+		s.tell(object{"type": "error", "message": "the agent ended in the middle of a turn"})
+		s.tell(object{"type": "turn_complete", "claude_session_id": s.native})
+	}
+	s.turns = nil
+}
+
+// update is a session/update.
+func (s *State) update(env envelope) {
+	var p struct {
+		Update struct {
+			Kind    string          `json:"sessionUpdate"`
+			Content json.RawMessage `json:"content"`
+			ID      string          `json:"toolCallId"`
+			Title   *string         `json:"title"`
+			Status  string          `json:"status"`
+			Input   json.RawMessage `json:"rawInput"`
+			Output  json.RawMessage `json:"rawOutput"`
+		} `json:"update"`
+	}
+	if json.Unmarshal(env.Params, &p) != nil {
+		return
+	}
+	switch u := p.Update; u.Kind {
+	case "agent_message_chunk", "agent_thought_chunk":
+		s.chunk(u.Kind == "agent_thought_chunk", u.Content)
+	case "tool_call", "tool_call_update":
+		if u.ID == "" {
+			return
+		}
+		c := s.calls[u.ID]
+		if c == nil {
+			s.closeText()
+			c = &call{title: "tool", input: json.RawMessage("{}")}
+			if s.calls == nil {
+				s.calls = map[string]*call{}
+			}
+			s.calls[u.ID] = c
+			s.order = append(s.order, u.ID)
+		}
+		if u.Title != nil {
+			c.title = *u.Title
+		}
+		if u.Input != nil {
+			c.input = u.Input
+		}
+		if u.Output != nil {
+			c.raw = u.Output
+		}
+		if u.Content != nil {
+			c.output = nil
+			_ = json.Unmarshal(u.Content, &c.output) // else there is none
+		}
+		if u.Status == "completed" || u.Status == "failed" {
+			s.endCall(u.ID, u.Status == "failed")
+		} else if u.Kind == "tool_call_update" || u.Status == "in_progress" {
+			s.tellCall(u.ID, c)
+		}
+	}
+}
+
+// chunk goes on with a message or a thought.
+func (s *State) chunk(thought bool, raw json.RawMessage) {
+	var b struct {
+		Type, Text, Data, MimeType string
+	}
+	if json.Unmarshal(raw, &b) != nil {
+		return
+	}
+	switch {
+	case thought && len(s.text) > 0, !thought && len(s.mind) > 0, b.Type != "text":
+		s.closeText()
+	}
+	switch {
+	case b.Type == "image":
+		s.assistant(object{"type": "image", "source": object{"type": "base64", "media_type": b.MimeType, "data": b.Data}})
+	case b.Type != "text":
+	case thought:
+		s.mind = append(s.mind, b.Text)
+	default:
+		s.text = append(s.text, b.Text)
+	}
+}
+
+// assistant tells one message of the agent's.
+func (s *State) assistant(content object) { s.message("assistant", content) }
+
+func (s *State) message(role string, content object) {
+	if !s.begun {
+		s.begun = true
+		s.tell(s.mark(object{"type": "system", "subtype": "init", "cwd": s.cwd}))
+	}
+	s.tell(s.mark(object{
+		"type": role, "parent_tool_use_id": nil, "message": object{"role": role, "content": []any{content}},
+	}))
+}
+
+// closeText tells the message or the thought that was going on.
+func (s *State) closeText() {
+	if len(s.mind) > 0 {
+		s.assistant(object{"type": "thinking", "thinking": strings.Join(s.mind, "")})
+		s.mind = nil
+	}
+	if len(s.text) > 0 {
+		s.said = strings.Join(s.text, "")
+		s.text = nil
+		s.assistant(object{"type": "text", "text": s.said})
+	}
+}
+
+func (s *State) closeAll() {
+	s.closeText()
+	for _, id := range slices.Clone(s.order) {
+		s.endCall(id, true)
+	}
+}
+
+// tellCall tells of a call once, when its input is known.
+func (s *State) tellCall(id string, c *call) {
+	if !c.told {
+		c.told = true
+		s.assistant(object{"type": "tool_use", "id": id, "name": c.title, "input": c.input})
+	}
+}
+
+// endCall tells what a call led to.
+func (s *State) endCall(id string, failed bool) {
+	c := s.calls[id]
+	s.tellCall(id, c)
+	delete(s.calls, id)
+	s.order = slices.DeleteFunc(s.order, func(o string) bool { return o == id })
+	s.message("user", object{"type": "tool_result", "tool_use_id": id, "content": c.result(), "is_error": failed})
+}
+
+// result is what a call led to, as the Messages API has it.
+func (c *call) result() []any {
+	list := []any{}
+	for _, raw := range c.output {
+		var o struct {
+			Type    string
+			Path    string
+			Content struct{ Type, Text, Data, MimeType string }
+		}
+		if json.Unmarshal(raw, &o) != nil {
+			continue
+		}
+		switch {
+		case o.Type == "content" && o.Content.Type == "text":
+			list = append(list, object{"type": "text", "text": o.Content.Text})
+		case o.Type == "content" && o.Content.Type == "image":
+			list = append(list, object{"type": "image", "source": object{"type": "base64", "media_type": o.Content.MimeType, "data": o.Content.Data}})
+		case o.Type == "diff":
+			list = append(list, object{"type": "text", "text": "changed " + o.Path})
+		}
+	}
+	if len(list) == 0 && c.raw != nil {
+		text := string(c.raw)
+		_ = json.Unmarshal(c.raw, &text) // else it is shown as JSON
+		list = append(list, object{"type": "text", "text": text})
+	}
+	return list
+}
