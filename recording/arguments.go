@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 // quality is how x264 is set. Every picture gets about the same quantiser
@@ -86,12 +87,14 @@ func probeArguments(path string) []string {
 	}
 }
 
-// remuxArguments has ffmpeg copy a file to one that has its index in front. An
-// empty chapters is none.
-func remuxArguments(from, chapters, to string) []string {
+// remuxArguments has ffmpeg copy a video of that length to one that has its index
+// in front. An empty chapters is none. Without setts the last picture would be as
+// short as any.
+func remuxArguments(from, chapters, to string, length time.Duration) []string {
 	args := []string{"-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-i", "file:" + from}
 	if chapters != "" {
 		args = append(args, "-f", "ffmetadata", "-i", "file:"+chapters, "-map_metadata", "1", "-map_chapters", "1")
 	}
-	return append(args, "-map", "0:v", "-map", "0:a?", "-c", "copy", "-movflags", "+faststart", "-f", "mp4", "file:"+to)
+	return append(args, "-map", "0:v", "-map", "0:a?", "-c", "copy", "-bsf:v", "setts=duration=max(1\\,"+seconds(length)+"/TB-PTS)",
+		"-movflags", "+faststart", "-f", "mp4", "file:"+to)
 }

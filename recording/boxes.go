@@ -96,13 +96,10 @@ func boxAt(r io.ReaderAt, at, size int64) (kind string, length, header int64, er
 	}
 	length, header = int64(binary.BigEndian.Uint32(head[:])), boxHeader
 	kind = string(head[4:8])
-	switch {
-	case length == 0: // to the end of the file
-		length = size - at
-	case length == 1 && n == int64(len(head)):
+	if length == 1 && n == int64(len(head)) {
 		length, header = int64(binary.BigEndian.Uint64(head[8:])), 2*boxHeader //nolint:gosec // checked below
 	}
-	if length < header {
+	if length < header { // zero, to the end of the file, is not what ffmpeg writes
 		return "", 0, 0, errBoxes
 	}
 	return kind, length, header, nil

@@ -28,13 +28,19 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// room says how many bytes may still be written.
-func (s *Store) room() (int64, error) {
+// freeBytes says how many bytes a disk has left for this user.
+func freeBytes(dir string) (int64, error) {
 	var stat syscall.Statfs_t
-	if err := syscall.Statfs(s.cfg.Dir, &stat); err != nil {
+	if err := syscall.Statfs(dir, &stat); err != nil {
 		return 0, err
 	}
-	return int64(stat.Bavail)*stat.Bsize - s.cfg.MinFree, nil //nolint:gosec // no disk is that large
+	return int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec // no disk is that large
+}
+
+// room says how many bytes may still be written.
+func (s *Store) room() (int64, error) {
+	free, err := s.free(s.cfg.Dir)
+	return free - s.cfg.MinFree, err
 }
 
 // checkRoom returns ErrNoSpace when the disk is nearly full.

@@ -203,7 +203,7 @@ func (s *Store) moveIndex(ctx context.Context, e *entry) (err error) {
 		}
 	}
 	from := filepath.Join(e.dir, videoFile)
-	if _, err := run(ctx, s.group, tools.ffmpeg, remuxArguments(from, list, part)...); err != nil {
+	if _, err := run(ctx, s.group, tools.ffmpeg, remuxArguments(from, list, part, info.Duration)...); err != nil {
 		return err
 	}
 	return s.swap(e, part, info)

@@ -34,6 +34,7 @@ type Store struct {
 	extras    extras
 	annotator annotator
 	telling   sync.Mutex
+	free      func(dir string) (int64, error) // bytes that the disk has left
 
 	closing sync.Once
 	err     error // of Close
@@ -77,7 +78,7 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, log: cfg.Logger, lock: lock, group: group,
-		entries: map[string]*entry{}, active: map[*Recording]struct{}{},
+		entries: map[string]*entry{}, active: map[*Recording]struct{}{}, free: freeBytes,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.load(); err != nil {

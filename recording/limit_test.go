@@ -1,0 +1,242 @@
+package recording
+
+import (
+	"errors"
+	"image"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/oklog/ulid/v2"
+)
+
+func TestMaxDuration(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	info := ended(t, start(t, s, d, Config{MaxDuration: 1500 * time.Millisecond}))
+	plays(t, s, info, StatusCompleted, ReasonMaxDuration)
+	if info.Duration < 1500*time.Millisecond-time.Second/30 {
+		t.Errorf("the video is %v long", info.Duration)
+	}
+}
+
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	_, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Wait: true, Args: []string{
+		"-geometry", "200x60+0+0", "-e", "sh", "-c", "while :; do head -c 2000 /dev/urandom | base64; sleep 0.02; done",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 2 << 20
+	info := ended(t, start(t, s, d, Config{MaxBytes: most}))
+	plays(t, s, info, StatusCompleted, ReasonMaxBytes)
+	if info.Bytes > most || info.Bytes < most/4 {
+		t.Errorf("the video has %d bytes", info.Bytes)
+	}
+}
+
+// TestSegments records a desktop that changes without pause into several files, and
+// looks whether they follow each other without a gap.
+func TestSegments(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
+	s := openStore(t, StoreConfig{})
+	r := start(t, s, d, Config{SegmentLength: time.Second, FrameRate: 10})
+	first := r.ID()
+	until(t, "the third segment has begun", func() bool { return len(s.List()) == 3 })
+	if _, err := s.Recording(first); !errors.Is(err, ErrNotActive) {
+		t.Errorf("Recording of the first segment: %v", err)
+	}
+	if again, err := s.Recording(r.ID()); err != nil || again != r {
+		t.Errorf("Recording of the newest segment = %v, %v", again, err)
+	}
+	e, err := r.Mark(Marker{Title: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := stop(t, r)
+	all := s.List()
+	if len(all) != 3 || all[0].ID != first || all[2].ID != last.ID {
+		t.Fatalf("List = %+v", all)
+	}
+	for i, info := range all {
+		reason := ReasonSegment
+		if i == len(all)-1 {
+			reason = ReasonStopped
+		}
+		plays(t, s, settled(t, s, info.ID), StatusCompleted, reason)
+		if i > 0 {
+			before := all[i-1]
+			gap := info.Started.Sub(before.Started) - before.Duration
+			if before.ContinuedBy != info.ID || info.Continues != before.ID || gap < -time.Millisecond || gap > time.Millisecond {
+				t.Errorf("%+v goes on, after %v, in %+v", before, gap, info)
+			}
+		}
+	}
+	until(t, "the marker is in the last one", func() bool {
+		entries, err := s.Timeline(last.ID, TimelineQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range entries {
+			if got.Marker != nil && got.Marker.Title == "here" && got.Seq == e.Seq {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	make := func(t *testing.T, ages ...time.Duration) string {
+		dir := t.TempDir()
+		for i, age := range ages {
+			id := ulid.ULID{5: byte(i + 1)}
+			folder := filepath.Join(dir, formatID(id))
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, videoFile), []byte("1000 bytes"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			info := Info{ID: formatID(id), Status: StatusFailed, Ended: time.Now().Add(-age)}
+			if err := writeManifest(folder, info, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	ids := func(s *Store) (left []byte) {
+		for _, info := range s.List() {
+			id, _ := parseID(info.ID)
+			left = append(left, '0'+id[5])
+		}
+		return left
+	}
+	for _, test := range []struct {
+		name string
+		keep Retention
+		want string
+	}{
+		{"all", Retention{}, "1234"},
+		{"count", Retention{MaxCount: 2}, "34"},
+		{"age", Retention{MaxAge: 150 * time.Minute}, "34"},
+		{"bytes", Retention{MaxBytes: 39}, "234"},
+	} {
+		s := openStore(t, StoreConfig{Dir: make(t, 4*time.Hour, 3*time.Hour, 2*time.Hour, time.Hour), Retention: test.keep})
+		if got := string(ids(s)); got != test.want {
+			t.Errorf("%s: %s are left, want %s", test.name, got, test.want)
+		}
+	}
+	s := openStore(t, StoreConfig{Dir: make(t, time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
+	until(t, "the first one is too old", func() bool { return string(ids(s)) == "2" })
+}
+
+// TestActiveIsKept has a store keep less than what records.
+func TestActiveIsKept(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{Retention: Retention{MaxCount: 1}})
+	a, b := start(t, s, d, Config{}), start(t, s, d, Config{})
+	stop(t, a)
+	until(t, "the older one is gone", func() bool { return errors.Is(second(s.Get(a.ID())), ErrNotFound) })
+	plays(t, s, stop(t, b), StatusCompleted, ReasonStopped)
+}
+
+func TestMissingPrograms(t *testing.T) {
+	d := startDesktop(t, desktop.Config{})
+	t.Setenv("PATH", t.TempDir())
+	s := openStore(t, StoreConfig{})
+	_, err := s.Start(t.Context(), d, Config{})
+	var missing *MissingError
+	if !errors.As(err, &missing) || len(missing.Programs) != 2 || !errors.Is(err, ErrMissingPrograms) {
+		t.Errorf("Start without ffmpeg: %v", err)
+	}
+	// A program that is no ffmpeg.
+	dir := t.TempDir()
+	for _, name := range []string{"ffmpeg", "ffprobe"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho ' libx265 '\n"), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	_, err = s.Start(t.Context(), d, Config{})
+	if !errors.As(err, &missing) || len(missing.Programs) != 1 {
+		t.Errorf("Start without libx264: %v", err)
+	}
+}
+
+func TestTimingOption(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright": "-vsync",
+		"ffmpeg version n5.0":                             "-vsync",
+		"ffmpeg version 5.1.9-0+deb12u1":                  "-fps_mode",
+		"ffmpeg version 7.1":                              "-fps_mode",
+		"ffmpeg version n8.0":                             "-fps_mode",
+		"ffmpeg version N-110000-gabcdef":                 "-fps_mode",
+		"":                                                "-fps_mode",
+	} {
+		if got := timingOption(version); got != want {
+			t.Errorf("%q: %s, want %s", version, got, want)
+		}
+	}
+}
+
+// TestShrinker compares with the mean of areas, and with what the whole makes.
+func TestShrinker(t *testing.T) {
+	t.Parallel()
+	from := image.Pt(97, 61)
+	pix := make([]byte, 4*from.X*from.Y)
+	for i := range pix {
+		pix[i] = byte(i*7 + i/97*13)
+	}
+	for _, to := range []image.Point{{97, 61}, {96, 60}, {48, 31}, {10, 6}, {1, 1}} {
+		s := newShrinker(from, to)
+		for y := range to.Y {
+			row, _ := s.rows(pix, 4*from.X, y, y)
+			for x := range to.X {
+				for c := range 4 {
+					want := meanOf(pix, from, to, x, y, c)
+					if got := float64(row[4*x+c]); got < want-1.5 || got > want+1.5 {
+						t.Fatalf("%v: channel %d of %d,%d is %v, want %v", to, c, x, y, got, want)
+					}
+				}
+			}
+		}
+		for y := range from.Y {
+			r := s.reach(image.Rect(0, y, from.X, y+1))
+			for dy := range to.Y {
+				first := s.down[dy].first
+				uses := first <= y && y < first+len(s.down[dy].weights)
+				if uses && (dy < r.Min.Y || dy >= r.Max.Y) {
+					t.Fatalf("%v: row %d is made of row %d, but only rows %d to %d are said to be", to, dy, y, r.Min.Y, r.Max.Y)
+				}
+			}
+		}
+	}
+}
+
+// meanOf is the mean of the area that a pixel covers.
+func meanOf(pix []byte, from, to image.Point, x, y, c int) float64 {
+	var sum, area float64
+	overlap := func(p, i, from, to int) float64 {
+		begin, end := float64(i*from)/float64(to), float64((i+1)*from)/float64(to)
+		return max(0, min(float64(p+1), end)-max(float64(p), begin))
+	}
+	for sy := range from.Y {
+		for sx := range from.X {
+			w := overlap(sy, y, from.Y, to.Y) * overlap(sx, x, from.X, to.X)
+			sum += w * float64(pix[4*(sy*from.X+sx)+c])
+			area += w
+		}
+	}
+	return sum / area
+}
