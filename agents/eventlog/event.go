@@ -99,12 +99,18 @@ func checkText(field, s string, limit int) error {
 	return nil
 }
 
+// The times that JSON can have.
+var (
+	firstTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC).UnixMicro()
+)
+
 // micros is how times are stored: 0 for none.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return t.UnixMicro()
+	return min(max(t.UnixMicro(), firstTime+1), lastTime)
 }
 
 func stamp(us int64) time.Time {

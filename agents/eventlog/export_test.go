@@ -138,7 +138,10 @@ func TestBadImports(t *testing.T) {
 // imported again the same.
 func FuzzImport(f *testing.F) {
 	l := open(f, eventlog.Config{})
-	conversation(f, l, "a")
+	must(f, l.Commit(f.Context(), func(tx *eventlog.Tx) error {
+		_, err := tx.Append(eventlog.Event{Stream: "acp:x", Session: "a", Life: "l", Kind: "k", Payload: []byte("\xff")})
+		return errors.Join(err, tx.PutSession(aSession("a")), tx.PutLife(aLife("l")), tx.PutRequest(aRequest("l", "1")))
+	}))
 	f.Add([]byte(export(f, l, "a")))
 	f.Add([]byte(`{"export":{"format":"deskhand session","version":1,"session":"s"}}
 {"session":{"id":"s","state":"idle","init":{"base64":"/w=="},"createdAt":"2030-01-01T00:00:00Z","updatedAt":"2030-01-01T00:00:00Z"}}

@@ -2,7 +2,6 @@ package eventlog_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -132,18 +131,15 @@ func TestTamperedPayload(t *testing.T) {
 
 // FuzzPayload: what is stored comes back, wherever base64 begins and ends.
 func FuzzPayload(f *testing.F) {
-	l := open(f, eventlog.Config{Memory: 1})
 	f.Add([]byte(`{"data":"`), 65536, 0, []byte("=="), 65537, []byte(`"}`))
 	f.Add([]byte("x"), 70000, 3, []byte(`"`), 200000, []byte("===="))
 	f.Fuzz(func(t *testing.T, before []byte, n, skip int, between []byte, m int, after []byte) {
 		some := func(n int) []byte { return picture(max(n, -n, 0) % 200_000) }
 		first := some(n)
 		payload := slices.Concat(before, first[min(len(first), max(skip, 0)):], between, some(m), after)
-		stream := fmt.Sprintf("%x", sha256.Sum256(payload))
-		from, err := l.Last(t.Context(), stream)
-		must(t, err)
-		put(t, l, stream, string(payload), "newest")
-		page, err := l.Read(t.Context(), stream, from, 1)
+		l := open(t, eventlog.Config{Memory: 1})
+		put(t, l, "s", string(payload), "newest")
+		page, err := l.Read(t.Context(), "s", 0, 1)
 		if err != nil || !bytes.Equal(page[0].Payload, payload) {
 			t.Errorf("%d bytes came back as %d others, %v", len(payload), len(page[0].Payload), err)
 		}

@@ -268,6 +268,13 @@ func TestInvalidEvents(t *testing.T) {
 		}
 	}
 	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		e, err := tx.Append(eventlog.Event{Stream: "s", At: time.Date(123456, 1, 1, 0, 0, 0, 0, time.UTC)})
+		if text, fails := e.At.MarshalJSON(); fails != nil {
+			t.Errorf("time %s, %v", text, fails)
+		}
+		return err
+	}))
+	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
 		e, err := tx.Append(eventlog.Event{Stream: "s", Kind: "a\x00b\xffc" + strings.Repeat("é", 1000)})
 		if !strings.HasPrefix(e.Kind, "abcéé") || len(e.Kind) > 1024 || !utf8.ValidString(e.Kind) {
 			t.Errorf("kind %q", e.Kind)
