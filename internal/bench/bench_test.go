@@ -19,9 +19,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // working; what it finds is not judged here.
 func TestDeskhandAlone(t *testing.T) {
 	t.Parallel()
-	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm", "ffmpeg", "ffprobe")
 	var out, progress bytes.Buffer
-	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-row", "^(png-changing|png-same|windows|type|burst|start|run|list|echo|put-memory|get-disk|put-large)$"}
+	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-record", "1s", "-row", "^(record-text|png-changing|png-same|windows|type|burst|start|run|list|echo|put-memory|get-disk|put-large)$"}
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatalf("run: %v\n%s", err, &progress)
 	}
@@ -38,6 +38,10 @@ func TestDeskhandAlone(t *testing.T) {
 		`(?m)^\| put 64 MiB, in memory \| [0-9.]+ ms .*, memory \+[0-9.]+ MiB \|`,
 		`(?m)^\| processor, over .* \| [0-9.]+ % of a core \|`,
 		`(?m)^\| anonymous resident memory \| [0-9.]+ MiB \|`,
+		`(?m)^\| random text scrolls: processor \| [0-9.]+ % of a core \|`,
+		`(?m)^\| random text scrolls: bytes \| [0-9.]+ MB, SSIM 0\.[0-9]+ \|`,
+		`(?m)^\| random text scrolls: pictures lost \| [0-9.]+ % \|`,
+		`(?m)^\| random text scrolls: from stop .* \| [0-9.]+ ms, of [0-9.]+ s \|`,
 		`deskhand: deskhand `,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
@@ -51,7 +55,7 @@ func TestDeskhandAlone(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-unknown"}} {
+	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-record", "-1s"}, {"-unknown"}} {
 		if _, err := parse(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("parse(%q) found nothing wrong", args)
 		}

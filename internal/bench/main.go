@@ -4,7 +4,7 @@
 // # Usage
 //
 //	make bench
-//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 30s]
+//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 30s] [-record 30s]
 //
 // # What it measures
 //
@@ -32,6 +32,13 @@
 // the desktop is on and nobody is connected, and its anonymous memory then,
 // after the rows that look at the screen and before the others.
 //
+// Recordings are of three scenes: nothing changes, text scrolls in the terminals,
+// a page scrolls in a browser. Each is shown for a while without a recording, too,
+// and what is used then does not count. At some moments the scene is held, and the
+// picture in the video compared with a screenshot. Their keys are record-idle,
+// record-text and record-page. The time from the stop to the file should not grow
+// with the recording, which -row record-idle -record 10m shows.
+//
 // # Requirements
 //
 // Those of the tests, xdotool, ImageMagick and dbus-launch for the reference
@@ -58,6 +65,7 @@ type options struct {
 	rows   *regexp.Regexp
 	alone  bool
 	idle   time.Duration
+	record time.Duration // how long each scene is recorded
 	binary string
 }
 
@@ -80,16 +88,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	quick := f.Bool("quick", false, "ten calls and a short idle time: to see that it works")
 	f.BoolVar(&o.alone, "alone", false, "measure deskhand without the reference server")
 	f.DurationVar(&o.idle, "idle", 30*time.Second, "how long to watch the idle server; 0: not at all")
+	f.DurationVar(&o.record, "record", 30*time.Second, "how long to record each scene; 0: not at all")
 	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 {
+	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 || o.record < 0 {
 		return o, errors.New("wrong arguments: see -help")
 	}
 	o.rounds = 5
 	if *quick {
-		o.calls, o.rounds, o.idle = 10, 1, min(o.idle, 5*time.Second)
+		o.calls, o.rounds, o.idle, o.record = 10, 1, min(o.idle, 5*time.Second), min(o.record, 5*time.Second)
 	}
 	var err error
 	o.rows, err = regexp.Compile(*filter)
@@ -127,11 +136,16 @@ func (b *bench) measureRows(ctx context.Context) (results []result, err error) {
 				return results, err
 			}
 		}
+		if r.last { // the terminals will be gone
+			if err := b.recordScenes(ctx); err != nil {
+				return results, err
+			}
+		}
 		res, err := b.measure(ctx, r)
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", r.key, err)
 		}
 		results = append(results, res)
 	}
-	return results, nil
+	return results, b.recordScenes(ctx)
 }

@@ -30,6 +30,7 @@ type bench struct {
 	load     string // average, before anything was started
 	beds     []*bed // deskhand first
 	idle     *idle
+	recorded *recordings
 }
 
 func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {

@@ -14,20 +14,56 @@ const clockTick = 10 * time.Millisecond
 // ProcessorTime returns the user and system time of all threads of a process
 // (proc_pid_stat(5), fields 14 and 15).
 func ProcessorTime(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, own, _, err := stat(pid)
+	return own, err
+}
+
+// TreeProcessorTime returns the same of a process and all below it, those included
+// that have ended and were waited for by one of them.
+func TreeProcessorTime(pid int) (time.Duration, error) {
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, err
 	}
-	// The name, in brackets, may hold spaces.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const user, system = 14 - 3, 15 - 3
-	var ticks int64
-	for _, i := range []int{user, system} {
-		n, err := strconv.ParseInt(fields[i], 10, 64)
+	parents, times := map[int]int{}, map[int]time.Duration{}
+	for _, e := range entries {
+		one, err := strconv.Atoi(e.Name())
 		if err != nil {
-			return 0, fmt.Errorf("stat of process %d: %w", pid, err)
+			continue
 		}
-		ticks += n
+		if parent, own, waited, err := stat(one); err == nil { // else it has ended
+			parents[one], times[one] = parent, own+waited
+		}
 	}
-	return time.Duration(ticks) * clockTick, nil
+	if _, ok := parents[pid]; !ok {
+		return 0, fmt.Errorf("there is no process %d", pid)
+	}
+	var total time.Duration
+	for one, used := range times {
+		for at := one; at != 0; at = parents[at] {
+			if at == pid {
+				total += used
+				break
+			}
+		}
+	}
+	return total, nil
+}
+
+// stat reads a process's parent, its own time and that of its children that were
+// waited for (proc_pid_stat(5), fields 4 and 14 to 17).
+func stat(pid int) (parent int, own, waited time.Duration, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	// The name, in brackets, may hold spaces.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var n [5]int64
+	for i, field := range []int{4, 14, 15, 16, 17} {
+		if n[i], err = strconv.ParseInt(fields[field-3], 10, 64); err != nil {
+			return 0, 0, 0, fmt.Errorf("stat of process %d: %w", pid, err)
+		}
+	}
+	return int(n[0]), time.Duration(n[1]+n[2]) * clockTick, time.Duration(n[3]+n[4]) * clockTick, nil
 }
