@@ -3,7 +3,7 @@
 //
 // Its tests build cmd/deskhand, start it, and run the scripts in sdk/ with node:
 // desktop.test.mjs calls every desktop method of sandbox-agent 0.4.2, apart from
-// recording and the live stream, and host.test.mjs every method of processes,
+// the live stream, and host.test.mjs every method of processes,
 // terminals, files and configuration. Both ask the SDK which methods it has, and
 // look at the effects with what knows nothing of deskhand: xterm, xev, xclip,
 // xwininfo, the disk, /proc. Two more have the terminal and the viewer of

@@ -41,7 +41,7 @@ var scripts embed.FS
 // TestDesktop calls the SDK's desktop methods.
 func TestDesktop(t *testing.T) {
 	t.Parallel()
-	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xdg-open", "xterm", "xclip", "xev", "xwininfo", "xkill")
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xdg-open", "xterm", "xclip", "xev", "xwininfo", "xkill", "ffmpeg", "ffprobe")
 	testScripts(t, "desktop.test.mjs")
 }
 

@@ -6,6 +6,7 @@ import * as input from "./input.mjs";
 import { agent } from "./lib.mjs";
 import * as lifecycle from "./lifecycle.mjs";
 import { provider } from "./local.mjs";
+import * as recording from "./recording.mjs";
 import * as screen from "./screen.mjs";
 
 lifecycle.before();
@@ -16,7 +17,9 @@ input.pointer();
 input.keyboard();
 input.clipboard();
 apps.windows();
+recording.recordings();
 apps.after();
+recording.ended(lifecycle.screen);
 lifecycle.after();
 provider();
 

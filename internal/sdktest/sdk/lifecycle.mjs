@@ -75,7 +75,7 @@ export function after() {
   });
 
   test("every desktop method of the SDK was called", () => {
-    assert.ok(desktopMethods().length >= 26, desktopMethods().join(" "));
+    assert.ok(desktopMethods().length >= 32, desktopMethods().join(" "));
     assert.deepEqual(uncalled(SandboxAgent, desktopMethods()), reference ? ["setDesktopClipboard"] : []);
   });
 }
