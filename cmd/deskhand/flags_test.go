@@ -22,6 +22,7 @@ func TestHelp(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help":            {"help"},
 		"server-help":     {"server", "--help"},
+		"record-help":     {"record", "--help"},
 		"install-help":    {"install", "desktop", "--help"},
 		"version-help":    {"version", "--help"},
 		"version-version": {"--version"},
