@@ -175,7 +175,7 @@ func TestServerStatus(t *testing.T) {
 		return agent == "mock", time.Now().Add(-time.Hour), agent == "mock" || agent == "pi"
 	}
 	status := func(id string) map[string]any {
-		m, _ := s.get(t, "/v1/agents/" + id).want(t, 200).json(t)["serverStatus"].(map[string]any)
+		m, _ := s.get(t, "/v1/agents/"+id).want(t, 200).json(t)["serverStatus"].(map[string]any)
 		return m
 	}
 	if up, _ := status("mock")["uptimeMs"].(float64); up < 3.6e6 || status("mock")["status"] != "running" {

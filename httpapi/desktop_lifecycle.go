@@ -134,6 +134,7 @@ type desktopStatus struct {
 	Processes           []desktopProcess `json:"processes" nullable:"false" doc:"The programs that make up the desktop"`
 	RuntimeLogPath      string           `json:"runtimeLogPath,omitempty"`
 	Sound               *desktopSound    `json:"sound,omitempty" doc:"While it runs"`
+	Host                bool             `json:"host,omitempty" doc:"It is the desktop that somebody sits at"`
 	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
 }
 
@@ -292,7 +293,7 @@ const timeFormat = "2006-01-02T15:04:05.000000000-07:00"
 func describe(ctx context.Context, sl *slot) desktopStatus {
 	state, st, d, failure := sl.status()
 	out := desktopStatus{
-		ID: sl.id, State: string(state), Display: st.Display, RuntimeLogPath: st.LogPath,
+		ID: sl.id, State: string(state), Display: st.Display, RuntimeLogPath: st.LogPath, Host: st.Host,
 		MissingDependencies: []string{}, Processes: runtimeProcesses(st.Processes),
 	}
 	if out.RuntimeLogPath == "" { // where it will be

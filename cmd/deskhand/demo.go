@@ -9,9 +9,9 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// startDesktop starts what --desktop and --demo ask for.
+// startDesktop starts what --desktop, --demo and --host-desktop ask for.
 func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFlags, log *slog.Logger) error {
-	if !f.desktop && !f.demo {
+	if !f.desktop && !f.demo && !f.onHost.on {
 		return nil
 	}
 	d, err := s.StartDesktop(ctx)

@@ -51,6 +51,7 @@ type serverFlags struct {
 	accessLog   bool
 	media       mediaFlags
 	agents      agentFlags
+	onHost      hostFlags
 	recordings  recordingFlags
 }
 
@@ -72,6 +73,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.agents.registerServer(flags)
 	f.recordings.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
+	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")

@@ -48,6 +48,9 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if self, err := os.Executable(); err == nil {
 		cfg.AgentRelay = []string{self, "mcp"}
 	}
+	if err := f.onHost.prepare(p, f.noToken, &cfg); err != nil {
+		return err
+	}
 	hide(cfg.Token, p.argv)
 	for _, server := range cfg.Media.ICEServers {
 		hide(server.Credential, p.argv)
@@ -65,7 +68,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return usagef("%s", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return p.serve(ctx, s, f, cfg.Token != "", log)
+	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, f, cfg.Token != "", log) })
 }
 
 // serve runs the server until ctx ends. tokenKnown says that the user chose the
