@@ -23,7 +23,7 @@ func conversation(t testing.TB, l *eventlog.Log, id string) {
 		if err := errors.Join(tx.PutSession(s), tx.PutLife(aLife("life-"+id)), tx.PutRequest(r)); err != nil {
 			return err
 		}
-		for i := range 30 {
+		for i := range 12 {
 			for _, e := range []eventlog.Event{
 				{Stream: "acp:srv", Session: id, Life: "life-" + id, Kind: "session/update"},
 				{Stream: "acp:srv", Session: "somebody else's"},
@@ -63,7 +63,7 @@ func TestExportAndImport(t *testing.T) {
 			conversation(t, from, "a")
 			conversation(t, from, "b")
 			lines := export(t, from, "a") + export(t, from, "b")
-			if n := strings.Count(lines, "\n"); n != 2*(5+90) {
+			if n := strings.Count(lines, "\n"); n != 2*(5+36) {
 				t.Errorf("%d lines", n)
 			}
 			waiting := to.Follow("uni:a", 0)
@@ -77,10 +77,10 @@ func TestExportAndImport(t *testing.T) {
 			for _, stream := range []string{"ses:a", "uni:b"} {
 				sameEvents(t, stream, readAll(t, from, stream), readAll(t, to, stream))
 			}
-			if page, err := waiting.Next(bounded(t)); err != nil || len(page) != 30 {
+			if page, err := waiting.Next(bounded(t)); err != nil || len(page) != 12 {
 				t.Errorf("a follower got %d events, %v", len(page), err)
 			}
-			if e := put(t, to, "ses:a", "on"); e[0].Seq != 31 {
+			if e := put(t, to, "ses:a", "on"); e[0].Seq != 13 {
 				t.Errorf("goes on with %d", e[0].Seq)
 			}
 			if _, err := to.Import(t.Context(), strings.NewReader(lines)); !errors.Is(err, eventlog.ErrExists) || !strings.Contains(err.Error(), `session "a"`) {
@@ -106,8 +106,8 @@ func TestBadImports(t *testing.T) {
 	joined := func(lines ...string) string { return strings.Join(lines, "") }
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":         {"", "nothing to import"},
-		"cut off":         {joined(good[:20]...), "cut off"},
-		"an event less":   {joined(append(good[:20:20], good[21:]...)...), "something is missing"},
+		"cut off":         {joined(good[:15]...), "cut off"},
+		"an event less":   {joined(append(good[:15:15], good[16:]...)...), "something is missing"},
 		"in disorder":     {joined(good[0], good[1], good[5], good[4]), "line 4 of the import: event 1 of stream"},
 		"no header":       {good[1], `an "export" line must come first`},
 		"no session":      {joined(good[0], `{"end":{"events":0}}`), "something is missing"},

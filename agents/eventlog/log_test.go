@@ -186,7 +186,7 @@ func TestFollow(t *testing.T) {
 			cfg := eventlog.Config{DSN: dsn(t)}
 			cfg.Memory = 20_000 // less than the events need
 			l := open(t, cfg)
-			const events, followers = 1500, 8
+			const events, followers = 900, 6
 			var wg sync.WaitGroup
 			for i := range followers {
 				wg.Go(func() {
