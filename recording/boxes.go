@@ -56,31 +56,26 @@ func readMovie(r io.ReaderAt, size int64) (movie, error) {
 			}
 		}
 		at += length
-		switch kind {
-		case "moov":
-			if err := m.readMoov(index); err != nil {
-				return m, err
-			}
-		case "moof":
-			moof = index
-			continue // it is worth nothing without its mdat
-		case "mdat":
-			if moof != nil && m.readMoof(moof) != nil {
-				return m.finish(), nil
-			}
-			moof = nil
+		if kind == "moof" {
+			moof = index // it is worth nothing without its mdat
+			continue
 		}
-		m.good = at
+		next := m
+		if kind == "moov" {
+			err = next.readMoov(index)
+		} else if kind == "mdat" && moof != nil {
+			err, moof = next.readMoof(moof), nil
+		}
+		if err != nil {
+			break
+		}
+		m, m.good = next, at
 	}
 	if m.timescale == 0 {
 		return m, fmt.Errorf("%w: it has no video track", errBoxes)
 	}
-	return m.finish(), nil
-}
-
-func (m *movie) finish() movie {
-	m.duration = time.Duration(float64(m.end) / float64(max(m.timescale, 1)) * float64(time.Second))
-	return *m
+	m.duration = time.Duration(float64(m.end) / float64(m.timescale) * float64(time.Second))
+	return m, nil
 }
 
 // boxAt reads the beginning of a box: its kind, its length and that of what is

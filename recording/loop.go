@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -44,6 +45,8 @@ type loop struct {
 	frames  chan desktop.FeedFrame
 	more    chan struct{} // to follow: the frame is done with
 	pointer *pointer      // nil: it is not shown
+	sound   *sound        // nil: it is not recorded
+	hearing sync.WaitGroup
 
 	pending bool      // follow waits for more
 	taken   int64     // slot of the latest frame
@@ -69,14 +72,19 @@ func newLoop(ctx context.Context, r *Recording) (*loop, error) {
 	if r.cfg.Cursor == CursorPointer {
 		l.pointer = followPointer(follow, r.d, time.Second/time.Duration(r.cfg.FrameRate))
 	}
-	if err := l.first(ctx); err != nil {
+	var problem string
+	if r.cfg.Sound {
+		problem = l.hear(follow)
+	}
+	if err := l.first(ctx, problem); err != nil {
 		return nil, errors.Join(err, l.abandon())
 	}
 	return l, nil
 }
 
-// first begins the first segment with the first frame.
-func (l *loop) first(ctx context.Context) error {
+// first begins the first segment with the first frame. problem says why there is no
+// sound.
+func (l *loop) first(ctx context.Context, problem string) error {
 	var f desktop.FeedFrame
 	select {
 	case frame, ok := <-l.frames:
@@ -101,6 +109,7 @@ func (l *loop) first(ctx context.Context) error {
 	if l.pointer != nil {
 		l.pointer.ask(ctx)
 	}
+	l.r.silent = problem
 	l.part, err = l.r.begin(enc, l.epoch, 0, nil)
 	if err != nil {
 		return errors.Join(err, discard(enc))
@@ -110,6 +119,9 @@ func (l *loop) first(ctx context.Context) error {
 	}
 	l.send(0, l.epoch)
 	p := l.part
+	if l.sound != nil {
+		l.sound.begin(p)
+	}
 	select {
 	case <-p.video.begun:
 		l.r.store.tell(p.entry)
@@ -128,6 +140,7 @@ func (l *loop) encoder() (*encoder, error) {
 	cfg := &l.r.cfg
 	return newEncoder(l.r.store.group, l.r.tools, encoding{
 		width: l.canvas.width, height: l.canvas.height, fps: cfg.FrameRate, quality: cfg.Quality,
+		sound: l.sound != nil,
 	})
 }
 
@@ -159,6 +172,7 @@ func (l *loop) unfollow() {
 	if l.pointer != nil {
 		l.pointer.working.Wait()
 	}
+	l.hearing.Wait()
 }
 
 // follow hands frames to the loop, each when the one before is done with.
@@ -191,6 +205,10 @@ func (l *loop) run() (Reason, error) {
 	if l.pointer != nil {
 		moved = l.pointer.moved
 	}
+	var heard <-chan piece
+	if l.sound != nil {
+		heard = l.sound.pieces
+	}
 	for {
 		now := time.Now()
 		if reason, err := l.work(now); reason != "" {
@@ -206,6 +224,8 @@ func (l *loop) run() (Reason, error) {
 			l.show(&f)
 		case <-moved:
 			l.dirty = true
+		case piece := <-heard:
+			l.sound.play(p, piece)
 		case <-l.r.stopping:
 			return l.r.reasonToEnd(), nil
 		case <-p.encoder.child.Done():
@@ -272,6 +292,9 @@ func (l *loop) work(now time.Time) (Reason, error) {
 	if reason, err := l.limits(now, slot); reason != "" {
 		return reason, err
 	}
+	if l.sound != nil && !now.Before(l.sound.due(l.part)) {
+		l.sound.silence(l.part, samples(now.Add(-soundLate).Sub(l.part.epoch)))
+	}
 	if slot > l.last && (l.dirty || now.Sub(l.sent) >= l.pause()) {
 		l.send(slot, now)
 	}
@@ -295,6 +318,9 @@ func (l *loop) next(now time.Time) time.Time {
 		}
 	}
 	earlier(l.looked.Add(lookInterval))
+	if l.sound != nil {
+		earlier(l.sound.due(l.part))
+	}
 	if l.dirty {
 		earlier(l.begins(max(l.last, l.dropped) + 1))
 	}
@@ -379,6 +405,10 @@ func (l *loop) segment(now time.Time, slot int64) (Reason, error) {
 	if err != nil {
 		return ReasonWriteFailed, err
 	}
+	if l.sound != nil {
+		l.sound.end(old, next.epoch)
+		l.sound.begin(next)
+	}
 	l.part = next
 	l.spare, l.dirty = nil, true // a file begins with a picture
 	l.r.telling.Lock()           // before anybody can ask for the timeline again
@@ -409,6 +439,9 @@ func (l *loop) end(reason Reason) *part {
 		l.fill(max(l.slot(now), l.last+1))
 		if l.dirty {
 			l.send(l.last+1, now)
+		}
+		if l.sound != nil {
+			l.sound.end(p, l.begins(l.last+1))
 		}
 	}
 	l.unfollow()

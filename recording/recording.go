@@ -29,6 +29,8 @@ type Recording struct {
 	log   *slog.Logger
 	tools programs
 
+	silent string // why there is no sound although it was asked for; of the loop
+
 	stopping chan struct{}  // closed when it is to end
 	done     chan struct{}  // closed when it has ended
 	parts    sync.WaitGroup // segments that are being finished
@@ -229,7 +231,7 @@ type part struct {
 func (r *Recording) begin(enc *encoder, epoch time.Time, first int64, before *part) (*part, error) {
 	info := Info{
 		Desktop: r.d.Status().ID, Title: r.cfg.Title, Status: StatusRecording, ProcessID: enc.child.ID(),
-		Started: epoch.Round(0), Width: enc.width, Height: enc.height, FrameRate: enc.fps, Sound: enc.sound,
+		Started: epoch.Round(0), Width: enc.width, Height: enc.height, FrameRate: enc.fps, Sound: enc.sound, SoundProblem: r.silent,
 	}
 	if before != nil {
 		info.Continues = before.entry.id
