@@ -90,12 +90,21 @@ func (s *State) Apply(e Entry) [][]byte {
 	case "session/restored":
 		s.begun = false
 	case "session/prompt":
+		if len(s.turns) == 0 {
+			s.said = ""
+		}
 		s.turns = append(s.turns, e.Life+" "+string(env.ID))
-		s.said = ""
 	case "response:session/prompt":
 		s.finish(e.Life+" "+string(env.ID), env)
 	case rawMethod:
 		s.pass(env)
+	case "session/request_permission":
+		var p struct {
+			ToolCall json.RawMessage `json:"toolCall"`
+		}
+		if json.Unmarshal(env.Params, &p) == nil && !s.raw {
+			s.tool(p.ToolCall) // some agents ask before they have told of the call
+		}
 	case "session/update":
 		if e.Dir == Agent && !s.raw {
 			s.update(env)
@@ -192,54 +201,64 @@ func (s *State) exited() {
 // update is a session/update.
 func (s *State) update(env envelope) {
 	var p struct {
-		Update struct {
-			Kind    string          `json:"sessionUpdate"`
-			Content json.RawMessage `json:"content"`
-			ID      string          `json:"toolCallId"`
-			Title   *string         `json:"title"`
-			Status  string          `json:"status"`
-			Input   json.RawMessage `json:"rawInput"`
-			Output  json.RawMessage `json:"rawOutput"`
-		} `json:"update"`
+		Update json.RawMessage `json:"update"`
 	}
-	if json.Unmarshal(env.Params, &p) != nil {
+	var u struct {
+		Kind    string          `json:"sessionUpdate"`
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(env.Params, &p) != nil || json.Unmarshal(p.Update, &u) != nil {
 		return
 	}
-	switch u := p.Update; u.Kind {
+	switch u.Kind {
 	case "agent_message_chunk", "agent_thought_chunk":
 		s.chunk(u.Kind == "agent_thought_chunk", u.Content)
 	case "tool_call", "tool_call_update":
-		if u.ID == "" {
-			return
+		s.tool(p.Update)
+	}
+}
+
+// tool takes news of a tool call.
+func (s *State) tool(raw json.RawMessage) {
+	var u struct {
+		ID      string          `json:"toolCallId"`
+		Title   *string         `json:"title"`
+		Status  string          `json:"status"`
+		Content json.RawMessage `json:"content"`
+		Input   json.RawMessage `json:"rawInput"`
+		Output  json.RawMessage `json:"rawOutput"`
+	}
+	if json.Unmarshal(raw, &u) != nil || u.ID == "" {
+		return
+	}
+	c := s.calls[u.ID]
+	if c == nil {
+		s.closeText()
+		c = &call{title: "tool", input: json.RawMessage("{}")}
+		if s.calls == nil {
+			s.calls = map[string]*call{}
 		}
-		c := s.calls[u.ID]
-		if c == nil {
-			s.closeText()
-			c = &call{title: "tool", input: json.RawMessage("{}")}
-			if s.calls == nil {
-				s.calls = map[string]*call{}
-			}
-			s.calls[u.ID] = c
-			s.order = append(s.order, u.ID)
-		}
-		if u.Title != nil {
-			c.title = *u.Title
-		}
-		if u.Input != nil {
-			c.input = u.Input
-		}
-		if u.Output != nil {
-			c.raw = u.Output
-		}
-		if u.Content != nil {
-			c.output = nil
-			_ = json.Unmarshal(u.Content, &c.output) // else there is none
-		}
-		if u.Status == "completed" || u.Status == "failed" {
-			s.endCall(u.ID, u.Status == "failed")
-		} else if u.Kind == "tool_call_update" || u.Status == "in_progress" {
-			s.tellCall(u.ID, c)
-		}
+		s.calls[u.ID] = c
+		s.order = append(s.order, u.ID)
+	}
+	if u.Title != nil {
+		c.title = *u.Title
+	}
+	if u.Input != nil {
+		c.input = u.Input
+	}
+	if u.Output != nil {
+		c.raw = u.Output
+	}
+	if u.Content != nil {
+		c.output = nil
+		_ = json.Unmarshal(u.Content, &c.output) // else there is none
+	}
+	switch u.Status {
+	case "completed", "failed":
+		s.endCall(u.ID, u.Status == "failed")
+	case "in_progress":
+		s.tellCall(u.ID, c)
 	}
 }
 
