@@ -89,7 +89,7 @@ func redact(raw string) string {
 		if decoded, err := url.QueryUnescape(name); err == nil {
 			name = decoded
 		}
-		if name == "access_token" || name == "token" {
+		if name == "access_token" || name == "token" || name == "api_key" {
 			pairs[i] = name + "=REDACTED"
 		}
 	}

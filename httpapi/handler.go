@@ -24,7 +24,7 @@ const (
 	innerLoopback = "Deskhand-Loopback" // set when it came to a loopback address
 )
 
-// Mount adds the API's routes (/v1, /ui, /openapi.json, /livez and /readyz, but
+// Mount adds the API's routes (/v1, /opencomputer, /ui, /openapi.json, /livez and /readyz, but
 // not /) to a fiber app. Requests are read as that app is configured, so it is
 // an error when that would break streams or bodies. Close ends the streams, but
 // not that app.
@@ -45,7 +45,7 @@ func (s *Server) Mount(app *fiber.App) error {
 		return ErrClosed
 	default:
 	}
-	for _, path := range []string{"/v1", "/v1/*", "/ui", "/ui/*", "/openapi.json", "/livez", "/readyz"} {
+	for _, path := range []string{"/v1", "/v1/*", "/opencomputer/*", "/ui", "/ui/*", "/openapi.json", "/livez", "/readyz"} {
 		app.All(path, func(c *fiber.Ctx) error {
 			s.answer(c.Context())
 			return nil

@@ -52,6 +52,7 @@ func (s *Server) register() {
 	s.registerAgents()
 	s.registerACP()
 	s.registerSessions()
+	s.registerOpenComputer()
 	s.registerMCP()
 	s.registerTokens()
 	s.registerConfiguration()

@@ -1,0 +1,179 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/fasthttp/websocket"
+)
+
+// ocMessage is a line of the agent's, or another frame.
+type ocMessage struct {
+	frame   byte
+	Type    string
+	Subtype string
+	Result  string
+	Missed  []string `json:"notApplied"`
+	Claude  string   `json:"claude_session_id"`
+	Message json.RawMessage
+}
+
+// ocRead reads frames until f says that it has seen enough.
+func ocRead(t *testing.T, conn *websocket.Conn, f func(ocMessage) bool) (all []ocMessage) {
+	t.Helper()
+	for {
+		kind, data, err := conn.ReadMessage()
+		if err != nil || kind != websocket.BinaryMessage || len(data) == 0 {
+			t.Fatalf("%d %q %v after %+v", kind, data, err, all)
+		}
+		m := ocMessage{frame: data[0]}
+		if m.frame == ocStdout {
+			if err := json.Unmarshal(data[1:], &m); err != nil || data[len(data)-1] != '\n' {
+				t.Fatalf("%v in %q", err, data)
+			}
+		}
+		all = append(all, m)
+		if f(m) {
+			return all
+		}
+	}
+}
+
+func ofType(kind string) func(ocMessage) bool {
+	return func(m ocMessage) bool { return m.Type == kind }
+}
+
+func isFrame(b byte) func(ocMessage) bool { return func(m ocMessage) bool { return m.frame == b } }
+
+func kinds(all []ocMessage) string {
+	var b strings.Builder
+	for _, m := range all {
+		if m.frame != ocStdout {
+			fmt.Fprintf(&b, "%d ", m.frame)
+			continue
+		}
+		b.WriteString(m.Type + " ")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func ocWrite(t *testing.T, conn *websocket.Conn, text string) {
+	t.Helper()
+	if err := conn.WriteMessage(websocket.BinaryMessage, append([]byte{ocStdin}, text...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenComputer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const base = "/opencomputer/sandboxes/box/agent"
+	key := map[string]string{"X-Api-Key": s.Token()}
+	made := s.do(t, call{path: base, body: fmt.Sprintf(`{"agent":"mock","cwd":%q,"systemPrompt":"Be short.","prompt":"hello"}`, t.TempDir()), header: key, anon: true}).want(t, http.StatusCreated).json(t)
+	id, _ := made["sessionID"].(string)
+	if id == "" || made["sandboxID"] != "box" || made["running"] != true || fmt.Sprint(made["notApplied"]) == "<nil>" {
+		t.Fatal(made)
+	}
+	conn, _, err := s.tryDial(t.Context(), "/opencomputer/sandboxes/box/exec/"+id+"?token="+s.Token(), http.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	first := ocRead(t, conn, ofType("turn_complete"))
+	// The end of what was before may be anywhere: the turn may still have run.
+	if got := strings.Join(strings.Fields(strings.ReplaceAll(kinds(first), "4", "")), " "); got != "ready system assistant result turn_complete" {
+		t.Error(got)
+	}
+	if c := first[len(first)-1].Claude; !strings.HasPrefix(c, "mock-") {
+		t.Error(c)
+	}
+	if !strings.Contains(kinds(first), "4") {
+		ocRead(t, conn, isFrame(ocScrollEnd))
+	}
+
+	// Lines in pieces, two in one, and one without a line feed.
+	ocWrite(t, conn, `{"type":"configure","model":"mock-fast","cwd":"/","allowed`)
+	ocWrite(t, conn, `Tools":["x"]}`+"\n"+`{"type":"nonsense"}`+"\n")
+	// The error is told at once, the configuration by way of the log.
+	seen := map[string]ocMessage{}
+	ocRead(t, conn, func(m ocMessage) bool {
+		seen[m.Type] = m
+		return seen["error"].frame != 0 && seen["configured"].frame != 0
+	})
+	if got := fmt.Sprint(seen["configured"].Missed); got != "[allowedTools cwd]" {
+		t.Error(got)
+	}
+	ocWrite(t, conn, `{"type":"prompt","text":"demo"}`)
+	demo := ocRead(t, conn, ofType("turn_complete"))
+	if got := kinds(demo); !strings.HasSuffix(got, "assistant assistant assistant user assistant user assistant result turn_complete") {
+		t.Error(got)
+	}
+
+	// An interrupt is read while the turn runs.
+	ocWrite(t, conn, `{"type":"prompt","text":"slow"}`+"\n"+`{"type":"interrupt"}`+"\n")
+	if got := kinds(ocRead(t, conn, ofType("turn_complete"))); !strings.HasSuffix(got, "result interrupted turn_complete") {
+		t.Error(got)
+	}
+	s.do(t, call{path: base + "/" + id + "/prompt", body: `{"text":"slow"}`}).want(t, http.StatusNoContent)
+	s.do(t, call{method: http.MethodPost, path: base + "/" + id + "/interrupt"}).want(t, http.StatusNoContent)
+	if got := kinds(ocRead(t, conn, ofType("turn_complete"))); !strings.HasSuffix(got, "result interrupted turn_complete") {
+		t.Error(got)
+	}
+
+	// Another client sees all of it first, and both see the end.
+	other := s.dial(t, base+"/"+id, nil)
+	before := ocRead(t, other, isFrame(ocScrollEnd))
+	if n := strings.Count(kinds(before), "turn_complete"); n != 4 {
+		t.Errorf("%d turns: %s", n, kinds(before))
+	}
+	s.do(t, call{path: base + "/" + id + "/kill", body: `{"signal":9}`}).want(t, http.StatusNoContent)
+	ocRead(t, conn, isFrame(ocExit))
+	ocRead(t, other, isFrame(ocExit))
+	late := s.dial(t, base+"/"+id, nil)
+	if got := kinds(ocRead(t, late, isFrame(ocExit))); !strings.HasSuffix(got, "4 3") {
+		t.Error(got)
+	}
+	var list []ocInfo
+	decode(t, s.do(t, call{path: base}).want(t, 200).body, &list)
+	if len(list) != 1 || list[0].ID != id || list[0].Running {
+		t.Errorf("%+v", list)
+	}
+	decode(t, s.do(t, call{path: "/opencomputer/sandboxes/empty/agent"}).want(t, 200).body, &list)
+	if len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestOpenComputerRefusals(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const base = "/opencomputer/sandboxes/box/agent"
+	for _, header := range []map[string]string{nil, {"X-Api-Key": "wrong"}} {
+		if a := s.do(t, call{path: base, header: header, anon: true}); a.StatusCode != http.StatusUnauthorized {
+			t.Error(a.StatusCode)
+		}
+	}
+	if a := s.do(t, call{path: "/v1/sessions?token=" + s.Token(), header: map[string]string{"X-Api-Key": s.Token()}, anon: true}); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("other routes take that key: %d", a.StatusCode)
+	}
+	for body, status := range map[string]int{
+		`{"agent":"nothing"}`: 400, `{"agent":"mock","cwd":"relative"}`: 400, `{"agent":"mock","mcpServers":{"x":7}}`: 400,
+		`{"agent":"mock","mcpServers":{"x":{"type":"odd"}}}`: 400, `{"maxTurns":-1}`: 422,
+	} {
+		if a := s.do(t, call{path: base, body: body}); a.StatusCode != status {
+			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
+		}
+	}
+	for _, path := range []string{"/prompt", "/interrupt", "/kill"} {
+		if a := s.do(t, call{method: http.MethodPost, path: base + "/nobody" + path, body: `{"text":"x"}`}); a.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
+		}
+	}
+	s.post(t, "/v1/sessions/rest", fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())).want(t, 200)
+	if a := s.do(t, call{path: base + "/rest/prompt", body: `{"text":"x"}`}); a.StatusCode != http.StatusNotFound {
+		t.Errorf("a session of another API: %d", a.StatusCode)
+	}
+}
