@@ -35,9 +35,9 @@ type transaction interface {
 	// lock keeps other servers away from a record until the end.
 	lock(ctx context.Context, kind, id string) error
 
-	// notify tells other servers which streams have grown, once that is
-	// committed.
-	notify(ctx context.Context, streams []string) error
+	// finish runs the last statements, and lets other servers know, once that
+	// is committed, which streams have grown.
+	finish(ctx context.Context, all []statement, streams []string) error
 
 	// commit ends it. When that fails in a way that leaves open what happened,
 	// it finds out, for which it may take as long as ctx lets it.

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -73,6 +75,9 @@ func (l *Log) Import(ctx context.Context, from io.Reader) (sessions []string, er
 		err := eachLine(spool, func(_ []byte, one *line) error { return i.line(ctx, one) })
 		if err == nil {
 			err = i.flush(ctx)
+		}
+		if err == nil {
+			err = tx.finish(ctx, nil, slices.Collect(maps.Keys(i.streams)))
 		}
 		streams = i.streams
 		return err

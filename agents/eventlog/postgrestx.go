@@ -56,6 +56,7 @@ type postgresTx struct {
 	db     *postgresDB
 	conn   *pgx.Conn
 	id     string // of the transaction, with which its end can be found out
+	asked  bool   // the id is known, or there is none
 	closed bool
 }
 
@@ -128,24 +129,39 @@ func (tx *postgresTx) lock(ctx context.Context, kind, id string) error {
 	return err
 }
 
-func (tx *postgresTx) notify(ctx context.Context, streams []string) error {
+// finish sends the statements, what the others are to be told, and the question
+// for the transaction's number, in one go.
+func (tx *postgresTx) finish(ctx context.Context, all []statement, streams []string) error {
 	if len(streams) > maxNotified {
 		streams = []string{""}
 	}
-	all := make([]statement, 0, len(streams))
-	for _, s := range streams {
-		all = append(all, statement{"select pg_notify($1, $2)", []any{tx.db.channel(), tx.db.instance + " " + s}})
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	batch := new(pgx.Batch)
+	for _, s := range all {
+		batch.Queue(s.sql, s.args...)
 	}
-	return tx.exec(ctx, all)
+	for _, s := range streams {
+		batch.Queue("select pg_notify($1, $2)", tx.db.channel(), tx.db.instance+" "+s)
+	}
+	batch.Queue(selectNumber).QueryRow(func(row pgx.Row) error { return row.Scan(&tx.id) })
+	err := tx.conn.SendBatch(ctx, batch).Close()
+	tx.asked = err == nil
+	return tx.db.broken(err)
 }
+
+// selectNumber is empty as long as nothing was written.
+const selectNumber = "select coalesce(pg_current_xact_id_if_assigned()::text, '')"
 
 // commit commits. When the connection breaks meanwhile, only Postgres knows
 // what became of it, so it is asked as soon as it can be.
 func (tx *postgresTx) commit(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if err := tx.conn.QueryRow(bounded, "select coalesce(pg_current_xact_id_if_assigned()::text, '')").Scan(&tx.id); err != nil {
-		return tx.db.broken(err)
+	if !tx.asked {
+		if err := tx.conn.QueryRow(bounded, selectNumber).Scan(&tx.id); err != nil {
+			return tx.db.broken(err)
+		}
 	}
 	tag, err := tx.conn.Exec(bounded, "commit")
 	switch {

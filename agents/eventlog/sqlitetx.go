@@ -96,8 +96,10 @@ func (tx *sqliteTx) position(ctx context.Context, stream string) (p position, er
 // lock has nothing to do: there is one writer.
 func (tx *sqliteTx) lock(context.Context, string, string) error { return nil }
 
-// notify has nobody to tell.
-func (tx *sqliteTx) notify(context.Context, []string) error { return nil }
+// finish has nobody to tell of the streams.
+func (tx *sqliteTx) finish(ctx context.Context, all []statement, _ []string) error {
+	return tx.exec(ctx, all)
+}
 
 func (tx *sqliteTx) commit(ctx context.Context) error { return tx.do(ctx, "commit") }
 

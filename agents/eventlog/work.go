@@ -114,10 +114,7 @@ func (w *work) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := tx.exec(ctx, g.statements()); err != nil {
-			return err
-		}
-		return tx.notify(ctx, g.streams())
+		return tx.finish(ctx, g.statements(), g.streams())
 	})
 	if err == nil {
 		g.publish()
