@@ -290,6 +290,42 @@ func TestExitLeavesNothing(t *testing.T) {
 	})
 }
 
+// An agent that ends at once is started once a call.
+func TestEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "starts")
+	h := host(t, agents.Config{Launch: shell(`echo x >>` + file + `; exit 3`)})
+	_, err := h.Post(within(t), "srv", agents.PostOptions{Agent: "scripted"}, []byte(initialize))
+	var exited *agents.ExitedError
+	if !errors.As(err, &exited) || *exited.Code != 3 {
+		t.Errorf("Post = %v", err)
+	}
+	if got := received(t, file); got != "x\n" {
+		t.Errorf("starts: %q", got)
+	}
+}
+
+// What the log cannot take does not hold up what it can.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{})
+	id := newSession(t, h, "srv")
+	for _, line := range []string{
+		`{\"method\":\"a\\u0000b` + strings.Repeat("x", 2000) + `\"}`,
+		`{\"id\":\"` + strings.Repeat("q", 5000) + `\",\"method\":\"fs/read\"}`,
+		`{\"method\":\"session/update\",\"params\":{\"sessionId\":\"` + id + `\",\"update\":{\"sessionUpdate\":\"session_info_update\",\"title\":\"` + strings.Repeat("t", 100000) + `\"}}}`,
+	} {
+		post(t, h, "srv", `{"id":1,"method":"raw","params":{"line":"`+line+`"}}`)
+	}
+	prompt(t, h, "srv", id, "hello")
+	if s, err := h.Session(within(t), id); err != nil || len(s.Title) != 1024 {
+		t.Errorf("title of %d bytes, %v", len(s.Title), err)
+	}
+	if _, err := h.Post(within(t), "a\x00b", agents.PostOptions{Agent: "scripted"}, []byte(initialize)); err == nil {
+		t.Error("an id with a zero byte was taken")
+	}
+}
+
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell(`echo "[$$]"; sleep 1000`)})

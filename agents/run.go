@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -112,6 +111,10 @@ func (l *life) commit(b *batch) {
 			l.log.Error("the event log takes nothing", "error", err)
 		}
 		b.refuse(err)
+		if _, invalid := errors.AsType[*eventlog.InvalidError](err); invalid {
+			l.sortOut(b)
+			continue
+		}
 		if l.host.isClosed() && time.Since(since) > retryEnd {
 			break // the next start finds a life without an end and completes it
 		}
@@ -165,38 +168,77 @@ func (b *batch) refuse(err error) {
 	}
 }
 
+// sortOut drops from a batch what the log will never take, so that nothing else
+// waits for it.
+func (l *life) sortOut(b *batch) {
+	for _, s := range b.steps {
+		if l.never([]*step{s}, nil) {
+			s.events, s.requests = nil, nil
+		}
+	}
+	for t := range b.talks {
+		if l.never(nil, []eventlog.Session{t.row}) {
+			delete(b.talks, t)
+		}
+	}
+}
+
+// errTrial keeps a commit from happening that only tries something.
+var errTrial = errors.New("tried")
+
+// never tells whether the log refuses something for what it is.
+func (l *life) never(steps []*step, rows []eventlog.Session) bool {
+	err := l.host.cfg.Log.Commit(context.Background(), func(tx *eventlog.Tx) error {
+		if err := fill(tx, steps, rows); err != nil {
+			return err
+		}
+		return errTrial
+	})
+	_, invalid := errors.AsType[*eventlog.InvalidError](err)
+	if invalid {
+		l.log.Error("the event log does not take something, which is dropped", "error", err)
+	}
+	return invalid
+}
+
+func fill(tx *eventlog.Tx, steps []*step, rows []eventlog.Session) error {
+	for _, s := range steps {
+		for _, e := range s.events {
+			if _, err := tx.Append(e); err != nil {
+				return err
+			}
+		}
+		for _, r := range s.requests {
+			if err := tx.PutRequest(r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range rows {
+		if err := tx.PutSession(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l *life) try(b *batch) error {
 	if !b.needed() && !l.rowDirty {
 		return nil
 	}
 	rows := make([]eventlog.Session, 0, len(b.talks))
-	for t := range maps.Keys(b.talks) {
+	for t := range b.talks {
 		t.row.State = t.state()
 		rows = append(rows, t.row)
 	}
 	row, rowDirty := l.row, l.rowDirty
 	err := l.host.cfg.Log.Commit(context.Background(), func(tx *eventlog.Tx) error {
-		for _, s := range b.steps {
-			for _, e := range s.events {
-				if _, err := tx.Append(e); err != nil {
-					return err
-				}
-			}
-			for _, r := range s.requests {
-				if err := tx.PutRequest(r); err != nil {
-					return err
-				}
-			}
-		}
-		for _, s := range rows {
-			if err := tx.PutSession(s); err != nil {
+		if rowDirty {
+			if err := tx.PutLife(row); err != nil {
 				return err
 			}
 		}
-		if rowDirty {
-			return tx.PutLife(row)
-		}
-		return nil
+		return fill(tx, b.steps, rows)
 	})
 	if err == nil {
 		l.rowDirty = false

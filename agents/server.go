@@ -108,26 +108,23 @@ type PostOptions struct {
 // that is started gets the initialize that the one before had, or else init;
 // none if that is nil, because a client's own is on its way.
 func (s *server) ensure(ctx context.Context, o PostOptions, init []byte) (*life, error) {
-	for {
-		l, wait, err := s.enter(o, init)
-		if l != nil || err != nil {
-			return l, err
-		}
-		select {
-		case <-wait.done:
-			if wait.err != nil {
-				return nil, wait.err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	l, wait, err := s.enter(o, init)
+	if l != nil || err != nil {
+		return l, err
+	}
+	select {
+	case <-wait.done:
+		return wait.life, wait.err // which may have ended meanwhile
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
 // starting is a start that is under way.
 type starting struct {
 	done chan struct{}
-	err  error // set before done is closed
+	life *life // set before done is closed, and so is err
+	err  error
 }
 
 // enter returns the life that runs, or the start that has to be waited for,
@@ -152,13 +149,12 @@ func (s *server) enter(o PostOptions, init []byte) (*life, *starting, error) {
 	agent := cmp.Or(o.Agent, s.agent)
 	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
 	err := s.host.task(func(ctx context.Context) {
-		err := s.begin(ctx, agent, init)
+		st.life, st.err = s.begin(ctx, agent, init)
 		s.mu.Lock()
-		if s.starting = nil; err == nil {
+		if s.starting = nil; st.err == nil {
 			s.agent = agent
 		}
 		s.mu.Unlock()
-		st.err = err
 		close(st.done)
 	})
 	if err != nil {
@@ -188,7 +184,7 @@ func exitedOf(row eventlog.Life) error {
 }
 
 // begin starts a process and initializes it.
-func (s *server) begin(ctx context.Context, agent string, init []byte) error {
+func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, error) {
 	s.mu.Lock()
 	old, before := s.life, s.last
 	s.mu.Unlock()
@@ -197,21 +193,21 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) error {
 	}
 	l, err := s.host.spawn(ctx, s, agent, before) // which may install it first
 	if err != nil || init == nil {
-		return err
+		return l, err
 	}
 	if len(before.Init) > 0 {
 		init = before.Init
 	}
 	if len(init) == 0 {
-		return nil
+		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.cfg.StartTimeout)
 	defer cancel()
 	if err := l.initialize(ctx, init); err != nil {
 		l.end(endedServer)
-		return err
+		return nil, err
 	}
-	return nil
+	return l, nil
 }
 
 // initialize repeats what a client has told the process before.

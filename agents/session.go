@@ -87,7 +87,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		o.Origin = originGo
 	}
 	row := eventlog.Session{
-		ID: id, Agent: o.Agent, Server: own(id), Origin: o.Origin, Cwd: o.Cwd, Title: cleaned(o.Title), State: eventlog.Starting,
+		ID: id, Agent: o.Agent, Server: own(id), Origin: o.Origin, Cwd: o.Cwd, Title: cut(cleaned(o.Title), maxTitle), State: eventlog.Starting,
 		CreatedAt: time.Now(),
 	}
 	err := h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
@@ -113,7 +113,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 // failed writes down why a session could not be made.
 func (h *Host) failed(row eventlog.Session, why error) error {
 	ctx := context.WithoutCancel(h.ctx)
-	row.State, row.EndReason, row.EndedAt = eventlog.Failed, why.Error(), time.Now()
+	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
 	row.Error = encode(map[string]string{"message": why.Error()})
 	row.UpdatedAt = row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
@@ -148,7 +148,7 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) error {
 	if err != nil {
 		return err
 	}
-	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cleaned(o.Title), policy: o.Permissions}
+	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions}
 	if err := l.configure(ctx, c); err != nil {
 		return err
 	}

@@ -350,7 +350,7 @@ func (l *life) noteUpdate(b *batch, t *talk, e *envelope) {
 		if !title.there() {
 			return
 		}
-		t.row.Title = cleaned(text(e.bytes(title)))
+		t.row.Title = cut(cleaned(text(e.bytes(title))), maxTitle)
 	default:
 		return
 	}

@@ -75,6 +75,16 @@ func cleaned(s string) string {
 	return strings.ReplaceAll(s, "\x00", "\uFFFD")
 }
 
+const maxTitle = 1 << 10
+
+// cut is text with at most so many bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
+
 const maxSessionID = 512
 
 // recordable tells whether an agent's session id can be a key of the log.
@@ -148,7 +158,7 @@ func (l *life) newTalk(c *call, result created) *talk {
 		Cwd string `json:"cwd"`
 	}
 	_ = json.Unmarshal(params, &p)
-	t.row.Cwd, t.row.Title = cleaned(p.Cwd), c.title
+	t.row.Cwd, t.row.Title = cut(cleaned(p.Cwd), 4<<10), c.title
 	t.data.Permissions = l.host.cfg.Permissions
 	if c.policy != nil {
 		t.data.Permissions = *c.policy
