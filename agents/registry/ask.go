@@ -44,7 +44,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // it is a temporary folder
+	defer os.RemoveAll(folder)
 	stdin, send, err := os.Pipe()
 	if err != nil {
 		return "", err

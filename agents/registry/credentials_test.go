@@ -33,11 +33,15 @@ func TestCredentials(t *testing.T) {
 	}{
 		"nothing": {nil, nil, CredentialOptions{}, ""},
 		"environment": {
-			nil, []string{"CLAUDE_API_KEY=k2", "ANTHROPIC_API_KEY=k1", "CODEX_API_KEY=k3", "GEMINI_API_KEY=k4"}, CredentialOptions{},
+			nil,
+			[]string{"CLAUDE_API_KEY=k2", "ANTHROPIC_API_KEY=k1", "CODEX_API_KEY=k3", "GEMINI_API_KEY=k4"},
+			CredentialOptions{},
 			"anthropic api_key environment k1, google api_key environment k4, openai api_key environment k3",
 		},
 		"environment before files": {
-			map[string]string{".claude.json": `{"primaryApiKey":"file"}`}, []string{"CLAUDE_API_KEY=env"}, CredentialOptions{},
+			map[string]string{".claude.json": `{"primaryApiKey":"file"}`},
+			[]string{"CLAUDE_API_KEY=env"},
+			CredentialOptions{},
 			"anthropic api_key environment env",
 		},
 		"blank": {nil, []string{"ANTHROPIC_API_KEY= ", "OPENAI_API_KEY="}, CredentialOptions{}, ""},
@@ -47,13 +51,17 @@ func TestCredentials(t *testing.T) {
 				".codex/auth.json":                `{"OPENAI_API_KEY":null,"tokens":{"access_token":"t2"}}`,
 				".local/share/opencode/auth.json": `{"openai":{"type":"api","key":"other"},"groq":{"type":"api","key":"k3"},"x":7,"old":{"type":"oauth","access":"a","expires":` + past + `}}`,
 				".gemini/oauth_creds.json":        `{"access_token":"t4"}`,
-			}, nil, CredentialOptions{},
+			},
+			nil,
+			CredentialOptions{},
 			"anthropic api_key claude k1, google oauth gemini t4, groq api_key opencode k3, openai oauth codex t2",
 		},
 		"token": {map[string]string{".claude/.credentials.json": claude}, nil, CredentialOptions{}, "anthropic oauth claude oat-claude"},
 		"token, not wanted": {
 			map[string]string{".claude/.credentials.json": claude, ".codex/auth.json": `{"tokens":{"access_token":"t2"}}`, ".gemini/oauth_creds.json": `{"access_token":"t4"}`},
-			[]string{"CLAUDE_CODE_OAUTH_TOKEN=t"}, CredentialOptions{NoOAuth: true}, "",
+			[]string{"CLAUDE_CODE_OAUTH_TOKEN=t"},
+			CredentialOptions{NoOAuth: true},
+			"",
 		},
 		"token, over": {
 			map[string]string{".claude/.credentials.json": strings.Replace(claude, future, past, 1)}, nil, CredentialOptions{}, "",
@@ -62,16 +70,22 @@ func TestCredentials(t *testing.T) {
 			map[string]string{".claude/.credentials.json": strings.Replace(claude, future, `"2020-01-02T03:04:05Z"`, 1)}, nil, CredentialOptions{}, "",
 		},
 		"amp": {
-			map[string]string{".amp/config.json": `{"auth":{"apiKey":"deep"}}`, ".claude.json": `{"apiKey":"k"}`}, nil, CredentialOptions{},
+			map[string]string{".amp/config.json": `{"auth":{"apiKey":"deep"}}`, ".claude.json": `{"apiKey":"k"}`},
+			nil,
+			CredentialOptions{},
 			"anthropic api_key amp deep",
 		},
 		"of one agent": {
 			map[string]string{".amp/config.json": `{"token":"amp"}`, ".claude.json": `{"apiKey":"k"}`, ".codex/auth.json": `{"OPENAI_API_KEY":"o"}`},
-			nil, CredentialOptions{Agent: "claude"}, "anthropic api_key claude k",
+			nil,
+			CredentialOptions{Agent: "claude"},
+			"anthropic api_key claude k",
 		},
 		"not JSON": {
 			map[string]string{".claude.json": `{`, ".codex/auth.json": `[]`, ".local/share/opencode/auth.json": `"x"`, ".amp/config.json/x": ""},
-			nil, CredentialOptions{}, "",
+			nil,
+			CredentialOptions{},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

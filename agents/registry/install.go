@@ -233,7 +233,7 @@ func (in *installation) fetch(ctx context.Context, dir string, plan []source) (*
 	if err != nil {
 		return nil, in.fail(StageResolve, err, "")
 	}
-	defer os.RemoveAll(staging) //nolint:errcheck // what is left is removed by the next install
+	defer os.RemoveAll(staging) // what is left is removed by the next install
 	npm, err := in.newNPM(ctx, dir, staging)
 	if err != nil {
 		return nil, err

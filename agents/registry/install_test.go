@@ -77,8 +77,7 @@ func install(t testing.TB, r *Registry, id string, o InstallOptions) Installed {
 	defer cancel()
 	got, err := r.Install(ctx, id, o)
 	if err != nil {
-		var failed *InstallError
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*InstallError](err); ok {
 			t.Fatalf("%v\n%s", err, failed.Stderr)
 		}
 		t.Fatal(err)

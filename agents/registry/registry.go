@@ -117,11 +117,10 @@ func (r *Registry) end() error {
 	if !r.started {
 		return nil
 	}
-	g, err := r.group()
-	if err != nil {
-		return nil // who wanted to run something was told
+	if g, err := r.group(); err == nil {
+		return g.Close()
 	}
-	return g.Close()
+	return nil // who wanted to run something was told why not
 }
 
 func (r *Registry) newGroup() (*supervise.Group, error) {
