@@ -46,6 +46,8 @@ type encoder struct {
 	in    *os.File
 	out   *os.File
 
+	patience time.Duration // how long ffmpeg may take to accept a picture
+
 	queue chan *packet
 	free  chan *packet
 	made  int // packets for pictures
@@ -58,7 +60,7 @@ type encoder struct {
 }
 
 // newEncoder starts an ffmpeg, which waits for its first picture.
-func newEncoder(group *supervise.Group, tools programs, enc encoding) (*encoder, error) {
+func newEncoder(group *supervise.Group, tools programs, enc encoding, patience time.Duration) (*encoder, error) {
 	in, feed, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func newEncoder(group *supervise.Group, tools programs, enc encoding) (*encoder,
 	_, _ = unix.FcntlInt(in.Fd(), unix.F_SETPIPE_SZ, pipeSize)
 	most := min(max(queueBytes/(enc.width*enc.height*3/2), queueLeast), queueMost)
 	e := &encoder{
-		encoding: enc, in: feed, out: out,
+		encoding: enc, patience: patience, in: feed, out: out,
 		queue: make(chan *packet, most+soundQueue), free: make(chan *packet, most),
 		wrote: make(chan struct{}), failed: make(chan struct{}),
 	}
@@ -107,7 +109,7 @@ func (e *encoder) write() {
 }
 
 func (e *encoder) put(b []byte) error {
-	if err := e.in.SetWriteDeadline(time.Now().Add(stuckLimit)); err != nil {
+	if err := e.in.SetWriteDeadline(time.Now().Add(e.patience)); err != nil {
 		return err
 	}
 	_, err := e.in.Write(b)

@@ -62,7 +62,7 @@ func (e *entry) drop() {
 func (e *entry) ended() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.writing, e.info.Ended = false, time.Now()
+	e.writing = false
 	e.wake()
 }
 

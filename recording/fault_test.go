@@ -76,6 +76,31 @@ func TestEncoderKilled(t *testing.T) {
 	plays(t, s, again, StatusRecovered, ReasonEncoderKilled)
 }
 
+// TestEncoderStuck has ffmpeg hang.
+func TestEncoderStuck(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	s.patience = 2 * time.Second
+	r := start(t, s, d, Config{FrameRate: 60})
+	grown(t, s, r.ID(), time.Second)
+	if err := supervise.Find(r.Info().ProcessID).Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		select {
+		case <-r.Done():
+			plays(t, s, r.Info(), StatusRecovered, ReasonEncoderStuck)
+			return
+		default:
+			if i > 5000 {
+				t.Fatal("the recording goes on")
+			}
+			paint(t, d, uint32(i)) //nolint:gosec // any colour
+		}
+	}
+}
+
 func TestXServerKilled(t *testing.T) {
 	t.Parallel()
 	const after = 0x118844

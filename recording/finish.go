@@ -34,9 +34,7 @@ func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole boo
 	saved := s.change(e, func(info *Info) {
 		info.Reason, info.ProcessID = reason, ""
 		info.Bytes, info.Frames, info.Duration = m.good, m.frames, m.duration
-		if info.Ended.IsZero() {
-			info.Ended = info.Started.Add(m.duration)
-		}
+		info.Ended = info.Started.Add(m.duration)
 		switch {
 		case unknown: // whether it plays; it will be when there is an ffprobe
 			info.Status = StatusRecovering

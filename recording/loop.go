@@ -141,7 +141,7 @@ func (l *loop) encoder() (*encoder, error) {
 	return newEncoder(l.r.store.group, l.r.tools, encoding{
 		width: l.canvas.width, height: l.canvas.height, fps: cfg.FrameRate, quality: cfg.Quality,
 		sound: l.sound != nil,
-	})
+	}, l.r.store.patience)
 }
 
 // discard ends an ffmpeg whose output nobody wants.
@@ -252,7 +252,7 @@ func (l *loop) encoderFailed() (Reason, error) {
 		return ReasonEncoderKilled, nil
 	}
 	_ = e.child.StopWithin(context.Background(), -1)
-	return ReasonEncoderStuck, fmt.Errorf("%w: ffmpeg took no picture for %v", ErrEncoder, stuckLimit)
+	return ReasonEncoderStuck, fmt.Errorf("%w: ffmpeg took no picture for %v", ErrEncoder, e.patience)
 }
 
 func isTimeout(err error) bool {

@@ -35,6 +35,7 @@ type Store struct {
 	annotator annotator
 	telling   sync.Mutex
 	free      func(dir string) (int64, error) // bytes that the disk has left
+	patience  time.Duration                   // how long ffmpeg may take to accept a picture
 
 	closing sync.Once
 	err     error // of Close
@@ -78,7 +79,7 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, log: cfg.Logger, lock: lock, group: group,
-		entries: map[string]*entry{}, active: map[*Recording]struct{}{}, free: freeBytes,
+		entries: map[string]*entry{}, active: map[*Recording]struct{}{}, free: freeBytes, patience: stuckLimit,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.load(); err != nil {
