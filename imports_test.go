@@ -40,7 +40,7 @@ var importRules = []struct {
 	{"github.com/jackc/...", []string{"agents/eventlog"}, true},
 	{"modernc.org/...", []string{"agents/eventlog"}, true},
 	{"github.com/modelcontextprotocol/...", []string{"agents/computer", "agents/mockagent"}, true},
-	{"github.com/jfreymuth/...", []string{"desktop"}, true},
+	{"github.com/thesyncim/...", []string{"webrtc"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
 
 	{module + "/desktop", []string{"desktop/robot", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
