@@ -83,15 +83,6 @@ func (s *testServer) recordFor(t *testing.T, base, options string, d time.Durati
 	return s.post(t, base+"/recordings/"+id+"/stop", "").want(t, 200).json(t)
 }
 
-func keys(m map[string]any) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // TestRecording is the contract, in both forms.
 func TestRecording(t *testing.T) {
 	t.Parallel()
@@ -111,6 +102,7 @@ func TestRecording(t *testing.T) {
 }
 
 func (s *testServer) testContract(t *testing.T, base, body string) {
+	t.Helper()
 	conflicts := func(a answer, text string) {
 		t.Helper()
 		p := a.problem(t, 409, "conflict")

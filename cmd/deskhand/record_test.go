@@ -17,6 +17,7 @@ import (
 
 // recordEnviron is what finds the server and its token.
 func (s *server) recordEnviron(t *testing.T) []string {
+	t.Helper()
 	return append(environ(t), "DESKHAND_ENDPOINT="+s.base, "DESKHAND_TOKEN="+s.token)
 }
 
@@ -138,7 +139,9 @@ func TestRecordingsOutliveServer(t *testing.T) {
 	s.ask(t, "/v1/desktop/recording/start", `{}`, &info)
 	awaitRecording := func(s *server, id string, ok func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(callLimit); ; {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(callLimit); ; <-tick.C {
 			info.Status, info.Reason = "", ""
 			s.ask(t, "/v1/desktop/recordings/"+id, "", &info)
 			if ok() {
@@ -147,7 +150,6 @@ func TestRecordingsOutliveServer(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("recording: %+v", info)
 			}
-			time.Sleep(20 * time.Millisecond)
 		}
 	}
 	awaitRecording(s, info.ID, func() bool { return info.Bytes > 0 && info.Duration > 1500 })
