@@ -309,7 +309,7 @@ func (s *Server) followProgress(agent string, events chan<- registry.Progress, s
 		case <-stop:
 			return
 		}
-		p, seen, changed = s.registry.Progress(agent)
+		p, _, changed = s.registry.Progress(agent)
 	}
 }
 

@@ -135,7 +135,10 @@ func TestAgent(t *testing.T) {
 		t.Errorf("modes: %s", got)
 	}
 	for _, c := range []call{
-		{path: "/v1/agents/nope"}, {path: "/v1/agents/Claude"}, {path: "/v1/agents/nope/modes"}, {path: "/v1/agents/nope/install/events"},
+		{path: "/v1/agents/nope"},
+		{path: "/v1/agents/Claude"},
+		{path: "/v1/agents/nope/modes"},
+		{path: "/v1/agents/nope/install/events"},
 		{path: "/v1/agents/nope/install", body: "{}"},
 	} {
 		p := s.do(t, c).problem(t, 400, "unsupported_agent")

@@ -116,8 +116,12 @@ func TestScreenshot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ready")
 	terminal(t, "ls -l /usr/bin; tput civis; echo >"+file+"; sleep 1000", file)
 	for _, shot := range []desktop.Shot{
-		{}, {Format: desktop.JPEG, Quality: 60}, {Format: desktop.WebP}, {Scale: 0.5},
-		{Region: &desktop.Rect{X: 30, Y: 50, Width: 333, Height: 77}}, {Region: &desktop.Rect{X: 700, Y: 500, Width: 900, Height: 900}, Scale: 0.3},
+		{},
+		{Format: desktop.JPEG, Quality: 60},
+		{Format: desktop.WebP},
+		{Scale: 0.5},
+		{Region: &desktop.Rect{X: 30, Y: 50, Width: 333, Height: 77}},
+		{Region: &desktop.Rect{X: 700, Y: 500, Width: 900, Height: 900}, Scale: 0.3},
 		{Cursor: desktop.CursorCrosshair},
 	} {
 		shot.Settle, shot.SettleTimeout = 300*time.Millisecond, 20*time.Second

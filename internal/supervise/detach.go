@@ -19,7 +19,7 @@ type Detached struct {
 // a server into the background: nothing else may use it. Standard input is
 // /dev/null, output what is given, extra become file descriptors 3, 4, ...
 func Detach(path string, args, env []string, output *os.File, extra ...*os.File) (*Detached, error) {
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(path, args...) //nolint:noctx // it goes on when the caller has ended
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = env, output, output, extra
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
