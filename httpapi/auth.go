@@ -60,13 +60,16 @@ func (s *Server) admits(r *request) (*grant, bool) {
 	token, ok := strings.CutPrefix(r.c.Get(fiber.HeaderAuthorization), "Bearer ")
 	if !ok {
 		token = "" // what else the header holds is nobody's token
-		if strings.HasPrefix(r.op.Path, ocPath) {
-			// Its clients have their own ways.
-			token = cmp.Or(r.c.Get("X-Api-Key"), r.c.Query("token"), r.c.Query("api_key"))
+		others := strings.HasPrefix(r.op.Path, ocPath)
+		if others { // OpenComputer's clients have a header of their own
+			token = r.c.Get("X-Api-Key")
 		}
 		for _, scheme := range r.op.Security {
 			if _, inQuery := scheme[queryScheme]; inQuery {
 				token = cmp.Or(token, r.c.Query("access_token"))
+				if others {
+					token = cmp.Or(token, r.c.Query("token"), r.c.Query("api_key"))
+				}
 			}
 		}
 	}

@@ -93,14 +93,15 @@ func TestSchemasDescribeAnswers(t *testing.T) {
 	}
 }
 
-// TestOpenOperations: all of /v1 needs the token, and nothing else does.
+// TestOpenOperations: all of /v1 and of OpenComputer's API needs the token, and
+// nothing else does.
 func TestOpenOperations(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{})
 	media := 0
 	for path, item := range s.api.OpenAPI().Paths {
 		for method, op := range operations(item) {
-			if open := len(op.Security) == 0; open == strings.HasPrefix(path, "/v1/") {
+			if open := len(op.Security) == 0; open == (strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, ocPath+"/")) {
 				t.Errorf("%s %s: open is %v", method, path, open)
 			}
 			inQuery := slices.ContainsFunc(op.Security, func(alternative map[string][]string) bool { _, ok := alternative[queryScheme]; return ok })

@@ -94,13 +94,15 @@ type ocMade struct {
 	NotApplied []string             `json:"notApplied,omitempty"`
 }
 
+const aboutOC = "The token may be in the header X-Api-Key."
+
 const aboutOCSocket = `Upgrades to a WebSocket of binary messages, whose first byte says what they are: 1 the agent's lines of JSON,
 2 its errors, 3 the end with the exit status as 32 bit number, 4 the end of what was before. The client sends 0 and lines of
 JSON: configure, prompt, interrupt. The token may be in the query as token or api_key.`
 
 func (s *Server) registerOpenComputer() {
 	const at = ocPath + "/sandboxes/{sandbox_id}/agent"
-	r := route{tag: "OpenComputer", errors: []int{http.StatusBadRequest, http.StatusNotFound}, query: true}
+	r := route{tag: "OpenComputer", errors: []int{http.StatusBadRequest, http.StatusNotFound}, about: aboutOC}
 	of := func(id, method, path, summary string, status int) route {
 		o := r
 		o.id, o.method, o.path, o.summary, o.status = id, method, path, summary, status
@@ -134,7 +136,7 @@ func (s *Server) registerOpenComputer() {
 		})
 	for id, path := range map[string]string{"ocAttach": at, "ocAttachExec": ocPath + "/sandboxes/{sandbox_id}/exec"} {
 		o := of(id, http.MethodGet, path+"/{session_id}", "Attach to an agent session", 0)
-		o.about = aboutOCSocket
+		o.about, o.query = aboutOCSocket, true
 		o.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
 		add(s, o, s.ocAttach)
 	}
