@@ -57,6 +57,9 @@ func verb(op *Operation, collection, shared bool) string {
 	switch {
 	case collection && !item:
 		maps.Copy(names, map[string]string{"GET": "list", "POST": "create"})
+	case item && !shared:
+		// Nothing but POST: the member gets the id that its maker chose.
+		maps.Copy(names, map[string]string{"GET": "get", "POST": "create"})
 	case item:
 		maps.Copy(names, map[string]string{"GET": "get", "POST": "post"})
 	case shared:
