@@ -19,7 +19,7 @@ func benchHost(b *testing.B, mode eventlog.Mode) *agents.Host {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { log.Close() })
+	closing(b, log)
 	return host(b, agents.Config{Log: log, StateDir: b.TempDir()})
 }
 
@@ -76,7 +76,7 @@ func BenchmarkBuiltIn(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { log.Close() })
+	closing(b, log)
 	h := host(b, agents.Config{Log: log, Launch: func(context.Context, string) (agents.Launch, error) {
 		return agents.Launch{Run: echo}, nil
 	}})

@@ -191,7 +191,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 	_ = json.Unmarshal(env.bytes(at), &p)
 	var have []json.RawMessage
 	if raw := env.bytes(env.find(at, "mcpServers")); len(raw) > 0 && json.Unmarshal(raw, &have) != nil {
-		return nil // the agent says what is wrong with it
+		return nil //nolint:nilerr // the agent says what is wrong with it
 	}
 	add, problems, err := l.configured(ctx, p.Cwd)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // configure writes an entry of a folder's configuration.
@@ -149,9 +150,7 @@ func write(t *testing.T, path, content string) {
 
 func TestSkills(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testx11.Require(t, "git")
 	h := host(t, agents.Config{StateDir: t.TempDir()})
 	post(t, h, "srv", initialize)
 	cwd, repo, local := t.TempDir(), repository(t), t.TempDir()

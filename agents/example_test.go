@@ -17,17 +17,17 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer events.Close()
+	defer func() { _ = events.Close() }()
 	known, err := registry.New(registry.Config{Mock: []string{"/nonexistent"}}) // the mock agent inside of this program
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer known.Close()
+	defer func() { _ = known.Close() }()
 	h, err := agents.Start(ctx, agents.Config{Log: events, Registry: known})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	dir, err := os.Getwd()
 	if err != nil {
 		log.Fatal(err)

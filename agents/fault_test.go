@@ -361,8 +361,7 @@ func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
 	_, err := h.Post(within(t), "srv", agents.PostOptions{Agent: "nope"}, []byte(`{"id":1,"method":"echo"}`))
-	var start *agents.StartError
-	if !errors.As(err, &start) {
+	if _, ok := errors.AsType[*agents.StartError](err); !ok {
 		t.Errorf("Post = %v", err)
 	}
 	post(t, h, "srv", `{"id":1,"method":"echo","params":1}`) // the id is still free

@@ -30,9 +30,9 @@ type Host struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	servers map[string]*server
-	tasks   sync.WaitGroup // added to only while not closed
-	lives   sync.WaitGroup // their goroutines; added to by tasks only
-	ctx     context.Context
+	tasks   sync.WaitGroup  // added to only while not closed
+	lives   sync.WaitGroup  // their goroutines; added to by tasks only
+	ctx     context.Context //nolint:containedctx // of no call: what tasks do, until Close
 	cancel  context.CancelFunc
 }
 
@@ -48,6 +48,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, servers: map[string]*server{}}
 	if h.user, err = lookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
+	}
+	if err := sweepCgroups(); err != nil {
+		cfg.Logger.Warn("control groups of a killed host", "error", err)
 	}
 	record := ""
 	if cfg.StateDir != "" {

@@ -42,6 +42,7 @@ type life struct {
 	outputs *semaphore.Weighted // bytes of lines that are not committed
 
 	// What run owns.
+	backlog   []item // that were taken from items, and wait for the log
 	row       eventlog.Life
 	rowDirty  bool
 	next      int64

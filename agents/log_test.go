@@ -24,7 +24,7 @@ func TestLogIsLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { log.Close() })
+	closing(t, log)
 	h := host(t, agents.Config{Log: log})
 	id := newSession(t, h, "srv")
 	prompt(t, h, "srv", id, "hello")
@@ -33,12 +33,12 @@ func TestLogIsLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	closing(t, db)
 	other, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	closing(t, other)
 	if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
 		t.Fatal(err)
 	}
@@ -70,17 +70,17 @@ func TestLinesWaitForTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { log.Close() })
+	closing(t, log)
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	closing(t, db)
 	other, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	closing(t, other)
 	h := host(t, agents.Config{Log: log, Launch: shell(`i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo "{\"method\":\"n\",\"params\":$i}"; done; exec cat >/dev/null`)})
 	post(t, h, "srv", `{"method":"go"}`)
 	for range 5 {

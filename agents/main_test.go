@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -89,6 +90,16 @@ func host(t testing.TB, cfg agents.Config) *agents.Host {
 		}
 	})
 	return h
+}
+
+// closing closes something at the end of a test.
+func closing(t testing.TB, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func within(t testing.TB) context.Context {

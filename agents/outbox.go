@@ -3,6 +3,7 @@ package agents
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -53,7 +54,7 @@ func (o *outbox) run(in *os.File, done <-chan struct{}, weights *semaphore.Weigh
 		}
 		for _, out := range o.take() {
 			if !deaf {
-				_, err := in.Write(append(out.line[:len(out.line):len(out.line)], '\n'))
+				_, err := in.Write(append(slices.Clip(out.line), '\n'))
 				if deaf = err != nil; deaf && !broken(err) {
 					log.Error("write to agent", "error", err)
 				}

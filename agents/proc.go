@@ -91,8 +91,10 @@ func startProc(g *supervise.Group, name string, l Launch, env []string, as runAs
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
+	group := newCgroup(c.ID(), c.PID())
 	return &proc{
-		in: in, out: out, pid: c.PID(), done: doneOf(c), stderr: c.Tail, kill: c.Stop,
+		in: in, out: out, pid: c.PID(), done: doneOf(c), stderr: c.Tail,
+		kill: func(ctx context.Context) error { return errors.Join(c.Stop(ctx), group.end()) },
 		exit: func() ended {
 			e := c.Exit()
 			if e.Signal != 0 {

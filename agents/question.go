@@ -197,6 +197,14 @@ func (d *decision) finish(err error) {
 	}
 }
 
+// fail tells that a decision was not taken. One that nobody made tries again.
+func (d *decision) fail(l *life, err error) {
+	d.finish(err)
+	if q := d.question; q != nil {
+		q.timer = time.AfterFunc(retryMost, func() { l.expire(q) })
+	}
+}
+
 func (l *life) takeDecision(b *batch, s *step, d *decision) {
 	q := d.question
 	for _, open := range l.questions {
@@ -216,12 +224,7 @@ func (l *life) takeDecision(b *batch, s *step, d *decision) {
 		d.finish(err)
 		return
 	}
-	s.refuse = func(err error) {
-		d.finish(err)
-		if d.question != nil { // nobody else will try again
-			q.timer = time.AfterFunc(retryMost, func() { l.expire(q) })
-		}
-	}
+	s.refuse = func(err error) { d.fail(l, err) }
 	l.answer(b, s, q, d.dir, answerOf(q.id, result), 0)
 	s.after = append(s.after, func() { d.finish(nil) })
 }

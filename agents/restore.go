@@ -102,8 +102,7 @@ func (l *life) reopen(ctx context.Context, row eventlog.Session) error {
 			continue
 		}
 		err := l.reopenBy(ctx, method, setMember(params, "sessionId", quote(row.Native)), t)
-		var refused *ResponseError
-		if !errors.As(err, &refused) {
+		if _, refused := errors.AsType[*ResponseError](err); !refused {
 			return restored(row.ID, err)
 		}
 		l.log.Warn("agent does not open a session again", "session", row.ID, "error", err)

@@ -40,7 +40,7 @@ func (b *batch) change(t *talk) {
 func (l *life) run() {
 	defer l.release()
 	for {
-		b := l.collect(<-l.items)
+		b := l.collect()
 		l.commit(b)
 		for _, s := range b.steps {
 			for _, f := range s.after {
@@ -53,19 +53,55 @@ func (l *life) run() {
 	}
 }
 
-// collect takes what waits.
-func (l *life) collect(first item) *batch {
+// collect takes what waits, and waits for it if there is nothing.
+func (l *life) collect() *batch {
 	b := &batch{talks: map[*talk]struct{}{}}
-	for it := first; ; {
-		l.take(b, it)
-		if b.exit || len(b.steps) >= maxBatch {
-			return b
+	for !b.exit && len(b.steps) < maxBatch {
+		if len(l.backlog) > 0 {
+			l.take(b, l.backlog[0])
+			l.backlog = l.backlog[1:]
+			continue
+		}
+		if len(b.steps) == 0 {
+			l.take(b, <-l.items)
+			continue
 		}
 		select {
-		case it = <-l.items:
+		case it := <-l.items:
+			l.take(b, it)
 		default:
 			return b
 		}
+	}
+	return b
+}
+
+// refuseWaiting gives an error to clients who wait. What the agent wrote stays.
+func (l *life) refuseWaiting(err error) {
+	for {
+		select {
+		case it := <-l.items:
+			if it.call == nil && it.decide == nil && it.edit == nil {
+				l.backlog = append(l.backlog, it)
+				continue
+			}
+			l.refuseItem(it, err)
+		default:
+			return
+		}
+	}
+}
+
+// refuseItem tells who sent it that nothing becomes of it.
+func (l *life) refuseItem(it item, err error) {
+	switch {
+	case it.call != nil:
+		l.inputs.Release(it.call.weight)
+		it.call.finish(reply{err: err})
+	case it.decide != nil:
+		it.decide.fail(l, err)
+	case it.edit != nil:
+		it.edit.finish(err)
 	}
 }
 
@@ -121,6 +157,7 @@ func (l *life) commit(b *batch) {
 		if !b.needed() {
 			break
 		}
+		l.refuseWaiting(err)
 		l.pause(wait)
 		wait = min(2*wait, retryMost)
 	}
@@ -267,13 +304,12 @@ func (l *life) release() {
 		select {
 		case it := <-l.items:
 			l.outputs.Release(it.weight)
-			if it.call != nil {
+			switch {
+			case it.call != nil:
 				it.call.finish(reply{err: l.exited()})
-			}
-			if it.decide != nil {
+			case it.decide != nil:
 				it.decide.finish(ErrRequestNotFound)
-			}
-			if it.edit != nil {
+			case it.edit != nil:
 				it.edit.finish(l.exited())
 			}
 		default:

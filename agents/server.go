@@ -224,8 +224,7 @@ func (l *life) initialize(ctx context.Context, params []byte) error {
 		return nil
 	}
 	_, err = l.request(ctx, "authenticate", auth)
-	var refused *ResponseError
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[*ResponseError](err); refused {
 		l.log.Warn("agent does not authenticate again", "error", err)
 		return nil // the next request tells its client
 	}

@@ -117,8 +117,7 @@ func TestFailedSession(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: agentOf("DIE_AT=session/new")})
 	_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: "/"})
-	var exited *agents.ExitedError
-	if !errors.As(err, &exited) {
+	if _, ok := errors.AsType[*agents.ExitedError](err); !ok {
 		t.Errorf("CreateSession = %v", err)
 	}
 	s := stateOf(t, h, "x", eventlog.Failed)
@@ -156,6 +155,7 @@ func TestPermissions(t *testing.T) {
 	)
 	answer := func(r agents.Reply) func(*testing.T, *agents.Host) {
 		return func(t *testing.T, h *agents.Host) {
+			t.Helper()
 			stateOf(t, h, "s", eventlog.Waiting)
 			open, err := h.Requests(within(t), "s")
 			if err != nil || len(open) != 1 || open[0].Method != "session/request_permission" {
@@ -182,6 +182,7 @@ func TestPermissions(t *testing.T) {
 		{"option", agents.Policy{}, answer(agents.Reply{Option: "no-3"}), no},
 		{"cancel", agents.Policy{}, answer(agents.Reply{Cancel: true}), none},
 		{"cancelled", agents.Policy{}, func(t *testing.T, h *agents.Host) {
+			t.Helper()
 			stateOf(t, h, "s", eventlog.Waiting)
 			if err := h.Cancel(within(t), "s"); err != nil {
 				t.Fatal(err)
@@ -337,7 +338,10 @@ func TestReplay(t *testing.T) {
 		r    agents.Replay
 		want int64
 	}{
-		{agents.Replay{}, 77}, {agents.Replay{All: true}, 1}, {agents.Replay{After: 5}, 6}, {agents.Replay{After: 99999}, 1},
+		{agents.Replay{}, 77},
+		{agents.Replay{All: true}, 1},
+		{agents.Replay{After: 5}, 6},
+		{agents.Replay{After: 99999}, 1},
 		{agents.Replay{None: true}, 1101},
 	} {
 		if got := first(c.r); got != c.want {
@@ -391,7 +395,7 @@ func TestMock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	closing(t, r)
 	h := host(t, agents.Config{Registry: r, StateDir: t.TempDir()})
 	s, err := h.CreateSession(within(t), "m", agents.SessionOptions{Agent: "mock", Cwd: t.TempDir(), Mode: "plan", Model: "mock-fast", ThoughtLevel: "high"})
 	if err != nil {
