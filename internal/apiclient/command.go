@@ -191,6 +191,9 @@ func (r *run) locate(args []string) (*target, error) {
 		if len(t.words) == 0 && (isMethod(args[0]) || strings.HasPrefix(args[0], "/")) {
 			return r.locateRaw(args)
 		}
+		if len(t.words) == 0 {
+			args = renamed(args)
+		}
 		n := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 		if n < 0 {
 			n = len(args)

@@ -22,6 +22,10 @@
 //     method changes something in place (PUT, PATCH, DELETE). GET is get, POST
 //     is set.
 //
+// A member whose only method is POST is made by it: that is create. What releases
+// of sandbox-agent before 0.2 called "sessions send-message", events-sse,
+// reply-permission and so on is understood as well.
+//
 // So GET /v1/desktop/screenshot is "desktop screenshot", GET /v1/desktops is
 // "desktops list", POST /v1/desktops/{desktop}/windows/{id}/move is "desktops
 // windows move DESKTOP ID", and DELETE /v1/fs/entry is "fs entry delete". Every

@@ -256,3 +256,25 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// earlier are the commands of sandbox-agent's releases before 0.2 which the
+// rules would name otherwise.
+var earlier = map[[2]string][]string{
+	{"sessions", "send-message"}:        {"sessions", "messages"},
+	{"sessions", "send-message-stream"}: {"sessions", "messages", "stream"},
+	{"sessions", "events-sse"}:          {"sessions", "events", "sse"},
+	{"sessions", "reply-question"}:      {"sessions", "questions", "reply"},
+	{"sessions", "reject-question"}:     {"sessions", "questions", "reject"},
+	{"sessions", "reply-permission"}:    {"sessions", "permissions", "reply"},
+}
+
+// renamed replaces an earlier command at the beginning of a command line.
+func renamed(args []string) []string {
+	if len(args) < 2 {
+		return args
+	}
+	if words, ok := earlier[[2]string{args[0], args[1]}]; ok {
+		return slices.Concat(words, args[2:])
+	}
+	return args
+}

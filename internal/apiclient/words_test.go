@@ -168,3 +168,20 @@ func TestKebab(t *testing.T) {
 		}
 	}
 }
+
+func TestEarlierCommands(t *testing.T) {
+	t.Parallel()
+	d := apiDocument(t)
+	for old, words := range earlier {
+		line := renamed([]string{old[0], old[1], "id", "more"})
+		op, used := d.find(line)
+		if op == nil || used != len(words) || len(line) != used+2 {
+			t.Errorf("%q is %q, of which %d words name %+v", old, line, used, op)
+		}
+	}
+	for _, args := range [][]string{nil, {"sessions"}, {"sessions", "list"}, {"send-message", "x"}} {
+		if got := renamed(args); len(got) != len(args) {
+			t.Errorf("%q became %q", args, got)
+		}
+	}
+}
