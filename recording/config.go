@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// DefaultFrameRate and MaxFrameRate bound Config.FrameRate.
+	// DefaultFrameRate is Config.FrameRate's.
 	DefaultFrameRate = 30
-	MaxFrameRate     = 60
+	// MaxFrameRate is the highest Config.FrameRate.
+	MaxFrameRate = 60
 
 	// DefaultMinFree is StoreConfig.MinFree's.
 	DefaultMinFree = 256 << 20

@@ -7,8 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/deskhand/deskhand/internal/supervise"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 const (

@@ -19,9 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/supervise"
-	"github.com/oklog/ulid/v2"
 )
 
 // ended waits until a recording has ended by itself.
@@ -148,7 +149,7 @@ const childVariable = "DESKHAND_TEST_RECORD"
 func recordUntilKilled(dir string) {
 	fail := func(err error) {
 		fmt.Println(err)
-		os.Exit(1) //nolint:forbidigo // it is another program
+		os.Exit(1)
 	}
 	d, err := desktop.Start(context.Background(), desktop.Config{Size: desktop.Size{Width: 640, Height: 480}})
 	if err != nil {

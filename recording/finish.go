@@ -114,7 +114,7 @@ func (s *Store) later(e *entry) {
 	s.jobs = append(s.jobs, e)
 	if !s.working {
 		s.working = true
-		s.work.Go(s.lookAfter)
+		s.caring.Go(s.lookAfter)
 	}
 }
 

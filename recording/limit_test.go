@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deskhand/deskhand/desktop"
 	"github.com/oklog/ulid/v2"
+
+	"github.com/deskhand/deskhand/desktop"
 )
 
 func TestMaxDuration(t *testing.T) {
@@ -92,7 +93,8 @@ func TestSegments(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	make := func(t *testing.T, ages ...time.Duration) string {
+	leave := func(ages ...time.Duration) string {
+		t.Helper()
 		dir := t.TempDir()
 		for i, age := range ages {
 			id := ulid.ULID{5: byte(i + 1)}
@@ -127,12 +129,12 @@ func TestRetention(t *testing.T) {
 		{"age", Retention{MaxAge: 150 * time.Minute}, "34"},
 		{"bytes", Retention{MaxBytes: 39}, "234"},
 	} {
-		s := openStore(t, StoreConfig{Dir: make(t, 4*time.Hour, 3*time.Hour, 2*time.Hour, time.Hour), Retention: test.keep})
+		s := openStore(t, StoreConfig{Dir: leave(4*time.Hour, 3*time.Hour, 2*time.Hour, time.Hour), Retention: test.keep})
 		if got := string(ids(s)); got != test.want {
 			t.Errorf("%s: %s are left, want %s", test.name, got, test.want)
 		}
 	}
-	s := openStore(t, StoreConfig{Dir: make(t, time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
+	s := openStore(t, StoreConfig{Dir: leave(time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
 	until(t, "the first one is too old", func() bool { return string(ids(s)) == "2" })
 }
 

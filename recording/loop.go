@@ -178,7 +178,7 @@ func (l *loop) unfollow() {
 // follow hands frames to the loop, each when the one before is done with.
 func (l *loop) follow(ctx context.Context, feed *desktop.Feed) {
 	defer close(l.frames)
-	defer feed.Close()
+	defer func() { _ = feed.Close() }() // it has nothing to say
 	for {
 		f, err := feed.Next(ctx)
 		if err != nil {
@@ -456,7 +456,7 @@ func (l *loop) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastLimit)
 	defer cancel()
 	feed := l.r.d.Feed()
-	defer feed.Close()
+	defer func() { _ = feed.Close() }()
 	f, err := feed.Next(ctx)
 	if err == nil && l.canvas.take(&f) {
 		l.dirty = true

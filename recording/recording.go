@@ -32,7 +32,8 @@ type Recording struct {
 	silent string // why there is no sound although it was asked for; of the loop
 
 	stopping chan struct{}  // closed when it is to end
-	done     chan struct{}  // closed when it has ended
+	finished chan struct{}  // closed when it has ended
+	done     chan struct{}  // the same or, when the store is its own, closed when that is closed
 	parts    sync.WaitGroup // segments that are being finished
 
 	mu     sync.Mutex // guards what follows
@@ -44,7 +45,8 @@ type Recording struct {
 }
 
 // Start records a desktop into Config.Store, or into a store of its own. It
-// returns when the first picture is encoded. ctx bounds the start alone; the
+// returns when the first picture is encoded. With a store of its own, Stop and Done
+// also wait until the file's index is in front. ctx bounds the start alone; the
 // recording goes on until Stop, until the desktop or the store is closed, or until
 // a limit of the Config is reached.
 //
@@ -100,7 +102,10 @@ func (s *Store) start(ctx context.Context, d Desktop, cfg Config, own bool) (*Re
 	}
 	r := &Recording{
 		store: s, own: own, d: d, cfg: cfg, log: cfg.Logger, tools: tools,
-		stopping: make(chan struct{}), done: make(chan struct{}),
+		stopping: make(chan struct{}), finished: make(chan struct{}),
+	}
+	if r.done = r.finished; own {
+		r.done = make(chan struct{})
 	}
 	l, err := newLoop(ctx, r)
 	if err != nil {
@@ -115,9 +120,13 @@ func (s *Store) start(ctx context.Context, d Desktop, cfg Config, own bool) (*Re
 	s.work.Go(func() { r.run(l) })
 	s.mu.Unlock()
 	if own {
-		go func() { // which ends with the recording
-			<-r.done
-			_ = s.Close()
+		go func() { // which Done waits for
+			<-r.finished
+			s.caring.Wait()
+			if err := s.Close(); err != nil {
+				r.log.Debug("close recording store", "error", err)
+			}
+			close(r.done)
 		}()
 	}
 	return r, nil
@@ -136,7 +145,7 @@ func (r *Recording) run(l *loop) {
 	r.store.mu.Lock()
 	delete(r.store.active, r)
 	r.store.mu.Unlock()
-	close(r.done)
+	close(r.finished)
 }
 
 // finishFor has the recording end.

@@ -66,5 +66,21 @@ func TestStopAtOnce(t *testing.T) {
 	if info.Status != StatusCompleted || info.Reason != ReasonStopped || info.Frames < 1 || info.Bytes == 0 {
 		t.Errorf("Stop = %+v", info)
 	}
-	t.Logf("%+v", info)
+}
+
+// TestOwnStore records without a store.
+func TestOwnStore(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	dir := t.TempDir()
+	r, err := Start(t.Context(), d, Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := stop(t, r)
+	if info.Status != StatusCompleted || !info.Seekable {
+		t.Errorf("Stop = %+v", info)
+	}
+	s := openStore(t, StoreConfig{Dir: dir})
+	plays(t, s, info, StatusCompleted, ReasonStopped)
 }

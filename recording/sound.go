@@ -58,8 +58,8 @@ func (l *loop) hear(ctx context.Context) (problem string) {
 	}
 	l.sound = &sound{pieces: make(chan piece, soundQueue)}
 	l.hearing.Go(func() {
-		defer from.Close()
 		l.sound.listen(ctx, from)
+		_ = from.Close() // it has nothing to say
 	})
 	return ""
 }

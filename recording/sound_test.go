@@ -64,7 +64,7 @@ func TestSound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listen.Close()
+	defer func() { _ = listen.Close() }()
 	r := start(t, s, d, Config{Sound: true})
 	began := time.Now() // about the video's zero
 	play := exec.CommandContext(t.Context(), "paplay", tone)

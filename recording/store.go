@@ -13,8 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/oklog/ulid/v2"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // childGrace is how long ffmpeg and ffprobe have to end by themselves.
@@ -31,6 +32,7 @@ type Store struct {
 	ctx       context.Context //nolint:containedctx // ends background work, at Close
 	cancel    context.CancelFunc
 	work      sync.WaitGroup // all goroutines, added to under mu while not closed
+	caring    sync.WaitGroup // for who looks after recordings, the same way
 	extras    extras
 	annotator annotator
 	telling   sync.Mutex
@@ -298,6 +300,7 @@ func (s *Store) close() error {
 	s.cancel()
 	s.extras.close()
 	s.work.Wait()
+	s.caring.Wait()
 	err = errors.Join(err, s.group.Close(), s.lock.Close())
 	if err != nil {
 		return fmt.Errorf("close recording store: %w", err)
