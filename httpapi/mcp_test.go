@@ -224,3 +224,31 @@ func TestMCPOfANewLife(t *testing.T) {
 		t.Errorf("%d servers are kept", n)
 	}
 }
+
+// TestAgentSeesDesktop has an agent take a screenshot and click, with the tools
+// that it was given, and act in its own name.
+func TestAgentSeesDesktop(t *testing.T) {
+	t.Parallel()
+	requireDesktop(t)
+	s := serve(t, Config{})
+	s.post(t, "/v1/sessions/sees", fmt.Sprintf(`{"agent":"mock","directory":%q,"desktop":"main"}`, t.TempDir())).want(t, 200)
+	s.turn(t, "sees", "hello")
+	d, err := s.desktops.find(mainDesktop).desktop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := d.Subscribe(0)
+	defer events.Close()
+	turn := s.turn(t, "sees", `tool click {"coordinate":[300,200]}`)
+	if got := said(turn); !strings.Contains(got, "click completed with 1 image(s)") || !strings.Contains(got, "1356x848") {
+		t.Errorf("%q", got)
+	}
+	for e := range events.Events() {
+		if e.Type == desktop.EventAction && e.Action.Name == "click" {
+			if a := e.Action.Actor; a.Kind != desktop.ActorAgent || a.Name != "mock" {
+				t.Errorf("%+v", a)
+			}
+			break
+		}
+	}
+}
