@@ -53,7 +53,6 @@ func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole boo
 	if saved != nil && !errors.Is(saved, ErrNotFound) {
 		s.log.Debug("write down how a recording ended", "id", e.id, "error", saved)
 	}
-	s.retain()
 	if err == nil {
 		s.later(e)
 	}
@@ -156,6 +155,9 @@ func (s *Store) care(e *entry) {
 	e.mu.Lock()
 	e.job, e.idle = nil, nil
 	e.mu.Unlock()
+	if status == StatusRecovering {
+		s.retain() // now that nobody waits for this one any more
+	}
 }
 
 // wantsIndex says whether the file is as it was recorded.

@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 func TestMaxDuration(t *testing.T) {
@@ -136,6 +137,27 @@ func TestRetention(t *testing.T) {
 	}
 	s := openStore(t, StoreConfig{Dir: leave(time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
 	until(t, "the first one is too old", func() bool { return string(ids(s)) == "2" })
+}
+
+// TestRepairedAreRetained has a crash leave more than is kept.
+func TestRepairedAreRetained(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "ffprobe")
+	dir := t.TempDir()
+	for i := range 4 {
+		id := formatID(ulid.ULID{5: byte(i + 1)})
+		if err := os.Mkdir(filepath.Join(dir, id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeManifest(filepath.Join(dir, id), Info{ID: id, Status: StatusRecording}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openStore(t, StoreConfig{Dir: dir, Retention: Retention{MaxCount: 1}})
+	until(t, "one is left, and has failed", func() bool {
+		all := s.List()
+		return len(all) == 1 && all[0].Status == StatusFailed
+	})
 }
 
 // TestActiveIsKept has a store keep less than what records.

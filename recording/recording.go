@@ -186,6 +186,7 @@ func (r *Recording) finish(p *part, reason Reason, problem error) {
 		problem = errors.Join(problem, failed, closed)
 	}
 	r.store.conclude(context.Background(), p.entry, reason, whole, problem)
+	r.store.retain()
 }
 
 // ID returns the id of the newest segment.
