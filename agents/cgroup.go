@@ -78,7 +78,7 @@ func (g *cgroup) end() error {
 		if err := g.write("cgroup.kill", "1"); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond) // the kernel tells nobody
+		<-time.After(time.Millisecond) // the kernel tells nobody
 	}
 }
 

@@ -51,6 +51,7 @@ type serverFlags struct {
 	accessLog   bool
 	media       mediaFlags
 	agents      agentFlags
+	sessions    sessionFlags
 	onHost      hostFlags
 	recordings  recordingFlags
 }
@@ -71,6 +72,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
 	f.media.register(flags)
 	f.agents.registerServer(flags)
+	f.sessions.register(flags)
 	f.recordings.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	f.onHost.register(flags)
@@ -167,6 +169,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		return cfg, err
 	}
 	if cfg.Agents, err = f.agents.settings(); err != nil {
+		return cfg, err
+	}
+	if err := f.sessions.apply(&cfg); err != nil {
 		return cfg, err
 	}
 	if err := f.recordings.config(&cfg); err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/deskhand/deskhand/httpapi"
@@ -52,6 +53,9 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return err
 	}
 	hide(cfg.Token, p.argv)
+	if strings.Contains(cfg.EventLog.DSN, "://") { // it may hold a password
+		hide(cfg.EventLog.DSN, p.argv)
+	}
 	for _, server := range cfg.Media.ICEServers {
 		hide(server.Credential, p.argv)
 	}
@@ -99,6 +103,9 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	}
 	if err := s.OpenRecordings(ctx); err != nil {
 		return errors.Join(fmt.Errorf("%w; choose another directory with --recordings-dir", err), ln.Close())
+	}
+	if err := s.OpenAgents(ctx); err != nil && ctx.Err() == nil {
+		return errors.Join(fmt.Errorf("agents' sessions: %w", err), ln.Close())
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()

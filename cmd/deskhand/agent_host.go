@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi"
+)
+
+// sessionFlags say how agents run, and where their sessions are kept.
+type sessionFlags struct {
+	database    string
+	sync        string
+	user        string
+	permissions string
+	patience    time.Duration
+	idle        time.Duration
+	desktop     string
+}
+
+func (f *sessionFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.database, "database", "", "where agents' sessions are kept: a `file`, or postgres://... that servers share; in the state directory, unless given")
+	flags.StringVar(&f.sync, "database-sync", "full", "`full|normal`: full survives the loss of power, normal is faster")
+	flags.StringVar(&f.user, "agent-user", "", "`user` that agents run as; this one, unless given")
+	flags.StringVar(&f.permissions, "agent-permissions", "ask", "what agents that ask are told when their session does not say: `ask|allow|reject`")
+	flags.DurationVar(&f.patience, "agent-permission-timeout", 0, "cancel what nobody answers for that `time`; 0 is never")
+	flags.DurationVar(&f.idle, "agent-idle-timeout", 0, "end agents that have nothing to do for that `time`, until they are needed; 0 is never")
+	flags.StringVar(&f.desktop, "agent-desktop", "", "`id` of the desktop that all agents get as tools; none, unless given")
+}
+
+// apply sets what the flags, DESKHAND_DATABASE and
+// SANDBOX_AGENT_ACP_REQUEST_TIMEOUT_MS say.
+func (f *sessionFlags) apply(cfg *httpapi.Config) error {
+	if f.database == "" {
+		f.database = os.Getenv("DESKHAND_DATABASE")
+	}
+	cfg.EventLog.DSN = f.database
+	switch f.sync {
+	case "full":
+	case "normal":
+		cfg.EventLog.Synchronous = eventlog.Normal
+	default:
+		return usagef("--database-sync must be full or normal, not %q", f.sync)
+	}
+	mode := agents.Mode(f.permissions)
+	if mode != agents.Ask && mode != agents.Allow && mode != agents.Reject {
+		return usagef("--agent-permissions must be ask, allow or reject, not %q", f.permissions)
+	}
+	if f.patience < 0 || f.idle < 0 {
+		return usagef("--agent-permission-timeout and --agent-idle-timeout must not be negative")
+	}
+	cfg.AgentHost.Permissions = agents.Policy{Mode: mode, Timeout: f.patience}
+	cfg.AgentHost.RunAs, cfg.AgentHost.IdleTimeout, cfg.AgentHost.Desktop = f.user, f.idle, f.desktop
+	if v := variable("ACP_REQUEST_TIMEOUT_MS"); v != "" {
+		ms, err := strconv.ParseUint(v, 10, 31)
+		if err != nil || ms == 0 {
+			return usagef("the ACP_REQUEST_TIMEOUT_MS of the environment must be a number of milliseconds, not %q", v)
+		}
+		cfg.AgentHost.RequestTimeout = time.Duration(ms) * time.Millisecond
+	}
+	return nil
+}

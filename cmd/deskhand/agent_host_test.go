@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi"
+)
+
+func sessionConfig(t *testing.T, args ...string) (httpapi.Config, error) {
+	t.Helper()
+	var f sessionFlags
+	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	f.register(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	var cfg httpapi.Config
+	err := f.apply(&cfg)
+	return cfg, err
+}
+
+func TestSessionFlags(t *testing.T) {
+	t.Setenv("DESKHAND_DATABASE", "from.db")
+	t.Setenv("SANDBOX_AGENT_ACP_REQUEST_TIMEOUT_MS", "2500")
+	cfg, err := sessionConfig(t, "--database-sync=normal", "--agent-user=nobody", "--agent-permissions=allow",
+		"--agent-permission-timeout=3s", "--agent-idle-timeout=1h", "--agent-desktop=main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := cfg.AgentHost
+	if cfg.EventLog.DSN != "from.db" || cfg.EventLog.Synchronous != eventlog.Normal || h.RunAs != "nobody" || h.Desktop != "main" ||
+		h.Permissions != (agents.Policy{Mode: agents.Allow, Timeout: 3 * time.Second}) || h.IdleTimeout != time.Hour ||
+		h.RequestTimeout != 2500*time.Millisecond {
+		t.Errorf("config = %+v, %+v", cfg.EventLog, h)
+	}
+}
+
+func TestWrongSessionFlags(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"--database-sync=x", "--agent-permissions=x", "--agent-permission-timeout=-1s", "--agent-idle-timeout=-1s"} {
+		name, _, _ := strings.Cut(arg, "=")
+		if _, err := sessionConfig(t, arg); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
