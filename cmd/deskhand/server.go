@@ -101,7 +101,7 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err := sweep(s, log); err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	if err := s.OpenRecordings(ctx); err != nil {
+	if err := s.OpenRecordings(ctx); err != nil && ctx.Err() == nil {
 		return errors.Join(fmt.Errorf("%w; choose another directory with --recordings-dir", err), ln.Close())
 	}
 	if err := s.OpenAgents(ctx); err != nil && ctx.Err() == nil {
