@@ -127,8 +127,13 @@ func TestMCPRefusals(t *testing.T) {
 		query, token string
 		status       int
 	}{
-		{"", "wrong", 401}, {"", tokens["view"], 403}, {"", tokens["control"], 403}, {"", tokens["agent"], 403},
-		{"?desktop=nowhere", s.Token(), 404}, {"?desktop=other", tokens["agent"], 404}, {"", s.Token(), 409},
+		{"", "wrong", 401},
+		{"", tokens["view"], 403},
+		{"", tokens["control"], 403},
+		{"", tokens["agent"], 403},
+		{"?desktop=nowhere", s.Token(), 404},
+		{"?desktop=other", tokens["agent"], 404},
+		{"", s.Token(), 409},
 	} {
 		if a := post(tt.query, tt.token); a.StatusCode != tt.status || !strings.HasPrefix(a.Header.Get("Content-Type"), problemType) {
 			t.Errorf("%s with %.10s: %d %s", tt.query, tt.token, a.StatusCode, a.body)

@@ -77,11 +77,7 @@ func TestOpenComputer(t *testing.T) {
 	if id == "" || made["sandboxID"] != "box" || made["running"] != true || fmt.Sprint(made["notApplied"]) == "<nil>" {
 		t.Fatal(made)
 	}
-	conn, _, err := s.tryDial(t.Context(), "/opencomputer/sandboxes/box/exec/"+id+"?token="+s.Token(), http.Header{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := s.dial(t, "/opencomputer/sandboxes/box/exec/"+id+"?token="+s.Token(), http.Header{})
 	first := ocRead(t, conn, ofType("turn_complete"))
 	// The end of what was before may be anywhere: the turn may still have run.
 	if got := strings.Join(strings.Fields(strings.ReplaceAll(kinds(first), "4", "")), " "); got != "ready system assistant result turn_complete" {

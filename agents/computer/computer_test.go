@@ -117,8 +117,10 @@ func TestUse(t *testing.T) {
 	a.must("type", args{"text": "hello, wörld 漢\n"})
 	typed("hello, wörld 漢\n")
 	a.must("computer", args{"actions": []args{
-		{"action": "type", "text": "one"}, {"type": "keypress", "keys": []string{"Return"}},
-		{"type": "type", "text": "two"}, {"action": "key", "text": "BackSpace BackSpace o Return"},
+		{"action": "type", "text": "one"},
+		{"type": "keypress", "keys": []string{"Return"}},
+		{"type": "type", "text": "two"},
+		{"action": "key", "text": "BackSpace BackSpace o Return"},
 	}})
 	typed("hello, wörld 漢\none\nto\n")
 	a.must("hold_key", args{"text": "x", "duration": 0.01, "screenshot": false})
@@ -137,7 +139,7 @@ func TestUse(t *testing.T) {
 	poll(t, func() error {
 		c, err := d.Clipboard(t.Context(), desktop.Primary, "")
 		if s := string(c.Data); err != nil || s == "" || !strings.HasPrefix("hello, wörld", s) {
-			return fmt.Errorf("dragging selected %q, %v", s, err)
+			return fmt.Errorf("dragging selected %q, %w", s, err)
 		}
 		return nil
 	})
@@ -247,7 +249,7 @@ func TestActor(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx, theirIn, theirOut) }()
 		t.Cleanup(func() {
-			in.Close()
+			_ = in.Close()
 			if err := <-done; err != nil {
 				t.Error(err)
 			}

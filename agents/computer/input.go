@@ -55,12 +55,12 @@ type input struct {
 	Screenshot *bool `json:"screenshot"`
 }
 
-// badInput says what is wrong with a parameter, and what would be right.
-type badInput struct{ text string }
+// inputError says what is wrong with a parameter, and what would be right.
+type inputError struct{ text string }
 
-func (e *badInput) Error() string { return e.text }
+func (e *inputError) Error() string { return e.text }
 
-func badf(format string, args ...any) error { return &badInput{fmt.Sprintf(format, args...)} }
+func badf(format string, args ...any) error { return &inputError{fmt.Sprintf(format, args...)} }
 
 // decode reads a call's arguments. Members that nobody knows are ignored, as
 // models add some.
@@ -70,7 +70,7 @@ func decode(arguments json.RawMessage) (*input, error) {
 		return in, nil
 	}
 	err := json.Unmarshal(arguments, in)
-	var bad *badInput
+	var bad *inputError
 	var typed *json.UnmarshalTypeError
 	switch {
 	case err == nil:

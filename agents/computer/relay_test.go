@@ -39,7 +39,7 @@ func TestRelay(t *testing.T) {
 	relay := computer.Relay{Endpoint: web.URL, Header: http.Header{"Authorization": {"Bearer secret"}}, ActorHeader: "Actor-Name"}
 	go func() { done <- relay.Run(context.Background(), theirIn, theirOut) }()
 	t.Cleanup(func() {
-		in.Close()
+		_ = in.Close()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

@@ -81,16 +81,16 @@ func (s *Server) listWindows(ctx context.Context) (outcome, error) {
 func line(w desktop.Window, of desktop.Observation) string {
 	from := seen(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y}, of)
 	to := seen(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1}, of)
-	text := fmt.Sprintf("window %d: %q (%s) from [%d, %d] to [%d, %d]", w.ID, w.Title, w.Class, from.X, from.Y, to.X, to.Y)
+	parts := []string{fmt.Sprintf("window %d: %q (%s) from [%d, %d] to [%d, %d]", w.ID, w.Title, w.Class, from.X, from.Y, to.X, to.Y)}
 	for _, state := range []struct {
 		is   bool
 		name string
 	}{{w.Active, "focused"}, {w.Minimised, "minimised"}, {w.Maximised, "maximised"}} {
 		if state.is {
-			text += ", " + state.name
+			parts = append(parts, state.name)
 		}
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // window is the id of the window that the call is about, as number or text.

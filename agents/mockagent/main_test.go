@@ -140,7 +140,7 @@ func startAgent(t *testing.T, cfg mockagent.Config) *client {
 	go func() {
 		defer close(c.done)
 		c.err = mockagent.Run(context.Background(), theirIn, theirOut, cfg)
-		theirOut.Close()
+		_ = theirOut.Close()
 	}()
 	go func() {
 		defer close(c.lines)
@@ -153,14 +153,14 @@ func startAgent(t *testing.T, cfg mockagent.Config) *client {
 			c.lines <- l
 		}
 	}()
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { _ = c.stop() })
 	return c
 }
 
 // stop ends the agent by the end of its input.
 func (c *client) stop() error {
 	c.t.Helper()
-	c.in.Close()
+	_ = c.in.Close()
 	select {
 	case <-c.done:
 	case <-time.After(limit):

@@ -93,26 +93,22 @@ type method struct {
 	do           func(a *agent, ctx context.Context, id json.RawMessage, p *sessionParams) (any, error)
 }
 
-var methods map[string]method
-
-func init() { // not in the declaration: demo turns lead back here
-	methods = map[string]method{
-		"initialize":                {do: (*agent).initialize},
-		"authenticate":              {do: (*agent).nothing},
-		"logout":                    {do: (*agent).nothing},
-		"session/new":               {do: (*agent).newSession},
-		"session/load":              {do: (*agent).loadSession},
-		"session/resume":            {do: (*agent).resumeSession},
-		"session/list":              {do: (*agent).listSessions},
-		"session/close":             {do: (*agent).closeSession},
-		"session/delete":            {do: (*agent).deleteSession},
-		"session/prompt":            {do: (*agent).prompt},
-		"session/set_mode":          {do: (*agent).setMode},
-		"session/set_model":         {do: (*agent).setModel},
-		"session/set_config_option": {do: (*agent).setConfigOption},
-		"session/cancel":            {do: (*agent).cancelSession, notification: true},
-		"$/cancel_request":          {do: (*agent).cancelRequest, notification: true},
-	}
+var methods = map[string]method{
+	"initialize":                {do: (*agent).initialize},
+	"authenticate":              {do: (*agent).nothing},
+	"logout":                    {do: (*agent).nothing},
+	"session/new":               {do: (*agent).newSession},
+	"session/load":              {do: (*agent).loadSession},
+	"session/resume":            {do: (*agent).resumeSession},
+	"session/list":              {do: (*agent).listSessions},
+	"session/close":             {do: (*agent).closeSession},
+	"session/delete":            {do: (*agent).deleteSession},
+	"session/prompt":            {do: (*agent).prompt},
+	"session/set_mode":          {do: (*agent).setMode},
+	"session/set_model":         {do: (*agent).setModel},
+	"session/set_config_option": {do: (*agent).setConfigOption},
+	"session/cancel":            {do: (*agent).cancelSession, notification: true},
+	"$/cancel_request":          {do: (*agent).cancelRequest, notification: true},
 }
 
 func (a *agent) initialize(context.Context, json.RawMessage, *sessionParams) (any, error) {
@@ -220,7 +216,7 @@ func (a *agent) loadSession(_ context.Context, _ json.RawMessage, p *sessionPara
 	said, about := slices.Clone(s.History), s.describe("")
 	a.mu.Unlock()
 	for _, u := range said {
-		a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, json.RawMessage(u)}})
+		a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, u}})
 	}
 	return about, nil
 }

@@ -179,7 +179,7 @@ func TestPermission(t *testing.T) {
 		if (m.Error != nil) != (test.stop == "") || r.StopReason != test.stop || c.said() != test.said || !strings.Contains(c.kinds(), "tool_call_update:"+test.state) {
 			t.Errorf("%s %s: %s, %q, %s", test.prompt, test.answer, m.raw, c.said(), c.kinds())
 		}
-		c.stop()
+		_ = c.stop()
 	}
 }
 
@@ -318,7 +318,7 @@ func TestRestore(t *testing.T) {
 	c.prompt(id, "burst 50")
 	c.prompt(id, "diff")
 	other := c.session("[]")
-	c.stop()
+	_ = c.stop()
 
 	c = startAgent(t, mockagent.Config{Dir: dir})
 	var about struct {
@@ -385,8 +385,13 @@ func TestBadMessages(t *testing.T) {
 		line string
 		code int
 	}{
-		{"nonsense", -32700}, {"[1,2]", -32600}, {`"text"`, -32600}, {`{"method":7}`, -32600}, {"{", -32700},
-		{`{"id":1,"method":"` + strings.Repeat("x", 2<<20) + `"}`, -32600}, {strings.Repeat("y", 3<<20), -32600},
+		{"nonsense", -32700},
+		{"[1,2]", -32600},
+		{`"text"`, -32600},
+		{`{"method":7}`, -32600},
+		{"{", -32700},
+		{`{"id":1,"method":"` + strings.Repeat("x", 2<<20) + `"}`, -32600},
+		{strings.Repeat("y", 3<<20), -32600},
 	} {
 		c.write(test.line)
 		if m := c.read(); m.Error == nil || m.Error.Code != test.code || string(m.ID) != "null" {
@@ -410,18 +415,18 @@ func TestEnd(t *testing.T) {
 		t.Error(err)
 	}
 	r, w := io.Pipe()
-	go io.WriteString(w, `{"id":1,"method":"x"}`+"\n")
+	go func() { _, _ = io.WriteString(w, `{"id":1,"method":"x"}`+"\n") }()
 	if err := mockagent.Run(t.Context(), r, writerFunc(func([]byte) (int, error) { return 0, broken }), mockagent.Config{}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	w.Close()
+	_ = w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r, w = io.Pipe()
 	if err := mockagent.Run(ctx, r, io.Discard, mockagent.Config{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	w.Close()
+	_ = w.Close()
 	if err := mockagent.Run(t.Context(), strings.NewReader(""), io.Discard, mockagent.Config{MaxLine: -1}); err == nil {
 		t.Error("a negative limit was taken")
 	}
@@ -473,7 +478,7 @@ func BenchmarkPrompt(b *testing.B) {
 	for b.Loop() {
 		call(line)
 	}
-	in.Close()
+	_ = in.Close()
 	if err := <-done; err != nil {
 		b.Fatal(err)
 	}

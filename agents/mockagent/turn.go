@@ -163,16 +163,17 @@ func (t *turn) say(text string) {
 	t.tell(update{Kind: "agent_message_chunk", Content: textBlock(text)})
 }
 
-// pause waits, after everything so far was sent.
-func (t *turn) pause(ctx context.Context, d time.Duration) error {
+// pause waits, after everything so far was sent. It returns false when the turn
+// was cancelled meanwhile.
+func (t *turn) pause(ctx context.Context, d time.Duration) bool {
 	t.a.out.flush()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 

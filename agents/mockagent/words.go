@@ -304,7 +304,7 @@ func (t *turn) fail(context.Context, string) (string, error) {
 func (t *turn) slow(ctx context.Context, _ string) (string, error) {
 	for i := range 20 {
 		t.say(fmt.Sprintf("tick %d\n", i+1))
-		if err := t.pause(ctx, t.a.cfg.Tick); err != nil {
+		if !t.pause(ctx, t.a.cfg.Tick) {
 			return stopCancelled, nil
 		}
 	}
@@ -320,8 +320,10 @@ func (t *turn) burst(ctx context.Context, rest string) (string, error) {
 		}
 	}
 	for i := range n {
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return stopCancelled, nil
+		default:
 		}
 		t.say("message " + strconv.Itoa(i+1) + "\n")
 	}

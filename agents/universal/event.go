@@ -149,5 +149,3 @@ type (
 		Hash     string `json:"raw_hash"`
 	}
 )
-
-func ptr[T any](v T) *T { return &v }

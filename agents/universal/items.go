@@ -51,7 +51,7 @@ func part(raw json.RawMessage) Part {
 		}
 		return p
 	case "resource_link":
-		return Part{Type: "file_ref", Path: ptr(strings.TrimPrefix(b.URI, "file://")), Action: ptr("read")}
+		return Part{Type: "file_ref", Path: new(strings.TrimPrefix(b.URI, "file://")), Action: new("read")}
 	case "resource":
 		if b.Resource != nil && b.Resource.Text != "" {
 			return Part{Type: "text", Text: &b.Resource.Text}
@@ -90,7 +90,7 @@ func (s *State) begin(env envelope) {
 	t := openTurn{s.key(env.ID), fmt.Sprintf("turn_%d", s.entry.Seq)}
 	s.Turns = append(s.Turns, t)
 	s.made(TurnStarted, turnData{Phase: "started", ID: t.ID})
-	i := Item{ID: s.itemID(), Kind: "message", Role: ptr("user"), Content: []Part{}, Status: "completed"}
+	i := Item{ID: s.itemID(), Kind: "message", Role: new("user"), Content: []Part{}, Status: "completed"}
 	var texts []string
 	for _, raw := range p.Prompt {
 		b := part(raw)
@@ -191,9 +191,9 @@ func (o *openItem) join() {
 	if len(o.Pending) == 0 {
 		return
 	}
-	p := Part{Type: "text", Text: ptr(strings.Join(o.Pending, ""))}
+	p := Part{Type: "text", Text: new(strings.Join(o.Pending, ""))}
 	if o.Update == "agent_thought_chunk" {
-		p.Type, p.Visibility = "reasoning", ptr("public")
+		p.Type, p.Visibility = "reasoning", new("public")
 	}
 	o.Content, o.Pending = append(o.Content, p), nil
 }
@@ -230,7 +230,7 @@ func (s *State) status(kind string, raw json.RawMessage) {
 	}
 	label := strings.ReplaceAll(strings.TrimSuffix(kind, "_update"), "_", " ")
 	s.whole(Item{
-		ID: s.itemID(), Kind: "status", Role: ptr("system"), Status: "completed",
-		Content: []Part{{Type: "status", Label: &label, Detail: ptr(string(detail))}, {Type: "json", JSON: detail}},
+		ID: s.itemID(), Kind: "status", Role: new("system"), Status: "completed",
+		Content: []Part{{Type: "status", Label: &label, Detail: new(string(detail))}, {Type: "json", JSON: detail}},
 	}, label)
 }

@@ -260,7 +260,7 @@ func (s *State) emit(kind string, data any, synthetic bool) {
 		Synthetic: synthetic, Source: "agent", Type: kind, Data: text, Entry: s.entry.Seq,
 	}
 	if s.Native != "" {
-		e.Native = ptr(s.Native)
+		e.Native = new(s.Native)
 	}
 	if synthetic || s.entry.Dir != Agent {
 		e.Source = "daemon"

@@ -76,15 +76,15 @@ func (t *openTool) item(id, status string) Item {
 	if t.Input != nil {
 		arguments = string(t.Input)
 	}
-	i := Item{ID: t.Item, Native: &id, Kind: "tool_call", Role: ptr("assistant"), Status: status, Content: []Part{
-		{Type: "tool_call", Name: ptr(t.Title), Arguments: &arguments, CallID: &id},
+	i := Item{ID: t.Item, Native: &id, Kind: "tool_call", Role: new("assistant"), Status: status, Content: []Part{
+		{Type: "tool_call", Name: new(t.Title), Arguments: &arguments, CallID: &id},
 	}}
 	if t.Parent != "" {
-		i.Parent = ptr(t.Parent)
+		i.Parent = new(t.Parent)
 	}
 	if t.Kind == "read" {
 		for _, p := range t.Places {
-			i.Content = append(i.Content, Part{Type: "file_ref", Path: ptr(p), Action: ptr("read")})
+			i.Content = append(i.Content, Part{Type: "file_ref", Path: new(p), Action: new("read")})
 		}
 	}
 	return i
@@ -100,7 +100,7 @@ func (s *State) endTool(id, status string) {
 	s.emit(ItemCompleted, itemData{call}, s.entry.Kind != "session/update")
 	output, more := t.output()
 	result := Item{
-		ID: s.itemID(), Native: &id, Parent: call.Parent, Kind: "tool_result", Role: ptr("tool"), Status: status,
+		ID: s.itemID(), Native: &id, Parent: call.Parent, Kind: "tool_result", Role: new("tool"), Status: status,
 		Content: append([]Part{{Type: "tool_result", CallID: &id, Output: &output}}, more...),
 	}
 	s.whole(result, output)
@@ -124,7 +124,7 @@ func (t *openTool) output() (text string, more []Part) {
 			} else {
 				old = *c.OldText
 			}
-			more = append(more, Part{Type: "file_ref", Path: ptr(c.Path), Action: &action, Diff: ptr(diff(c.Path, old, c.NewText))})
+			more = append(more, Part{Type: "file_ref", Path: new(c.Path), Action: &action, Diff: new(diff(c.Path, old, c.NewText))})
 		case "terminal":
 			texts = append(texts, "terminal "+c.ID)
 		default:
