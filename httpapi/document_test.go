@@ -19,7 +19,7 @@ func TestNamesAreCamelCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	camel := regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
-	old := []string{"show_cursor", "no_cache", "already_installed"} // so that older clients work
+	old := []string{"show_cursor", "no_cache", "already_installed", "include_raw", "session_id"} // so that older clients work
 	found := 0
 	check := func(name string) {
 		found++

@@ -31,7 +31,7 @@ const (
 func ocStream(session string) string { return "oc:" + session }
 
 type ocSandbox struct {
-	Sandbox string `path:"sandbox_id" maxLength:"256" doc:"Any name; sessions are listed by it"`
+	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name; sessions are listed by it"`
 }
 
 // OCSandbox is exported because huma sees embedded fields only then.
@@ -39,7 +39,7 @@ type OCSandbox = ocSandbox
 
 type ocSession struct {
 	OCSandbox
-	ID string `path:"session_id"`
+	ID string `path:"sessionId"`
 }
 
 // OCSession is exported because huma sees embedded fields only then.
@@ -101,7 +101,7 @@ const aboutOCSocket = `Upgrades to a WebSocket of binary messages, whose first b
 JSON: configure, prompt, interrupt. The token may be in the query as token or api_key.`
 
 func (s *Server) registerOpenComputer() {
-	const at = ocPath + "/sandboxes/{sandbox_id}/agent"
+	const at = ocPath + "/sandboxes/{sandboxId}/agent"
 	r := route{tag: "OpenComputer", errors: []int{http.StatusBadRequest, http.StatusNotFound}, about: aboutOC}
 	of := func(id, method, path, summary string, status int) route {
 		o := r
@@ -110,7 +110,7 @@ func (s *Server) registerOpenComputer() {
 	}
 	add(s, of("ocCreateAgent", http.MethodPost, at, "Begin an agent session", http.StatusCreated), s.ocCreate)
 	add(s, of("ocListAgents", http.MethodGet, at, "List a sandbox's agent sessions", 0), s.ocList)
-	add(s, of("ocPrompt", http.MethodPost, at+"/{session_id}/prompt", "Prompt the agent", http.StatusNoContent),
+	add(s, of("ocPrompt", http.MethodPost, at+"/{sessionId}/prompt", "Prompt the agent", http.StatusNoContent),
 		func(ctx context.Context, in *ocPrompt) (*struct{}, error) {
 			v, err := s.ocView(ctx, in.OCSession)
 			if err != nil {
@@ -118,7 +118,7 @@ func (s *Server) registerOpenComputer() {
 			}
 			return nil, ocSay(ctx, v, in.Body.Text)
 		})
-	add(s, of("ocInterrupt", http.MethodPost, at+"/{session_id}/interrupt", "Interrupt the turn, at once", http.StatusNoContent),
+	add(s, of("ocInterrupt", http.MethodPost, at+"/{sessionId}/interrupt", "Interrupt the turn, at once", http.StatusNoContent),
 		func(ctx context.Context, in *ocSession) (*struct{}, error) {
 			v, err := s.ocView(ctx, *in)
 			if err != nil {
@@ -126,7 +126,7 @@ func (s *Server) registerOpenComputer() {
 			}
 			return nil, nilOr(v.host.Cancel(ctx, in.ID), in.ID)
 		})
-	add(s, of("ocKill", http.MethodPost, at+"/{session_id}/kill", "End the session", http.StatusNoContent),
+	add(s, of("ocKill", http.MethodPost, at+"/{sessionId}/kill", "End the session", http.StatusNoContent),
 		func(ctx context.Context, in *ocKill) (*struct{}, error) {
 			v, err := s.ocView(ctx, in.OCSession)
 			if err != nil {
@@ -134,8 +134,8 @@ func (s *Server) registerOpenComputer() {
 			}
 			return nil, nilOr(v.host.Terminate(ctx, in.ID), in.ID)
 		})
-	for id, path := range map[string]string{"ocAttach": at, "ocAttachExec": ocPath + "/sandboxes/{sandbox_id}/exec"} {
-		o := of(id, http.MethodGet, path+"/{session_id}", "Attach to an agent session", 0)
+	for id, path := range map[string]string{"ocAttach": at, "ocAttachExec": ocPath + "/sandboxes/{sandboxId}/exec"} {
+		o := of(id, http.MethodGet, path+"/{sessionId}", "Attach to an agent session", 0)
 		o.about, o.query = aboutOCSocket, true
 		o.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
 		add(s, o, s.ocAttach)

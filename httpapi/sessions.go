@@ -22,7 +22,7 @@ import (
 // The REST API of sandbox-agent 0.1, over the sessions that all APIs share.
 
 type sessionPath struct {
-	ID string `path:"session_id" doc:"Chosen by the client"`
+	ID string `path:"sessionId" doc:"Chosen by the client"`
 }
 
 // SessionPath is exported because huma sees embedded fields only then.
@@ -78,6 +78,7 @@ type sessionInfo struct {
 	Title          *string         `json:"title,omitempty"`
 	MCP            json.RawMessage `json:"mcp,omitempty"`
 	Skills         json.RawMessage `json:"skills,omitempty"`
+	Continues      *string         `json:"continues,omitempty" doc:"The session that a client resumed with this one"`
 	State          string          `json:"state" enum:"starting,idle,running,waiting,interrupted,ended,failed"`
 	Problems       []string        `json:"problems,omitempty" nullable:"false" doc:"What of its configuration did not work"`
 }
@@ -99,18 +100,18 @@ func (s *Server) registerSessions() {
 	list := on("listSessions", http.MethodGet, "", "List sessions, the oldest first")
 	list.errors = nil
 	add(s, list, s.listSessions)
-	create := on("createSession", http.MethodPost, "/{session_id}", "Begin a session with an agent")
+	create := on("createSession", http.MethodPost, "/{sessionId}", "Begin a session with an agent")
 	create.errors = append(slices.Clone(r.errors), http.StatusConflict)
 	add(s, create, s.createSession)
-	message := on("postMessage", http.MethodPost, "/{session_id}/messages", "Say something to the agent")
+	message := on("postMessage", http.MethodPost, "/{sessionId}/messages", "Say something to the agent")
 	message.status = http.StatusNoContent
 	add(s, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
 		_, _, err := s.prompt(ctx, in)
 		return nil, err
 	})
-	add(s, on("streamTurn", http.MethodPost, "/{session_id}/messages/stream", "Say something, and follow the turn to its end"), s.streamTurn)
-	add(s, on("getSessionEvents", http.MethodGet, "/{session_id}/events", "Read a session's events"), s.sessionEvents)
-	follow := on("followSessionEvents", http.MethodGet, "/{session_id}/events/sse", "Follow a session's events")
+	add(s, on("streamTurn", http.MethodPost, "/{sessionId}/messages/stream", "Say something, and follow the turn to its end"), s.streamTurn)
+	add(s, on("getSessionEvents", http.MethodGet, "/{sessionId}/events", "Read a session's events"), s.sessionEvents)
+	follow := on("followSessionEvents", http.MethodGet, "/{sessionId}/events/sse", "Follow a session's events")
 	follow.query = true
 	add(s, follow, s.followSession)
 	s.registerReplies(on)
@@ -156,7 +157,10 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 	for _, m := range []struct {
 		to   **string
 		from string
-	}{{&info.Model, session.Model}, {&info.Native, session.Native}, {&info.Directory, session.Cwd}, {&info.Title, session.Title}} {
+	}{
+		{&info.Model, session.Model}, {&info.Native, session.Native}, {&info.Directory, session.Cwd}, {&info.Title, session.Title},
+		{&info.Continues, session.Continues},
+	} {
 		if m.from != "" {
 			*m.to = &m.from
 		}

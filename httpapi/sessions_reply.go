@@ -15,7 +15,7 @@ import (
 
 type permissionReply struct {
 	SessionPath
-	Permission string `path:"permission_id"`
+	Permission string `path:"permissionId"`
 	Body       struct {
 		Reply string `json:"reply" enum:"once,always,reject"`
 	}
@@ -23,7 +23,7 @@ type permissionReply struct {
 
 type questionPath struct {
 	SessionPath
-	Question string `path:"question_id"`
+	Question string `path:"questionId"`
 }
 
 // QuestionPath is exported because huma sees embedded fields only then.
@@ -39,13 +39,13 @@ type questionReply struct {
 // registerReplies adds what ends something.
 func (s *Server) registerReplies(on func(id, method, path, summary string) route) {
 	post := func(id, path, summary string) route {
-		r := on(id, http.MethodPost, "/{session_id}"+path, summary)
+		r := on(id, http.MethodPost, "/{sessionId}"+path, summary)
 		r.status = http.StatusNoContent
 		return r
 	}
-	add(s, post("replyPermission", "/permissions/{permission_id}/reply", "Answer an agent that asks for a permission"), s.replyPermission)
-	add(s, post("replyQuestion", "/questions/{question_id}/reply", "Answer a question"), s.replyQuestion)
-	add(s, post("rejectQuestion", "/questions/{question_id}/reject", "Refuse to answer a question"), s.rejectQuestion)
+	add(s, post("replyPermission", "/permissions/{permissionId}/reply", "Answer an agent that asks for a permission"), s.replyPermission)
+	add(s, post("replyQuestion", "/questions/{questionId}/reply", "Answer a question"), s.replyQuestion)
+	add(s, post("rejectQuestion", "/questions/{questionId}/reject", "Refuse to answer a question"), s.rejectQuestion)
 	add(s, post("terminateSession", "/terminate", "End a session for good"), func(ctx context.Context, in *sessionPath) (*struct{}, error) {
 		v, err := s.view(ctx, in.ID)
 		if err != nil {

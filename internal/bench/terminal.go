@@ -129,7 +129,7 @@ func (t *terminal) read(want string, timeout time.Duration) ([]byte, error) {
 
 // typed reads text that was typed and returns how many characters are missing.
 func (t *terminal) typed(text string) (lost int, err error) {
-	got, err := t.read(text, time.Second)
+	got, err := t.read(text, 3*time.Second)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return len(text) - len(got), nil
 	}
