@@ -3,12 +3,14 @@
 //
 // Its tests build cmd/deskhand, start it, and run the scripts in sdk/ with node:
 // desktop.test.mjs calls every desktop method of sandbox-agent 0.4.2, apart from
-// the live stream, and host.test.mjs every method of processes,
-// terminals, files and configuration. Both ask the SDK which methods it has, and
-// look at the effects with what knows nothing of deskhand: xterm, xev, xclip,
-// xwininfo, the disk, /proc. Two more have the terminal and the viewer of
-// @sandbox-agent/react in a browser. The packages are installed from npm by the
-// lock file in sdk/, once per user, into a cache directory.
+// the live stream, host.test.mjs every method of processes, terminals, files and
+// configuration, and sessions.test.mjs every method of agents and their sessions,
+// with the mock agent, on connections that break and a server that is killed.
+// They ask the SDK which methods it has, and look at the effects with what knows
+// nothing of deskhand: xterm, xev, xclip, xwininfo, the disk, /proc. Two more have
+// the terminal and the viewer of @sandbox-agent/react in a browser. The packages
+// are installed from npm by the lock file in sdk/, once per user, into a cache
+// directory.
 //
 // # Usage
 //
@@ -17,7 +19,8 @@
 //
 // The second form runs the same scripts against the reference server, the
 // binary that npm has beside the SDK, which proves the scripts themselves.
-// Faults of that server are skipped by name.
+// Faults of that server are skipped by name. It gets this tree's mock agent: its
+// own knows nothing of sessions.
 //
 // # What else uses it
 //

@@ -56,12 +56,19 @@ func TestHost(t *testing.T) {
 // it.
 func testScripts(t *testing.T, name string) {
 	t.Helper()
+	modules := required(t)
+	runScripts(t, startServer(t, modules, Config{}), modules, name)
+}
+
+// required returns the packages that the scripts need.
+func required(t *testing.T) (modules string) {
+	t.Helper()
 	testx11.Require(t, "node", "npm")
 	modules, err := Install(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	runScripts(t, startServer(t, modules, Config{}), modules, name)
+	return modules
 }
 
 // reference says that the tests are to run against the reference server.
@@ -70,7 +77,10 @@ var reference = os.Getenv("SDKTEST_REFERENCE") == "1"
 // startServer starts the server under test, until the test ends.
 func startServer(t *testing.T, modules string, cfg Config) *Server {
 	t.Helper()
-	cfg.Home, cfg.Reference = t.TempDir(), reference
+	cfg.Reference = reference
+	if cfg.Home == "" {
+		cfg.Home = t.TempDir()
+	}
 	if cfg.Reference {
 		testx11.Require(t, "xdotool", "import", "convert", "dbus-launch")
 		var err error
@@ -122,8 +132,9 @@ func copyScripts(t *testing.T, modules string) string {
 	return dir
 }
 
-// runScripts runs a test file of sdk/.
-func runScripts(t *testing.T, server *Server, modules, name string) {
+// runScripts runs a test file of sdk/, with further variables in its
+// environment.
+func runScripts(t *testing.T, server *Server, modules, name string, more ...string) {
 	t.Helper()
 	out := new(lockedBuffer)
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
@@ -131,9 +142,9 @@ func runScripts(t *testing.T, server *Server, modules, name string) {
 	err := Run(ctx, supervise.Spec{
 		// The flag gives node 20 what later ones have: the class WebSocket.
 		Path: "node", Args: []string{"--experimental-websocket", "--test-reporter=spec", name}, Dir: copyScripts(t, modules), Output: out,
-		Env: supervise.Environ(environ(server.Home),
+		Env: supervise.Environ(environ(server.Home), append(more,
 			"SDKTEST_URL="+server.URL, "SDKTEST_TOKEN="+server.Token, "SDKTEST_HOME="+server.Home,
-			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+server.binary),
+			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+server.cfg.Binary)...),
 	})
 	if err != nil {
 		t.Errorf("node: %v\n%s", err, out)

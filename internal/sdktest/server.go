@@ -9,11 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -34,6 +36,9 @@ type Config struct {
 	// Origins are those whose pages may call, such as "http://127.0.0.1:8080".
 	Origins []string
 
+	// Args are further arguments of the command server.
+	Args []string
+
 	// Log receives what it prints. Nil: nobody does.
 	Log io.Writer
 }
@@ -45,14 +50,14 @@ type Server struct {
 	Home  string
 	PID   int
 
-	binary string
-	group  *supervise.Group
-	child  *supervise.Child
+	cfg   Config
+	group *supervise.Group
+	child *supervise.Child
 }
 
 // Start starts a server and returns when it answers. ctx bounds the start.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	s := &Server{Token: rand.Text(), Home: cfg.Home, binary: cfg.Binary}
+	s := &Server{Token: rand.Text(), Home: cfg.Home, cfg: cfg}
 	port := 0
 	if cfg.Reference {
 		var err error
@@ -69,27 +74,51 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.group, err = supervise.NewGroup(supervise.GroupConfig{Owner: "system", Dir: groups}); err != nil {
 		return nil, err
 	}
-	out := &addressFinder{found: make(chan string, 1), log: cfg.Log}
-	args := []string{"server", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--token", s.Token}
-	for _, o := range cfg.Origins {
-		args = append(args, "--cors-allow-origin", o)
-	}
-	s.child, err = s.group.Start(supervise.Spec{
-		Path:   cfg.Binary,
-		Args:   args,
-		Env:    environ(cfg.Home),
-		Dir:    cfg.Home,
-		Output: out,
-		Grace:  10 * time.Second,
-	})
-	if err == nil {
-		s.PID = s.child.PID()
-		err = s.await(ctx, out.found, port)
-	}
-	if err != nil {
+	if err := s.launch(ctx, port); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// launch starts the server's process. A port of zero lets it choose.
+func (s *Server) launch(ctx context.Context, port int) (err error) {
+	out := &addressFinder{found: make(chan string, 1), log: s.cfg.Log}
+	args := []string{"server", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--token", s.Token}
+	for _, o := range s.cfg.Origins {
+		args = append(args, "--cors-allow-origin", o)
+	}
+	s.child, err = s.group.Start(supervise.Spec{
+		Path:   s.cfg.Binary,
+		Args:   append(args, s.cfg.Args...),
+		Env:    environ(s.cfg.Home),
+		Dir:    s.cfg.Home,
+		Output: out,
+		Grace:  10 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	s.PID = s.child.PID()
+	return s.await(ctx, out.found, port)
+}
+
+// Crash kills the server's process, which gets no chance to end what it has
+// started, and starts the server again: at the same address, with the same
+// token and files. ctx bounds the start.
+func (s *Server) Crash(ctx context.Context) error {
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(at.Port())
+	if err != nil {
+		return err
+	}
+	if err := s.child.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-s.child.Done()
+	return s.launch(ctx, port)
 }
 
 // environ keeps a server from everything that belongs to the user.

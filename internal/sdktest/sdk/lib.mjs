@@ -1,10 +1,11 @@
 // What the test files share: the client, waiting, and assertions on errors.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { ProcessTerminalSession, SandboxAgent, SandboxAgentError } from "sandbox-agent";
+import { ProcessTerminalSession, SandboxAgent, SandboxAgentError, Session } from "sandbox-agent";
 
 const run = promisify(execFile);
 
@@ -72,6 +73,18 @@ export function terminalMethods() {
   const own = ["handleMessage", "sendFrame", "emitError"];
   return methods(ProcessTerminalSession).filter((name) => !own.includes(name));
 }
+
+// Those of agents and their sessions are what is left, less what its types call
+// private and what the tests of the desktop call.
+export function sessionMethods() {
+  const types = readFileSync(new URL("index.d.ts", import.meta.resolve("sandbox-agent")), "utf8");
+  const hidden = new Set([...types.matchAll(/^ +private (\w+);$/gm)].map(([, name]) => name));
+  const elsewhere = new Set([...desktopMethods(), ...hostMethods(), "getHealth"]);
+  return methods(SandboxAgent).filter((name) => !hidden.has(name) && !elsewhere.has(name) && !/stream/i.test(name));
+}
+
+// And those of a session itself.
+export const methodsOfSession = () => methods(Session);
 
 // methods returns the names of a class's methods, sorted.
 function methods(type) {
