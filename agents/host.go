@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +29,10 @@ type Host struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	servers map[string]*server
-	tasks   sync.WaitGroup  // added to only while not closed
-	lives   sync.WaitGroup  // their goroutines; added to by tasks only
-	ctx     context.Context //nolint:containedctx // of no call: what tasks do, until Close
+	ending  map[string]chan struct{} // of servers that were deleted: closed when their process has ended
+	tasks   sync.WaitGroup           // added to only while not closed
+	lives   sync.WaitGroup           // their goroutines; added to by tasks only
+	ctx     context.Context          //nolint:containedctx // of no call: what tasks do, until Close
 	cancel  context.CancelFunc
 }
 
@@ -45,7 +45,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
-	h := &Host{cfg: cfg, servers: map[string]*server{}}
+	h := &Host{cfg: cfg, servers: map[string]*server{}, ending: map[string]chan struct{}{}}
 	if h.user, err = lookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
@@ -140,10 +140,13 @@ const maxServerID = 512
 // host ran is known from the log.
 func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	h.mu.Lock()
-	s := h.servers[id]
+	s, ending := h.servers[id], h.ending[id]
 	h.mu.Unlock()
-	if s != nil {
+	switch {
+	case s != nil:
 		return s, nil
+	case id == "" || ending != nil: // its record may not say yet that it was deleted
+		return nil, ErrServerNotFound
 	}
 	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: id, Latest: true})
 	if err != nil {
@@ -177,6 +180,16 @@ func (h *Host) keep(s *server) *server {
 	}
 	h.servers[s.id] = s
 	return s
+}
+
+// fresh makes a server known that has had no process, unless one of its id is
+// already.
+func (h *Host) fresh(id string) *server {
+	s := &server{host: h, id: id, data: lifeData{Created: time.Now()}}
+	h.mu.Lock()
+	s.after = h.ending[id]
+	h.mu.Unlock()
+	return h.keep(s)
 }
 
 // Post passes a message to the agent of an ACP server, which is made with its
@@ -216,7 +229,7 @@ func (h *Host) lifeFor(ctx context.Context, id string, o PostOptions, env *envel
 	case errors.Is(err, ErrServerNotFound) && o.Agent == "":
 		return nil, ErrAgentNeeded
 	case errors.Is(err, ErrServerNotFound):
-		s = h.keep(&server{host: h, id: id, data: lifeData{Created: time.Now()}})
+		s = h.fresh(id)
 	case err != nil:
 		return nil, err
 	}
@@ -289,6 +302,9 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventl
 	if err != nil {
 		return nil, err
 	}
+	if s.isDeleted() { // while it was installed, for example
+		return nil, ErrServerNotFound
+	}
 	p, err := startProc(h.group, agent, launch, h.user.environ(h.cfg.environ(), launch.Env, mounted.Env), h.user)
 	if err != nil {
 		return nil, &StartError{agent, err}
@@ -327,85 +343,6 @@ func (h *Host) newLife(s *server, p *proc) *life {
 		pending: map[int64]*call{}, questions: map[string]*question{}, talks: map[string]*talk{}, natives: map[string]*talk{},
 		here: map[string]struct{}{}, restoring: map[string]*restoration{}, active: time.Now(),
 	}
-}
-
-// Servers lists the ACP servers that were not deleted, by id.
-func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Latest: true})
-	if err != nil {
-		return nil, err
-	}
-	infos := make([]ServerInfo, 0, len(lives))
-	for _, row := range lives {
-		if row.Reason != endedDeleted {
-			infos = append(infos, infoOf(row))
-		}
-	}
-	slices.SortFunc(infos, func(a, b ServerInfo) int { return cmp.Compare(a.ID, b.ID) })
-	return infos, nil
-}
-
-// deleteWait is how long Delete waits for the agent's end: clients wait for two
-// seconds.
-const deleteWait = 1800 * time.Millisecond
-
-// Delete ends an ACP server. One that does not exist is no error. The agent may
-// take a moment longer to end than Delete does.
-func (h *Host) Delete(ctx context.Context, id string) error {
-	s, err := h.find(ctx, id)
-	if errors.Is(err, ErrServerNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	l, row := s.life, s.last
-	s.deleted = true
-	s.mu.Unlock()
-	h.mu.Lock()
-	if h.servers[id] == s {
-		delete(h.servers, id)
-	}
-	h.mu.Unlock()
-	if l == nil {
-		return h.markDeleted(ctx, row)
-	}
-	ended := make(chan error, 1)
-	err = h.task(func(ctx context.Context) {
-		l.end(endedDeleted)
-		ended <- h.markDeleted(ctx, s.record())
-	})
-	if err != nil {
-		return err
-	}
-	t := time.NewTimer(deleteWait)
-	defer t.Stop()
-	select {
-	case err = <-ended:
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	return err
-}
-
-// record is that of the newest life.
-func (s *server) record() eventlog.Life {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
-// markDeleted writes down that a server which does not run is no more.
-func (h *Host) markDeleted(ctx context.Context, row eventlog.Life) error {
-	if row.ID == "" || row.Reason == endedDeleted {
-		return nil
-	}
-	row.Reason = endedDeleted
-	if row.ExitedAt.IsZero() {
-		row.ExitedAt = time.Now()
-	}
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(row) })
 }
 
 // taken tells whether the log has a session of that id.

@@ -175,14 +175,42 @@ func (l *life) begin(ctx context.Context, c *call) error {
 	}
 	c.reply = make(chan reply, 1)
 	c.weight = l.weight(len(c.env.raw) + len(c.edits))
-	if err := l.inputs.Acquire(ctx, c.weight); err != nil {
-		return fmt.Errorf("the agent does not read its input: %w", err)
+	if err := l.reserve(ctx, c.weight); err != nil {
+		return err
 	}
 	if err := l.submit(ctx, item{call: c}); err != nil {
 		l.inputs.Release(c.weight)
 		return err
 	}
 	return nil
+}
+
+// reserve waits until the agent has read enough for a message to be passed on.
+func (l *life) reserve(ctx context.Context, weight int64) error {
+	if l.inputs.TryAcquire(weight) {
+		return nil
+	}
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := make(chan struct{})
+	go func() { // ends with this call
+		defer close(watch)
+		select {
+		case <-l.done: // nobody reads any more
+			cancel()
+		case <-wait.Done():
+		}
+	}()
+	err := l.inputs.Acquire(wait, weight)
+	cancel()
+	<-watch
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil:
+		return l.exited()
+	}
+	return fmt.Errorf("the agent does not read its input: %w", err)
 }
 
 func (l *life) await(ctx context.Context, c *call) ([]byte, error) {

@@ -81,7 +81,10 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 			}
 		}
 		row := row
-		row.ExitedAt, row.Reason = now, endedServer
+		row.ExitedAt = now
+		if row.Reason != endedDeleted {
+			row.Reason = endedServer
+		}
 		return tx.PutLife(row)
 	})
 }

@@ -155,6 +155,7 @@ func (l *life) commit(b *batch) {
 			break // the next start finds a life without an end and completes it
 		}
 		if !b.needed() {
+			l.setTrouble(nil) // who comes next finds out for himself
 			break
 		}
 		l.refuseWaiting(err)

@@ -17,6 +17,7 @@ import (
 type server struct {
 	host      *Host
 	id        string
+	after     <-chan struct{} // nil, or closed when the deleted server of the same id has ended
 	followers atomic.Int32
 
 	mu       sync.Mutex // guards what follows
@@ -104,6 +105,12 @@ type PostOptions struct {
 	Desktop string
 }
 
+func (s *server) isDeleted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deleted
+}
+
 // ensure returns the life of the server, which it starts if it may. A process
 // that is started gets the initialize that the one before had, or else init;
 // none if that is nil, because a client's own is on its way.
@@ -188,8 +195,16 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 	s.mu.Lock()
 	old, before := s.life, s.last
 	s.mu.Unlock()
+	// What a predecessor wrote comes before what its successor writes.
 	if old != nil {
-		<-old.done // what it wrote comes before what its successor writes
+		<-old.done
+	}
+	if s.after != nil {
+		select {
+		case <-s.after:
+		case <-ctx.Done():
+			return nil, ErrClosed
+		}
 	}
 	l, err := s.host.spawn(ctx, s, agent, before) // which may install it first
 	if err != nil || init == nil {

@@ -199,7 +199,7 @@ var asClient = []byte(`{"protocolVersion":1,"clientInfo":{"name":"deskhand","ver
 func (h *Host) serve(ctx context.Context, id string, o PostOptions) (*life, error) {
 	s, err := h.find(ctx, id)
 	if errors.Is(err, ErrServerNotFound) {
-		s, err = h.keep(&server{host: h, id: id, data: lifeData{Created: time.Now()}}), nil
+		s, err = h.fresh(id), nil
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,158 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Servers lists the ACP servers that were not deleted, by id.
+func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Latest: true})
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]ServerInfo, 0, len(lives))
+	for _, row := range lives {
+		if row.Reason != endedDeleted && !h.isEnding(row.Server) {
+			infos = append(infos, infoOf(row))
+		}
+	}
+	slices.SortFunc(infos, func(a, b ServerInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return infos, nil
+}
+
+// isEnding tells whether a server was deleted whose process is still there.
+func (h *Host) isEnding(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ending[id] != nil
+}
+
+const (
+	// deleteWait is how long Delete waits for the agent's end: clients wait for
+	// two seconds.
+	deleteWait = 1800 * time.Millisecond
+	// intentWait is how long the agent's end waits until it is written down that
+	// it is wanted.
+	intentWait = 500 * time.Millisecond
+)
+
+// Delete ends an ACP server: from now on there is none of that id, and the next
+// one of the id starts when the agent of this one has ended. One that does not
+// exist is no error. The agent may take a moment longer to end than Delete does.
+func (h *Host) Delete(ctx context.Context, id string) error {
+	s, err := h.find(ctx, id)
+	if errors.Is(err, ErrServerNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	s.mu.Lock()
+	row, again := s.last, s.deleted
+	runs := s.life != nil || s.starting != nil
+	s.deleted = true
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	h.mu.Lock()
+	if h.servers[id] == s {
+		delete(h.servers, id)
+	}
+	if runs {
+		h.ending[id] = gone
+	}
+	h.mu.Unlock()
+	if !runs {
+		return h.markDeleted(ctx, row)
+	}
+	ended := make(chan error, 1)
+	err = h.task(func(ctx context.Context) {
+		defer h.ended(id, gone)
+		ended <- s.end(ctx)
+	})
+	if err != nil {
+		h.ended(id, gone)
+		return err
+	}
+	t := time.NewTimer(deleteWait)
+	defer t.Stop()
+	select {
+	case err = <-ended:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// ended says that nothing is left of a server that was deleted.
+func (h *Host) ended(id string, gone chan struct{}) {
+	h.mu.Lock()
+	if h.ending[id] == gone {
+		delete(h.ending, id)
+	}
+	h.mu.Unlock()
+	close(gone)
+}
+
+// end ends the process of a server that was deleted, also one that is just being
+// started.
+func (s *server) end(ctx context.Context) error {
+	intent, cancel := context.WithTimeout(ctx, intentWait)
+	if err := s.host.intendDeletion(intent, s.record()); err != nil {
+		s.host.cfg.Logger.Warn("what is deleted comes back if the host is killed now", "server", s.id, "error", err)
+	}
+	cancel()
+	s.mu.Lock()
+	st := s.starting
+	s.mu.Unlock()
+	if st != nil {
+		<-st.done // spawn ends what it started
+	}
+	if l := s.newest(); l != nil {
+		l.end(endedDeleted)
+	}
+	return s.host.markDeleted(ctx, s.record())
+}
+
+// intendDeletion writes down that a process which still runs belongs to a server
+// that is no more.
+func (h *Host) intendDeletion(ctx context.Context, row eventlog.Life) error {
+	if row.ID == "" {
+		return nil
+	}
+	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		row, err := tx.Life(row.ID)
+		if err != nil || !row.ExitedAt.IsZero() {
+			return err
+		}
+		row.Reason = endedDeleted
+		return tx.PutLife(row)
+	})
+}
+
+// record is that of the newest life.
+func (s *server) record() eventlog.Life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// markDeleted writes down that a server which does not run is no more.
+func (h *Host) markDeleted(ctx context.Context, row eventlog.Life) error {
+	if row.ID == "" || row.Reason == endedDeleted {
+		return nil
+	}
+	row.Reason = endedDeleted
+	if row.ExitedAt.IsZero() {
+		row.ExitedAt = time.Now()
+	}
+	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(row) })
+}

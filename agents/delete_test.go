@@ -1,0 +1,124 @@
+package agents_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// stubborn is an agent that only SIGKILL ends, a moment after Delete gave up
+// waiting for it.
+const stubborn = `trap "" TERM INT HUP; echo "[$$]"; while read line; do :; done; while :; do sleep 1000 & wait; done`
+
+// A server is no more from the moment that it is deleted, however long its agent
+// takes to end; and what is started under its id does not mix with it.
+func TestDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: shell(stubborn)})
+	post(t, h, "srv", `{"method":"hello"}`)
+	follow(t, h, "srv", agents.Replay{}, "[")
+	deleted := make(chan error, 1)
+	go func() { deleted <- h.Delete(within(t), "srv") }()
+	wait(t, func() error {
+		if _, err := h.Follow(t.Context(), "srv", agents.Replay{}); !errors.Is(err, agents.ErrServerNotFound) {
+			return fmt.Errorf("Follow = %w", err)
+		}
+		return nil
+	})
+	for range 20 {
+		if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"method":"x"}`)); !errors.Is(err, agents.ErrAgentNeeded) {
+			t.Fatalf("Post without an agent = %v", err)
+		}
+		if list, err := h.Servers(within(t)); err != nil || len(list) > 0 {
+			t.Fatalf("Servers = %v, %v", list, err)
+		}
+	}
+	post(t, h, "srv", `{"method":"hello"}`) // the next of this id
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range follow(t, h, "srv", agents.Replay{}, "[") {
+		if e.Kind == "_adapter/agent_exited" {
+			t.Errorf("the end of the predecessor is among the events of its successor")
+		}
+	}
+	if list, err := h.Servers(within(t)); err != nil || len(list) != 1 || !list[0].Running {
+		t.Errorf("Servers = %v, %v", list, err)
+	}
+}
+
+// What waits for room in an agent's input does not wait longer than the agent is
+// there.
+func TestDeafAgentEnds(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: shell(`exec sleep 1000`), MaxMessageBytes: 1 << 20})
+	big := fmt.Appendf(nil, `{"method":"x","params":%q}`, strings.Repeat("x", 900<<10))
+	post(t, h, "srv", `{"method":"hello"}`)
+	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, big); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	go func() {
+		_, err := h.Post(within(t), "srv", agents.PostOptions{}, big)
+		waits <- err
+	}()
+	select {
+	case err := <-waits:
+		t.Fatalf("Post to a full agent = %v", err)
+	case <-time.After(100 * time.Millisecond): // it has to wait; the shorter this is, the less is tested
+	}
+	if err := h.Delete(within(t), "srv"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-waits: // nil: it was logged while the agent was ending
+		if err != nil && !errors.Is(err, agents.ErrServerNotFound) {
+			t.Errorf("Post to an agent that ends = %v", err)
+		}
+	case <-time.After(limit):
+		t.Error("Post still waits for an agent that has ended")
+	}
+}
+
+// A message that the log refused once is no reason to refuse the next, though
+// the agent says nothing in between.
+func TestLogRecovers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "events.db")
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, BusyTimeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, log)
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, db)
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, other)
+	h := host(t, agents.Config{Log: log})
+	post(t, h, "srv", initialize)
+	if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"id":1,"method":"echo"}`)); !errors.Is(err, eventlog.ErrBusy) {
+		t.Errorf("Post = %v", err)
+	}
+	if _, err := other.ExecContext(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"id":2,"method":"echo","params":{}}`)); err != nil {
+		t.Errorf("Post afterwards = %v", err)
+	}
+}
