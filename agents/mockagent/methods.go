@@ -213,7 +213,7 @@ func (a *agent) loadSession(_ context.Context, _ json.RawMessage, p *sessionPara
 	}
 	a.mu.Lock()
 	s.settle()
-	said, about := slices.Clone(s.History), s.describe("")
+	said, about := slices.Clone(s.history), s.describe("")
 	a.mu.Unlock()
 	for _, u := range said {
 		a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, u}})

@@ -350,7 +350,7 @@ func TestRestore(t *testing.T) {
 	if len(list.Sessions) != 1 || list.Sessions[0].SessionID != other {
 		t.Errorf("%+v", list)
 	}
-	if err := os.WriteFile(filepath.Join(dir, other+".json"), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, other+".jsonl"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m := c.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":"/tmp"}`, other))

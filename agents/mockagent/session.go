@@ -18,25 +18,28 @@ type session struct {
 	deleted bool    // must not be kept any more
 	tools   *toolbox
 
+	history []json.RawMessage // session updates
+	size    int               // of history, in bytes
+	unsaved int               // how many of its last are not in the file
+	written int               // how long the file is; 0: it has to be written anew
+
 	// What was said last, as long as more of it may come: chunks of one text
 	// are kept as one.
 	saidKind string
 	saidText strings.Builder
 }
 
-// kept is what a session's file holds.
+// kept is what a session's file holds beside its history.
 type kept struct {
-	ID      string            `json:"id"`
-	Cwd     string            `json:"cwd"`
-	Title   string            `json:"title"`
-	Mode    string            `json:"mode"`
-	Model   string            `json:"model"`
-	Thought string            `json:"thoughtLevel"`
-	Always  bool              `json:"always"` // the tool of "permission" need not ask again
-	Prompts int               `json:"prompts"`
-	Updated time.Time         `json:"updated"`
-	History []json.RawMessage `json:"history,omitempty"` // session updates
-	Size    int               `json:"size,omitempty"`    // of History, in bytes
+	ID      string    `json:"id"`
+	Cwd     string    `json:"cwd"`
+	Title   string    `json:"title"`
+	Mode    string    `json:"mode"`
+	Model   string    `json:"model"`
+	Thought string    `json:"thoughtLevel"`
+	Always  bool      `json:"always"` // the tool of "permission" need not ask again
+	Prompts int       `json:"prompts"`
+	Updated time.Time `json:"updated"`
 }
 
 // maxHistory is how many bytes of a session are told again by session/load; the
@@ -244,9 +247,17 @@ func (s *session) record(u update) {
 	if err != nil {
 		return // it was sent, so it can be written
 	}
-	s.History = append(s.History, data)
-	for s.Size += len(data); s.Size > maxHistory; {
-		s.Size -= len(s.History[0])
-		s.History = s.History[1:]
+	s.unsaved++
+	s.add(data)
+}
+
+// add puts an update at the end of the history, which loses its beginning when
+// it gets too long.
+func (s *session) add(data []byte) {
+	s.history = append(s.history, data)
+	for s.size += len(data); s.size > maxHistory; {
+		s.size -= len(s.history[0])
+		s.history = s.history[1:]
 	}
+	s.unsaved = min(s.unsaved, len(s.history))
 }

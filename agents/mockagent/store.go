@@ -1,6 +1,7 @@
 package mockagent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 
 const (
 	idPrefix = "mock-"
-	fileType = ".json"
+	fileType = ".jsonl"
 )
 
 // goodID is what this agent's session ids look like. Anything else is nobody's
@@ -23,25 +24,73 @@ var goodID = regexp.MustCompile(`^` + idPrefix + `[0-9a-f]{16}$`)
 
 func (a *agent) path(id string) string { return filepath.Join(a.cfg.Dir, id+fileType) }
 
-// save keeps a session as it is, whole or not at all; the mutex is held.
+// entry is a line of a session's file, and has one of the two. The last session
+// counts.
+type entry struct {
+	Session *kept           `json:"session,omitempty"`
+	Update  json.RawMessage `json:"update,omitempty"`
+}
+
+// maxFile is how long a file gets before it is written anew, without what was
+// said first.
+const maxFile = 4 * maxHistory
+
+// save keeps a session as it is; the mutex is held. What is new goes to the end
+// of its file, so that a long session is kept as fast as a short one.
 func (a *agent) save(s *session) error {
 	if a.cfg.Dir == "" || s.deleted {
 		return nil
 	}
 	s.settle()
 	s.Updated = time.Now()
-	data, err := json.Marshal(s.kept)
+	whole := s.written == 0 || s.written > maxFile
+	said := s.history
+	if !whole {
+		said = said[len(said)-s.unsaved:]
+	}
+	var text bytes.Buffer
+	to := json.NewEncoder(&text)
+	for _, u := range said {
+		if err := to.Encode(entry{Update: u}); err != nil {
+			return err
+		}
+	}
+	if err := to.Encode(entry{Session: &s.kept}); err != nil {
+		return err
+	}
+	var err error
+	if whole {
+		s.written = 0
+		err = replace(a.path(s.ID), text.Bytes())
+	} else {
+		err = extend(a.path(s.ID), text.Bytes())
+	}
+	if err != nil {
+		s.written = 0 // a part of it may be there
+		return fmt.Errorf("keep session %s: %w", s.ID, err)
+	}
+	s.written += text.Len()
+	s.unsaved = 0
+	return nil
+}
+
+// replace makes a file anew, whole or not at all.
+func replace(path string, text []byte) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// extend writes to the end of a file that there is.
+func extend(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
-	temporary := a.path(s.ID) + ".new"
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return fmt.Errorf("keep session %s: %w", s.ID, err)
-	}
-	if err := os.Rename(temporary, a.path(s.ID)); err != nil {
-		return fmt.Errorf("keep session %s: %w", s.ID, err)
-	}
-	return nil
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // restore reads a session that was kept.
@@ -58,10 +107,27 @@ func (a *agent) restore(id string) (*session, error) {
 		return nil, fmt.Errorf("restore session %s: %w", id, err)
 	}
 	s := &session{tools: new(toolbox)}
-	if err := json.Unmarshal(data, &s.kept); err != nil || s.ID != id {
+	if err := s.read(data); err != nil || s.ID != id {
 		return nil, rpcErrorf(codeInternal, "the file of session %s is damaged; delete %s and begin a new session", id, a.path(id))
 	}
 	return s, nil
+}
+
+// read takes what a file holds. What ends in the middle of a line was being
+// written when the process ended, and was not told to anybody as kept.
+func (s *session) read(data []byte) error {
+	for text := range bytes.Lines(data[:bytes.LastIndexByte(data, '\n')+1]) {
+		var l entry
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		if l.Session != nil {
+			s.kept = *l.Session
+		} else {
+			s.add(l.Update)
+		}
+	}
+	return nil
 }
 
 // kept lists the ids of the sessions that have a file.
