@@ -47,9 +47,24 @@ type bed struct {
 	repeated  int    // pictures that came before the change did
 }
 
-// newBed starts a server and its desktop. Its files are in dir and, for those
-// that no disk should slow, in memory.
+// newBed starts a server and its desktop.
 func newBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) (*bed, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	b, err := bareBed(ctx, name, dir, memory, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.furnish(ctx); err != nil {
+		_ = b.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+// bareBed starts a server. Its files are in dir and, for those that no disk
+// should slow, in memory.
+func bareBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) (*bed, error) {
 	cfg.Home = filepath.Join(dir, name)
 	memory = filepath.Join(memory, name)
 	for _, d := range []string{cfg.Home, memory} {
@@ -57,19 +72,14 @@ func newBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) (
 			return nil, err
 		}
 	}
-	start, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	server, err := sdktest.Start(start, cfg)
+	server, err := sdktest.Start(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * max(burst, followers)}
-	b := &bed{name: name, server: server, http: &http.Client{Transport: transport}, seed: maphash.MakeSeed(), text: newScript(), memory: memory}
-	if err := b.furnish(start); err != nil {
-		_ = b.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return b, nil
+	return &bed{
+		name: name, server: server, http: &http.Client{Transport: transport}, seed: maphash.MakeSeed(), text: newScript(), memory: memory,
+	}, nil
 }
 
 // furnish starts the desktop and opens the terminals.

@@ -39,6 +39,13 @@
 // record-text and record-page. The time from the stop to the file should not grow
 // with the recording, which -row record-idle -record 10m shows.
 //
+// Agents are measured with the mock agent, on servers of their own: deskhand with
+// --database-sync full and normal, and the reference, which keeps everything in
+// memory. A prompt goes to each in turn; the reference's own mock agent echoes the
+// message without a model of sessions, and so does less. Everywhere else it gets
+// deskhand's mock agent. The keys are agent-prompt, agent-events, agent-readers and
+// agent-history.
+//
 // # Requirements
 //
 // Those of the tests, xdotool, ImageMagick and dbus-launch for the reference
@@ -66,6 +73,7 @@ type options struct {
 	alone  bool
 	idle   time.Duration
 	record time.Duration // how long each scene is recorded
+	events int           // of the history of an agent's session
 	binary string
 }
 
@@ -96,8 +104,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 || o.record < 0 {
 		return o, errors.New("wrong arguments: see -help")
 	}
-	o.rounds = 5
+	o.rounds, o.events = 5, 1_000_000
 	if *quick {
+		o.events = 20_000
 		o.calls, o.rounds, o.idle, o.record = 10, 1, min(o.idle, 5*time.Second), min(o.record, 5*time.Second)
 	}
 	var err error
@@ -119,6 +128,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	results, failed := b.measureRows(ctx)
 	if failed == nil && o.idle > 0 && b.idle == nil {
 		failed = b.watchIdle(ctx)
+	}
+	if failed == nil {
+		failed = b.measureAgents(ctx)
 	}
 	// What was measured before a failure took its time, too.
 	return errors.Join(failed, b.report(context.WithoutCancel(ctx), stdout, results))

@@ -31,6 +31,7 @@ type bench struct {
 	beds     []*bed // deskhand first
 	idle     *idle
 	recorded *recordings
+	agents   *agentFigures
 }
 
 func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {

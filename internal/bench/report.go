@@ -28,6 +28,9 @@ func (b *bench) report(ctx context.Context, w io.Writer, results []result) error
 	if b.recorded != nil && len(b.recorded.scenes) > 0 {
 		b.recorded.write(&out, b.alone)
 	}
+	if b.agents != nil {
+		b.agents.write(&out)
+	}
 	for _, bed := range b.beds {
 		if bed.lost > 0 {
 			fmt.Fprintf(&out, "\nOf the characters typed, %d did not arrive on %s's desktop.\n", bed.lost, bed.name)

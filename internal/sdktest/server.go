@@ -102,6 +102,9 @@ func (s *Server) launch(ctx context.Context, port int) (err error) {
 	return s.await(ctx, out.found, port)
 }
 
+// Reference tells whether it is the reference server.
+func (s *Server) Reference() bool { return s.cfg.Reference }
+
 // Crash kills the server's process, which gets no chance to end what it has
 // started, and starts the server again: at the same address, with the same
 // token and files. ctx bounds the start.
