@@ -26,6 +26,40 @@ func (h *Host) recover(ctx context.Context) error {
 			return fmt.Errorf("complete the record of %s: %w", row.Server, err)
 		}
 	}
+	return h.recoverStarts(ctx)
+}
+
+// recoverStarts gives up sessions that were being made when their host ended, so
+// that they can be made again.
+func (h *Host) recoverStarts(ctx context.Context) error {
+	rows, err := h.sessionsIn(ctx, eventlog.SessionFilter{States: []eventlog.State{eventlog.Starting}})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		maker := talkOf(row).data.Maker
+		if maker != h.cfg.Log.Instance() {
+			if running, err := h.cfg.Log.Alive(ctx, maker); err != nil || running {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		err := h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+			row, err := tx.Session(row.ID)
+			if err != nil || row.State != eventlog.Starting {
+				return err // another host was quicker
+			}
+			const why = "the server ended while the session was being made"
+			row.State, row.EndReason, row.EndedAt, row.UpdatedAt = eventlog.Failed, why, time.Now(), time.Now()
+			row.Error = encode(map[string]string{"message": why})
+			return putFailed(tx, row, why)
+		})
+		if err != nil {
+			return fmt.Errorf("complete the record of session %s: %w", row.ID, err)
+		}
+	}
 	return nil
 }
 
@@ -72,11 +106,12 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 				return err
 			}
 			switch s.State {
-			case eventlog.Running, eventlog.Waiting, eventlog.Starting:
+			case eventlog.Running, eventlog.Waiting:
 				s.State, s.EndReason, s.UpdatedAt = eventlog.Interrupted, "the server ended in the middle of a turn", now
 				if err := tx.PutSession(s); err != nil {
 					return err
 				}
+			case eventlog.Starting: // see recoverStarts
 			case eventlog.Idle, eventlog.Interrupted, eventlog.Ended, eventlog.Failed:
 			}
 		}
@@ -91,9 +126,14 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 
 // sessionsOf are the sessions of a server that have not ended.
 func (h *Host) sessionsOf(ctx context.Context, server string) ([]eventlog.Session, error) {
+	return h.sessionsIn(ctx, eventlog.SessionFilter{Server: server, States: alive})
+}
+
+// sessionsIn are all pages of a list.
+func (h *Host) sessionsIn(ctx context.Context, f eventlog.SessionFilter) ([]eventlog.Session, error) {
 	var all []eventlog.Session
 	for cursor := ""; ; {
-		page, next, err := h.cfg.Log.Sessions(ctx, eventlog.SessionFilter{Server: server, States: alive}, cursor, 0)
+		page, next, err := h.cfg.Log.Sessions(ctx, f, cursor, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -88,7 +88,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 	}
 	row := eventlog.Session{
 		ID: id, Agent: o.Agent, Server: own(id), Origin: o.Origin, Cwd: o.Cwd, Title: cut(cleaned(o.Title), maxTitle), State: eventlog.Starting,
-		CreatedAt: time.Now(),
+		CreatedAt: time.Now(), Data: encode(sessionData{Maker: h.cfg.Log.Instance()}),
 	}
 	err := h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 		if old, err := tx.Session(id); !errors.Is(err, eventlog.ErrNotFound) {
@@ -117,14 +117,17 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	row.Error = encode(map[string]string{"message": why.Error()})
 	row.UpdatedAt = row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
-	n := endedNote("failed", why.Error())
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-		e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
-		if _, err := tx.Append(e); err != nil {
-			return err
-		}
-		return tx.PutSession(row)
-	})
+	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return putFailed(tx, row, why.Error()) })
+}
+
+// putFailed writes a failed session, with its end in its stream.
+func putFailed(tx *eventlog.Tx, row eventlog.Session, why string) error {
+	n := endedNote("failed", why)
+	e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
+	if _, err := tx.Append(e); err != nil {
+		return err
+	}
+	return tx.PutSession(row)
 }
 
 // open starts the process of a session and makes the session in it.

@@ -30,6 +30,8 @@ type sessionData struct {
 	Model       string   `json:"model,omitempty"`
 
 	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
+
+	Maker string `json:"maker,omitempty"` // which program makes it, while it is starting
 }
 
 // id is the session's, or "" for none.
