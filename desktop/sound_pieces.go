@@ -42,11 +42,12 @@ type soundClock struct {
 // stamp returns when the first of frames plays that have just been read.
 func (c *soundClock) stamp(frames int, now time.Time) time.Time {
 	lag := now.Sub(c.at(c.frames + int64(frames)))
-	switch {
-	case c.begin.IsZero() || lag > lateMost:
+	if c.begin.IsZero() || lag > lateMost {
 		c.begin, c.frames = now, 0
 		c.since, c.least = now, lateMost
-	case -lag > earlyMost: // the first samples were read late
+		lag = now.Sub(c.at(int64(frames)))
+	}
+	if -lag > earlyMost { // the first samples were read late
 		c.begin = c.begin.Add(lag + earlyMost)
 	}
 	c.least = min(c.least, lag)
@@ -100,7 +101,9 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 			c.pad()
 		}
 		c.at = at
-	case off < -time.Millisecond: // the clock was set right: no time comes twice
+	case off < -time.Millisecond && silent(b):
+		// The clock was set right, and no time comes twice. Sound that is late
+		// stays so until a silence can be shortened: to lose some would be heard.
 		b = b[min(int(-off*SoundRate/time.Second), frames)*soundFrameSize:]
 	}
 	for ; len(b) > 0; b = b[2:] {
@@ -109,6 +112,11 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 			c.pass()
 		}
 	}
+}
+
+// silent says whether there is nothing to hear in b.
+func silent(b []byte) bool {
+	return !slices.ContainsFunc(b, func(v byte) bool { return v != 0 })
 }
 
 // end is when the next sample plays, if there was no pause.

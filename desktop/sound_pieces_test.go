@@ -86,22 +86,58 @@ func TestSoundPiecesAfterALoss(t *testing.T) {
 	}
 }
 
+// TestSoundPiecesWhenReadLate has a reader that is held up, at the beginning and
+// later on.
+func TestSoundPiecesWhenReadLate(t *testing.T) {
+	t.Parallel()
+	p, begin := newPieces(), time.Now()
+	p.cutter.write(block(20*blockFrames, 1), begin.Add(blockTime(19)))
+	for i := 20; i < 40; i++ {
+		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(i)))
+	}
+	p.cutter.write(block(40*blockFrames, 1), begin.Add(blockTime(79)))
+	p.even(t, 80*blockFrames)
+	if off := p.cutter.end().Sub(begin.Add(blockTime(80))).Abs(); off > earlyMost-blockTime(1)+time.Millisecond {
+		t.Errorf("the end is %v off", off)
+	}
+}
+
 // TestSoundPiecesWhenBegunLate has the first block come late, and all others as
-// they should.
+// they should. Nothing is lost, and the time is right after the next silence.
 func TestSoundPiecesWhenBegunLate(t *testing.T) {
 	t.Parallel()
 	p, begin := newPieces(), time.Now()
-	p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(5)))
-	for i := 1; i < 100; i++ {
+	for i := range 100 {
 		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(max(i, 5))))
+	}
+	p.even(t, 100*blockFrames)
+	for i := 100; i < 105; i++ {
+		p.cutter.write(block(blockFrames, 0), begin.Add(blockTime(i)))
+	}
+	if off := p.cutter.end().Sub(begin.Add(blockTime(105))).Abs(); off > earlyMost-blockTime(1)+time.Millisecond {
+		t.Errorf("the end is %v off", off)
+	}
+	for i := 105; i < 200; i++ {
+		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(i)))
 	}
 	for i, at := range p.at[1:] {
 		if at.Sub(p.at[i]) < SoundLength {
 			t.Errorf("piece %d comes %v after the one before", i+1, at.Sub(p.at[i]))
 		}
 	}
-	if off := p.cutter.end().Sub(begin.Add(blockTime(100))).Abs(); off > earlyMost-blockTime(1)+time.Millisecond {
-		t.Errorf("the end is %v off", off)
+}
+
+// even checks that so many samples, all of them sound, were given in pieces
+// without a pause.
+func (p *pieces) even(t *testing.T, frames int) {
+	t.Helper()
+	if want := frames / soundFrames; len(p.at) != want {
+		t.Errorf("%d pieces, want %d", len(p.at), want)
+	}
+	for i, at := range p.at[1:] {
+		if gap := at.Sub(p.at[i]); gap != SoundLength {
+			t.Errorf("piece %d comes %v after the one before", i+1, gap)
+		}
 	}
 }
 

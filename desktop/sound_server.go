@@ -349,7 +349,7 @@ func (s *sound) read(pipe *os.File) {
 		return
 	}
 	c := newSoundCutter(func(samples []int16, at time.Time) { s.deliver(pipe, samples, at) })
-	buf := make([]byte, 16<<10)
+	buf := make([]byte, soundBuffer) // all that is there: how much that is tells how late we are
 	for {
 		n, err := pipe.Read(buf)
 		if err != nil {

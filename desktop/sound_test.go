@@ -148,6 +148,23 @@ func (h heard) trim() heard {
 	return heard{h.begin.Add(time.Duration(first) * time.Second / desktop.SoundRate), h.left[first : last+1], h.right[first : last+1]}
 }
 
+// sounding leaves out pauses within: zeros that no tone has in a row.
+func (h heard) sounding() heard {
+	s := heard{begin: h.begin}
+	for i := 0; i < len(h.left); {
+		end := i
+		for end < len(h.left) && h.left[end] == 0 && h.right[end] == 0 {
+			end++
+		}
+		if end-i <= 5 {
+			end = max(end, i+1)
+			s.left, s.right = append(s.left, h.left[i:end]...), append(s.right, h.right[i:end]...)
+		}
+		i = end
+	}
+	return s
+}
+
 func (h heard) length() time.Duration {
 	return time.Duration(len(h.left)) * time.Second / desktop.SoundRate
 }
@@ -177,14 +194,16 @@ func TestSoundIsHeard(t *testing.T) {
 	before := time.Now()
 	app := play(t, d, tone(t, 1000, time.Second))
 	h := hear(t, l).trim()
-	if d := h.length(); d < 990*time.Millisecond || d > 1010*time.Millisecond {
-		t.Errorf("it lasted %v, want 1s", d)
+	// A machine that is busy may have it pause. No sample is lost.
+	sounding := h.sounding()
+	if d := sounding.length(); d < 995*time.Millisecond || d > 1005*time.Millisecond || h.length() < d {
+		t.Errorf("%v of it were heard within %v, want 1s", d, h.length())
 	}
-	level, hertz := gauge(h.left)
+	level, hertz := gauge(sounding.left)
 	if hertz < 995 || hertz > 1005 || level < 16000 || level > 16700 {
 		t.Errorf("left: %.0f Hz, level %.0f; want 1000 Hz, 16384", hertz, level)
 	}
-	if level, _ := gauge(h.right); level < 8000 || level > 8400 {
+	if level, _ := gauge(sounding.right); level < 8000 || level > 8400 {
 		t.Errorf("right: level %.0f, want 8192", level)
 	}
 	until(t, "the player ends", func() bool { return !processRuns(app.PID) })
@@ -220,7 +239,7 @@ func TestSilenceIsNotHeard(t *testing.T) {
 	if rest := h.length(); rest > 800*time.Millisecond {
 		t.Errorf("%v were heard of a tone of 200ms", rest)
 	}
-	if d := h.trim().length(); d < 190*time.Millisecond || d > 210*time.Millisecond {
+	if d := h.trim().sounding().length(); d < 190*time.Millisecond || d > 210*time.Millisecond {
 		t.Errorf("the tone lasted %v, want 200ms", d)
 	}
 }
