@@ -21,11 +21,15 @@ type sessionFlags struct {
 	patience    time.Duration
 	idle        time.Duration
 	desktop     string
+	retention   eventlog.Retention
 }
 
 func (f *sessionFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.database, "database", "", "where agents' sessions are kept: a `file`, or postgres://... that servers share; in the state directory, unless given")
 	flags.StringVar(&f.sync, "database-sync", "full", "`full|normal`: full survives the loss of power, normal is faster")
+	flags.IntVar(&f.retention.Events, "database-max-events", 0, "keep the newest events, at most that `number` of each agent server and session; 0 keeps all")
+	flags.Int64Var(&f.retention.Bytes, "database-max-bytes", 0, "the same by their size in `bytes`; 0 keeps all")
+	flags.DurationVar(&f.retention.Age, "database-max-age", 0, "delete events that are older than a `time` as 720h; 0 keeps them")
 	flags.StringVar(&f.user, "agent-user", "", "`user` that agents run as; this one, unless given")
 	flags.StringVar(&f.permissions, "agent-permissions", "ask", "what agents that ask are told when their session does not say: `ask|allow|reject`")
 	flags.DurationVar(&f.patience, "agent-permission-timeout", 0, "cancel what nobody answers for that `time`; 0 is never")
@@ -51,6 +55,14 @@ func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 	if mode != agents.Ask && mode != agents.Allow && mode != agents.Reject {
 		return usagef("--agent-permissions must be ask, allow or reject, not %q", f.permissions)
 	}
+	for name, negative := range map[string]bool{
+		"events": f.retention.Events < 0, "bytes": f.retention.Bytes < 0, "age": f.retention.Age < 0,
+	} {
+		if negative {
+			return usagef("--database-max-%s must not be negative", name)
+		}
+	}
+	cfg.EventLog.Retention = f.retention
 	if f.patience < 0 || f.idle < 0 {
 		return usagef("--agent-permission-timeout and --agent-idle-timeout must not be negative")
 	}
