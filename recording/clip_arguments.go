@@ -142,8 +142,8 @@ func runSpec(ctx context.Context, group *supervise.Group, spec supervise.Spec) (
 		_ = child.Stop(context.Background())
 		return "", context.Cause(ctx)
 	}
-	if exit := child.Exit(); exit.Code != 0 {
-		return "", fmt.Errorf("%w: %s: %v: %s", ErrEncoder, child.Name(), exit, lastLines(child.Tail()))
+	if child.Exit().Code != 0 {
+		return "", fmt.Errorf("%w: %s", ErrEncoder, lastWords(child))
 	}
 	return out.String(), nil
 }

@@ -28,6 +28,48 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// ready sees to it that a recording can be made: that the directory is there, and
+// locked, also after somebody removed it, and that there is room.
+func (s *Store) ready() error {
+	s.mu.Lock()
+	err := s.relock()
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.checkRoom()
+}
+
+// relock makes and locks the directory anew if it is not there any more. The
+// caller holds mu.
+func (s *Store) relock() error {
+	switch removed, err := unlinked(s.lock); {
+	case s.closed:
+		return ErrClosed
+	case err != nil || !removed:
+		return err
+	}
+	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := lockDir(s.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	s.lock, lock = lock, s.lock
+	return lock.Close()
+}
+
+// unlinked says whether somebody removed an open file.
+func unlinked(f *os.File) (bool, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 0, nil
+}
+
 // freeBytes says how many bytes a disk has left for this user.
 func freeBytes(dir string) (int64, error) {
 	var stat syscall.Statfs_t

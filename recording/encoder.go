@@ -172,10 +172,10 @@ func (e *encoder) end() error {
 		<-e.read
 	}
 	_ = e.out.Close()
-	switch exit := e.child.Exit(); {
+	switch {
 	case err != nil:
-	case exit.Code != 0:
-		err = fmt.Errorf("%w: ffmpeg: %v: %s", ErrEncoder, exit, lastLines(e.child.Tail()))
+	case e.child.Exit().Code != 0:
+		err = fmt.Errorf("%w: %s", ErrEncoder, lastWords(e.child))
 	case e.bad != nil:
 		err = fmt.Errorf("%w: %w", ErrEncoder, e.bad)
 	}

@@ -37,6 +37,13 @@ func (e *entry) snapshot() Info {
 	return info
 }
 
+// began notes when the video begins.
+func (e *entry) began(epoch time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.epoch = epoch
+}
+
 // grew notes the size of the video.
 func (e *entry) grew(size int64) {
 	e.mu.Lock()
@@ -197,7 +204,8 @@ func (s *Store) forget(e *entry) {
 	}
 }
 
-// Video opens a recording's file, which the caller closes. While the recording
+// Video opens a recording's file, which the caller closes. The errors are
+// ErrNotFound and, when it alone is gone, fs.ErrNotExist. While the recording
 // runs the file grows; it is playable as it is at any moment. That the recording
 // is deleted, or the file replaced by one with its index in front, does not
 // disturb who reads it.
@@ -207,9 +215,8 @@ func (s *Store) Video(id string) (*os.File, Info, error) {
 		return nil, Info{}, fmt.Errorf("recording %.40q: %w", id, err)
 	}
 	f, err := os.Open(filepath.Join(e.dir, videoFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		s.vanished(e)
-		return nil, Info{}, fmt.Errorf("recording %s has no file: %w", id, ErrNotFound)
+	if errors.Is(err, fs.ErrNotExist) && s.vanished(e) {
+		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, Info{}, fmt.Errorf("recording %s: %w", id, err)

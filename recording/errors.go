@@ -22,7 +22,7 @@ var (
 	ErrNoSpace = errors.New("not enough free disk space for a recording")
 	// ErrLocked is returned by Open when another store, of this program or of
 	// another one, has the directory.
-	ErrLocked = errors.New("the recording directory is in use by another program")
+	ErrLocked = errors.New("the recording directory is in use by another store, of this program or of another one; share it, or name another directory")
 	// ErrInvalid is wrapped by every *InvalidError. It is that of package
 	// desktop.
 	ErrInvalid = desktop.ErrInvalid

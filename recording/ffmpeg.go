@@ -97,10 +97,19 @@ func run(ctx context.Context, group *supervise.Group, path string, args ...strin
 		err := child.StopWithin(context.Background(), time.Second)
 		return "", errors.Join(fmt.Errorf("%s: %w", child.Name(), ctx.Err()), err)
 	}
-	if exit := child.Exit(); exit.Code != 0 {
-		return out.String(), fmt.Errorf("%s: %v: %s", child.Name(), exit, lastLines(child.Tail()))
+	if child.Exit().Code != 0 {
+		return out.String(), errors.New(lastWords(child))
 	}
 	return out.String(), nil
+}
+
+// lastWords says how a program ended, and what it said to that.
+func lastWords(child *supervise.Child) string {
+	how := fmt.Sprintf("%s: %v", child.Name(), child.Exit())
+	if why := lastLines(child.Tail()); why != "" {
+		how += ": " + why
+	}
+	return how
 }
 
 // lastLines is the end of a program's messages, short enough for an error.

@@ -148,7 +148,7 @@ func (s *Store) care(e *entry) {
 	status := e.info.Status
 	e.mu.Unlock()
 	if status == StatusRecovering {
-		s.repair(e)
+		s.repair(ctx, e)
 	} else if err := s.moveIndex(ctx, e); err != nil && ctx.Err() == nil {
 		s.log.Debug("move a recording's index to the front", "id", e.id, "error", err)
 	}

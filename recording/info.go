@@ -16,7 +16,8 @@ const (
 	// that was seen to decode.
 	StatusCompleted Status = "completed"
 	// StatusRecovered is that of one which was cut short, by a crash of this
-	// program or of ffmpeg. What there is of it was seen to decode.
+	// program or of ffmpeg, or by a disk that refused the end of it. What there
+	// is of it was seen to decode.
 	StatusRecovered Status = "recovered"
 	// StatusFailed is that of one which has no video that can be played.
 	StatusFailed Status = "failed"

@@ -129,7 +129,7 @@ func (l *loop) first(ctx context.Context, problem string) error {
 	case <-p.video.failed:
 		return p.video.err
 	case <-enc.child.Done():
-		return fmt.Errorf("%w: ffmpeg: %v: %s", ErrEncoder, enc.child.Exit(), lastLines(enc.child.Tail()))
+		return fmt.Errorf("%w: %s", ErrEncoder, lastWords(enc.child))
 	case <-ctx.Done():
 		return fmt.Errorf("%w: it did not begin: %w", ErrEncoder, ctx.Err())
 	}

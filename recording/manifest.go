@@ -77,29 +77,59 @@ func parseManifest(text []byte) (Info, error) {
 
 // writeManifest replaces the manifest, so that there is either the old one or the
 // new one, whenever this program dies and, when it is forced to the disk, whenever
-// the power fails.
+// the power fails. On a disk without room for another file, such as one that ended
+// the recording, the new one is written over the old one.
 func writeManifest(dir string, info Info, force bool) error {
 	text, err := json.MarshalIndent(manifest{manifestVersion, info}, "", "  ")
 	if err != nil {
 		return err
 	}
-	part := filepath.Join(dir, manifestFile+partSuffix)
+	text = append(text, '\n')
+	path := filepath.Join(dir, manifestFile)
+	part := path + partSuffix
+	if err := writePart(part, text, force); err != nil {
+		if overwrite(path, text) == nil {
+			return nil
+		}
+		return err
+	}
+	if !force {
+		return os.Rename(part, path)
+	}
+	return replace(part, path)
+}
+
+func writePart(part string, text []byte, force bool) error {
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(text, '\n'))
+	_, err = f.Write(text)
 	if err == nil && force {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	path := filepath.Join(dir, manifestFile)
-	if !force {
-		return os.Rename(part, path)
+	return nil
+}
+
+// overwrite changes a file in its place, which takes no room on a disk: both texts
+// are within its first block.
+func overwrite(path string, text []byte) error {
+	const block = 4096
+	if len(text) > block {
+		return errors.New("it is too long to be changed in its place")
 	}
-	return replace(part, path)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // replace renames a file, for good.

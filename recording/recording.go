@@ -50,8 +50,11 @@ type Recording struct {
 // recording goes on until Stop, until the desktop or the store is closed, or until
 // a limit of the Config is reached.
 //
+// Several recordings at once in one directory need a Config.Store that they share:
+// each has the directory of its own store for itself.
+//
 // The errors are an *InvalidError, a *MissingError, ErrNoSpace, ErrEncoder,
-// ErrClosed, desktop.ErrClosed and ctx's.
+// ErrClosed, ErrLocked, desktop.ErrClosed and ctx's.
 func Start(ctx context.Context, d Desktop, cfg Config) (*Recording, error) {
 	if cfg.Store != nil {
 		return cfg.Store.Start(ctx, d, cfg)
@@ -91,7 +94,7 @@ func (s *Store) start(ctx context.Context, d Desktop, cfg Config, own bool) (*Re
 	if cfg.Logger == nil {
 		cfg.Logger = s.log
 	}
-	if err := s.checkRoom(); err != nil {
+	if err := s.ready(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
@@ -175,7 +178,12 @@ func (r *Recording) finish(p *part, reason Reason, problem error) {
 	p.thumbs.stop()
 	closed := p.video.close()
 	p.entry.ended()
-	whole := failed == nil
+	select {
+	case <-p.video.failed: // perhaps only now, with the rest
+		reason, problem = p.video.reason, p.video.err
+	default:
+	}
+	whole := failed == nil && p.video.err == nil
 	switch {
 	case p.video.removed:
 		problem = errors.Join(problem, errors.New("its files were removed"))
@@ -250,7 +258,7 @@ func (r *Recording) begin(enc *encoder, epoch time.Time, first int64, before *pa
 	if err != nil {
 		return nil, err
 	}
-	e.epoch = epoch
+	e.began(epoch)
 	v, err := newVideo(e)
 	if err != nil {
 		return nil, errors.Join(err, r.store.drop(e))

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,9 +9,9 @@ import (
 
 // repair makes what it can of a recording that a crash cut short. Its file is a
 // row of whole fragments, up to where a power cut may have left something else.
-func (s *Store) repair(e *entry) {
+func (s *Store) repair(ctx context.Context, e *entry) {
 	err := cutOff(filepath.Join(e.dir, videoFile))
-	s.conclude(s.ctx, e, e.snapshot().Reason, false, err)
+	s.conclude(ctx, e, e.snapshot().Reason, false, err)
 }
 
 // cutOff removes from a file what comes after its last whole fragment.

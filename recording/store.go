@@ -221,6 +221,7 @@ func (s *Store) drop(e *entry) error {
 	s.mu.Lock()
 	delete(s.entries, e.id)
 	s.mu.Unlock()
+	e.ended() // for whoever found it meanwhile
 	return os.RemoveAll(e.dir)
 }
 

@@ -138,12 +138,8 @@ func (v *video) fail(reason Reason, err error) {
 
 // gone says whether somebody deleted the file.
 func (v *video) gone() bool {
-	info, err := v.file.Stat()
-	if err != nil {
-		return true
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Nlink == 0
+	removed, err := unlinked(v.file)
+	return removed || err != nil
 }
 
 // close forces everything to the disk. copy must have returned.
