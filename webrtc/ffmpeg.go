@@ -321,9 +321,10 @@ func (p ffmpegProgram) works() bool {
 	}
 }
 
-// args is the command line for one stream.
+// args is the command line for one stream. -fflags nobuffer would throw away the
+// first picture, which is read to find out what comes; none is held back without.
 func (p ffmpegProgram) args(cfg EncoderConfig, rate int) []string {
-	args := append([]string{"-hide_banner", "-loglevel", "error", "-fflags", "nobuffer"}, p.before()...)
+	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.before()...)
 	args = append(args,
 		"-f", "rawvideo", "-pixel_format", "bgr0", "-probesize", "32", "-analyzeduration", "0",
 		"-video_size", fmt.Sprintf("%dx%d", cfg.Size.Width, cfg.Size.Height), "-framerate", strconv.Itoa(cfg.FrameRate), "-i", "pipe:0")

@@ -56,6 +56,56 @@ func decodeLast(t *testing.T, codec Codec, size desktop.Size, frames [][]byte) *
 	return &image.YCbCr{Y: out[:w*h], YStride: w, Rect: image.Rect(0, 0, w, h), SubsampleRatio: image.YCbCrSubsampleRatio420}
 }
 
+// TestFFmpegGivesEachPicture feeds pictures one by one, and waits for each.
+func TestFFmpegGivesEachPicture(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "ffmpeg")
+	for _, codec := range []Codec{VP9, H264} {
+		t.Run(string(codec), func(t *testing.T) {
+			t.Parallel()
+			size := desktop.Size{Width: 64, Height: 48}
+			pictures := make(chan Picture, 100)
+			e, err := newFFmpeg(codec, EncoderConfig{
+				Size: size, FrameRate: 30, Bitrate: 1_000_000,
+				Send: func(p Picture) { p.Data = bytes.Clone(p.Data); pictures <- p },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			// Those that stand by, too, begin with the first that they get.
+			for i, key := range []bool{false, false, true, false} {
+				img := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
+				for j := range img.Pix {
+					img.Pix[j] = byte(40 + 40*i)
+				}
+				f := desktop.FeedFrame{
+					Pix: img.Pix, Stride: img.Stride, Size: size, Reset: i == 0,
+					Changed: []desktop.Rect{{Width: size.Width, Height: size.Height}},
+				}
+				if err := e.Encode(&f, key); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case p := <-pictures:
+					if p.Key != (key || i == 0) {
+						t.Errorf("picture %d: key is %v", i, p.Key)
+					}
+				case <-time.After(patience):
+					t.Fatalf("picture %d never came", i)
+				}
+			}
+			if n := len(pictures); n > 0 {
+				t.Errorf("%d pictures more than were fed", n)
+			}
+		})
+	}
+}
+
 // TestFFmpegCodecs: what ffmpeg encodes is the screen, in time, and key pictures
 // come when they are asked for.
 func TestFFmpegCodecs(t *testing.T) {
