@@ -49,10 +49,18 @@ func isAction(name string) func(Entry) bool {
 func terminal(t testing.TB, d *desktop.Desktop) desktop.Window {
 	t.Helper()
 	testx11.Require(t, "xterm")
-	app, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-geometry", "60x15+20+40", "-e", "cat"}, Wait: true})
+	file := filepath.Join(t.TempDir(), "ready")
+	app, err := d.Launch(t.Context(), desktop.Launch{
+		App: "xterm", Args: []string{"-title", "cat", "-geometry", "60x15+20+40", "-e", "sh", "-c", `: > "$0"; exec cat`, file}, Wait: true,
+	})
 	if err != nil || app.Window == 0 {
 		t.Fatal(app, err)
 	}
+	// A terminal that is told to close before it has started its program never does.
+	until(t, "the terminal's program", func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
 	w, err := d.FocusWindow(t.Context(), app.Window)
 	if err != nil {
 		t.Fatal(err)

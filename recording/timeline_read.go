@@ -3,6 +3,7 @@ package recording
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,8 +109,8 @@ func fileEntries(path string, after uint64) iter.Seq2[Entry, error] {
 }
 
 // chronological is what of some entries passes keep, by the time at which it
-// happened. In the file an action comes after what it caused, because it is told
-// when it is done. What happened after the last picture counts as the last thing
+// happened, by the wall's clock within a millisecond. In the file an action comes
+// after what it caused, because it is told when it is done. What happened after the last picture counts as the last thing
 // in the video; an end of zero is none.
 func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
@@ -124,7 +125,7 @@ func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(
 			all = append(all, e)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Entry) int { return int(a.At - b.At) })
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.At, b.At), a.Time.Compare(b.Time)) })
 	return all, nil
 }
 

@@ -190,6 +190,25 @@ func TestCaptionsGolden(t *testing.T) {
 	ffmpegReads(t, text, len(cues))
 }
 
+// TestCaptionsWithinAMillisecond has a window close as soon as it is told to, which
+// is known before the action is done.
+func TestCaptionsWithinAMillisecond(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	w := &desktop.Window{ID: 7, Class: "XTerm"}
+	cues, err := captions(of([]Entry{
+		{At: 0, Type: EntryType(desktop.EventWindowOpened), Window: w, Time: begin},
+		{At: 100, Type: EntryType(desktop.EventWindowClosed), Window: w, Time: begin.Add(100_900 * time.Microsecond)},
+		{At: 100, Type: EntryType(desktop.EventAction), Action: &desktop.Action{Name: "close_window", Window: 7}, Time: begin.Add(100_100 * time.Microsecond)},
+	}), 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := checkVTT(t, cues); !strings.Contains(text, "\nClose xterm\n") {
+		t.Errorf("no %q in\n%s", "Close xterm", text)
+	}
+}
+
 func TestChaptersGolden(t *testing.T) {
 	t.Parallel()
 	cues, err := chapterCues(of(script()), 75000)
