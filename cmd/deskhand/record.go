@@ -17,6 +17,7 @@ import (
 
 	"github.com/deskhand/deskhand/httpapi"
 	"github.com/deskhand/deskhand/internal/apiclient"
+	"github.com/deskhand/deskhand/recording"
 )
 
 const aboutRecord = `Records the desktop of a running server until Ctrl-C, or for --duration, or until
@@ -158,7 +159,23 @@ func (s *recordSession) run(ctx context.Context, body []byte) error {
 		return fmt.Errorf("recording %s failed (%s): %s", s.now.ID, s.now.Reason, cmp.Or(s.now.Error, "the server tells no more"))
 	}
 	fmt.Fprintf(s.stderr, "Recorded %s, %s: %s\n", elapsed(time.Duration(s.now.Duration)*time.Millisecond), size(s.now.Bytes), s.now.ID)
+	if why := s.now.early(); why != "" {
+		fmt.Fprintf(s.stderr, "It ended before it was told to: %s\n", why)
+	}
 	return s.finish(late)
+}
+
+// early says why a recording ended that neither Ctrl-C nor --duration did, or is
+// empty.
+func (r *recorded) early() string {
+	switch recording.Reason(r.Reason) {
+	case recording.ReasonStopped, recording.ReasonMaxDuration:
+		return ""
+	}
+	if r.Error == "" {
+		return r.Reason
+	}
+	return r.Reason + " (" + r.Error + ")"
 }
 
 // finish downloads the recording, if that was asked for.
