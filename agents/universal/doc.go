@@ -26,6 +26,7 @@
 //	a plan that wants approval     question.requested and question.resolved
 //	the prompt answered            turn.ended, with an error event if it failed
 //	the agent exited in a turn     error, turn.ended, session.ended
+//	configuration that fails       error, with the code configuration
 //	session ended                  session.ended
 //	anything else of the agent     agent.unparsed
 //

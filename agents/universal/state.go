@@ -122,6 +122,10 @@ func (s *State) asked(env envelope) {
 		s.begin(env)
 	case "session/restored":
 		s.start(map[string]any{"restored": env.Params})
+	case "session/problem":
+		var p struct{ Message string }
+		_ = json.Unmarshal(env.Params, &p) // the details have it as it is
+		s.fail(p.Message, "configuration", env.Params)
 	case "session/ended":
 		var p struct{ Reason, Message string }
 		_ = json.Unmarshal(env.Params, &p) // a reason that is missing has a default

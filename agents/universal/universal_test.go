@@ -240,3 +240,17 @@ func BenchmarkApply(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N*len(log))/b.Elapsed().Seconds(), "entries/s")
 }
+
+// A session whose configuration does not work says so among its events.
+func TestProblem(t *testing.T) {
+	t.Parallel()
+	s := universal.NewState("mine")
+	events := s.Apply(universal.Entry{
+		Seq: 3, Dir: universal.Daemon, Kind: "session/problem",
+		Payload: []byte(`{"jsonrpc":"2.0","method":"session/problem","params":{"message":"skill a/b: not found"}}`),
+	})
+	if len(events) != 1 || events[0].Type != universal.Failed || events[0].Source != "daemon" ||
+		!strings.Contains(string(events[0].Data), `"message":"skill a/b: not found"`) {
+		t.Errorf("%+v", events)
+	}
+}
