@@ -1,6 +1,7 @@
 package computer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,5 +165,24 @@ func (t sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, values := range t.header {
 		r.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	return t.base.RoundTrip(r)
+	resp, err := t.base.RoundTrip(r)
+	if err != nil || r.Method != http.MethodPost || resp.StatusCode < http.StatusBadRequest {
+		return resp, err
+	}
+	// The SDK tells the status alone, which says nothing of what to do.
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, problemMost))
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(text, &problem) == nil && problem.Detail != "" {
+		return nil, errors.New(problem.Detail)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
 }
+
+// problemMost is how much of an error is read.
+const problemMost = 64 << 10

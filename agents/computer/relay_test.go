@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -70,4 +71,30 @@ func TestRelay(t *testing.T) {
 	again.Start()
 	t.Cleanup(again.Close)
 	a.must("screenshot", nil)
+}
+
+// TestRelayTellsProblems has a server refuse, and the client hear why.
+func TestRelayTellsProblems(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"status":409,"detail":"Desktop runtime has not been started"}`)
+	}))
+	t.Cleanup(web.Close)
+	theirIn, in := io.Pipe()
+	out, theirOut := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- computer.Relay{Endpoint: web.URL}.Run(context.Background(), theirIn, theirOut) }()
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	a := connectTo(t, &mcp.IOTransport{Reader: out, Writer: in})
+	a.refuses("screenshot", nil, "Desktop runtime has not been started")
+	if _, err := a.session.ListTools(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "has not been started") {
+		t.Errorf("ListTools = %v", err)
+	}
 }
