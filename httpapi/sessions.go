@@ -71,7 +71,7 @@ type sessionInfo struct {
 	Variant        *string         `json:"variant,omitempty"`
 	Native         *string         `json:"nativeSessionId,omitempty"`
 	Ended          bool            `json:"ended"`
-	EventCount     int64           `json:"eventCount"`
+	EventCount     int64           `json:"eventCount" doc:"Of the events that were made so far, which is when they are read"`
 	CreatedAt      int64           `json:"createdAt" doc:"Milliseconds since 1970"`
 	UpdatedAt      int64           `json:"updatedAt"`
 	Directory      *string         `json:"directory,omitempty"`
@@ -166,7 +166,7 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 		}
 	}
 	if session.Origin == restOrigin {
-		if err := s.projections.of(session.ID).catchUp(ctx, log); err != nil {
+		if err := s.projections.of(session.ID).catchUpSoon(ctx, log); err != nil {
 			return info, err
 		}
 		made, err := log.Read(ctx, restStream(session.ID), 0, 1)

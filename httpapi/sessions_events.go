@@ -95,12 +95,25 @@ func (s *Server) view(ctx context.Context, id string) (*view, error) {
 	return &view{host, host.Log(), session, s.projections.of(id)}, nil
 }
 
-func (s *Server) followSession(ctx context.Context, in *sessionEventsQuery) (*eventsOutput, error) {
+type sessionFollowInput struct {
+	SessionEventsQuery
+	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as offset, which browsers send when they connect again"`
+}
+
+func (s *Server) followSession(ctx context.Context, in *sessionFollowInput) (*eventsOutput, error) {
+	after := in.Offset
+	if in.LastEventID != "" {
+		last, err := strconv.ParseInt(in.LastEventID, 10, 64)
+		if err != nil {
+			return nil, invalidRequest.problem("invalid request: Last-Event-ID must be a non-negative integer")
+		}
+		after = max(after, last)
+	}
 	v, err := s.view(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return s.eventStream(v, in.Offset, in.Raw, nil), nil
+	return s.eventStream(v, after, in.Raw, nil), nil
 }
 
 // eventStream sends events until the client leaves, or last says that one was

@@ -85,6 +85,25 @@ func (p *projection) catchUp(ctx context.Context, log *eventlog.Log) error {
 	}
 }
 
+// catchUpSoon is catchUp if that is a matter of a few entries: nobody who asks
+// for a list waits until all histories were read.
+func (p *projection) catchUpSoon(ctx context.Context, log *eventlog.Log) error {
+	last, err := log.Last(ctx, agents.SessionStream(p.id))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	behind := last
+	if p.state != nil {
+		behind -= p.applied
+	}
+	p.mu.Unlock()
+	if behind > entriesAtOnce {
+		return nil
+	}
+	return p.catchUp(ctx, log)
+}
+
 var errUpToDate = errors.New("there is nothing new")
 
 // entriesAtOnce is how much of a log is taken in one go.

@@ -47,6 +47,9 @@ func (s *testServer) sse(t *testing.T, c call, f func(universalEvent) bool) (all
 	}
 	req.Header.Set("Authorization", "Bearer "+s.Token())
 	req.Header.Set("Content-Type", "application/json")
+	for name, value := range c.header {
+		req.Header.Set(name, value)
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +160,12 @@ func TestSessions(t *testing.T) {
 	if got := s.sse(t, call{path: "/v1/sessions/first/events/sse?offset=5"}, func(e universalEvent) bool { return e.Sequence == info.EventCount }); got[0].Sequence != 6 || string(got[0].Raw) != "null" {
 		t.Errorf("%+v", got[0])
 	}
+	again := call{path: "/v1/sessions/first/events/sse?offset=2", header: map[string]string{"Last-Event-ID": "7"}}
+	if got := s.sse(t, again, func(universalEvent) bool { return true }); got[0].Sequence != 8 {
+		t.Errorf("who connects again after event 7 gets event %d", got[0].Sequence)
+	}
+	again.header["Last-Event-ID"] = "99999999999999999999"
+	s.do(t, again).problem(t, 400, "invalid_request")
 	testEnd(t, s)
 }
 
