@@ -234,7 +234,7 @@ func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, err
 	err = d.withInput(ctx, func(s *session) error {
 		changed = true
 		if refused = change(); refused != nil {
-			return nil
+			return nil //nolint:nilerr // it is returned below
 		}
 		return s.input.ReleaseAll()
 	})

@@ -55,7 +55,7 @@ func TestFeed(t *testing.T) {
 	testx11.Require(t, "xterm")
 	d := start(t, desktop.Config{Size: desktop.Size{Width: 640, Height: 480}})
 	f := d.Feed()
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	frame := next(t, f)
 	if !frame.Reset || len(frame.Changed) != 1 || frame.Changed[0] != (desktop.Rect{Width: 640, Height: 480}) {
 		t.Errorf("the first frame has changed in %v, reset %v", frame.Changed, frame.Reset)

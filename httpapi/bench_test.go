@@ -90,7 +90,7 @@ func (s *testServer) start(b *testing.B, body string) string {
 
 func (s *testServer) connect(b *testing.B, id string) *websocket.Conn {
 	b.Helper()
-	conn, _, err := s.tryDial(b.Context(), "/v1/processes/"+id+"/terminal/ws", nil)
+	conn, _, err := s.tryDial(b.Context(), "/v1/processes/"+id+"/terminal/ws", nil) //nolint:bodyclose // an upgrade leaves none
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // dial opens a WebSocket at a path. It is closed when the test ends.
 func (s *testServer) dial(t *testing.T, path string, header http.Header) *websocket.Conn {
 	t.Helper()
-	conn, resp, err := s.tryDial(t.Context(), path, header)
+	conn, resp, err := s.tryDial(t.Context(), path, header) //nolint:bodyclose // an upgrade leaves none
 	if err != nil {
 		t.Fatalf("dial %s: %v (%v)", path, err, resp)
 	}
@@ -123,7 +123,7 @@ func TestWebSocketRefusals(t *testing.T) {
 		"wrong token":  {"/v1/test/echo?access_token=wrong", http.Header{}, 401},
 		"another site": {"/v1/test/echo?access_token=" + s.Token(), http.Header{"Origin": {"http://evil.example"}}, 403},
 	} {
-		conn, resp, err := s.tryDial(t.Context(), tt.path, tt.header)
+		conn, resp, err := s.tryDial(t.Context(), tt.path, tt.header) //nolint:bodyclose // it is in memory
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -44,7 +44,7 @@ func BenchmarkScroll(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	c := counting{make(chan int, 100)}
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})

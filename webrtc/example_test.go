@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer live.Close()
+	defer func() { _ = live.Close() }()
 	if _, err := desk.Launch(ctx, desktop.Launch{App: "xterm"}); err != nil {
 		log.Fatal(err)
 	}

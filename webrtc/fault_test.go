@@ -187,7 +187,7 @@ func TestManyViewers(t *testing.T) {
 	}
 	wg.Wait()
 	cancel()
-	<-stuckDone
+	<-stuckDone //nolint:errcheck // however it ended
 	until(t, "all are gone", func() bool { return len(s.Viewers()) == 0 })
 }
 

@@ -168,6 +168,7 @@ func TestAgents(t *testing.T) {
 
 // testTurn: a tool is called after somebody has allowed it, and its result told.
 func testTurn(t *testing.T, r *rig) {
+	t.Helper()
 	c := newACP(r.server, "turn", r.name, "")
 	session := r.session(c)
 	f := r.follow(c.path, "")
@@ -211,6 +212,7 @@ func (r *rig) offers() string {
 
 // testCancel: a turn can be cancelled, and another follows.
 func testCancel(t *testing.T, r *rig) {
+	t.Helper()
 	c := newACP(r.server, "cancel", r.name, "")
 	session := r.session(c)
 	f := r.follow(c.path, "")
@@ -237,6 +239,7 @@ func testCancel(t *testing.T, r *rig) {
 
 // testDesktop: the model sees the desktop.
 func testDesktop(t *testing.T, r *rig) {
+	t.Helper()
 	r.post("/v1/desktop/start", map[string]any{"width": 800, "height": 600})
 	c := newACP(r.server, "desktop", r.name, "&desktop=main")
 	session := r.session(c)
@@ -252,6 +255,7 @@ func testDesktop(t *testing.T, r *rig) {
 // testRestart: the server is killed in the middle of a turn; the client goes on
 // with the next server, and nothing is missing or doubled.
 func testRestart(t *testing.T, r *rig) {
+	t.Helper()
 	c := newACP(r.server, "restart", r.name, "")
 	session := r.session(c)
 	f := r.follow(c.path, "")

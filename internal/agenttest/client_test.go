@@ -169,7 +169,7 @@ func (s *server) follow(path, after string) *follower {
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // the follower does
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -385,6 +385,6 @@ func eventually(t *testing.T, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %v", what, patience)
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }

@@ -85,19 +85,22 @@ func TestAPIs(t *testing.T) {
 		`{"model":"m","stream":true,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":` + quoted(script) + `},
 			{"role":"assistant","content":[]},
 			{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"noon"},{"type":"image"}]}]}]}`,
-		[]string{"delta", "text"}, []string{"delta", "partial_json"},
+		[]string{"delta", "text"},
+		[]string{"delta", "partial_json"},
 	}, {
 		"/v1/responses",
 		`{"model":"m","stream":true,"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"Bash"}]}],"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":` + quoted(script) + `}]}]}`,
 		`{"model":"m","stream":true,"tools":[{"type":"function","name":"Bash"}],"input":[{"role":"user","content":` + quoted(script) + `},
 			{"type":"function_call_output","output":[{"type":"input_text","text":"noon"},{"type":"input_image"}]}]}`,
-		[]string{"delta"}, []string{"arguments"},
+		[]string{"delta"},
+		[]string{"arguments"},
 	}, {
 		"/v1/chat/completions",
 		`{"model":"m","stream":true,"tools":[{"type":"function","function":{"name":"Bash"}}],"messages":[{"role":"user","content":` + quoted(script) + `}]}`,
 		`{"model":"m","stream":true,"tools":[{"type":"function","function":{"name":"Bash"}}],"messages":[{"role":"user","content":` + quoted(script) + `},
 			{"role":"tool","content":"noon"},{"role":"user","content":[{"type":"image_url"}]}]}`,
-		[]string{"choices", "delta", "content"}, []string{"choices", "delta", "tool_calls", "function", "arguments"},
+		[]string{"choices", "delta", "content"},
+		[]string{"choices", "delta", "tool_calls", "function", "arguments"},
 	}} {
 		_, first := post(t, server.URL+api.path, api.first)
 		if got := joined(first, api.said...); !strings.Contains(got, "first") || strings.Contains(got, "noon") {
