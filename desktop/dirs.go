@@ -120,7 +120,7 @@ func (d *dirs) remove() error {
 		errs = append(errs, os.RemoveAll(d.scratch))
 	}
 	for _, lock := range d.locks {
-		errs = append(errs, lock.Close())
+		errs = append(errs, release(lock))
 	}
 	d.locks, d.scratch = nil, ""
 	if err := errors.Join(errs...); err != nil {

@@ -55,7 +55,7 @@ func newScratch() (dir string, lock *os.File, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	defer door.Close()
+	defer func() { _ = release(door) }()
 	entries, err := os.ReadDir(base)
 	if err != nil {
 		return "", nil, fmt.Errorf("temporary directory: %w", err)
@@ -77,8 +77,14 @@ func newScratch() (dir string, lock *os.File, err error) {
 	return dir, lock, err
 }
 
-// acquire locks a file, which it creates, until the file is closed or this
-// program ends (flock(2)).
+// release unlocks a file. To close it would not be enough: a program that is just
+// being started has a copy of it for a moment.
+func release(lock *os.File) error {
+	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
+}
+
+// acquire locks a file, which it creates, until release or the end of this
+// program (flock(2)).
 func acquire(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // lockFile is held as long as a store is open.
 const lockFile = ".lock"
 
-// lockDir keeps other stores out of a directory until the file is closed, which
-// the kernel does when this program dies.
+// lockDir keeps other stores out of a directory until unlockDir, or until this
+// program dies.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -26,6 +26,13 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// unlockDir lets other stores into a directory. The end of the file alone would
+// not, while a program that is just being started has a copy of it.
+func unlockDir(lock *os.File) error {
+	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_UN) //nolint:gosec // file descriptors are small
+	return errors.Join(err, lock.Close())
 }
 
 // ready sees to it that a recording can be made: that the directory is there, and
@@ -57,7 +64,7 @@ func (s *Store) relock() error {
 		return err
 	}
 	s.lock, lock = lock, s.lock
-	return lock.Close()
+	return unlockDir(lock)
 }
 
 // unlinked says whether somebody removed an open file.

@@ -158,3 +158,22 @@ func TestDropped(t *testing.T) {
 		t.Error("a reader would wait for ever")
 	}
 }
+
+// TestReopenWhileStarting opens a store again while a program that is just being
+// started still has what its parent had open.
+func TestReopenWhileStarting(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), StoreConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := unix.Dup(int(s.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(held) }()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openStore(t, StoreConfig{Dir: s.cfg.Dir})
+}

@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	}
 	group, err := supervise.NewGroup(supervise.GroupConfig{Owner: "desktop", Grace: childGrace, Logger: cfg.Logger})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open recording store: %w", err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("open recording store: %w", err), unlockDir(lock))
 	}
 	s := &Store{
 		cfg: cfg, log: cfg.Logger, lock: lock, group: group,
@@ -302,7 +302,7 @@ func (s *Store) close() error {
 	s.extras.close()
 	s.work.Wait()
 	s.caring.Wait()
-	err = errors.Join(err, s.group.Close(), s.lock.Close())
+	err = errors.Join(err, s.group.Close(), unlockDir(s.lock))
 	if err != nil {
 		return fmt.Errorf("close recording store: %w", err)
 	}
