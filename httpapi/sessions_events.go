@@ -53,10 +53,11 @@ func (s *Server) sessionEvents(ctx context.Context, in *sessionEventsInput) (*se
 	if limit == 0 {
 		limit = eventPage
 	}
-	if err := v.projection.catchUp(ctx, v.log); err != nil {
+	limit = min(limit, mostPage)
+	if err := v.projection.catchUpTo(ctx, v.log, in.Offset+int64(limit)+1); err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
-	events, err := readEvents(ctx, v.log, in.ID, in.Offset, min(limit, mostPage)+1)
+	events, err := readEvents(ctx, v.log, in.ID, in.Offset, limit+1)
 	if err != nil {
 		return nil, acpError(err, in.ID, "")
 	}

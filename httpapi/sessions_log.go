@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/deskhand/deskhand/agents"
@@ -69,9 +70,15 @@ var errMoved = errors.New("somebody else has stored events of the session")
 
 // catchUp makes the events of what the session's log holds by now.
 func (p *projection) catchUp(ctx context.Context, log *eventlog.Log) error {
+	return p.catchUpTo(ctx, log, math.MaxInt64)
+}
+
+// catchUpTo is catchUp as far as that many events: who reads the beginning of a
+// long history need not wait for all of it.
+func (p *projection) catchUpTo(ctx context.Context, log *eventlog.Log, events int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for {
+	for p.state == nil || p.stored < events {
 		err := p.step(ctx, log)
 		switch {
 		case errors.Is(err, errUpToDate):
@@ -83,6 +90,7 @@ func (p *projection) catchUp(ctx context.Context, log *eventlog.Log) error {
 			}
 		}
 	}
+	return nil
 }
 
 // catchUpSoon is catchUp if that is a matter of a few entries: nobody who asks
