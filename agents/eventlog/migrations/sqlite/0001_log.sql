@@ -59,7 +59,7 @@ create table session (
   created_at integer not null,
   updated_at integer not null,
   ended_at   integer not null
-) without rowid;
+);
 
 create index session_created on session (created_at, id);
 create index session_server on session (server);
