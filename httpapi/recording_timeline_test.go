@@ -265,9 +265,20 @@ const seen = (name, of) => new Promise((done, fail) => {
 const both = [seen("loadeddata", video), seen("load", track)];
 window.ready = Promise.all(both).then(() => [...track.track.cues].map((c) => ({ From: c.startTime, To: c.endTime, Text: c.text })));
 const canvas = document.createElement("canvas");
+// seek shows the picture of a moment. A browser with much to do says that it is
+// there before it is.
+window.seek = async (at) => {
+	const shown = new Promise((done) => {
+		const look = (_, frame) => frame.mediaTime <= at + 0.001 ? done() : video.requestVideoFrameCallback(look);
+		video.requestVideoFrameCallback(look);
+	});
+	const seeked = seen("seeked", video);
+	video.currentTime = at;
+	await Promise.all([seeked, shown]);
+};
 // pixels are those of a part of the picture at a moment.
 window.pixels = async (at, [x, y, w, h]) => {
-	if (video.currentTime !== at) { video.currentTime = at; await seen("seeked", video); }
+	if (video.currentTime !== at) await seek(at);
 	Object.assign(canvas, { width: video.videoWidth, height: video.videoHeight });
 	const context = canvas.getContext("2d", { willReadFrequently: true });
 	context.drawImage(video, 0, 0);
