@@ -85,12 +85,16 @@ func lookupUser(name string) (runAs, error) {
 	return runAs{c, u.Username, u.HomeDir}, nil
 }
 
+// homes name folders below a user's home.
+var homes = []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
+
 // environ is what an agent gets: base, what its launch adds, and what has to be.
 func (r runAs) environ(base []string, sets ...[]string) []string {
 	var set []string
 	root := os.Geteuid() == 0 && r.credential == nil
 	if r.credential != nil {
 		set = append(set, "HOME="+r.home, "USER="+r.name, "LOGNAME="+r.name)
+		set = append(set, homes...) // ours, which that user may not read
 		root = r.credential.Uid == 0
 	}
 	for _, s := range sets {

@@ -372,12 +372,12 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestRunAs(t *testing.T) {
-	t.Parallel()
+func TestRunAs(t *testing.T) { //nolint:paralleltest // it sets a variable
 	if os.Geteuid() != 0 {
 		t.Skip("only root may")
 	}
-	h := host(t, agents.Config{RunAs: "nobody", Launch: shell(`echo "[$(id -u), \"$HOME\", \"$IS_SANDBOX\"]"; exec cat`)})
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	h := host(t, agents.Config{RunAs: "nobody", Launch: shell(`echo "[$(id -u), \"$HOME\", \"$IS_SANDBOX$XDG_STATE_HOME\"]"; exec cat`)})
 	post(t, h, "srv", `{"method":"hello"}`)
 	events := follow(t, h, "srv", agents.Replay{}, "]")
 	if got := string(events[0].Payload); !strings.HasPrefix(got, `[65534, "/`) || !strings.HasSuffix(got, `, ""]`) {

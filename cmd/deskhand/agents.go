@@ -66,6 +66,11 @@ func (p program) mockAgent(ctx context.Context, args []string) error {
 	}
 	if *dir == "" {
 		*dir = userDir("XDG_STATE_HOME", ".local/state", "mock-agent")
+		if err := os.MkdirAll(*dir, 0o700); err != nil && *dir != "" {
+			// As of --agent-user, who need not have a home.
+			fmt.Fprintf(p.stderr, "sessions are forgotten when this process ends: %v\n", err)
+			*dir = ""
+		}
 	}
 	err := mockagent.Run(ctx, p.stdin, p.stdout, mockagent.Config{Dir: *dir, Version: versionText()})
 	if ctx.Err() != nil && !errors.Is(err, mockagent.ErrCrash) {

@@ -132,6 +132,13 @@ func TestMockAgentProcess(t *testing.T) {
 	if got := runCommandLine(t, environ(t), mockCommand, "x"); got.status != exitUsage {
 		t.Errorf("an argument: %+v", got)
 	}
+	homeless := exec.CommandContext(t.Context(), binary, mockCommand)
+	homeless.Env = append(agentEnviron(t), "HOME=/dev/null/none", "XDG_STATE_HOME=")
+	homeless.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":1}}` + "\n")
+	got = finish(t, homeless)
+	if got.status != exitOK || strings.Contains(got.stdout, `"loadSession":true`) || !strings.Contains(got.stderr, "forgotten") {
+		t.Errorf("a user without a home: %+v", got)
+	}
 }
 
 // TestAgentsOverHTTP has a server with an agent of its user's.
