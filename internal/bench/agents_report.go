@@ -24,6 +24,7 @@ const (
 type agentFigures struct {
 	alone   bool
 	prompt  []sample
+	echo    []sample
 	rate    []float64    // messages a second
 	lag     []lagFigures // of the first and the last
 	history *historyFigures
@@ -84,17 +85,30 @@ func (f *agentFigures) write(w io.Writer) {
 }
 
 func (f *agentFigures) writePrompts(line func(title, ours, theirs, goal string, met bool)) {
-	tell := func(k int) string {
-		return fmt.Sprintf("%s (%s)", benchkit.Milliseconds(f.prompt[k].quantile(0.5)), benchkit.Milliseconds(f.prompt[k].quantile(0.9)))
+	tell := func(s sample) string {
+		return fmt.Sprintf("%s (%s)", benchkit.Milliseconds(s.quantile(0.5)), benchkit.Milliseconds(s.quantile(0.9)))
 	}
-	for k, share := range []float64{fullShare, normalShare} {
-		title := []string{"prompt and answer, median (p90)", "the same, database-sync normal"}[k]
+	for _, row := range []struct {
+		title string
+		of    []sample
+		k     int
+		share float64
+	}{
+		{"prompt and answer, median (p90)", f.prompt, 0, fullShare},
+		{"the same, database-sync normal", f.prompt, 1, normalShare},
+		{"a message that is echoed", f.echo, 0, 0},
+		{"the same, database-sync normal", f.echo, 1, 0},
+	} {
 		if f.alone {
-			line(title, tell(k), "", "", true)
+			line(row.title, tell(row.of[row.k]), "", "", true)
 			continue
 		}
-		ratio := float64(f.prompt[k].quantile(0.5)) / float64(f.prompt[2].quantile(0.5))
-		line(title, fmt.Sprintf("%s, %sx", tell(k), benchkit.Significant(ratio)), tell(2), fmt.Sprintf("at most %gx", share), ratio <= share)
+		ratio := float64(row.of[row.k].quantile(0.5)) / float64(row.of[2].quantile(0.5))
+		goal := ""
+		if row.share > 0 {
+			goal = fmt.Sprintf("at most %gx", row.share)
+		}
+		line(row.title, fmt.Sprintf("%s, %sx", tell(row.of[row.k]), benchkit.Significant(ratio)), tell(row.of[2]), goal, ratio <= row.share)
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 	burstMost   = 50_000 // messages of one prompt while a history is made
 )
 
-// prompts measures a prompt and its answer, in each server in turn.
+// prompts measures a prompt and its answer, and a message that is merely echoed,
+// in each server in turn.
 func (b *bench) prompts(ctx context.Context, beds *agentBeds) error {
 	var talks []*talk
 	for _, bed := range beds.all() {
@@ -32,12 +33,22 @@ func (b *bench) prompts(ctx context.Context, beds *agentBeds) error {
 		}
 		talks = append(talks, t)
 	}
+	var err error
+	b.agents.prompt, err = b.inTurn(talks, func(t *talk) (time.Duration, error) { return t.prompt(ctx, "hello") })
+	if err == nil {
+		b.agents.echo, err = b.inTurn(talks, func(t *talk) (time.Duration, error) { return t.ask(ctx, "", "bench/echo", map[string]any{}) })
+	}
+	return err
+}
+
+// inTurn measures calls of each in turn.
+func (b *bench) inTurn(talks []*talk, call func(*talk) (time.Duration, error)) ([]sample, error) {
 	times := make([]sample, 3)
 	for n := -warmUp; n < oftenTimes*b.calls; n++ {
 		for k, t := range talks {
-			took, err := t.prompt(ctx, "hello")
+			took, err := call(t)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if n >= 0 {
 				times[k] = append(times[k], took)
@@ -47,8 +58,7 @@ func (b *bench) prompts(ctx context.Context, beds *agentBeds) error {
 	for _, s := range times {
 		slices.Sort(s)
 	}
-	b.agents.prompt = times
-	return nil
+	return times, nil
 }
 
 // bursts measures how many messages a second several agents can say at once,

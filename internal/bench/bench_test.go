@@ -21,7 +21,7 @@ func TestDeskhandAlone(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm", "ffmpeg", "ffprobe")
 	var out, progress bytes.Buffer
-	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-record", "1s", "-row", "^(record-text|png-changing|png-same|windows|type|burst|start|run|list|echo|put-memory|get-disk|put-large)$"}
+	args := []string{"-alone", "-n", "3", "-idle", "200ms", "-record", "1s", "-history", "1000", "-row", "^(agent-prompt|agent-history|record-text|png-changing|png-same|windows|type|burst|start|run|list|echo|put-memory|get-disk|put-large)$"}
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatalf("run: %v\n%s", err, &progress)
 	}
@@ -42,6 +42,8 @@ func TestDeskhandAlone(t *testing.T) {
 		`(?m)^\| random text scrolls: bytes \| [0-9.]+ MB, SSIM 0\.[0-9]+ \|`,
 		`(?m)^\| random text scrolls: pictures lost \| [0-9.]+ % \|`,
 		`(?m)^\| random text scrolls: from stop .* \| [0-9.]+ ms, of [0-9.]+ s \|`,
+		`(?m)^\| prompt and answer, median \(p90\) \| [0-9.]+ ms \([0-9.]+ ms\) \|`,
+		`(?m)^\| history of 1000 events: page of 100 in /v1/sessions \| [0-9.]+ ms`,
 		`deskhand: deskhand `,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
@@ -55,7 +57,7 @@ func TestDeskhandAlone(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-record", "-1s"}, {"-unknown"}} {
+	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-record", "-1s"}, {"-history", "999"}, {"-unknown"}} {
 		if _, err := parse(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("parse(%q) found nothing wrong", args)
 		}

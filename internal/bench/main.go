@@ -4,7 +4,7 @@
 // # Usage
 //
 //	make bench
-//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 30s] [-record 30s]
+//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 30s] [-record 30s] [-history 1000000]
 //
 // # What it measures
 //
@@ -97,16 +97,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.alone, "alone", false, "measure deskhand without the reference server")
 	f.DurationVar(&o.idle, "idle", 30*time.Second, "how long to watch the idle server; 0: not at all")
 	f.DurationVar(&o.record, "record", 30*time.Second, "how long to record each scene; 0: not at all")
+	f.IntVar(&o.events, "history", 1_000_000, "how many events the history of an agent's session gets, at least 1000")
 	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 || o.record < 0 {
+	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 || o.record < 0 || o.events < 1000 {
 		return o, errors.New("wrong arguments: see -help")
 	}
-	o.rounds, o.events = 5, 1_000_000
+	o.rounds = 5
 	if *quick {
-		o.events = 20_000
+		o.events = min(o.events, 20_000)
 		o.calls, o.rounds, o.idle, o.record = 10, 1, min(o.idle, 5*time.Second), min(o.record, 5*time.Second)
 	}
 	var err error
