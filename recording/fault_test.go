@@ -53,7 +53,7 @@ func TestEncoderKilled(t *testing.T) {
 	d := startDesktop(t, desktop.Config{})
 	s := openStore(t, StoreConfig{})
 	r := start(t, s, d, Config{})
-	grown(t, s, r.ID(), time.Second)
+	grown(t, s, r.ID(), someVideo)
 	child := supervise.Find(r.Info().ProcessID)
 	if child == nil || child.Name() != "ffmpeg" {
 		t.Fatalf("process %s is %v", r.Info().ProcessID, child)
@@ -63,7 +63,7 @@ func TestEncoderKilled(t *testing.T) {
 	}
 	info := ended(t, r)
 	plays(t, s, info, StatusRecovered, ReasonEncoderKilled)
-	if !strings.Contains(info.Error, "SIGKILL") || info.Duration < time.Second {
+	if !strings.Contains(info.Error, "SIGKILL") || info.Duration < someVideo {
 		t.Errorf("the recording is %+v", info)
 	}
 	until(t, "its index is in front", func() bool {
@@ -84,7 +84,7 @@ func TestEncoderStuck(t *testing.T) {
 	s := openStore(t, StoreConfig{})
 	s.patience = 2 * time.Second
 	r := start(t, s, d, Config{FrameRate: 60})
-	grown(t, s, r.ID(), time.Second)
+	grown(t, s, r.ID(), someVideo)
 	if err := supervise.Find(r.Info().ProcessID).Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestProgramKilled(t *testing.T) {
 	path := filepath.Join(dir, id, videoFile)
 	until(t, "there is some video", func() bool {
 		m, err := examine(path)
-		return err == nil && m.duration >= time.Second
+		return err == nil && m.duration >= someVideo
 	})
 	if _, err := Open(t.Context(), StoreConfig{Dir: dir}); !errors.Is(err, ErrLocked) {
 		t.Errorf("Open of a directory that is in use: %v", err)

@@ -1,7 +1,10 @@
 package recording
 
 import (
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,5 +14,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childVariable); dir != "" {
 		recordUntilKilled(dir) // this is the child of TestProgramKilled
 	}
+	// They wait more than they work. -parallel, which is read later, has its way.
+	_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	goleak.VerifyTestMain(m)
 }

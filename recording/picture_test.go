@@ -124,6 +124,10 @@ func videoPath(t testing.TB, s *Store, id string) string {
 	return filepath.Join(dir, videoFile)
 }
 
+// someVideo is what there is soon even though nothing changes: as long as it takes
+// until the first picture is repeated, but for a slot.
+const someVideo = settle - 100*time.Millisecond
+
 // grown waits until a recording has video of that length.
 func grown(t testing.TB, s *Store, id string, length time.Duration) {
 	t.Helper()
@@ -141,7 +145,7 @@ func TestPictures(t *testing.T) {
 	s := openStore(t, StoreConfig{})
 	r := start(t, s, d, Config{})
 	began := time.Now()
-	grown(t, s, r.ID(), time.Second)
+	grown(t, s, r.ID(), someVideo)
 	paint(t, d, last)
 	if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: 320, Y: 240}}); err != nil {
 		t.Fatal(err)
