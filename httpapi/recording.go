@@ -54,8 +54,8 @@ func (b *recordBody) check() error {
 		return invalid("maxBytes", "maxBytes must be at least 1048576")
 	case b.Segment != nil && (*b.Segment < 1000 || !span(b.Segment)):
 		return invalid("segmentMs", "segmentMs must be at least 1000, and at most a year")
-	case !span(b.Thumbnails):
-		return invalid("thumbnailMs", "thumbnailMs must be at least 1, and at most a year")
+	case b.Thumbnails != nil && (*b.Thumbnails < 1000 || !span(b.Thumbnails)):
+		return invalid("thumbnailMs", "thumbnailMs must be at least 1000, and at most a year")
 	}
 	if b.Region == nil {
 		return nil

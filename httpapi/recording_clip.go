@@ -72,7 +72,11 @@ func (s *Server) registerClip() {
 		name := in.ID + "-" + strconv.FormatInt(clip.From.Milliseconds(), 10) + "-" + strconv.FormatInt(clip.To.Milliseconds(), 10) + ".mp4"
 		out := &readOutput{ContentType: videoType, Disposition: attachment(name), Cache: "private, no-store"}
 		// It is made anew for each request, so there are no parts of it to ask for.
-		return s.sendFile(out, openFile{clip.File}, clip.Bytes, time.Now(), &conditions{}, in.r)
+		out, err = s.sendFile(out, openFile{clip.File}, clip.Bytes, time.Now(), &conditions{}, in.r)
+		if err == nil {
+			out.AcceptRanges = "none"
+		}
+		return out, err
 	})
 }
 
