@@ -144,13 +144,16 @@ func (b *bench) history(ctx context.Context, beds *agentBeds) error {
 }
 
 // pages reads pages through the API of sandbox-agent 0.1, whose view of a
-// session the first call makes.
+// session is made as far as somebody reads: first the beginning, then all.
 func (b *bench) pages(ctx context.Context, t *talk, f *historyFigures) error {
 	path := "/v1/sessions/" + url.PathEscape(t.id) + "/events?limit=" + fmt.Sprint(historyPage) + "&offset="
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var err error
 	if f.first, err = t.bed.call(ctx, http.MethodGet, path+"0", nil); err != nil {
+		return err
+	}
+	if f.all, err = t.bed.call(ctx, http.MethodGet, path+fmt.Sprint(b.events-historyPage), nil); err != nil {
 		return err
 	}
 	for n := range b.calls {
