@@ -148,7 +148,9 @@ func (p *places) release() error {
 	if p.lock == nil {
 		return nil
 	}
-	err := p.lock.Close()
+	// Closing alone would not do: a program that is just being started has the
+	// file open as well until its exec.
+	err := errors.Join(syscall.Flock(int(p.lock.Fd()), syscall.LOCK_UN), p.lock.Close())
 	p.claimed, p.lock = "", nil
 	return err
 }

@@ -50,6 +50,12 @@ func lockFile(file string) (path string, lock *os.File, err error) {
 	return path, lock, nil
 }
 
+// unlockFile gives a file up. Closing the lock alone would not do: a program that
+// is just being started has it open as well until its exec.
+func unlockFile(lock *os.File) error {
+	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
+}
+
 func holder(lock *os.File) string {
 	text, err := io.ReadAll(io.LimitReader(lock, 32))
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))

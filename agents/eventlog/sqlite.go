@@ -184,7 +184,7 @@ func (db *sqliteDB) close() error {
 		errs = append(errs, db.writer.Close())
 	}
 	if db.lock != nil {
-		errs = append(errs, db.lock.Close())
+		errs = append(errs, unlockFile(db.lock))
 	}
 	return errors.Join(errs...)
 }
