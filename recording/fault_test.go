@@ -360,9 +360,9 @@ func TestFilesRemoved(t *testing.T) {
 	d := startDesktop(t, desktop.Config{})
 	s := openStore(t, StoreConfig{})
 	r := start(t, s, d, Config{})
-	if err := os.RemoveAll(filepath.Dir(videoPath(t, s, r.ID()))); err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Dir(videoPath(t, s, r.ID()))
+	// The poster may be written meanwhile.
+	until(t, "its files are removed", func() bool { return os.RemoveAll(dir) == nil })
 	info := ended(t, r)
 	if info.Status != StatusFailed || info.Reason != ReasonFilesRemoved || info.Error == "" {
 		t.Errorf("the recording is %+v", info)
