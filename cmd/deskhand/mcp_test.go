@@ -99,7 +99,7 @@ func TestMCPRelay(t *testing.T) {
 		t.Error(cmd.ProcessState)
 	}
 	wrong, _ := mcpClient(t, environ(t), "-e", s.base, "-t", "wrong", "--desktop", "main")
-	if width, text := look(t, wrong); width != 0 || !strings.Contains(text, "Unauthorized") {
+	if width, text := look(t, wrong); width != 0 || !strings.Contains(text, "token invalid") {
 		t.Errorf("%d %s", width, text)
 	}
 }
