@@ -55,7 +55,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	}
 	gone := make(chan struct{})
 	s.mu.Lock()
-	row, again := s.last, s.deleted
+	again := s.deleted
 	runs := s.life != nil || s.starting != nil
 	s.deleted = true
 	s.mu.Unlock()
@@ -71,6 +71,13 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	}
 	h.mu.Unlock()
 	if !runs {
+		row, err := s.newestLife(ctx)
+		if errors.Is(err, ErrServerNotFound) {
+			return nil // another host was quicker
+		}
+		if err != nil {
+			return err
+		}
 		return h.markDeleted(ctx, row)
 	}
 	ended := make(chan error, 1)

@@ -122,3 +122,37 @@ func TestLogRecovers(t *testing.T) {
 		t.Errorf("Post afterwards = %v", err)
 	}
 }
+
+// A server that another host with the same log has run and deleted meanwhile is
+// no more for this one either.
+func TestDeletedElsewhere(t *testing.T) {
+	t.Parallel()
+	log := openLog(t, "")
+	h := host(t, agents.Config{Log: log, IdleTimeout: time.Millisecond})
+	post(t, h, "srv", initialize)
+	resting := func() error {
+		list, err := h.Servers(t.Context())
+		if err != nil || len(list) != 1 || list[0].Running {
+			return fmt.Errorf("Servers = %v, %w", list, err)
+		}
+		return nil
+	}
+	wait(t, resting)
+	err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		now := time.Now()
+		return tx.PutLife(eventlog.Life{
+			ID: "life_elsewhere", Server: "srv", Agent: "scripted", Instance: "another", StartedAt: now, ExitedAt: now, Reason: "deleted",
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"id":1,"method":"echo"}`)); !errors.Is(err, agents.ErrAgentNeeded) {
+		t.Errorf("Post = %v", err)
+	}
+	post(t, h, "srv", initialize) // the next of this id
+	wait(t, resting)
+	if err := h.Delete(within(t), "srv"); err != nil {
+		t.Error(err)
+	}
+}

@@ -244,7 +244,13 @@ func (h *Host) lifeFor(ctx context.Context, id string, o PostOptions, env *envel
 	if err != nil {
 		h.forget(s)
 	}
-	return l, err
+	switch {
+	case !errors.Is(err, ErrServerNotFound):
+		return l, err
+	case o.Agent == "":
+		return nil, ErrAgentNeeded
+	}
+	return nil, errResting // it was just deleted, so the next one of its id is meant
 }
 
 // forget drops a server that never had a process.
@@ -255,6 +261,15 @@ func (h *Host) forget(s *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if never && h.servers[s.id] == s {
+		delete(h.servers, s.id)
+	}
+}
+
+// drop makes a server unknown, which the log may know.
+func (h *Host) drop(s *server) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.servers[s.id] == s {
 		delete(h.servers, s.id)
 	}
 }

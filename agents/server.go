@@ -193,7 +193,7 @@ func exitedOf(row eventlog.Life) error {
 // begin starts a process and initializes it.
 func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, error) {
 	s.mu.Lock()
-	old, before := s.life, s.last
+	old := s.life
 	s.mu.Unlock()
 	// What a predecessor wrote comes before what its successor writes.
 	if old != nil {
@@ -205,6 +205,10 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 		case <-ctx.Done():
 			return nil, ErrClosed
 		}
+	}
+	before, err := s.newestLife(ctx)
+	if err != nil {
+		return nil, err
 	}
 	l, err := s.host.spawn(ctx, s, agent, before) // which may install it first
 	if err != nil || init == nil {
@@ -223,6 +227,33 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 		return nil, err
 	}
 	return l, nil
+}
+
+// newestLife is the record of the life before the one that starts. Another host
+// with the same log may have run the server meanwhile, or run it now.
+func (s *server) newestLife(ctx context.Context) (eventlog.Life, error) {
+	known := s.record()
+	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
+	if err != nil || len(lives) == 0 {
+		return known, err
+	}
+	row := lives[0]
+	switch {
+	case row.Reason == endedDeleted && known.ID == "":
+		return known, nil // a server of the same id, which is no more
+	case row.Reason == endedDeleted:
+		s.host.drop(s)
+		return known, ErrServerNotFound
+	case row.ID == known.ID:
+		return known, nil
+	case row.ExitedAt.IsZero():
+		if running, err := s.host.elsewhere(ctx, row); err != nil {
+			return known, err
+		} else if running {
+			return known, &ElsewhereError{s.id}
+		}
+	}
+	return row, nil
 }
 
 // initialize repeats what a client has told the process before.
