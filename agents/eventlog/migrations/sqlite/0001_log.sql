@@ -21,7 +21,6 @@ create table event (
   primary key (stream, seq)
 ) without rowid;
 
-create index event_session on event (session) where session <> '';
 
 create table blob (
   hash blob    primary key, -- SHA-256 of the data
