@@ -21,6 +21,8 @@ create table event (
   primary key (stream, seq)
 ) without rowid;
 
+-- There is no index of events by session: only exports would use it, and every
+-- event would pay for it.
 
 create table blob (
   hash blob    primary key, -- SHA-256 of the data
