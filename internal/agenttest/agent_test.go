@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,10 +122,10 @@ func newRig(t *testing.T, a agent, binary string) *rig {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(os.Getenv("DESKHAND_AGENTS"), filepath.Join(data, "agents")); err != nil {
+	if err := os.Symlink(filepath.Join(os.Getenv("DESKHAND_AGENTS"), "deskhand", "agents"), filepath.Join(data, "agents")); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "npm_config_cache=" + filepath.Join(os.Getenv("DESKHAND_AGENTS"), "npm")}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8"}
 	for _, e := range a.env {
 		env = append(env, strings.ReplaceAll(e, "{url}", llm.URL))
 	}
@@ -158,11 +159,22 @@ func TestAgents(t *testing.T) {
 	binary := build(t)
 	for _, a := range agents {
 		t.Run(a.name, func(t *testing.T) {
+			install(t, binary, a.name)
 			t.Run("turn", func(t *testing.T) { testTurn(t, newRig(t, a, binary)) })
 			t.Run("cancel", func(t *testing.T) { testCancel(t, newRig(t, a, binary)) })
 			t.Run("desktop", func(t *testing.T) { testDesktop(t, newRig(t, a, binary)) })
 			t.Run("restart", func(t *testing.T) { testRestart(t, newRig(t, a, binary)) })
 		})
+	}
+}
+
+// install installs an agent with npm as this user has set it up.
+func install(t *testing.T, binary, name string) {
+	t.Helper()
+	cmd := exec.Command(binary, "install-agent", name)
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+os.Getenv("DESKHAND_AGENTS"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 
