@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -63,18 +62,8 @@ type acpFollower struct {
 
 // run sends events until the client, or the server, wants no more.
 func (f *acpFollower) run(gone, ending <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		select {
-		case <-gone:
-		case <-ending:
-		case <-ctx.Done():
-		}
-		cancel()
-	})
+	ctx, stopped := whileWanted(gone, ending)
+	defer stopped()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
 	for {
 		if f.flush() != nil {

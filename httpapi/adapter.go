@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -229,3 +230,19 @@ func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan
 
 // slowClient is how long a client may take to accept what was written to it.
 const slowClient = 30 * time.Second
+
+// whileWanted is a context that ends when the client has gone or the server
+// ends. stop ends it, too, and waits for what watches them.
+func whileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-gone:
+		case <-ending:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
+	return ctx, func() { cancel(); wg.Wait() }
+}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -156,18 +155,8 @@ type follower struct {
 // run sends entries, then what the reader has, until the process has ended or
 // the client, or the server, wants no more.
 func (f *follower) run(entries []process.Entry, gone, ending <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		select {
-		case <-gone:
-		case <-ending:
-		case <-ctx.Done():
-		}
-		cancel()
-	})
+	ctx, stopped := whileWanted(gone, ending)
+	defer stopped()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
 	for {
 		f.send(entries)

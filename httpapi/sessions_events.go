@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -151,18 +150,8 @@ type sessionFollower struct {
 }
 
 func (f *sessionFollower) run(gone, ending <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		select {
-		case <-gone:
-		case <-ending:
-		case <-ctx.Done():
-		}
-		cancel()
-	})
+	ctx, stopped := whileWanted(gone, ending)
+	defer stopped()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
 	newest, err := f.log.Last(ctx, agents.SessionStream(f.session.ID))
 	if err != nil {
