@@ -20,7 +20,10 @@ type entry struct {
 	epoch   time.Time     // of a recording that runs: when its video begins
 	writing bool          // the video grows
 	more    chan struct{} // closed when it has grown; nil: nobody waits
-	gone    bool          // it was deleted
+	gone    bool          // it is being deleted, or was
+	out     bool          // it was taken out of the index
+
+	last bool // that it was deleted has been told; guarded by Store.telling
 
 	job  context.CancelFunc // ends what is done to it in the background; nil: nothing is
 	idle chan struct{}      // closed when that has ended
@@ -135,15 +138,19 @@ func (s *Store) change(e *entry, f func(*Info)) error {
 	return err
 }
 
-// tell tells Notify how a recording is. Each state is told in its turn.
+// tell tells Notify how a recording is. Each state is told in its turn, and
+// nothing after that it was deleted.
 func (s *Store) tell(e *entry) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
+	if e.last {
+		return
+	}
 	info := e.snapshot()
 	e.mu.Lock()
-	gone := e.gone
+	e.last = e.out
 	e.mu.Unlock()
-	if gone {
+	if e.last {
 		info.Status = StatusDeleted
 	}
 	s.cfg.Notify(info)
@@ -192,7 +199,7 @@ func (s *Store) vanished(e *entry) bool {
 // forget takes a recording out of the index.
 func (s *Store) forget(e *entry) {
 	e.mu.Lock()
-	e.gone = true
+	e.gone, e.out = true, true
 	e.wake()
 	e.mu.Unlock()
 	s.mu.Lock()
