@@ -1,64 +1,180 @@
 package agents
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group for one agent (cgroups(7), version 2), where this
-// program may make some: whatever leaves the agent's process group, its session
-// and its tree, and cleans its environment, stays in it. Nil is none, which is
-// the usual case in containers and with version 1.
-type cgroup struct{ dir string }
+// cgroups makes control groups (cgroups(7), version 2) for a host's agents, one
+// each, where this program may: whatever leaves an agent's process group, its
+// session and its tree, and cleans its environment, stays in the group.
+//
+// They are in a group of the host's own, below the one that this program is in.
+// Its name tells the state directory, and the host has a lock on it, which the
+// kernel gives up when the program ends, however it does: that is how another
+// host knows what it may end.
+type cgroups struct {
+	state string // the state directory; "": there is none
+	own   string // the group that this program is in; "": no groups can be made
+
+	mu    sync.Mutex // guards what follows
+	begun bool
+	lock  *os.File // on the host's group; nil: there is none
+	made  int
+}
 
 const (
-	cgroupRoot   = "/sys/fs/cgroup"
 	cgroupPrefix = "deskhand-"
 	cgroupWait   = time.Second // for killed processes to be gone
 )
 
-// ownCgroup is the folder of the control group that this program is in, or "".
-func ownCgroup() string {
-	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err != nil {
-		return "" // version 1, or none at all
-	}
-	b, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
+// prefix begins the names of the groups of hosts with this state directory. It
+// is empty if there is no such directory.
+func (c *cgroups) prefix() string {
+	var st unix.Stat_t
+	if c.state == "" || unix.Stat(c.state, &st) != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(b)) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return filepath.Join(cgroupRoot, path)
-		}
-	}
-	return ""
+	// A path may lead to another directory in another container.
+	return fmt.Sprintf("%s%x.%x-", cgroupPrefix, st.Dev, st.Ino)
 }
 
-// newCgroup makes a control group with a process in it, or returns nil. What the
-// process has started before is found by other means (package supervise).
-func newCgroup(name string, pid int) *cgroup {
-	own := ownCgroup()
-	if own == "" {
+// cgroup is a control group of one agent. Nil is none.
+type cgroup struct {
+	dir  string
+	file *os.File // for a process to be started in it
+}
+
+// add makes a group, or returns nil where that is refused.
+func (c *cgroups) add() *cgroup {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.begun {
+		c.begun, c.lock = true, c.begin()
+	}
+	if c.lock == nil {
 		return nil
 	}
-	g := &cgroup{filepath.Join(own, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+name)}
+	c.made++
+	g := &cgroup{dir: filepath.Join(c.lock.Name(), strconv.Itoa(c.made))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return nil
 	}
-	if err := g.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
+	var err error
+	if g.file, err = os.Open(g.dir); err != nil {
 		_ = os.Remove(g.dir)
 		return nil
 	}
 	return g
 }
 
-func (g *cgroup) write(file, text string) error {
-	return os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0)
+// begin makes the host's own group, when the first agent starts: many hosts
+// never run any.
+func (c *cgroups) begin() *os.File {
+	if c.own == "" {
+		return nil
+	}
+	dir := filepath.Join(c.own, cmp.Or(c.prefix(), cgroupPrefix)+strings.ToLower(rand.Text()))
+	for range 3 { // another host may take it for the remains of a dead one, until it is locked
+		if os.Mkdir(dir, 0o755) != nil {
+			return nil
+		}
+		if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // before Linux 5.14
+			_ = os.Remove(dir)
+			return nil
+		}
+		if f, err := lockCgroup(dir, unix.LOCK_EX); err == nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// lockCgroup locks a host's group, which is there afterwards.
+func lockCgroup(dir string, how int) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how); err != nil {
+		return nil, errors.Join(os.NewSyscallError("flock", err), f.Close())
+	}
+	a, err1 := f.Stat()
+	b, err2 := os.Stat(dir)
+	if err1 != nil || err2 != nil || !os.SameFile(a, b) {
+		return nil, errors.Join(fs.ErrNotExist, f.Close())
+	}
+	return f, nil
+}
+
+// close removes the host's group, when its agents have ended.
+func (c *cgroups) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lock == nil {
+		return nil
+	}
+	err := errors.Join(endCgroup(c.lock.Name()), c.lock.Close())
+	c.lock = nil
+	return err
+}
+
+// sweep ends what hosts of this state directory left running whose programs have
+// ended, and removes their groups; of other hosts it removes empty groups alone.
+func (c *cgroups) sweep() error {
+	if c.own == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(c.own)
+	if err != nil {
+		return err
+	}
+	prefix := c.prefix()
+	var errs []error
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), cgroupPrefix) {
+			continue
+		}
+		dir := filepath.Join(c.own, e.Name())
+		f, err := lockCgroup(dir, unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil {
+			continue // its host lives, or somebody else has removed it
+		}
+		if prefix != "" && strings.HasPrefix(e.Name(), prefix) {
+			errs = append(errs, endCgroup(dir))
+		} else if unpopulated(dir) {
+			_ = removeCgroup(dir)
+		}
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// fd is what a process is started with. It may be called with nil.
+func (g *cgroup) fd() *os.File {
+	if g == nil {
+		return nil
+	}
+	return g.file
+}
+
+// begun says that no more processes are started in the group.
+func (g *cgroup) begun() error {
+	if g == nil {
+		return nil
+	}
+	return g.file.Close()
 }
 
 // end kills what is still in the group, and removes it.
@@ -66,38 +182,53 @@ func (g *cgroup) end() error {
 	if g == nil {
 		return nil
 	}
+	return endCgroup(g.dir)
+}
+
+// endCgroup kills what is in a group and in those below it, and removes them.
+func endCgroup(dir string) error {
 	deadline := time.Now().Add(cgroupWait)
 	for {
-		err := os.Remove(g.dir) // fails while there is anything in it
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err := removeCgroup(dir)
+		if err == nil {
 			return nil
 		}
 		if time.Now().After(deadline) {
 			return err
 		}
-		if err := g.write("cgroup.kill", "1"); err != nil {
+		err = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		<-time.After(time.Millisecond) // the kernel tells nobody
+		<-time.After(time.Millisecond) // they die at once; to be told would take a thread
 	}
 }
 
-// sweepCgroups ends what is in groups of programs that do not run any more.
-func sweepCgroups() error {
-	own := ownCgroup()
-	if own == "" {
+// removeCgroup removes a group and those below it, which agents may have made.
+// It fails while there is a process in one.
+func removeCgroup(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	left, err := filepath.Glob(filepath.Join(own, cgroupPrefix+"*"))
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, dir := range left {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
-		if _, err := os.Stat(filepath.Join("/proc", pid)); pid != "" && errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, (&cgroup{dir}).end())
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeCgroup(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(errs...)
+	if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// unpopulated tells whether there is no process in a group and those below it.
+func unpopulated(dir string) bool {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	return err == nil && strings.Contains("\n"+string(b), "\npopulated 0\n")
 }

@@ -63,7 +63,10 @@
 // turn; it can go on), ended, or failed (it could not be made).
 //
 // An agent is ended by the end of its input, then by SIGTERM, then by SIGKILL,
-// and everything that it started ends with it.
+// and everything that it started ends with it. Where this program may make
+// control groups of version 2 below its own, each agent runs in one, and nothing
+// can leave that. Elsewhere what cleans its environment and also leaves its tree
+// and its session is not found (package supervise).
 //
 // # Concurrency
 //
@@ -82,5 +85,6 @@
 // # Requirements
 //
 // Linux; git for skills that come from repositories; root to run agents as
-// another user.
+// another user; for control groups, Linux 5.14 and a cgroup2 that this user may
+// write to.
 package agents

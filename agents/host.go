@@ -22,6 +22,7 @@ import (
 type Host struct {
 	cfg    Config
 	group  *supervise.Group
+	groups *cgroups
 	user   runAs
 	skills skillStore
 	store  configfile.Store
@@ -49,7 +50,8 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if h.user, err = lookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
-	if err := sweepCgroups(); err != nil {
+	h.groups = &cgroups{state: cfg.StateDir, own: ownCgroup()}
+	if err := h.groups.sweep(); err != nil {
 		cfg.Logger.Warn("control groups of a killed host", "error", err)
 	}
 	record := ""
@@ -85,7 +87,7 @@ func (h *Host) Close() error {
 	h.tasks.Wait()
 	h.endAll() // what was about to start meanwhile
 	h.lives.Wait()
-	return h.group.Close()
+	return errors.Join(h.group.Close(), h.groups.close())
 }
 
 // endAll ends all agents at once.
@@ -320,7 +322,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventl
 	if s.isDeleted() { // while it was installed, for example
 		return nil, ErrServerNotFound
 	}
-	p, err := startProc(h.group, agent, launch, h.user.environ(h.cfg.environ(), launch.Env, mounted.Env), h.user)
+	p, err := startProc(h.group, h.groups, agent, launch, h.user.environ(h.cfg.environ(), launch.Env, mounted.Env), h.user)
 	if err != nil {
 		return nil, &StartError{agent, err}
 	}

@@ -42,6 +42,7 @@ func TestKillHost(t *testing.T) {
 			t.Fatalf("in round %d", round+1)
 		}
 	}
+	host(t, agents.Config{StateDir: filepath.Join(dir, "state")}) // which removes what the last one left
 	t.Logf("%d events and %d answers were told", len(told), len(answered))
 }
 

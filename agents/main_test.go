@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(scripted())
 	case "host":
 		os.Exit(victim())
+	case "left":
+		os.Exit(leave())
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -71,7 +71,7 @@ func pipe(ours int) (mine, theirs *os.File, err error) {
 	return os.NewFile(uintptr(p[ours]), "agent"), os.NewFile(uintptr(p[1-ours]), "agent"), nil
 }
 
-func startProc(g *supervise.Group, name string, l Launch, env []string, as runAs) (*proc, error) {
+func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env []string, as runAs) (*proc, error) {
 	in, theirIn, err := pipe(1)
 	if err != nil {
 		return nil, err
@@ -83,15 +83,15 @@ func startProc(g *supervise.Group, name string, l Launch, env []string, as runAs
 	if l.Run != nil {
 		return startBuiltin(l, in, out, theirIn, theirOut)
 	}
+	group := groups.add()
 	c, err := g.Start(supervise.Spec{
 		Name: name, Path: l.Path, Args: l.Args, Env: env, Dir: l.Dir, Stdin: theirIn, Stdout: theirOut,
-		Credential: as.credential, Grace: termWait,
+		Credential: as.credential, Grace: termWait, Cgroup: group.fd(),
 	})
-	err = errors.Join(err, theirIn.Close(), theirOut.Close())
+	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.begun())
 	if err != nil {
-		return nil, errors.Join(err, in.Close(), out.Close())
+		return nil, errors.Join(err, in.Close(), out.Close(), group.end())
 	}
-	group := newCgroup(c.ID(), c.PID())
 	return &proc{
 		in: in, out: out, pid: c.PID(), done: doneOf(c), stderr: c.Tail,
 		kill: func(ctx context.Context) error { return errors.Join(c.Stop(ctx), group.end()) },

@@ -128,6 +128,9 @@ func (c *Child) fork(s Spec, st *streams) error {
 		attr.Sys.Setsid, attr.Sys.Setctty, attr.Sys.Ctty = true, true, 0
 	}
 	attr.Sys.Credential = s.Credential
+	if s.Cgroup != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.Cgroup.Fd())
+	}
 	since, err := ticks()
 	if err != nil {
 		return err
@@ -143,6 +146,9 @@ func (c *Child) fork(s Spec, st *streams) error {
 	program.forker.do(func() {
 		c.started = time.Now()
 		c.pid, err = syscall.ForkExec(c.command.path, c.command.argv, attr)
+		if err != nil && s.Cgroup != nil {
+			c.pid, err = forkAndMove(c.command, attr)
+		}
 	})
 	runtime.KeepAlive(st)
 	runtime.KeepAlive(s)
@@ -152,6 +158,25 @@ func (c *Child) fork(s Spec, st *streams) error {
 	}
 	program.born(c)
 	return nil
+}
+
+// forkAndMove forks for who could not be born in its control group, and moves
+// it there. What it has started by then is not moved. If the group was not the
+// reason, the error comes again.
+func forkAndMove(cmd command, attr *syscall.ProcAttr) (pid int, err error) {
+	fd := attr.Sys.CgroupFD
+	attr.Sys.UseCgroupFD = false
+	defer func() { attr.Sys.UseCgroupFD = true }()
+	if pid, err = syscall.ForkExec(cmd.path, cmd.argv, attr); err != nil {
+		return 0, err
+	}
+	procs, err := unix.Openat(fd, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return pid, nil //nolint:nilerr // it is no group, or not ours to fill: the child does without
+	}
+	_, _ = unix.Write(procs, []byte(strconv.Itoa(pid)))
+	_ = unix.Close(procs)
+	return pid, nil
 }
 
 // hangups receives what this program goes on ignoring.

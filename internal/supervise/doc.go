@@ -39,6 +39,8 @@
 //
 // A process which cleans its environment, or forbids reading it (setuid
 // programs), and also leaves its tree before it is looked for cannot be found.
+// Callers who need that too start the child in a control group of their own
+// (Spec.Cgroup).
 //
 // # Concurrency
 //

@@ -67,6 +67,12 @@ type Spec struct {
 	// change them. Nil: those of this program.
 	Credential *syscall.Credential
 
+	// Cgroup is the folder of a control group of version 2 that the child starts
+	// in. Where the kernel refuses that (before 5.7, or because something
+	// filters its calls), the child is moved there as soon as it runs, if that
+	// is allowed. Nil: that of this program. The caller closes its own copy.
+	Cgroup *os.File
+
 	// LogPath is a file to which standard output and standard error are
 	// appended. At 4 MiB it is renamed to LogPath.1, in place of an earlier
 	// one. Write errors are ignored. Empty: none.

@@ -1,0 +1,4 @@
+package agents
+
+// OwnCgroup is ownCgroup, for tests that look into the groups of hosts.
+var OwnCgroup = ownCgroup

@@ -1,0 +1,116 @@
+package supervise
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroupFolder is an empty control group, which is removed when the test ends.
+func cgroupFolder(t *testing.T) *os.File {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if !strings.Contains(line, " - cgroup2 ") {
+			continue
+		}
+		dir := filepath.Join(strings.Fields(line)[4], "test-"+strings.ToLower(rand.Text()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() {
+			if err := os.Remove(dir); err != nil {
+				t.Error(err)
+			}
+		})
+		f, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	t.Skip("no control groups of version 2 can be made here")
+	return nil
+}
+
+// inGroup fails unless a process is in a group.
+func inGroup(t *testing.T, group *os.File, text string) {
+	t.Helper()
+	if !strings.Contains(text, "/"+filepath.Base(group.Name())+"\n") {
+		t.Errorf("it is not in %s:\n%s", group.Name(), text)
+	}
+}
+
+// A child is in its control group from the first instruction.
+func TestCgroup(t *testing.T) {
+	t.Parallel()
+	group := cgroupFolder(t)
+	g, err := NewGroup(GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	c, err := g.Start(Spec{Path: "cat", Args: []string{"/proc/self/cgroup"}, Cgroup: group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	inGroup(t, group, c.Tail())
+	if _, err := g.Start(Spec{Path: group.Name(), Cgroup: group}); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("starting a folder = %v", err)
+	}
+}
+
+// Where a process cannot be born in a group, it is moved there.
+func TestCgroupMove(t *testing.T) {
+	t.Parallel()
+	group := cgroupFolder(t)
+	attr := &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}}
+	pid, err := forkAndMove(command{path: "/bin/sleep", argv: []string{"sleep", "1000"}}, attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Error(err)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	if _, err := unix.Wait4(pid, nil, 0, nil); err != nil {
+		t.Error(err)
+	}
+	inGroup(t, group, string(b))
+}
+
+// A child runs also where there is no group for it.
+func TestCgroupRefused(t *testing.T) {
+	t.Parallel()
+	none, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	g, err := NewGroup(GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	c, err := g.Start(Spec{Path: "true", Cgroup: none})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if e := c.Exit(); e.Code != 0 {
+		t.Error(e)
+	}
+}
