@@ -193,6 +193,11 @@ func (in *installation) run(ctx context.Context, plan []source) (Installed, erro
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Installed{}, in.fail(StageResolve, err, "")
 	}
+	// Below a link, npm writes its list of packages as if the folder were somewhere
+	// else, and then misses all of them.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return Installed{}, in.fail(StageResolve, err, "")
+	}
 	unlock, err := in.lock(ctx, dir)
 	if err != nil {
 		return Installed{}, in.fail(StageWait, err, "")

@@ -137,6 +137,34 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// The folder of agents may be reached through a link.
+func TestInstallThroughLink(t *testing.T) {
+	t.Parallel()
+	_, env := serveNPM(t, codexPackages(t)...)
+	home := t.TempDir()
+	disk, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(disk, filepath.Join(home, "data")); err != nil {
+		t.Fatal(err)
+	}
+	r := newRegistry(t, Config{Env: env, Dir: filepath.Join(home, "data", "agents")})
+	got := install(t, r, "codex", InstallOptions{})
+	process := pinned(t, "codex", KindProcess)
+	adapter := filepath.Join(disk, "agents/codex", process, "node_modules/@agentclientprotocol/codex-acp/dist/index.js")
+	if len(got.Artifacts) != 2 || got.Artifacts[1].Path != adapter {
+		t.Errorf("artifacts: %+v, want %s", got.Artifacts, adapter)
+	}
+	c, err := r.Command("codex")
+	if err != nil || c.Program != adapter {
+		t.Fatalf("command: %+v, %v", c, err)
+	}
+	if out, err := r.output(t.Context(), specOf(r, c)); err != nil || !strings.HasPrefix(out, "codex-acp ") {
+		t.Errorf("it prints %q, %v", out, err)
+	}
+}
+
 func checkProgress(t *testing.T, told []Progress) {
 	t.Helper()
 	var stages []Stage
