@@ -23,7 +23,7 @@ var importRules = []struct {
 	only  []string // folders that may import it
 	tests bool     // tests anywhere may import it, too
 }{
-	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/bench"}, true},
+	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/bench"}, true},
 	{"log", []string{"internal/x11"}, true},
 	{"C", []string{"desktop/robot"}, false},
 	{"github.com/go-vgo/...", []string{"desktop/robot"}, false},
@@ -37,11 +37,11 @@ var importRules = []struct {
 	{"github.com/pion/...", []string{"webrtc/...", "internal/benchstream"}, true},
 	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchstream"}, true},
 	{"github.com/creack/...", []string{"process"}, true},
-	{"github.com/jackc/...", []string{"agents/eventlog"}, true},
+	{"github.com/jackc/...", []string{"agents/eventlog", "internal/testpostgres"}, true},
 	{"modernc.org/...", []string{"agents/eventlog"}, true},
 	{"github.com/modelcontextprotocol/...", []string{"agents/computer", "agents/mockagent"}, true},
 	{"github.com/thesyncim/...", []string{"webrtc"}, true},
-	{"testing", []string{"internal/testx11", "internal/testbrowser"}, true},
+	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres"}, true},
 
 	{module + "/desktop", []string{"desktop/robot", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
@@ -53,6 +53,7 @@ var importRules = []struct {
 	{module + "/internal/x11", []string{"desktop", "internal/testx11", "internal/benchstream"}, true},
 	{module + "/internal/testx11", nil, true},
 	{module + "/internal/testbrowser", nil, true},
+	{module + "/internal/testpostgres", nil, true},
 }
 
 // depsForbidden is what must not come along with a package that people embed.

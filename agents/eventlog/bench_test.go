@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // message is like most of what agents send.
@@ -84,10 +85,8 @@ func commit(b *testing.B, l *eventlog.Log, stream string, n int) {
 func BenchmarkPostgres(b *testing.B) {
 	for _, m := range modes {
 		b.Run(m.name, func(b *testing.B) {
-			c, err := newCluster(b, "fsync=on")
-			must(b, err)
-			b.Cleanup(c.remove)
-			tenSessions(b, open(b, eventlog.Config{DSN: c.dsn(), Synchronous: m.mode}))
+			c := testpostgres.Start(b, "fsync=on")
+			tenSessions(b, open(b, eventlog.Config{DSN: c.DSN(), Synchronous: m.mode}))
 		})
 	}
 }

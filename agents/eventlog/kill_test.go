@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 const (
@@ -65,7 +66,7 @@ func TestKill(t *testing.T) {
 		dsn  func(testing.TB) string
 		mode eventlog.Mode
 	}{
-		"full": {file, eventlog.Full}, "normal": {file, eventlog.Normal}, "postgres": {postgres, eventlog.Full},
+		"full": {file, eventlog.Full}, "normal": {file, eventlog.Normal}, "postgres": {testpostgres.DSN, eventlog.Full},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,13 +13,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // databases are what most tests run with.
 var databases = map[string]func(testing.TB) string{
 	"memory":   func(testing.TB) string { return "" },
 	"sqlite":   file,
-	"postgres": postgres,
+	"postgres": testpostgres.DSN,
 }
 
 func TestAppendAndRead(t *testing.T) {

@@ -2,7 +2,6 @@ package eventlog_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // limit is how long anything may take that takes no time.
@@ -25,9 +25,7 @@ func TestMain(m *testing.M) {
 		victim(dsn)
 	}
 	code := m.Run()
-	if common.cluster != nil {
-		common.remove()
-	}
+	testpostgres.Remove()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -36,8 +34,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
-
-func rnd() string { return rand.Text()[:12] }
 
 func open(t testing.TB, cfg eventlog.Config) *eventlog.Log {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // follow reads a stream until it has n events, and checks that none is missing.
@@ -39,7 +40,7 @@ func follow(t testing.TB, l *eventlog.Log, stream string, n int64) (payloads []s
 // of both see everything in the same order.
 func TestSharedDatabase(t *testing.T) {
 	t.Parallel()
-	dsn := postgres(t)
+	dsn := testpostgres.DSN(t)
 	logs := []*eventlog.Log{open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn, Memory: 5000})}
 	const each = 40
 	var wg, readers sync.WaitGroup
@@ -93,7 +94,7 @@ func TestImportElsewhere(t *testing.T) {
 	from := open(t, eventlog.Config{})
 	conversation(t, from, "a")
 	lines := export(t, from, "a")
-	dsn := postgres(t)
+	dsn := testpostgres.DSN(t)
 	here, there := open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn})
 	put(t, here, "ses:b", "first")
 	var wg sync.WaitGroup
@@ -107,7 +108,7 @@ func TestImportElsewhere(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	dsn := postgres(t)
+	dsn := testpostgres.DSN(t)
 	a, b := open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn})
 	alive := func(l *eventlog.Log, instance string) bool {
 		ok, err := l.Alive(t.Context(), instance)
@@ -132,16 +133,16 @@ func TestAlive(t *testing.T) {
 
 func TestPostgresSchemas(t *testing.T) {
 	t.Parallel()
-	dsn := postgres(t)
+	dsn := testpostgres.DSN(t)
 	l := open(t, eventlog.Config{DSN: dsn})
 	put(t, l, "s", "1")
 	must(t, l.Close())
-	must(t, exec1(dsn, "update schema_version set version = 99"))
+	must(t, testpostgres.Exec(dsn, "update schema_version set version = 99"))
 	_, err := eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
 	if newer := new(eventlog.SchemaError); !errors.As(err, &newer) || newer.Version != 99 {
 		t.Errorf("newer: %v", err)
 	}
-	must(t, exec1(dsn, "drop table schema_version"))
+	must(t, testpostgres.Exec(dsn, "drop table schema_version"))
 	_, err = eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
 	if other := new(eventlog.SchemaError); !errors.As(err, &other) || other.Version != 0 {
 		t.Errorf("something else: %v", err)
@@ -156,22 +157,19 @@ func TestPostgresSchemas(t *testing.T) {
 // does; nothing is lost or doubled.
 func TestPostgresGone(t *testing.T) {
 	t.Parallel()
-	bin := binaries(t)
-	c, err := newCluster(t)
-	must(t, err)
-	t.Cleanup(c.remove)
-	l, other := open(t, eventlog.Config{DSN: c.dsn()}), open(t, eventlog.Config{DSN: c.dsn()})
+	c := testpostgres.Start(t)
+	l, other := open(t, eventlog.Config{DSN: c.DSN()}), open(t, eventlog.Config{DSN: c.DSN()})
 	put(t, l, "s", "before")
 	var wg sync.WaitGroup
 	var seen [2][]string
 	for i, log := range []*eventlog.Log{l, other} {
 		wg.Go(func() { seen[i] = follow(t, log, "s", 3) })
 	}
-	c.stop()
+	c.Stop()
 
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	err = l.Commit(short, func(tx *eventlog.Tx) error {
+	err := l.Commit(short, func(tx *eventlog.Tx) error {
 		_, err := tx.Append(eventlog.Event{Stream: "s", Payload: []byte("never")})
 		return err
 	})
@@ -188,7 +186,7 @@ func TestPostgresGone(t *testing.T) {
 			return err
 		})
 	}()
-	must(t, c.start(bin))
+	c.Restart(t)
 	if err := <-late; err != nil {
 		t.Errorf("Commit that waited: %v", err)
 	}
@@ -206,11 +204,8 @@ func TestPostgresGone(t *testing.T) {
 // said not to be is not.
 func TestPostgresCrashes(t *testing.T) {
 	t.Parallel()
-	bin := binaries(t)
-	c, err := newCluster(t)
-	must(t, err)
-	t.Cleanup(c.remove)
-	l := open(t, eventlog.Config{DSN: c.dsn()})
+	c := testpostgres.Start(t)
+	l := open(t, eventlog.Config{DSN: c.DSN()})
 	var stop atomic.Bool
 	var commits atomic.Int64
 	var mu sync.Mutex
@@ -244,11 +239,11 @@ func TestPostgresCrashes(t *testing.T) {
 	for range 3 * soak() {
 		for range 5 {
 			progress()
-			must(t, exec1(c.dsn(), "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'deskhand-%'"))
+			must(t, testpostgres.Exec(c.DSN(), "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'deskhand-%'"))
 		}
 		progress()
-		c.stop()
-		must(t, c.start(bin))
+		c.Stop()
+		c.Restart(t)
 	}
 	progress()
 	stop.Store(true)

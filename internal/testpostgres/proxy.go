@@ -1,0 +1,171 @@
+package testpostgres
+
+import (
+	"bytes"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Proxy passes connections on to a cluster, until it is told to break them.
+type Proxy struct {
+	cluster *Cluster
+	dir     string
+	cut     atomic.Int32
+	refuse  atomic.Bool
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // of clients
+}
+
+// Cut says where a connection breaks around a commit.
+type Cut int32
+
+// The places: nowhere, so that the commit does not arrive, and so that its
+// answer does not.
+const (
+	Nowhere Cut = iota
+	Before
+	After
+)
+
+// Proxy starts a proxy that ends with the test.
+func (c *Cluster) Proxy(tb testing.TB) *Proxy {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "pg") //nolint:usetesting // short, as the path of a socket must be
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{cluster: c, dir: dir, conns: map[net.Conn]struct{}{}}
+	l, err := net.Listen("unix", filepath.Join(dir, socket)) //nolint:noctx // it takes no time
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.serve(client) })
+		}
+	})
+	tb.Cleanup(func() {
+		l.Close()
+		p.Refuse()
+		wg.Wait()
+		_ = os.RemoveAll(dir)
+	})
+	return p
+}
+
+// socket is what Postgres calls it.
+const socket = ".s.PGSQL.5432"
+
+// Through is a DSN of the cluster, by way of the proxy.
+func (p *Proxy) Through(tb testing.TB, dsn string) string {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("host", p.dir)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// CutNext breaks the connection at the next commit that comes by.
+func (p *Proxy) CutNext(at Cut) { p.cut.Store(int32(at)) }
+
+// RefuseNew refuses new connections and leaves those that there are.
+func (p *Proxy) RefuseNew() { p.refuse.Store(true) }
+
+// Refuse breaks all connections, and refuses new ones.
+func (p *Proxy) Refuse() {
+	p.refuse.Store(true)
+	p.Break()
+}
+
+// Break breaks all connections.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// Accept is the reverse of Refuse and RefuseNew.
+func (p *Proxy) Accept() { p.refuse.Store(false) }
+
+// enter notes a connection, unless it is refused.
+func (p *Proxy) enter(client net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse.Load() {
+		return false
+	}
+	p.conns[client] = struct{}{}
+	return true
+}
+
+func (p *Proxy) leave(client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, client)
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	defer client.Close()
+	if !p.enter(client) {
+		return
+	}
+	defer p.leave(client)
+	server, err := net.Dial("unix", filepath.Join(p.cluster.dir, socket)) //nolint:noctx // it takes no time
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var silent atomic.Bool // the server's answers are lost
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		defer client.Close()
+		pass(client, server, func([]byte) bool { return !silent.Load() })
+	}()
+	pass(server, client, func(part []byte) bool {
+		if !bytes.Contains(part, []byte("commit\x00")) {
+			return true
+		}
+		switch Cut(p.cut.Swap(int32(Nowhere))) {
+		case Before:
+			return false
+		case After:
+			silent.Store(true)
+		case Nowhere:
+		}
+		return true
+	})
+	server.Close()
+	<-back
+}
+
+// pass copies until either side ends, or look says no.
+func pass(to, from net.Conn, look func([]byte) bool) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil || !look(buffer[:n]) {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
