@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"mime"
@@ -60,14 +59,7 @@ type acpOutput struct {
 	Body        func(huma.Context)
 }
 
-// What a long answer looks like: clients give up on responses that do not begin
-// within minutes (Node's fetch after 300 s), so it begins early, with the white
-// space that JSON may begin with.
-const (
-	earlyHeaders = 20 * time.Second
-	whiteSpace   = 25 * time.Second
-	acpMost      = 64 << 20 // bytes of a message
-)
+const acpMost = 64 << 20 // bytes of a message
 
 func (s *Server) registerACP() {
 	envelope := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}
@@ -191,7 +183,7 @@ func (s *Server) postACP(ctx context.Context, in *acpPost) (*acpOutput, error) {
 	case <-begin:
 		return &acpOutput{ContentType: fiber.MIMEApplicationJSON, Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			s.beat(requestOf(ctx), body, answer)
+			s.beatACP(requestOf(ctx), body, answer)
 		}}, nil
 	case <-s.closing:
 		return nil, shuttingDown.problem("the server is shutting down")
@@ -211,35 +203,14 @@ func (a acpAnswer) output(in *acpPost) (*acpOutput, error) {
 	}}, nil
 }
 
-// beat answers with white space until there is an answer. Its status is sent, so
-// a failure is an error of JSON-RPC.
-func (s *Server) beat(r *request, body []byte, answer <-chan acpAnswer) {
-	ending := s.entryOf(r.c.Context()).ending
-	r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-		t := time.NewTicker(s.agents.beat)
-		defer t.Stop()
-		for {
-			_ = w.WriteByte('\n') // flush tells the error
-			if flush() != nil {
-				return
-			}
-			select {
-			case a := <-answer:
-				if a.err != nil {
-					a.raw = agents.Failure(body, a.err)
-				}
-				_, _ = w.Write(a.raw)
-				_ = flush()
-				return
-			case <-t.C:
-			case <-ending:
-				_, _ = w.Write(agents.Failure(body, agents.ErrClosed))
-				_ = flush()
-				return
-			case <-gone:
-				return
-			}
+// beatACP answers with white space until there is an answer. Its status is sent,
+// so a failure is an error of JSON-RPC.
+func (s *Server) beatACP(r *request, body []byte, answer <-chan acpAnswer) {
+	beat(s, r, answer, acpAnswer{err: agents.ErrClosed}, func(a acpAnswer) []byte {
+		if a.err != nil {
+			return agents.Failure(body, a.err)
 		}
+		return a.raw
 	})
 }
 

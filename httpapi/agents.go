@@ -1,15 +1,12 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/gofiber/fiber/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/deskhand/deskhand/agents/registry"
@@ -71,32 +68,6 @@ type (
 	agentOutput  struct{ Body agentInfo }
 )
 
-type installBody struct {
-	Reinstall      bool   `json:"reinstall,omitempty" doc:"Also when it is installed"`
-	Version        string `json:"agentVersion,omitempty" doc:"Version or tag of the agent's npm package; the one that was tried, when left out"`
-	ProcessVersion string `json:"agentProcessVersion,omitempty" doc:"The same of what makes it speak ACP"`
-}
-
-type installInput struct {
-	Agent string `path:"agent" example:"claude"`
-	Body  installBody
-}
-
-// agentInstalled has a name in snake case, as sandbox-agent's has.
-type agentInstalled struct {
-	Already   bool            `json:"already_installed"`
-	Artifacts []agentArtifact `json:"artifacts" nullable:"false" doc:"What was installed"`
-}
-
-type agentArtifact struct {
-	Kind    string `json:"kind" enum:"native_agent,agent_process"`
-	Path    string `json:"path"`
-	Source  string `json:"source" enum:"registry,fallback,local_path,builtin"`
-	Version string `json:"version,omitempty"`
-}
-
-type installOutput struct{ Body agentInstalled }
-
 type agentModes struct {
 	Modes []agentMode `json:"modes" nullable:"false"`
 }
@@ -131,13 +102,6 @@ func (s *Server) registerAgents() {
 		return &agentOutput{s.agentInfo(ctx, a, in.AgentQuery)}, nil
 	})
 
-	install := r
-	install.id, install.method, install.path, install.summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
-	install.about = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
-		"Follow install/events to see how far it is."
-	install.errors = append(slices.Clone(r.errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
-	add(s, install, s.installAgent)
-
 	modes := r
 	modes.id, modes.method, modes.path, modes.summary = "listAgentModes", http.MethodGet, "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"
 	add(s, modes, func(_ context.Context, in *modesInput) (*modesOutput, error) {
@@ -147,6 +111,7 @@ func (s *Server) registerAgents() {
 		}
 		return &modesOutput{modesOf(a)}, nil
 	})
+	s.registerInstall(r)
 	s.registerInstallEvents(r)
 }
 
@@ -210,23 +175,6 @@ func serverStatusOf(running bool, since time.Time, exists bool) *agentServerStat
 	return &agentServerStatus{Status: "running", UptimeMS: &up}
 }
 
-func (s *Server) installAgent(ctx context.Context, in *installInput) (*installOutput, error) {
-	got, err := s.registry.Install(ctx, in.Agent, registry.InstallOptions{
-		Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion,
-	})
-	if err != nil {
-		if p := agentProblem(err, in.Agent); p != nil {
-			return nil, p
-		}
-		return nil, err
-	}
-	out := &installOutput{agentInstalled{Already: got.Already, Artifacts: make([]agentArtifact, len(got.Artifacts))}}
-	for i, a := range got.Artifacts {
-		out.Body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
-	}
-	return out, nil
-}
-
 func modesOf(a registry.Agent) agentModes {
 	modes := agentModes{[]agentMode{}}
 	for _, o := range a.Options {
@@ -238,79 +186,6 @@ func modesOf(a registry.Agent) agentModes {
 		}
 	}
 	return modes
-}
-
-// registerInstallEvents adds the way to see how far an install is.
-func (s *Server) registerInstallEvents(r route) {
-	r.id, r.method, r.path, r.summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
-	r.query = true
-	r.about = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
-		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
-	r.content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
-	add(s, r, func(_ context.Context, in *modesInput) (*eventsOutput, error) {
-		if _, err := s.registry.Agent(in.Agent); err != nil {
-			return nil, agentProblem(err, in.Agent)
-		}
-		return &eventsOutput{ContentType: "text/event-stream", Cache: "no-cache", Buffering: "no", Body: func(ctx huma.Context) {
-			ctx.SetStatus(http.StatusOK)
-			r := requestOf(ctx)
-			if r.Method() == fiber.MethodHead {
-				return
-			}
-			ending := s.entryOf(r.c.Context()).ending
-			s.streams.Add(1)
-			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-				defer s.streams.Add(-1)
-				s.writeProgress(w, flush, in.Agent, gone, ending)
-			})
-		}}, nil
-	})
-}
-
-// writeProgress writes progress until the install that is under way, or comes
-// next, has ended, or nobody wants to know.
-func (s *Server) writeProgress(w *bufio.Writer, flush func() error, agent string, gone, ending <-chan struct{}) {
-	stop, follow := make(chan struct{}), make(chan struct{})
-	events := make(chan registry.Progress)
-	go func() {
-		defer close(follow)
-		defer close(events)
-		s.followProgress(agent, events, stop)
-	}()
-	writeEvents(w, flush, events, func(w *bufio.Writer, p registry.Progress) error {
-		data, err := marshalJSON(p)
-		if err == nil {
-			_, err = w.WriteString("event: progress\ndata: " + string(data) + "\n\n")
-		}
-		return err
-	}, heartbeat, gone, ending)
-	close(stop)
-	<-follow
-}
-
-func (s *Server) followProgress(agent string, events chan<- registry.Progress, stop <-chan struct{}) {
-	p, seen, changed := s.registry.Progress(agent)
-	if p.Stage.Over() || seen == 0 {
-		p.Stage = "" // an earlier one
-	}
-	for {
-		if p.Stage != "" {
-			select {
-			case events <- p:
-			case <-stop:
-				return
-			}
-			if p.Stage.Over() {
-				return
-			}
-		}
-		select {
-		case <-changed:
-		case <-stop:
-			return
-		}
-		p, _, changed = s.registry.Progress(agent)
-	}
 }
 
 // newRegistry makes the registry of agents. What it runs is written down where

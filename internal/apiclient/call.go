@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,6 +160,19 @@ func problemOf(res *http.Response, text []byte) *ProblemError {
 		p.Hint = "it redirects to " + printable(res.Header.Get("Location")) + "; if that is right, give it with --endpoint"
 	}
 	return p
+}
+
+// lateProblem is the problem in an answer that began, with a good status, before
+// it was known how it ends. Nil: it is none.
+func lateProblem(text []byte) *ProblemError {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte(`{"type":"urn:sandbox-agent:error:`)) {
+		return nil
+	}
+	var p ProblemError
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil //nolint:nilerr // then it is printed as what it is
+	}
+	return &p
 }
 
 // mostProblem bounds what is read of an answer that tells of an error, and

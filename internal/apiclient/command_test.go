@@ -202,6 +202,9 @@ func TestProblems(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		case "/elsewhere":
 			http.Redirect(w, r, "https://example.com/", http.StatusPermanentRedirect)
+		case "/late":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "\n\n"+`{"type":"urn:sandbox-agent:error:install_failed","title":"Install Failed","status":500,"detail":"no space"}`)
 		case "/unchanged":
 			w.WriteHeader(http.StatusNotModified)
 		}
@@ -211,6 +214,7 @@ func TestProblems(t *testing.T) {
 		"/plain":     "I'm a teapot: so it is (status 418)",
 		"/html":      "Bad Gateway (status 502)",
 		"/token":     "Unauthorized (status 401); the server tells its token when it starts: give it with --token-file, or in DESKHAND_TOKEN",
+		"/late":      "Install Failed: no space (status 500)",
 		"/elsewhere": "Permanent Redirect (status 308); it redirects to https://example.com/; if that is right, give it with --endpoint",
 	} {
 		out := do(t, at, "GET", path)

@@ -76,6 +76,9 @@ func (r *run) printJSON(body io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if p := lateProblem(text); p != nil {
+		return p
+	}
 	var b bytes.Buffer
 	if r.pretty || isTerminal(r.Stdout) {
 		err = json.Indent(&b, text, "", "  ")

@@ -1,0 +1,205 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/agents/registry"
+)
+
+type installBody struct {
+	Reinstall      bool   `json:"reinstall,omitempty" doc:"Also when it is installed"`
+	Version        string `json:"agentVersion,omitempty" doc:"Version or tag of the agent's npm package; the one that was tried, when left out"`
+	ProcessVersion string `json:"agentProcessVersion,omitempty" doc:"The same of what makes it speak ACP"`
+}
+
+type installInput struct {
+	Agent string `path:"agent" example:"claude"`
+	Body  installBody
+}
+
+// agentInstalled has a name in snake case, as sandbox-agent's has.
+type agentInstalled struct {
+	Already   bool            `json:"already_installed"`
+	Artifacts []agentArtifact `json:"artifacts" nullable:"false" doc:"What was installed"`
+}
+
+type agentArtifact struct {
+	Kind    string `json:"kind" enum:"native_agent,agent_process"`
+	Path    string `json:"path"`
+	Source  string `json:"source" enum:"registry,fallback,local_path,builtin"`
+	Version string `json:"version,omitempty"`
+}
+
+type installOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        func(huma.Context)
+}
+
+func (s *Server) registerInstall(r route) {
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
+	r.id, r.method, r.path, r.summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
+	r.about = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
+		"When it takes long the response begins with white space, and a failure is then the problem as the body of a 200. " +
+		"Follow install/events to see how far it is."
+	r.errors = append(slices.Clone(r.errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
+	r.content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
+	add(s, r, s.installAgent)
+}
+
+// installAnswer is what became of an install.
+type installAnswer struct {
+	body agentInstalled
+	err  error
+}
+
+func (s *Server) installAgent(ctx context.Context, in *installInput) (*installOutput, error) {
+	answer, err := s.startInstall(in)
+	if err != nil {
+		return nil, err
+	}
+	early := time.NewTimer(s.agents.early)
+	defer early.Stop()
+	out := &installOutput{ContentType: fiber.MIMEApplicationJSON}
+	select {
+	case a := <-answer:
+		text, err := marshalJSON(a.body)
+		if err = errors.Join(a.err, err); err != nil {
+			return nil, err
+		}
+		out.Body = func(hc huma.Context) {
+			hc.SetStatus(http.StatusOK)
+			requestOf(hc).send(text)
+		}
+	case <-early.C:
+		out.Body = func(hc huma.Context) {
+			hc.SetStatus(http.StatusOK)
+			beat(s, requestOf(hc), answer, installAnswer{err: errClosing()}, func(a installAnswer) []byte { return s.lateInstall(ctx, a) })
+		}
+	case <-s.closing:
+		return nil, errClosing()
+	}
+	return out, nil
+}
+
+func errClosing() error { return shuttingDown.problem("the server is shutting down") }
+
+// startInstall begins an install, which goes on without the client, and ends
+// with the server.
+func (s *Server) startInstall(in *installInput) (<-chan installAnswer, error) {
+	if s.begin() != nil {
+		return nil, errClosing()
+	}
+	answer := make(chan installAnswer, 1)
+	options := registry.InstallOptions{Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion}
+	go func() { // Close waits for it
+		defer s.serving.Done()
+		ctx, stop := whileWanted(nil, s.closing)
+		defer stop()
+		got, err := s.registry.Install(ctx, in.Agent, options)
+		if p := agentProblem(err, in.Agent); p != nil {
+			err = p
+		}
+		body := agentInstalled{Already: got.Already, Artifacts: make([]agentArtifact, len(got.Artifacts))}
+		for i, a := range got.Artifacts {
+			body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
+		}
+		answer <- installAnswer{body, err}
+	}()
+	return answer, nil
+}
+
+// lateInstall is the body of a response that has begun: of a failure, the
+// problem which tells the status that it would have had.
+func (s *Server) lateInstall(ctx context.Context, a installAnswer) []byte {
+	var body any = a.body
+	if a.err != nil {
+		body = s.fail(ctx, route{id: "installAgent"}, a.err)
+	}
+	text, err := marshalJSON(body)
+	if err != nil {
+		s.log.Error("install", "error", err)
+	}
+	return text
+}
+
+// registerInstallEvents adds the way to see how far an install is.
+func (s *Server) registerInstallEvents(r route) {
+	r.id, r.method, r.path, r.summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
+	r.query = true
+	r.about = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
+		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
+	r.content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	add(s, r, func(_ context.Context, in *modesInput) (*eventsOutput, error) {
+		if _, err := s.registry.Agent(in.Agent); err != nil {
+			return nil, agentProblem(err, in.Agent)
+		}
+		return &eventsOutput{ContentType: "text/event-stream", Cache: "no-cache", Buffering: "no", Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			r := requestOf(ctx)
+			if r.Method() == fiber.MethodHead {
+				return
+			}
+			ending := s.entryOf(r.c.Context()).ending
+			s.streams.Add(1)
+			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+				defer s.streams.Add(-1)
+				s.writeProgress(w, flush, in.Agent, gone, ending)
+			})
+		}}, nil
+	})
+}
+
+// writeProgress writes progress until the install that is under way, or comes
+// next, has ended, or nobody wants to know.
+func (s *Server) writeProgress(w *bufio.Writer, flush func() error, agent string, gone, ending <-chan struct{}) {
+	stop, follow := make(chan struct{}), make(chan struct{})
+	events := make(chan registry.Progress)
+	go func() {
+		defer close(follow)
+		defer close(events)
+		s.followProgress(agent, events, stop)
+	}()
+	writeEvents(w, flush, events, func(w *bufio.Writer, p registry.Progress) error {
+		data, err := marshalJSON(p)
+		if err == nil {
+			_, err = w.WriteString("event: progress\ndata: " + string(data) + "\n\n")
+		}
+		return err
+	}, heartbeat, gone, ending)
+	close(stop)
+	<-follow
+}
+
+func (s *Server) followProgress(agent string, events chan<- registry.Progress, stop <-chan struct{}) {
+	p, seen, changed := s.registry.Progress(agent)
+	if p.Stage.Over() || seen == 0 {
+		p.Stage = "" // an earlier one
+	}
+	for {
+		if p.Stage != "" {
+			select {
+			case events <- p:
+			case <-stop:
+				return
+			}
+			if p.Stage.Over() {
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-stop:
+			return
+		}
+		p, _, changed = s.registry.Progress(agent)
+	}
+}
