@@ -26,6 +26,35 @@ func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
 	return infos, nil
 }
 
+// AgentStatus tells about the servers of an agent.
+type AgentStatus struct {
+	Running bool      // one of them has a process
+	Since   time.Time // when the oldest of those started
+}
+
+// Agents tells which agents have servers that were not deleted. It takes no longer
+// when there are many.
+func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
+	names, err := h.cfg.Log.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]AgentStatus, len(names))
+	for _, name := range names {
+		all[name] = AgentStatus{}
+	}
+	for _, row := range lives { // the oldest first
+		if !all[row.Agent].Running && row.Reason != endedDeleted && !h.isEnding(row.Server) {
+			all[row.Agent] = AgentStatus{Running: true, Since: row.StartedAt}
+		}
+	}
+	return all, nil
+}
+
 // isEnding tells whether a server was deleted whose process is still there.
 func (h *Host) isEnding(id string) bool {
 	h.mu.Lock()

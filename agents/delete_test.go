@@ -156,3 +156,44 @@ func TestDeletedElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is told of agents are their servers, for as long as those are there.
+func TestAgentStatus(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{})
+	status := func() agents.AgentStatus {
+		t.Helper()
+		all, err := h.Agents(within(t))
+		if err != nil || len(all) > 1 {
+			t.Fatalf("Agents = %v, %v", all, err)
+		}
+		return all["scripted"]
+	}
+	begun := time.Now()
+	post(t, h, "one", initialize)
+	first := status()
+	if !first.Running || first.Since.Before(begun.Add(-time.Second)) || first.Since.After(time.Now()) {
+		t.Errorf("one runs: %+v", first)
+	}
+	post(t, h, "two", initialize)
+	if both := status(); both != first {
+		t.Errorf("two run: %+v, want the older %+v", both, first)
+	}
+	if err := h.Delete(within(t), "one"); err != nil {
+		t.Fatal(err)
+	}
+	if second := status(); !second.Running || !second.Since.After(first.Since) {
+		t.Errorf("the younger runs: %+v", second)
+	}
+	_, _ = h.Post(within(t), "two", agents.PostOptions{}, []byte(`{"id":1,"method":"die"}`))
+	follow(t, h, "two", agents.Replay{All: true}, "agent_exited")
+	if all, err := h.Agents(within(t)); err != nil || len(all) != 1 || status().Running {
+		t.Errorf("none runs: %v, %v", all, err)
+	}
+	if err := h.Delete(within(t), "two"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := h.Agents(within(t)); err != nil || len(all) > 0 {
+		t.Errorf("there is none: %v, %v", all, err)
+	}
+}

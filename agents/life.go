@@ -18,9 +18,9 @@ import (
 
 // Why a life ended, as eventlog.Life.Reason has it.
 const (
-	endedItself  = "exit"    // the agent did; the next process needs to be asked for by name
-	endedServer  = "server"  // this program did, or the agent was idle; the next request goes on
-	endedDeleted = "deleted" // a client wanted it
+	endedItself  = "exit"                 // the agent did; the next process needs to be asked for by name
+	endedServer  = "server"               // this program did, or the agent was idle; the next request goes on
+	endedDeleted = eventlog.ReasonDeleted // a client wanted it
 )
 
 // life is one process of an agent. One goroutine, run, owns what it knows: all

@@ -114,25 +114,16 @@ func (s *Server) OpenAgents(ctx context.Context) error {
 }
 
 // serversOf is Server.agentServers.
-func (a *agentHost) serversOf(agent string) (running bool, since time.Time, exist bool) {
+func (a *agentHost) serversOf(ctx context.Context) map[string]agents.AgentStatus {
 	host := a.started()
 	if host == nil {
-		return false, time.Time{}, false
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	servers, err := host.Servers(ctx)
+	all, err := host.Agents(ctx)
 	if err != nil {
-		return false, time.Time{}, false
+		a.cfg.Logger.Warn("agents are listed without their servers", "error", err)
 	}
-	for _, s := range servers {
-		if s.Agent != agent {
-			continue
-		}
-		exist = true
-		if s.Running && (!running || s.Started.Before(since)) {
-			running, since = true, s.Started
-		}
-	}
-	return running, since, exist
+	return all
 }

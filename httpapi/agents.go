@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/registry"
 )
 
@@ -99,7 +100,7 @@ func (s *Server) registerAgents() {
 		if err != nil {
 			return nil, agentProblem(err, in.Agent)
 		}
-		return &agentOutput{s.agentInfo(ctx, a, in.AgentQuery)}, nil
+		return &agentOutput{s.agentInfo(ctx, a, s.serversByAgent(ctx), in.AgentQuery)}, nil
 	})
 
 	modes := r
@@ -117,20 +118,29 @@ func (s *Server) registerAgents() {
 
 func (s *Server) listAgents(ctx context.Context, in *agentsInput) (*agentsOutput, error) {
 	all := s.registry.Agents()
+	servers := s.serversByAgent(ctx)
 	out := &agentsOutput{agentList{make([]agentInfo, len(all))}}
 	var group errgroup.Group
 	group.SetLimit(2) // agents take a lot of memory while they start
 	for i, a := range all {
 		group.Go(func() error {
-			out.Body.Agents[i] = s.agentInfo(ctx, a, in.AgentQuery)
+			out.Body.Agents[i] = s.agentInfo(ctx, a, servers, in.AgentQuery)
 			return nil
 		})
 	}
 	return out, group.Wait()
 }
 
+// serversByAgent tells which agents have servers.
+func (s *Server) serversByAgent(ctx context.Context) map[string]agents.AgentStatus {
+	if s.agentServers == nil {
+		return nil
+	}
+	return s.agentServers(ctx)
+}
+
 // agentInfo describes an agent; with NoCache, once it was asked.
-func (s *Server) agentInfo(ctx context.Context, a registry.Agent, q AgentQuery) agentInfo {
+func (s *Server) agentInfo(ctx context.Context, a registry.Agent, servers map[string]agents.AgentStatus, q AgentQuery) agentInfo {
 	c, absent := s.registry.Command(a.ID)
 	info := agentInfo{ID: a.ID, Name: a.Name, Installed: absent == nil, CredentialsAvailable: s.registry.HasCredentials(a.ID)}
 	if q.Config && q.NoCache && info.Installed {
@@ -142,8 +152,8 @@ func (s *Server) agentInfo(ctx context.Context, a registry.Agent, q AgentQuery) 
 		}
 	}
 	info.Capabilities, info.Note = a.Capabilities, a.Note
-	if s.agentServers != nil {
-		info.ServerStatus = serverStatusOf(s.agentServers(a.ID))
+	if status, ok := servers[a.ID]; ok {
+		info.ServerStatus = serverStatusOf(status)
 	}
 	if !q.Config {
 		return info
@@ -163,15 +173,12 @@ func (s *Server) agentInfo(ctx context.Context, a registry.Agent, q AgentQuery) 
 	return info
 }
 
-// serverStatusOf describes the servers of an agent; nil: it has none.
-func serverStatusOf(running bool, since time.Time, exists bool) *agentServerStatus {
-	switch {
-	case !exists:
-		return nil
-	case !running:
+// serverStatusOf describes the servers of an agent.
+func serverStatusOf(s agents.AgentStatus) *agentServerStatus {
+	if !s.Running {
 		return &agentServerStatus{Status: "stopped"}
 	}
-	up := max(0, time.Since(since).Milliseconds())
+	up := max(0, time.Since(s.Since).Milliseconds())
 	return &agentServerStatus{Status: "running", UptimeMS: &up}
 }
 

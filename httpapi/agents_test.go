@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/registry"
 )
 
@@ -174,8 +176,8 @@ func TestAskedAgent(t *testing.T) {
 func TestServerStatus(t *testing.T) {
 	t.Parallel()
 	s := serve(t, agentsConfig(t))
-	s.agentServers = func(agent string) (bool, time.Time, bool) {
-		return agent == "mock", time.Now().Add(-time.Hour), agent == "mock" || agent == "pi"
+	s.agentServers = func(context.Context) map[string]agents.AgentStatus {
+		return map[string]agents.AgentStatus{"mock": {Running: true, Since: time.Now().Add(-time.Hour)}, "pi": {}}
 	}
 	status := func(id string) map[string]any {
 		m, _ := s.get(t, "/v1/agents/"+id).want(t, 200).json(t)["serverStatus"].(map[string]any)

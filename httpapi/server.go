@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/filesystem"
 )
@@ -43,9 +44,9 @@ type Server struct {
 	patience    time.Duration // how long a client may neither send nor accept anything
 	handler     func() http.Handler
 
-	// agentServers tells of the processes of an agent whether one runs, since
-	// when the oldest does, and whether there are any. Nil: there never are.
-	agentServers func(agent string) (running bool, since time.Time, exist bool)
+	// agentServers tells of each agent that has servers whether one runs, and
+	// since when the oldest does. Nil: none ever has.
+	agentServers func(context.Context) map[string]agents.AgentStatus
 
 	quiet     *time.Timer  // nil: nobody wants to know
 	streams   atomic.Int32 // event streams that are open
@@ -79,11 +80,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	agents, err := newRegistry(cfg, at)
+	known, err := newRegistry(cfg, at)
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	s := &Server{registry: agents, cfg: cfg, log: cfg.Logger, gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
+	s := &Server{registry: known, cfg: cfg, log: cfg.Logger, gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}

@@ -115,3 +115,34 @@ func latest(all []Life) []Life {
 	}
 	return left
 }
+
+// ReasonDeleted is the reason for the end of the last life of a server that is no
+// more.
+const ReasonDeleted = "deleted"
+
+// agentNames goes from one name to the next through the index of lives that did
+// not end by a deletion, and looks at as many of each name as it takes to find a
+// server's last one.
+const agentNames = `with recursive known(agent) as (
+	select min(agent) from life where reason <> 'deleted'
+	union all
+	select (select min(agent) from life where reason <> 'deleted' and agent > known.agent) from known where known.agent is not null
+)
+select agent from known where agent is not null and exists (
+	select 1 from life where life.agent = known.agent and reason <> 'deleted' and not exists (
+		select 1 from life later where later.server = life.server and (later.started_at, later.id) > (life.started_at, life.id)))`
+
+// Agents returns, sorted, the agents that have servers whose last life did not end
+// for [ReasonDeleted]. It takes no longer when there are many such servers.
+func (l *Log) Agents(ctx context.Context) (names []string, err error) {
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	err = l.db.reader().query(ctx, statement{sql: agentNames}, func(scan func(...any) error) (bool, error) {
+		var name string
+		err := scan(&name)
+		names = append(names, name)
+		return true, err
+	})
+	return names, err
+}

@@ -1,0 +1,97 @@
+package eventlog_test
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, eventlog.Config{DSN: dsn(t)})
+			at := when
+			put := func(server, agent, reason string) {
+				t.Helper()
+				at = at.Add(time.Second)
+				life := eventlog.Life{ID: "l" + at.String(), Server: server, Agent: agent, StartedAt: at, Reason: reason}
+				if reason != "" {
+					life.ExitedAt = at.Add(time.Minute)
+				}
+				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error { return tx.PutLife(life) }))
+			}
+			has := func(want ...string) {
+				t.Helper()
+				if got, err := l.Agents(t.Context()); err != nil || !slices.Equal(got, want) {
+					t.Errorf("%q, %v; want %q", got, err, want)
+				}
+			}
+			has()
+			put("a", "mock", "")
+			put("b", "claude", "exit")
+			put("c", "codex", "deleted")
+			has("claude", "mock")
+			put("a", "mock", "deleted") // what was before does not count any more
+			has("claude")
+			put("c", "codex", "server")
+			put("d", "mock", "server")
+			put("b", "pi", "exit") // of another agent
+			put("", "", "exit")
+			has("", "codex", "mock", "pi")
+		})
+	}
+}
+
+// Agents looks nothing up that takes longer with every life.
+func TestAgentsPlan(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	open(t, eventlog.Config{DSN: dsn})
+	db, err := sql.Open("sqlite", dsn)
+	must(t, err)
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), "explain query plan "+eventlog.AgentNames)
+	must(t, err)
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		must(t, rows.Scan(&id, &parent, &unused, &step))
+		steps = append(steps, step)
+	}
+	must(t, rows.Err())
+	if len(steps) == 0 || slices.ContainsFunc(steps, func(s string) bool {
+		return strings.HasPrefix(s, "SCAN") && !strings.HasPrefix(s, "SCAN known")
+	}) {
+		t.Errorf("the plan is\n%s", strings.Join(steps, "\n"))
+	}
+}
+
+func BenchmarkAgents(b *testing.B) {
+	l := open(b, eventlog.Config{DSN: file(b)})
+	for part := range 20 {
+		must(b, l.Commit(b.Context(), func(tx *eventlog.Tx) error {
+			for i := range 1000 {
+				id := fmt.Sprintf("%d-%d", part, i)
+				life := eventlog.Life{ID: id, Server: id, Agent: []string{"claude", "codex", "mock"}[i%3], StartedAt: when, ExitedAt: when, Reason: "server"}
+				if err := tx.PutLife(life); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for b.Loop() {
+		if got, err := l.Agents(b.Context()); err != nil || len(got) != 3 {
+			b.Fatal(got, err)
+		}
+	}
+}
