@@ -112,6 +112,7 @@ func TestLogRecovers(t *testing.T) {
 	if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
 		t.Fatal(err)
 	}
+	exhaust(t, log)
 	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"id":1,"method":"echo"}`)); !errors.Is(err, eventlog.ErrBusy) {
 		t.Errorf("Post = %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,21 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
+
+// exhaust waits until a log whose database is locked takes nothing any more: for
+// a moment it does.
+func exhaust(t *testing.T, log *eventlog.Log) {
+	t.Helper()
+	wait(t, func() error {
+		err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			return tx.PutSession(eventlog.Session{ID: "exhaust", State: eventlog.Ended})
+		})
+		if !errors.Is(err, eventlog.ErrBusy) {
+			return fmt.Errorf("a locked log says %w", err)
+		}
+		return nil
+	})
+}
 
 // While the log takes nothing, clients are told so and the agent waits; what it
 // said comes afterwards, whole.
@@ -42,6 +58,7 @@ func TestLogIsLocked(t *testing.T) {
 	if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
 		t.Fatal(err)
 	}
+	exhaust(t, log)
 	_, err = h.Post(within(t), "srv", agents.PostOptions{}, []byte(promptOf(id, "lost?")))
 	if !errors.Is(err, eventlog.ErrBusy) {
 		t.Errorf("Post = %v", err)
@@ -87,6 +104,7 @@ func TestLinesWaitForTheLog(t *testing.T) {
 		if _, err := other.ExecContext(t.Context(), "begin immediate"); err != nil {
 			continue // the log was quicker
 		}
+		exhaust(t, log)
 		if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(`{"method":"go"}`)); !errors.Is(err, eventlog.ErrBusy) {
 			t.Errorf("Post = %v", err)
 		}

@@ -5,13 +5,6 @@ import (
 	"fmt"
 )
 
-// statement is some SQL that both databases understand, with $1, $2... for its
-// arguments: int64, string, []byte, *int or nil.
-type statement struct {
-	sql  string
-	args []any
-}
-
 // querier asks a database.
 type querier interface {
 	// query calls f for each row until it returns false. What scan fills is f's.
@@ -57,6 +50,9 @@ type position struct {
 type backend interface {
 	begin(ctx context.Context) (transaction, error)
 	reader() querier
+
+	// settle gives the database what it does not have yet of all commits.
+	settle(ctx context.Context) error
 
 	// snapshot calls f with a querier to which nothing changes.
 	snapshot(ctx context.Context, f func(querier) error) error

@@ -61,7 +61,7 @@ func (e *CorruptError) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("the event log is damaged: %v", e.Err)
 	}
-	return fmt.Sprintf("the event log %s is damaged: %v; move it and its -wal and -shm files away to begin a new one, "+
+	return fmt.Sprintf("the event log %s is damaged: %v; move it and its -wal, -shm and -redo files away to begin a new one, "+
 		"or put a copy back; `sqlite3 %s .recover` prints what can still be read", e.Path, e.Err, e.Path)
 }
 

@@ -32,8 +32,10 @@ type sqliteDB struct {
 	path    string // empty: in memory
 	lock    *os.File
 	writer  *sql.DB
-	conn    *sql.Conn // of writer
-	inTx    *prepared // conn's
+	conn    *sql.Conn  // of writer
+	inTx    *prepared  // conn's
+	using   sync.Mutex // held by who has conn in a transaction
+	staged  staged
 	readers *sql.DB
 	outside *prepared // of readers
 	closed  atomic.Bool
@@ -64,7 +66,7 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 		return nil, db.explain(err)
 	}
 	db.inTx = newPrepared(db.conn)
-	if err := db.prepare(ctx); err != nil {
+	if err := db.prepare(ctx, cfg); err != nil {
 		return nil, db.explain(err)
 	}
 	reader, err := sqlite.NewConnector(name + "&_pragma=query_only(1)")
@@ -96,8 +98,12 @@ func sqliteName(path string, cfg Config) string {
 		(&url.URL{Path: path}).EscapedPath(), max(cfg.BusyTimeout.Milliseconds(), 1), synchronous)
 }
 
-// prepare checks the file and brings its schema up to date.
-func (db *sqliteDB) prepare(ctx context.Context) error {
+// redoSince is the version of the schema from which on there is a redo log.
+const redoSince = 3
+
+// prepare checks the file, brings it up to date with its redo log, and its
+// schema with this program.
+func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 	m := sqliteMigrator{db.conn}
 	version, err := m.version(ctx)
 	if err != nil {
@@ -121,13 +127,30 @@ func (db *sqliteDB) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if version == len(all) {
-		return nil
+	if version >= redoSince && version <= len(all) {
+		// It speaks of tables as they are now.
+		if err := db.redo(ctx, cfg); err != nil {
+			return err
+		}
 	}
+	if version != len(all) {
+		if err := db.migrate(ctx, all, name); err != nil {
+			return err
+		}
+	}
+	if db.staged.redo == nil {
+		return db.redo(ctx, cfg)
+	}
+	return nil
+}
+
+func (db *sqliteDB) migrate(ctx context.Context, all []migration, name string) error {
+	m := sqliteMigrator{db.conn}
 	if err := m.run(ctx, "begin immediate"); err != nil {
 		return err
 	}
-	if err = migrate(ctx, m, all, name); err == nil {
+	err := migrate(ctx, m, all, name)
+	if err == nil {
 		err = m.run(ctx, "commit")
 	}
 	if err != nil {
@@ -168,8 +191,12 @@ func (db *sqliteDB) check(ctx context.Context) error {
 }
 
 func (db *sqliteDB) close() error {
-	db.closed.Store(true)
+	db.staged.close()
 	var errs []error
+	if db.staged.redo != nil {
+		errs = append(errs, db.settle(context.Background()), db.staged.redo.close())
+	}
+	db.closed.Store(true)
 	if db.outside != nil {
 		db.outside.close()
 	}
@@ -197,9 +224,12 @@ func (db *sqliteDB) uncertain() bool { return false }
 
 func (db *sqliteDB) corrupt(err error) error { return &CorruptError{db.path, err} }
 
-func (db *sqliteDB) reader() querier { return sqliteQuerier{db, db.outside} }
+func (db *sqliteDB) reader() querier { return sqliteReader{db} }
 
 func (db *sqliteDB) snapshot(ctx context.Context, f func(querier) error) error {
+	if err := db.settle(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
 	tx, err := db.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return db.explain(err)

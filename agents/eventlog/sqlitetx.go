@@ -34,19 +34,57 @@ func (q sqliteQuerier) query(ctx context.Context, s statement, f func(func(...an
 }
 
 // sqliteTx is the writer's transaction. Its statements are the writer's own, so
-// that no caller's context interrupts what belongs to several.
+// that no caller's context interrupts what belongs to several. It is one of the
+// database only when it has to be: when something is asked of it, or is done
+// that has no place in the redo log.
 type sqliteTx struct {
-	sqliteQuerier
+	db       *sqliteDB
+	begun    bool
+	taken    *takeover   // from the redo log, then
+	deferred []statement // else
 }
 
-func (db *sqliteDB) begin(ctx context.Context) (transaction, error) {
-	tx := &sqliteTx{sqliteQuerier{db, db.inTx}}
+func (db *sqliteDB) begin(context.Context) (transaction, error) { return &sqliteTx{db: db}, nil }
+
+// settle gives the database what is staged.
+func (db *sqliteDB) settle(ctx context.Context) error {
+	if !db.staged.dirty.Load() {
+		return nil
+	}
+	tx := &sqliteTx{db: db}
+	err := tx.open(ctx)
+	if err == nil {
+		err = tx.commit(ctx)
+	}
+	if err != nil {
+		tx.rollback()
+	}
+	return err
+}
+
+// open begins in earnest, with what was committed before.
+func (tx *sqliteTx) open(ctx context.Context) error {
+	if tx.begun {
+		return nil
+	}
+	tx.db.using.Lock()
 	// By hand: what database/sql does not know of, it cannot leave half open
 	// when a commit fails.
 	if err := tx.do(ctx, "begin immediate"); err != nil {
-		return nil, err
+		tx.db.staged.failed(nil)
+		tx.db.using.Unlock()
+		return err
 	}
-	return tx, nil
+	tx.begun, tx.taken = true, tx.db.staged.take()
+	for _, s := range tx.taken.statements {
+		if err := tx.do(ctx, s.sql, s.args...); err != nil {
+			return err
+		}
+	}
+	if !tx.taken.news {
+		return nil
+	}
+	return tx.do(ctx, "update redo set applied = $1", tx.taken.last)
 }
 
 func (tx *sqliteTx) do(ctx context.Context, query string, args ...any) error {
@@ -55,7 +93,7 @@ func (tx *sqliteTx) do(ctx context.Context, query string, args ...any) error {
 }
 
 func (tx *sqliteTx) run(ctx context.Context, query string, args []any) (sql.Result, error) {
-	stmt, err := tx.by.get(query)
+	stmt, err := tx.db.inTx.get(query)
 	if err != nil {
 		return nil, tx.db.explain(err)
 	}
@@ -63,7 +101,17 @@ func (tx *sqliteTx) run(ctx context.Context, query string, args []any) (sql.Resu
 	return result, tx.db.explain(err)
 }
 
+func (tx *sqliteTx) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
+	if err := tx.open(ctx); err != nil {
+		return err
+	}
+	return sqliteQuerier{tx.db, tx.db.inTx}.query(ctx, s, f)
+}
+
 func (tx *sqliteTx) exec(ctx context.Context, all []statement) error {
+	if err := tx.open(ctx); err != nil {
+		return err
+	}
 	for _, s := range all {
 		if err := tx.do(ctx, s.sql, s.args...); err != nil {
 			return err
@@ -73,6 +121,9 @@ func (tx *sqliteTx) exec(ctx context.Context, all []statement) error {
 }
 
 func (tx *sqliteTx) changed(ctx context.Context, s statement) (int64, error) {
+	if err := tx.open(ctx); err != nil {
+		return 0, err
+	}
 	result, err := tx.run(ctx, s.sql, s.args)
 	if err != nil {
 		return 0, err
@@ -98,11 +149,54 @@ func (tx *sqliteTx) lock(context.Context, string, string) error { return nil }
 
 // finish has nobody to tell of the streams.
 func (tx *sqliteTx) finish(ctx context.Context, all []statement, _ []string) error {
+	if !tx.begun {
+		tx.deferred = all
+		return nil
+	}
 	return tx.exec(ctx, all)
 }
 
-func (tx *sqliteTx) commit(ctx context.Context) error { return tx.do(ctx, "commit") }
+func (tx *sqliteTx) commit(ctx context.Context) error {
+	if !tx.begun {
+		if len(tx.deferred) == 0 || tx.db.staged.add(tx.deferred) {
+			return nil
+		}
+		if err := tx.exec(ctx, tx.deferred); err != nil {
+			return err
+		}
+	}
+	if err := tx.do(ctx, "commit"); err != nil {
+		return err
+	}
+	tx.db.staged.done(tx.taken)
+	tx.end()
+	return nil
+}
 
 // rollback may find that there is nothing to roll back any more: SQLite does it
 // by itself when the disk is full.
-func (tx *sqliteTx) rollback() { _ = tx.do(context.Background(), "rollback") }
+func (tx *sqliteTx) rollback() {
+	if !tx.begun {
+		return
+	}
+	_ = tx.do(context.Background(), "rollback")
+	tx.db.staged.failed(tx.taken)
+	tx.end()
+}
+
+// end gives the connection back.
+func (tx *sqliteTx) end() {
+	tx.begun = false
+	tx.db.using.Unlock()
+}
+
+// sqliteReader asks for what is committed.
+type sqliteReader struct{ db *sqliteDB }
+
+func (r sqliteReader) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
+	// No reader's context ends what belongs to several.
+	if err := r.db.settle(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	return sqliteQuerier{r.db, r.db.outside}.query(ctx, s, f)
+}

@@ -139,7 +139,7 @@ func (l *Log) serve(ctx context.Context, j *job) {
 		case !j.state.CompareAndSwap(queued, running):
 			j = nil
 		case j.alone != nil:
-			j.finish(again(ctx, func() error { return l.transact(ctx, j.alone) }))
+			j.finish(l.doAlone(ctx, j))
 			j = nil
 		default:
 			w := &work{log: l, jobs: []*job{j}, more: true}
@@ -147,6 +147,15 @@ func (l *Log) serve(ctx context.Context, j *job) {
 			j = w.next
 		}
 	}
+}
+
+// doAlone does what has a transaction for itself, which may take long: what was
+// committed before does not wait for that, nor do those who read it.
+func (l *Log) doAlone(ctx context.Context, j *job) error {
+	if err := l.db.settle(ctx); err != nil {
+		return err
+	}
+	return again(ctx, func() error { return l.transact(ctx, j.alone) })
 }
 
 // again does f as long as it gets in the way of other servers' transactions.

@@ -1,0 +1,193 @@
+package eventlog
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// stageTime is how long commits may be in the redo log alone: about as many
+	// as are worth a transaction.
+	stageTime = 100 * time.Millisecond
+
+	// stageRetry is the pause after the database has not taken them.
+	stageRetry = time.Second
+
+	stageStatements = 64       // of a commit; larger ones are a transaction
+	stageBytes      = 64 << 10 // the same
+)
+
+// staged are the commits that are in the redo log and not in the database. Only
+// the writer adds some; who has the connection of the writer takes them.
+type staged struct {
+	apply func() error // gives them to the database
+	warn  func(error)
+
+	dirty atomic.Bool // there are some, or they are being taken over
+
+	mu     sync.Mutex // guards what follows
+	redo   *redoLog
+	number int64       // of the newest commit
+	known  int64       // that of the newest one that the database has
+	held   []statement // that are in the half that is written
+	stuck  []statement // that the database has not taken
+	live   [2]bool     // the half has some that are not in the database
+	timer  *time.Timer // nil: nobody comes for them by himself
+	closed bool
+	coming sync.WaitGroup // those who come
+	shut   bool           // the database took nothing the last time
+	warned bool           // that was told
+}
+
+// takeover is what the database is given in a transaction.
+type takeover struct {
+	statements []statement
+	last       int64 // the number of the newest commit
+	news       bool  // which the database does not know
+	live       [2]bool
+}
+
+// add keeps a commit, or says that it has to be a transaction.
+func (s *staged) add(all []statement) bool {
+	size := statementsSize(all)
+	if len(all) > stageStatements || size > stageBytes || slices.ContainsFunc(all, refusable) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.shut || !s.redo.fits(size) {
+		return false
+	}
+	s.number++ // is not used again, since the record may be there even if this fails
+	if s.redo.append(s.number, all) != nil {
+		return false
+	}
+	s.live[s.redo.half] = true
+	s.held = append(s.held, all...)
+	s.dirty.Store(true)
+	s.schedule(stageTime)
+	return true
+}
+
+// schedule has somebody come. The caller has s.mu.
+func (s *staged) schedule(after time.Duration) {
+	if s.timer != nil || s.closed {
+		return
+	}
+	s.coming.Add(1)
+	s.timer = time.AfterFunc(after, func() {
+		defer s.coming.Done()
+		s.mu.Lock()
+		s.timer = nil
+		s.mu.Unlock()
+		if err := s.apply(); err != nil {
+			s.complain(err)
+		}
+	})
+}
+
+// complain tells, once, that the database takes nothing, and tries again later.
+func (s *staged) complain(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.warned {
+		s.warned = true
+		s.warn(err)
+	}
+	s.schedule(stageRetry)
+}
+
+// take returns all, for a transaction of the caller's, who has the connection.
+func (s *staged) take() *takeover {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &takeover{append(s.stuck, s.held...), s.number, s.number != s.known, s.live}
+	s.stuck, s.held = nil, nil
+	if other := 1 - s.redo.half; !s.live[other] {
+		s.redo.turn(other)
+	} else {
+		s.redo.at = redoHalf // no room until these are in the database
+	}
+	if len(t.statements) == 0 {
+		s.dirty.Store(false) // readers need not wait for what the caller does
+	}
+	return t
+}
+
+// done is called when the database has what was taken.
+func (s *staged) done(t *takeover) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for half, live := range t.live {
+		if !live {
+			continue
+		}
+		s.live[half] = false
+		if s.redo.half == half {
+			s.redo.turn(half)
+		}
+	}
+	s.known, s.shut, s.warned = t.last, false, false
+	s.dirty.Store(len(s.held) > 0)
+}
+
+// failed is called when it has not, or has not even begun: then t is nil. No
+// commit is staged until it has taken something again, so that their callers hear
+// of it.
+func (s *staged) failed(t *takeover) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = true
+	if t != nil && len(t.statements) > 0 {
+		s.stuck = t.statements
+		s.dirty.Store(true)
+	}
+	if s.stuck != nil || s.held != nil {
+		s.schedule(stageRetry)
+	}
+}
+
+// close lets nobody come any more, and waits for who does.
+func (s *staged) close() {
+	s.mu.Lock()
+	s.closed = true
+	if s.timer != nil && s.timer.Stop() {
+		s.coming.Done()
+	}
+	s.mu.Unlock()
+	s.coming.Wait()
+}
+
+// redo opens the redo log, and gives the database what it does not have of it.
+func (db *sqliteDB) redo(ctx context.Context, cfg Config) error {
+	var id string
+	var applied int64
+	if err := db.conn.QueryRowContext(ctx, "select id, applied from redo").Scan(&id, &applied); err != nil {
+		return err
+	}
+	log, err := openRedo(db.path, id, cfg.Synchronous == Full)
+	if err != nil {
+		return err
+	}
+	s := &db.staged
+	s.redo, s.number, s.known = log, applied, applied
+	s.apply = func() error { return db.settle(context.Background()) }
+	s.warn = func(err error) {
+		cfg.Logger.Error("commits wait in the redo log", "error", err)
+	}
+	records, err := log.after(applied)
+	if err != nil {
+		return db.corrupt(err)
+	}
+	for _, r := range records {
+		s.number = r.number
+		s.stuck = append(s.stuck, r.statements...)
+	}
+	// Whatever half they are in must stay as it is until then.
+	s.live = [2]bool{len(records) > 0, len(records) > 0}
+	s.dirty.Store(len(records) > 0)
+	return db.settle(ctx)
+}
