@@ -1,8 +1,8 @@
 package agents
 
 import (
+	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 
@@ -44,7 +44,7 @@ func (o *outbox) take() []outgoing {
 
 // run writes until done is closed. When the agent reads no more, the rest is
 // dropped: its end will be told.
-func (o *outbox) run(in *os.File, done <-chan struct{}, weights *semaphore.Weighted, log *slog.Logger) {
+func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weighted, log *slog.Logger) {
 	deaf := false
 	for {
 		select {

@@ -38,7 +38,7 @@ const (
 
 // proc is a running agent.
 type proc struct {
-	in     *os.File // ours
+	in     io.WriteCloser // ours
 	out    io.ReadCloser
 	pid    int
 	done   chan struct{} // it has ended; what it wrote may not have been read yet
@@ -72,6 +72,9 @@ func pipe(ours int) (mine, theirs *os.File, err error) {
 }
 
 func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env []string, as runAs) (*proc, error) {
+	if l.Run != nil {
+		return startBuiltin(l), nil
+	}
 	in, theirIn, err := pipe(1)
 	if err != nil {
 		return nil, err
@@ -79,9 +82,6 @@ func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env [
 	out, theirOut, err := pipe(0)
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), theirIn.Close())
-	}
-	if l.Run != nil {
-		return startBuiltin(l, in, out, theirIn, theirOut)
 	}
 	group := groups.add()
 	c, err := g.Start(supervise.Spec{
@@ -114,9 +114,12 @@ func doneOf(c *supervise.Child) chan struct{} {
 	return done
 }
 
-// startBuiltin runs an agent that is a part of this program.
-func startBuiltin(l Launch, in, out, theirIn, theirOut *os.File) (*proc, error) {
+// startBuiltin runs an agent that is a part of this program. No pipes of the
+// system's are needed: they would cost more than such an agent does.
+func startBuiltin(l Launch) *proc {
 	ctx, cancel := context.WithCancel(context.Background())
+	theirIn, in := io.Pipe()
+	out, theirOut := io.Pipe()
 	p := &proc{in: in, out: out, pid: os.Getpid(), done: make(chan struct{})}
 	var result error
 	go func() { // owned by p: ends after kill, or the end of its input
@@ -145,12 +148,12 @@ func startBuiltin(l Launch, in, out, theirIn, theirOut *os.File) (*proc, error) 
 	}
 	p.kill = func(context.Context) error {
 		cancel()
-		_ = theirIn.SetReadDeadline(time.Unix(1, 0))
-		_ = theirOut.SetWriteDeadline(time.Unix(1, 0))
+		_ = theirIn.CloseWithError(context.Canceled)
+		_ = theirOut.Close()
 		<-p.done
 		return nil
 	}
-	return p, nil
+	return p
 }
 
 // runGuarded keeps a panic of a built-in agent from ending the program.
