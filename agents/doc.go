@@ -45,6 +45,10 @@
 // events are named by the method, "response:" and the method for answers, and
 // by session/restored and session/problem for what the host tells.
 //
+// Before [Host.Post] returns an answer it waits a moment for those who follow the
+// server and tell, by [Stream.Sent], what they have passed on: clients look at
+// the events of a turn when they have its answer.
+//
 // While the log takes nothing (no space, locked), clients get its error, and
 // agents wait.
 //

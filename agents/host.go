@@ -199,6 +199,11 @@ func (h *Host) fresh(id string) *server {
 // error of JSON-RPC too; for a notification and the answer to a question of the
 // agent's it returns nil once the message is in the log.
 //
+// Before it returns an answer it waits, for 100 ms at most, until those who
+// follow the server here have passed it on, as [Stream.Sent] tells: who has the
+// answer then has the events before it, too. It does not wait for those who are
+// behind, or have stalled, until they have caught up.
+//
 // The end of ctx ends the wait alone: the request goes on, and its answer is
 // among the server's events.
 //
@@ -290,9 +295,18 @@ func (l *life) post(ctx context.Context, env *envelope) ([]byte, error) {
 			err = &TimeoutError{l.s.agent, env.method, l.host.cfg.RequestTimeout}
 		}
 		l.observe(env.method, raw)
-		return raw, err
+		return l.told(ctx, c, raw, err)
 	}
-	return l.send(ctx, c)
+	raw, err := l.send(ctx, c)
+	return l.told(ctx, c, raw, err)
+}
+
+// told waits until those who follow the server have an answer as well.
+func (l *life) told(ctx context.Context, c *call, raw []byte, err error) ([]byte, error) {
+	if err == nil { // else somebody may still be writing what c has
+		l.s.followers.wait(ctx, c.seq)
+	}
+	return raw, err
 }
 
 // observe passes on what an agent says about itself.

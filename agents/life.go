@@ -94,6 +94,7 @@ type call struct {
 	out     int64
 	talk    *talk
 	session string // our id
+	seq     int64  // of its answer in the server's stream; 0: it is not there
 }
 
 // reply is the end of a call: the answer, or nothing for what has none.
@@ -342,7 +343,7 @@ func (l *life) expectEnd() {
 func (l *life) isIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.busy == 0 && l.s.followers.Load() == 0 && time.Since(l.active) > l.host.cfg.IdleTimeout
+	return l.busy == 0 && l.s.followers.n.Load() == 0 && time.Since(l.active) > l.host.cfg.IdleTimeout
 }
 
 // end ends the agent and waits until that is in the log.

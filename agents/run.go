@@ -241,10 +241,12 @@ func (l *life) never(steps []*step, rows []eventlog.Session) bool {
 
 func fill(tx *eventlog.Tx, steps []*step, rows []eventlog.Session) error {
 	for _, s := range steps {
-		for _, e := range s.events {
-			if _, err := tx.Append(e); err != nil {
+		for i := range s.events {
+			e, err := tx.Append(s.events[i])
+			if err != nil {
 				return err
 			}
+			s.events[i].Seq = e.Seq
 		}
 		for _, r := range s.requests {
 			if err := tx.PutRequest(r); err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -18,7 +17,7 @@ type server struct {
 	host      *Host
 	id        string
 	after     <-chan struct{} // nil, or closed when the deleted server of the same id has ended
-	followers atomic.Int32
+	followers followers
 
 	mu       sync.Mutex // guards what follows
 	agent    string

@@ -27,11 +27,12 @@ const ringSize = 1024
 // Stream follows an ACP server: it has all that the agent writes, and
 // notifications named _adapter/... of the host. The events' sequences are those
 // of the server, whatever happens to processes. It may be used by one goroutine
-// at a time and must be closed.
+// at a time, but for Sent, and must be closed.
 type Stream struct {
-	cursor *eventlog.Cursor
-	s      *server
-	once   sync.Once
+	cursor   *eventlog.Cursor
+	s        *server
+	once     sync.Once
+	progress // guarded by s.followers.mu
 }
 
 // Follow follows an ACP server, or returns [ErrServerNotFound].
@@ -57,8 +58,9 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	case r.After <= 0:
 		after = max(base, last-ringSize)
 	}
-	s.followers.Add(1)
-	return &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s}, nil
+	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s}
+	s.followers.add(stream, after, last)
+	return stream, nil
 }
 
 // Next returns the events that follow and waits for at least one.
@@ -67,8 +69,21 @@ func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
 	if errors.Is(err, eventlog.ErrClosed) {
 		err = ErrClosed
 	}
+	if err == nil {
+		s.s.followers.gave(s, events[len(events)-1].Seq)
+	}
 	return events, err
 }
 
+// Sent says that the events up to a sequence were passed on to whom they are
+// for, or that he is ready for those behind where the stream began: see
+// [Host.Post]. Any goroutine may call it. Nobody waits for a stream for which it
+// is never called.
+func (s *Stream) Sent(seq int64) { s.s.followers.passedOn(s, seq) }
+
+// Seq is the sequence of the last event that Next has returned, or behind which
+// the stream began.
+func (s *Stream) Seq() int64 { return s.cursor.Seq() }
+
 // Close ends the following.
-func (s *Stream) Close() { s.once.Do(func() { s.s.followers.Add(-1) }) }
+func (s *Stream) Close() { s.once.Do(func() { s.s.followers.remove(s) }) }

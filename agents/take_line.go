@@ -75,7 +75,15 @@ func (l *life) fail(s *step, c *call, answer []byte) {
 	if !c.internal {
 		l.publish(s, eventlog.Daemon, c.talk, "response:"+c.env.method, answer)
 	}
-	s.after = append(s.after, func() { c.finish(reply{raw: answer}) })
+	s.after = append(s.after, func() { c.answered(s, answer) })
+}
+
+// answered ends a call with the answer that a step has published last, if it did.
+func (c *call) answered(s *step, answer []byte) {
+	if n := len(s.events); n > 0 && !c.internal {
+		c.seq = s.events[n-1].Seq
+	}
+	c.finish(reply{raw: answer})
 }
 
 // takeResponse passes an answer to who asked, and to all who follow.
@@ -107,7 +115,7 @@ func (l *life) takeResponse(b *batch, s *step, e *envelope) {
 	if e.failure.there() && !c.internal {
 		answer = withStderr(answer, l.proc.stderr())
 	}
-	s.after = append(s.after, func() { c.finish(reply{raw: answer}) })
+	s.after = append(s.after, func() { c.answered(s, answer) })
 }
 
 // recordProblems tells in a new session's stream what of its configuration did

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,10 +41,11 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 			}
 			ending := s.entryOf(r.c.Context()).ending
 			s.streams.Add(1)
-			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+			f := acpFollower{stream: stream, beat: heartbeat}
+			r.streamTold(f.told, func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
 				defer s.streams.Add(-1)
 				defer stream.Close()
-				f := acpFollower{w: w, flush: flush, stream: stream, beat: heartbeat}
+				f.w, f.flush = w, flush
 				f.run(gone, ending)
 			})
 		},
@@ -58,15 +60,53 @@ type acpFollower struct {
 	stream *agents.Stream
 	beat   time.Duration
 	buf    []byte
+	wrote  int64 // bytes
+
+	mu    sync.Mutex // guards what follows
+	marks []acpMark  // that told has not reached
+}
+
+// acpMark is a place in what was written to a client.
+type acpMark struct{ bytes, seq int64 }
+
+// pass sends what was written, and remembers that it ends with that event.
+func (f *acpFollower) pass() error {
+	f.mu.Lock()
+	if n := len(f.marks); n == 0 || f.marks[n-1].seq < f.stream.Seq() {
+		f.marks = append(f.marks, acpMark{f.wrote, f.stream.Seq()})
+	}
+	f.mu.Unlock()
+	return f.flush()
+}
+
+// told lets go who waits until the client has been sent an event.
+func (f *acpFollower) told(bytes int64) {
+	f.mu.Lock()
+	n := 0
+	for n < len(f.marks) && f.marks[n].bytes <= bytes {
+		n++
+	}
+	passed := f.marks[:n]
+	f.marks = f.marks[n:]
+	f.mu.Unlock()
+	if n > 0 {
+		f.stream.Sent(passed[n-1].seq)
+	}
+}
+
+// write writes to the client's buffer; pass tells the error.
+func (f *acpFollower) write(b []byte) {
+	n, _ := f.w.Write(b)
+	f.wrote += int64(n)
 }
 
 // run sends events until the client, or the server, wants no more.
 func (f *acpFollower) run(gone, ending <-chan struct{}) {
 	ctx, stopped := whileWanted(gone, ending)
 	defer stopped()
-	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
+	f.write([]byte(": connected\n\n")) // so that the client sees the headers
 	for {
-		if f.flush() != nil {
+		if f.pass() != nil {
 			return
 		}
 		wait, stop := context.WithTimeout(ctx, f.beat)
@@ -76,7 +116,7 @@ func (f *acpFollower) run(gone, ending <-chan struct{}) {
 		case err == nil:
 			f.send(events)
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			_, _ = f.w.WriteString(": heartbeat\n\n")
+			f.write([]byte(": heartbeat\n\n"))
 		default:
 			return
 		}
@@ -91,7 +131,7 @@ func (f *acpFollower) send(events []eventlog.Event) {
 		f.buf = append(f.buf, "\ndata: "...)
 		f.buf = append(f.buf, oneLine(e.Payload)...)
 		f.buf = append(f.buf, "\n\n"...)
-		_, _ = f.w.Write(f.buf) // flush tells the error
+		f.write(f.buf)
 		if cap(f.buf) > 1<<20 {
 			f.buf = nil
 		}

@@ -54,6 +54,14 @@ func acpAgent(ctx context.Context, in io.Reader, out io.Writer) error {
 				say(`{"method":"part","params":%d}`, i)
 			}
 			say(`{"id":%s,"result":{}}`, m.ID)
+		case "turn":
+			for i := range 5 {
+				say(`{"method":"part","params":%d}`, i)
+			}
+			say(`{"jsonrpc":"2.0","id":%s,"result":"turn"}`, m.ID)
+		case "large":
+			say(`{"method":"part","params":"%s"}`, strings.Repeat("x", 1<<20))
+			say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 		case "hang":
 		case "slow":
 			wg.Go(func() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // adapter lets huma register its operations with fiber v2. huma's own package
@@ -202,13 +203,21 @@ func (r *request) send(body []byte) { r.c.Response().SetBodyRaw(body) }
 // gets a flush that fails when the client has gone, and must return soon after
 // gone is closed.
 func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
+	r.streamTold(nil, f)
+}
+
+// streamTold is stream for who wants to know how many bytes of what f has
+// written are with the system by now, on their way to the client: flush says
+// only that they will be. told is called with that from another goroutine, or is
+// nil.
+func (r *request) streamTold(told func(bytes int64), f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
 	rc := r.c.Context()
 	conn := rc.Conn()
 	// fasthttp tells nobody that a client has left. Reading its connection,
 	// on which nothing more is expected, tells at once; it is not used again.
 	rc.SetConnectionClose()
 	g := r.grant
-	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
+	body := fasthttp.NewStreamReader(func(w *bufio.Writer) {
 		defer g.hold(conn)()
 		gone := make(chan struct{})
 		go func() {
@@ -226,6 +235,27 @@ func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan
 			return w.Flush()
 		}, gone)
 	})
+	if told != nil {
+		body = &toldReader{ReadCloser: body, told: told}
+	}
+	rc.SetBodyStream(body, -1)
+}
+
+// toldReader is a body of a response. fasthttp writes and flushes what it has
+// read of one before it reads on.
+type toldReader struct {
+	io.ReadCloser
+	told func(int64)
+	read int64
+}
+
+func (r *toldReader) Read(p []byte) (int, error) {
+	if r.read > 0 {
+		r.told(r.read)
+	}
+	n, err := r.ReadCloser.Read(p)
+	r.read += int64(n)
+	return n, err
 }
 
 // slowClient is how long a client may take to accept what was written to it.

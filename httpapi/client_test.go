@@ -21,14 +21,20 @@ type testServer struct {
 // serve runs a server. Its files are in a directory of the test.
 func serve(t *testing.T, cfg Config) *testServer {
 	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, ln, cfg)
+}
+
+// serveOn is serve with a listener of the caller's.
+func serveOn(t *testing.T, ln net.Listener, cfg Config) *testServer {
+	t.Helper()
 	if cfg.StateDir == "" {
 		cfg.StateDir = t.TempDir()
 	}
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
