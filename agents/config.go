@@ -20,6 +20,7 @@ const (
 	DefaultStartTimeout    = time.Minute
 	DefaultRestoreTimeout  = 90 * time.Second
 	DefaultMaxMessageBytes = 64 << 20
+	DefaultSkillsAge       = 10 * time.Minute
 )
 
 // Config configures a [Host]. Log and one of Registry and Launch have to be
@@ -39,7 +40,7 @@ type Config struct {
 	// StateDir is where the host keeps the record of what runs, skills that were
 	// fetched and what built-in agents keep. Empty: nowhere, so that nothing
 	// ends what agents left running when this program was killed, and skills are
-	// fetched into a temporary directory.
+	// fetched into a temporary directory that Close removes.
 	StateDir string
 
 	// CleanEnv gives agents little of this program's environment: as package
@@ -74,6 +75,12 @@ type Config struct {
 	// MaxMessageBytes bounds what an agent writes in one line; longer ones are
 	// dropped and told of. Zero: 64 MiB.
 	MaxMessageBytes int
+
+	// SkillsAge is how old a copy of a repository with skills may be when a session
+	// starts, or is opened again: older ones are fetched anew, unless they are of
+	// a commit that was asked for by its full id. Zero: ten minutes. Negative: they
+	// stay as they are.
+	SkillsAge time.Duration
 
 	// Permissions is the policy of sessions that have none of their own. Zero:
 	// somebody is asked, for as long as it takes.
@@ -122,6 +129,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.StartTimeout, DefaultStartTimeout)
 	setDefault(&c.RestoreTimeout, DefaultRestoreTimeout)
 	setDefault(&c.MaxMessageBytes, DefaultMaxMessageBytes)
+	setDefault(&c.SkillsAge, DefaultSkillsAge)
 	if c.Observe == nil {
 		c.Observe = func(string, string, json.RawMessage) {}
 		if c.Registry != nil {

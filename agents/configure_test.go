@@ -128,14 +128,28 @@ func repository(t *testing.T) string {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "skills", "one", "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-qm", "x"}} {
-		cmd := exec.CommandContext(t.Context(), "git", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
+	git(t, dir, "init", "-q", "-b", "main")
+	commit(t, dir)
 	return dir
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// commit commits what is in a repository and returns the commit's id.
+func commit(t *testing.T, dir string) string {
+	t.Helper()
+	git(t, dir, "add", ".")
+	git(t, dir, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-qm", "x")
+	return git(t, dir, "rev-parse", "HEAD")
 }
 
 func write(t *testing.T, path, content string) {

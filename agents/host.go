@@ -1,12 +1,10 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -61,7 +59,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 			return nil, fmt.Errorf("agent host: %w", err)
 		}
 	}
-	h.skills.dir = filepath.Join(cmp.Or(cfg.StateDir, os.TempDir()), "skills")
+	h.skills.patience = refreshWait
+	if cfg.StateDir != "" {
+		h.skills.dir = filepath.Join(cfg.StateDir, "skills")
+	}
 	if err := h.recover(ctx); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
@@ -87,7 +88,7 @@ func (h *Host) Close() error {
 	h.tasks.Wait()
 	h.endAll() // what was about to start meanwhile
 	h.lives.Wait()
-	return errors.Join(h.group.Close(), h.groups.close())
+	return errors.Join(h.group.Close(), h.groups.close(), h.skills.close())
 }
 
 // endAll ends all agents at once.

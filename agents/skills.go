@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -21,10 +22,35 @@ import (
 
 // skillStore keeps what was fetched, and puts it where agents look.
 type skillStore struct {
-	dir     string
-	fetches singleflight.Group
+	patience time.Duration // how long a session waits for what it has an older copy of
+	fetches  singleflight.Group
 
-	mu sync.Mutex // held while skills are placed
+	mu     sync.Mutex // held while copies are read or replaced, and guards what follows
+	dir    string     // empty: none was needed yet, and it will be a temporary one
+	temp   bool
+	failed map[string]failedFetch // by name of a copy: the last attempt to renew it
+}
+
+// folder is where copies are kept.
+func (s *skillStore) folder() (dir string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "deskhand-skills-"); err != nil {
+			return "", err
+		}
+		s.temp = true
+	}
+	return s.dir, os.MkdirAll(s.dir, 0o755)
+}
+
+func (s *skillStore) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.temp {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }
 
 // skillSource is one source of an entry of skills.json.
@@ -78,35 +104,32 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 	if len(entries) == 0 && len(before) == 0 {
 		return nil
 	}
+	fetched, problems, failed := h.fetchAll(ctx, cwd, entries)
 	wanted := map[string]skill{}
-	failed := false // what cannot be fetched now is not removed
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		var entry struct {
-			Sources []skillSource `json:"sources"`
+	h.skills.mu.Lock() // from here on what was fetched stays as it is
+	defer h.skills.mu.Unlock()
+	if before, err = h.store.Entries(record); err != nil { // another session may have placed some meanwhile
+		return append(problems, err.Error())
+	}
+	for _, f := range fetched {
+		if f.stale != "" {
+			problems = append(problems, fmt.Sprintf("skills %s: %s: %s", f.entry, f.source, f.stale))
 		}
-		if err := json.Unmarshal(entries[name], &entry); err != nil {
-			problems, failed = append(problems, fmt.Sprintf("skills %s: %v", name, err)), true
-			continue
+		found, err := f.find()
+		if err != nil {
+			problems, failed = append(problems, fmt.Sprintf("skills %s: %s: %v", f.entry, f.source, err)), true
 		}
-		for _, source := range entry.Sources {
-			found, err := h.findSkills(ctx, cwd, source)
-			if err != nil {
-				problems, failed = append(problems, fmt.Sprintf("skills %s: %s: %v", name, source, err)), true
-			}
-			for _, s := range found {
-				wanted[s.name] = s
-			}
+		for _, s := range found {
+			wanted[s.name] = s
 		}
 	}
-	h.skills.mu.Lock()
-	defer h.skills.mu.Unlock()
 	folder := cmp.Or(skillFolders[agent], otherSkillFolder)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if err := h.place(ctx, cwd, filepath.Join(folder, name), wanted[name], before, record); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
-	if failed {
+	if failed { // what cannot be fetched now is not removed
 		return problems
 	}
 	for at := range before {
@@ -118,6 +141,28 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 		}
 	}
 	return problems
+}
+
+// fetchAll fetches the sources of all entries at once. failed tells that there
+// are some which cannot be known.
+func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
+	var wg sync.WaitGroup
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		var entry struct {
+			Sources []skillSource `json:"sources"`
+		}
+		if err := json.Unmarshal(entries[name], &entry); err != nil {
+			problems, failed = append(problems, fmt.Sprintf("skills %s: %v", name, err)), true
+			continue
+		}
+		for _, source := range entry.Sources {
+			f := &fetchedSource{entry: name, source: source}
+			all = append(all, f)
+			wg.Go(func() { f.dir, f.stale, f.err = h.fetch(ctx, cwd, source) })
+		}
+	}
+	wg.Wait()
+	return all, problems, failed
 }
 
 // ours tells whether a path of placed.json is one that can have been placed: it

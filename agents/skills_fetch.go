@@ -13,23 +13,36 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 const (
-	fetchTime  = 2 * time.Minute
-	skillFile  = "SKILL.md"
-	skillDepth = 4 // folders below a source in which skills are looked for
+	fetchTime   = 2 * time.Minute
+	refreshWait = 10 * time.Second // of which a session waits that has an older copy
+	retryWait   = time.Minute      // after a failure
+	skillFile   = "SKILL.md"
+	skillDepth  = 4 // folders below a source in which skills are looked for
 )
 
 func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:32] }
 
-// findSkills lists the skills of a source, which it fetches if need be.
-func (h *Host) findSkills(ctx context.Context, cwd string, s skillSource) ([]skill, error) {
-	dir, err := h.fetch(ctx, cwd, s)
-	if err != nil {
-		return nil, err
+// fetchedSource is a source of an entry, and where its files are.
+type fetchedSource struct {
+	entry  string
+	source skillSource
+	dir    string
+	stale  string // why they are not of now; empty: they are
+	err    error  // they are nowhere
+}
+
+// find lists the skills of a source that are wanted.
+func (f *fetchedSource) find() ([]skill, error) {
+	if f.err != nil {
+		return nil, f.err
 	}
+	s, dir := f.source, f.dir
 	name := strings.TrimSuffix(filepath.Base(strings.TrimRight(s.Source, "/")), ".git")
 	if s.Subpath != "" {
 		if !filepath.IsLocal(s.Subpath) {
@@ -87,74 +100,144 @@ func skillsIn(dir, name string) (all []skill, err error) {
 
 var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
-// fetch returns the folder of a source.
-func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (string, error) {
+// fetch returns the folder of a source, and why that is not of now, if it is not.
+func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (dir, stale string, err error) {
 	if s.Source == "" {
-		return "", errors.New("source must not be empty")
+		return "", "", errors.New("source must not be empty")
 	}
 	switch s.Type {
 	case "local":
-		dir := s.Source
+		dir = s.Source
 		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", err
+				return "", "", err
 			}
 			dir = filepath.Join(home, rest)
 		}
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(cwd, dir)
 		}
-		return dir, nil
+		return dir, "", nil
 	case "github":
 		if !ownerAndRepository.MatchString(s.Source) {
-			return "", errors.New("source must be owner/repository")
+			return "", "", errors.New("source must be owner/repository")
 		}
 		return h.fetchGit(ctx, "https://github.com/"+s.Source+".git", s.Ref)
 	case "git":
 		return h.fetchGit(ctx, s.Source, s.Ref)
 	default:
-		return "", fmt.Errorf("type %q is not known; it must be github, git or local", s.Type)
+		return "", "", fmt.Errorf("type %q is not known; it must be github, git or local", s.Type)
 	}
 }
 
-// fetchGit returns the files of a commit. Each is fetched once; several who need
-// it at once wait for the same.
-func (h *Host) fetchGit(ctx context.Context, url, ref string) (string, error) {
+// failedFetch is an attempt to renew a copy that did not succeed.
+type failedFetch struct {
+	at  time.Time
+	err error
+}
+
+// pinned is a commit's id, whose files do not change.
+var pinned = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// fetchGit returns the files of a commit. They are fetched once, and what may be
+// another commit by now again when the copy is old; several who need it at once
+// wait for the same. When that fails or takes long, the old copy has to do, and
+// stale says so.
+func (h *Host) fetchGit(ctx context.Context, url, ref string) (dir, stale string, err error) {
 	if ref == "" {
 		ref = "HEAD"
 	}
 	if strings.HasPrefix(url, "-") || strings.HasPrefix(ref, "-") {
-		return "", errors.New("neither source nor ref may begin with a dash")
+		return "", "", errors.New("neither source nor ref may begin with a dash")
+	}
+	folder, err := h.skills.folder()
+	if err != nil {
+		return "", "", err
 	}
 	key := digest(url + "\x00" + ref)
-	target := filepath.Join(h.skills.dir, key)
-	if _, err := os.Stat(target); err == nil {
-		return target, nil
+	target := filepath.Join(folder, key)
+	var old fs.FileInfo
+	var late <-chan time.Time
+	if old, err = os.Stat(target); err == nil {
+		if stale, ok := h.skills.enough(key, ref, old, h.cfg.SkillsAge); ok {
+			return target, stale, nil
+		}
+		t := time.NewTimer(h.skills.patience)
+		defer t.Stop()
+		late = t.C
 	}
-	done := h.skills.fetches.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(h.ctx, fetchTime)
-		defer cancel()
-		return nil, h.clone(ctx, url, ref, target)
-	})
+	done := h.skills.fetches.DoChan(key, func() (any, error) { return nil, h.renew(url, ref, target) })
 	select {
 	case r := <-done:
-		return target, r.Err
+		if r.Err != nil && old != nil {
+			return target, staleText(old, r.Err), nil
+		}
+		return target, "", r.Err
+	case <-late:
+		return target, staleText(old, fmt.Errorf("it takes longer than %v", h.skills.patience)), nil
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", "", ctx.Err()
 	}
 }
 
-// clone fetches one commit into a folder, which is there whole or not at all.
-func (h *Host) clone(ctx context.Context, url, ref, target string) error {
-	if err := os.MkdirAll(h.skills.dir, 0o755); err != nil {
-		return err
-	}
-	staging, err := os.MkdirTemp(h.skills.dir, "new-")
+// renew fetches a copy in a task of the host's, which Close ends and waits for.
+func (h *Host) renew(url, ref, target string) error {
+	done := make(chan error, 1)
+	err := h.task(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, fetchTime)
+		defer cancel()
+		err := h.clone(ctx, url, ref, target)
+		h.skills.note(filepath.Base(target), err)
+		done <- err
+	})
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(staging)
+	return <-done
+}
+
+// staleText tells that a copy is used because of an error; empty: there is none.
+func staleText(old fs.FileInfo, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v; what was fetched at %s is used", err, old.ModTime().UTC().Format(time.RFC3339))
+}
+
+// enough tells whether a copy need not be fetched again now: it is young, or the
+// last attempt failed a moment ago, which stale tells.
+func (s *skillStore) enough(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
+	if pinned.MatchString(ref) || age < 0 || time.Since(old.ModTime()) < age {
+		return "", true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.failed[key]
+	return staleText(old, f.err), f.err != nil && time.Since(f.at) < min(age, retryWait)
+}
+
+// note remembers how an attempt to fetch something ended.
+func (s *skillStore) note(key string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failed, key)
+	if err != nil {
+		if s.failed == nil {
+			s.failed = map[string]failedFetch{}
+		}
+		s.failed[key] = failedFetch{time.Now(), err}
+	}
+}
+
+// clone fetches one commit into a folder, which is there whole or not at all, in
+// place of an older one.
+func (h *Host) clone(ctx context.Context, url, ref, target string) error {
+	staging, err := os.MkdirTemp(filepath.Dir(target), "new-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(staging) }() // which is the older one afterwards
 	for _, args := range [][]string{
 		{"init", "--quiet"},
 		{"fetch", "--quiet", "--depth=1", "--no-tags", url, ref},
@@ -164,7 +247,34 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 			return err
 		}
 	}
+	now := time.Now() // of which age is counted
+	if commit := commitOf(staging); commit != "" && commit == commitOf(target) {
+		return os.Chtimes(target, now, now)
+	}
+	if err := os.Chtimes(staging, now, now); err != nil {
+		return err
+	}
+	h.skills.mu.Lock()
+	defer h.skills.mu.Unlock()
+	err = unix.Renameat2(unix.AT_FDCWD, staging, unix.AT_FDCWD, target, unix.RENAME_EXCHANGE)
+	switch {
+	case err == nil:
+		return nil
+	case err != unix.ENOENT: // the file system cannot do that
+		if err := os.RemoveAll(target); err != nil {
+			return err
+		}
+	}
 	return os.Rename(staging, target)
+}
+
+// commitOf is the commit that clone has checked out, or "".
+func commitOf(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
+	if id := strings.TrimSpace(string(b)); err == nil && pinned.MatchString(id) {
+		return id
+	}
+	return ""
 }
 
 // git runs git, which may ask nobody anything and use no program of a URL's

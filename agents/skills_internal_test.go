@@ -1,0 +1,66 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// A session that has an older copy does not wait for a server that does not
+// answer; what that says in the end is known to the next.
+func TestSkillsPatience(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "git")
+	log, err := eventlog.Open(t.Context(), eventlog.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Start(t.Context(), Config{Log: log, StateDir: t.TempDir(), Launch: func(context.Context, string) (Launch, error) { return Launch{}, errors.New("none") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(h.Close(), log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	answer := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-answer
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	h.skills.patience = 50 * time.Millisecond
+	folder, err := h.skills.folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(folder, digest(s.URL+"\x00HEAD"))
+	if err := os.Mkdir(old, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(old, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	dir, stale, err := h.fetchGit(t.Context(), s.URL, "")
+	if err != nil || dir != old || stale != "it takes longer than 50ms; what was fetched at 2001-09-09T01:46:40Z is used" {
+		t.Errorf("while it hangs: %q, %q, %v", dir, stale, err)
+	}
+	close(answer)
+	h.skills.patience = time.Minute
+	for range 2 { // by the attempt of before, and without another
+		dir, stale, err = h.fetchGit(t.Context(), s.URL, "")
+		if err != nil || dir != old || !strings.HasPrefix(stale, "git fetch: exit status 128") {
+			t.Errorf("when it was refused: %q, %q, %v", dir, stale, err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// skillUser is a session's folder with a skill of a repository.
+type skillUser struct {
+	h   *agents.Host
+	cwd string
+}
+
+func useSkill(t *testing.T, h *agents.Host, repo, ref string) skillUser {
+	t.Helper()
+	u := skillUser{h, t.TempDir()}
+	configure(t, u.cwd, "skills", "it", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"ref":%q,"skills":["one"]}]}`, repo, ref))
+	return u
+}
+
+// begin makes a session, and wants its skill to say something. It returns the
+// session's problems.
+func (u skillUser) begin(t *testing.T, want string) []string {
+	t.Helper()
+	id := sessionIn(t, u.h, u.cwd, "[]")
+	if b, err := os.ReadFile(filepath.Join(u.cwd, ".agents/skills/one/SKILL.md")); err != nil || string(b) != want {
+		t.Errorf("the skill says %q, %v; want %q", b, err, want)
+	}
+	s, err := u.h.Session(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := strings.Count(payloads(stream(t, u.h, id)), `"method":"session/problem"`); told != len(s.Problems) {
+		t.Errorf("%d problems were told, and there are %q", told, s.Problems)
+	}
+	return s.Problems
+}
+
+// fine is begin without a problem.
+func (u skillUser) fine(t *testing.T, want string) {
+	t.Helper()
+	if problems := u.begin(t, want); len(problems) > 0 {
+		t.Errorf("problems = %q", problems)
+	}
+}
+
+// change makes the next commit of a repository.
+func change(t *testing.T, repo, text string) {
+	t.Helper()
+	write(t, filepath.Join(repo, "skills", "one", "SKILL.md"), text)
+	commit(t, repo)
+}
+
+// A copy of what may have changed is renewed when a session starts, and does
+// when that is not possible.
+func TestSkillsRenewed(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "git")
+	h := host(t, agents.Config{StateDir: t.TempDir(), SkillsAge: time.Nanosecond})
+	post(t, h, "srv", initialize)
+	repo := repository(t)
+	pinned := git(t, repo, "rev-parse", "HEAD")
+	branch, commit := useSkill(t, h, repo, "main"), useSkill(t, h, repo, pinned)
+	branch.fine(t, "first")
+	commit.fine(t, "first")
+	change(t, repo, "changed")
+	branch.fine(t, "changed")
+	commit.fine(t, "first")
+	if err := os.Rename(repo, repo+".away"); err != nil {
+		t.Fatal(err)
+	}
+	problems := branch.begin(t, "changed")
+	if len(problems) != 1 || !strings.HasPrefix(problems[0], "skills it: git "+repo+": git fetch") || !strings.Contains(problems[0], "; what was fetched at 20") {
+		t.Errorf("problems without the repository: %q", problems)
+	}
+	commit.fine(t, "first")
+	if err := os.Rename(repo+".away", repo); err != nil {
+		t.Fatal(err)
+	}
+	change(t, repo, "back")
+	branch.fine(t, "back")
+}
+
+// What was fetched a moment ago, or failed to be, is not fetched again.
+func TestSkillsKept(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "git")
+	state := t.TempDir()
+	h := host(t, agents.Config{StateDir: state})
+	post(t, h, "srv", initialize)
+	repo := repository(t)
+	u := useSkill(t, h, repo, "")
+	u.fine(t, "first")
+	change(t, repo, "changed")
+	u.fine(t, "first")
+	aged(t, state)
+	u.fine(t, "changed")
+	change(t, repo, "again")
+	if err := os.Rename(repo, repo+".away"); err != nil {
+		t.Fatal(err)
+	}
+	u.fine(t, "changed")
+	aged(t, state)
+	first := u.begin(t, "changed")
+	if err := os.Rename(repo+".away", repo); err != nil {
+		t.Fatal(err)
+	}
+	if next := u.begin(t, "changed"); len(first) != 1 || !slices.Equal(first, next) {
+		t.Errorf("problems = %q, then %q", first, next)
+	}
+	never := host(t, agents.Config{StateDir: state, SkillsAge: -1})
+	post(t, never, "srv", initialize)
+	skillUser{never, u.cwd}.fine(t, "changed")
+}
+
+// aged makes all copies of a host older than they may be.
+func aged(t *testing.T, state string) {
+	t.Helper()
+	copies, err := filepath.Glob(filepath.Join(state, "skills", "*"))
+	if err != nil || len(copies) == 0 {
+		t.Fatalf("copies = %q, %v", copies, err)
+	}
+	at := time.Now().Add(-agents.DefaultSkillsAge - time.Second)
+	for _, dir := range copies {
+		if err := os.Chtimes(dir, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Without a state directory copies are in a folder that goes with the host.
+func TestSkillsTemporary(t *testing.T) {
+	testx11.Require(t, "git")
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	repo := repository(t)
+	h, err := agents.Start(t.Context(), agents.Config{Log: openLog(t, ""), Launch: agentOf()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, h, "srv", initialize)
+	useSkill(t, h, repo, "").fine(t, "first")
+	folders := func() []string {
+		all, _ := filepath.Glob(filepath.Join(temp, "deskhand-skills-*"))
+		return all
+	}
+	if got := folders(); len(got) != 1 {
+		t.Errorf("folders = %q", got)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := folders(); len(got) > 0 {
+		t.Errorf("left behind: %q", got)
+	}
+}
