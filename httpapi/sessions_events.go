@@ -64,6 +64,12 @@ func (s *Server) sessionEvents(ctx context.Context, in *sessionEventsInput) (*se
 	out.Body.Events = []json.RawMessage{}
 	if len(events) > limit {
 		events, out.Body.HasMore = events[:limit], true
+	} else if n := len(events); n > 0 { // a page of large ones has fewer
+		last, err := v.log.Last(ctx, universalStream(in.ID))
+		if err != nil {
+			return nil, acpError(err, in.ID, "")
+		}
+		out.Body.HasMore = last > events[n-1].Event.Sequence
 	}
 	for _, e := range events {
 		text, err := e.tell(ctx, v.log, in.Raw)
@@ -178,10 +184,11 @@ func (f *sessionFollower) run(gone, ending <-chan struct{}) {
 
 // send sends what there is.
 func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
-	if err := f.projection.catchUp(ctx, f.log); err != nil {
-		return false, err
-	}
 	for {
+		// A page at a time, so that the first events of a long history come at once.
+		if err := f.projection.catchUpTo(ctx, f.log, f.after+eventPage); err != nil {
+			return false, err
+		}
 		events, err := readEvents(ctx, f.log, f.session.ID, f.after, eventPage)
 		if err != nil {
 			return false, err
@@ -202,7 +209,7 @@ func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
 		if err := f.flush(); err != nil {
 			return false, err
 		}
-		if len(events) < eventPage {
+		if len(events) == 0 {
 			return false, nil
 		}
 	}

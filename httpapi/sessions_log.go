@@ -78,6 +78,13 @@ func (p *projection) catchUp(ctx context.Context, log *eventlog.Log) error {
 func (p *projection) catchUpTo(ctx context.Context, log *eventlog.Log, events int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.state == nil {
+		// What is stored needs no state, which takes long to make of a long history.
+		stored, err := log.Last(ctx, universalStream(p.id))
+		if err != nil || stored >= events {
+			return err
+		}
+	}
 	for p.state == nil || p.stored < events {
 		err := p.step(ctx, log)
 		switch {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -268,6 +269,10 @@ func TestSessionEventsOutliveTheServer(t *testing.T) {
 	})
 	t.Run("second", func(t *testing.T) {
 		s := serve(t, Config{StateDir: state})
+		s.do(t, call{path: "/v1/sessions/kept/events?limit=1"}).want(t, 200)
+		if p := s.projections.of("kept"); p.state != nil {
+			t.Error("what is stored was made again to read its beginning")
+		}
 		after := events(s)
 		if common := strings.TrimSuffix(before, `],"hasMore":false}`+"\n"); !strings.HasPrefix(after, strings.TrimSuffix(common, `],"hasMore":false}`)) {
 			t.Errorf("the events were\n%s\nand are\n%s", before, after)
@@ -291,6 +296,35 @@ func TestSessionEventsOutliveTheServer(t *testing.T) {
 			seen[e.ID] = true
 		}
 	})
+}
+
+// TestLargeSessionEvents: pages that are cut for their size end nothing early.
+func TestLargeSessionEvents(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.post(t, "/v1/sessions/large", fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())).want(t, 200)
+	const turns = 5
+	for i := range turns {
+		s.turn(t, "large", fmt.Sprint(i, strings.Repeat(" and so on", 100_000)))
+	}
+	var all []universalEvent
+	pages := 0
+	for more := true; more; pages++ {
+		var page struct {
+			Events  []universalEvent
+			HasMore bool
+		}
+		decode(t, s.do(t, call{path: fmt.Sprintf("/v1/sessions/large/events?offset=%d", len(all))}).want(t, 200).body, &page)
+		all, more = append(all, page.Events...), page.HasMore
+	}
+	if ends := len(slices.DeleteFunc(slices.Clone(all), func(e universalEvent) bool { return e.Type != "turn.ended" })); ends != turns || pages < 2 {
+		t.Errorf("%d turns in %d pages", ends, pages)
+	}
+	last := all[len(all)-1].Sequence
+	followed := s.sse(t, call{path: "/v1/sessions/large/events/sse"}, func(e universalEvent) bool { return e.Sequence == last })
+	if len(followed) != len(all) {
+		t.Errorf("%d events of %d were followed", len(followed), len(all))
+	}
 }
 
 func decode(t *testing.T, text []byte, to any) {
