@@ -74,7 +74,7 @@ func (s *Server) registerACP() {
 			"accepted. Everything is in the log before it is passed on.",
 		errors: []int{
 			http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnsupportedMediaType,
-			http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+			http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage,
 		},
 		content: envelope, most: acpMost, body: &huma.RequestBody{Required: true, Content: envelope},
 		more: map[string]*huma.Response{"202": {Description: "Accepted: the message was a notification or an answer"}},

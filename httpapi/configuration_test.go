@@ -262,7 +262,7 @@ func TestConfigProblems(t *testing.T) {
 		{of(&fs.PathError{Op: "open", Path: "/a", Err: syscall.EACCES}), 403},
 		{of(&fs.PathError{Op: "mkdir", Path: "/a", Err: syscall.EROFS}), 403},
 		{of(&fs.PathError{Op: "open", Path: "/a", Err: syscall.ELOOP}), 400},
-		{of(&fs.PathError{Op: "write", Path: "/a", Err: syscall.ENOSPC}), 500},
+		{of(&fs.PathError{Op: "write", Path: "/a", Err: syscall.ENOSPC}), 507},
 	} {
 		if p := problemOf(configProblem(tc.err), internal); p.Status != tc.status {
 			t.Errorf("%v = %d %s, want %d", tc.err, p.Status, p.Detail, tc.status)

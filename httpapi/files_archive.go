@@ -75,7 +75,7 @@ func (s *Server) registerArchives(r route) {
 	for _, t := range archiveTypes {
 		up.body.Content[t] = binary()
 	}
-	up.errors = append(slices.Clone(r.errors), http.StatusConflict, http.StatusInternalServerError)
+	up.errors = append(slices.Clone(r.errors), http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
 	add(s, up, s.uploadBatch)
 	down := r
 	down.id, down.method, down.path, down.query = "downloadArchive", http.MethodGet, "/v1/fs/archive", true

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/recording"
 )
 
 // TestFileProblems has every error of package filesystem.
@@ -47,7 +50,7 @@ func TestFileProblems(t *testing.T) {
 		{of("extract", filesystem.ErrArchive, io.ErrUnexpectedEOF), 400, "invalid_request"},
 		{of("extract", filesystem.ErrTooLarge, nil), 413, "invalid_request"},
 		{of("write", filesystem.ErrChanged, nil), 412, "conflict"},
-		{of("write", filesystem.ErrNoSpace, syscall.ENOSPC), 500, "stream_error"},
+		{of("write", filesystem.ErrNoSpace, syscall.ENOSPC), 507, "stream_error"},
 		{of("write", filesystem.ErrClosed, nil), 503, "stream_error"},
 		{of("write", nil, syscall.EIO), 500, "stream_error"},
 		{of("write", nil, tooLarge(10)), 413, "invalid_request"},
@@ -64,6 +67,23 @@ func TestFileProblems(t *testing.T) {
 	}
 	if p := fileProblem(context.Canceled); p != nil {
 		t.Errorf("an error of another package = %v", p)
+	}
+}
+
+// What is wrong with the disk is told alike by whoever needs one, and its title
+// fits its status.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		&filesystem.Error{Op: "write", Path: "/a", Kind: filesystem.ErrNoSpace, Err: syscall.ENOSPC},
+		fmt.Errorf("start: %w", recording.ErrNoSpace),
+		acpError(fmt.Errorf("commit: %w", eventlog.ErrFull), "srv", "mock"),
+		configProblem(&fs.PathError{Op: "write", Path: "/a", Err: syscall.EDQUOT}),
+	} {
+		p := problemOf(err, internal)
+		if p.Status != http.StatusInsufficientStorage || p.Title != http.StatusText(p.Status) || p.Code != "stream_error" {
+			t.Errorf("%v = %+v", err, p)
+		}
 	}
 }
 

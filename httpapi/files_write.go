@@ -37,7 +37,7 @@ func (s *Server) registerWriting(r route) {
 	r.about = "The body, of whatever type and size, is the content. It is there as a whole or not at all: until the body " +
 		"has arrived, the old content stays. Directories above that are missing are made."
 	r.body = &huma.RequestBody{Required: true, Content: binaryFile()}
-	r.errors = append(slices.Clip(r.errors), http.StatusConflict, http.StatusPreconditionFailed, http.StatusInternalServerError)
+	r.errors = append(slices.Clip(r.errors), http.StatusConflict, http.StatusPreconditionFailed, http.StatusInternalServerError, http.StatusInsufficientStorage)
 	add(s, r, s.writeFile)
 }
 

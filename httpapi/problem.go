@@ -99,7 +99,7 @@ var (
 	headersTooLarge   = kind{"invalid_request", "Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge}
 	noRange           = kind{"invalid_request", "Range Not Satisfiable", http.StatusRequestedRangeNotSatisfiable}
 	preconditions     = kind{"conflict", "Precondition Failed", http.StatusPreconditionFailed}
-	noSpace           = kind{"stream_error", "Insufficient Storage", http.StatusInternalServerError}
+	noSpace           = kind{"stream_error", "Insufficient Storage", http.StatusInsufficientStorage}
 	conflict          = kind{"conflict", "Conflict", http.StatusConflict}
 	tokenInvalid      = kind{"token_invalid", "Token Invalid", http.StatusUnauthorized}
 	permissionDenied  = kind{"permission_denied", "Permission Denied", http.StatusForbidden}

@@ -160,7 +160,7 @@ func onRecording[I, O any, P interface {
 const recordingTag = "Recordings"
 
 func (s *Server) registerRecording() {
-	r := route{method: http.MethodPost, tag: recordingTag, errors: []int{http.StatusBadRequest, http.StatusConflict}}
+	r := route{method: http.MethodPost, tag: recordingTag, errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusInsufficientStorage}}
 	start := r
 	start.id, start.path, start.summary = "startDesktopRecording", "/recording/start", "Begin the recording of the desktop"
 	start.about = "There is one such recording at a time; POST to recordings begins others beside it."
