@@ -32,7 +32,9 @@
 // the desktop that it is to have; what of that does not work is told in
 // [Session].Problems and does not keep it from starting.
 //
-// Of several answers to a question of the agent's the first counts.
+// Of several answers to a question of the agent's the first counts. Of one
+// process 1024 questions may be open, which together may have
+// Config.MaxMessageBytes; further ones are answered with an error, at once.
 //
 // # The log
 //

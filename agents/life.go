@@ -50,6 +50,7 @@ type life struct {
 	questions map[string]*question
 	talks     map[string]*talk // by our ids
 	natives   map[string]*talk // by the agent's
+	flooded   bool             // with questions, which was told
 
 	mu        sync.Mutex          // guards what follows
 	here      map[string]struct{} // sessions that it knows

@@ -358,6 +358,10 @@ func (a *script) prompt(m message) int {
 		var answer message
 		_ = json.Unmarshal(line, &answer)
 		a.update(p.SessionID, "answered "+string(answer.Result))
+	case "flood":
+		if !a.flood(p.SessionID, rest) {
+			return 0
+		}
 	case "hang":
 		a.update(p.SessionID, "hanging")
 		return -1
@@ -369,4 +373,26 @@ func (a *script) prompt(m message) int {
 	}
 	a.result(m.ID, `{"stopReason":"end_turn"}`)
 	return -1
+}
+
+// flood asks as many questions as the first number says, each with as many bytes
+// as the second one, and reads until all but as many as the third one have
+// failed.
+func (a *script) flood(session, numbers string) bool {
+	var n, size, taken int
+	_, _ = fmt.Sscan(numbers, &n, &size, &taken)
+	for i := range n {
+		a.say(`{"jsonrpc":"2.0","id":"q%d","method":"session/request_permission","params":{"sessionId":%q,"pad":%q,"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}}`,
+			i, session, strings.Repeat("x", size))
+	}
+	for failed := 0; failed < n-taken; {
+		line, err := a.in.ReadBytes('\n')
+		if err != nil {
+			return false
+		}
+		if bytes.Contains(line, []byte(`"error"`)) {
+			failed++
+		}
+	}
+	return true
 }

@@ -15,8 +15,19 @@ import (
 type outbox struct {
 	wake chan struct{}
 
-	mu    sync.Mutex // guards what follows
-	queue []outgoing
+	mu     sync.Mutex // guards what follows
+	queue  []outgoing
+	unread int // of queue, and of what is being written
+}
+
+// maxUnread is how many messages an agent may leave unread before the host gives
+// no answers of its own any more, which nobody else bounds.
+const maxUnread = 4096
+
+func (o *outbox) full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unread >= maxUnread
 }
 
 type outgoing struct {
@@ -27,6 +38,7 @@ type outgoing struct {
 func (o *outbox) put(line []byte, weight int64) {
 	o.mu.Lock()
 	o.queue = append(o.queue, outgoing{line, weight})
+	o.unread++
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
@@ -60,6 +72,9 @@ func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weig
 				}
 			}
 			weights.Release(out.weight)
+			o.mu.Lock()
+			o.unread--
+			o.mu.Unlock()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,7 @@ const (
 type question struct {
 	key     string // of its id
 	id      []byte
+	size    int // of its message
 	method  string
 	talk    *talk // nil: none that is known
 	options []option
@@ -97,17 +99,27 @@ func selected(option string) []byte {
 	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), quote(option)...), "}}"...)
 }
 
-// takeQuestion passes a request of the agent's on, and answers it if that is
-// the session's policy.
-func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
+// questionOf is a request of the agent's, and what clients see of it.
+func (l *life) questionOf(e *envelope) (q *question, line []byte) {
 	t, line := l.translate(e)
-	q := &question{
-		key: idKey(e.bytes(e.id)), id: e.bytes(e.id), method: e.method, talk: t,
+	return &question{
+		key: idKey(e.bytes(e.id)), id: e.bytes(e.id), size: len(e.raw), method: e.method, talk: t,
 		row: eventlog.Request{
 			RequestKey: eventlog.RequestKey{Life: l.id, Dir: eventlog.Agent, RPC: rpcKey(e.bytes(e.id))},
 			Session:    t.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: kind(e.method), Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
+	}, line
+}
+
+// takeQuestion passes a request of the agent's on, and answers it if that is
+// the session's policy.
+func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
+	q, line := l.questionOf(e)
+	t := q.talk
+	l.publish(s, eventlog.Agent, t, e.method, line)
+	if t != nil {
+		l.record(s, eventlog.Agent, t, e.method, line)
 	}
 	if old := l.questions[q.key]; old != nil {
 		// An id that is used again: what was asked under it has no answer any more.
@@ -115,12 +127,15 @@ func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
 		if old.holds() {
 			old.talk.questions--
 		}
+		if old.row.RequestKey != q.row.RequestKey { // see rpcKey
+			old.row.State, old.row.AnsweredAt = eventlog.Cancelled, time.Now()
+			s.requests = append(s.requests, old.row)
+		}
+	} else if why := l.tooMany(q); why != "" {
+		l.refuseQuestion(s, q, why)
+		return
 	}
 	l.questions[q.key] = q
-	l.publish(s, eventlog.Agent, t, e.method, line)
-	if t != nil {
-		l.record(s, eventlog.Agent, t, e.method, line)
-	}
 	s.requests = append(s.requests, q.row)
 	if e.method != methodPermission {
 		return
@@ -135,6 +150,41 @@ func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
 		b.change(t)
 	}
 	l.applyPolicy(b, s, q)
+}
+
+// maxQuestions is how many questions of an agent's may be open. All together they
+// may be as large as the largest message.
+const maxQuestions = 1024
+
+// tooMany says why there is no room for one more question, or nothing.
+func (l *life) tooMany(q *question) string {
+	if len(l.questions) >= maxQuestions {
+		return fmt.Sprintf("%d questions wait for an answer already", maxQuestions)
+	}
+	size := q.size
+	for _, open := range l.questions {
+		size += open.size
+	}
+	if size > l.host.cfg.MaxMessageBytes && len(l.questions) > 0 {
+		return fmt.Sprintf("the questions that wait for an answer have %d bytes, and %d are allowed", size, l.host.cfg.MaxMessageBytes)
+	}
+	return ""
+}
+
+// refuseQuestion answers a question for which there is no room, at once. It is
+// among the events, but no request that somebody could answer.
+func (l *life) refuseQuestion(s *step, q *question, why string) {
+	if !l.flooded {
+		l.flooded = true
+		l.log.Warn("agent asks more than is answered", "why", why, "method", q.method)
+	}
+	answer := failureOf(q.id, codeInternal, why, nil)
+	l.record(s, eventlog.Daemon, q.talk, "response:"+q.method, answer)
+	s.after = append(s.after, func() {
+		if !l.box.full() {
+			l.box.put(answer, 0)
+		}
+	})
 }
 
 // maxRPC bounds the ids that are kept as they are.
@@ -153,15 +203,14 @@ func (l *life) applyPolicy(b *batch, s *step, q *question) {
 	if q.talk != nil {
 		policy = q.talk.data.Permissions
 	}
-	switch policy.Mode {
-	case Allow:
+	deaf := l.box.full() // it reads no answers: its question waits as if somebody were asked
+	switch {
+	case policy.Mode == Allow && !deaf:
 		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome(AllowOnce, AllowAlways)), 0)
-	case Reject:
+	case policy.Mode == Reject && !deaf:
 		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome(RejectOnce, RejectAlways)), 0)
-	case Ask, "":
-		if policy.Timeout > 0 {
-			s.after = append(s.after, func() { q.timer = time.AfterFunc(policy.Timeout, func() { l.expire(q) }) })
-		}
+	case policy.Timeout > 0:
+		s.after = append(s.after, func() { q.timer = time.AfterFunc(policy.Timeout, func() { l.expire(q) }) })
 	}
 }
 
@@ -214,6 +263,10 @@ func (l *life) takeDecision(b *batch, s *step, d *decision) {
 	}
 	if q == nil || l.questions[q.key] != q {
 		d.finish(ErrRequestNotFound)
+		return
+	}
+	if d.question != nil && l.box.full() {
+		d.fail(l, nil)
 		return
 	}
 	result, err := d.result, error(nil)

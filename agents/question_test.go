@@ -1,0 +1,124 @@
+package agents_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Of an agent that asks without end and gets no answers, only so many questions
+// wait: the others fail at once.
+func TestTooManyQuestions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ asked, size, taken int }{
+		"number": {1100, 0, 1024},
+		"bytes":  {6, 300 << 10, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := host(t, agents.Config{MaxMessageBytes: 1 << 20})
+			session := newSession(t, h, "srv")
+			flood := func(n int) {
+				t.Helper()
+				prompt(t, h, "srv", session, fmt.Sprintf("flood %d %d %d", n, c.size, min(n, c.taken)))
+			}
+			flood(c.asked)
+			open := func(want int) []eventlog.Request {
+				t.Helper()
+				all, err := h.Requests(within(t), session)
+				if err != nil || len(all) != want {
+					t.Fatalf("%d questions wait, %v, want %d", len(all), err, want)
+				}
+				return all
+			}
+			checkRefused(t, h, session, c.asked, c.taken)
+			// There is room again when one is answered.
+			if err := h.Answer(within(t), session, open(c.taken)[0].PublicID, agents.Reply{Cancel: true}); err != nil {
+				t.Fatal(err)
+			}
+			post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":"{\"id\":\"more\",\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"`+session+`\"}}"}}`)
+			open(c.taken)
+			if err := h.Cancel(within(t), session); err != nil {
+				t.Fatal(err)
+			}
+			open(0)
+			flood(1)
+			open(1)
+		})
+	}
+}
+
+// checkRefused looks at what the log tells of a flood.
+func checkRefused(t *testing.T, h *agents.Host, session string, asked, taken int) {
+	t.Helper()
+	questions, refused, shown := 0, 0, 0
+	for stream, f := range map[string]func(eventlog.Event){
+		agents.SessionStream(session): func(e eventlog.Event) {
+			switch {
+			case e.Kind == "session/request_permission":
+				questions++
+			case strings.HasPrefix(e.Kind, "response:session/request") && e.Dir == eventlog.Daemon && bytes.Contains(e.Payload, []byte(`"error"`)):
+				refused++
+			}
+		},
+		"acp:srv": func(e eventlog.Event) {
+			if e.Kind == "session/request_permission" {
+				shown++
+			}
+		},
+	} {
+		for after := int64(0); ; {
+			page, err := h.Log().Read(within(t), stream, after, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, e := range page {
+				f(e)
+				after = e.Seq
+			}
+		}
+	}
+	if questions != asked || shown != asked || refused != asked-taken {
+		t.Errorf("the log has %d questions, followers %d, and %d were refused; want %d, %d", questions, shown, refused, asked, asked-taken)
+	}
+}
+
+// A question whose id is used again is open no more, however long the id is.
+func TestQuestionIDUsedAgain(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{})
+	for _, id := range []string{"short", strings.Repeat("long", 100)} {
+		for range 2 {
+			post(t, h, "srv", `{"id":1,"method":"raw","params":{"line":"{\"id\":\"`+id+`\",\"method\":\"fs/read_text_file\",\"params\":{}}"}}`)
+		}
+	}
+	requests, err := h.Log().Requests(within(t), eventlog.RequestFilter{Pending: true})
+	if err != nil || len(requests) != 2 {
+		t.Errorf("%d questions wait, %v", len(requests), err)
+	}
+}
+
+// What the host answers by itself does not pile up for an agent that reads
+// nothing.
+func TestUnreadAnswers(t *testing.T) {
+	t.Parallel()
+	const n = 8_000
+	h := host(t, agents.Config{
+		Permissions: agents.Policy{Mode: agents.Allow},
+		Launch: shell(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do i=$((i+1)); `+
+			`echo "{\"id\":$i,\"method\":\"session/request_permission\",\"params\":{}}"; done; echo "[end]"; exec sleep 1000`, n)),
+	})
+	post(t, h, "srv", `{"method":"hello"}`)
+	follow(t, h, "srv", agents.Replay{}, "[end]")
+	requests, err := h.Log().Requests(within(t), eventlog.RequestFilter{Pending: true})
+	if err != nil || len(requests) != 1024 {
+		t.Errorf("%d questions wait, %v", len(requests), err)
+	}
+}
