@@ -16,7 +16,8 @@
 //
 //   - [Host.Post] and [Host.Follow] carry ACP as it is, under a server id of the
 //     client's choice, which stands for one agent in one process after the
-//     other. This is what clients of sandbox-agent speak.
+//     other. This is what clients of sandbox-agent speak. [Host.Submit] is Post
+//     for who takes the answers from the events.
 //   - [Host.CreateSession], [Host.Prompt], [Host.Answer] and their like are made
 //     of the same messages, for callers in Go.
 //

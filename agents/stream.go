@@ -31,6 +31,7 @@ const ringSize = 1024
 type Stream struct {
 	cursor   *eventlog.Cursor
 	s        *server
+	newest   int64
 	once     sync.Once
 	progress // guarded by s.followers.mu
 }
@@ -58,10 +59,13 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	case r.After <= 0:
 		after = max(base, last-ringSize)
 	}
-	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s}
+	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s, newest: last}
 	s.followers.add(stream, after, last)
 	return stream, nil
 }
+
+// Newest is the newest event that there was when the following began.
+func (s *Stream) Newest() int64 { return s.newest }
 
 // Next returns the events that follow and waits for at least one.
 func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {

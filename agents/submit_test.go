@@ -1,0 +1,86 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+)
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]agents.Message{
+		`{"id":1,"method":"session/prompt","params":{"sessionId":"a\u0062"}}`: {Method: "session/prompt", Session: "ab", Request: true},
+		`{"method":"session/cancel","params":{"sessionId":"a"}}`:              {Method: "session/cancel", Session: "a"},
+		`{"id":1,"result":{"sessionId":"a"}}`:                                 {},
+		`{"method":"x","params":{"sessionId":7}}`:                             {Method: "x"},
+		`{"id":null,"method":"x","params":[]}`:                                {Method: "x", Request: true},
+	} {
+		if got, err := agents.Inspect([]byte(message)); err != nil || got != want {
+			t.Errorf("Inspect(%s) = %+v, %v, want %+v", message, got, err, want)
+		}
+	}
+	var bad *agents.EnvelopeError
+	if _, err := agents.Inspect([]byte(`{`)); !errors.As(err, &bad) {
+		t.Errorf("Inspect = %v", err)
+	}
+	if _, err := agents.Inspect([]byte(`[]`)); !errors.Is(err, agents.ErrNotObject) {
+		t.Errorf("Inspect = %v", err)
+	}
+}
+
+// What was submitted is in the log, and so is its answer in time.
+func TestSubmit(t *testing.T) {
+	t.Parallel()
+	observed := make(chan string, 8)
+	h := host(t, agents.Config{Observe: func(_, method string, _ json.RawMessage) { observed <- method }})
+	scripted := agents.PostOptions{Agent: "scripted"}
+	for message, want := range map[string]error{`{"id":1,"method":"echo"}`: agents.ErrAgentNeeded, `[]`: agents.ErrAgentNeeded} {
+		if err := h.Submit(within(t), "srv", agents.PostOptions{}, []byte(message)); !errors.Is(err, want) {
+			t.Errorf("Submit(%s) = %v, want %v", message, err, want)
+		}
+	}
+	var bad *agents.EnvelopeError
+	if err := h.Submit(within(t), "srv", scripted, []byte(`{`)); !errors.As(err, &bad) {
+		t.Errorf("Submit = %v", err)
+	}
+	for _, message := range []string{
+		`{"id":1,"method":"session/new","params":{"cwd":"/"}}`, `{"id":"x","method":"echo","params":1}`, `{"id":9,"result":{}}`,
+	} {
+		if err := h.Submit(within(t), "srv", scripted, []byte(message)); err != nil {
+			t.Errorf("Submit(%s) = %v", message, err)
+		}
+	}
+	follow(t, h, "srv", agents.Replay{All: true}, `"id":"x","result":1`)
+	if got := <-observed; got != "session/new" {
+		t.Errorf("observed %s", got)
+	}
+	if err := h.Submit(within(t), "srv", agents.PostOptions{}, []byte(`{"id":2,"method":"die"}`)); err != nil {
+		t.Errorf("Submit = %v", err)
+	}
+	follow(t, h, "srv", agents.Replay{All: true}, "_adapter/agent_exited")
+	var exited *agents.ExitedError
+	if err := h.Submit(within(t), "srv", agents.PostOptions{}, []byte(`{"id":3,"method":"echo"}`)); !errors.As(err, &exited) {
+		t.Errorf("Submit to an agent that ended = %v", err)
+	}
+}
+
+// An agent that reads nothing does not hold its clients for ever.
+func TestSubmitToTheDeaf(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: shell("exec sleep 1000"), RequestTimeout: 200 * time.Millisecond, MaxMessageBytes: 1 << 20})
+	big, err := json.Marshal(map[string]any{"method": "x", "params": make([]byte, 700<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf := agents.PostOptions{Agent: "deaf"}
+	if err := h.Submit(within(t), "srv", deaf, big); err != nil {
+		t.Fatal(err)
+	}
+	var late *agents.TimeoutError
+	if err := h.Submit(within(t), "srv", deaf, big); !errors.As(err, &late) || late.Agent != "deaf" || late.Method != "x" {
+		t.Errorf("Submit = %v", err)
+	}
+}
