@@ -203,7 +203,7 @@ func (g gate) knownHost(c *fiber.Ctx) bool {
 
 // exposed are the response headers that pages of other sites may read.
 const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, " +
-	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Link"
+	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Link, Acp-Connection-Id"
 
 // allow tells a browser that a listed origin's page may see the answer
 // (Fetch standard, section 3.3).

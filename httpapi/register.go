@@ -51,6 +51,7 @@ func (s *Server) register() {
 	s.registerProcesses()
 	s.registerAgents()
 	s.registerACP()
+	s.registerTransport()
 	s.registerSessions()
 	s.registerOpenComputer()
 	s.registerMCP()

@@ -41,6 +41,7 @@ type Server struct {
 	files       *filesystem.FS
 	registry    *registry.Registry
 	agents      *agentHost
+	connections connections
 	patience    time.Duration // how long a client may neither send nor accept anything
 	handler     func() http.Handler
 

@@ -60,7 +60,7 @@ func verb(op *Operation, collection, shared bool) string {
 	case item && !shared:
 		// Nothing but POST: the member gets the id that its maker chose.
 		maps.Copy(names, map[string]string{"GET": "get", "POST": "create"})
-	case item:
+	case item, strings.HasSuffix(op.Path, "/acp"): // what is sent there are messages
 		maps.Copy(names, map[string]string{"GET": "get", "POST": "post"})
 	case shared:
 		maps.Copy(names, map[string]string{"GET": "get", "POST": "set"})
