@@ -6,6 +6,8 @@
 // the live stream, host.test.mjs every method of processes, terminals, files and
 // configuration, and sessions.test.mjs every method of agents and their sessions,
 // with the mock agent, on connections that break and a server that is killed.
+// acp.test.mjs has the clients of the Agent Client Protocol's own package, by
+// HTTP and by WebSocket, talk to the same agent.
 // They ask the SDK which methods it has, and look at the effects with what knows
 // nothing of deskhand: xterm, xev, xclip, xwininfo, the disk, /proc. Two more have
 // the terminal and the viewer of @sandbox-agent/react in a browser. The packages

@@ -19,13 +19,20 @@ func TestSessions(t *testing.T) {
 		mockFor(t, home)
 	}
 	server := startServer(t, modules, Config{Home: home})
+	runScripts(t, server, modules, "sessions.test.mjs", "SDKTEST_CRASH="+crasher(t, server))
+}
+
+// crasher returns a URL at which scripts have the server killed and started
+// again.
+func crasher(t *testing.T, server *Server) string {
+	t.Helper()
 	crash := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := server.Crash(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	}))
-	defer crash.Close()
-	runScripts(t, server, modules, "sessions.test.mjs", "SDKTEST_CRASH="+crash.URL)
+	t.Cleanup(crash.Close)
+	return crash.URL
 }
 
 // mockFor gives the reference server this tree's mock agent. Its own knows
