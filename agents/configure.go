@@ -77,7 +77,8 @@ func (m MCPServer) usable(c capabilities) bool {
 }
 
 // mcpEntry is an entry of mcp.json, in the form in which httpapi writes it and
-// in those that people write.
+// in those that people write. Its timeoutMs is not here: ACP cannot say it, and
+// agents that have such limits mean different things by them.
 type mcpEntry struct {
 	Type        string            `json:"type"`
 	Command     json.RawMessage   `json:"command"` // a program, or a list of it and its first arguments

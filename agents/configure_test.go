@@ -41,7 +41,7 @@ func TestMCPConfiguration(t *testing.T) {
 	post(t, h, "srv", initialize)
 	cwd := t.TempDir()
 	for name, entry := range map[string]string{
-		"a":       `{"type":"local","command":["prog","-x"],"args":["y"],"env":{"K":"V"}}`,
+		"a":       `{"type":"local","command":["prog","-x"],"args":["y"],"env":{"K":"V"},"timeoutMs":2000}`,
 		"b":       `{"type":"remote","url":"http://127.0.0.1:1/mcp","headers":{"X":"1"},"bearerTokenEnvVar":"TEST_BEARER","envHeaders":{"Y":"TEST_HEADER"}}`,
 		"c":       `{"type":"remote","url":"http://127.0.0.1:1/sse","transport":"sse"}`,
 		"client":  `{"type":"local","command":"other"}`,

@@ -48,7 +48,7 @@ type (
 		Env         map[string]string `json:"env,omitempty"`
 		Environment map[string]string `json:"environment,omitempty" deprecated:"true" doc:"Another spelling of env"`
 		Enabled     bool              `json:"enabled,omitempty"`
-		TimeoutMS   int64             `json:"timeoutMs,omitempty" minimum:"0"`
+		TimeoutMS   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Kept, without effect: ACP has no word for it, so that agents use their own limits"`
 		Timeout     int64             `json:"timeout,omitempty" minimum:"0" deprecated:"true" doc:"Another spelling of timeoutMs"`
 		Cwd         string            `json:"cwd,omitempty"`
 	}
@@ -61,7 +61,7 @@ type (
 		EnvHTTPHeaders    map[string]string `json:"envHttpHeaders,omitempty" deprecated:"true" doc:"Another spelling of envHeaders"`
 		OAuth             oauth             `json:"oauth,omitzero"`
 		Enabled           bool              `json:"enabled,omitempty"`
-		TimeoutMS         int64             `json:"timeoutMs,omitempty" minimum:"0"`
+		TimeoutMS         int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Kept, without effect: ACP has no word for it, so that agents use their own limits"`
 		Timeout           int64             `json:"timeout,omitempty" minimum:"0" deprecated:"true" doc:"Another spelling of timeoutMs"`
 		Transport         string            `json:"transport,omitempty" enum:"http,sse"`
 	}
