@@ -43,8 +43,9 @@ esac
 	return gate
 }
 
-// beginInstall begins an install whose response begins before its end.
-func (s *testServer) beginInstall(t *testing.T) *http.Response {
+// beginInstall begins an install whose response begins before its end, and
+// returns the rest of that.
+func (s *testServer) beginInstall(t *testing.T) io.Reader {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/agents/gemini/install", strings.NewReader("{}"))
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *testServer) beginInstall(t *testing.T) *http.Response {
 	if _, err := io.ReadFull(res.Body, first[:]); err != nil || first[0] != '\n' {
 		t.Fatalf("the body begins with %q, %v", first, err)
 	}
-	return res
+	return res.Body
 }
 
 // A response to an install begins before clients give up on it, and has the
@@ -79,11 +80,11 @@ func TestLongInstall(t *testing.T) {
 		{"bad", `{"type":"urn:sandbox-agent:error:install_failed","title":"Install Failed","status":500,"detail":"install failed: gemini: `},
 		{"good", `{"already_installed":false,"artifacts":[{"kind":"native_agent","path":"` + cfg.Agents.Dir + `/gemini/0.61.0/`},
 	} {
-		res := s.beginInstall(t)
+		rest := s.beginInstall(t)
 		if err := os.WriteFile(gate, []byte(c.how+"\n"), 0); err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(res.Body)
+		text, err := io.ReadAll(rest)
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(string(text)), c.want) {
 			t.Errorf("%s: %s, %v", c.how, text, err)
 		}
@@ -100,10 +101,10 @@ func TestLongInstallEnds(t *testing.T) {
 	slowNPM(t, &cfg)
 	s := serve(t, cfg)
 	s.agents.early = time.Millisecond
-	res := s.beginInstall(t)
+	rest := s.beginInstall(t)
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	text, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(rest)
 	if err != nil || !strings.Contains(string(text), `"status":503`) {
 		t.Errorf("the end: %s, %v", text, err)
 	}

@@ -56,10 +56,10 @@ func TestAgentsPlan(t *testing.T) {
 	open(t, eventlog.Config{DSN: dsn})
 	db, err := sql.Open("sqlite", dsn)
 	must(t, err)
-	defer db.Close()
+	defer func() { must(t, db.Close()) }()
 	rows, err := db.QueryContext(t.Context(), "explain query plan "+eventlog.AgentNames)
 	must(t, err)
-	defer rows.Close()
+	defer func() { must(t, rows.Close()) }()
 	var steps []string
 	for rows.Next() {
 		var id, parent, unused int

@@ -172,7 +172,7 @@ func forkAndMove(cmd command, attr *syscall.ProcAttr) (pid int, err error) {
 	}
 	procs, err := unix.Openat(fd, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return pid, nil //nolint:nilerr // it is no group, or not ours to fill: the child does without
+		return pid, nil // it is no group, or not ours to fill: the child does without
 	}
 	_, _ = unix.Write(procs, []byte(strconv.Itoa(pid)))
 	_ = unix.Close(procs)
