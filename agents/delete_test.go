@@ -198,3 +198,124 @@ func TestAgentStatus(t *testing.T) {
 		t.Errorf("there is none: %v, %v", all, err)
 	}
 }
+
+// openFile opens a log in a file for as long as f takes.
+func openFile(t *testing.T, file string, keep eventlog.Retention, f func(*eventlog.Log)) {
+	t.Helper()
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, Retention: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f(log)
+}
+
+// What retention leaves of servers that were deleted is enough for the next ones
+// of their ids, and for their sessions.
+func TestDeletedAndForgotten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "events.db")
+	cfg := agents.Config{Launch: agentOf()}
+	var session string
+	var last int64
+	openFile(t, file, eventlog.Retention{}, func(log *eventlog.Log) {
+		cfg.Log = log
+		h, err := agents.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post(t, h, "srv", initialize)
+		post(t, h, "talks", initialize)
+		session = newSession(t, h, "talks")
+		prompt(t, h, "talks", session, "hello")
+		err = errors.Join(h.Delete(within(t), "srv"), h.Delete(within(t), "talks"), h.Close())
+		if last, _ = log.Last(t.Context(), "acp:srv"); err != nil || last == 0 {
+			t.Fatal(last, err)
+		}
+	})
+	openFile(t, file, eventlog.Retention{Events: 1000}, func(log *eventlog.Log) {
+		wait(t, func() error {
+			lives, err := log.Lives(t.Context(), eventlog.LifeFilter{})
+			if err != nil || len(lives) != 1 || lives[0].Server != "talks" {
+				return fmt.Errorf("lives = %v, %w", lives, err)
+			}
+			return nil
+		})
+		cfg.Log = log
+		h, err := agents.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(initialize)); !errors.Is(err, agents.ErrAgentNeeded) {
+			t.Errorf("Post = %v", err)
+		}
+		post(t, h, "srv", initialize)
+		if events := follow(t, h, "srv", agents.Replay{}, `"result"`); events[0].Seq != last+1 {
+			t.Errorf("goes on with %d after %d", events[0].Seq, last)
+		}
+		turn, err := h.Prompt(within(t), session, []byte(`[{"type":"text","text":"and now"}]`))
+		if err == nil {
+			_, err = turn.Wait(within(t))
+		}
+		if err = errors.Join(err, h.Close()); err != nil {
+			t.Error(err)
+		}
+		if text := told(t, log, session); !strings.Contains(text, "User: hello") {
+			t.Errorf("the agent was told %s", text)
+		}
+	})
+}
+
+// told is what an agent said of the newest prompt that it got.
+func told(t *testing.T, log *eventlog.Log, session string) (text string) {
+	t.Helper()
+	events, err := log.Read(t.Context(), agents.SessionStream(session), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Kind == "session/update" {
+			text = string(e.Payload)
+		}
+	}
+	return text
+}
+
+// A server that another host has deleted, of which nothing is left, is no more
+// for this one either.
+func TestForgottenElsewhere(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "events.db")
+	openFile(t, file, eventlog.Retention{}, func(log *eventlog.Log) {
+		h, err := agents.Start(t.Context(), agents.Config{Log: log, Launch: agentOf(), IdleTimeout: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		post(t, h, "srv", initialize)
+		wait(t, func() error {
+			list, err := h.Servers(t.Context())
+			if err != nil || len(list) != 1 || list[0].Running {
+				return fmt.Errorf("Servers = %v, %w", list, err)
+			}
+			return nil
+		})
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closing(t, db)
+		if _, err := db.ExecContext(t.Context(), "delete from life"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Post(within(t), "srv", agents.PostOptions{}, []byte(initialize)); !errors.Is(err, agents.ErrAgentNeeded) {
+			t.Errorf("Post = %v", err)
+		}
+		if err := errors.Join(h.Delete(within(t), "srv"), h.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

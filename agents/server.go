@@ -233,14 +233,19 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 func (s *server) newestLife(ctx context.Context) (eventlog.Life, error) {
 	known := s.record()
 	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
-	if err != nil || len(lives) == 0 {
+	if err != nil {
 		return known, err
 	}
-	row := lives[0]
+	var row eventlog.Life
+	gone := len(lives) == 0 // retention drops what is left of a server that is no more
+	if !gone {
+		row = lives[0]
+		gone = row.Reason == endedDeleted
+	}
 	switch {
-	case row.Reason == endedDeleted && known.ID == "":
-		return known, nil // a server of the same id, which is no more
-	case row.Reason == endedDeleted:
+	case gone && known.ID == "":
+		return known, nil // a server of the same id, if there was one, which is no more
+	case gone:
 		s.host.drop(s)
 		return known, ErrServerNotFound
 	case row.ID == known.ID:

@@ -50,6 +50,10 @@ type Config struct {
 // Retention bounds what is kept of each stream. Its oldest events are dropped
 // first and the newest one never, so that its sequence goes on. Zero fields do
 // not bound.
+//
+// With any bound, the record of a process, and its requests, go as well when no
+// session has an event of it any more, and its server is no more (see
+// [ReasonDeleted]) or has had another process since. Sessions stay.
 type Retention struct {
 	Events int           // so many
 	Bytes  int64         // so many, as the payloads came

@@ -29,15 +29,20 @@ func (k *keeper) note(stream string) {
 }
 
 // run looks after all streams at first and when some may have become too old,
-// else after those that grew.
+// else after those that grew; and after the records of processes, less often.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(k.bounds.Interval)
 	defer tick.Stop()
 	aging := max(k.bounds.Interval, k.bounds.Age/24)
-	var all time.Time // when all streams were looked after
+	var all, tidied time.Time // when all streams were looked after, and the records of processes
 	for {
 		whole := all.IsZero() || k.bounds.Age > 0 && time.Since(all) >= aging
-		if err := k.look(ctx, whole); err != nil {
+		err := k.look(ctx, whole)
+		if err == nil && (whole || time.Since(tidied) >= tidyEvery) {
+			err = k.tidy(ctx)
+			tidied = time.Now()
+		}
+		if err != nil {
 			k.log.cfg.Logger.Warn("event log keeps more than it should", "error", err)
 		} else if whole {
 			all = time.Now()

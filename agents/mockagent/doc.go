@@ -35,7 +35,8 @@
 // [Run] serves one connection, a JSON object per line, until its input ends or
 // its context does. Running turns are cancelled then. With [Config.Dir],
 // sessions are kept there at the end of each turn, and a later Run can load,
-// resume and list them; without, they end with Run and that is not offered.
+// resume and list them; a Run begins by deleting those whose last turn was 30
+// days ago. Without, they end with Run and that is not offered.
 //
 // # Concurrency
 //

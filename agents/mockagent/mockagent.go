@@ -25,8 +25,8 @@ var ErrCrash = errors.New("mock agent: crash was asked for")
 
 // Config configures the agent. The zero value keeps nothing.
 type Config struct {
-	// Dir keeps sessions for session/load and session/resume. It is made if it
-	// is not there. Empty: they end with Run.
+	// Dir keeps sessions for session/load and session/resume, for 30 days after
+	// their last turn. It is made if it is not there. Empty: they end with Run.
 	Dir string
 
 	// Version is what the agent calls its version. Empty: "1".
@@ -79,6 +79,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	a := &agent{
 		cfg: cfg, end: end, out: newOutput(out, end),
 		sessions: make(map[string]*session), asked: make(map[int64]chan json.RawMessage),
+	}
+	if err := a.sweep(); err != nil {
+		cfg.Logger.Debug("old sessions stay", "error", err)
 	}
 	lines := make(chan line)
 	go read(in, cfg.MaxLine, lines, ctx.Done())

@@ -64,6 +64,10 @@ func (a *agent) save(s *session) error {
 		err = replace(a.path(s.ID), text.Bytes())
 	} else {
 		err = extend(a.path(s.ID), text.Bytes())
+		if errors.Is(err, fs.ErrNotExist) { // another process has swept it away
+			s.written = 0
+			return a.save(s)
+		}
 	}
 	if err != nil {
 		s.written = 0 // a part of it may be there
@@ -146,6 +150,36 @@ func (a *agent) kept() ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// keepTime is how long a session's file is there after its last turn. Nobody may
+// tell the agent that a session is over: clients leave, and servers are deleted.
+const keepTime = 30 * 24 * time.Hour
+
+// sweep removes the files of sessions that nobody used for long, and what a
+// process left half written.
+func (a *agent) sweep() error {
+	if a.cfg.Dir == "" {
+		return nil
+	}
+	files, err := os.ReadDir(a.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("look for old sessions: %w", err)
+	}
+	for _, f := range files {
+		id, ok := strings.CutSuffix(strings.TrimSuffix(f.Name(), ".new"), fileType)
+		if !ok || !goodID.MatchString(id) {
+			continue
+		}
+		info, err := f.Info()
+		if err != nil || time.Since(info.ModTime()) < keepTime {
+			continue // young, or deleted meanwhile
+		}
+		if err := os.Remove(filepath.Join(a.cfg.Dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("delete an old session: %w", err)
+		}
+	}
+	return nil
 }
 
 // discard removes a session's file.

@@ -1,0 +1,73 @@
+package eventlog
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// tidyEvery is how often records of processes are looked through when
+	// nothing else makes the keeper look at everything. It reads all events.
+	tidyEvery = 24 * time.Hour
+
+	tidyChunk = 200 // lives that are removed in one transaction
+)
+
+const (
+	// The newest life of a server tells how it goes on, or that it is no more, and
+	// an older one would speak for the server without it.
+	selectOver = "select id from life where exited_at <> 0 and (reason = '" + ReasonDeleted + "' or exists (select 1 from life later " +
+		"where later.server = life.server and (later.started_at, later.id) > (life.started_at, life.id))) order by started_at, id"
+
+	selectUsed = "select distinct life from event where session <> ''"
+
+	deleteLife = "delete from life where id = $1 and exited_at <> 0 and (exists (select 1 from life later " +
+		"where later.server = life.server and (later.started_at, later.id) > (life.started_at, life.id)) " +
+		"or reason = '" + ReasonDeleted + "' and not exists (select 1 from life older where older.server = life.server and older.id <> life.id))"
+
+	deleteRequests = "delete from request where life = $1 and not exists (select 1 from life where id = $1)"
+)
+
+// tidy removes the records of processes, and of what they asked, that nobody can
+// need any more: they have ended, their server is no more or has had another one
+// since, and no session has an event of theirs.
+func (k *keeper) tidy(ctx context.Context) error {
+	over, err := k.lives(ctx, selectOver)
+	if err != nil || len(over) == 0 {
+		return err
+	}
+	list, err := k.lives(ctx, selectUsed)
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool, len(list))
+	for _, id := range list {
+		used[id] = true
+	}
+	var all []statement
+	for _, id := range over { // the oldest first, so that the one that says it is no more goes last
+		if !used[id] {
+			all = append(all, statement{deleteLife, []any{id}}, statement{deleteRequests, []any{id}})
+		}
+	}
+	for len(all) > 0 {
+		chunk := all[:min(len(all), 2*tidyChunk)]
+		err := k.log.do(ctx, &job{alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, chunk) }})
+		if err != nil {
+			return err
+		}
+		all = all[len(chunk):]
+	}
+	return nil
+}
+
+// lives returns the ids that a statement selects.
+func (k *keeper) lives(ctx context.Context, sql string) (ids []string, err error) {
+	err = k.log.db.reader().query(ctx, statement{sql: sql}, func(scan func(...any) error) (bool, error) {
+		var id string
+		err := scan(&id)
+		ids = append(ids, id)
+		return true, err
+	})
+	return ids, err
+}

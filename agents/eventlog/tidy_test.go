@@ -1,0 +1,125 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// lived are the lives of some servers, and which of them have to stay.
+var lived = []struct {
+	id, server, reason string // no reason: it runs
+	stays              bool
+}{
+	{"gone-1", "gone", "server", false},
+	{"gone-2", "gone", "deleted", false},
+	{"past-1", "past", "server", true},  // a session has an event of it
+	{"past-2", "past", "deleted", true}, // says that the server of past-1 is no more
+	{"anew-1", "anew", "deleted", false},
+	{"anew-2", "anew", "", true},
+	{"rest-1", "rest", "server", false},
+	{"rest-2", "rest", "exit", true}, // can go on
+	{"long-1", "long", "server", false},
+	{"long-2", "long", "deleted", true}, // what it shares with long-1 was dropped, but for the newest
+}
+
+func fillLived(t *testing.T, l *eventlog.Log) {
+	t.Helper()
+	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		at := when
+		for _, c := range lived {
+			at = at.Add(time.Second)
+			life := eventlog.Life{ID: c.id, Server: c.server, Agent: "mock", StartedAt: at, Reason: c.reason}
+			if c.reason != "" {
+				life.ExitedAt = at.Add(time.Second)
+			}
+			if err := tx.PutLife(life); err != nil {
+				return err
+			}
+			r := eventlog.Request{RequestKey: eventlog.RequestKey{Life: c.id, RPC: "1"}, Session: "x", State: eventlog.Cancelled}
+			if err := tx.PutRequest(r); err != nil {
+				return err
+			}
+			if _, err := tx.Append(eventlog.Event{Stream: "acp:" + c.server, Life: c.id, Payload: []byte("{}")}); err != nil {
+				return err
+			}
+		}
+		if err := tx.PutSession(eventlog.Session{ID: "x", State: eventlog.Idle}); err != nil {
+			return err
+		}
+		for i := range 20 {
+			e := eventlog.Event{Stream: "ses:x", Session: "x", Life: fmt.Sprintf("long-%d", 1+i/10), Payload: []byte("{}")}
+			if _, err := tx.Append(e); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Append(eventlog.Event{Stream: "ses:y", Session: "y", Life: "past-1", Payload: []byte("{}")})
+		return err
+	}))
+}
+
+// livesOf are the ids of the lives in a log, and of those whose requests are.
+func livesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
+	t.Helper()
+	lives, err := l.Lives(t.Context(), eventlog.LifeFilter{})
+	must(t, err)
+	for _, life := range lives {
+		ids = append(ids, life.ID)
+	}
+	requests, err := l.Requests(t.Context(), eventlog.RequestFilter{Session: "x"})
+	must(t, err)
+	for _, r := range requests {
+		asked = append(asked, r.Life)
+	}
+	slices.Sort(ids)
+	slices.Sort(asked)
+	return ids, asked
+}
+
+// The records of processes go when nothing needs them any more.
+func TestTidy(t *testing.T) {
+	t.Parallel()
+	var all, stay []string
+	for _, c := range lived {
+		all = append(all, c.id)
+		if c.stays {
+			stay = append(stay, c.id)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(stay)
+	for _, name := range []string{"sqlite", "postgres"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: databases[name](t)}
+			l := open(t, cfg)
+			fillLived(t, l)
+			closeLog(t, l)
+			l = open(t, cfg) // which bounds nothing
+			if ids, asked := livesOf(t, l); !slices.Equal(ids, all) || !slices.Equal(asked, all) {
+				t.Errorf("without a bound %q are left, and requests of %q", ids, asked)
+			}
+			closeLog(t, l)
+			cfg.Retention = eventlog.Retention{Events: 5}
+			l = open(t, cfg)
+			poll(t, func() error {
+				if ids, asked := livesOf(t, l); !slices.Equal(ids, stay) || !slices.Equal(asked, stay) {
+					return fmt.Errorf("%q are left, and requests of %q; want %q", ids, asked, stay)
+				}
+				return nil
+			})
+			var text bytes.Buffer
+			must(t, l.Export(t.Context(), "x", &text))
+			if n := bytes.Count(text.Bytes(), []byte(`{"event":`)); n != 5 || !bytes.Contains(text.Bytes(), []byte(`{"life":{"id":"long-2"`)) {
+				t.Errorf("%d events are exported: %s", n, &text)
+			}
+			if e := put(t, l, "acp:gone", "next"); e[0].Seq != 3 {
+				t.Errorf("a server that was forgotten goes on with %d", e[0].Seq)
+			}
+		})
+	}
+}
