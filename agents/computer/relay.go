@@ -30,7 +30,8 @@ type Relay struct {
 }
 
 // Run serves until in ends or ctx does. Then it closes both, and returns why: nil
-// at the end of in. That the other server cannot be reached is told to the
+// at the end of in, when what was asked is answered or some seconds are over. A
+// line that is no message is answered with an error, and all goes on. That the other server cannot be reached is told to the
 // client, call by call; it may come and go.
 func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
@@ -42,7 +43,7 @@ func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) er
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.AddReceivingMiddleware(p.receive)
-	return ended(s.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out}))
+	return ended(s.Run(ctx, stdio{in, out}))
 }
 
 // Errors that are the SDK's own, about the connection (its internal/jsonrpc2,
@@ -92,7 +93,11 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 func forward(ctx context.Context, to *mcp.ClientSession, req mcp.Request) (mcp.Result, error) {
 	switch req := req.(type) {
 	case *mcp.ListToolsRequest:
-		return to.ListTools(ctx, &mcp.ListToolsParams{Cursor: req.Params.Cursor})
+		p := &mcp.ListToolsParams{}
+		if req.Params != nil { // they are optional
+			p.Cursor = req.Params.Cursor
+		}
+		return to.ListTools(ctx, p)
 	case *mcp.CallToolRequest:
 		arguments := req.Params.Arguments
 		if len(arguments) == 0 {

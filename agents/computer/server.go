@@ -185,9 +185,11 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.web.ServeHTTP(w, r) }
 
 // Run serves one client that sends a JSON object per line, until in ends or ctx
-// does. Then it closes both, and returns why: nil at the end of in.
+// does. Then it closes both, and returns why: nil at the end of in, when what was
+// asked is answered or some seconds are over. A line that is no message is
+// answered with an error, and all goes on.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	return ended(s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out}))
+	return ended(s.mcp.Run(ctx, stdio{in, out}))
 }
 
 // ended makes the end of the input none of the errors.

@@ -1,0 +1,215 @@
+package computer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// stdio is the SDK's transport of one message per line, with two differences: a
+// line that is no message is answered with an error and ends nothing, and the
+// end of the input waits until what was asked before is answered.
+type stdio struct {
+	in  io.ReadCloser
+	out io.WriteCloser
+}
+
+// lastAnswers is how long the end of the input waits for answers. Clients give a
+// server about five seconds to end before they kill it.
+const lastAnswers = 4 * time.Second
+
+func (s stdio) Connect(ctx context.Context) (mcp.Connection, error) {
+	out := &wholeWriter{WriteCloser: s.out}
+	lines := &messageReader{in: s.in, lines: bufio.NewReader(s.in), out: out}
+	// messageReader has a limit of its own, which does not end the connection.
+	inner, err := (&mcp.IOTransport{Reader: lines, Writer: out, MaxLineLength: -1}).Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &stdioConn{Connection: inner, asked: map[jsonrpc.ID]struct{}{}, closed: make(chan struct{})}, nil
+}
+
+// stdioConn knows what is not answered yet.
+type stdioConn struct {
+	mcp.Connection
+	closed chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex // guards what follows
+	asked map[jsonrpc.ID]struct{}
+	idle  chan struct{} // closed when the last answer is written; nil before the input's end
+}
+
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if errors.Is(err, io.EOF) {
+		// From this error on the SDK writes no answers.
+		c.wait(ctx)
+	}
+	if r, ok := m.(*jsonrpc.Request); ok && err == nil && r.IsCall() {
+		c.mu.Lock()
+		c.asked[r.ID] = struct{}{}
+		c.mu.Unlock()
+	}
+	return m, err
+}
+
+func (c *stdioConn) wait(ctx context.Context) {
+	c.mu.Lock()
+	if len(c.asked) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.idle = make(chan struct{})
+	idle := c.idle
+	c.mu.Unlock()
+	late := time.NewTimer(lastAnswers)
+	defer late.Stop()
+	select {
+	case <-idle:
+	case <-c.closed:
+	case <-ctx.Done():
+	case <-late.C:
+	}
+}
+
+func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, m)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.asked, r.ID)
+		if len(c.asked) == 0 && c.idle != nil {
+			close(c.idle)
+			c.idle = nil
+		}
+	}
+	return err
+}
+
+func (c *stdioConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Connection.Close()
+}
+
+// wholeWriter lets two write to one place. Each of them writes whole lines.
+type wholeWriter struct {
+	io.WriteCloser
+	mu sync.Mutex
+}
+
+func (w *wholeWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.WriteCloser.Write(p)
+}
+
+// messageReader passes on the lines that are messages, and answers the others.
+type messageReader struct {
+	in    io.ReadCloser
+	lines *bufio.Reader
+	out   io.Writer
+	rest  []byte // of the present line
+}
+
+func (r *messageReader) Close() error { return r.in.Close() }
+
+func (r *messageReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		line, whole, err := r.line()
+		if len(line) == 0 && err != nil {
+			return 0, err
+		}
+		switch fault := faultOf(line, whole); {
+		case len(line) == 0:
+		case fault == nil:
+			r.rest = append(line, '\n')
+		default:
+			if err := r.refuse(line, fault); err != nil {
+				return 0, err
+			}
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// line returns the next line without the space around it. Of one that is too
+// long it returns the beginning, and false.
+func (r *messageReader) line() (line []byte, whole bool, err error) {
+	whole = true
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		if len(line)+len(part) > mcp.DefaultMaxLineLength {
+			whole = false
+		} else if whole {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSpace(line), whole, err
+		}
+	}
+}
+
+// faultOf tells why a line is no message: nil if it is one, or a batch of them.
+func faultOf(line []byte, whole bool) *jsonrpc.Error {
+	switch {
+	case !whole:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line is too long"}
+	case !json.Valid(line):
+		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON"}
+	}
+	parts := []json.RawMessage{line}
+	if line[0] == '[' {
+		if err := json.Unmarshal(line, &parts); err != nil || len(parts) == 0 {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the batch is empty"}
+		}
+	}
+	seen := map[jsonrpc.ID]bool{}
+	for _, part := range parts {
+		m, err := jsonrpc.DecodeMessage(part)
+		if err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line is not a JSON-RPC message: " + err.Error()}
+		}
+		if q, ok := m.(*jsonrpc.Request); ok && q.IsCall() {
+			if seen[q.ID] {
+				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the batch has an id twice"}
+			}
+			seen[q.ID] = true
+		}
+	}
+	return nil
+}
+
+// refuse answers a line that is no message, with its id if it has one.
+func (r *messageReader) refuse(line []byte, fault *jsonrpc.Error) error {
+	var told struct {
+		ID any `json:"id"`
+	}
+	if json.Unmarshal(line, &told) != nil {
+		told.ID = nil
+	}
+	if id, err := jsonrpc.MakeID(told.ID); err != nil || !id.IsValid() {
+		told.ID = nil
+	}
+	// The SDK's own encoding leaves out an id that is null.
+	answer, err := json.Marshal(struct {
+		Version string         `json:"jsonrpc"`
+		ID      any            `json:"id"`
+		Error   *jsonrpc.Error `json:"error"`
+	}{"2.0", told.ID, fault})
+	if err != nil {
+		return err
+	}
+	_, err = r.out.Write(append(answer, '\n'))
+	return err
+}

@@ -1,0 +1,147 @@
+package computer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+
+// told is what was answered, by id.
+type told map[string]struct {
+	Result json.RawMessage
+	Error  *struct {
+		Code    int
+		Message string
+	}
+}
+
+// keeper keeps what is written.
+type keeper struct{ bytes.Buffer }
+
+func (*keeper) Close() error { return nil }
+
+// talk sends lines at once, with the end of input right after them, to a server
+// and to a relay to it, and has each one's answers looked at.
+func talk(t *testing.T, lines string, look func(*testing.T, told)) {
+	t.Helper()
+	s, err := NewServer(&checker{t, desktop.Size{Width: 1428, Height: 803}}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	for name, run := range map[string]func(context.Context, io.ReadCloser, io.WriteCloser) error{
+		"server": s.Run, "relay": Relay{Endpoint: web.URL}.Run,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out keeper
+			if err := run(t.Context(), io.NopCloser(strings.NewReader(hello+lines)), &out); err != nil {
+				t.Fatal(err)
+			}
+			got := told{}
+			for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+				var a struct {
+					ID     json.RawMessage
+					Result json.RawMessage
+					Error  *struct {
+						Code    int
+						Message string
+					}
+				}
+				if err := json.Unmarshal(line, &a); err != nil {
+					t.Fatalf("%v in %q", err, line)
+				}
+				got[string(a.ID)] = struct {
+					Result json.RawMessage
+					Error  *struct {
+						Code    int
+						Message string
+					}
+				}{a.Result, a.Error}
+			}
+			if got[`"hello"`].Result == nil {
+				t.Errorf("initialize got no answer: %s", &out)
+			}
+			look(t, got)
+		})
+	}
+}
+
+// TestParamsMissing calls every method without params, with null, and with ones
+// that make no sense.
+func TestParamsMissing(t *testing.T) {
+	methods := []string{
+		"tools/list", "tools/call", "ping", "server/discover", "prompts/list", "prompts/get", "resources/list",
+		"resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
+		"completion/complete", "logging/setLevel", "subscriptions/listen", "initialize", "no/such",
+	}
+	var lines strings.Builder
+	n := 0
+	for _, params := range []string{``, `,"params":null`, `,"params":{}`, `,"params":[]`, `,"params":5`, `,"params":{"_meta":null}`} {
+		for _, m := range methods {
+			fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":%d,"method":%q%s}`+"\n", n, m, params)
+			n++
+		}
+		for _, m := range []string{"cancelled", "progress", "initialized", "roots/list_changed"} {
+			fmt.Fprintf(&lines, `{"jsonrpc":"2.0","method":"notifications/%s"%s}`+"\n", m, params)
+		}
+	}
+	talk(t, lines.String(), func(t *testing.T, got told) {
+		for i := range n {
+			a := got[fmt.Sprint(i)]
+			if a.Result == nil && a.Error == nil {
+				t.Errorf("call %d of %s got no answer", i, methods[i%len(methods)])
+			}
+		}
+		for i := range 3 { // none, null, {}
+			var list mcp.ListToolsResult
+			if err := json.Unmarshal(got[fmt.Sprint(i*len(methods))].Result, &list); err != nil || len(list.Tools) < 10 {
+				t.Errorf("tools/list %d: %v, %d tools", i, err, len(list.Tools))
+			}
+		}
+	})
+}
+
+// TestLinesOfNoMessage has lines that are no messages answered, and those around
+// them too.
+func TestLinesOfNoMessage(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		id   string
+		code int
+	}{
+		{`no json`, "null", -32700},
+		{`{"jsonrpc":"2.0","id":1,"method":`, "null", -32700},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"} {}`, "null", -32700},
+		{"\xff\xfe", "null", -32700},
+		{`5`, "null", -32600},
+		{`[]`, "null", -32600},
+		{`{"id":7,"method":"ping"}`, "7", -32600},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "null", -32600},
+		{`{"jsonrpc":"2.0","id":"x","method":5}`, `"x"`, -32600},
+		{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "null", -32600},
+		{`"` + strings.Repeat("x", mcp.DefaultMaxLineLength) + `"`, "null", -32600},
+	} {
+		talk(t, "\n \r\n"+c.line+"\n"+`{"jsonrpc":"2.0","id":99,"method":"tools/list","params":{}}`, func(t *testing.T, got told) {
+			if e := got[c.id].Error; e == nil || e.Code != c.code {
+				t.Errorf("%.80q: %+v", c.line, e)
+			}
+			if got["99"].Result == nil {
+				t.Errorf("%.80q: the next line: %+v", c.line, got["99"].Error)
+			}
+		})
+	}
+}
