@@ -1,19 +1,14 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"mime"
-	"net"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -137,54 +132,10 @@ func (s *Server) downloadArchive(ctx context.Context, in *archiveInput) (*archiv
 		return out, err
 	}
 	// What goes wrong before there is anything to send is answered as always.
-	a := s.pack(context.WithoutCancel(ctx), files, top, format.compression)
-	if _, err := a.Peek(1); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(err, a.Close())
-	}
-	out.Body = func(ctx huma.Context) {
-		ctx.SetStatus(http.StatusOK)
-		rc := requestOf(ctx).c.Context()
-		a.conn, a.patience = rc.Conn(), s.patience
-		rc.SetBodyStream(a, -1)
-	}
-	return out, nil
-}
-
-// archive is an archive on its way to a client. It must be closed.
-type archive struct {
-	*bufio.Reader
-
-	conn     net.Conn
-	patience time.Duration
-	pipe     *io.PipeReader
-	wait     sync.WaitGroup // for what packs
-}
-
-// pack begins to pack.
-func (s *Server) pack(ctx context.Context, files *filesystem.FS, name string, c filesystem.Compression) *archive {
-	r, w := io.Pipe()
-	a := &archive{Reader: bufio.NewReaderSize(r, step), pipe: r}
-	packed := make(chan struct{})
-	a.wait.Go(func() {
-		defer close(packed)
-		_, err := files.Archive(ctx, name, w, filesystem.ArchiveOptions{Compression: c})
-		_ = w.CloseWithError(err) // nil is the end
+	ctx = context.WithoutCancel(ctx)
+	out.Body, err = s.pack(func(w io.Writer) error {
+		_, err := files.Archive(ctx, top, w, filesystem.ArchiveOptions{Compression: format.compression})
+		return err
 	})
-	a.wait.Go(func() { endLate(s.closing, packed, func() { _ = r.CloseWithError(ErrClosed) }) })
-	return a
-}
-
-// Read gives the client time to accept what it returns. An error that it returns
-// makes fasthttp close the connection without the end of the body, which is how
-// the client knows.
-func (a *archive) Read(p []byte) (int, error) {
-	_ = a.conn.SetWriteDeadline(time.Now().Add(a.patience))
-	return a.Reader.Read(p)
-}
-
-// Close ends the packing. fasthttp calls it in any case.
-func (a *archive) Close() error {
-	err := a.pipe.Close()
-	a.wait.Wait()
-	return err
+	return out, err
 }

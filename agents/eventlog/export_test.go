@@ -105,7 +105,7 @@ func TestBadImports(t *testing.T) {
 	good := strings.SplitAfter(export(t, from, "a"), "\n")
 	joined := func(lines ...string) string { return strings.Join(lines, "") }
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":         {"", "nothing to import"},
+		"nothing":         {"", "has no session"},
 		"cut off":         {joined(good[:15]...), "cut off"},
 		"an event less":   {joined(append(good[:15:15], good[16:]...)...), "something is missing"},
 		"in disorder":     {joined(good[0], good[1], good[5], good[4]), "line 4 of the import: event 1 of stream"},

@@ -35,7 +35,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 // Import takes what [Log.Export] wrote, of one session or several one after the
 // other, and returns their ids: all of them or, with an error, nothing. A
 // session that is there already, and an event whose stream has another one of
-// that number, are [ErrExists]; lines that make no sense are a [*LineError].
+// that number, are [ErrExists]; lines that make no sense are a [*LineError], and
+// too few of them an [*InvalidError].
 //
 // The lines are checked before the first one is written; meanwhile they lie in
 // a temporary file. Others who commit wait until the import is written.
@@ -207,10 +208,10 @@ func (c *checker) begin(e *exportLine) error {
 
 func (c *checker) end() error {
 	if c.inside {
-		return fmt.Errorf(`the import is cut off: the "end" line of session %s is missing`, quote(c.current))
+		return &InvalidError{"import", fmt.Sprintf(`is cut off: the "end" line of session %s is missing`, quote(c.current))}
 	}
 	if len(c.sessions) == 0 {
-		return errors.New("there is nothing to import")
+		return &InvalidError{"import", "has no session"}
 	}
 	return nil
 }

@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// packing is something that is made while it is sent to a client. It must be
+// closed.
+type packing struct {
+	*bufio.Reader
+
+	conn     net.Conn
+	patience time.Duration
+	pipe     *io.PipeReader
+	wait     sync.WaitGroup // for what makes it
+}
+
+// pack begins to make such a thing, and returns the body of the answer. What goes
+// wrong before there is anything to send is an error; the context of the request
+// must not end it later.
+func (s *Server) pack(write func(io.Writer) error) (func(huma.Context), error) {
+	r, w := io.Pipe()
+	p := &packing{Reader: bufio.NewReaderSize(r, step), patience: s.patience, pipe: r}
+	packed := make(chan struct{})
+	p.wait.Go(func() {
+		defer close(packed)
+		_ = w.CloseWithError(write(w)) // nil is the end
+	})
+	p.wait.Go(func() { endLate(s.closing, packed, func() { _ = r.CloseWithError(ErrClosed) }) })
+	if _, err := p.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, p.Close())
+	}
+	return func(ctx huma.Context) {
+		ctx.SetStatus(http.StatusOK)
+		rc := requestOf(ctx).c.Context()
+		p.conn = rc.Conn()
+		rc.SetBodyStream(p, -1)
+	}, nil
+}
+
+// Read gives the client time to accept what it returns. An error that it returns
+// makes fasthttp close the connection without the end of the body, which is how
+// the client knows.
+func (p *packing) Read(b []byte) (int, error) {
+	_ = p.conn.SetWriteDeadline(time.Now().Add(p.patience))
+	return p.Reader.Read(b)
+}
+
+// Close ends the making. fasthttp calls it in any case.
+func (p *packing) Close() error {
+	err := p.pipe.Close()
+	p.wait.Wait()
+	return err
+}
