@@ -344,9 +344,12 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventl
 	l := h.newLife(s, p)
 	l.row = eventlog.Life{
 		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: p.pid,
-		Init: before.Init, Data: s.lifeData(), Base: base, StartedAt: time.Now(),
+		Init: before.Init, Data: s.lifeData(), Base: base,
 	}
-	err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(l.row) })
+	err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) (err error) {
+		l.row, err = tx.StartLife(l.row)
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(err, p.end(), p.out.Close())
 	}

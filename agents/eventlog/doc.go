@@ -26,7 +26,8 @@
 // committed, so what somebody has seen is there after a crash.
 //
 // The order of events is that of their numbers. Times are by the clock, which
-// may be set back, and are for people.
+// may be set back, and are for people; but [Tx.StartLife] keeps those at which a
+// server's processes started in their order.
 //
 // Payloads come back byte by byte as they went in. Large ones are compressed,
 // and long runs of base64, which is what pictures come as, are stored once

@@ -54,7 +54,7 @@ type LifeFilter struct {
 	Server   string
 	Instance string
 	Open     bool // those without an end
-	Latest   bool // of each server the one that was started last
+	Latest   bool // of each server the one that was started last: see [Tx.StartLife]
 }
 
 func (f LifeFilter) has(l Life) bool {

@@ -49,6 +49,45 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// A life that starts is the newest of its server, whatever the clock says.
+func TestStartLife(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, eventlog.Config{DSN: dsn(t)})
+			future := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				return tx.PutLife(eventlog.Life{ID: "z", Server: "a", Agent: "old", StartedAt: future, ExitedAt: future, Reason: "deleted"})
+			}))
+			for i, id := range []string{"y", "x", "w"} { // each one before the last, by its name
+				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+					one, err := tx.StartLife(eventlog.Life{ID: id, Server: "a", Agent: "mock"})
+					if want := future.Add(time.Duration(i+1) * time.Microsecond); !one.StartedAt.Equal(want) {
+						t.Errorf("%s started at %v, want %v", id, one.StartedAt, want)
+					}
+					if err != nil {
+						return err
+					}
+					_, err = tx.StartLife(eventlog.Life{ID: "other" + id, Server: "b" + id, Agent: "mock"})
+					return err
+				}))
+				last, err := l.Lives(t.Context(), eventlog.LifeFilter{Server: "a", Latest: true})
+				if err != nil || len(last) != 1 || last[0].ID != id {
+					t.Errorf("the newest of the server is %+v, want %s; %v", last, id, err)
+				}
+			}
+			if got, err := l.Agents(t.Context()); err != nil || !slices.Equal(got, []string{"mock"}) {
+				t.Errorf("%q, %v", got, err)
+			}
+			other, err := l.Life(t.Context(), "otherx")
+			if err != nil || other.StartedAt.After(time.Now()) {
+				t.Errorf("a life of another server is %+v, %v", other, err)
+			}
+		})
+	}
+}
+
 // Agents looks nothing up that takes longer with every life.
 func TestAgentsPlan(t *testing.T) {
 	t.Parallel()

@@ -51,12 +51,12 @@ type Life struct {
 	Version    string
 	Instance   string // the server that started it: [Log.Instance]
 	PID        int
-	PIDStarted int64  // when, in the kernel's ticks: tells it from a later process of that PID
-	BootID     string // of the machine: a PID means nothing after the next boot
-	Init       []byte // JSON: the initialize request that it got
-	Data       []byte // JSON: what else its owner keeps
-	Base       int64  // the last sequence of the server's stream before it
-	StartedAt  time.Time
+	PIDStarted int64     // when, in the kernel's ticks: tells it from a later process of that PID
+	BootID     string    // of the machine: a PID means nothing after the next boot
+	Init       []byte    // JSON: the initialize request that it got
+	Data       []byte    // JSON: what else its owner keeps
+	Base       int64     // the last sequence of the server's stream before it
+	StartedAt  time.Time // orders the lives of a server: see [Tx.StartLife]
 	ExitedAt   time.Time // zero: runs, as far as is known
 	Reason     string    // why it ended, in its owner's words
 	ExitCode   *int

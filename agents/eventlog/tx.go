@@ -75,7 +75,30 @@ func (t *Tx) Session(id string) (Session, error) {
 	return s, t.failed(err)
 }
 
+// StartLife writes a life that becomes the newest of its server, and returns it
+// with its start: StartedAt, or now if that is zero, but later than those of all
+// lives that the server had, whatever was done to the clock.
+func (t *Tx) StartLife(l Life) (Life, error) {
+	if err := l.check(t.now); err != nil {
+		return l, err
+	}
+	if err := t.group.tx.lock(t.ctx, "server", l.Server); err != nil {
+		return l, t.failed(err)
+	}
+	before, err := t.Lives(LifeFilter{Server: l.Server, Latest: true})
+	if err != nil {
+		return l, err
+	}
+	for _, last := range before { // all servers' without a name
+		if last.Server == l.Server && last.ID != l.ID && !l.StartedAt.After(last.StartedAt) {
+			l.StartedAt = last.StartedAt.Add(time.Microsecond)
+		}
+	}
+	return l, t.PutLife(l)
+}
+
 // PutLife writes a life, new or not. StartedAt is filled in when it is zero.
+// [Tx.StartLife] is for those that start now.
 func (t *Tx) PutLife(l Life) error {
 	if err := l.check(t.now); err != nil {
 		return err
