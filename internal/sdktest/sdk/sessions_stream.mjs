@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { agent, eventually, known, reference } from "./lib.mjs";
 import { relay } from "./relay.mjs";
-import { all, begin, client, contiguous, counted, follow, says, serverOf, text } from "./talk.mjs";
+import { all, begin, client, contiguous, counted, follow, said, says, serverOf, text } from "./talk.mjs";
 
 export function streams() {
   test("a burst arrives whole", known("it drops what a reader does not take at once"), async () => {
@@ -13,6 +13,16 @@ export function streams() {
     await says(events, "message 5000\n");
     assert.deepEqual(counted(events), all(5000));
     contiguous(events);
+  });
+
+  test("the events of a turn are there with its answer", known("its answers overtake them"), async () => {
+    const { session, events } = await begin(agent);
+    const late = [];
+    for (const n of all(50)) {
+      await session.prompt(text(`turn ${n}.`));
+      if (!said(events).includes(`turn ${n}.`)) late.push(n);
+    }
+    assert.ok(late.length <= 1, `late: ${late}`); // the server waits 100 ms at most
   });
 
   test("all who watch see the same", async () => {
