@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(actAs) {
 	case "agent":
 		os.Exit(scripted())
+	case "chooser":
+		os.Exit(chooser())
 	case "host":
 		os.Exit(victim())
 	case "left":

@@ -49,7 +49,7 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 }
 
 // restore opens a session that the process does not know. Several who need it
-// at once wait for the same.
+// at once wait for the same, until it is set to what it was.
 func (l *life) restore(ctx context.Context, row eventlog.Session) error {
 	l.mu.Lock()
 	r := l.restoring[row.ID]
@@ -60,9 +60,14 @@ func (l *life) restore(ctx context.Context, row eventlog.Session) error {
 	if r == nil {
 		r = &restoration{done: make(chan struct{})}
 		err := l.host.task(func(ctx context.Context) {
-			r.err = l.reopen(ctx, row)
+			r.err = l.reopen(ctx, row.ID)
+			if r.err != nil {
+				l.abandon(ctx, row.ID)
+			}
 			l.mu.Lock()
-			delete(l.restoring, row.ID)
+			if delete(l.restoring, row.ID); r.err == nil {
+				l.here[row.ID] = struct{}{}
+			}
 			l.mu.Unlock()
 			close(r.done)
 		})
@@ -81,15 +86,55 @@ func (l *life) restore(ctx context.Context, row eventlog.Session) error {
 	}
 }
 
+// opened waits for the end of a restoration, if one is under way.
+func (l *life) opened(ctx context.Context, session string) error {
+	l.mu.Lock()
+	r := l.restoring[session]
+	l.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errAbandoned keeps what abandon does from being a change.
+var errAbandoned = errors.New("the session is not opened")
+
+// abandon lets go of a session that was not restored to its end: what is known of
+// it is what the log has, and the next who needs it begins again.
+func (l *life) abandon(ctx context.Context, session string) {
+	err := l.edit(ctx, session, note{}, func(t *talk) error {
+		if !l.present(session) {
+			l.remove(t)
+		}
+		return errAbandoned
+	})
+	if !errors.Is(err, errAbandoned) && !errors.Is(err, ErrSessionNotFound) {
+		l.log.Debug("the process of a session that was not restored is over", "session", session, "error", err)
+	}
+}
+
 // reopen opens a session in the best way that the agent has: one in which it
 // knows all that was said, or else a new one to which it is told. A way that
 // takes too long is no reason to try a worse one, which would lose what the
 // agent knows.
-func (l *life) reopen(ctx context.Context, row eventlog.Session) error {
+func (l *life) reopen(ctx context.Context, session string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.host.cfg.RestoreTimeout)
 	defer cancel()
+	// As it is now: from here on changes wait until it is opened.
+	row, err := l.host.cfg.Log.Session(ctx, session)
+	switch {
+	case err != nil:
+		return restored(session, err)
+	case !slices.Contains(alive, row.State):
+		return ErrSessionEnded
+	}
 	caps, _ := l.capabilities()
-	t := talkOf(row)
 	params := row.Init
 	if len(params) == 0 || params[0] != '{' {
 		params = []byte(`{"mcpServers":[]}`)
@@ -101,18 +146,17 @@ func (l *life) reopen(ctx context.Context, row eventlog.Session) error {
 		if method == "session/resume" && !caps.resume || method == "session/load" && !caps.load {
 			continue
 		}
-		err := l.reopenBy(ctx, method, setMember(params, "sessionId", quote(row.Native)), t)
+		err := l.reopenBy(ctx, method, setMember(params, "sessionId", quote(row.Native)), row, "")
 		if _, refused := errors.AsType[*ResponseError](err); !refused {
-			return restored(row.ID, err)
+			return restored(session, err)
 		}
-		l.log.Warn("agent does not open a session again", "session", row.ID, "error", err)
+		l.log.Warn("agent does not open a session again", "session", session, "error", err)
 	}
-	history, err := l.host.history(ctx, row.ID)
+	history, err := l.host.history(ctx, session)
 	if err != nil {
-		return restored(row.ID, err)
+		return restored(session, err)
 	}
-	t.preface = history
-	return restored(row.ID, l.reopenBy(ctx, "session/new", params, t))
+	return restored(session, l.reopenBy(ctx, "session/new", params, row, history))
 }
 
 func restored(session string, err error) error {
@@ -122,11 +166,13 @@ func restored(session string, err error) error {
 	return &RestoreError{session, err}
 }
 
-func (l *life) reopenBy(ctx context.Context, method string, params []byte, t *talk) error {
+func (l *life) reopenBy(ctx context.Context, method string, params []byte, row eventlog.Session, preface string) error {
 	env, err := parse(requestOf(0, method, params))
 	if err != nil {
 		return err
 	}
+	t := talkOf(row) // run's, as soon as it is sent
+	t.opening, t.preface = true, preface
 	c := &call{env: env, internal: true, row: t}
 	if err := l.configure(ctx, c); err != nil {
 		return err
@@ -142,8 +188,11 @@ func (l *life) reopenBy(ctx context.Context, method string, params []byte, t *ta
 	if err != nil {
 		return err
 	}
-	l.chooseAgain(ctx, t.row, t.data, result)
-	return l.edit(ctx, t.row.ID, restoredEvent(method, c.replayed), func(*talk) error { return nil })
+	l.chooseAgain(ctx, row, result)
+	return l.edit(ctx, row.ID, restoredEvent(method, c.replayed), func(t *talk) error {
+		t.opening = false
+		return nil
+	})
 }
 
 // restoredEvent tells in a session's stream how it goes on.
@@ -156,7 +205,8 @@ func restoredEvent(method string, replayed int) note {
 
 // chooseAgain sets the mode and the model as they were, for agents that do not
 // keep them.
-func (l *life) chooseAgain(ctx context.Context, row eventlog.Session, was sessionData, result json.RawMessage) {
+func (l *life) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) {
+	was := talkOf(row).data
 	var now struct {
 		Modes struct {
 			Current string `json:"currentModeId"`

@@ -373,7 +373,8 @@ func (h *Host) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// present returns the process that knows a session, or nil.
+// present returns the process that knows a session, or nil. One that opens it at
+// the moment does when it has.
 func (h *Host) present(ctx context.Context, id string) (*life, error) {
 	row, err := h.cfg.Log.Session(ctx, id)
 	switch {
@@ -390,8 +391,11 @@ func (h *Host) present(ctx context.Context, id string) (*life, error) {
 		return nil, err
 	}
 	l := s.running()
-	if l == nil || !l.present(id) {
+	if l == nil {
 		return nil, nil //nolint:nilnil // the same
+	}
+	if err := l.opened(ctx, id); err != nil || !l.present(id) {
+		return nil, err
 	}
 	return l, nil
 }

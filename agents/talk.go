@@ -19,6 +19,7 @@ type talk struct {
 	fresh     string // the agent's name for the session that has to be told; row.Native knows all still
 	linked    bool   // its history was looked for
 	over      bool   // its process has ended; row.State is final
+	opening   bool   // the host opens it again: nobody else uses it before it is whole
 }
 
 // sessionData is what eventlog.Session.Data holds.
@@ -94,12 +95,16 @@ func recordable(id string) bool {
 	return id != "" && len(id) <= maxSessionID && cleaned(id) == id
 }
 
-// add makes a session known to this life.
+// add makes a session known to this life, and to those who need it unless it is
+// being restored.
 func (l *life) add(t *talk) { l.addAs(t, t.row.Native) }
 
 func (l *life) addAs(t *talk, native string) {
 	l.talks[t.row.ID] = t
 	l.natives[native] = t
+	if t.opening {
+		return
+	}
 	l.mu.Lock()
 	l.here[t.row.ID] = struct{}{}
 	l.mu.Unlock()

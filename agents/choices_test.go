@@ -1,0 +1,290 @@
+package agents_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// chosen is what a prompt is told about what the chooser is set to.
+type chosen struct {
+	Mode  string `json:"mode"`
+	Model string `json:"model"`
+	Think string `json:"thought_level"`
+	Web   bool   `json:"web"`
+}
+
+// choice is an agent that lets clients choose and, as many do, forgets it all
+// with its process. OFFERS says how: modes, options or both. LACKS are the
+// values that it does not have, and GATE a file without which it sets no mode.
+type choice struct {
+	script
+	now   chosen
+	lists bool
+	opts  bool
+	lacks []string
+}
+
+func chooser() int {
+	offers := os.Getenv("OFFERS")
+	c := &choice{
+		script: script{in: bufio.NewReaderSize(os.Stdin, 1<<20), out: bufio.NewWriter(os.Stdout)}, now: chosen{"normal", "m1", "low", false},
+		lists: offers != "options", opts: offers != "modes", lacks: strings.Fields(os.Getenv("LACKS")),
+	}
+	for {
+		line, err := c.in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		if f, err := os.OpenFile(os.Getenv("RECEIVED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			_, _ = f.Write(line)
+			_ = f.Close()
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil {
+			return 9
+		}
+		c.do(m)
+	}
+}
+
+func (c *choice) do(m message) {
+	var p struct {
+		SessionID, ConfigID, ModeID, ModelID string
+		Value                                any
+		Prompt                               []struct{ Text string }
+	}
+	_ = json.Unmarshal(m.Params, &p)
+	switch m.Method {
+	case "initialize":
+		c.result(m.ID, `{"protocolVersion":1,"agentCapabilities":`+os.Getenv("CAPS")+`}`)
+	case "session/new":
+		c.made++
+		c.result(m.ID, c.about(fmt.Sprintf(`"sessionId":"c%d-%d"`, os.Getpid(), c.made)))
+	case "session/resume", "session/load":
+		c.result(m.ID, c.about(`"_meta":{}`))
+		n, _ := strconv.Atoi(os.Getenv("UPDATES"))
+		for i := range n { // what changes the session's record
+			c.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"session_info_update","title":"title %d"}}}`, p.SessionID, i)
+		}
+	case "session/set_mode":
+		c.gate()
+		c.set(m, "mode", p.ModeID, c.lists)
+	case "session/set_model":
+		c.set(m, "model", p.ModelID, c.lists)
+	case "session/set_config_option":
+		c.set(m, p.ConfigID, p.Value, c.opts)
+	case "session/prompt":
+		c.prompt(p.SessionID, p.Prompt[len(p.Prompt)-1].Text)
+		c.result(m.ID, `{"stopReason":"end_turn"}`)
+	}
+}
+
+// gate waits until the test lets it on.
+func (c *choice) gate() {
+	for gate := os.Getenv("GATE"); gate != ""; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(gate); err == nil {
+			return
+		}
+	}
+}
+
+// prompt tells what is set, after it set what the prompt says.
+func (c *choice) prompt(session, text string) {
+	id, value, sets := strings.Cut(text, "=")
+	if sets {
+		c.change(id, value)
+		if c.opts {
+			c.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"config_option_update","configOptions":%s}}}`,
+				session, c.options())
+		}
+		if c.lists && id == "mode" {
+			c.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"current_mode_update","currentModeId":%q}}}`,
+				session, value)
+		}
+	}
+	now, _ := json.Marshal(c.now)
+	c.update(session, text+": "+string(now))
+}
+
+func (c *choice) change(id string, value any) bool {
+	text, _ := value.(string)
+	if slices.Contains(c.lacks, id) || slices.Contains(c.lacks, text) {
+		return false
+	}
+	switch id {
+	case "mode":
+		c.now.Mode = text
+	case "model":
+		c.now.Model = text
+		c.now.Think = "low" // as it is with every model at first
+	case "thought_level":
+		c.now.Think = text
+	case "web":
+		on, ok := value.(bool)
+		c.now.Web = on
+		return ok
+	default:
+		return false
+	}
+	return text != ""
+}
+
+func (c *choice) set(m message, id string, value any, can bool) {
+	switch {
+	case !can || !c.change(id, value):
+		c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"there is no such %s"}}`, m.ID, id)
+	case m.Method == "session/set_config_option":
+		c.result(m.ID, `{"configOptions":`+c.options()+`}`)
+	default:
+		c.result(m.ID, "{}")
+	}
+}
+
+func (c *choice) about(first string) string {
+	if c.lists {
+		first += `,"modes":{"currentModeId":"` + c.now.Mode + `","availableModes":[{"id":"normal","name":"n"},{"id":"plan","name":"p"}]}` +
+			`,"models":{"currentModelId":"` + c.now.Model + `","availableModels":[{"modelId":"m1","name":"1"},{"modelId":"m2","name":"2"}]}`
+	}
+	if c.opts {
+		first += `,"configOptions":` + c.options()
+	}
+	return "{" + first + "}"
+}
+
+// options has the values of the model in groups, and the thought level before
+// the model, on which it depends.
+func (c *choice) options() string {
+	var all []string
+	add := func(id, current string, values ...string) {
+		if slices.Contains(c.lacks, id) {
+			return
+		}
+		var list []string
+		for _, v := range values {
+			if !slices.Contains(c.lacks, v) {
+				list = append(list, fmt.Sprintf(`{"value":%q,"name":"n"}`, v))
+			}
+		}
+		text := strings.Join(list, ",")
+		if id == "model" {
+			text = `{"group":"g","name":"G","options":[` + text + `]}`
+		}
+		all = append(all, fmt.Sprintf(`{"id":%q,"name":"n","category":%q,"type":"select","currentValue":%q,"options":[%s]}`, id, id, current, text))
+	}
+	add("thought_level", c.now.Think, "low", "high")
+	add("mode", c.now.Mode, "normal", "plan")
+	add("model", c.now.Model, "m1", "m2")
+	all = append(all, fmt.Sprintf(`{"id":"web","name":"n","type":"boolean","currentValue":%v}`, c.now.Web))
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// setting is what the agent says that it is set to when it gets a prompt.
+func setting(t testing.TB, h *agents.Host, id, text string) (c chosen) {
+	t.Helper()
+	finish(t, say(t, h, id, text))
+	for _, e := range slices.Backward(stream(t, h, id)) {
+		if _, said, found := strings.Cut(toldBy(t, e), text+": "); found {
+			if err := json.Unmarshal([]byte(said), &c); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+	}
+	t.Fatalf("nothing about %s in%s", text, payloads(stream(t, h, id)))
+	return c
+}
+
+// toldBy is the text of an update.
+func toldBy(t testing.TB, e eventlog.Event) string {
+	t.Helper()
+	if e.Kind != "session/update" {
+		return ""
+	}
+	var m struct {
+		Params struct {
+			Update struct{ Content struct{ Text string } }
+		}
+	}
+	if err := json.Unmarshal(e.Payload, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m.Params.Update.Content.Text
+}
+
+// Whoever comes while a session is opened again waits until it is set to what
+// it was.
+func TestRestoredWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, gate := filepath.Join(dir, "received"), filepath.Join(dir, "gate")
+	env := []string{actAs + "=chooser", "OFFERS=modes", `CAPS={"sessionCapabilities":{"resume":{}}}`}
+	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(env...)}
+	h := host(t, cfg)
+	create(t, h, "s", agents.SessionOptions{Mode: "plan", Model: "m2"})
+	cfg.Launch = agentOf(append(env, "RECEIVED="+file, "GATE="+gate, "UPDATES=500")...)
+	h = restart(t, h, cfg)
+	began := int64(len(stream(t, h, "s")))
+	var wg sync.WaitGroup
+	prompt := func() {
+		turn, err := h.Prompt(t.Context(), "s", []byte(`[{"type":"text","text":"go"}]`))
+		if err == nil {
+			_, err = turn.Wait(t.Context())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Go(prompt)
+	wait(t, func() error {
+		if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "session/set_mode") {
+			return fmt.Errorf("the agent got %s: %w", b, err)
+		}
+		return nil
+	})
+	for range 5 {
+		wg.Go(prompt)
+	}
+	wg.Go(func() {
+		if err := h.SetPermissions(t.Context(), "s", agents.Policy{Mode: agents.Reject}); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-t.Context().Done():
+	case <-time.After(200 * time.Millisecond): // they have to wait; the shorter this is, the less is tested
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	events, err := h.Log().Read(within(t), agents.SessionStream("s"), began, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range events {
+		if said := toldBy(t, e); said != "" {
+			if n++; said != `go: {"mode":"plan","model":"m2","thought_level":"low","web":false}` {
+				t.Errorf("the agent said %s", said)
+			}
+		}
+	}
+	if n != 6 {
+		t.Errorf("%d turns:%s", n, payloads(events))
+	}
+	if s, err := h.Session(within(t), "s"); err != nil || s.Permissions.Mode != agents.Reject {
+		t.Errorf("session = %+v, %v", s, err)
+	}
+}
