@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	redoSuffix = "-redo"   // behind the name of the database
-	redoHalf   = 512 << 10 // bytes
-	redoHead   = 16        // of a record
+	redoSuffix  = "-redo"   // behind the name of the database
+	redoHalf    = 256 << 10 // bytes
+	redoHead    = 16        // of a record
+	redoReserve = 4 << 20   // bytes behind the halves
 )
 
 // redoLog is a file, beside that of the database, with commits that the
@@ -28,6 +29,9 @@ const (
 // from one record to the next, so that an older one, which a half still has
 // behind the newest, is not taken for a newer one. The database has the number of
 // the last commit that it was given. See [MySQL's redo log] for a large one.
+//
+// Behind the halves is a reserve of space: when the disk is full, it is given up,
+// and the database has room for what was acknowledged.
 //
 // [MySQL's redo log]: https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html
 type redoLog struct {
@@ -89,6 +93,28 @@ func fillFile(f *os.File, size int64) error {
 		return err
 	}
 	return f.Sync()
+}
+
+// reserve takes the space that release gives up.
+func (r *redoLog) reserve() error {
+	if r.f == nil {
+		return nil
+	}
+	err := unix.Fallocate(int(r.f.Fd()), 0, 2*redoHalf, redoReserve)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		_, err = r.f.WriteAt(make([]byte, redoReserve), 2*redoHalf)
+	}
+	if err != nil {
+		return errors.Join(err, r.release())
+	}
+	return nil
+}
+
+func (r *redoLog) release() error {
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Truncate(2 * redoHalf)
 }
 
 func (r *redoLog) close() error {

@@ -134,7 +134,7 @@ func TestTornRedoLog(t *testing.T) {
 func TestStagedHalves(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log.db")
-	s := &staged{redo: redoAt(t, path, "mine"), apply: func() error { return nil }}
+	s := &staged{redo: redoAt(t, path, "mine"), spare: true, apply: func() error { return nil }}
 	add := func(want bool) {
 		t.Helper()
 		given, _ := written(int(s.number) + 1)

@@ -2,9 +2,14 @@ package eventlog_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -134,5 +139,68 @@ func TestEarlierSchema(t *testing.T) {
 	put(t, l, "s", "2")
 	if n := len(readAll(t, l, "s")); n != 2 {
 		t.Errorf("%d events", n)
+	}
+}
+
+// TestDiskFullWhileStaged: what was acknowledged on a disk that is full can be
+// read, from the database, all the while.
+func TestDiskFullWhileStaged(t *testing.T) {
+	t.Parallel()
+	if !inNamespace(t) {
+		return
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
+		t.Skipf("mount: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	path, ballast := filepath.Join(dir, "log.db"), filepath.Join(dir, "ballast")
+	l := open(t, eventlog.Config{DSN: path, Memory: 1})
+	put(t, l, "s", "1")
+	acknowledged, noise := 1, picture(20_000)
+	for round := range 3 {
+		settle(t, l)
+		if err := os.WriteFile(ballast, make([]byte, 48<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+			t.Fatalf("the disk is not full: %v", err)
+		}
+		staged := acknowledged
+		poll(t, func() error { // for a moment they are taken
+			err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				if _, err := tx.Append(eventlog.Event{Stream: "s", Payload: noise}); err != nil {
+					return err
+				}
+				return tx.PutSession(eventlog.Session{ID: "session", State: eventlog.Idle, Title: fmt.Sprint(acknowledged + 1)})
+			})
+			if err == nil {
+				acknowledged++
+			}
+			if !errors.Is(err, eventlog.ErrFull) {
+				return fmt.Errorf("with a full disk: %w", err)
+			}
+			return nil
+		})
+		if staged == acknowledged {
+			t.Errorf("round %d: nothing was taken without space", round)
+		}
+		if n := len(readAll(t, l, "s")); n != acknowledged {
+			t.Errorf("round %d: %d events, %d were acknowledged", round, n, acknowledged)
+		}
+		if s, err := l.Session(t.Context(), "session"); err != nil || s.Title != fmt.Sprint(acknowledged) {
+			t.Errorf("round %d: %+v, %v", round, s, err)
+		}
+		must(t, os.Remove(ballast))
+		poll(t, func() error { // and it takes what the next time needs
+			put(t, l, "s", "on")
+			acknowledged++
+			info, err := os.Stat(path + "-redo")
+			if must(t, err); info.Size() < 4<<20 {
+				return fmt.Errorf("the redo log has %d bytes", info.Size())
+			}
+			return nil
+		})
+	}
+	must(t, l.Close())
+	if n := len(readAll(t, open(t, eventlog.Config{DSN: path}), "s")); n != acknowledged {
+		t.Errorf("%d events, %d were acknowledged", n, acknowledged)
 	}
 }

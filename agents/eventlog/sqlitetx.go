@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
 // sqliteQuerier asks by way of some statements.
@@ -46,11 +47,19 @@ type sqliteTx struct {
 
 func (db *sqliteDB) begin(context.Context) (transaction, error) { return &sqliteTx{db: db}, nil }
 
-// settle gives the database what is staged.
+// settle gives the database what is staged, and on a full disk the space for it.
 func (db *sqliteDB) settle(ctx context.Context) error {
 	if !db.staged.dirty.Load() {
 		return nil
 	}
+	err := db.takeOver(ctx)
+	if errors.Is(err, ErrFull) && db.staged.release() {
+		err = db.takeOver(ctx)
+	}
+	return err
+}
+
+func (db *sqliteDB) takeOver(ctx context.Context) error {
 	tx := &sqliteTx{db: db}
 	err := tx.open(ctx)
 	if err == nil {

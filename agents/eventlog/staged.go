@@ -16,6 +16,8 @@ const (
 	// stageRetry is the pause after the database has not taken them.
 	stageRetry = time.Second
 
+	stageSeek = time.Second // between attempts to have the reserve
+
 	stageStatements = 64       // of a commit; larger ones are a transaction
 	stageBytes      = 64 << 10 // the same
 )
@@ -39,6 +41,8 @@ type staged struct {
 	closed bool
 	coming sync.WaitGroup // those who come
 	shut   bool           // the database took nothing the last time
+	spare  bool           // the redo log has its reserve
+	sought time.Time      // when it last tried to have it
 	warned bool           // that was told
 }
 
@@ -58,7 +62,7 @@ func (s *staged) add(all []statement) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.shut || !s.redo.fits(size) {
+	if s.closed || s.shut || !s.spare || !s.redo.fits(size) {
 		return false
 	}
 	s.number++ // is not used again, since the record may be there even if this fails
@@ -132,6 +136,28 @@ func (s *staged) done(t *takeover) {
 	}
 	s.known, s.shut, s.warned = t.last, false, false
 	s.dirty.Store(len(s.held) > 0)
+	s.seek()
+}
+
+// seek has the redo log take its reserve, without which nothing is staged: it
+// could not be read while the disk is full. The caller has s.mu.
+func (s *staged) seek() {
+	if s.spare || time.Since(s.sought) < stageSeek {
+		return
+	}
+	s.sought = time.Now()
+	s.spare = s.redo.reserve() == nil
+}
+
+// release gives the reserve up, if there is one.
+func (s *staged) release() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.spare {
+		return false
+	}
+	s.spare, s.sought = false, time.Now()
+	return s.redo.release() == nil
 }
 
 // failed is called when it has not, or has not even begun: then t is nil. No
@@ -189,5 +215,6 @@ func (db *sqliteDB) redo(ctx context.Context, cfg Config) error {
 	// Whatever half they are in must stay as it is until then.
 	s.live = [2]bool{len(records) > 0, len(records) > 0}
 	s.dirty.Store(len(records) > 0)
+	s.seek()
 	return db.settle(ctx)
 }
