@@ -23,7 +23,7 @@ var importRules = []struct {
 	only  []string // folders that may import it
 	tests bool     // tests anywhere may import it, too
 }{
-	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/bench"}, true},
+	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/bench"}, true},
 	{"log", []string{"internal/x11"}, true},
 	{"C", []string{"desktop/robot"}, false},
 	{"github.com/go-vgo/...", []string{"desktop/robot"}, false},
@@ -41,7 +41,7 @@ var importRules = []struct {
 	{"modernc.org/...", []string{"agents/eventlog"}, true},
 	{"github.com/modelcontextprotocol/...", []string{"agents/computer", "agents/mockagent"}, true},
 	{"github.com/thesyncim/...", []string{"webrtc"}, true},
-	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres"}, true},
+	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace"}, true},
 
 	{module + "/desktop", []string{"desktop/robot", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -53,10 +54,14 @@ func (s *Server) sessionEvents(ctx context.Context, in *sessionEventsInput) (*se
 		limit = eventPage
 	}
 	limit = min(limit, mostPage)
-	if err := v.projection.catchUpTo(ctx, v.log, in.Offset+int64(limit)+1); err != nil {
-		return nil, acpError(err, in.ID, "")
+	behind := v.projection.catchUpTo(ctx, v.log, in.Offset+int64(limit)+1)
+	if behind != nil && !logTakesNothing(behind) {
+		return nil, acpError(behind, in.ID, "")
 	}
 	events, err := readEvents(ctx, v.log, in.ID, in.Offset, limit+1)
+	if len(events) == 0 { // there may be some that cannot be stored
+		err = errors.Join(err, behind)
+	}
 	if err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
@@ -69,7 +74,7 @@ func (s *Server) sessionEvents(ctx context.Context, in *sessionEventsInput) (*se
 		if err != nil {
 			return nil, acpError(err, in.ID, "")
 		}
-		out.Body.HasMore = last > events[n-1].Event.Sequence
+		out.Body.HasMore = behind != nil || last > events[n-1].Event.Sequence
 	}
 	for _, e := range events {
 		text, err := e.tell(ctx, v.log, in.Raw)
@@ -166,10 +171,14 @@ func (f *sessionFollower) run(gone, ending <-chan struct{}) {
 	news := f.log.Follow(agents.SessionStream(f.session.ID), newest)
 	for {
 		over, err := f.send(ctx)
-		if err != nil || over {
+		pause := heartbeat
+		switch {
+		case logTakesNothing(err):
+			pause = logRetry // all that is stored was sent; the rest comes when it can be
+		case err != nil || over:
 			return
 		}
-		wait, stop := context.WithTimeout(ctx, heartbeat)
+		wait, stop := context.WithTimeout(ctx, pause)
 		_, err = news.Next(wait)
 		stop()
 		switch {
@@ -182,12 +191,17 @@ func (f *sessionFollower) run(gone, ending <-chan struct{}) {
 	}
 }
 
+// logRetry is how long a follower waits before it looks again whether the log
+// takes something.
+const logRetry = 2 * time.Second
+
 // send sends what there is.
 func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
 	for {
 		// A page at a time, so that the first events of a long history come at once.
-		if err := f.projection.catchUpTo(ctx, f.log, f.after+eventPage); err != nil {
-			return false, err
+		behind := f.projection.catchUpTo(ctx, f.log, f.after+eventPage)
+		if behind != nil && !logTakesNothing(behind) {
+			return false, behind
 		}
 		events, err := readEvents(ctx, f.log, f.session.ID, f.after, eventPage)
 		if err != nil {
@@ -210,7 +224,7 @@ func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
 			return false, err
 		}
 		if len(events) == 0 {
-			return false, nil
+			return false, behind
 		}
 	}
 }

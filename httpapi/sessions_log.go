@@ -108,15 +108,42 @@ func (p *projection) catchUpSoon(ctx context.Context, log *eventlog.Log) error {
 		return err
 	}
 	p.mu.Lock()
-	behind := last
-	if p.state != nil {
-		behind -= p.applied
-	}
+	known, applied := p.state != nil, p.applied
 	p.mu.Unlock()
-	if behind > entriesAtOnce {
+	if !known {
+		// To make the state costs as much as all entries.
+		_, newest, err := newestStored(ctx, log, p.id)
+		if err != nil || newest == last {
+			return err
+		}
+	}
+	if last-applied > entriesAtOnce {
 		return nil
 	}
-	return p.catchUp(ctx, log)
+	if err := p.catchUp(ctx, log); !logTakesNothing(err) {
+		return err
+	}
+	return nil
+}
+
+// newestStored is the number of the newest event that is stored, and of the
+// entry that it was made of; zeros if there is none.
+func newestStored(ctx context.Context, log *eventlog.Log, session string) (stored, entry int64, err error) {
+	stored, err = log.Last(ctx, universalStream(session))
+	if err != nil || stored == 0 {
+		return 0, 0, err
+	}
+	last, err := readEvents(ctx, log, session, stored-1, 1)
+	if err != nil || len(last) == 0 {
+		return stored, 0, err
+	}
+	return stored, last[0].Entry, nil
+}
+
+// logTakesNothing says that events could not be stored; those that are can be
+// read.
+func logTakesNothing(err error) bool {
+	return errors.Is(err, eventlog.ErrFull) || errors.Is(err, eventlog.ErrBusy)
 }
 
 var errUpToDate = errors.New("there is nothing new")
@@ -178,19 +205,9 @@ func (p *projection) step(ctx context.Context, log *eventlog.Log) error {
 
 // rebuild takes the entries again whose events are stored.
 func (p *projection) rebuild(ctx context.Context, log *eventlog.Log) error {
-	stored, err := log.Last(ctx, universalStream(p.id))
+	stored, until, err := newestStored(ctx, log, p.id)
 	if err != nil {
 		return err
-	}
-	until := int64(0)
-	if stored > 0 {
-		last, err := readEvents(ctx, log, p.id, stored-1, 1)
-		if err != nil {
-			return err
-		}
-		if len(last) == 1 {
-			until = last[0].Entry
-		}
 	}
 	state := universal.NewState(p.id)
 	applied := int64(0)

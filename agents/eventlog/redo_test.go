@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testspace"
 )
 
 // copied copies the files of a database, as a crash would leave them.
@@ -146,14 +147,10 @@ func TestEarlierSchema(t *testing.T) {
 // read, from the database, all the while.
 func TestDiskFullWhileStaged(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) {
+	dir := testspace.Disk(t, "48m")
+	if dir == "" {
 		return
 	}
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
-		t.Skipf("mount: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	path, ballast := filepath.Join(dir, "log.db"), filepath.Join(dir, "ballast")
 	l := open(t, eventlog.Config{DSN: path, Memory: 1})
 	put(t, l, "s", "1")

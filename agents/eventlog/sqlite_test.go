@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testspace"
 )
 
 func TestInUse(t *testing.T) {
@@ -242,47 +239,14 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// inNamespace runs the test again in a mount namespace of its own, and tells
-// whether this is that run.
-func inNamespace(t *testing.T) bool {
-	t.Helper()
-	const variable = "DESKHAND_EVENTLOG_NAMESPACE"
-	if os.Getenv(variable) == t.Name() {
-		must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	switch {
-	case errors.Is(err, syscall.EPERM):
-		t.Skipf("no namespaces here: %v", err)
-	case err != nil:
-		t.Fatalf("%v\n%s", err, out)
-	case bytes.Contains(out, []byte("--- SKIP")):
-		t.Skipf("%s", out)
-	}
-	return false
-}
-
 // TestDiskFull: everybody is told, what was acknowledged stays, and it goes on
 // when there is space.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) {
+	dir := testspace.Disk(t, "6m")
+	if dir == "" {
 		return
 	}
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
-		t.Skipf("mount: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	ballast := filepath.Join(dir, "ballast")
 	must(t, os.WriteFile(ballast, make([]byte, 3<<20), 0o600))
 	path := filepath.Join(dir, "log.db")
