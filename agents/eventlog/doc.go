@@ -46,6 +46,9 @@
 // database takes nothing, what is in the redo log alone cannot be read unless it
 // is in memory.
 //
+// While Postgres is away a commit waits for it, as long as its context lets it;
+// [Log.TryCommit] returns an error at once instead.
+//
 // # Followers
 //
 // A [Cursor] reads a stream at its own pace: from memory as long as it keeps up,
@@ -67,9 +70,9 @@
 // # Errors
 //
 // [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered], [*InvalidError] and
-// [*LineError] tell of the call; [ErrInUse], [ErrBusy], [ErrFull], [ErrUnavailable], [ErrUncertain],
-// [*CorruptError] and [*SchemaError] of the database. None of these harms what
-// was committed before.
+// [*LineError] tell of the call; [ErrInUse], [ErrBusy], [ErrFull],
+// [ErrUnavailable], [ErrUncertain], [*UncertainError], [*CorruptError] and
+// [*SchemaError] of the database. None of these harms what was committed before.
 //
 // # Requirements
 //

@@ -37,7 +37,8 @@ var (
 	ErrUnavailable = errors.New("the event log's database is unavailable")
 
 	// ErrUncertain says that the connection broke while a commit was under way
-	// and that the caller did not wait until it was known how that ended.
+	// and that the caller did not wait until it was known how that ended. See
+	// [UncertainError], too.
 	ErrUncertain = errors.New("whether the event log committed is not known")
 )
 

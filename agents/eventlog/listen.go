@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -94,6 +95,7 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 				wait = min(2*wait, time.Second)
 				continue
 			}
+			db.lost.found()
 			l.refresh(ctx, "") // what was not heard
 		}
 		wait = 50 * time.Millisecond
@@ -102,6 +104,7 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 			if ctx.Err() == nil {
 				l.cfg.Logger.Warn("event log lost its connection", "error", err)
 			}
+			db.lost.begin()
 			closing, cancel := context.WithTimeout(context.Background(), time.Second)
 			_ = db.ear.Close(closing)
 			cancel()
@@ -109,6 +112,27 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 		}
 		l.refresh(ctx, stream)
 	}
+}
+
+// lostEar tells whether the others had the time to show that they are alive,
+// since what this server has lost they may have lost, too.
+type lostEar struct {
+	now  atomic.Bool
+	back atomic.Int64 // when it was found last, in Unix milliseconds; 0: never lost
+}
+
+// backTime is within what a server is back that can reach Postgres again.
+const backTime = 2 * time.Second
+
+func (e *lostEar) begin() { e.now.Store(true) }
+
+func (e *lostEar) found() {
+	e.back.Store(time.Now().UnixMilli())
+	e.now.Store(false)
+}
+
+func (e *lostEar) recent() bool {
+	return e.now.Load() || time.Since(time.UnixMilli(e.back.Load())) < backTime
 }
 
 func pause(ctx context.Context, wait time.Duration) {
@@ -152,7 +176,7 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 // Alive tells whether an opening of the log, as [Log.Instance] names it, is
 // still open. With SQLite that is this one alone. A server that has lost its
 // connection to Postgres counts as gone until it has it back, which takes it
-// about a second.
+// about a second; when this one has lost its own as well, it waits for that.
 func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error) {
 	if err := l.open(); err != nil {
 		return false, err
@@ -161,6 +185,17 @@ func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error
 	if !ok || instance == l.instance {
 		return instance == l.instance, nil
 	}
+	for {
+		alive, err := db.alive(ctx, instance)
+		if alive || err != nil || !db.lost.recent() {
+			return alive, err
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// alive asks who holds an instance's lock.
+func (db *postgresDB) alive(ctx context.Context, instance string) (alive bool, err error) {
 	_, err = one(ctx, db.reader(), statement{"select exists (select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 " +
 		"and granted and database = (select oid from pg_database where datname = current_database()) " +
 		"and ((classid::bigint << 32) | objid::bigint) = hashtextextended($1, 0))", []any{db.key("instance", instance)}}, &alive)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -22,9 +21,9 @@ type Log struct {
 	keeper   *keeper // nil: everything is kept
 
 	jobs    chan *job
-	closing chan struct{}         // closed when no job is taken any more
-	written chan struct{}         // closed when the last one is done
-	away    atomic.Pointer[error] // why the writer waits for the database; nil: it does not
+	closing chan struct{} // closed when no job is taken any more
+	written chan struct{} // closed when the last one is done
+	away    absences      // of the database
 	once    sync.Once
 	tasks   sync.WaitGroup // the writer, and what else runs
 	stop    context.CancelFunc
@@ -56,6 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, err
 	}
 	l.streams = newStreams(cfg.Memory)
+	l.away.back()
 	running, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	if err := l.connect(ctx, running, dsn, file); err != nil {
@@ -82,7 +82,7 @@ func (l *Log) connect(ctx, running context.Context, dsn, file string) error {
 	}
 	db, err := openPostgres(ctx, dsn, l.instance, l.cfg)
 	if err == nil {
-		l.db = db
+		l.db, db.away = db, &l.away
 		l.tasks.Go(func() { l.listen(running, db) })
 	}
 	return err

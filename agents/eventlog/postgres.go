@@ -32,8 +32,10 @@ type postgresDB struct {
 	schema   string
 	instance string
 	pool     *pgxpool.Pool
-	conn     *pgx.Conn   // the writer's; nil: to be made
-	ear      *pgx.Conn   // the listener's; nil: to be made
+	conn     *pgx.Conn // the writer's; nil: to be made
+	ear      *pgx.Conn // the listener's; nil: to be made
+	lost     lostEar
+	away     *absences   // what the writer tells
 	doubtful atomic.Bool // the end of a commit is being found out
 	closed   atomic.Bool
 }

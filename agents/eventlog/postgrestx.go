@@ -18,7 +18,23 @@ type postgresQuerier struct {
 	}
 }
 
+// query asks again when a connection of the pool is one that broke while nobody
+// used it, as all do when Postgres was restarted.
 func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
+	told := false
+	err := q.ask(ctx, s, func(scan func(...any) error) (bool, error) {
+		told = true
+		return f(scan)
+	})
+	connecting := new(pgconn.ConnectError)
+	if q.by != q.db.pool || told || !errors.Is(err, ErrUnavailable) || errors.As(err, &connecting) {
+		return err
+	}
+	q.db.pool.Reset()
+	return q.ask(ctx, s, f)
+}
+
+func (q postgresQuerier) ask(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
 	bounded, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	rows, err := q.by.Query(bounded, s.sql, s.args...)
@@ -177,7 +193,10 @@ func (tx *postgresTx) commit(ctx context.Context) error {
 	}
 	tx.closed = true
 	tx.db.doubtful.Store(true)
-	defer tx.db.doubtful.Store(false)
+	defer func() {
+		tx.db.doubtful.Store(false)
+		tx.db.away.back()
+	}()
 	return tx.findOut(ctx, err)
 }
 
@@ -193,6 +212,7 @@ func (tx *postgresTx) findOut(ctx context.Context, why error) error {
 		case "aborted":
 			return fmt.Errorf("%w: %w", ErrUnavailable, why)
 		}
+		tx.db.away.gone(fmt.Errorf("%w: %w", ErrUnavailable, why))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -43,17 +44,28 @@ func hopeless(err error) bool {
 }
 
 // insist commits, as often as the database goes away and comes back while there
-// is somebody who waits for that.
+// is somebody who waits for that. At first it may be the connection alone that
+// broke.
 func (w *work) insist(ctx context.Context) error {
+	err := w.settle(ctx)
+	if !errors.Is(err, ErrUnavailable) || !w.log.db.shared() {
+		return err
+	}
+	defer w.log.away.back()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := w.settle(ctx)
-		if !errors.Is(err, ErrUnavailable) || !w.log.db.shared() {
+		if err = w.settle(ctx); !errors.Is(err, ErrUnavailable) {
 			return err
 		}
-		if !w.pause(ctx, wait, err) {
+		w.log.away.gone(err)
+		if !w.patient() || !w.pause(ctx, wait) {
 			return err
 		}
 	}
+}
+
+// patient tells whether there is somebody who waits for the database.
+func (w *work) patient() bool {
+	return slices.ContainsFunc(w.jobs, func(j *job) bool { return !j.over && !j.impatient && !j.left.Load() })
 }
 
 // settle commits. A single job that got in the way of another server's is done
@@ -68,9 +80,7 @@ func (w *work) settle(ctx context.Context) error {
 
 // pause lets the callers go who do not want to wait, and tells whether others
 // do.
-func (w *work) pause(ctx context.Context, wait time.Duration, err error) bool {
-	w.log.away.Store(&err)
-	defer w.log.away.Store(nil)
+func (w *work) pause(ctx context.Context, wait time.Duration) bool {
 	for _, j := range w.jobs {
 		j.state.CompareAndSwap(running, queued)
 	}
@@ -125,7 +135,7 @@ func (w *work) commit(ctx context.Context) error {
 // add lets a job fill the group. An error is the database's; those of the job
 // itself are its end.
 func (w *work) add(ctx context.Context, g *group, j *job) error {
-	if j.over || j.state.Load() != running {
+	if j.over || j.left.Load() || j.state.Load() != running {
 		return nil
 	}
 	broken, err := g.add(ctx, j.f)

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,13 @@ type job struct {
 	f     func(*Tx) error
 	alone func(context.Context, transaction) error // instead of f
 	state atomic.Int32
-	over  bool // err is final; the writer's
-	err   error
-	done  chan struct{} // closed when it is over
+	left  atomic.Bool // by its caller, who does not know how it ends
+
+	impatient bool // is told when the database is away
+
+	over bool // err is final; the writer's
+	err  error
+	done chan struct{} // closed when it is over
 }
 
 // The states of a job, in which writer and caller agree who ends it.
@@ -61,6 +66,14 @@ func (l *Log) do(ctx context.Context, j *job) error {
 		return ErrClosed
 	default:
 	}
+	var away <-chan struct{}
+	if j.impatient {
+		now := l.away.now.Load()
+		if err := now.why(); err != nil {
+			return err
+		}
+		away = now.begun
+	}
 	j.done = make(chan struct{})
 	select {
 	case l.jobs <- j:
@@ -78,23 +91,32 @@ func (l *Log) do(ctx context.Context, j *job) error {
 		}
 		<-j.done
 		return j.err
+	case <-away:
+		return l.abandon(ctx, j)
 	case <-ctx.Done():
 		return l.abandon(ctx, j)
 	}
 }
 
-// abandon waits until a job is over, or can be left without a doubt.
+// abandon waits until a job is over, or can be left without a doubt, or until
+// there is one.
 func (l *Log) abandon(ctx context.Context, j *job) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if j.state.CompareAndSwap(queued, gone) {
-			if away := l.away.Load(); away != nil {
-				return fmt.Errorf("%w: %w", *away, ctx.Err())
+			why, late := l.away.now.Load().why(), ctx.Err()
+			if why != nil && late != nil {
+				return fmt.Errorf("%w: %w", why, late)
 			}
-			return ctx.Err()
+			return cmp.Or(why, late, ErrUnavailable) // the last: it is just back
 		}
-		if l.db.uncertain() {
+		switch {
+		case !l.db.uncertain():
+		case j.impatient:
+			return &UncertainError{l, j}
+		default:
+			j.left.Store(true)
 			return fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
 		}
 		select {

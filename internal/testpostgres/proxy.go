@@ -83,6 +83,9 @@ func (p *Proxy) Through(tb testing.TB, dsn string) string {
 // CutNext breaks the connection at the next commit that comes by.
 func (p *Proxy) CutNext(at Cut) { p.cut.Store(int32(at)) }
 
+// HasCut tells whether the commit that CutNext was meant for has come by.
+func (p *Proxy) HasCut() bool { return p.cut.Load() == int32(Nowhere) }
+
 // RefuseNew refuses new connections and leaves those that there are.
 func (p *Proxy) RefuseNew() { p.refuse.Store(true) }
 

@@ -1,0 +1,79 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// absences tell when the database is away. The writer says so; anybody may ask.
+type absences struct{ now atomic.Pointer[absence] }
+
+// absence is one that has begun, or the next one.
+type absence struct {
+	begun chan struct{} // closed when the database went away
+	err   error         // why; set before that
+}
+
+func (a *absences) back() {
+	if now := a.now.Load(); now == nil || now.err != nil {
+		a.now.Store(&absence{begun: make(chan struct{})})
+	}
+}
+
+func (a *absences) gone(err error) {
+	if now := a.now.Load(); now.err == nil {
+		now.err = err
+		close(now.begun)
+	}
+}
+
+// why is the reason if the database is away.
+func (a *absence) why() error {
+	select {
+	case <-a.begun:
+		return a.err
+	default:
+		return nil
+	}
+}
+
+// TryCommit is [Log.Commit] for who would rather be told than wait for Postgres:
+// it returns [ErrUnavailable] as soon as that cannot be reached, and an
+// [*UncertainError] as soon as it has to be found out how the commit ended.
+func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
+	err := l.do(ctx, &job{f: f, impatient: true})
+	if p := new(panicError); errors.As(err, &p) {
+		panic(p.value)
+	}
+	return err
+}
+
+// UncertainError is the [ErrUncertain] of [Log.TryCommit], whose function is
+// still in use.
+type UncertainError struct {
+	log *Log
+	job *job
+}
+
+// Error implements error.
+func (e *UncertainError) Error() string { return ErrUncertain.Error() }
+
+// Unwrap returns [ErrUncertain].
+func (e *UncertainError) Unwrap() error { return ErrUncertain }
+
+// Wait waits until it is known how the commit ended. The errors are those of
+// [Log.Commit]; after an ErrUncertain, which says that ctx ended first, it may be
+// called again.
+func (e *UncertainError) Wait(ctx context.Context) error {
+	select {
+	case <-e.job.done:
+		return e.job.err
+	case <-e.log.written: // the writer has left nothing open
+		<-e.job.done
+		return e.job.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+	}
+}
