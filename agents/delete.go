@@ -100,7 +100,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	}
 	h.mu.Unlock()
 	if !runs {
-		row, err := s.newestLife(ctx)
+		row, _, err := s.newestLife(ctx)
 		if errors.Is(err, ErrServerNotFound) {
 			return nil // another host was quicker
 		}

@@ -52,8 +52,15 @@
 // server and tell, by [Stream.Sent], what they have passed on: clients look at
 // the events of a turn when they have its answer.
 //
-// While the log takes nothing (no space, locked), clients get its error, and
-// agents wait.
+// While the log takes nothing (no space, locked, its Postgres away), clients get
+// its error at once, and agents wait: what they say meanwhile comes afterwards.
+// Whose message was just being committed when Postgres went away waits, and gets
+// [eventlog.ErrUncertain] when that takes more than two seconds; the message may
+// be passed on later then.
+//
+// Hosts may share a log that is in Postgres. A server runs in one of them at a
+// time; the others return an [ElsewhereError] for it until its process or its
+// host has ended.
 //
 // # Lives and sessions
 //

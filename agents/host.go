@@ -76,6 +76,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 
 // Close ends all agents and waits for that. The next host with the same log
 // goes on with their sessions. Later and simultaneous calls wait as well.
+//
+// While the log takes nothing it waits two seconds more for it. What agents said
+// last is lost then, and the next host completes the record. A Postgres that does
+// not even refuse counts as gone after half a minute.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	first := !h.closed
@@ -320,17 +324,23 @@ func (l *life) observe(method string, raw []byte) {
 	}
 }
 
-// spawn starts a process for a server.
-func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventlog.Life) (*life, error) {
+// commit commits for somebody who waits. Without Postgres it fails at once.
+func (h *Host) commit(ctx context.Context, f func(*eventlog.Tx) error) error {
+	err := h.cfg.Log.TryCommit(ctx, f)
+	if doubt, open := errors.AsType[*eventlog.UncertainError](err); open {
+		return doubt.Wait(ctx)
+	}
+	return err
+}
+
+// spawn starts a process for a server, after a life that is not always the
+// newest one in the log.
+func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (*life, error) {
 	launch, err := h.cfg.Launch(ctx, agent)
 	if err != nil {
 		return nil, err
 	}
 	mounted, err := h.mount(ctx, s.desktopID(), agent)
-	if err != nil {
-		return nil, err
-	}
-	base, err := h.cfg.Log.Last(ctx, published(s.id))
 	if err != nil {
 		return nil, err
 	}
@@ -344,13 +354,9 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before eventl
 	l := h.newLife(s, p)
 	l.row = eventlog.Life{
 		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: p.pid,
-		Init: before.Init, Data: s.lifeData(), Base: base,
+		Init: before.Init, Data: s.lifeData(),
 	}
-	err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) (err error) {
-		l.row, err = tx.StartLife(l.row)
-		return err
-	})
-	if err != nil {
+	if err := l.claim(ctx, newest); err != nil {
 		return nil, errors.Join(err, p.end(), p.out.Close())
 	}
 	s.mu.Lock()

@@ -22,6 +22,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // killServers is how many agents the host that is killed has at work.
@@ -32,25 +33,33 @@ const killServers = 3
 // sessions go on in the next round.
 func TestKillHost(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	told := map[string]string{} // by server and sequence: the hash of the event
-	answered := map[string]bool{}
-	for round := range 5 * soak() {
-		killRound(t, dir, round, told, answered)
-		checkLog(t, dir, told, answered)
-		if t.Failed() {
-			t.Fatalf("in round %d", round+1)
-		}
+	for name, dsn := range map[string]func(testing.TB) string{
+		"sqlite":   func(t testing.TB) string { return filepath.Join(t.TempDir(), "events.db") },
+		"postgres": testpostgres.DSN,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, dsn := t.TempDir(), dsn(t)
+			told := map[string]string{} // by server and sequence: the hash of the event
+			answered := map[string]bool{}
+			for round := range 5 * soak() {
+				killRound(t, dir, dsn, round, told, answered)
+				checkLog(t, dsn, told, answered)
+				if t.Failed() {
+					t.Fatalf("in round %d", round+1)
+				}
+			}
+			host(t, agents.Config{StateDir: filepath.Join(dir, "state")}) // which removes what the last one left
+			t.Logf("%d events and %d answers were told", len(told), len(answered))
+		})
 	}
-	host(t, agents.Config{StateDir: filepath.Join(dir, "state")}) // which removes what the last one left
-	t.Logf("%d events and %d answers were told", len(told), len(answered))
 }
 
 // killRound runs a host until it has worked for a moment, and adds what it told.
-func killRound(t *testing.T, dir string, round int, told map[string]string, answered map[string]bool) {
+func killRound(t *testing.T, dir, dsn string, round int, told map[string]string, answered map[string]bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), actAs+"=host", "VICTIM_DIR="+dir, "VICTIM_ROUND="+strconv.Itoa(round))
+	cmd.Env = append(os.Environ(), actAs+"=host", "VICTIM_DIR="+dir, "VICTIM_DSN="+dsn, "VICTIM_ROUND="+strconv.Itoa(round))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -91,11 +100,11 @@ func killRound(t *testing.T, dir string, round int, told map[string]string, answ
 var counted = regexp.MustCompile(`<[^>]+>`)
 
 // checkLog looks for what was told, and for what is there twice.
-func checkLog(t *testing.T, dir string, told map[string]string, answered map[string]bool) {
+func checkLog(t *testing.T, dsn string, told map[string]string, answered map[string]bool) {
 	t.Helper()
 	var log *eventlog.Log
 	wait(t, func() (err error) {
-		log, err = eventlog.Open(t.Context(), eventlog.Config{DSN: filepath.Join(dir, "events.db")})
+		log, err = eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
 		return err
 	})
 	defer func() {
@@ -153,12 +162,12 @@ func hash(b []byte) string {
 // victim is the host that is killed.
 func victim() int {
 	ctx := context.Background()
-	dir := os.Getenv("VICTIM_DIR")
-	log, err := eventlog.Open(ctx, eventlog.Config{DSN: filepath.Join(dir, "events.db")})
+	dir, cfg := os.Getenv("VICTIM_DIR"), eventlog.Config{DSN: os.Getenv("VICTIM_DSN")}
+	log, err := eventlog.Open(ctx, cfg)
 	// A process that another test is just starting may have the lock that was
 	// let go, until it becomes the program that it is to be.
 	for begun := time.Now(); errors.Is(err, eventlog.ErrInUse) && time.Since(begun) < limit; {
-		log, err = eventlog.Open(ctx, eventlog.Config{DSN: filepath.Join(dir, "events.db")})
+		log, err = eventlog.Open(ctx, cfg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

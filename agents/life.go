@@ -45,6 +45,7 @@ type life struct {
 	backlog   []item // that were taken from items, and wait for the log
 	row       eventlog.Life
 	rowDirty  bool
+	cutOff    bool // the log was away at the host's end: the next start completes the record
 	next      int64
 	pending   map[int64]*call
 	questions map[string]*question

@@ -18,6 +18,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // limit is how long anything may take that takes no time.
@@ -37,7 +38,15 @@ func TestMain(m *testing.M) {
 	case "left":
 		os.Exit(leave())
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	testpostgres.Remove()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // soak is how many times longer than usual the long tests run: DESKHAND_SOAK,

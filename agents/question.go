@@ -277,7 +277,7 @@ func (l *life) takeDecision(b *batch, s *step, d *decision) {
 		d.finish(err)
 		return
 	}
-	s.refuse = func(err error) { d.fail(l, err) }
+	s.refuse, s.tell = func(err error) { d.fail(l, err) }, d.finish
 	l.answer(b, s, q, d.dir, answerOf(q.id, result), 0)
 	s.after = append(s.after, func() { d.finish(nil) })
 }

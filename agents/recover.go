@@ -80,7 +80,7 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 		return err
 	}
 	exited := exitEvent(ended{})
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+	return h.commit(ctx, func(tx *eventlog.Tx) error {
 		if now, err := tx.Life(row.ID); err != nil || !now.ExitedAt.IsZero() {
 			return err // another host was quicker
 		}

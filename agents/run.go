@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,7 +27,8 @@ type step struct {
 	// can, has these: undo takes back what was changed in run's state.
 	undo   []func()
 	refuse func(error)
-	weight int64 // of outputs
+	tell   func(error) // the same without an end to it: what becomes of it is open
+	weight int64       // of outputs
 }
 
 func (b *batch) change(t *talk) {
@@ -136,7 +138,7 @@ const (
 func (l *life) commit(b *batch) {
 	wait := retryFirst
 	var since time.Time
-	for {
+	for !l.cutOff {
 		err := l.try(b)
 		l.setTrouble(err)
 		if err == nil {
@@ -146,13 +148,18 @@ func (l *life) commit(b *batch) {
 			since = time.Now()
 			l.log.Error("the event log takes nothing", "error", err)
 		}
+		if errors.Is(err, eventlog.ErrUncertain) {
+			l.cutOff = true // the host ends before it is known
+			break
+		}
 		b.refuse(err)
 		if _, invalid := errors.AsType[*eventlog.InvalidError](err); invalid {
 			l.sortOut(b)
 			continue
 		}
 		if l.host.isClosed() && time.Since(since) > retryEnd {
-			break // the next start finds a life without an end and completes it
+			l.cutOff = true
+			break
 		}
 		if !b.needed() {
 			l.setTrouble(nil) // who comes next finds out for himself
@@ -167,6 +174,37 @@ func (l *life) commit(b *batch) {
 		weight += s.weight
 	}
 	l.outputs.Release(weight)
+	if l.cutOff {
+		b.steps = nil // what is not in the log is not passed on
+	}
+}
+
+// findOut waits until it is known how a commit ended that is open because
+// Postgres went away, or until the host has waited long enough for its end.
+func (l *life) findOut(b *batch, doubt *eventlog.UncertainError) error {
+	away := fmt.Errorf("%w: it is being found out how a commit ended", eventlog.ErrUnavailable)
+	l.setTrouble(away)
+	begun := time.Now()
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), retryFirst)
+		err := doubt.Wait(ctx)
+		cancel()
+		if !errors.Is(err, eventlog.ErrUncertain) {
+			return err
+		}
+		l.refuseWaiting(away)
+		if time.Since(begun) < retryEnd {
+			continue
+		}
+		if l.host.isClosed() {
+			return err
+		}
+		for _, s := range b.steps {
+			if s.tell != nil {
+				s.tell(err)
+			}
+		}
+	}
 }
 
 // pause waits, but not past the end of the host.
@@ -226,7 +264,7 @@ var errTrial = errors.New("tried")
 
 // never tells whether the log refuses something for what it is.
 func (l *life) never(steps []*step, rows []eventlog.Session) bool {
-	err := l.host.cfg.Log.Commit(context.Background(), func(tx *eventlog.Tx) error {
+	err := l.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) error {
 		if err := fill(tx, steps, rows); err != nil {
 			return err
 		}
@@ -271,15 +309,18 @@ func (l *life) try(b *batch) error {
 		t.row.State = t.state()
 		rows = append(rows, t.row)
 	}
-	row, rowDirty := l.row, l.rowDirty
-	err := l.host.cfg.Log.Commit(context.Background(), func(tx *eventlog.Tx) error {
+	row, rowDirty, steps := l.row, l.rowDirty, b.steps
+	err := l.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) error {
 		if rowDirty {
 			if err := tx.PutLife(row); err != nil {
 				return err
 			}
 		}
-		return fill(tx, b.steps, rows)
+		return fill(tx, steps, rows)
 	})
+	if doubt, open := errors.AsType[*eventlog.UncertainError](err); open {
+		err = l.findOut(b, doubt)
+	}
 	if err == nil {
 		l.rowDirty = false
 	}

@@ -205,11 +205,14 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 			return nil, ErrClosed
 		}
 	}
-	before, err := s.newestLife(ctx)
+	before, newest, err := s.newestLife(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.host.spawn(ctx, s, agent, before) // which may install it first
+	l, err := s.host.spawn(ctx, s, agent, before, newest) // which may install it first
+	if errors.Is(err, errOvertaken) {
+		return s.begin(ctx, agent, init)
+	}
 	if err != nil || init == nil {
 		return l, err
 	}
@@ -228,36 +231,75 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 	return l, nil
 }
 
-// newestLife is the record of the life before the one that starts. Another host
+// newestLife is the record of the life before the one that starts, and the
+// newest one in the log, which may be of a server that is no more. Another host
 // with the same log may have run the server meanwhile, or run it now.
-func (s *server) newestLife(ctx context.Context) (eventlog.Life, error) {
+func (s *server) newestLife(ctx context.Context) (before, newest eventlog.Life, err error) {
 	known := s.record()
 	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
 	if err != nil {
-		return known, err
+		return known, newest, err
 	}
-	var row eventlog.Life
 	gone := len(lives) == 0 // retention drops what is left of a server that is no more
 	if !gone {
-		row = lives[0]
-		gone = row.Reason == endedDeleted
+		newest = lives[0]
+		gone = newest.Reason == endedDeleted
 	}
 	switch {
 	case gone && known.ID == "":
-		return known, nil // a server of the same id, if there was one, which is no more
+		return known, newest, nil // a server of the same id, if there was one, which is no more
 	case gone:
 		s.host.drop(s)
-		return known, ErrServerNotFound
-	case row.ID == known.ID:
-		return known, nil
-	case row.ExitedAt.IsZero():
-		if running, err := s.host.elsewhere(ctx, row); err != nil {
-			return known, err
-		} else if running {
-			return known, &ElsewhereError{s.id}
+		return known, newest, ErrServerNotFound
+	case newest.ExitedAt.IsZero() && newest.Instance != s.host.cfg.Log.Instance():
+		running, err := s.host.elsewhere(ctx, newest)
+		if running {
+			err = &ElsewhereError{s.id}
 		}
+		if err == nil {
+			err = s.host.recoverLife(ctx, newest)
+		}
+		if err != nil {
+			return known, newest, err
+		}
+		return s.newestLife(ctx)
+	case newest.ID == known.ID:
+		return known, newest, nil
 	}
-	return row, nil
+	return newest, newest, nil
+}
+
+// errOvertaken says that another host with the same log did something with a
+// server at the same time.
+var errOvertaken = errors.New("another host was quicker")
+
+// claim writes down that a life is the one of its server, unless the newest one
+// is not what it was. Of several hosts that do so at once one succeeds.
+func (l *life) claim(ctx context.Context, newest eventlog.Life) error {
+	row := l.row
+	err := l.host.commit(ctx, func(tx *eventlog.Tx) (err error) {
+		// Until the end of the transaction the others wait here.
+		if row.Base, err = tx.Last(published(row.Server)); err != nil {
+			return err
+		}
+		lives, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
+		if err != nil {
+			return err
+		}
+		var now eventlog.Life
+		if len(lives) > 0 {
+			now = lives[0]
+		}
+		if now.ID != newest.ID || now.Reason != newest.Reason {
+			return errOvertaken
+		}
+		row, err = tx.StartLife(row)
+		return err
+	})
+	if err == nil {
+		l.row = row
+	}
+	return err
 }
 
 // initialize repeats what a client has told the process before.

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -90,7 +91,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		ID: id, Agent: o.Agent, Server: own(id), Origin: o.Origin, Cwd: o.Cwd, Title: cut(cleaned(o.Title), maxTitle), State: eventlog.Starting,
 		CreatedAt: time.Now(), Data: encode(sessionData{Maker: h.cfg.Log.Instance()}),
 	}
-	err := h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+	err := h.commit(ctx, func(tx *eventlog.Tx) error {
 		if old, err := tx.Session(id); !errors.Is(err, eventlog.ErrNotFound) {
 			if err == nil && old.State != eventlog.Failed {
 				err = ErrSessionExists
@@ -108,26 +109,6 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		return Session{}, errors.Join(err, h.failed(row, err))
 	}
 	return h.Session(ctx, id)
-}
-
-// failed writes down why a session could not be made.
-func (h *Host) failed(row eventlog.Session, why error) error {
-	ctx := context.WithoutCancel(h.ctx)
-	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
-	row.Error = encode(map[string]string{"message": why.Error()})
-	row.UpdatedAt = row.EndedAt
-	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return putFailed(tx, row, why.Error()) })
-}
-
-// putFailed writes a failed session, with its end in its stream.
-func putFailed(tx *eventlog.Tx, row eventlog.Session, why string) error {
-	n := endedNote("failed", why)
-	e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
-	if _, err := tx.Append(e); err != nil {
-		return err
-	}
-	return tx.PutSession(row)
 }
 
 // open starts the process of a session and makes the session in it.
@@ -401,7 +382,8 @@ func (h *Host) present(ctx context.Context, id string) (*life, error) {
 }
 
 // Answer answers a question of the agent's: request is its public id. The first
-// answer counts; later ones get [ErrRequestNotFound].
+// answer counts; later ones get [ErrRequestNotFound]. The agent must run here:
+// [ElsewhereError].
 func (h *Host) Answer(ctx context.Context, session, request string, r Reply) error {
 	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: request, Pending: true})
 	if err != nil {
@@ -415,20 +397,32 @@ func (h *Host) Answer(ctx context.Context, session, request string, r Reply) err
 		if l == nil || l.id != rows[0].Life {
 			continue
 		}
-		d := &decision{public: request, reply: r, dir: eventlog.Client, done: make(chan error, 1)}
-		if err := l.submit(ctx, item{decide: d}); err != nil {
-			return err
-		}
-		select {
-		case err := <-d.done:
-			return err
-		case <-l.done:
-			return ErrRequestNotFound
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return l.decide(ctx, &decision{public: request, reply: r, dir: eventlog.Client, done: make(chan error, 1)})
 	}
-	return ErrRequestNotFound
+	asker, err := h.cfg.Log.Life(ctx, rows[0].Life)
+	if err != nil || !asker.ExitedAt.IsZero() {
+		return cmp.Or(err, ErrRequestNotFound)
+	}
+	running, err := h.elsewhere(ctx, asker)
+	if running {
+		err = &ElsewhereError{asker.Server}
+	}
+	return cmp.Or(err, ErrRequestNotFound)
+}
+
+// decide submits a decision and waits for what becomes of it.
+func (l *life) decide(ctx context.Context, d *decision) error {
+	if err := l.submit(ctx, item{decide: d}); err != nil {
+		return err
+	}
+	select {
+	case err := <-d.done:
+		return err
+	case <-l.done:
+		return ErrRequestNotFound
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // SetPermissions changes the policy of a session. Questions that are open stay.
@@ -452,7 +446,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) erro
 	if l != nil {
 		return l.edit(ctx, id, n, f)
 	}
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+	return h.commit(ctx, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -38,4 +39,42 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 		return err
 	}
 	return h.Delete(ctx, row.Server)
+}
+
+// failedWait is how long CreateSession waits until its failure is written down.
+const failedWait = 2 * time.Second
+
+// failed writes down why a session could not be made; behind the caller's back
+// if the log does not take it soon.
+func (h *Host) failed(row eventlog.Session, why error) error {
+	ctx := context.WithoutCancel(h.ctx)
+	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
+	row.Error = encode(map[string]string{"message": why.Error()})
+	row.UpdatedAt = row.EndedAt
+	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
+	write := func(ctx context.Context) error {
+		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return putFailed(tx, row, why.Error()) })
+	}
+	wait, cancel := context.WithTimeout(ctx, failedWait)
+	defer cancel()
+	written := make(chan error, 1)
+	if err := h.task(func(ctx context.Context) { written <- write(ctx) }); err != nil {
+		return write(wait) // the host is being closed
+	}
+	select {
+	case err := <-written:
+		return err
+	case <-wait.Done():
+		return fmt.Errorf("%w: the session's failure is not written down yet", eventlog.ErrUnavailable)
+	}
+}
+
+// putFailed writes a failed session, with its end in its stream.
+func putFailed(tx *eventlog.Tx, row eventlog.Session, why string) error {
+	n := endedNote("failed", why)
+	e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
+	if _, err := tx.Append(e); err != nil {
+		return err
+	}
+	return tx.PutSession(row)
 }

@@ -13,9 +13,10 @@ import (
 // takeCall does with a message to the agent what there is to do before the
 // agent gets it.
 func (l *life) takeCall(b *batch, s *step, c *call) {
+	s.tell = func(err error) { c.finish(reply{err: err}) }
 	s.refuse = func(err error) {
 		l.inputs.Release(c.weight)
-		c.finish(reply{err: err})
+		s.tell(err)
 	}
 	switch {
 	case c.env.isResponse():
@@ -252,7 +253,7 @@ func (l *life) takeEdit(b *batch, s *step, e *sessionEdit) {
 		l.record(s, eventlog.Daemon, t, e.note.kind, e.note.payload)
 	}
 	s.undo = append(s.undo, func() { t.row, t.data = was, data })
-	s.refuse = e.finish
+	s.refuse, s.tell = e.finish, e.finish
 	s.after = append(s.after, func() {
 		if t.row.State == eventlog.Ended {
 			l.remove(t)
