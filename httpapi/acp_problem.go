@@ -42,6 +42,8 @@ func hostProblem(err error, server, agent string) *Problem {
 		return exitedProblem(exited)
 	case errors.As(err, &start):
 		return streamError.problem("stream error: "+start.Error()).with("agent", start.Agent).with("details", map[string]any{"message": start.Error()})
+	case errors.As(err, &lost) && logProblem(err) != nil:
+		return logProblem(err)
 	case errors.As(err, &late), errors.As(err, &lost):
 		return timedOut.problem("timeout: "+err.Error()).with("details", map[string]any{"message": err.Error()})
 	case errors.As(err, &refused):
