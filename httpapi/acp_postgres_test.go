@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
@@ -54,5 +55,15 @@ func TestPostgresGone(t *testing.T) {
 	s.turn(t, "kept", "and last")
 	if text := string(s.do(t, call{path: "/v1/sessions/kept/events"}).want(t, 200).body); strings.Contains(text, "lost?") || !strings.Contains(text, "afterwards") {
 		t.Errorf("events: %s", text)
+	}
+}
+
+// A session that cannot be restored because its log is away is no agent that is
+// slow.
+func TestRestoreWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	p := hostProblem(&agents.RestoreError{Session: "s", Err: eventlog.ErrUnavailable}, "a", "mock")
+	if p.Status != 503 || p.GetHeaders().Get("Retry-After") != "1" {
+		t.Errorf("problem = %+v", p)
 	}
 }
