@@ -199,7 +199,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 		return err
 	}
 	if p.Cwd != "" {
-		problems = append(problems, l.host.placeSkills(ctx, p.Cwd, l.s.agent)...)
+		problems = append(problems, l.host.placeSkills(ctx, p.Cwd, l.agent)...)
 	}
 	c.problems = problems
 	names := map[string]bool{}
@@ -216,7 +216,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 		}
 		if !m.usable(caps) {
 			if !slices.ContainsFunc(add, func(o MCPServer) bool { return o.Name == m.Name && o.usable(caps) }) {
-				c.problems = append(c.problems, fmt.Sprintf("MCP server %s: %s cannot use servers of that transport", m.Name, l.s.agent))
+				c.problems = append(c.problems, fmt.Sprintf("MCP server %s: %s cannot use servers of that transport", m.Name, l.agent))
 			}
 			continue
 		}
@@ -246,7 +246,7 @@ func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, pro
 			}
 		}
 	}
-	mounted, err := l.host.mount(ctx, l.s.desktopID(), l.s.agent)
+	mounted, err := l.host.mount(ctx, l.s.desktopID(), l.agent)
 	return append(add, mounted.Servers...), problems, err
 }
 

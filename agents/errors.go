@@ -3,7 +3,9 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 )
 
 var (
@@ -63,8 +65,46 @@ type ExitedError struct {
 	Stderr string // the last 8 KiB of it
 }
 
-// Error implements error.
-func (e *ExitedError) Error() string { return "agent process exited: " + e.Agent }
+// Error implements error. It has the last lines of Stderr, not all.
+func (e *ExitedError) Error() string {
+	text := "agent process exited: " + e.Agent
+	switch {
+	case e.Code != nil:
+		text += fmt.Sprintf(" (exit code %d)", *e.Code)
+	case e.Signal != "":
+		text += " (" + e.Signal + ")"
+	}
+	if words := lastWords(e.Stderr); words != "" {
+		text += ": " + words
+	}
+	return text
+}
+
+const (
+	wordLines = 3   // of what an agent wrote, in an error's text
+	wordBytes = 500 // the same
+)
+
+// lastWords are the last lines of what an agent wrote, as one line.
+func lastWords(stderr string) string {
+	var lines []string
+	for line := range strings.Lines(cleaned(stderr)) {
+		line = strings.TrimSpace(strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, line))
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	text := strings.Join(lines[max(0, len(lines)-wordLines):], " | ")
+	if len(text) > wordBytes {
+		text = "..." + strings.ToValidUTF8(text[len(text)-wordBytes:], "")
+	}
+	return text
+}
 
 // ElsewhereError says that the agent of an ACP server runs in another program
 // that shares the log. Talk to that one, or end it.

@@ -297,7 +297,7 @@ func (l *life) post(ctx context.Context, env *envelope) ([]byte, error) {
 		defer cancel()
 		raw, err := l.send(wait, c)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			err = &TimeoutError{l.s.agent, env.method, l.host.cfg.RequestTimeout}
+			err = &TimeoutError{l.agent, env.method, l.host.cfg.RequestTimeout}
 		}
 		l.observe(env.method, raw)
 		return l.told(ctx, c, raw, err)
@@ -320,7 +320,7 @@ func (l *life) observe(method string, raw []byte) {
 		return
 	}
 	if result, err := resultOf(method, raw); err == nil {
-		l.host.cfg.Observe(l.s.agent, method, result)
+		l.host.cfg.Observe(l.agent, method, result)
 	}
 }
 
@@ -351,7 +351,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 	if err != nil {
 		return nil, &StartError{agent, err}
 	}
-	l := h.newLife(s, p)
+	l := h.newLife(s, agent, p)
 	l.row = eventlog.Life{
 		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: p.pid,
 		Init: before.Init, Data: s.lifeData(),
@@ -375,10 +375,10 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 	return l, nil
 }
 
-func (h *Host) newLife(s *server, p *proc) *life {
+func (h *Host) newLife(s *server, agent string, p *proc) *life {
 	id := newLifeID()
 	return &life{
-		host: h, s: s, id: id, proc: p, log: h.cfg.Logger.With("server", s.id, "life", id),
+		host: h, s: s, id: id, agent: agent, proc: p, log: h.cfg.Logger.With("server", s.id, "life", id),
 		items: make(chan item, 256), done: make(chan struct{}), box: outbox{wake: make(chan struct{}, 1)},
 		inputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)), outputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)),
 		pending: map[int64]*call{}, questions: map[string]*question{}, talks: map[string]*talk{}, natives: map[string]*talk{},

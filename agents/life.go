@@ -31,8 +31,10 @@ type life struct {
 	host *Host
 	s    *server
 	id   string
-	proc *proc
-	log  *slog.Logger
+	// agent is the one of this process. That of s is known once one works.
+	agent string
+	proc  *proc
+	log   *slog.Logger
 
 	items chan item // to run
 	box   outbox    // to the agent
@@ -142,7 +144,7 @@ func (l *life) exited() error {
 	case l.over != nil:
 		return l.over
 	}
-	return &ExitedError{Agent: l.s.agent}
+	return &ExitedError{Agent: l.agent}
 }
 
 // errResting says that the agent was ended because there was nothing to do for
@@ -240,7 +242,7 @@ func (l *life) request(ctx context.Context, method string, params json.RawMessag
 	}
 	raw, err := l.send(ctx, &call{env: env, internal: true})
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = &TimeoutError{Agent: l.s.agent, Method: method}
+		err = &TimeoutError{Agent: l.agent, Method: method}
 	}
 	if err != nil {
 		return nil, err

@@ -53,8 +53,8 @@ func (h *Host) recoverStarts(ctx context.Context) error {
 			}
 			const why = "the server ended while the session was being made"
 			row.State, row.EndReason, row.EndedAt, row.UpdatedAt = eventlog.Failed, why, time.Now(), time.Now()
-			row.Error = encode(map[string]string{"message": why})
-			return putFailed(tx, row, why)
+			row.Error = encode(failed{Message: why})
+			return putFailed(tx, row, failed{Message: why})
 		})
 		if err != nil {
 			return fmt.Errorf("complete the record of session %s: %w", row.ID, err)

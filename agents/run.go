@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -334,6 +335,7 @@ func (l *life) release() {
 	l.over = over
 	l.mu.Unlock()
 	close(l.done)
+	l.tellEnd(over)
 	for _, c := range l.pending {
 		err := l.exited()
 		if errors.Is(err, errResting) {
@@ -362,9 +364,24 @@ func (l *life) release() {
 	}
 }
 
+// tellEnd logs the end of an agent that nobody wanted.
+func (l *life) tellEnd(over *ExitedError) {
+	l.mu.Lock()
+	reason := l.reason
+	l.mu.Unlock()
+	if reason != endedItself {
+		return
+	}
+	level := slog.LevelWarn
+	if over.Code != nil && *over.Code == 0 {
+		level = slog.LevelInfo
+	}
+	l.log.Log(context.Background(), level, "agent ended by itself", "agent", over.Agent, "error", over)
+}
+
 func (l *life) overError() *ExitedError {
 	e := l.proc.exit()
-	return &ExitedError{Agent: l.s.agent, Code: e.code, Signal: e.signal, Stderr: l.proc.stderr()}
+	return &ExitedError{Agent: l.agent, Code: e.code, Signal: e.signal, Stderr: l.proc.stderr()}
 }
 
 func (c *call) finish(r reply) {

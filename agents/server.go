@@ -308,7 +308,7 @@ func (l *life) initialize(ctx context.Context, params []byte) error {
 	if err != nil {
 		return err
 	}
-	l.host.cfg.Observe(l.s.agent, "initialize", result)
+	l.host.cfg.Observe(l.agent, "initialize", result)
 	l.s.mu.Lock()
 	auth := l.s.data.Authenticate
 	l.s.mu.Unlock()

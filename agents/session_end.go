@@ -10,11 +10,29 @@ import (
 )
 
 // endedNote tells in a session's stream that it has ended.
-func endedNote(reason, message string) note {
+func endedNote(reason string, f failed) note {
 	return note{"session/ended", notification("session/ended", struct {
-		Reason  string `json:"reason"` // terminated, failed
-		Message string `json:"message,omitempty"`
-	}{reason, message})}
+		Reason string `json:"reason"` // terminated, failed
+		failed
+	}{reason, f})}
+}
+
+// failed is why a session could not be made. All but Message is about an agent
+// that ended.
+type failed struct {
+	Message string `json:"message,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+	Code    *int   `json:"exitCode,omitempty"`
+	Signal  string `json:"signal,omitempty"`
+	Stderr  string `json:"stderr,omitempty"`
+}
+
+func failedBy(err error) failed {
+	f := failed{Message: err.Error()}
+	if e, ok := errors.AsType[*ExitedError](err); ok {
+		f.Agent, f.Code, f.Signal, f.Stderr = e.Agent, e.Code, e.Signal, cleaned(e.Stderr)
+	}
+	return f
 }
 
 // Terminate ends a session for good, and its process if that is for it alone.
@@ -31,7 +49,7 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	if err := h.Cancel(ctx, id); err != nil {
 		return err
 	}
-	err = h.change(ctx, id, endedNote("terminated", ""), func(t *talk) error {
+	err = h.change(ctx, id, endedNote("terminated", failed{}), func(t *talk) error {
 		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
 		return nil
 	})
@@ -49,11 +67,11 @@ const failedWait = 2 * time.Second
 func (h *Host) failed(row eventlog.Session, why error) error {
 	ctx := context.WithoutCancel(h.ctx)
 	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
-	row.Error = encode(map[string]string{"message": why.Error()})
-	row.UpdatedAt = row.EndedAt
+	f := failedBy(why)
+	row.Error, row.ExitCode, row.UpdatedAt = encode(f), f.Code, row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {
-		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return putFailed(tx, row, why.Error()) })
+		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return putFailed(tx, row, f) })
 	}
 	wait, cancel := context.WithTimeout(ctx, failedWait)
 	defer cancel()
@@ -70,8 +88,8 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 }
 
 // putFailed writes a failed session, with its end in its stream.
-func putFailed(tx *eventlog.Tx, row eventlog.Session, why string) error {
-	n := endedNote("failed", why)
+func putFailed(tx *eventlog.Tx, row eventlog.Session, f failed) error {
+	n := endedNote("failed", f)
 	e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
 	if _, err := tx.Append(e); err != nil {
 		return err

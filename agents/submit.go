@@ -47,7 +47,7 @@ func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte
 		if err != nil {
 			return err
 		}
-		agent = l.s.agent
+		agent = l.agent
 		return l.submitCall(wait, env)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

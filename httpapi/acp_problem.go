@@ -72,6 +72,10 @@ func noSession(id string) *Problem {
 }
 
 func exitedProblem(e *agents.ExitedError) *Problem {
+	return agentExited.problem(e.Error()).with("agent", e.Agent).with("details", exitDetails(e))
+}
+
+func exitDetails(e *agents.ExitedError) map[string]any {
 	details := map[string]any{"stderr": e.Stderr}
 	if e.Code != nil {
 		details["exitCode"] = *e.Code
@@ -79,7 +83,7 @@ func exitedProblem(e *agents.ExitedError) *Problem {
 	if e.Signal != "" {
 		details["signal"] = e.Signal
 	}
-	return agentExited.problem("agent process exited: "+e.Agent).with("agent", e.Agent).with("details", details)
+	return details
 }
 
 // logProblem is the answer to an error of the event log, or nil.

@@ -360,7 +360,7 @@ func TestACPLongAnswer(t *testing.T) {
 	}
 	s.send(t, "/v1/acp/b", `{"method":"exit"}`).want(t, 202)
 	a = <-done
-	if a.err != nil || a.StatusCode == 200 && !strings.Contains(string(a.body), `"id":"x","error":{"code":-32603,"message":"agent process exited: mock"`) {
+	if a.err != nil || a.StatusCode == 200 && !strings.Contains(string(a.body), `"id":"x","error":{"code":-32603,"message":"agent process exited: mock (exit code 1): last words"`) {
 		t.Errorf("answer = %s, %v", a.body, a.err)
 	}
 }

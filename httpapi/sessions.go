@@ -52,6 +52,7 @@ type sessionError struct {
 	Message string `json:"message"`
 	Agent   string `json:"agent,omitempty"`
 	Session string `json:"session_id,omitempty"`
+	Details any    `json:"details,omitempty" doc:"Of an agent that ended: exitCode or signal, and stderr"`
 }
 
 type sessionCreated struct {
@@ -287,6 +288,9 @@ func (out *sessionCreated) fail(err error, in *sessionCreateInput) error {
 	}
 	p := hostProblem(err, in.ID, in.Body.Agent)
 	out.Body.Error = &sessionError{Type: p.Code, Message: err.Error(), Agent: in.Body.Agent, Session: in.ID}
+	if exited != nil {
+		out.Body.Error.Details = exitDetails(exited)
+	}
 	return nil
 }
 

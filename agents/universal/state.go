@@ -127,9 +127,9 @@ func (s *State) asked(env envelope) {
 		_ = json.Unmarshal(env.Params, &p) // the details have it as it is
 		s.fail(p.Message, "configuration", env.Params)
 	case "session/ended":
-		var p struct{ Reason, Message string }
+		var p ending
 		_ = json.Unmarshal(env.Params, &p) // a reason that is missing has a default
-		s.end(p.Reason, p.Message)
+		s.end(p)
 	case "_adapter/agent_exited":
 		s.exited(env)
 	}
@@ -169,7 +169,7 @@ func (s *State) answered(method string, env envelope) {
 	case env.Error != nil && s.entry.Dir == Agent:
 		s.fail(env.Error.Message, strconv.Itoa(env.Error.Code), env.Error.Data)
 		if method == "session/new" {
-			s.end("error", env.Error.Message)
+			s.end(ending{Reason: "error", Message: env.Error.Message})
 		}
 	}
 }
@@ -182,23 +182,37 @@ func (s *State) start(metadata map[string]any) {
 	s.made(SessionStarted, sessionStarted{metadata})
 }
 
+// ending is the end of a session. All but the first two are about an agent that
+// ended before the session was made.
+type ending struct {
+	Reason, Message string
+	Agent, Stderr   string
+	ExitCode        *int
+}
+
 // end is the end of a session, which takes what is open with it.
-func (s *State) end(reason, message string) {
+func (s *State) end(e ending) {
 	s.giveUp()
 	s.closeAll("failed")
 	for _, t := range s.Turns {
 		s.made(TurnEnded, turnData{Phase: "ended", ID: t.ID})
 	}
 	s.Turns = nil
-	d := sessionEnded{Reason: "completed", By: "daemon"}
-	switch reason {
+	d := sessionEnded{Reason: "completed", By: "daemon", ExitCode: e.ExitCode}
+	if e.Agent != "" {
+		d.By = "agent"
+	}
+	if e.Stderr != "" {
+		d.StderrTail = &e.Stderr
+	}
+	switch e.Reason {
 	case "terminated", "":
 		d.Reason = "terminated"
 	case "failed", "error":
 		d.Reason = "error"
 	}
-	if message != "" {
-		d.Message = &message
+	if e.Message != "" {
+		d.Message = &e.Message
 	}
 	s.made(SessionEnded, d)
 }

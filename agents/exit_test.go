@@ -1,0 +1,81 @@
+package agents_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// safeBuffer is a log that may be read while it is written.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// An agent that ends before it has answered initialize is told of as fully as
+// one that ends later.
+func TestEndsBeforeInitialize(t *testing.T) {
+	t.Parallel()
+	const words = "first\nsecond\n\n\x1b[31mboom at init\nhopeless"
+	for _, c := range []struct{ name, script, text, signal string }{
+		{"code", `printf 'first\nsecond\n\n\033[31mboom at init\nhopeless' >&2; exit 9`, "agent process exited: scripted (exit code 9): second | [31mboom at init | hopeless", ""},
+		{"signal", `printf 'first\nsecond\n\n\033[31mboom at init\nhopeless' >&2; kill -KILL $$`, "agent process exited: scripted (SIGKILL): second | [31mboom at init | hopeless", "SIGKILL"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var log safeBuffer
+			h := host(t, agents.Config{Launch: shell(c.script), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: "/"})
+			var exited *agents.ExitedError
+			if !errors.As(err, &exited) || exited.Agent != "scripted" || exited.Stderr != words || exited.Signal != c.signal || (exited.Code == nil) != (c.signal != "") {
+				t.Fatalf("CreateSession = %#v", err)
+			}
+			if exited.Error() != c.text {
+				t.Errorf("text = %q", exited)
+			}
+			s := stateOf(t, h, "x", eventlog.Failed)
+			for _, part := range []string{`"agent":"scripted"`, `boom at init`, `"message":"agent process exited: scripted`} {
+				if !strings.Contains(string(s.Error), part) {
+					t.Errorf("%s is not in the session's error %s", part, s.Error)
+				}
+			}
+			events, err := h.Log().Read(within(t), agents.SessionStream("x"), 0, 10)
+			if err != nil || len(events) != 1 || !strings.Contains(string(events[0].Payload), `"stderr":"first\nsecond`) {
+				t.Errorf("events = %s, %v", payloads(events), err)
+			}
+			if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "agent=scripted") || !strings.Contains(text, "boom at init") {
+				t.Errorf("log = %s", text)
+			}
+		})
+	}
+}
+
+// What an agent wrote is in an error's text only as far as one can read it.
+func TestExitedErrorIsShort(t *testing.T) {
+	t.Parallel()
+	e := &agents.ExitedError{Agent: "a", Stderr: strings.Repeat("long ", 1000)}
+	if text := e.Error(); len(text) > 600 || !strings.Contains(text, "...") {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+	if text := (&agents.ExitedError{Agent: "a"}).Error(); text != "agent process exited: a" {
+		t.Errorf("%q", text)
+	}
+}

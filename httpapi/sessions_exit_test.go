@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents/registry"
+)
+
+// An agent that ends before it has answered initialize is told of with its name,
+// its exit code and what it wrote.
+func TestSessionAgentEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "agent")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\nread -r line\necho boom at init >&2\nexit 9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, agentsConfig(t, registry.Custom{ID: "brief", Command: []string{file}}))
+	made := s.post(t, "/v1/sessions/a", `{"agent":"brief"}`).want(t, 200).json(t)
+	failure, _ := made["error"].(map[string]any)
+	const text = "agent process exited: brief (exit code 9): boom at init"
+	if made["healthy"] != false || failure["type"] != "agent_process_exited" || failure["agent"] != "brief" || failure["message"] != text {
+		t.Errorf("answer = %v", made)
+	}
+	details, _ := failure["details"].(map[string]any)
+	if details["exitCode"] != 9.0 || !strings.Contains(details["stderr"].(string), "boom at init") {
+		t.Errorf("details = %v", details)
+	}
+	events := string(s.get(t, "/v1/sessions/a/events").want(t, 200).body)
+	for _, part := range []string{`"session.ended"`, `"terminated_by":"agent"`, `"exit_code":9`, `"stderr":"boom at init`, `"message":"` + text + `"`} {
+		if !strings.Contains(events, part) {
+			t.Errorf("%s is not in %s", part, events)
+		}
+	}
+	p := s.send(t, "/v1/acp/b?agent=brief", acpEcho).problem(t, 500, "agent_process_exited")
+	if p["detail"] != text || p["agent"] != "brief" {
+		t.Errorf("problem = %v", p)
+	}
+}
