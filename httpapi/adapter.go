@@ -30,7 +30,7 @@ type adapter struct {
 func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	f := func(c *fiber.Ctx) error {
-		handler(&request{op: op, c: c, ctx: c.UserContext()})
+		handler(&request{op: op, c: c, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))})
 		return nil
 	}
 	if op.Method == http.MethodGet {

@@ -99,7 +99,7 @@ func (s *Server) answerError(c *fiber.Ctx, err error) error {
 		p = methodNotAllowed.problem(fmt.Sprintf("%s is not allowed here; use %s", c.Method(), c.GetRespHeader(fiber.HeaderAllow)))
 	default:
 		if !errors.Is(err, errPanic) {
-			s.log.Error("request failed", "request", c.Locals(requestIDKey{}), "path", c.Path(), "error", err)
+			s.failed(askedOf(c), "request failed", "error", err)
 		}
 		p = problemOf(err, internal)
 	}
@@ -111,7 +111,7 @@ func (s *Server) answerError(c *fiber.Ctx, err error) error {
 func (s *Server) write(c *fiber.Ctx, p *Problem) {
 	text, err := marshalJSON(p)
 	if err != nil {
-		s.log.Error("problem", "code", p.Code, "error", err)
+		s.failed(askedOf(c), "problem", "code", p.Code, "error", err)
 		text = []byte(`{"type":"` + typePrefix + internal.code + `","status":500}`)
 	}
 	for name, values := range p.Header {

@@ -17,6 +17,22 @@ import (
 
 type requestIDKey struct{}
 
+// asked is what the log says of a request that an error is about. It may be used
+// after the request.
+type asked struct{ id, method, path string }
+
+type askedKey struct{}
+
+func askedOf(c *fiber.Ctx) asked {
+	id, _ := c.Locals(requestIDKey{}).(string)
+	return asked{strings.Clone(id), strings.Clone(c.Method()), strings.Clone(c.Path())}
+}
+
+// failed logs an error of a request's.
+func (s *Server) failed(a asked, message string, more ...any) {
+	s.log.Error(message, append([]any{"request", a.id, "method", a.method, "path", a.path}, more...)...)
+}
+
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // enter is around everything: it names the request, survives panics, and leaves
@@ -37,7 +53,7 @@ func (s *Server) enter(c *fiber.Ctx) (err error) {
 	_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(writeTime))
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("panic", "request", id, "path", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.failed(askedOf(c), "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = s.answerError(c, errPanic)
 		}
 		s.finishBody(c)

@@ -84,7 +84,8 @@ func (s *Server) fail(ctx context.Context, r route, err error) error {
 	}
 	p := problemOf(err, other)
 	if p.Status == http.StatusInternalServerError {
-		s.log.Error("request failed", "operation", r.id, "request", ctx.Value(requestIDKey{}), "error", err)
+		a, _ := ctx.Value(askedKey{}).(asked)
+		s.failed(a, "request failed", "operation", r.id, "error", err)
 	}
 	return p
 }
@@ -155,7 +156,7 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
-	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestIDKey{}, requestOf(ctx).c.Locals(requestIDKey{})))
+	next(huma.WithValue(ctx, slotKey{}, sl))
 }
 
 // visit is the desktop of that id, and who a request acts as on it, unless it
