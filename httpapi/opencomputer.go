@@ -175,7 +175,7 @@ func ocOptions(o opencomputer.Options, desktopID string) (out agents.SessionOpti
 func ocServer(name string, raw json.RawMessage) (agents.MCPServer, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return agents.MCPServer{}, invalid("mcpServers", "mcpServers."+name+" must be an object")
+		return agents.MCPServer{}, invalidField("mcpServers", "mcpServers."+name+" must be an object")
 	}
 	switch string(e["type"]) {
 	case "":
@@ -189,7 +189,7 @@ func ocServer(name string, raw json.RawMessage) (agents.MCPServer, error) {
 	}
 	m, _, err := agents.ServerOf(name, entry)
 	if err != nil {
-		return m, invalid("mcpServers", "mcpServers: "+err.Error())
+		return m, invalidField("mcpServers", "mcpServers: "+err.Error())
 	}
 	return m, nil
 }
@@ -291,7 +291,7 @@ func (s *Server) ocView(ctx context.Context, in ocSession) (*view, error) {
 // ocSay prompts the agent.
 func ocSay(ctx context.Context, v *view, text string) error {
 	if strings.TrimSpace(text) == "" {
-		return invalid("text", "text must not be empty")
+		return invalidField("text", "text must not be empty")
 	}
 	blocks, err := json.Marshal([]map[string]string{{"type": "text", "text": text}})
 	if err != nil {

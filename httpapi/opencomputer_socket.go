@@ -157,7 +157,7 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 		opencomputer.Options
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
-		return invalid("line", "a line must be a JSON object with a type: "+err.Error())
+		return invalidField("line", "a line must be a JSON object with a type: "+err.Error())
 	}
 	switch m.Type {
 	case "prompt":
@@ -167,5 +167,5 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 	case "configure":
 		return ocConfigure(ctx, c.view, m.Options)
 	}
-	return invalid("type", "type must be configure, prompt or interrupt")
+	return invalidField("type", "type must be configure, prompt or interrupt")
 }

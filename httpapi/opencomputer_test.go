@@ -163,6 +163,14 @@ func TestOpenComputerRefusals(t *testing.T) {
 			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
 		}
 	}
+	for body, field := range map[string]string{
+		`{"agent":"mock","mcpServers":{"x":7}}`: "mcpServers", `{"agent":"mock","mcpServers":{"x":{"type":"odd"}}}`: "mcpServers",
+		`{"agent":"mock","cwd":"/","prompt":" "}`: "text",
+	} {
+		if p := s.do(t, call{path: base, body: body}).problem(t, 400, "invalid_request"); p["field"] != field {
+			t.Errorf("%s: %v", body, p)
+		}
+	}
 	for _, path := range []string{"/prompt", "/interrupt", "/kill"} {
 		if a := s.do(t, call{method: http.MethodPost, path: base + "/nobody" + path, body: `{"text":"x"}`}); a.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)

@@ -151,8 +151,13 @@ func (p *Problem) header(name, value string) *Problem {
 	return p
 }
 
-// invalid refuses an argument: field is its JSON or query name, sentence says
-// what would be accepted.
+// invalidField is invalid for routes that are not about desktops.
+func invalidField(field, sentence string) *Problem {
+	return invalidRequest.problem("invalid request: "+sentence).with("field", field)
+}
+
+// invalid refuses an argument of a desktop's route: field is its JSON or query
+// name, sentence says what would be accepted.
 func invalid(field, sentence string) *Problem {
 	return invalidAction.desktop(sentence).with("field", field)
 }

@@ -246,7 +246,7 @@ func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*se
 	}
 	if len(in.Body.Skills) > 0 && string(in.Body.Skills) != "null" {
 		if !filepath.IsAbs(o.Cwd) {
-			return nil, invalid("directory", "directory must be an absolute path")
+			return nil, invalidField("directory", "directory must be an absolute path")
 		}
 		var store configfile.Store
 		if err := store.Put(ctx, configfile.Path(o.Cwd, "skills"), "session-"+in.ID, in.Body.Skills); err != nil {
@@ -318,11 +318,11 @@ func (in *sessionMessage) blocks() (json.RawMessage, error) {
 	}
 	list := []block{{Type: "text", Text: in.Body.Message}}
 	if strings.TrimSpace(in.Body.Message) == "" {
-		return nil, invalid("message", "message must not be empty")
+		return nil, invalidField("message", "message must not be empty")
 	}
 	for i, a := range in.Body.Attachments {
 		if a.Path == "" {
-			return nil, invalid("attachments", fmt.Sprintf("attachments[%d].path must not be empty", i))
+			return nil, invalidField("attachments", fmt.Sprintf("attachments[%d].path must not be empty", i))
 		}
 		name := textOf(a.Filename)
 		if name == "" {

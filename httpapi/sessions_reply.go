@@ -119,7 +119,7 @@ func (s *Server) replyQuestion(ctx context.Context, in *questionReply) (*struct{
 		return nil, fmt.Errorf("options of question %s: %w", in.Question, err)
 	}
 	if len(in.Body.Answers) != 1 || len(in.Body.Answers[0]) != 1 {
-		return nil, invalid("answers", "answers must hold one list with one option, since the agent asks one question")
+		return nil, invalidField("answers", "answers must hold one list with one option, since the agent asks one question")
 	}
 	chosen := in.Body.Answers[0][0]
 	var names []string
@@ -130,5 +130,5 @@ func (s *Server) replyQuestion(ctx context.Context, in *questionReply) (*struct{
 		}
 	}
 	slices.Sort(names)
-	return nil, invalid("answers", fmt.Sprintf("answers: there is no option %q; there are %s", chosen, strings.Join(names, ", ")))
+	return nil, invalidField("answers", fmt.Sprintf("answers: there is no option %q; there are %s", chosen, strings.Join(names, ", ")))
 }

@@ -194,9 +194,27 @@ func testEnd(t *testing.T, s *testServer) {
 		`{"agent":"nothing"}`: 400, `{"agent":"mock","directory":"relative"}`: 400, `{"agent":"mock","permissionMode":"never"}`: 422, `{}`: 422,
 		`{"agent":"mock","mcp":{"x":{"type":"odd"}}}`: 400,
 	} {
-		s.post(t, "/v1/sessions/other", body).want(t, status)
+		code := "invalid_request"
+		if strings.Contains(body, "nothing") {
+			code = "unsupported_agent"
+		}
+		s.post(t, "/v1/sessions/other", body).problem(t, status, code)
 	}
-	s.post(t, "/v1/sessions/first/messages", `{"message":" "}`).want(t, 400)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		field      any
+	}{
+		{"first/messages", `{"message":" "}`, 400, "message"},
+		{"first/messages/stream", `{"message":"x","attachments":[{"path":""}]}`, 400, "attachments"},
+		{"first/messages", `{"message":5}`, 422, nil},
+		{"first/permissions/x/reply", `{"reply":"never"}`, 422, nil},
+		{"other", `{"agent":"mock","directory":"relative","skills":{"sources":[]}}`, 400, "directory"},
+	} {
+		if p := s.post(t, "/v1/sessions/"+c.path, c.body).problem(t, c.status, "invalid_request"); p["field"] != c.field || p["code"] != nil {
+			t.Errorf("%s %s: %v", c.path, c.body, p)
+		}
+	}
 }
 
 func TestSessionReplies(t *testing.T) {
@@ -238,7 +256,9 @@ func TestSessionReplies(t *testing.T) {
 	e := ask("plan", "question.requested")
 	path := "/v1/sessions/asks/questions/" + e.Data.Question
 	for _, bad := range []string{`{"answers":[]}`, `{"answers":[["Yes"],["Yes"]]}`, `{"answers":[["Perhaps"]]}`} {
-		s.post(t, path+"/reply", bad).want(t, 400)
+		if p := s.post(t, path+"/reply", bad).problem(t, 400, "invalid_request"); p["field"] != "answers" {
+			t.Errorf("%s: %v", bad, p)
+		}
 	}
 	s.post(t, path+"/reply", `{"answers":[["Yes"]]}`).want(t, http.StatusNoContent)
 	if got := finish("question.resolved", "answered"); !strings.Contains(got, "approved") {
