@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -27,7 +29,8 @@ const (
 	ocOrigin = "oc"
 )
 
-// ocStream has, as its first entry, what a session was made with here.
+// ocStream has, as its first entry, what a session was made with here. A further
+// one has the signal that a session was ended with.
 func ocStream(session string) string { return "oc:" + session }
 
 type ocSandbox struct {
@@ -82,7 +85,7 @@ type (
 	ocKill struct {
 		OCSession
 		Body struct {
-			Signal *int `json:"signal,omitempty" doc:"Accepted; the session ends in any case"`
+			Signal int `json:"signal,omitempty" minimum:"0" maximum:"64" doc:"The session ends in any case; clients get 128 and this as its exit status. 9, unless given"`
 		} `required:"false"`
 	}
 )
@@ -132,7 +135,7 @@ func (s *Server) registerOpenComputer() {
 			if err != nil {
 				return nil, err
 			}
-			return nil, nilOr(v.host.Terminate(ctx, in.ID), in.ID)
+			return nil, nilOr(ocEnd(ctx, v, cmp.Or(in.Body.Signal, int(syscall.SIGKILL))), in.ID)
 		})
 	for id, path := range map[string]string{"ocAttach": at, "ocAttachExec": ocPath + "/sandboxes/{sandboxId}/exec"} {
 		o := of(id, http.MethodGet, path+"/{sessionId}", "Attach to an agent session", 0)

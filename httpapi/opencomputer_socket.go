@@ -97,7 +97,7 @@ func (c *ocClient) show(ctx context.Context) {
 		}
 		over = c.send(entries)
 	}
-	_ = c.ws.send(websocket.BinaryMessage, bytewise.BigEndian.AppendUint32([]byte{ocExit}, 0))
+	_ = c.ws.send(websocket.BinaryMessage, bytewise.BigEndian.AppendUint32([]byte{ocExit}, uint32(ocStatus(ctx, c.view))))
 }
 
 // send sends what entries become, and tells whether the session has ended with

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	bytewise "encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 // ocMessage is a line of the agent's, or another frame.
 type ocMessage struct {
 	frame   byte
+	status  uint32 // of the end
 	Type    string
 	Subtype string
 	Result  string
@@ -30,7 +32,10 @@ func ocRead(t *testing.T, conn *websocket.Conn, f func(ocMessage) bool) (all []o
 			t.Fatalf("%d %q %v after %+v", kind, data, err, all)
 		}
 		m := ocMessage{frame: data[0]}
-		if m.frame == ocStdout {
+		switch m.frame {
+		case ocExit:
+			m.status = bytewise.BigEndian.Uint32(data[1:])
+		case ocStdout:
 			if err := json.Unmarshal(data[1:], &m); err != nil || data[len(data)-1] != '\n' {
 				t.Fatalf("%v in %q", err, data)
 			}
@@ -126,12 +131,22 @@ func TestOpenComputer(t *testing.T) {
 		t.Errorf("%d turns: %s", n, kinds(before))
 	}
 	s.do(t, call{path: base + "/" + id + "/kill", body: `{"signal":9}`}).want(t, http.StatusNoContent)
-	ocRead(t, conn, isFrame(ocExit))
-	ocRead(t, other, isFrame(ocExit))
 	late := s.dial(t, base+"/"+id, nil)
-	if got := kinds(ocRead(t, late, isFrame(ocExit))); !strings.HasSuffix(got, "4 3") {
-		t.Error(got)
+	for _, c := range []*websocket.Conn{conn, other, late} {
+		end := ocRead(t, c, isFrame(ocExit))
+		if c == late && !strings.HasSuffix(kinds(end), "4 3") {
+			t.Error(kinds(end))
+		}
+		if status := end[len(end)-1].status; status != 128+9 {
+			t.Errorf("exit status %d", status)
+		}
 	}
+	s.do(t, call{path: base + "/" + id + "/kill", body: `{"signal":15}`}).want(t, http.StatusNoContent) // too late to count
+	again := ocRead(t, s.dial(t, base+"/"+id, nil), isFrame(ocExit))
+	if status := again[len(again)-1].status; status != 128+9 {
+		t.Errorf("exit status %d", status)
+	}
+	s.do(t, call{path: base + "/" + id + "/kill", body: `{"signal":65}`}).problem(t, 422, "invalid_request")
 	var list []ocInfo
 	decode(t, s.do(t, call{path: base}).want(t, 200).body, &list)
 	if len(list) != 1 || list[0].ID != id || list[0].Running {
