@@ -127,9 +127,14 @@ func (c *choice) change(id string, value any) bool {
 	case "mode":
 		c.now.Mode = text
 	case "model":
+		if text != c.now.Model {
+			c.now.Think = "low" // as it is with every model at first
+		}
 		c.now.Model = text
-		c.now.Think = "low" // as it is with every model at first
 	case "thought_level":
+		if text == "high" && c.now.Model != "m2" {
+			return false
+		}
 		c.now.Think = text
 	case "web":
 		on, ok := value.(bool)
@@ -183,7 +188,11 @@ func (c *choice) options() string {
 		}
 		all = append(all, fmt.Sprintf(`{"id":%q,"name":"n","category":%q,"type":"select","currentValue":%q,"options":[%s]}`, id, id, current, text))
 	}
-	add("thought_level", c.now.Think, "low", "high")
+	levels := []string{"low"}
+	if c.now.Model == "m2" {
+		levels = append(levels, "high")
+	}
+	add("thought_level", c.now.Think, levels...)
 	add("mode", c.now.Mode, "normal", "plan")
 	add("model", c.now.Model, "m1", "m2")
 	all = append(all, fmt.Sprintf(`{"id":"web","name":"n","type":"boolean","currentValue":%v}`, c.now.Web))
@@ -286,5 +295,135 @@ func TestRestoredWhole(t *testing.T) {
 	}
 	if s, err := h.Session(within(t), "s"); err != nil || s.Permissions.Mode != agents.Reject {
 		t.Errorf("session = %+v, %v", s, err)
+	}
+}
+
+// What was chosen for a session, in whichever way, stays in the next process.
+func TestChoicesRestored(t *testing.T) {
+	t.Parallel()
+	for _, caps := range []string{`{"sessionCapabilities":{"resume":{}}}`, `{"loadSession":true}`, `{}`} {
+		for _, offers := range []string{"options", "modes", "both"} {
+			t.Run(offers+caps, func(t *testing.T) {
+				t.Parallel()
+				cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(actAs+"=chooser", "OFFERS="+offers, "CAPS="+caps)}
+				h := host(t, cfg)
+				o := agents.SessionOptions{Mode: "plan", Model: "m2"}
+				want := chosen{Mode: "plan", Model: "m2", Think: "low"}
+				if offers != "modes" {
+					o.ThoughtLevel, want.Think, want.Web = "high", "high", true
+				}
+				create(t, h, "s", o)
+				if err := h.SetModel(within(t), "s", "m2"); err != nil { // again, after what depends on it
+					t.Fatal(err)
+				}
+				if want.Web {
+					post(t, h, "ses-s", `{"jsonrpc":"2.0","id":1,"method":"session/set_config_option","params":{"sessionId":"s","configId":"web","type":"boolean","value":true}}`)
+				}
+				checkSet(t, h, "made", want)
+				for range 2 {
+					h = restart(t, h, cfg)
+					checkSet(t, h, "restored", want)
+				}
+				// What the agent changes by itself counts as well, and what that changes.
+				want.Model, want.Think = "m1", "low"
+				if offers == "modes" {
+					want.Mode, want.Model = "normal", "m2" // the older way tells of modes alone
+					checkSet(t, h, "mode=normal", want)
+				} else {
+					checkSet(t, h, "model=m1", want)
+				}
+				h = restart(t, h, cfg)
+				checkSet(t, h, "changed", want)
+				if err := h.SetMode(within(t), "s", "plan"); err != nil {
+					t.Fatal(err)
+				}
+				if offers == "both" { // what is chosen last counts, in whichever way
+					post(t, h, "ses-s", `{"jsonrpc":"2.0","id":1,"method":"session/set_mode","params":{"sessionId":"s","modeId":"normal"}}`)
+					want.Mode = "normal"
+				} else {
+					want.Mode = "plan"
+				}
+				h = restart(t, h, cfg)
+				checkSet(t, h, "last", want)
+				if p := problems(t, h, "s"); len(p) > 0 {
+					t.Errorf("problems: %q", p)
+				}
+			})
+		}
+	}
+}
+
+// checkSet asks the agent what it is set to.
+func checkSet(t *testing.T, h *agents.Host, text string, want chosen) {
+	t.Helper()
+	if got := setting(t, h, "s", text); got != want {
+		t.Errorf("%s: %+v, want %+v", text, got, want)
+	}
+	s, err := h.Session(within(t), "s")
+	if err != nil || s.Mode != want.Mode || s.Model != want.Model {
+		t.Errorf("%s: the session has mode %q and model %q, %v; want %+v", text, s.Mode, s.Model, err, want)
+	}
+}
+
+// problems are what a session's stream tells of them.
+func problems(t *testing.T, h *agents.Host, id string) (all []string) {
+	t.Helper()
+	for _, e := range stream(t, h, id) {
+		if e.Kind == "session/problem" {
+			var text string
+			if err := json.Unmarshal([]byte(member(t, string(e.Payload), "params", "message")), &text); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// What the agent does not offer any more is told, and the rest is set.
+func TestChoicesLost(t *testing.T) {
+	t.Parallel()
+	for offers, refusal := range map[string]string{
+		"options": "the agent does not offer it any more",
+		"modes":   "session/set_mode: there is no such mode (-32602)",
+	} {
+		t.Run(offers, func(t *testing.T) {
+			t.Parallel()
+			env := []string{actAs + "=chooser", "OFFERS=" + offers, `CAPS={"loadSession":true}`}
+			cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(env...)}
+			h := host(t, cfg)
+			create(t, h, "s", agents.SessionOptions{Mode: "plan", Model: "m2"})
+			want := []string{`mode is not "plan" any more: ` + refusal}
+			if offers == "options" {
+				if err := h.SetThoughtLevel(within(t), "s", "high"); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, `thought_level is not "high" any more: `+refusal)
+			}
+			cfg.Launch = agentOf(append(env, "LACKS=plan thought_level")...)
+			for range 2 { // it is told once
+				h = restart(t, h, cfg)
+				checkSet(t, h, "restored", chosen{Mode: "normal", Model: "m2", Think: "low"})
+			}
+			if got := problems(t, h, "s"); !slices.Equal(got, want) {
+				t.Errorf("problems: %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A client that opens a session itself gets it as the agent has it, and so does
+// whoever asks later.
+func TestChoicesOfOpener(t *testing.T) {
+	t.Parallel()
+	for _, offers := range []string{"options", "modes"} {
+		cfg := agents.Config{
+			Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(actAs+"=chooser", "OFFERS="+offers, `CAPS={"loadSession":true}`),
+		}
+		h := host(t, cfg)
+		create(t, h, "s", agents.SessionOptions{Mode: "plan", Model: "m2"})
+		h = restart(t, h, cfg)
+		post(t, h, "ses-s", `{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}`)
+		checkSet(t, h, "loaded", chosen{Mode: "normal", Model: "m1", Think: "low"})
 	}
 }

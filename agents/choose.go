@@ -90,19 +90,8 @@ type offer struct {
 }
 
 func offerOf(row eventlog.Session, category string) (o offer) {
-	var options []struct {
-		ID, Category string
-		Options      []struct{ Value string }
-	}
-	_ = json.Unmarshal(row.Config, &options) // what is of another form cannot be chosen from
-	for _, option := range options {
-		if option.Category != category {
-			continue
-		}
-		o.id = option.ID
-		for _, v := range option.Options {
-			o.option = append(o.option, v.Value)
-		}
+	if s := ofCategory(settingsOf(row.Config), category); s != nil {
+		o.id, o.option = s.ID, s.values()
 	}
 	switch category {
 	case categoryMode:

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -188,11 +187,32 @@ func (l *life) reopenBy(ctx context.Context, method string, params []byte, row e
 	if err != nil {
 		return err
 	}
-	l.chooseAgain(ctx, row, result)
+	set, err := l.chooseAgain(ctx, row, result)
+	if err != nil {
+		return err
+	}
+	for _, problem := range append(c.problems, set.problems...) {
+		if err := l.edit(ctx, row.ID, problemEvent(problem), func(*talk) error { return nil }); err != nil {
+			return err
+		}
+	}
 	return l.edit(ctx, row.ID, restoredEvent(method, c.replayed), func(t *talk) error {
 		t.opening = false
+		t.data.Mode, t.data.Model, t.data.Options = set.kept.Mode, set.kept.Model, set.kept.Options
+		t.saveData()
+		if set.says {
+			t.told(t.row.Config, set.now) // what has changed since
+		}
 		return nil
 	})
+}
+
+// problemEvent tells in a session's stream what of its configuration does not
+// work.
+func problemEvent(problem string) note {
+	return note{"session/problem", notification("session/problem", struct {
+		Message string `json:"message"`
+	}{problem})}
 }
 
 // restoredEvent tells in a session's stream how it goes on.
@@ -201,33 +221,6 @@ func restoredEvent(method string, replayed int) note {
 		Method   string `json:"method"`
 		Replayed int    `json:"replayed"` // updates of before that the agent repeated
 	}{method, replayed})}
-}
-
-// chooseAgain sets the mode and the model as they were, for agents that do not
-// keep them.
-func (l *life) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) {
-	was := talkOf(row).data
-	var now struct {
-		Modes struct {
-			Current string `json:"currentModeId"`
-		} `json:"modes"`
-		Models struct {
-			Current string `json:"currentModelId"`
-		} `json:"models"`
-	}
-	_ = json.Unmarshal(result, &now)
-	choose := func(method, name, value string) {
-		_, err := l.request(ctx, method, encode(map[string]string{"sessionId": row.ID, name: value}))
-		if err != nil {
-			l.log.Warn("what a session was set to is lost", "session", row.ID, "method", method, "value", value, "error", err)
-		}
-	}
-	if was.Mode != "" && was.Mode != now.Modes.Current {
-		choose("session/set_mode", "modeId", was.Mode)
-	}
-	if was.Model != "" && was.Model != now.Models.Current {
-		choose("session/set_model", "modelId", was.Model)
-	}
 }
 
 // note is an event for a session's stream.

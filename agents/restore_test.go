@@ -195,3 +195,25 @@ func TestResumedElsewhereIsLinked(t *testing.T) {
 		t.Errorf("session continues %q, want %q; %v", s.Continues, first, err)
 	}
 }
+
+// What of a folder's configuration does not work when a session is opened again
+// is told as when it is made.
+func TestRestoreProblems(t *testing.T) {
+	t.Parallel()
+	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir()}
+	h := host(t, cfg)
+	cwd := t.TempDir()
+	create(t, h, "s", agents.SessionOptions{Cwd: cwd})
+	folder := filepath.Join(cwd, ".sandbox-agent", "config")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "mcp.json"), []byte(`{"bad":{"type":"remote"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h = restart(t, h, cfg)
+	finish(t, say(t, h, "s", "hello"))
+	if got := problems(t, h, "s"); len(got) != 1 || !strings.Contains(got[0], "bad") {
+		t.Errorf("problems: %q", got)
+	}
+}

@@ -28,7 +28,7 @@ type Session struct {
 	Desktop     string   // that the agent got; empty: none
 	Mode        string   // the current one, as far as it was chosen or told
 	Model       string   // the same
-	Problems    []string // what of its folder's configuration did not work
+	Problems    []string // what of its configuration did not work when it was made
 }
 
 func sessionOf(row eventlog.Session) Session {

@@ -125,9 +125,8 @@ func (l *life) recordProblems(s *step, t *talk, c *call) {
 		return
 	}
 	for _, problem := range c.problems {
-		l.record(s, eventlog.Daemon, t, "session/problem", notification("session/problem", struct {
-			Message string `json:"message"`
-		}{problem}))
+		n := problemEvent(problem)
+		l.record(s, eventlog.Daemon, t, n.kind, n.payload)
 	}
 }
 
@@ -232,6 +231,7 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 		t := c.row
 		t.fresh, t.row.Server = result.Session, l.s.id
 		t.row.EndReason, t.row.ExitCode = "", nil
+		t.learn(result)
 		if t.preface == "" { // there is nothing to tell
 			t.row.Native, t.fresh = t.fresh, ""
 		}
@@ -240,6 +240,10 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 		return nil
 	}
 	t := l.newTalk(c, result)
+	if of := c.talk; of != nil && c.env.method == "session/fork" {
+		t.data.Mode, t.data.Model, t.data.Options = of.data.Mode, of.data.Model, of.data.Options
+		t.learn(result)
+	}
 	if c.want == "" && l.host.taken(t.row.ID) {
 		// The agent numbers its sessions from the beginning in each process.
 		t.row.ID += "-" + strings.TrimPrefix(l.id, "life_")
@@ -277,22 +281,6 @@ func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 	l.add(t)
 	b.change(t)
 	return t
-}
-
-// concludeChoice remembers what a session was set to.
-func (l *life) concludeChoice(t *talk, c *call, e *envelope) {
-	switch c.env.method {
-	case "session/set_mode":
-		t.data.Mode = modeOf(c.env, "modeId")
-		t.row.Modes = setCurrent(t.row.Modes, "currentModeId", t.data.Mode)
-	case "session/set_model":
-		t.data.Model = modeOf(c.env, "modelId")
-	case "session/set_config_option":
-		var result created
-		_ = json.Unmarshal(e.bytes(e.result), &result)
-		t.learn(result)
-	}
-	t.saveData()
 }
 
 func setCurrent(object []byte, name, value string) []byte {
@@ -346,12 +334,10 @@ func (l *life) noteUpdate(b *batch, t *talk, e *envelope) {
 	at := e.find(e.params, "update")
 	switch text(e.bytes(e.find(at, "sessionUpdate"))) {
 	case "current_mode_update":
-		t.data.Mode = text(e.bytes(e.find(at, "currentModeId")))
-		t.row.Modes = setCurrent(t.row.Modes, "currentModeId", t.data.Mode)
-		t.saveData()
+		t.choseListed(categoryMode, text(e.bytes(e.find(at, "currentModeId"))))
 	case "config_option_update":
-		if v := e.bytes(e.find(at, "configOptions")); len(v) > 0 {
-			t.row.Config = v
+		if v := e.bytes(e.find(at, "configOptions")); given(v) {
+			t.told(v, settingsOf(t.row.Config))
 		}
 	case "session_info_update":
 		title := e.find(at, "title")

@@ -32,6 +32,8 @@ type sessionData struct {
 
 	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
 
+	Options choices `json:"options,omitempty"` // what was chosen of the agent's options
+
 	Maker string `json:"maker,omitempty"` // which program makes it, while it is starting
 }
 
@@ -127,18 +129,32 @@ type created struct {
 	Config  json.RawMessage `json:"configOptions"`
 }
 
-// learn takes from a result what the agent says about a session.
+// learn takes from a result what the agent says about a session, also about what
+// was chosen, unless that is about to be chosen again.
 func (t *talk) learn(c created) {
-	if len(c.Modes) > 0 && string(c.Modes) != "null" {
+	if given(c.Modes) {
 		t.row.Modes = c.Modes
 	}
-	if len(c.Models) > 0 && string(c.Models) != "null" {
+	if given(c.Models) {
 		t.data.Models = c.Models
-		t.saveData()
 	}
-	if len(c.Config) > 0 && string(c.Config) != "null" {
-		t.row.Config = c.Config
+	if !t.opening {
+		t.data.Mode = corrected(t.data.Mode, currentOf(c.Modes, "currentModeId"))
+		t.data.Model = corrected(t.data.Model, currentOf(c.Models, "currentModelId"))
 	}
+	t.saveData()
+	if given(c.Config) {
+		t.told(c.Config, nil)
+	}
+}
+
+// corrected is what was chosen, if anything was, as the agent says that it is, if
+// it says so.
+func corrected(chosen, current string) string {
+	if chosen == "" || current == "" {
+		return chosen
+	}
+	return current
 }
 
 // newTalk is the session that an answer to session/new or session/fork made.
@@ -172,7 +188,6 @@ func (l *life) newTalk(c *call, result created) *talk {
 	}
 	t.data.Desktop = l.s.desktopID()
 	t.data.Problems = c.problems
-	t.saveData()
 	t.learn(result)
 	return t
 }
