@@ -206,9 +206,11 @@ func staleText(old fs.FileInfo, err error) string {
 }
 
 // enough tells whether a copy need not be fetched again now: it is young, or the
-// last attempt failed a moment ago, which stale tells.
+// last attempt failed a moment ago, which stale tells. One of the future is old:
+// the clock was set back.
 func (s *skillStore) enough(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
-	if pinned.MatchString(ref) || age < 0 || time.Since(old.ModTime()) < age {
+	since := time.Since(old.ModTime())
+	if pinned.MatchString(ref) || age < 0 || 0 <= since && since < age {
 		return "", true
 	}
 	s.mu.Lock()

@@ -64,3 +64,25 @@ func TestSkillsPatience(t *testing.T) {
 		}
 	}
 }
+
+// A copy that is younger than now is none that is young: the clock was set back.
+func TestSkillsClock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		age  time.Duration
+		want bool
+	}{{time.Minute, true}, {2 * time.Hour, false}, {-24 * time.Hour, false}} {
+		at := time.Now().Add(-c.age)
+		if err := os.Chtimes(dir, at, at); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := new(skillStore).enough("key", "main", info, time.Hour); got != c.want {
+			t.Errorf("a copy of %v ago is young: %v", c.age, got)
+		}
+	}
+}
