@@ -17,17 +17,19 @@ import (
 // it. It is stored under its own numbers, so that offsets that clients have stay
 // good when what is made of a log changes with a later version.
 type projections struct {
-	mu  sync.Mutex // guards what follows
-	all map[string]*projection
+	mu     sync.Mutex // guards what follows
+	all    map[string]*projection
+	states []*projection // that may have one, the one that was asked for first first
 }
 
-// mostProjections is how many sessions' states are kept in memory. Those of
-// others are made again of their logs.
-const mostProjections = 256
+// mostStates is how many sessions' states are kept in memory. Those of others
+// are made again of their logs.
+const mostStates = 256
 
 // projection is one session's.
 type projection struct {
-	id string
+	id      string
+	counted bool // among projections.states, whose mutex guards it
 
 	mu      sync.Mutex       // guards what follows; held while the log is read and written
 	state   *universal.State // nil: not known
@@ -47,21 +49,33 @@ type storedEvent struct {
 func (ps *projections) of(session string) *projection {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p, ok := ps.all[session]; ok {
-		return p
-	}
 	if ps.all == nil {
 		ps.all = map[string]*projection{}
 	}
-	for other := range ps.all {
-		if len(ps.all) < mostProjections {
-			break
-		}
-		delete(ps.all, other) // any one; who uses it at the moment goes on with it
+	p := ps.all[session]
+	if p == nil {
+		p = &projection{id: session}
+		ps.all[session] = p
 	}
-	p := &projection{id: session}
-	ps.all[session] = p
+	if !p.counted {
+		p.counted = true
+		ps.states = append(ps.states, p)
+	}
+	for len(ps.states) > mostStates {
+		ps.states[0].drop()
+		ps.states = ps.states[1:]
+	}
 	return p
+}
+
+// drop forgets the state, unless somebody needs it right now: then it is one too
+// many until the session is asked for again.
+func (p *projection) drop() {
+	p.counted = false
+	if p.mu.TryLock() {
+		p.state = nil
+		p.mu.Unlock()
+	}
 }
 
 // errMoved says that somebody else, another server with the same log, has stored
@@ -110,12 +124,11 @@ func (p *projection) catchUpSoon(ctx context.Context, log *eventlog.Log) error {
 	p.mu.Lock()
 	known, applied := p.state != nil, p.applied
 	p.mu.Unlock()
-	if !known {
-		// To make the state costs as much as all entries.
-		_, newest, err := newestStored(ctx, log, p.id)
-		if err != nil || newest == last {
-			return err
-		}
+	switch {
+	case applied == last: // also without the state
+		return nil
+	case !known:
+		applied = 0 // to make it costs as much as all entries
 	}
 	if last-applied > entriesAtOnce {
 		return nil

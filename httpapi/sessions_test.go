@@ -294,9 +294,7 @@ func TestSessionEventsOutliveTheServer(t *testing.T) {
 			t.Error("what is stored was made again to read its beginning")
 		}
 		s.do(t, call{path: "/v1/sessions"}).want(t, 200) // stores what came at the end
-		s.projections.mu.Lock()
-		s.projections.all = nil
-		s.projections.mu.Unlock()
+		s.projections.of("kept").drop()
 		s.do(t, call{path: "/v1/sessions"}).want(t, 200)
 		if p := s.projections.of("kept"); p.state != nil {
 			t.Error("what is stored was made again to list it")
