@@ -485,7 +485,10 @@ func TestTwoHostsOutlastPostgres(t *testing.T) {
 			t.Fatalf("Post in the other host = %v", err)
 		}
 	}
-	prompt(t, one, "srv", id, "hello")
+	wait(t, func() error { // it looks once a second whether Postgres is back
+		_, err := one.Post(within(t), "srv", agents.PostOptions{}, []byte(promptOf(id, "hello")))
+		return err
+	})
 }
 
 // TestHostDiesElsewhere: one of two hosts is killed in the middle of its turns.

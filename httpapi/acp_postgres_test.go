@@ -50,11 +50,28 @@ func TestPostgresGone(t *testing.T) {
 	}
 	c.Restart(t)
 	s.send(t, "/v1/acp/there?agent=mock", acpEcho).want(t, 200)
-	s.message(t, "kept", "afterwards")
-	s.send(t, "/v1/acp/here", acpEcho).want(t, 200)
+	// Those that were used meanwhile look once a second whether it is back.
+	s.insist(t, call{method: http.MethodPost, path: "/v1/acp/here", body: acpEcho})
+	s.insist(t, call{method: http.MethodPost, path: "/v1/sessions/kept/messages", body: `{"message":"afterwards"}`})
 	s.turn(t, "kept", "and last")
 	if text := string(s.do(t, call{path: "/v1/sessions/kept/events"}).want(t, 200).body); strings.Contains(text, "lost?") || !strings.Contains(text, "afterwards") {
 		t.Errorf("events: %s", text)
+	}
+}
+
+// insist repeats a request as long as that is what the answer asks for.
+func (s *testServer) insist(t *testing.T, r call) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for a := s.do(t, r); a.StatusCode >= 300; a = s.do(t, r) {
+		a.problem(t, 503, "stream_error")
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s is still refused", r.path)
+		}
 	}
 }
 
