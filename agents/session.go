@@ -227,8 +227,17 @@ func (h *Host) Requests(ctx context.Context, session string) ([]eventlog.Request
 }
 
 // attend returns a process that knows the session, started and told of it if
-// need be.
+// need be. When the server is deleted meanwhile, it looks once more what has
+// become of the session.
 func (h *Host) attend(ctx context.Context, id string) (*life, error) {
+	l, err := h.attendNow(ctx, id)
+	if errors.Is(err, ErrServerNotFound) {
+		return h.attendNow(ctx, id)
+	}
+	return l, err
+}
+
+func (h *Host) attendNow(ctx context.Context, id string) (*life, error) {
 	row, err := h.cfg.Log.Session(ctx, id)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):

@@ -1,6 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -28,8 +31,6 @@ func hostProblem(err error, server, agent string) *Problem {
 	var refused *agents.ResponseError
 	var bad *agents.InvalidError
 	switch {
-	case errors.As(err, &lost) && errors.As(err, &exited):
-		return exitedProblem(exited)
 	case errors.As(err, &envelope), errors.Is(err, agents.ErrNotObject):
 		return invalidRequest.problem("invalid request: " + err.Error())
 	case errors.Is(err, agents.ErrAgentNeeded):
@@ -42,14 +43,12 @@ func hostProblem(err error, server, agent string) *Problem {
 		return exitedProblem(exited)
 	case errors.As(err, &start):
 		return streamError.problem("stream error: "+start.Error()).with("agent", start.Agent).with("details", map[string]any{"message": start.Error()})
-	case errors.As(err, &lost) && logProblem(err) != nil:
-		return logProblem(err)
-	case errors.As(err, &late), errors.As(err, &lost):
+	case errors.As(err, &late):
 		return timedOut.problem("timeout: "+err.Error()).with("details", map[string]any{"message": err.Error()})
 	case errors.As(err, &refused):
-		return streamError.problem("stream error: "+refused.Error()).with("details", map[string]any{
-			"message": refused.Message, "code": refused.Code, "data": refused.Data,
-		})
+		return streamError.problem("stream error: "+err.Error()).with("details", refusal(refused))
+	case errors.Is(err, agents.ErrServerNotFound) && errors.As(err, &lost) && lost.Session == server:
+		return conflictOf(err.Error() + "; it was deleted meanwhile: try again") // the session is there
 	case errors.Is(err, agents.ErrServerNotFound), errors.Is(err, agents.ErrSessionNotFound):
 		return noSession(server)
 	case errors.Is(err, agents.ErrSessionExists):
@@ -61,10 +60,31 @@ func hostProblem(err error, server, agent string) *Problem {
 	case errors.Is(err, agents.ErrClosed):
 		return shuttingDown.problem("the server is shutting down")
 	}
-	if p := logProblem(err); p != nil {
-		return p
+	return cmp.Or(logProblem(err), agentProblem(err, agent), restoreProblem(err))
+}
+
+// restoreProblem is the answer when a session cannot be restored for a reason
+// that says nothing by itself, or nil.
+func restoreProblem(err error) *Problem {
+	lost, ok := errors.AsType[*agents.RestoreError](err)
+	switch {
+	case !ok:
+		return nil
+	case errors.Is(err, eventlog.ErrNotFound):
+		return noSession(lost.Session)
+	case errors.Is(err, context.DeadlineExceeded):
+		return timedOut.problem("timeout: "+err.Error()).with("details", map[string]any{"message": err.Error()})
 	}
-	return agentProblem(err, agent)
+	return streamError.problem("stream error: "+err.Error()).with("details", map[string]any{"message": err.Error()})
+}
+
+// refusal is an agent's error, as it gave it.
+func refusal(e *agents.ResponseError) map[string]any {
+	details := map[string]any{"message": e.Message, "code": e.Code}
+	if json.Valid(e.Data) {
+		details["data"] = json.RawMessage(e.Data)
+	}
+	return details
 }
 
 func noSession(id string) *Problem {
