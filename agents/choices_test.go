@@ -242,7 +242,7 @@ func TestRestoredWhole(t *testing.T) {
 	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(env...)}
 	h := host(t, cfg)
 	create(t, h, "s", agents.SessionOptions{Mode: "plan", Model: "m2"})
-	cfg.Launch = agentOf(append(env, "RECEIVED="+file, "GATE="+gate, "UPDATES=500")...)
+	cfg.Launch = agentOf(append(env, "RECEIVED="+file, "GATE="+gate, "UPDATES=300")...)
 	h = restart(t, h, cfg)
 	began := int64(len(stream(t, h, "s")))
 	var wg sync.WaitGroup
@@ -265,6 +265,12 @@ func TestRestoredWhole(t *testing.T) {
 	for range 5 {
 		wg.Go(prompt)
 	}
+	wg.Go(func() { // who opens it himself takes nothing away from the others
+		open := `{"jsonrpc":"2.0","id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}`
+		if _, err := h.Post(t.Context(), "ses-s", agents.PostOptions{}, []byte(open)); err != nil {
+			t.Error(err)
+		}
+	})
 	wg.Go(func() {
 		if err := h.SetPermissions(t.Context(), "s", agents.Policy{Mode: agents.Reject}); err != nil {
 			t.Error(err)
@@ -292,6 +298,9 @@ func TestRestoredWhole(t *testing.T) {
 	}
 	if n != 6 {
 		t.Errorf("%d turns:%s", n, payloads(events))
+	}
+	if got := received(t, file); strings.LastIndex(got, "session/resume") < strings.LastIndex(got, "session/set_model") {
+		t.Errorf("a client opened the session while the host did:\n%s", got)
 	}
 	if s, err := h.Session(within(t), "s"); err != nil || s.Permissions.Mode != agents.Reject {
 		t.Errorf("session = %+v, %v", s, err)

@@ -38,13 +38,27 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 	}
 	switch {
 	case env.method == "session/load", env.method == "session/resume":
-		c.row = talkOf(row)
+		return c, l.open(ctx, c, row.ID)
 	case row.Server == l.s.id:
 		if err := l.restore(ctx, row); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// open makes a message one that opens a session. When the host does that, too, it
+// comes after that.
+func (l *life) open(ctx context.Context, c *call, session string) error {
+	if err := l.opened(ctx, session); err != nil || l.present(session) {
+		return err
+	}
+	row, err := l.host.cfg.Log.Session(ctx, session)
+	if err != nil {
+		return err
+	}
+	c.row = talkOf(row)
+	return nil
 }
 
 // restore opens a session that the process does not know. Several who need it
