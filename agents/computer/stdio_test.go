@@ -19,14 +19,17 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
 
-// told is what was answered, by id.
-type told map[string]struct {
-	Result json.RawMessage
-	Error  *struct {
+// said is an answer.
+type said struct {
+	ID, Result json.RawMessage
+	Error      *struct {
 		Code    int
 		Message string
 	}
 }
+
+// told is what was answered, by id.
+type told map[string]said
 
 // keeper keeps what is written.
 type keeper struct{ bytes.Buffer }
@@ -52,25 +55,12 @@ func talk(t *testing.T, lines string, look func(*testing.T, told)) {
 				t.Fatal(err)
 			}
 			got := told{}
-			for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
-				var a struct {
-					ID     json.RawMessage
-					Result json.RawMessage
-					Error  *struct {
-						Code    int
-						Message string
-					}
-				}
+			for line := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+				var a said
 				if err := json.Unmarshal(line, &a); err != nil {
 					t.Fatalf("%v in %q", err, line)
 				}
-				got[string(a.ID)] = struct {
-					Result json.RawMessage
-					Error  *struct {
-						Code    int
-						Message string
-					}
-				}{a.Result, a.Error}
+				got[string(a.ID)] = a
 			}
 			if got[`"hello"`].Result == nil {
 				t.Errorf("initialize got no answer: %s", &out)
@@ -100,6 +90,7 @@ func TestParamsMissing(t *testing.T) {
 		}
 	}
 	talk(t, lines.String(), func(t *testing.T, got told) {
+		t.Helper()
 		for i := range n {
 			a := got[fmt.Sprint(i)]
 			if a.Result == nil && a.Error == nil {
@@ -136,6 +127,7 @@ func TestLinesOfNoMessage(t *testing.T) {
 		{`"` + strings.Repeat("x", mcp.DefaultMaxLineLength) + `"`, "null", -32600},
 	} {
 		talk(t, "\n \r\n"+c.line+"\n"+`{"jsonrpc":"2.0","id":99,"method":"tools/list","params":{}}`, func(t *testing.T, got told) {
+			t.Helper()
 			if e := got[c.id].Error; e == nil || e.Code != c.code {
 				t.Errorf("%.80q: %+v", c.line, e)
 			}
