@@ -82,12 +82,13 @@ func (l *Log) Import(ctx context.Context, from io.Reader) (sessions []string, er
 		}
 		streams = i.streams
 		return err
+	}, after: func() { // before anybody appends to them
+		for name := range streams {
+			l.streams.forget(name)
+		}
 	}})
 	if err != nil {
 		return nil, err
-	}
-	for name := range streams {
-		l.streams.forget(name)
 	}
 	return check.sessions, nil
 }
@@ -105,7 +106,9 @@ func eachLine(from io.Reader, f func(text []byte, one *line) error) error {
 			if err := strict(text, one); err != nil {
 				return &LineError{n, err}
 			}
-			if err := f(text, one); err != nil {
+			if err := f(text, one); hopeless(err) {
+				return err // not the line's fault
+			} else if err != nil {
 				return &LineError{n, err}
 			}
 		}
@@ -233,8 +236,9 @@ func (i *importer) line(ctx context.Context, l *line) error {
 		if err := i.tx.lock(ctx, "session", s.ID); err != nil {
 			return err
 		}
-		if _, err := findSession(ctx, i.tx, s.ID); !errors.Is(err, ErrNotFound) {
-			return errors.Join(err, fmt.Errorf("session %s: %w", quote(s.ID), ErrExists))
+		_, err := findSession(ctx, i.tx, s.ID)
+		if err := absent(err, "session "+quote(s.ID)); err != nil {
+			return err
 		}
 		if err := s.check(now); err != nil {
 			return err
@@ -255,8 +259,9 @@ func (i *importer) line(ctx context.Context, l *line) error {
 		return i.put(ctx, 0, putLife(one))
 	case l.Request != nil:
 		r := l.Request.request()
-		if _, err := findRequest(ctx, i.tx, r.RequestKey); !errors.Is(err, ErrNotFound) {
-			return errors.Join(err, fmt.Errorf("request %s of %s: %w", quote(r.RPC), quote(r.Life), ErrExists))
+		_, err := findRequest(ctx, i.tx, r.RequestKey)
+		if err := absent(err, "request "+quote(r.RPC)+" of "+quote(r.Life)); err != nil {
+			return err
 		}
 		if err := r.check(now); err != nil {
 			return err
@@ -266,6 +271,17 @@ func (i *importer) line(ctx context.Context, l *line) error {
 		return i.event(ctx, l.Event.event())
 	}
 	return nil
+}
+
+// absent makes ErrExists of the result of a search that has found something.
+func absent(err error, what string) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s: %w", what, ErrExists)
+	case errors.Is(err, ErrNotFound):
+		return nil
+	}
+	return err
 }
 
 func (i *importer) event(ctx context.Context, e Event) error {

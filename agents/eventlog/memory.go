@@ -159,6 +159,7 @@ func (m *streams) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.bytes.Add(-int64(s.size))
+	s.heard++ // who has asked the database before knows nothing
 	s.known, s.pos, s.tail, s.size = false, position{}, nil, 0
 	s.wake()
 }

@@ -53,7 +53,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // openRedo opens the log of a database with that id. If sync, what is appended
 // is on the disk.
 func openRedo(path, id string, sync bool) (*redoLog, error) {
-	r := &redoLog{seed: crc32.Checksum([]byte(id), castagnoli)}
+	r := &redoLog{}
+	r.sign(id)
 	if path == "" {
 		return r, nil
 	}
@@ -100,7 +101,10 @@ func (r *redoLog) reserve() error {
 	if r.f == nil {
 		return nil
 	}
-	err := unix.Fallocate(int(r.f.Fd()), 0, 2*redoHalf, redoReserve)
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fallocate(int(r.f.Fd()), 0, 2*redoHalf, redoReserve)
+	}
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		_, err = r.f.WriteAt(make([]byte, redoReserve), 2*redoHalf)
 	}
@@ -135,7 +139,7 @@ func (r *redoLog) append(number int64, all []statement) error {
 	if !r.fits(len(b) - redoHead) {
 		return errRedoFull
 	}
-	r.sign(b, number)
+	r.head(b, number)
 	if r.f != nil {
 		if _, err := r.f.WriteAt(b, int64(r.half*redoHalf+r.at)); err != nil {
 			return err
@@ -148,8 +152,11 @@ func (r *redoLog) append(number int64, all []statement) error {
 // errRedoFull says that a record does not fit.
 var errRedoFull = errors.New("the redo log is full")
 
-// sign fills in the head of a record.
-func (r *redoLog) sign(b []byte, number int64) {
+// sign makes the records to come those of a database with that id.
+func (r *redoLog) sign(id string) { r.seed = crc32.Checksum([]byte(id), castagnoli) }
+
+// head fills in the head of a record.
+func (r *redoLog) head(b []byte, number int64) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-redoHead))
 	binary.LittleEndian.PutUint64(b[8:], uint64(number))
 	binary.LittleEndian.PutUint32(b, crc32.Update(r.seed, castagnoli, b[4:]))
@@ -159,29 +166,29 @@ func (r *redoLog) sign(b []byte, number int64) {
 func (r *redoLog) turn(half int) { r.half, r.at = half, 0 }
 
 // after returns the records that follow a commit, as far as they go on without a
-// gap.
-func (r *redoLog) after(last int64) (all []redoRecord, err error) {
+// gap, and how many there are behind one.
+func (r *redoLog) after(last int64) (all []redoRecord, dropped int, err error) {
 	if r.f == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
 	b := make([]byte, 2*redoHalf)
 	if _, err := r.f.ReadAt(b, 0); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for half := range 2 {
 		records, err := r.read(b[half*redoHalf:(half+1)*redoHalf], last)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		all = append(all, records...)
 	}
 	slices.SortFunc(all, func(a, b redoRecord) int { return int(a.number - b.number) })
 	for i := range all {
 		if all[i].number != last+1+int64(i) {
-			return all[:i], nil // what is between was lost with the machine
+			return all[:i], len(all) - i, nil // what is between was lost with the machine
 		}
 	}
-	return all, nil
+	return all, 0, nil
 }
 
 // read returns the records of a half that follow a commit: those of its

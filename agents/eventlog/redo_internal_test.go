@@ -42,7 +42,7 @@ func redoAt(t testing.TB, path, id string) *redoLog {
 
 func numbers(t testing.TB, r *redoLog, last int64) (all []int64) {
 	t.Helper()
-	records, err := r.after(last)
+	records, _, err := r.after(last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,4 +203,30 @@ func FuzzStatements(f *testing.F) {
 			t.Errorf("%#v, again %#v, %v", all, again, err)
 		}
 	})
+}
+
+// TestGapInRedoLog: what is behind a gap is dropped for good.
+func TestGapInRedoLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log.db")
+	r := redoAt(t, path, "mine")
+	add := func(r *redoLog, from, to int) {
+		for i := from; i <= to; i++ {
+			given, _ := written(i)
+			if err := r.append(int64(i), given); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.turn(1)
+	add(r, 11, 20) // those before did not reach the disk
+	if records, dropped, err := r.after(0); len(records) != 0 || dropped != 10 || err != nil {
+		t.Errorf("%d records, %d dropped, %v", len(records), dropped, err)
+	}
+	next := redoAt(t, path, "mine")
+	next.sign("mine, opened again")
+	add(next, 1, 12)
+	if got := numbers(t, redoAt(t, path, "mine, opened again"), 0); len(got) != 12 {
+		t.Errorf("%v", got)
+	}
 }

@@ -32,9 +32,9 @@ type sqliteDB struct {
 	path    string // empty: in memory
 	lock    *os.File
 	writer  *sql.DB
-	conn    *sql.Conn  // of writer
-	inTx    *prepared  // conn's
-	using   sync.Mutex // held by who has conn in a transaction
+	conn    *sql.Conn // of writer
+	inTx    *prepared // conn's
+	using   turn      // of who has conn in a transaction
 	staged  staged
 	readers *sql.DB
 	outside *prepared // of readers
@@ -227,7 +227,7 @@ func (db *sqliteDB) corrupt(err error) error { return &CorruptError{db.path, err
 func (db *sqliteDB) reader() querier { return sqliteReader{db} }
 
 func (db *sqliteDB) snapshot(ctx context.Context, f func(querier) error) error {
-	if err := db.settle(context.WithoutCancel(ctx)); err != nil {
+	if err := db.settle(ctx); err != nil {
 		return err
 	}
 	tx, err := db.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
@@ -321,6 +321,9 @@ func (p *prepared) get(query string) (*sql.Stmt, error) {
 	defer p.mu.Unlock()
 	if s := p.all[query]; s != nil {
 		return s, nil
+	}
+	if p.all == nil {
+		return nil, ErrClosed
 	}
 	// The statement is for all callers to come, so no caller's context ends it.
 	s, err := p.on.PrepareContext(context.Background(), plain(query))

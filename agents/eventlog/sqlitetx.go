@@ -41,13 +41,15 @@ func (q sqliteQuerier) query(ctx context.Context, s statement, f func(func(...an
 type sqliteTx struct {
 	db       *sqliteDB
 	begun    bool
-	taken    *takeover   // from the redo log, then
+	wrote    bool        // something of its own
+	taken    *takeover   // from the redo log, when it has begun
 	deferred []statement // else
 }
 
 func (db *sqliteDB) begin(context.Context) (transaction, error) { return &sqliteTx{db: db}, nil }
 
 // settle gives the database what is staged, and on a full disk the space for it.
+// The context bounds the wait for others alone.
 func (db *sqliteDB) settle(ctx context.Context) error {
 	if !db.staged.dirty.Load() {
 		return nil
@@ -60,8 +62,16 @@ func (db *sqliteDB) settle(ctx context.Context) error {
 }
 
 func (db *sqliteDB) takeOver(ctx context.Context) error {
+	if err := db.using.take(ctx); err != nil {
+		return err
+	}
+	if !db.staged.dirty.Load() { // somebody else has
+		db.using.give(nil)
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
 	tx := &sqliteTx{db: db}
-	err := tx.open(ctx)
+	err := tx.start(ctx)
 	if err == nil {
 		err = tx.commit(ctx)
 	}
@@ -71,17 +81,25 @@ func (db *sqliteDB) takeOver(ctx context.Context) error {
 	return err
 }
 
-// open begins in earnest, with what was committed before.
+// open begins in earnest, unless it has.
 func (tx *sqliteTx) open(ctx context.Context) error {
 	if tx.begun {
 		return nil
 	}
-	tx.db.using.Lock()
+	if err := tx.db.using.take(ctx); err != nil {
+		return err
+	}
+	return tx.start(ctx)
+}
+
+// start begins with what was committed before. It is the caller's turn, which
+// ends when it cannot.
+func (tx *sqliteTx) start(ctx context.Context) error {
 	// By hand: what database/sql does not know of, it cannot leave half open
 	// when a commit fails.
 	if err := tx.do(ctx, "begin immediate"); err != nil {
 		tx.db.staged.failed(nil)
-		tx.db.using.Unlock()
+		tx.db.using.give(err)
 		return err
 	}
 	tx.begun, tx.taken = true, tx.db.staged.take()
@@ -90,10 +108,10 @@ func (tx *sqliteTx) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if !tx.taken.news {
+	if tx.taken.id == "" {
 		return nil
 	}
-	return tx.do(ctx, "update redo set applied = $1", tx.taken.last)
+	return tx.do(ctx, "update redo set id = $1", tx.taken.id)
 }
 
 func (tx *sqliteTx) do(ctx context.Context, query string, args ...any) error {
@@ -121,6 +139,7 @@ func (tx *sqliteTx) exec(ctx context.Context, all []statement) error {
 	if err := tx.open(ctx); err != nil {
 		return err
 	}
+	tx.wrote = true
 	for _, s := range all {
 		if err := tx.do(ctx, s.sql, s.args...); err != nil {
 			return err
@@ -133,6 +152,7 @@ func (tx *sqliteTx) changed(ctx context.Context, s statement) (int64, error) {
 	if err := tx.open(ctx); err != nil {
 		return 0, err
 	}
+	tx.wrote = true
 	result, err := tx.run(ctx, s.sql, s.args)
 	if err != nil {
 		return 0, err
@@ -146,6 +166,7 @@ func (tx *sqliteTx) position(ctx context.Context, stream string) (p position, er
 		return p, err
 	}
 	if !found {
+		tx.wrote = true
 		_, err := one(ctx, tx, statement{"insert into stream (name) values ($1) returning id", []any{stream}}, &p.id)
 		return p, err
 	}
@@ -174,11 +195,20 @@ func (tx *sqliteTx) commit(ctx context.Context) error {
 			return err
 		}
 	}
+	if tx.wrote {
+		tx.db.staged.count(tx.taken)
+	}
+	if tx.taken.last != tx.taken.known {
+		if err := tx.do(ctx, "update redo set applied = $1", tx.taken.last); err != nil {
+			return err
+		}
+	}
 	if err := tx.do(ctx, "commit"); err != nil {
 		return err
 	}
 	tx.db.staged.done(tx.taken)
-	tx.end()
+	tx.begun = false
+	tx.db.using.give(nil)
 	return nil
 }
 
@@ -190,21 +220,15 @@ func (tx *sqliteTx) rollback() {
 	}
 	_ = tx.do(context.Background(), "rollback")
 	tx.db.staged.failed(tx.taken)
-	tx.end()
-}
-
-// end gives the connection back.
-func (tx *sqliteTx) end() {
 	tx.begun = false
-	tx.db.using.Unlock()
+	tx.db.using.give(nil)
 }
 
 // sqliteReader asks for what is committed.
 type sqliteReader struct{ db *sqliteDB }
 
 func (r sqliteReader) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
-	// No reader's context ends what belongs to several.
-	if err := r.db.settle(context.WithoutCancel(ctx)); err != nil {
+	if err := r.db.settle(ctx); err != nil {
 		return err
 	}
 	return sqliteQuerier{r.db, r.db.outside}.query(ctx, s, f)

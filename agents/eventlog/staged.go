@@ -2,6 +2,9 @@ package eventlog
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +35,7 @@ type staged struct {
 
 	mu     sync.Mutex // guards what follows
 	redo   *redoLog
+	id     string      // that the database is to have before anything is staged; empty: it has
 	number int64       // of the newest commit
 	known  int64       // that of the newest one that the database has
 	held   []statement // that are in the half that is written
@@ -49,8 +53,9 @@ type staged struct {
 // takeover is what the database is given in a transaction.
 type takeover struct {
 	statements []statement
-	last       int64 // the number of the newest commit
-	news       bool  // which the database does not know
+	last       int64  // the number of the newest commit
+	known      int64  // the one that the database has
+	id         string // that it gets; empty: it has the one that records are signed with
 	live       [2]bool
 }
 
@@ -62,11 +67,12 @@ func (s *staged) add(all []statement) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.shut || !s.spare || !s.redo.fits(size) {
+	if s.closed || s.shut || !s.spare || s.id != "" || !s.redo.fits(size) {
 		return false
 	}
 	s.number++ // is not used again, since the record may be there even if this fails
-	if s.redo.append(s.number, all) != nil {
+	if err := s.redo.append(s.number, all); err != nil {
+		s.warn(err)
 		return false
 	}
 	s.live[s.redo.half] = true
@@ -108,7 +114,7 @@ func (s *staged) complain(err error) {
 func (s *staged) take() *takeover {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &takeover{append(s.stuck, s.held...), s.number, s.number != s.known, s.live}
+	t := &takeover{append(s.stuck, s.held...), s.number, s.known, s.id, s.live}
 	s.stuck, s.held = nil, nil
 	if other := 1 - s.redo.half; !s.live[other] {
 		s.redo.turn(other)
@@ -121,18 +127,31 @@ func (s *staged) take() *takeover {
 	return t
 }
 
+// count gives the caller's transaction, which has more than was staged, a number
+// of its own: if it is lost with the machine, commits that came after it are not
+// redone without it.
+func (s *staged) count(t *takeover) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.number++
+	t.last = s.number
+}
+
 // done is called when the database has what was taken.
 func (s *staged) done(t *takeover) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for half, live := range t.live {
-		if !live {
-			continue
+		if live {
+			s.live[half] = false
 		}
-		s.live[half] = false
-		if s.redo.half == half {
-			s.redo.turn(half)
-		}
+	}
+	if !s.live[s.redo.half] {
+		s.redo.turn(s.redo.half)
+	}
+	if t.id != "" {
+		s.redo.sign(t.id)
+		s.id = ""
 	}
 	s.known, s.shut, s.warned = t.last, false, false
 	s.dirty.Store(len(s.held) > 0)
@@ -204,17 +223,28 @@ func (db *sqliteDB) redo(ctx context.Context, cfg Config) error {
 	s.warn = func(err error) {
 		cfg.Logger.Error("commits wait in the redo log", "error", err)
 	}
-	records, err := log.after(applied)
+	// Another one from now on: records of a file that was put back, or of what was
+	// lost with the machine, are not taken for those to come.
+	s.id = rand.Text()
+	s.seek()
+	records, dropped, err := log.after(applied)
 	if err != nil {
 		return db.corrupt(err)
+	}
+	if dropped > 0 {
+		cfg.Logger.Warn("commits of the redo log stand on what was lost with the machine, and are dropped", "commits", dropped)
+	}
+	if len(records) == 0 {
+		return nil
 	}
 	for _, r := range records {
 		s.number = r.number
 		s.stuck = append(s.stuck, r.statements...)
 	}
-	// Whatever half they are in must stay as it is until then.
-	s.live = [2]bool{len(records) > 0, len(records) > 0}
-	s.dirty.Store(len(records) > 0)
-	s.seek()
-	return db.settle(ctx)
+	s.live = [2]bool{true, true} // whichever they are in
+	s.dirty.Store(true)
+	if err = db.settle(ctx); errors.Is(err, ErrExists) {
+		err = db.corrupt(fmt.Errorf("commits %d to %d of its redo log do not fit: %w", applied+1, s.number, err))
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
 // statement is some SQL that both databases understand, with $1, $2... for its
@@ -54,6 +55,9 @@ func appendArg(b []byte, arg any) []byte {
 			return append(b, argNoBytes)
 		}
 		return appendBytes(append(b, argBytes), v)
+	case nil:
+	default:
+		panic(fmt.Sprintf("an argument of a statement is a %T", arg)) // would be lost
 	}
 	return append(b, argNull)
 }

@@ -19,6 +19,7 @@ const (
 type job struct {
 	f     func(*Tx) error
 	alone func(context.Context, transaction) error // instead of f
+	after func()                                   // once alone is committed, before the next job; nil: nothing
 	state atomic.Int32
 	left  atomic.Bool // by its caller, who does not know how it ends
 
@@ -177,7 +178,11 @@ func (l *Log) doAlone(ctx context.Context, j *job) error {
 	if err := l.db.settle(ctx); err != nil {
 		return err
 	}
-	return again(ctx, func() error { return l.transact(ctx, j.alone) })
+	err := again(ctx, func() error { return l.transact(ctx, j.alone) })
+	if err == nil && j.after != nil {
+		j.after()
+	}
+	return err
 }
 
 // again does f as long as it gets in the way of other servers' transactions.
