@@ -54,7 +54,8 @@ func (t *Tx) Last(stream string) (int64, error) {
 }
 
 // PutSession writes a session, new or not. CreatedAt and UpdatedAt are filled
-// in when they are zero.
+// in when they are zero. What it refers to is kept, not copied, as that of the
+// other records is: it must not be changed afterwards.
 func (t *Tx) PutSession(s Session) error {
 	if err := s.check(t.now); err != nil {
 		return err
