@@ -98,6 +98,7 @@ type call struct {
 	out     int64
 	talk    *talk
 	session string // our id
+	asked   int64  // its number in the session's stream; 0: it is not there
 	seq     int64  // of its answer in the server's stream; 0: it is not there
 }
 

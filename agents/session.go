@@ -261,8 +261,8 @@ func (h *Host) attendNow(ctx context.Context, id string) (*life, error) {
 
 // Turn is a prompt that was passed on.
 type Turn struct {
-	// After is a place in the session's stream that comes before the turn.
-	After int64
+	// Seq is the number of the prompt in the session's stream.
+	Seq int64
 
 	life *life
 	call *call
@@ -279,12 +279,8 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 	if err := json.Unmarshal(prompt, &blocks); err != nil || blocks == nil {
 		return nil, &InvalidError{"prompt", "must be a list of content blocks"}
 	}
-	after, err := h.cfg.Log.Last(ctx, SessionStream(id))
-	if err != nil {
-		return nil, err
-	}
-	turn := &Turn{After: after}
-	err = again(func() error {
+	turn := &Turn{}
+	err := again(func() error {
 		c, err := outside("session/prompt", true, struct {
 			Session string            `json:"sessionId"`
 			Prompt  []json.RawMessage `json:"prompt"`
@@ -296,7 +292,13 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 			return err
 		}
 		turn.call = c
-		return turn.life.accept(ctx, c)
+		if err := turn.life.accept(ctx, c); err != nil {
+			return err
+		}
+		if turn.Seq = c.asked; turn.Seq == 0 {
+			return ErrSessionEnded // since it was looked up
+		}
+		return nil
 	})
 	return turn, err
 }

@@ -99,6 +99,7 @@ func (l *life) takeRequest(b *batch, s *step, c *call) {
 		native = quote(c.talk.native())
 	}
 	l.recordRequest(b, s, c, id)
+	at := len(s.events) - 1
 	line := c.env
 	if c.edits != nil {
 		if e, err := parse(c.edits); err == nil {
@@ -107,6 +108,9 @@ func (l *life) takeRequest(b *batch, s *step, c *call) {
 	}
 	toAgent := line.rewritten(id, native)
 	s.after = append(s.after, func() {
+		if c.talk != nil && at < len(s.events) { // else it was no session's, or dropped
+			c.asked = s.events[at].Seq
+		}
 		l.box.put(toAgent, c.weight)
 		if c.accepted != nil {
 			close(c.accepted)

@@ -360,11 +360,11 @@ func (s *Server) streamTurn(ctx context.Context, in *sessionMessage) (*eventsOut
 	if err := v.projection.catchUp(ctx, v.log); err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
-	after, err := s.eventsBefore(ctx, v, turn.After)
+	after, err := s.eventsBefore(ctx, v, turn.Seq-1)
 	if err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
-	return s.eventStream(v, after, in.Raw, turnOf(turn.After)), nil
+	return s.eventStream(v, after, in.Raw, turnOf(turn.Seq)), nil
 }
 
 // eventsBefore is the last event that an entry up to that one made.

@@ -229,9 +229,8 @@ func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
 	}
 }
 
-// turnOf says of each event whether it ends the turn that an entry after that
-// place began.
-func turnOf(after int64) func(universal.Event) bool {
+// turnOf says of each event whether it ends the turn that this entry began.
+func turnOf(entry int64) func(universal.Event) bool {
 	id := ""
 	return func(e universal.Event) bool {
 		var d struct {
@@ -244,7 +243,7 @@ func turnOf(after int64) func(universal.Event) bool {
 			}
 		}
 		switch {
-		case e.Type == universal.TurnStarted && id == "" && e.Entry > after:
+		case e.Type == universal.TurnStarted && e.Entry == entry:
 			id = d.ID
 		case e.Type == universal.TurnEnded && id != "":
 			return d.ID == id
