@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,9 +59,15 @@ type Config struct {
 	// StateDir is where desktops keep their files: those of main directly,
 	// those of others in desktops/ID. Empty: $XDG_STATE_HOME/deskhand, with
 	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home, which is in a
-	// temporary directory for a user who has no home. While another server
-	// uses it, the next free one of server-2, server-3, ... in it.
+	// temporary directory for a user who has no home. Only one server can use
+	// it at a time; see ErrInUse. One that is about to end is waited for.
 	StateDir string
+
+	// StateName is what tells this server from others of the same user, such as
+	// its port. When StateDir is empty and another server uses the usual
+	// directory, which this one never did, it gets the folder of that name in
+	// there, and has it from then on; the log says so. Empty: there is none.
+	StateName string
 
 	// RecordingsDir is where recordings are kept: those of main directly, those
 	// of others in desktops/ID. Empty: in the folder recordings beside each
@@ -186,6 +193,8 @@ func (c Config) validate() error {
 		return errors.New("config: Token must not begin or end with white space")
 	case c.MaxBodyBytes < 0 || c.MaxDesktops < 0 || c.MaxUploadBytes < 0:
 		return errors.New("config: MaxBodyBytes, MaxDesktops and MaxUploadBytes must not be negative")
+	case c.StateName != "" && (!filepath.IsLocal(c.StateName) || filepath.Base(c.StateName) != c.StateName || c.StateName == "."):
+		return errors.New("config: StateName must be the name of a folder")
 	}
 	if err := c.Media.Validate(); err != nil {
 		return fmt.Errorf("config: media: %w", err)

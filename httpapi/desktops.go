@@ -108,7 +108,7 @@ func (ds *desktops) close() error {
 	for _, sl := range slots {
 		errs = append(errs, sl.recordings.close(), sl.discard())
 	}
-	return errors.Join(append(errs, ds.networks.close(), ds.places.release())...)
+	return errors.Join(append(errs, ds.networks.close())...)
 }
 
 // phase is where a slot is; a desktop that is there has a state of its own.

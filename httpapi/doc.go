@@ -28,6 +28,11 @@
 // Close, which waits for that. Serve returns when its context ends, after the
 // calls under way have had a moment to finish; event streams are ended.
 //
+// A state directory has one server at a time, from the first request that needs
+// it until the end of Close. The next one waits for a server that is closing;
+// where it is in use otherwise, such requests, Sweep and OpenAgents fail with
+// [ErrInUse]. See Config.StateDir and Config.StateName.
+//
 // # Concurrency
 //
 // All methods may be called from any goroutine.

@@ -339,34 +339,6 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	s.get(t, "/v1/desktops/x/status").problem(t, 404, "not_found")
 }
 
-// TestServersShareAStateDirectory: two servers of one user must not write the
-// same files.
-func TestServersShareAStateDirectory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	one, two := newServer(t, Config{StateDir: dir}), newServer(t, Config{StateDir: dir})
-	state := func(s *Server) string {
-		t.Helper()
-		at, home, err := s.desktops.places.of("main")
-		if err != nil || home != filepath.Join(at, "home") {
-			t.Fatalf("of main = %s, %s, %v", at, home, err)
-		}
-		return at
-	}
-	if got := state(one); got != dir {
-		t.Errorf("first server uses %s, want %s", got, dir)
-	}
-	if got := state(two); got != filepath.Join(dir, "server-2") {
-		t.Errorf("second server uses %s", got)
-	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := state(newServer(t, Config{StateDir: dir})); got != dir {
-		t.Errorf("a server after the first uses %s, want %s", got, dir)
-	}
-}
-
 func TestPlaces(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	base := os.Getenv("XDG_STATE_HOME")

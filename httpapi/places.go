@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -21,30 +23,37 @@ import (
 // places are where a server keeps files. Two servers must not use the same, so
 // the directory is locked from its first use until release.
 type places struct {
-	base     string // what was configured
-	mainHome string // of the first server that uses base
+	base     string // what was configured, or the usual one
+	mainHome string // of the server that uses base
+	name     string // of the directory in base for when another one does; empty: none
+	log      *slog.Logger
+	ctx      context.Context //nolint:containedctx // of no call: until the server ends
+	cancel   context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; held while claim waits
 	claimed string     // the directory that is ours; empty: none yet
 	home    string     // of main
-	lock    *os.File
+	held    *dirLock
 }
 
 func newPlaces(cfg Config) (*places, error) {
+	p := &places{log: cfg.Logger}
 	if cfg.StateDir != "" {
 		dir, err := filepath.Abs(expandHome(cfg.StateDir))
 		if err != nil {
 			return nil, fmt.Errorf("state directory: %w", err)
 		}
-		return &places{base: dir, mainHome: filepath.Join(dir, "home")}, nil
+		p.base, p.mainHome = dir, filepath.Join(dir, "home")
+	} else {
+		base, err := stateHome()
+		if err != nil {
+			return nil, err
+		}
+		p.base, p.mainHome = filepath.Join(base, "deskhand"), filepath.Join(base, "sandbox-agent", "desktop", "home")
+		p.name = cfg.StateName
 	}
-	base, err := stateHome()
-	if err != nil {
-		return nil, err
-	}
-	return &places{
-		base: filepath.Join(base, "deskhand"), mainHome: filepath.Join(base, "sandbox-agent", "desktop", "home"),
-	}, nil
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p, nil
 }
 
 // stateHome is where this user's programs keep state (XDG Base Directory
@@ -95,63 +104,46 @@ func temporaryState() (string, error) {
 	return dir, nil
 }
 
-// mostServers bounds how many servers share a state directory.
-const mostServers = 100
-
-// claim makes a directory ours.
+// claim makes a directory ours. The error is [ErrInUse] when another server has
+// it, and [ErrClosed] when this one ends.
 func (p *places) claim() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.claimed != "" {
+	switch {
+	case p.claimed != "":
 		return p.claimed, nil
+	case p.ctx.Err() != nil:
+		return "", ErrClosed
 	}
-	for n := 1; n <= mostServers; n++ {
-		dir, home := p.base, p.mainHome
-		if n > 1 {
-			dir = filepath.Join(p.base, "server-"+strconv.Itoa(n))
-			home = filepath.Join(dir, "home")
-		}
-		f, err := lockDir(dir)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			continue
-		}
-		if err != nil {
-			return "", fmt.Errorf("state directory: %w", err)
-		}
-		p.claimed, p.home, p.lock = dir, home, f
-		return dir, nil
+	dir, home, held, err := p.lock()
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
 	}
-	return "", fmt.Errorf("state directory %s: %d servers use it already", p.base, mostServers)
+	p.claimed, p.home, p.held = dir, home, held
+	return dir, nil
 }
 
-// lockDir locks a directory for as long as the file that it returns is open. The
-// kernel lets go of the lock when this program dies.
-func lockDir(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+// ending tells other servers that the directory is given up soon.
+func (p *places) ending() {
+	p.cancel() // who waits for it has p.mu
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held != nil {
+		p.held.is.Ending = true
+		p.held.tell()
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
-	return f, nil
 }
 
 // release gives the directory up.
 func (p *places) release() error {
+	p.cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lock == nil {
+	if p.held == nil {
 		return nil
 	}
-	// Closing alone would not do: a program that is just being started has the
-	// file open as well until its exec.
-	err := errors.Join(syscall.Flock(int(p.lock.Fd()), syscall.LOCK_UN), p.lock.Close())
-	p.claimed, p.lock = "", nil
+	err := p.held.release()
+	p.claimed, p.held = "", nil
 	return err
 }
 

@@ -143,15 +143,20 @@ func (s *Server) Close() error {
 		s.closed = true
 		s.mu.Unlock()
 		close(s.closing)
+		s.desktops.places.ending()
 		s.serving.Wait()
 		s.mounted.wait()
 		s.tokens.close()
 		if s.quiet != nil {
 			s.quiet.Stop()
 		}
-		processes := make(chan error, 1)
-		go func() { processes <- s.processes.close() }() // what has to be killed takes a while
-		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), s.desktops.close(), <-processes)
+		// What has to be killed takes a while, so all end at once.
+		processes, desktops := make(chan error, 1), make(chan error, 1)
+		go func() { processes <- s.processes.close() }()
+		go func() { desktops <- s.desktops.close() }()
+		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-desktops, <-processes)
+		// The next server may have it now that nothing is written any more.
+		s.closeErr = errors.Join(s.closeErr, s.desktops.places.release())
 	})
 	return s.closeErr
 }

@@ -66,7 +66,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&f.headers, "cors-allow-header", "A", nil, "`header` that they may send; any, unless given")
 	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let them send credentials")
 	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "believe X-Forwarded-Host and X-Forwarded-For")
-	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for desktops' files; $XDG_STATE_HOME/deskhand, unless given")
+	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for sessions and desktops' files; $XDG_STATE_HOME/deskhand, unless given")
 	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` that clients may reach files below; may be repeated; everything, unless given")
 	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "how many `bytes` may be uploaded at once; 0 is without a bound")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
@@ -150,6 +150,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	cfg := httpapi.Config{
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
+	}
+	if f.port != 0 {
+		cfg.StateName = "port-" + strconv.Itoa(int(f.port))
 	}
 	var err error
 	if cfg.Roots, err = fileRoots(f.roots); err != nil {

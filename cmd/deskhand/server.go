@@ -98,6 +98,8 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err := openMedia(s, f); err != nil {
 		return errors.Join(err, ln.Close())
 	}
+	// At once, so that the server which comes next knows that this one ends.
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // who made s gets its error
 	if err := sweep(s, log); err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -117,7 +119,10 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if ctx.Err() == nil {
 		p.announce(at, s, tokenKnown, f, log)
 	}
-	return <-served
+	if err := <-served; !errors.Is(err, httpapi.ErrClosed) {
+		return err
+	}
+	return ln.Close() // it ended before it began to serve
 }
 
 func (f *serverFlags) listen(ctx context.Context) (net.Listener, error) {
@@ -151,6 +156,10 @@ func sweep(s *httpapi.Server, log *slog.Logger) error {
 	n, err := s.Sweep()
 	var files *fs.PathError
 	switch {
+	case errors.Is(err, httpapi.ErrClosed): // told to end while it waited for another server
+		return nil
+	case errors.Is(err, httpapi.ErrInUse):
+		return fmt.Errorf("%w with --state-dir", err)
 	case errors.As(err, &files):
 		return fmt.Errorf("%w; choose another directory with --state-dir", err)
 	case err != nil:

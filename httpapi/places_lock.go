@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ErrInUse says that another server uses the state directory. Its error names
+// that one's process: end it, or choose another StateDir.
+var ErrInUse = errors.New("another server uses the state directory")
+
+const (
+	// settleTime is what a server gets to say that it ends, or to be gone once
+	// it was killed.
+	settleTime = time.Second
+	// closeTime is more than a server takes to end: its calls, then its agents,
+	// desktops and processes.
+	closeTime = 30 * time.Second
+	lockPoll  = 20 * time.Millisecond
+)
+
+// dirLock keeps a state directory for one server.
+type dirLock struct {
+	file *os.File
+	is   holder
+}
+
+// holder is what the lock's file tells of who has the directory, and of those
+// who had it.
+type holder struct {
+	PID    int      `json:"pid"`
+	Ending bool     `json:"ending,omitempty"`
+	Names  []string `json:"names,omitempty"` // Config.StateName of each, the latest last
+}
+
+// mostNames bounds the names that are kept of who had a directory.
+const mostNames = 64
+
+// lockDir locks a directory. The kernel lets go of the lock when this program
+// dies.
+func lockDir(dir, name string) (*dirLock, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	l := &dirLock{f, holderOf(dir)}
+	l.is.PID, l.is.Ending = os.Getpid(), false
+	if name != "" {
+		l.is.Names = append(slices.DeleteFunc(l.is.Names, func(s string) bool { return s == name }), name)
+		l.is.Names = l.is.Names[max(0, len(l.is.Names)-mostNames):]
+	}
+	l.tell()
+	return l, nil
+}
+
+// tell writes down who has the lock. That this fails, on a full disk for
+// example, keeps nobody from working: others then know less.
+func (l *dirLock) tell() {
+	text, err := json.Marshal(l.is)
+	if err != nil { // cannot be
+		return
+	}
+	if n, err := l.file.WriteAt(append(text, '\n'), 0); err == nil {
+		_ = l.file.Truncate(int64(n))
+	}
+}
+
+// holderOf reads who has a directory; what is not known is zero.
+func holderOf(dir string) (h holder) {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return h
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil || json.Unmarshal(text, &h) != nil {
+		return holder{} // it is being written, or of an earlier version
+	}
+	return h
+}
+
+// release gives the directory up.
+func (l *dirLock) release() error {
+	// Closing alone would not do: a program that is just being started has the
+	// file open as well until its exec.
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}
+
+// lockSoon is lockDir that waits for a server which is about to end.
+func (p *places) lockSoon(dir string) (*dirLock, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, closeTime)
+	defer cancel()
+	begun, told := time.Now(), false
+	for {
+		l, err := lockDir(dir, p.name)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return l, err
+		}
+		h := holderOf(dir)
+		if h.Ending && !told {
+			p.log.Info("waits until the server ends that uses the state directory", "directory", dir, "process", h.PID, "most", closeTime)
+			told = true
+		}
+		if !h.Ending && time.Since(begun) > settleTime {
+			return nil, &inUseError{dir, h}
+		}
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			if p.ctx.Err() != nil {
+				return nil, ErrClosed
+			}
+			return nil, &inUseError{dir, h}
+		}
+	}
+}
+
+// inUseError is ErrInUse with what is known.
+type inUseError struct {
+	dir  string
+	held holder
+}
+
+func (e *inUseError) Error() string {
+	who := ""
+	if e.held.PID != 0 {
+		who = fmt.Sprintf(", process %d", e.held.PID)
+	}
+	return fmt.Sprintf("%v: %s%s; end that one or choose another directory", ErrInUse, e.dir, who)
+}
+
+func (e *inUseError) Unwrap() error { return ErrInUse }
+
+// lock makes a directory ours: the usual one, or, where another server has that
+// and nobody chose it, the one of our name. Who has got the latter keeps it, and
+// who has had the former gets no other: sessions would be lost from sight.
+func (p *places) lock() (dir, home string, l *dirLock, err error) {
+	own := filepath.Join(p.base, p.name)
+	_, err = os.Lstat(own)
+	if p.name != "" && !errors.Is(err, fs.ErrNotExist) {
+		l, err = p.lockSoon(own)
+		if err == nil {
+			p.log.LogAttrs(p.ctx, slog.LevelWarn, "the state directory is this server's own, as it was before: another server had the usual one then",
+				slog.String("directory", own), slog.String("usual", p.base))
+		}
+		return own, filepath.Join(own, "home"), l, err
+	}
+	l, err = p.lockSoon(p.base)
+	used, ok := errors.AsType[*inUseError](err)
+	if p.name == "" || !ok || used.held.Ending || slices.Contains(used.held.Names, p.name) {
+		return p.base, p.mainHome, l, err
+	}
+	if l, err = p.lockSoon(own); err == nil {
+		p.log.Warn("another server uses the usual state directory, so this one has its own from now on; its sessions and desktops are not the other's",
+			"directory", own, "usual", p.base, "process", used.held.PID)
+	}
+	return own, filepath.Join(own, "home"), l, err
+}
