@@ -93,12 +93,18 @@ type Config struct {
 	// Mount says how an agent reaches a desktop. Nil: not at all.
 	Mount func(ctx context.Context, desktop, agent string) (Mount, error)
 
+	// FindDesktop says at once whether there is a desktop, before an agent is
+	// installed for it. Nil: that is left to Mount.
+	FindDesktop func(desktop string) error
+
 	// Observe hears the results of initialize and session/new, in which agents
 	// tell what they can do. Nil: Registry.Observe, if there is one.
 	Observe func(agent, method string, result json.RawMessage)
 
 	// Logger hears what goes wrong behind the callers' backs. Nil: nobody does.
 	Logger *slog.Logger
+
+	knows bool // Registry says which agents there are
 }
 
 // Mount is how an agent reaches a desktop.
@@ -136,8 +142,11 @@ func (c Config) withDefaults() (Config, error) {
 			c.Observe = c.Registry.Observe
 		}
 	}
+	if c.FindDesktop == nil {
+		c.FindDesktop = func(string) error { return nil }
+	}
 	if c.Launch == nil {
-		c.Launch = c.launch
+		c.Launch, c.knows = c.launch, true
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -250,6 +250,20 @@ func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, pro
 	return append(add, mounted.Servers...), problems, err
 }
 
+// lookUp says, before anything is installed or started, whether there is such an
+// agent, and such a desktop; an empty id is none.
+func (h *Host) lookUp(agent, desktop string) error {
+	if h.cfg.knows {
+		if _, err := h.cfg.Registry.Agent(agent); err != nil {
+			return err
+		}
+	}
+	if desktop == "" {
+		return nil
+	}
+	return h.cfg.FindDesktop(desktop)
+}
+
 // mount is how an agent reaches a desktop; an empty id is none.
 func (h *Host) mount(ctx context.Context, desktop, agent string) (Mount, error) {
 	switch {

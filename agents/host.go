@@ -336,11 +336,15 @@ func (h *Host) commit(ctx context.Context, f func(*eventlog.Tx) error) error {
 // spawn starts a process for a server, after a life that is not always the
 // newest one in the log.
 func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (*life, error) {
-	launch, err := h.cfg.Launch(ctx, agent)
-	if err != nil {
+	// The desktop first: an install takes longer.
+	if err := h.lookUp(agent, s.desktopID()); err != nil {
 		return nil, err
 	}
 	mounted, err := h.mount(ctx, s.desktopID(), agent)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := h.cfg.Launch(ctx, agent)
 	if err != nil {
 		return nil, err
 	}

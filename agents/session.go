@@ -84,6 +84,9 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 	if err := o.check(id); err != nil {
 		return Session{}, err
 	}
+	if err := h.lookUp(o.Agent, cmp.Or(o.Desktop, h.cfg.Desktop)); err != nil {
+		return Session{}, err
+	}
 	if o.Origin == "" {
 		o.Origin = originGo
 	}

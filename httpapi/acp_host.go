@@ -22,6 +22,7 @@ type agentHost struct {
 	places   *places
 	registry *registry.Registry
 	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
+	find     func(desktop string) error                                             // before that
 	early    time.Duration                                                          // when a response begins whose answer takes longer
 	beat     time.Duration                                                          // between signs of life in it
 	waiting  sync.WaitGroup                                                         // calls of Post
@@ -72,7 +73,7 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 		cfg.Logger = a.cfg.Logger
 	}
 	if cfg.Mount == nil {
-		cfg.Mount = a.mount
+		cfg.Mount, cfg.FindDesktop = a.mount, a.find
 	}
 	cfg.CleanEnv = cfg.CleanEnv || a.cfg.EnvPolicy == desktop.EnvClean
 	cfg.Secrets = append(slices.Clone(cfg.Secrets), a.cfg.Secrets...)

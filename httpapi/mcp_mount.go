@@ -93,6 +93,14 @@ func (m *mounts) forget(desktopID string) {
 	}
 }
 
+// findDesktop says whether there is a desktop for an agent.
+func (s *Server) findDesktop(id string) error {
+	if s.desktops.find(id) == nil {
+		return unknownDesktop(id)
+	}
+	return nil
+}
+
 // mount says how an agent that runs here reaches a desktop: by tools, over HTTP
 // or, if it can only start programs, by one that relays; and by the variables
 // that X programs need. The desktop is started if it does not run.

@@ -91,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 	s.processes = &processes{cfg: cfg, places: at}
 	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
-	s.agents.mount = s.mount
+	s.agents.mount, s.agents.find = s.mount, s.findDesktop
 	s.tokens = &tokens{places: at}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
