@@ -91,6 +91,7 @@ type call struct {
 	edits    []byte        // what the agent gets instead of env.raw; nil: that
 	policy   *Policy       // of the session that it makes
 	title    string        // the same
+	skills   string        // the same: sumOf its own skills
 	accepted chan struct{} // nil, or closed once it is in the log
 	replayed int           // updates that were swallowed meanwhile
 	problems []string      // what of the configuration did not work

@@ -50,6 +50,11 @@ type SessionOptions struct {
 	Meta         json.RawMessage // _meta of session/new; nil: none
 	Origin       string          // the API that makes it. Empty: "go"
 
+	// Skills are the session's own, as an entry of its folder's skills.json. It
+	// is there as "session-" and the id until the session is terminated, or
+	// could not be made, and goes then unless somebody has changed it. Nil: none.
+	Skills json.RawMessage
+
 	// Lenient makes a mode, model or thought level that the agent does not have
 	// one of the session's problems, rather than an error.
 	Lenient bool
@@ -63,6 +68,8 @@ func (o SessionOptions) check(id string) error {
 		return &InvalidError{"agent", "must not be empty"}
 	case !filepath.IsAbs(o.Cwd):
 		return &InvalidError{"cwd", "must be an absolute path"}
+	case o.Skills != nil && !json.Valid(o.Skills):
+		return &InvalidError{"skills", "must be JSON"}
 	case o.Meta != nil && !json.Valid(o.Meta):
 		return &InvalidError{"meta", "must be JSON"}
 	case o.Permissions != nil:
@@ -115,12 +122,22 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 }
 
 // open starts the process of a session and makes the session in it.
-func (h *Host) open(ctx context.Context, id string, o SessionOptions) error {
+func (h *Host) open(ctx context.Context, id string, o SessionOptions) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
 	defer cancel()
 	l, err := h.serve(ctx, own(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop})
 	if err != nil {
 		return err
+	}
+	if o.Skills != nil {
+		if err := h.keepSkills(ctx, id, o); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				h.dropSkills(id, o.Cwd, sumOf(o.Skills))
+			}
+		}()
 	}
 	servers := o.MCPServers
 	if servers == nil {
@@ -135,7 +152,7 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) error {
 	if err != nil {
 		return err
 	}
-	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions}
+	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions, skills: sumOf(o.Skills)}
 	if err := l.configure(ctx, c); err != nil {
 		return err
 	}
@@ -147,6 +164,11 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) error {
 	if _, err := resultOf("session/new", raw); err != nil {
 		return err
 	}
+	return h.chooseAll(ctx, l, id, o)
+}
+
+// chooseAll chooses what the options name for a new session.
+func (h *Host) chooseAll(ctx context.Context, l *life, id string, o SessionOptions) error {
 	for _, choice := range []struct{ category, value string }{
 		{categoryMode, o.Mode}, {categoryModel, o.Model}, {categoryThought, o.ThoughtLevel},
 	} {

@@ -36,6 +36,7 @@ func failedBy(err error) failed {
 }
 
 // Terminate ends a session for good, and its process if that is for it alone.
+// Skills of its own leave its folder's configuration.
 func (h *Host) Terminate(ctx context.Context, id string) error {
 	row, err := h.cfg.Log.Session(ctx, id)
 	switch {
@@ -53,8 +54,12 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
 		return nil
 	})
-	if err != nil || row.Server != own(id) {
+	if err != nil {
 		return err
+	}
+	h.dropSkills(id, row.Cwd, talkOf(row).data.Skills)
+	if row.Server != own(id) {
+		return nil
 	}
 	return h.Delete(ctx, row.Server)
 }

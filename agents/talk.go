@@ -31,6 +31,7 @@ type sessionData struct {
 	Model       string   `json:"model,omitempty"`
 
 	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
+	Skills string          `json:"skills,omitempty"` // sumOf its own
 
 	Options choices `json:"options,omitempty"` // what was chosen of the agent's options
 
@@ -187,7 +188,7 @@ func (l *life) newTalk(c *call, result created) *talk {
 		t.data.Permissions = *c.policy
 	}
 	t.data.Desktop = l.s.desktopID()
-	t.data.Problems = c.problems
+	t.data.Problems, t.data.Skills = c.problems, c.skills
 	t.learn(result)
 	return t
 }

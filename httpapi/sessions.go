@@ -36,7 +36,7 @@ type sessionCreate struct {
 	MCP            map[string]json.RawMessage `json:"mcp,omitempty" doc:"MCP servers by name, as the configuration has them"`
 	Model          *string                    `json:"model,omitempty"`
 	PermissionMode *string                    `json:"permissionMode,omitempty" enum:"default,plan,bypass,acceptEdits" doc:"bypass: nobody is asked"`
-	Skills         json.RawMessage            `json:"skills,omitempty" doc:"Skills, as the configuration has them; they are kept in the directory's configuration"`
+	Skills         json.RawMessage            `json:"skills,omitempty" doc:"Skills, as the configuration has them; they are in the directory's configuration until the session is terminated"`
 	Title          *string                    `json:"title,omitempty"`
 	Variant        *string                    `json:"variant,omitempty" doc:"How much the agent thinks"`
 	Desktop        *string                    `json:"desktop,omitempty" doc:"A desktop that the agent gets, as tools and in its environment"`
@@ -248,10 +248,7 @@ func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*se
 		if !filepath.IsAbs(o.Cwd) {
 			return nil, invalidField("directory", "directory must be an absolute path")
 		}
-		var store configfile.Store
-		if err := store.Put(ctx, configfile.Path(o.Cwd, "skills"), "session-"+in.ID, in.Body.Skills); err != nil {
-			return nil, fmt.Errorf("keep the session's skills: %w", err)
-		}
+		o.Skills = in.Body.Skills
 	}
 	out := &sessionCreated{}
 	session, err := host.CreateSession(ctx, in.ID, o)
@@ -283,6 +280,10 @@ func (out *sessionCreated) fail(err error, in *sessionCreateInput) error {
 	var exited *agents.ExitedError
 	var refused *agents.ResponseError
 	var late *agents.TimeoutError
+	var broken *configfile.InvalidFileError
+	if errors.As(err, &broken) || errors.Is(err, configfile.ErrTooLarge) || errors.Is(err, configfile.ErrLocked) {
+		return configProblem(err) // where its skills are to be kept
+	}
 	if !errors.As(err, &start) && !errors.As(err, &exited) && !errors.As(err, &refused) && !errors.As(err, &late) {
 		return acpError(err, in.ID, in.Body.Agent)
 	}

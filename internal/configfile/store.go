@@ -99,6 +99,24 @@ func (s *Store) Delete(ctx context.Context, file, name string) error {
 	return s.change(ctx, file, func(entries map[string]json.RawMessage) { delete(entries, name) })
 }
 
+// DeleteIf removes an entry if it is there and is what the caller thinks. A file
+// without such an entry stays as it is.
+func (s *Store) DeleteIf(ctx context.Context, file, name string, is func(json.RawMessage) bool) error {
+	switch entry, err := s.Get(file, name); {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case !is(entry):
+		return nil
+	}
+	return s.change(ctx, file, func(entries map[string]json.RawMessage) {
+		if entry, ok := entries[name]; ok && is(entry) { // still
+			delete(entries, name)
+		}
+	})
+}
+
 // rewrite applies changes to a file that is locked.
 func rewrite(file, target string, changes []*change) error {
 	entries := map[string]json.RawMessage{}

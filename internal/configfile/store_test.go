@@ -419,3 +419,27 @@ func TestReadersNeverSeeHalfAFile(t *testing.T) {
 	close(done)
 	readers.Wait()
 }
+
+// TestDeleteIf removes nothing that somebody has changed, and makes no file.
+func TestDeleteIf(t *testing.T) {
+	t.Parallel()
+	var s configfile.Store
+	file := configfile.Path(t.TempDir(), "skills")
+	one := func(v json.RawMessage) bool { return string(v) == "1" }
+	if err := s.DeleteIf(t.Context(), file, "a", one); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(file)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
+	}
+	put(t, &s, file, "a", `1`)
+	put(t, &s, file, "b", `2`)
+	for _, name := range []string{"a", "b"} {
+		if err := s.DeleteIf(t.Context(), file, name, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := text(t, file); compact(t, json.RawMessage(got)) != `{"b":2}` {
+		t.Errorf("file = %s", got)
+	}
+}
