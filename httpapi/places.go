@@ -116,7 +116,10 @@ func (p *places) claim() (string, error) {
 		return "", ErrClosed
 	}
 	dir, home, held, err := p.lock()
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrInUse), errors.Is(err, ErrClosed): // which say it all
+		return "", err
+	case err != nil:
 		return "", fmt.Errorf("state directory: %w", err)
 	}
 	p.claimed, p.home, p.held = dir, home, held
