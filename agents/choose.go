@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,29 @@ func (h *Host) SetModel(ctx context.Context, id, model string) error {
 // SetThoughtLevel chooses how much the agent thinks, as SetMode does.
 func (h *Host) SetThoughtLevel(ctx context.Context, id, level string) error {
 	return h.set(ctx, id, categoryThought, level)
+}
+
+// chooseAll chooses what the options name for a new session.
+func (h *Host) chooseAll(ctx context.Context, l *life, id string, o SessionOptions) error {
+	for _, choice := range []struct{ category, value string }{
+		{categoryMode, o.Mode}, {categoryModel, o.Model}, {categoryThought, o.ThoughtLevel},
+	} {
+		if choice.value == "" {
+			continue
+		}
+		err := h.choose(ctx, l, id, choice.category, choice.value)
+		if invalid, ok := errors.AsType[*InvalidError](err); ok && o.Lenient {
+			err = l.edit(ctx, id, note{}, func(t *talk) error {
+				t.data.Problems = append(t.data.Problems, invalid.Error())
+				t.saveData()
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *Host) set(ctx context.Context, id, category, value string) error {

@@ -167,29 +167,6 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) (err error
 	return h.chooseAll(ctx, l, id, o)
 }
 
-// chooseAll chooses what the options name for a new session.
-func (h *Host) chooseAll(ctx context.Context, l *life, id string, o SessionOptions) error {
-	for _, choice := range []struct{ category, value string }{
-		{categoryMode, o.Mode}, {categoryModel, o.Model}, {categoryThought, o.ThoughtLevel},
-	} {
-		if choice.value == "" {
-			continue
-		}
-		err := h.choose(ctx, l, id, choice.category, choice.value)
-		if invalid, ok := errors.AsType[*InvalidError](err); ok && o.Lenient {
-			err = l.edit(ctx, id, note{}, func(t *talk) error {
-				t.data.Problems = append(t.data.Problems, invalid.Error())
-				t.saveData()
-				return nil
-			})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func requestOf(id int, method string, params json.RawMessage) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`
