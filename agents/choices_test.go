@@ -93,7 +93,13 @@ func (c *choice) do(m message) {
 
 // gate waits until the test lets it on.
 func (c *choice) gate() {
-	for gate := os.Getenv("GATE"); gate != ""; time.Sleep(time.Millisecond) {
+	gate := os.Getenv("GATE")
+	if gate == "" {
+		return
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
 		if _, err := os.Stat(gate); err == nil {
 			return
 		}

@@ -79,7 +79,8 @@ func (l *ledger) answer(text []byte) {
 // burn keeps a processor busy until the test ends.
 func burn(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
-		for sum := (sha256.Sum256(nil)); ctx.Err() == nil; {
+		sum := sha256.Sum256(nil)
+		for ctx.Err() == nil {
 			sum = sha256.Sum256(sum[:])
 		}
 	})

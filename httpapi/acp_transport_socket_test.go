@@ -33,7 +33,7 @@ func TestACPTransportSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	t.Cleanup(func() { _ = conn.Close() })
 	id := resp.Header.Get(headerConnection)
 	if !strings.HasPrefix(id, socketPrefix) {
 		t.Errorf("headers = %v", resp.Header)
@@ -62,7 +62,7 @@ func TestACPTransportSocket(t *testing.T) {
 	if list := s.get(t, "/v1/acp"); !strings.Contains(string(list.body), id) {
 		t.Errorf("servers = %s", list.body)
 	}
-	conn.Close()
+	_ = conn.Close()
 	until(t, "the agent has ended", func() bool { return !strings.Contains(string(s.get(t, "/v1/acp").body), id) })
 }
 

@@ -160,7 +160,10 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 		to   **string
 		from string
 	}{
-		{&info.Model, session.Model}, {&info.Native, session.Native}, {&info.Directory, session.Cwd}, {&info.Title, session.Title},
+		{&info.Model, session.Model},
+		{&info.Native, session.Native},
+		{&info.Directory, session.Cwd},
+		{&info.Title, session.Title},
 		{&info.Continues, session.Continues},
 	} {
 		if m.from != "" {

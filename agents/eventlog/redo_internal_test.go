@@ -9,14 +9,12 @@ import (
 	"testing"
 )
 
-func number(i int) *int { return &i }
-
 // written are statements with arguments of every kind, as they come back.
 func written(i int) (given, back []statement) {
 	given = []statement{
 		{"insert into a values ($1, $2)", []any{int64(i), fmt.Sprint("text ", i)}},
 		{"", nil},
-		{"update b", []any{nil, number(-i), (*int)(nil), []byte("bytes\x00"), []byte{}, []byte(nil), ""}},
+		{"update b", []any{nil, new(-i), (*int)(nil), []byte("bytes\x00"), []byte{}, []byte(nil), ""}},
 	}
 	back = []statement{
 		{given[0].sql, given[0].args},

@@ -168,8 +168,7 @@ func (s *recordSession) run(ctx context.Context, body []byte) error {
 // early says why a recording ended that neither Ctrl-C nor --duration did, or is
 // empty.
 func (r *recorded) early() string {
-	switch recording.Reason(r.Reason) {
-	case recording.ReasonStopped, recording.ReasonMaxDuration:
+	if reason := recording.Reason(r.Reason); reason == recording.ReasonStopped || reason == recording.ReasonMaxDuration {
 		return ""
 	}
 	if r.Error == "" {

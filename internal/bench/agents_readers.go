@@ -180,7 +180,7 @@ func catchUp(conn net.Conn) (bool, error) {
 	for last := 0; ; {
 		line, err := lines.ReadSlice('\n')
 		if err != nil {
-			return false, nil //nolint:nilerr // it was left behind, or cut off: a finding
+			return false, nil // it was left behind, or cut off: a finding
 		}
 		if text, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
 			id, err := strconv.Atoi(string(bytes.TrimSpace(text)))
