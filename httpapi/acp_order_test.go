@@ -125,8 +125,9 @@ func TestACPAnswerAfterEvents(t *testing.T) {
 	calling.Wait()
 	book.mu.Lock()
 	defer book.mu.Unlock()
-	// A machine may be so busy that a wait of 100 ms is over.
-	if book.answers != callers*turns || len(book.overtaken) > callers*turns/100 {
+	// A machine may be so busy that a wait of 100 ms is over. Without any, a fifth
+	// of the answers and more come before their events.
+	if book.answers != callers*turns || len(book.overtaken) > callers*turns*8/100 {
 		t.Errorf("of %d answers %d came before their events: %v", book.answers, len(book.overtaken), book.overtaken)
 	}
 }
