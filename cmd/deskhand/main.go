@@ -66,9 +66,14 @@ type program struct {
 
 func main() {
 	p := program{filepath.Base(os.Args[0]), os.Args[1:], os.Stdin, os.Stdout, os.Stderr}
-	// The first signal asks for an orderly end; a second one is not waited for.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	// The first signal asks for an orderly end; a second one is not waited for,
+	// from before anything ends on.
+	told, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, end := context.WithCancelCause(context.Background())
+	context.AfterFunc(told, func() {
+		stop()
+		end(context.Cause(told))
+	})
 	status := p.run(ctx, ownCopy(p.argv))
 	stop()
 	os.Exit(status)

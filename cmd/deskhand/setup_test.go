@@ -78,7 +78,7 @@ func TestMissingPrograms(t *testing.T) {
 		t.Errorf("start: %d: %s", code, answer)
 	}
 	for _, flag := range []string{"--desktop", "--demo"} {
-		got := runCommandLine(t, env, "server", "--port", "0", flag)
+		got := runCommandLine(t, env, "server", "--port", "0", "--state-dir", t.TempDir(), flag)
 		if got.status != exitFailure || !strings.Contains(got.stderr, "Xvfb") || !strings.Contains(got.stderr, "deskhand install desktop") {
 			t.Errorf("%s: %+v", flag, got)
 		}
