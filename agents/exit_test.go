@@ -68,6 +68,31 @@ func TestEndsBeforeInitialize(t *testing.T) {
 	}
 }
 
+// The end of a process in the middle of a turn tells what the agent last wrote,
+// unless it was ended.
+func TestEndsInTurn(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: agentOf("DIE_AT=session/prompt")})
+	create(t, h, "x", agents.SessionOptions{})
+	say(t, h, "x", "hello")
+	stateOf(t, h, "x", eventlog.Interrupted)
+	const want = `"params":{"success":false,"code":7,"stderr":"dying at session/prompt`
+	if text := payloads(stream(t, h, "x")); !strings.Contains(text, want) {
+		t.Errorf("%s is not in %s", want, text)
+	}
+
+	h = host(t, agents.Config{Launch: shell(`echo words >&2; read -r line; echo '{"method":"ready"}'; exec sleep 1000`)})
+	post(t, h, "srv", `{"method":"hello"}`)
+	follow(t, h, "srv", agents.Replay{}, "ready")
+	if err := h.Delete(within(t), "srv"); err != nil {
+		t.Fatal(err)
+	}
+	events, err := h.Log().Read(within(t), "acp:srv", 0, 10)
+	if text := payloads(events); err != nil || !strings.Contains(text, "agent_exited") || strings.Contains(text, "words") {
+		t.Errorf("events = %s, %v", text, err)
+	}
+}
+
 // What an agent wrote is in an error's text only as far as one can read it.
 func TestExitedErrorIsShort(t *testing.T) {
 	t.Parallel()

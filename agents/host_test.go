@@ -39,7 +39,7 @@ func TestExit(t *testing.T) {
 	if !errors.As(err, &exited) || exited.Code == nil || *exited.Code != 7 || !strings.Contains(exited.Stderr, "last words") {
 		t.Fatalf("Post = %v", err)
 	}
-	follow(t, h, "a1", agents.Replay{}, `_adapter/agent_exited","params":{"success":false,"code":7}`)
+	follow(t, h, "a1", agents.Replay{}, `_adapter/agent_exited","params":{"success":false,"code":7,"stderr":"last words`)
 	_, err = h.Post(within(t), "a1", agents.PostOptions{}, []byte(`{"id":2,"method":"echo","params":1}`))
 	if !errors.As(err, &exited) {
 		t.Errorf("Post to an agent that ended = %v", err)

@@ -79,7 +79,7 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 	if err != nil {
 		return err
 	}
-	exited := exitEvent(ended{})
+	exited := exitEvent(ended{}, "")
 	return h.commit(ctx, func(tx *eventlog.Tx) error {
 		if now, err := tx.Life(row.ID); err != nil || !now.ExitedAt.IsZero() {
 			return err // another host was quicker

@@ -363,7 +363,11 @@ func (l *life) takeExit(b *batch, s *step) {
 	}
 	reason := l.reason
 	l.mu.Unlock()
-	exited := exitEvent(e)
+	words := ""
+	if reason == endedItself { // else they are no reason for its end
+		words = l.proc.stderr()
+	}
+	exited := exitEvent(e, words)
 	l.publish(s, eventlog.Daemon, nil, "_adapter/agent_exited", exited)
 	for _, q := range l.questions {
 		q.row.State, q.row.AnsweredAt = eventlog.Cancelled, time.Now()
@@ -395,11 +399,13 @@ func (l *life) interrupt(b *batch, t *talk, e ended, reason string) {
 	}
 }
 
-// exitEvent is what followers get at the end of a process.
-func exitEvent(e ended) []byte {
+// exitEvent is what followers get at the end of a process. stderr is what it last
+// wrote there, for one that ended by itself.
+func exitEvent(e ended, stderr string) []byte {
 	return notification("_adapter/agent_exited", struct {
 		Success bool   `json:"success"`
 		Code    *int   `json:"code"`
 		Signal  string `json:"signal,omitempty"`
-	}{e.success(), e.code, e.signal})
+		Stderr  string `json:"stderr,omitempty"`
+	}{e.success(), e.code, e.signal, cleaned(stderr)})
 }

@@ -321,7 +321,7 @@ func TestACPExit(t *testing.T) {
 	if p["agent"] != "mock" || details["exitCode"] != float64(1) || details["stderr"] != "last words" {
 		t.Errorf("problem = %v", p)
 	}
-	if got := s.acpEvents(t, "/v1/acp/a", nil).next().data; got != `{"jsonrpc":"2.0","method":"_adapter/agent_exited","params":{"success":false,"code":1}}` {
+	if got := s.acpEvents(t, "/v1/acp/a", nil).next().data; got != `{"jsonrpc":"2.0","method":"_adapter/agent_exited","params":{"success":false,"code":1,"stderr":"last words"}}` {
 		t.Errorf("event = %s", got)
 	}
 	s.send(t, "/v1/acp/a", acpEcho).problem(t, 500, "agent_process_exited")

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/agents/registry"
 )
@@ -37,5 +38,33 @@ func TestSessionAgentEndsAtOnce(t *testing.T) {
 	p := s.send(t, "/v1/acp/b?agent=brief", acpEcho).problem(t, 500, "agent_process_exited")
 	if p["detail"] != text || p["agent"] != "brief" {
 		t.Errorf("problem = %v", p)
+	}
+}
+
+// The end of an agent in the middle of a turn tells what it last wrote, too.
+func TestSessionAgentEndsInTurn(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "agent")
+	const script = `#!/bin/sh
+read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
+read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
+read -r line; echo boom in the turn >&2; exit 9
+`
+	if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, agentsConfig(t, registry.Custom{ID: "brief", Command: []string{file}}))
+	s.post(t, "/v1/sessions/a", `{"agent":"brief"}`).want(t, 200)
+	s.post(t, "/v1/sessions/a/messages", `{"message":"hello"}`)
+	var events string
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(events, `"session.ended"`); {
+		if events = string(s.get(t, "/v1/sessions/a/events").want(t, 200).body); time.Now().After(end) {
+			t.Fatalf("no end in %s", events)
+		}
+	}
+	for _, part := range []string{`"terminated_by":"agent"`, `"exit_code":9`, `"stderr":"boom in the turn`} {
+		if !strings.Contains(events, part) {
+			t.Errorf("%s is not in %s", part, events)
+		}
 	}
 }
