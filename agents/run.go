@@ -334,8 +334,8 @@ func (l *life) release() {
 	l.mu.Lock()
 	l.over = over
 	l.mu.Unlock()
+	l.tellEnd(over) // before anybody else hears of it
 	close(l.done)
-	l.tellEnd(over)
 	for _, c := range l.pending {
 		err := l.exited()
 		if errors.Is(err, errResting) {
