@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -58,17 +59,24 @@ func TestDeletedAtOnce(t *testing.T) {
 // there.
 func TestDeafAgentEnds(t *testing.T) {
 	t.Parallel()
-	h := host(t, agents.Config{Launch: shell(`exec sleep 1000`), MaxMessageBytes: 1 << 20})
-	big := fmt.Appendf(nil, `{"method":"x","params":%q}`, strings.Repeat("x", 900<<10))
+	mounted := make(chan struct{}, 2) // when its process starts, and for each new session
+	mount := func(context.Context, string, string) (agents.Mount, error) {
+		mounted <- struct{}{}
+		return agents.Mount{}, nil
+	}
+	h := host(t, agents.Config{Launch: shell(`exec sleep 1000`), MaxMessageBytes: 1 << 20, Desktop: "d", Mount: mount})
+	pad := strings.Repeat("x", 900<<10)
 	post(t, h, "srv", `{"method":"hello"}`)
-	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, big); err != nil {
+	<-mounted
+	if _, err := h.Post(within(t), "srv", agents.PostOptions{}, fmt.Appendf(nil, `{"method":"x","params":%q}`, pad)); err != nil {
 		t.Fatal(err)
 	}
 	waits := make(chan error, 1)
 	go func() {
-		_, err := h.Post(within(t), "srv", agents.PostOptions{}, big)
+		_, err := h.Post(within(t), "srv", agents.PostOptions{}, fmt.Appendf(nil, `{"id":1,"method":"session/new","params":{"pad":%q}}`, pad))
 		waits <- err
 	}()
+	<-mounted // from here on it has a process, and is no message to a server that is no more
 	select {
 	case err := <-waits:
 		t.Fatalf("Post to a full agent = %v", err)
@@ -78,8 +86,8 @@ func TestDeafAgentEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-waits: // nil: it was logged while the agent was ending
-		if err != nil && !errors.Is(err, agents.ErrServerNotFound) {
+	case err := <-waits:
+		if !errors.Is(err, agents.ErrServerNotFound) {
 			t.Errorf("Post to an agent that ends = %v", err)
 		}
 	case <-time.After(limit):
