@@ -28,6 +28,7 @@ type Host struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	servers map[string]*server
+	leaving map[string]int           // how many terminate a session: nobody opens it meanwhile
 	ending  map[string]chan struct{} // of servers that were deleted: closed when their process has ended
 	tasks   sync.WaitGroup           // added to only while not closed
 	lives   sync.WaitGroup           // their goroutines; added to by tasks only
@@ -44,7 +45,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
-	h := &Host{cfg: cfg, servers: map[string]*server{}, ending: map[string]chan struct{}{}}
+	h := &Host{cfg: cfg, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]chan struct{}{}}
 	if h.user, err = lookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}

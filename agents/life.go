@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -92,6 +93,7 @@ type call struct {
 	policy   *Policy       // of the session that it makes
 	title    string        // the same
 	skills   string        // the same: sumOf its own skills
+	givenUp  atomic.Bool   // a late answer makes or opens no session any more
 	accepted chan struct{} // nil, or closed once it is in the log
 	replayed int           // updates that were swallowed meanwhile
 	problems []string      // what of the configuration did not work

@@ -10,6 +10,7 @@ import (
 
 // restoration is the opening of a session in a new process.
 type restoration struct {
+	stop context.CancelCauseFunc
 	done chan struct{}
 	err  error // set before done is closed
 }
@@ -64,38 +65,71 @@ func (l *life) open(ctx context.Context, c *call, session string) error {
 // restore opens a session that the process does not know. Several who need it
 // at once wait for the same, until it is set to what it was.
 func (l *life) restore(ctx context.Context, row eventlog.Session) error {
-	l.mu.Lock()
-	r := l.restoring[row.ID]
-	if _, here := l.here[row.ID]; here {
-		l.mu.Unlock()
-		return nil
-	}
+	r, err := l.beginRestore(row.ID)
 	if r == nil {
-		r = &restoration{done: make(chan struct{})}
-		err := l.host.task(func(ctx context.Context) {
-			r.err = l.reopen(ctx, row.ID)
-			if r.err != nil {
-				l.abandon(ctx, row.ID)
-			}
-			l.mu.Lock()
-			if delete(l.restoring, row.ID); r.err == nil {
-				l.here[row.ID] = struct{}{}
-			}
-			l.mu.Unlock()
-			close(r.done)
-		})
-		if err != nil {
-			l.mu.Unlock()
-			return err
-		}
-		l.restoring[row.ID] = r
+		return err
 	}
-	l.mu.Unlock()
 	select {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// beginRestore returns the restoration that is under way, which it begins if
+// need be; nil for a session that is there, or must not be opened.
+func (l *life) beginRestore(session string) (*restoration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, here := l.here[session]; here {
+		return nil, nil //nolint:nilnil // there is nothing to wait for
+	}
+	if l.host.isTerminating(session) {
+		return nil, ErrSessionEnded
+	}
+	if r := l.restoring[session]; r != nil {
+		return r, nil
+	}
+	r := &restoration{done: make(chan struct{})}
+	var ctx context.Context
+	ctx, r.stop = context.WithCancelCause(l.host.ctx)
+	err := l.host.task(func(always context.Context) {
+		if r.err = l.reopen(ctx, session); r.err != nil {
+			l.abandon(always, session)
+		}
+		if cause := context.Cause(ctx); r.err != nil && errors.Is(cause, ErrSessionEnded) {
+			r.err = cause
+		}
+		r.stop(nil)
+		l.mu.Lock()
+		if delete(l.restoring, session); r.err == nil {
+			l.here[session] = struct{}{}
+		}
+		l.mu.Unlock()
+		close(r.done)
+	})
+	if err != nil {
+		r.stop(nil)
+		return nil, err
+	}
+	l.restoring[session] = r
+	return r, nil
+}
+
+// stopRestoring ends the restoration of a session that is being terminated, and
+// waits for that.
+func (l *life) stopRestoring(ctx context.Context, session string) {
+	l.mu.Lock()
+	r := l.restoring[session]
+	l.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.stop(ErrSessionEnded)
+	select {
+	case <-r.done:
+	case <-ctx.Done():
 	}
 }
 
@@ -195,6 +229,7 @@ func (l *life) reopenBy(ctx context.Context, method string, params []byte, row e
 		err = &TimeoutError{l.s.agent, method, l.host.cfg.RestoreTimeout}
 	}
 	if err != nil {
+		c.givenUp.Store(true)
 		return err
 	}
 	result, err := resultOf(method, raw)

@@ -81,6 +81,10 @@ func (o SessionOptions) check(id string) error {
 // own is the ACP server of a session that was not made by way of one.
 func own(session string) string { return "ses-" + session }
 
+// serverOfSession is the server in which a session is, or goes on when it was
+// deleted.
+func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, own(row.ID)) }
+
 // CreateSession makes a session with an id of the caller's choice, in a process
 // of its own. When that fails the session is there as a failed one, with the
 // error, and may be made again.
@@ -251,9 +255,7 @@ func (h *Host) attendNow(ctx context.Context, id string) (*life, error) {
 	case row.State == eventlog.Starting && row.Native == "":
 		return nil, &InvalidError{"sessionId", "names a session that is being made"}
 	}
-	if row.Server == "" {
-		row.Server = own(id)
-	}
+	row.Server = serverOfSession(row)
 	l, err := h.serve(ctx, row.Server, PostOptions{Agent: row.Agent})
 	if err != nil {
 		return nil, err
@@ -354,10 +356,11 @@ func outside(method string, request bool, params any) (*call, error) {
 }
 
 // Cancel ends the turn of a session that is under way, if there is one. What
-// the agent asks at the moment is answered as cancelled.
+// the agent asks at the moment is answered as cancelled. A prompt that waits until
+// its session is restored is no turn yet, and goes on.
 func (h *Host) Cancel(ctx context.Context, id string) error {
-	l, err := h.present(ctx, id)
-	if l == nil {
+	l, err := h.running(ctx, id)
+	if l == nil || !l.present(id) {
 		return err
 	}
 	c, err := outside("session/cancel", false, map[string]string{"sessionId": id})
@@ -367,9 +370,8 @@ func (h *Host) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// present returns the process that knows a session, or nil. One that opens it at
-// the moment does when it has.
-func (h *Host) present(ctx context.Context, id string) (*life, error) {
+// running returns the process of a session's server, or nil.
+func (h *Host) running(ctx context.Context, id string) (*life, error) {
 	row, err := h.cfg.Log.Session(ctx, id)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
@@ -377,21 +379,14 @@ func (h *Host) present(ctx context.Context, id string) (*life, error) {
 	case err != nil:
 		return nil, err
 	}
-	s, err := h.find(ctx, row.Server)
+	s, err := h.find(ctx, serverOfSession(row))
 	if errors.Is(err, ErrServerNotFound) {
 		return nil, nil //nolint:nilnil // none runs
 	}
 	if err != nil {
 		return nil, err
 	}
-	l := s.running()
-	if l == nil {
-		return nil, nil //nolint:nilnil // the same
-	}
-	if err := l.opened(ctx, id); err != nil || !l.present(id) {
-		return nil, err
-	}
-	return l, nil
+	return s.running(), nil
 }
 
 // Answer answers a question of the agent's: request is its public id. The first
@@ -438,7 +433,8 @@ func (l *life) decide(ctx context.Context, d *decision) error {
 	}
 }
 
-// SetPermissions changes the policy of a session. Questions that are open stay.
+// SetPermissions changes the policy of a session, when it is restored if it just
+// is. Questions that are open stay.
 func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err
@@ -450,13 +446,24 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	})
 }
 
-// change edits a session, whether a process knows it or not.
+// change edits a session, whether a process knows it or not. It waits for one that
+// opens it at the moment.
 func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) error) error {
-	l, err := h.present(ctx, id)
+	l, err := h.running(ctx, id)
 	if err != nil {
 		return err
 	}
 	if l != nil {
+		if err := l.opened(ctx, id); err != nil {
+			return err
+		}
+	}
+	return h.changeNow(ctx, l, id, n, f)
+}
+
+// changeNow is change with the process that runs, or nil.
+func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func(*talk) error) error {
+	if l != nil && l.present(id) {
 		return l.edit(ctx, id, n, f)
 	}
 	return h.commit(ctx, func(tx *eventlog.Tx) error {

@@ -35,8 +35,13 @@ func failedBy(err error) failed {
 	return f
 }
 
+// stopWait is how long Terminate waits for what hangs, each time that it does.
+const stopWait = 2 * time.Second
+
 // Terminate ends a session for good, and its process if that is for it alone.
-// Skills of its own leave its folder's configuration.
+// Skills of its own leave its folder's configuration. It waits neither for an
+// agent that does not answer nor for a session that is being restored: who needs
+// that gets [ErrSessionEnded].
 func (h *Host) Terminate(ctx context.Context, id string) error {
 	row, err := h.cfg.Log.Session(ctx, id)
 	switch {
@@ -47,21 +52,76 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	case row.State == eventlog.Ended:
 		return nil
 	}
-	if err := h.Cancel(ctx, id); err != nil {
+	defer h.terminating(id)()
+	if err := h.settle(ctx, id); err != nil {
 		return err
 	}
-	err = h.change(ctx, id, endedNote("terminated", failed{}), func(t *talk) error {
-		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
-		return nil
-	})
-	if err != nil {
+	if err := h.end(ctx, id); err != nil {
 		return err
 	}
 	h.dropSkills(id, row.Cwd, talkOf(row).data.Skills)
-	if row.Server != own(id) {
+	if serverOfSession(row) != own(id) {
 		return nil
 	}
-	return h.Delete(ctx, row.Server)
+	if err := h.Delete(ctx, own(id)); err != nil {
+		return err
+	}
+	// A client of the server itself may have opened it in between.
+	return h.end(ctx, id)
+}
+
+// terminating keeps everybody from opening a session until the function is
+// called that it returns.
+func (h *Host) terminating(session string) func() {
+	h.mu.Lock()
+	h.leaving[session]++
+	h.mu.Unlock()
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.leaving[session]--; h.leaving[session] == 0 {
+			delete(h.leaving, session)
+		}
+	}
+}
+
+func (h *Host) isTerminating(session string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leaving[session] > 0
+}
+
+// settle ends what is under way in a session, as far as that is quick.
+func (h *Host) settle(ctx context.Context, id string) error {
+	l, err := h.running(ctx, id)
+	if l == nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	l.stopRestoring(wait, id)
+	err = h.Cancel(wait, id)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		l.log.Warn("the agent does not read that its turn is cancelled", "session", id)
+		return nil
+	}
+	return err
+}
+
+// end writes down that a session was terminated, unless it has ended.
+func (h *Host) end(ctx context.Context, id string) error {
+	row, err := h.cfg.Log.Session(ctx, id)
+	if err != nil || row.State == eventlog.Ended {
+		return err
+	}
+	l, err := h.running(ctx, id)
+	if err != nil {
+		return err
+	}
+	return h.changeNow(ctx, l, id, endedNote("terminated", failed{}), func(t *talk) error {
+		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
+		return nil
+	})
 }
 
 // failedWait is how long CreateSession waits until its failure is written down.

@@ -248,8 +248,10 @@ func (l *life) takeEdit(b *batch, s *step, e *sessionEdit) {
 		return
 	}
 	was, data := t.row, t.data
+	s.refuse, s.tell = e.finish, e.finish
 	if err := e.edit(t); err != nil {
-		e.finish(err)
+		// What was done to it before is in the log by then.
+		s.after = append(s.after, func() { e.finish(err) })
 		return
 	}
 	b.change(t)
@@ -257,7 +259,6 @@ func (l *life) takeEdit(b *batch, s *step, e *sessionEdit) {
 		l.record(s, eventlog.Daemon, t, e.note.kind, e.note.payload)
 	}
 	s.undo = append(s.undo, func() { t.row, t.data = was, data })
-	s.refuse, s.tell = e.finish, e.finish
 	s.after = append(s.after, func() {
 		if t.row.State == eventlog.Ended {
 			l.remove(t)

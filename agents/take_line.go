@@ -182,11 +182,11 @@ func (l *life) concludes(b *batch, s *step, c *call, e *envelope) *talk {
 			l.setCapabilities(capabilitiesOf(e.bytes(e.result)))
 		}
 	case "session/new", "session/fork":
-		if ok {
+		if ok && !c.givenUp.Load() {
 			return l.concludeCreation(b, s, c, e)
 		}
 	case "session/load", "session/resume":
-		return l.concludeOpening(b, c, e, ok)
+		return l.concludeOpening(b, c, e, ok && !c.givenUp.Load())
 	}
 	t := c.talk
 	if t == nil {
@@ -262,7 +262,7 @@ func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 		t.quiet--
 	}
 	if !ok {
-		if t != nil && l.talks[t.row.ID] == nil {
+		if t != nil && l.talks[t.row.ID] == nil && l.natives[t.row.Native] == t {
 			delete(l.natives, t.row.Native)
 		}
 		return nil
