@@ -387,7 +387,7 @@ func (h *Host) newLife(s *server, agent string, p *proc) *life {
 		items: make(chan item, 256), done: make(chan struct{}), box: outbox{wake: make(chan struct{}, 1)},
 		inputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)), outputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)),
 		pending: map[int64]*call{}, questions: map[string]*question{}, talks: map[string]*talk{}, natives: map[string]*talk{},
-		here: map[string]struct{}{}, restoring: map[string]*restoration{}, active: time.Now(),
+		here: map[string]bool{}, restoring: map[string]*restoration{}, active: time.Now(),
 	}
 }
 

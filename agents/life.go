@@ -56,8 +56,8 @@ type life struct {
 	natives   map[string]*talk // by the agent's
 	flooded   bool             // with questions, which was told
 
-	mu        sync.Mutex          // guards what follows
-	here      map[string]struct{} // sessions that it knows
+	mu        sync.Mutex      // guards what follows
+	here      map[string]bool // sessions that it knows; false: being made
 	restoring map[string]*restoration
 	caps      capabilities
 	ready     bool // it has answered initialize
@@ -369,6 +369,13 @@ func (l *life) end(reason string) {
 
 // present tells whether the process knows a session, by our id.
 func (l *life) present(session string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.here[session]
+}
+
+// knows is present for sessions, too, that are being made.
+func (l *life) knows(session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.here[session]

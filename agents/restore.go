@@ -38,6 +38,8 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 		return nil, err
 	}
 	switch {
+	case row.State == eventlog.Starting:
+		return nil, errMaking()
 	case env.method == "session/load", env.method == "session/resume":
 		return c, l.open(ctx, c, row.ID)
 	case row.Server == l.s.id:
@@ -82,7 +84,7 @@ func (l *life) restore(ctx context.Context, row eventlog.Session) error {
 func (l *life) beginRestore(session string) (*restoration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, here := l.here[session]; here {
+	if l.here[session] {
 		return nil, nil //nolint:nilnil // there is nothing to wait for
 	}
 	if l.host.isTerminating(session) {
@@ -104,7 +106,7 @@ func (l *life) beginRestore(session string) (*restoration, error) {
 		r.stop(nil)
 		l.mu.Lock()
 		if delete(l.restoring, session); r.err == nil {
-			l.here[session] = struct{}{}
+			l.here[session] = true
 		}
 		l.mu.Unlock()
 		close(r.done)

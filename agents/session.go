@@ -86,8 +86,9 @@ func own(session string) string { return "ses-" + session }
 func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, own(row.ID)) }
 
 // CreateSession makes a session with an id of the caller's choice, in a process
-// of its own. When that fails the session is there as a failed one, with the
-// error, and may be made again.
+// of its own. Nobody else can use it before it has the mode, the model and the
+// thought level that were asked for. When that fails the session is there as a
+// failed one, with the error, and may be made again.
 //
 // Errors, beside those of [Host.Post]: [ErrSessionExists], [InvalidError],
 // [ResponseError].
@@ -160,15 +161,7 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) (err error
 	if err := l.configure(ctx, c); err != nil {
 		return err
 	}
-	raw, err := l.send(ctx, c)
-	if err != nil {
-		return err
-	}
-	l.observe("session/new", raw)
-	if _, err := resultOf("session/new", raw); err != nil {
-		return err
-	}
-	return h.chooseAll(ctx, l, id, o)
+	return h.makeIn(ctx, l, c, o)
 }
 
 func requestOf(id int, method string, params json.RawMessage) []byte {
@@ -252,8 +245,8 @@ func (h *Host) attendNow(ctx context.Context, id string) (*life, error) {
 		return nil, err
 	case !slices.Contains(alive, row.State):
 		return nil, ErrSessionEnded
-	case row.State == eventlog.Starting && row.Native == "":
-		return nil, &InvalidError{"sessionId", "names a session that is being made"}
+	case row.State == eventlog.Starting:
+		return nil, errMaking()
 	}
 	row.Server = serverOfSession(row)
 	l, err := h.serve(ctx, row.Server, PostOptions{Agent: row.Agent})
@@ -463,7 +456,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) erro
 
 // changeNow is change with the process that runs, or nil.
 func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func(*talk) error) error {
-	if l != nil && l.present(id) {
+	if l != nil && l.knows(id) {
 		return l.edit(ctx, id, n, f)
 	}
 	return h.commit(ctx, func(tx *eventlog.Tx) error {

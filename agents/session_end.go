@@ -136,7 +136,12 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	row.Error, row.ExitCode, row.UpdatedAt = encode(f), f.Code, row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {
-		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return putFailed(tx, row, f) })
+		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+			if now, err := tx.Session(row.ID); err == nil && now.State == eventlog.Ended {
+				return nil // terminated meanwhile
+			}
+			return putFailed(tx, row, f)
+		})
 	}
 	wait, cancel := context.WithTimeout(ctx, failedWait)
 	defer cancel()

@@ -247,7 +247,7 @@ func (l *life) takeEdit(b *batch, s *step, e *sessionEdit) {
 		e.finish(ErrSessionNotFound)
 		return
 	}
-	was, data := t.row, t.data
+	was := *t
 	s.refuse, s.tell = e.finish, e.finish
 	if err := e.edit(t); err != nil {
 		// What was done to it before is in the log by then.
@@ -258,10 +258,13 @@ func (l *life) takeEdit(b *batch, s *step, e *sessionEdit) {
 	if e.note.kind != "" {
 		l.record(s, eventlog.Daemon, t, e.note.kind, e.note.payload)
 	}
-	s.undo = append(s.undo, func() { t.row, t.data = was, data })
+	s.undo = append(s.undo, func() { t.row, t.data, t.making, t.opening = was.row, was.data, was.making, was.opening })
 	s.after = append(s.after, func() {
-		if t.row.State == eventlog.Ended {
+		switch {
+		case t.row.State == eventlog.Ended:
 			l.remove(t)
+		case l.talks[e.session] == t: // else it was let go of
+			l.admit(t)
 		}
 		e.finish(nil)
 	})

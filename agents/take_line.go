@@ -388,9 +388,11 @@ func (l *life) interrupt(b *batch, t *talk, e ended, reason string) {
 	state := t.state()
 	b.change(t)
 	switch state {
-	case eventlog.Running, eventlog.Waiting, eventlog.Starting:
+	case eventlog.Running, eventlog.Waiting:
 		t.row.State, t.row.ExitCode = eventlog.Interrupted, e.code
 		t.row.EndReason = "the agent's process ended in the middle of a turn (" + reason + ")"
+		t.over = true
+	case eventlog.Starting: // who makes it says what becomes of it
 		t.over = true
 	case eventlog.Idle, eventlog.Interrupted, eventlog.Ended, eventlog.Failed:
 	}

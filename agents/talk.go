@@ -20,6 +20,7 @@ type talk struct {
 	linked    bool   // its history was looked for
 	over      bool   // its process has ended; row.State is final
 	opening   bool   // the host opens it again: nobody else uses it before it is whole
+	making    bool   // the host makes it and chooses for it: the same
 }
 
 // sessionData is what eventlog.Session.Data holds.
@@ -50,6 +51,8 @@ func (t *talk) state() eventlog.State {
 	switch {
 	case t.over || t.row.State == eventlog.Ended || t.row.State == eventlog.Failed:
 		return t.row.State
+	case t.making:
+		return eventlog.Starting
 	case t.questions > 0:
 		return eventlog.Waiting
 	case t.prompts > 0:
@@ -99,17 +102,22 @@ func recordable(id string) bool {
 }
 
 // add makes a session known to this life, and to those who need it unless it is
-// being restored.
+// being made or restored.
 func (l *life) add(t *talk) { l.addAs(t, t.row.Native) }
 
 func (l *life) addAs(t *talk, native string) {
 	l.talks[t.row.ID] = t
 	l.natives[native] = t
+	l.admit(t)
+}
+
+// admit lets a session be used, if it is whole.
+func (l *life) admit(t *talk) {
 	if t.opening {
 		return
 	}
 	l.mu.Lock()
-	l.here[t.row.ID] = struct{}{}
+	l.here[t.row.ID] = !t.making
 	l.mu.Unlock()
 }
 
@@ -189,6 +197,10 @@ func (l *life) newTalk(c *call, result created) *talk {
 	}
 	t.data.Desktop = l.s.desktopID()
 	t.data.Problems, t.data.Skills = c.problems, c.skills
+	if c.want != "" {
+		t.making, t.data.Maker = true, l.host.cfg.Log.Instance()
+		t.row.State = t.state()
+	}
 	t.learn(result)
 	return t
 }

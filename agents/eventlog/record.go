@@ -9,7 +9,7 @@ type State string
 
 // The states of a session.
 const (
-	Starting    State = "starting"    // its process starts
+	Starting    State = "starting"    // it is being made, up to the choices that it was asked for with
 	Idle        State = "idle"        // it waits for a prompt
 	Running     State = "running"     // a turn is under way
 	Waiting     State = "waiting"     // a turn waits for an answer, to a permission for instance

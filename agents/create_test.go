@@ -1,0 +1,114 @@
+package agents_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// choosing is a host that makes the session x in the mode plan, which its agent
+// does not take before the file gate is there.
+func choosing(t *testing.T) (h *agents.Host, gate string, made <-chan error) {
+	t.Helper()
+	dir := t.TempDir()
+	gate, received := filepath.Join(dir, "gate"), filepath.Join(dir, "received")
+	h = host(t, agents.Config{Launch: agentOf(actAs+"=chooser", "OFFERS=modes", "CAPS={}", "GATE="+gate, "RECEIVED="+received)})
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: dir, Mode: "plan"})
+		done <- err
+	}()
+	wait(t, func() error {
+		b, err := os.ReadFile(received)
+		if err == nil && !strings.Contains(string(b), "session/set_mode") {
+			err = errors.New("no session/set_mode yet")
+		}
+		return err
+	})
+	return h, gate, done
+}
+
+// A new session is nobody else's before it is in the mode that was asked for.
+func TestMadeWhole(t *testing.T) {
+	t.Parallel()
+	h, gate, made := choosing(t)
+	before := stateOf(t, h, "x", eventlog.Starting)
+	if before.Native == "" {
+		t.Error("the agent has made no session")
+	}
+	_, err := h.Prompt(within(t), "x", []byte(`[{"type":"text","text":"too early"}]`))
+	if _, ok := errors.AsType[*agents.InvalidError](err); !ok {
+		t.Errorf("Prompt = %v", err)
+	}
+	for _, method := range []string{"session/prompt", "session/load"} {
+		_, err = h.Post(within(t), "ses-x", agents.PostOptions{}, []byte(`{"id":1,"method":"`+method+`","params":{"sessionId":"x","cwd":"/","mcpServers":[]}}`))
+		if _, ok := errors.AsType[*agents.InvalidError](err); !ok {
+			t.Errorf("Post of %s = %v", method, err)
+		}
+	}
+	if err := h.Cancel(within(t), "x"); err != nil {
+		t.Errorf("Cancel = %v", err)
+	}
+	if err := h.SetPermissions(within(t), "x", agents.Policy{Mode: agents.Allow}); err != nil {
+		t.Errorf("SetPermissions = %v", err)
+	}
+	checkGivenUp(t, before.Session)
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	if s := stateOf(t, h, "x", eventlog.Idle); s.Mode != "plan" || s.Permissions.Mode != agents.Allow || strings.Contains(string(s.Data), "maker") {
+		t.Errorf("session = %+v", s)
+	}
+	if now := setting(t, h, "x", "hello"); now.Mode != "plan" {
+		t.Errorf("the agent is set to %+v", now)
+	}
+}
+
+// checkGivenUp looks that a host which is killed while it makes a session leaves
+// one to the next that is not used as it is.
+func checkGivenUp(t *testing.T, left eventlog.Session) {
+	t.Helper()
+	log := openLog(t, "")
+	if err := log.Commit(t.Context(), func(tx *eventlog.Tx) error { return tx.PutSession(left) }); err != nil {
+		t.Fatal(err)
+	}
+	next := host(t, agents.Config{Log: log})
+	stateOf(t, next, left.ID, eventlog.Failed)
+	create(t, next, left.ID, agents.SessionOptions{})
+}
+
+// A session whose agent ends while it is made has failed, and stays so.
+func TestEndsWhileMade(t *testing.T) {
+	t.Parallel()
+	h, _, made := choosing(t)
+	if err := h.Delete(within(t), "ses-x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-made; !errors.Is(err, agents.ErrServerNotFound) {
+		t.Errorf("CreateSession = %v", err)
+	}
+	if s, err := h.Session(within(t), "x"); err != nil || s.State != eventlog.Failed {
+		t.Errorf("session = %+v, %v", s, err)
+	}
+}
+
+// One that is terminated while it is made has ended.
+func TestTerminatedWhileMade(t *testing.T) {
+	t.Parallel()
+	h, _, made := choosing(t)
+	if err := h.Terminate(within(t), "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-made; err == nil {
+		t.Error("CreateSession does not tell")
+	}
+	checkEnded(t, h, "x")
+}
