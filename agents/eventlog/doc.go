@@ -36,9 +36,10 @@
 // # Commits
 //
 // [Log.Commit] calls a function that appends events and writes records; all that
-// it did is committed, or nothing. One goroutine calls them, one after the
-// other, and commits what came in meanwhile as one transaction, so that many
-// callers share the wait for the disk.
+// it did is committed, or nothing. They are called one after the other, in their
+// callers' goroutines or, when several want to commit, in one that commits what
+// came in meanwhile as one transaction, so that many callers share the wait for
+// the disk.
 //
 // A small commit does not wait for SQLite: it is acknowledged when it is in the
 // redo log, a file beside the database (redo.go), from which the database gets it

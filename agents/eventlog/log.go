@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,10 @@ type Log struct {
 	streams  *streams
 	instance string
 	keeper   *keeper // nil: everything is kept
+
+	writing sync.Mutex      // held by the only one who appends to the database
+	queued  atomic.Int32    // jobs that wait for the writer, or are its
+	running context.Context //nolint:containedctx // what commits are done with, until the database is closed
 
 	jobs    chan *job
 	closing chan struct{} // closed when no job is taken any more
@@ -57,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	l.streams = newStreams(cfg.Memory)
 	l.away.back()
 	running, stop := context.WithCancel(context.Background())
-	l.stop = stop
+	l.stop, l.running = stop, running
 	if err := l.connect(ctx, running, dsn, file); err != nil {
 		stop()
 		l.codec.close()

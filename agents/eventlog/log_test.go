@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -334,4 +335,26 @@ func TestCloseUnderWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEndedInCommit: a function that ends its caller's goroutine, as t.Fatal
+// does, leaves nothing behind.
+func TestEndedInCommit(t *testing.T) {
+	t.Parallel()
+	l := open(t, eventlog.Config{DSN: file(t)})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			if _, err := tx.Append(eventlog.Event{Stream: "s"}); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		})
+	})
+	wg.Wait()
+	if e := put(t, l, "s", "1"); e[0].Seq != 1 {
+		t.Errorf("goes on with %d", e[0].Seq)
+	}
+	settle(t, l)
 }

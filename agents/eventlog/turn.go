@@ -5,10 +5,7 @@ import (
 	"sync"
 )
 
-// turn is had by one at a time. Who waits for it while another one fails to begin
-// has failed as well: what that one has waited for, a lock of another program's,
-// would cost each of those in the line the same time again. The zero value is
-// ready to use.
+// turn is had by one at a time. The zero value is ready to use.
 type turn struct {
 	once sync.Once
 	free chan struct{} // has an element when nobody has it
@@ -28,14 +25,24 @@ func (t *turn) init() {
 // take waits for the turn, which the caller gives back.
 func (t *turn) take(ctx context.Context) error {
 	t.init()
-	before, _ := t.failed()
 	select {
 	case <-t.free:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// join is take for one of many. When another one fails to begin meanwhile, so
+// does the caller: what that one has waited for, a lock of another program's,
+// would cost each of those in the line the same time again.
+func (t *turn) join(ctx context.Context) error {
+	before, _ := t.failed()
+	if err := t.take(ctx); err != nil {
+		return err
+	}
 	if now, err := t.failed(); now != before {
-		t.free <- struct{}{}
+		t.give(nil)
 		return err
 	}
 	return nil

@@ -37,8 +37,8 @@ const (
 	gone           // the caller has given up
 )
 
-// Commit calls f in the writer's goroutine and commits what it did, as a whole,
-// together with what others do at the same time. It returns when that is
+// Commit calls f, one caller's after the other, and commits what it did, as a
+// whole, together with what others do at the same time. It returns when that is
 // committed and the followers have been told. If f fails, nothing of it is
 // committed and its error is returned.
 //
@@ -75,6 +75,11 @@ func (l *Log) do(ctx context.Context, j *job) error {
 		}
 		away = now.begun
 	}
+	if l.doHere(j) {
+		return j.err
+	}
+	l.queued.Add(1)
+	defer l.queued.Add(-1)
 	j.done = make(chan struct{})
 	select {
 	case l.jobs <- j:
@@ -97,6 +102,25 @@ func (l *Log) do(ctx context.Context, j *job) error {
 	case <-ctx.Done():
 		return l.abandon(ctx, j)
 	}
+}
+
+// doHere does a job in its caller's goroutine if nobody else has one: to hand it
+// over and wait would take longer than most commits. Those of Postgres have to be
+// left while they are under way.
+func (l *Log) doHere(j *job) bool {
+	if j.alone != nil || l.db.shared() || l.queued.Load() > 0 || !l.writing.TryLock() {
+		return false
+	}
+	defer l.writing.Unlock()
+	select {
+	case <-l.closing:
+		return false
+	default:
+	}
+	j.state.Store(running)
+	w := &work{log: l, jobs: []*job{j}}
+	w.do(l.running)
+	return true
 }
 
 // abandon waits until a job is over, or can be left without a doubt, or until
@@ -131,11 +155,13 @@ func (l *Log) abandon(ctx context.Context, j *job) error {
 func (j *job) finish(err error) {
 	if !j.over {
 		j.over, j.err = true, err
-		close(j.done)
+		if j.done != nil { // somebody waits
+			close(j.done)
+		}
 	}
 }
 
-// write is the writer: the only one that appends to the database.
+// write is the writer, which does what callers do not do themselves.
 func (l *Log) write(ctx context.Context) {
 	defer close(l.written)
 	for {
@@ -148,6 +174,8 @@ func (l *Log) write(ctx context.Context) {
 				case j := <-l.jobs:
 					l.serve(ctx, j)
 				default:
+					l.writing.Lock() // and who does his own
+					defer l.writing.Unlock()
 					return
 				}
 			}
@@ -157,6 +185,8 @@ func (l *Log) write(ctx context.Context) {
 
 // serve does a job with those that wait behind it.
 func (l *Log) serve(ctx context.Context, j *job) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	for j != nil {
 		switch {
 		case !j.state.CompareAndSwap(queued, running):
@@ -202,11 +232,15 @@ func (l *Log) transact(ctx context.Context, f func(context.Context, transaction)
 	if err != nil {
 		return err
 	}
+	committed := false
+	defer func() {
+		if !committed { // also when f ends the goroutine
+			tx.rollback()
+		}
+	}()
 	if err = guarded(func() error { return f(ctx, tx) }); err == nil {
 		err = tx.commit(ctx)
 	}
-	if err != nil {
-		tx.rollback()
-	}
+	committed = err == nil
 	return err
 }
