@@ -100,7 +100,7 @@ func TestDeafAgentEnds(t *testing.T) {
 func TestLogRecovers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.db")
-	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, BusyTimeout: 20 * time.Millisecond})
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, BusyTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,8 +141,8 @@ func (l *life) commit(b *batch) {
 	var since time.Time
 	for !l.cutOff {
 		err := l.try(b)
-		l.setTrouble(err)
 		if err == nil {
+			l.setTrouble(nil)
 			break
 		}
 		if since.IsZero() {
@@ -150,10 +150,11 @@ func (l *life) commit(b *batch) {
 			l.log.Error("the event log takes nothing", "error", err)
 		}
 		if errors.Is(err, eventlog.ErrUncertain) {
+			l.setTrouble(err)
 			l.cutOff = true // the host ends before it is known
 			break
 		}
-		b.refuse(err)
+		l.refuse(b, err)
 		if _, invalid := errors.AsType[*eventlog.InvalidError](err); invalid {
 			l.sortOut(b)
 			continue
@@ -163,7 +164,6 @@ func (l *life) commit(b *batch) {
 			break
 		}
 		if !b.needed() {
-			l.setTrouble(nil) // who comes next finds out for himself
 			break
 		}
 		l.refuseWaiting(err)
@@ -231,17 +231,28 @@ func (b *batch) needed() bool {
 	})
 }
 
-// refuse takes the steps out that clients wait for.
-func (b *batch) refuse(err error) {
-	for _, s := range slices.Backward(b.steps) {
+// refuse takes the steps out that clients wait for, and tells them.
+func (l *life) refuse(b *batch, err error) {
+	var refused []*step
+	for i, s := range slices.Backward(b.steps) {
 		if s.refuse == nil {
 			continue
 		}
 		for _, undo := range slices.Backward(s.undo) {
 			undo()
 		}
+		refused = append(refused, s)
+		b.steps[i] = &step{weight: s.weight}
+	}
+	// Before they hear of it: if nothing is left that waits for the log, who comes
+	// next finds out for himself.
+	if b.needed() {
+		l.setTrouble(err)
+	} else {
+		l.setTrouble(nil)
+	}
+	for _, s := range refused {
 		s.refuse(err)
-		*s = step{weight: s.weight}
 	}
 }
 
