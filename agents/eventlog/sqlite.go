@@ -29,20 +29,21 @@ const checkTime = 3 * time.Second
 // sqliteDB is a file, or memory: one connection that writes, and some that
 // read what is committed meanwhile.
 type sqliteDB struct {
-	path    string // empty: in memory
-	lock    *os.File
-	writer  *sql.DB
-	conn    *sql.Conn // of writer
-	inTx    *prepared // conn's
-	using   turn      // of who has conn in a transaction
-	staged  staged
-	readers *sql.DB
-	outside *prepared // of readers
-	closed  atomic.Bool
+	path     string // empty: in memory
+	lock     *os.File
+	writer   *sql.DB
+	conn     *sql.Conn     // of writer
+	inTx     *prepared     // conn's
+	using    turn          // of who has conn in a transaction
+	patience time.Duration // Config.BusyTimeout
+	staged   staged
+	readers  *sql.DB
+	outside  *prepared // of readers
+	closed   atomic.Bool
 }
 
 func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error) {
-	db := &sqliteDB{}
+	db := &sqliteDB{patience: cfg.BusyTimeout}
 	ok := false
 	defer func() {
 		if !ok {

@@ -62,7 +62,7 @@ func (db *sqliteDB) settle(ctx context.Context) error {
 }
 
 func (db *sqliteDB) takeOver(ctx context.Context) error {
-	if err := db.using.join(ctx); err != nil {
+	if err := db.using.join(ctx, db.patience); err != nil {
 		return err
 	}
 	if !db.staged.dirty.Load() { // somebody else has

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // turn is had by one at a time. The zero value is ready to use.
@@ -34,14 +35,16 @@ func (t *turn) take(ctx context.Context) error {
 }
 
 // join is take for one of many. When another one fails to begin meanwhile, so
-// does the caller: what that one has waited for, a lock of another program's,
-// would cost each of those in the line the same time again.
-func (t *turn) join(ctx context.Context) error {
+// does the caller, once its own patience is over: what that one has waited for, a
+// lock of another program's, would cost each of those in the line the same time
+// again.
+func (t *turn) join(ctx context.Context, patience time.Duration) error {
+	begun := time.Now()
 	before, _ := t.failed()
 	if err := t.take(ctx); err != nil {
 		return err
 	}
-	if now, err := t.failed(); now != before {
+	if now, err := t.failed(); now != before && time.Since(begun) >= patience {
 		t.give(nil)
 		return err
 	}
