@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 )
@@ -43,11 +42,7 @@ func (a *absence) why() error {
 // it returns [ErrUnavailable] as soon as that cannot be reached, and an
 // [*UncertainError] as soon as it has to be found out how the commit ended.
 func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
-	err := l.do(ctx, &job{f: f, impatient: true})
-	if p := new(panicError); errors.As(err, &p) {
-		panic(p.value)
-	}
-	return err
+	return l.call(ctx, &job{f: f, impatient: true})
 }
 
 // UncertainError is the [ErrUncertain] of [Log.TryCommit], whose function is

@@ -50,7 +50,12 @@ const (
 // Once f was called, Commit waits for the outcome, whose errors are [ErrFull],
 // [ErrBusy], [ErrUnavailable], [ErrUncertain], [ErrExists] and [*CorruptError].
 func (l *Log) Commit(ctx context.Context, f func(*Tx) error) error {
-	err := l.do(ctx, &job{f: f})
+	return l.call(ctx, &job{f: f})
+}
+
+// call has a caller's function done, which panics where it was given.
+func (l *Log) call(ctx context.Context, j *job) error {
+	err := l.do(ctx, j)
 	if p := new(panicError); errors.As(err, &p) {
 		panic(p.value)
 	}
