@@ -39,11 +39,8 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 				stream.Close()
 				return
 			}
-			ending := s.entryOf(r.c.Context()).ending
-			s.streams.Add(1)
 			f := acpFollower{stream: stream, beat: heartbeat}
-			r.streamTold(f.told, func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-				defer s.streams.Add(-1)
+			s.follow(r, f.told, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer stream.Close()
 				f.w, f.flush = w, flush
 				f.run(gone, ending)

@@ -87,10 +87,7 @@ func (s *Server) sendTransport(r *request, c *connection, of *reader, stream *ag
 		c.detach(of)
 		return
 	}
-	ending := s.entryOf(r.c.Context()).ending
-	s.streams.Add(1)
-	r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-		defer s.streams.Add(-1)
+	s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 		defer c.detach(of)
 		defer stream.Close()
 		f := transportFollower{connection: c, reader: of, w: w, flush: flush, stream: stream, beat: heartbeat}

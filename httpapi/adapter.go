@@ -276,3 +276,14 @@ func whileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()
 	})
 	return ctx, func() { cancel(); wg.Wait() }
 }
+
+// follow answers as streamTold does, with a stream that is counted among the
+// server's, and that must end soon after ending is closed as well.
+func (s *Server) follow(r *request, told func(bytes int64), f func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{})) {
+	ending := s.entryOf(r.c.Context()).ending
+	s.streams.Add(1)
+	r.streamTold(told, func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+		defer s.streams.Add(-1)
+		f(w, flush, gone, ending)
+	})
+}

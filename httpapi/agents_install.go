@@ -148,10 +148,7 @@ func (s *Server) registerInstallEvents(r route) {
 			if r.Method() == fiber.MethodHead {
 				return
 			}
-			ending := s.entryOf(r.c.Context()).ending
-			s.streams.Add(1)
-			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-				defer s.streams.Add(-1)
+			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				s.writeProgress(w, flush, in.Agent, gone, ending)
 			})
 		}}, nil

@@ -54,10 +54,7 @@ func (s *Server) registerEvents() {
 					return
 				}
 				feed := newEventFeed(d.Subscribe(after), sl.recordings.follow(), in.Types)
-				ending := s.entryOf(r.c.Context()).ending
-				s.streams.Add(1)
-				r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-					defer s.streams.Add(-1)
+				s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 					defer feed.close()
 					writeEvents(w, flush, feed.events, writeDesktopEvent, heartbeat, gone, ending)
 				})

@@ -55,10 +55,7 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutp
 				_ = watch.Close()
 				return
 			}
-			ending := s.entryOf(r.c.Context()).ending
-			s.streams.Add(1)
-			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-				defer s.streams.Add(-1)
+			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer func() { _ = watch.Close() }()
 				writeEvents(w, flush, watch.Events(), writeFileEvent, heartbeat, gone, ending)
 				if err := watch.Err(); err != nil {

@@ -131,10 +131,7 @@ func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
 			if n := len(entries); n > 0 {
 				after = max(after, entries[n-1].Sequence)
 			}
-			ending := s.entryOf(r.c.Context()).ending
-			s.streams.Add(1)
-			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-				defer s.streams.Add(-1)
+			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				f := follower{w: w, flush: flush, stream: q.Stream, reader: log.Follow(after), beat: heartbeat}
 				f.run(entries, gone, ending)
 			})

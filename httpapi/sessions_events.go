@@ -138,10 +138,7 @@ func (s *Server) eventStream(v *view, after int64, raw bool, last func(universal
 			if r.Method() == fiber.MethodHead {
 				return
 			}
-			ending := s.entryOf(r.c.Context()).ending
-			s.streams.Add(1)
-			r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-				defer s.streams.Add(-1)
+			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				f := sessionFollower{view: v, w: w, flush: flush, after: after, raw: raw, last: last}
 				f.run(gone, ending)
 			})
