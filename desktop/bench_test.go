@@ -1,6 +1,7 @@
 package desktop_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -102,6 +103,11 @@ func BenchmarkCall(b *testing.B) {
 		{"focused", func() error { _, err := d.FocusedWindow(ctx); return err }},
 		{"status", func() error { _ = d.Status(); return nil }},
 		{"press", func() error { return d.Press(ctx, desktop.Press{Keys: "a"}) }},
+		{"press chord", func() error { return d.Press(ctx, desktop.Press{Keys: "ctrl+a"}) }},
+		{"click and press", func() error {
+			_, err := d.Click(ctx, desktop.Click{At: &bare})
+			return errors.Join(err, d.Press(ctx, desktop.Press{Keys: "a"}))
+		}},
 		{"clipboard", func() error { return d.SetClipboard(ctx, desktop.Content{Data: []byte("x")}) }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

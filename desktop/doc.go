@@ -31,8 +31,10 @@
 //
 // All methods may be called from any goroutine. Screenshots and questions run
 // in parallel. Input runs one call at a time, so that a click with modifiers,
-// or a text, is not mixed with another caller's. Every call has a deadline of
-// its own, besides that of its context.
+// or a text, is not mixed with another caller's. Keys wait until the window
+// manager has dealt with the clicks and chords before them, for 3 s at most, so
+// that they go to the window that these chose. Every call has a deadline of its
+// own, besides that of its context.
 //
 // # Errors
 //

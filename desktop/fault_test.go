@@ -386,3 +386,41 @@ func TestManyStartsAtOnce(t *testing.T) {
 	}
 	starts.Wait()
 }
+
+// TestTypeWhileWindowManagerStops clicks and types while nobody gives the
+// clicked window the focus.
+func TestTypeWhileWindowManagerStops(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	move := func(x, y int) desktop.Window {
+		w, err := d.FocusedWindow(t.Context())
+		if err == nil {
+			w, err = d.MoveWindow(t.Context(), w.ID, desktop.Point{X: x, Y: y})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	path := xterm(t, d)
+	w := move(20, 40)
+	xterm(t, d) // has the focus now
+	move(700, 400)
+	pid := pidOf(t, d, "openbox")
+	signal(t, pid, syscall.SIGSTOP)
+	if _, err := d.Click(t.Context(), desktop.Click{At: &desktop.Point{X: w.Bounds.X + 50, Y: w.Bounds.Y + 50}}); err != nil {
+		t.Fatal(err)
+	}
+	typed := make(chan error, 1)
+	go func() { typed <- d.Type(t.Context(), desktop.Type{Text: "there\n"}) }()
+	select {
+	case err := <-typed:
+		t.Fatalf("typed into whatever had the focus: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	signal(t, pid, syscall.SIGCONT)
+	if err := <-typed; err != nil {
+		t.Fatal(err)
+	}
+	wantTyped(t, path, "there\n")
+}

@@ -145,6 +145,7 @@ func (d *Desktop) openParts(ctx context.Context, s *session) error {
 		if s.input, err = s.conn.NewInput(); err != nil {
 			return err
 		}
+		s.input.Follow(s.windows)
 		if d.attached == "" {
 			if err := s.centrePointer(); err != nil {
 				return err

@@ -19,21 +19,23 @@ type Input struct {
 	names   inputAtoms
 	pongs   chan uint32 // tokens of the pings that were answered
 	unwatch func()
+	windows *Windows      // see Follow; nil: keys wait for no window manager
 	window  xproto.Window // stands for this Input; never shown
 	frames  frames
 
-	mu      sync.Mutex // guards what follows, and makes an operation whole
-	keymap  *keymap    // as last read
-	slots   []slot     // two per keycode, without Shift and with
-	claimed bool       // the slots are ours to use
-	tick    uint64     // counts uses of slots
-	strokes []typed
-	held    []heldKey
-	buttons []byte          // that are down
-	dirty   bool            // a slot was pressed since the last drain
-	waiting []xproto.Window // that may have got its key
-	token   uint32
-	closed  bool
+	mu        sync.Mutex // guards what follows, and makes an operation whole
+	keymap    *keymap    // as last read
+	slots     []slot     // two per keycode, without Shift and with
+	claimed   bool       // the slots are ours to use
+	tick      uint64     // counts uses of slots
+	strokes   []typed
+	held      []heldKey
+	buttons   []byte          // that are down
+	unsettled int             // presses that the window manager may not have seen yet
+	dirty     bool            // a slot was pressed since the last drain
+	waiting   []xproto.Window // that may have got its key
+	token     uint32
+	closed    bool
 }
 
 // inputAtoms are the names in use.

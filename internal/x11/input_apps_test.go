@@ -37,9 +37,10 @@ func rounds(tb testing.TB) int {
 
 // desk is a display with a window manager and an Input.
 type desk struct {
-	server *testx11.Server
-	conn   *x11.Conn
-	in     *x11.Input
+	server  *testx11.Server
+	conn    *x11.Conn
+	windows *x11.Windows
+	in      *x11.Input
 }
 
 func newDesk(t testing.TB) *desk {
@@ -48,10 +49,13 @@ func newDesk(t testing.TB) *desk {
 	s := testx11.Start(t, 1280, 800)
 	d := &desk{server: s, conn: s.Dial(t)}
 	d.run(t, nil, "openbox")
-	poll(t, "window manager", func() bool {
-		return len(d.property(t, xproto.Setup(d.conn.X()).DefaultScreen(d.conn.X()).Root, "_NET_SUPPORTING_WM_CHECK")) > 0
-	})
 	var err error
+	if d.windows, err = d.conn.NewWindows(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.windows.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if d.in, err = d.conn.NewInput(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ type Point struct{ X, Y int }
 const (
 	// corkedClicks bounds the presses and releases in one write.
 	corkedClicks = 100
+	// Buttons that are the wheel's.
+	wheelFirst, wheelLast = 4, 7
 	// dragStep is the longest way between two positions of a drag. Toolkits
 	// begin a drag only after the pointer has left a small area (8 pixels in
 	// GTK), and look what is below it at each motion.
@@ -92,6 +94,9 @@ func (in *Input) setButton(button byte, down bool) {
 		return
 	}
 	in.fake(xproto.ButtonPress, button)
+	if button < wheelFirst || button > wheelLast {
+		in.unsettled++
+	}
 	if !slices.Contains(in.buttons, button) {
 		in.buttons = append(in.buttons, button)
 	}

@@ -15,7 +15,7 @@ import (
 func (in *Input) Press(ctx context.Context, ch Chord) (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	k, err := in.begin()
+	k, err := in.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,15 +28,49 @@ func (in *Input) Press(ctx context.Context, ch Chord) (err error) {
 		defer func() { err = errors.Join(err, restore()) }()
 	}
 	keys = slices.DeleteFunc(keys, func(h heldKey) bool { return k.pressed(h.code) && k.modifiers[h.code] != 0 })
+	op := fmt.Sprintf("press %s", ch)
+	modified := in.windows != nil && k.modified(keys)
 	in.c.wire.cork()
 	before := xproto.GetInputFocus(in.c.x)
 	for _, h := range keys {
 		in.fake(xproto.KeyPress, byte(h.code))
 	}
+	n := len(keys)
+	for ; n > 0 && !(modified && k.modifiers[keys[n-1].code] != 0); n-- {
+		in.fake(xproto.KeyRelease, byte(keys[n-1].code))
+	}
+	err = in.sent(before, op)
+	if !modified {
+		return err
+	}
+	in.unsettled = max(in.unsettled, 1)
+	if n == 0 {
+		return err
+	}
+	return errors.Join(err, in.releaseModifiers(ctx, keys[:n], op))
+}
+
+// modified says whether keys are pressed with a modifier other than Shift, so
+// that they may be meant for the window manager.
+func (k *keymap) modified(keys []heldKey) bool {
+	bits := k.state.base
+	for _, h := range keys {
+		bits |= k.modifiers[h.code]
+	}
+	return bits&^(xproto.ModMaskShift|xproto.ModMaskLock) != 0
+}
+
+// releaseModifiers lets go of the modifiers of a chord, last first, when the
+// window manager has seen the chord: one that shows a list of windows until Alt
+// is released must have grabbed the keyboard before that.
+func (in *Input) releaseModifiers(ctx context.Context, keys []heldKey, op string) error {
+	err := in.awaitManager(ctx)
+	in.c.wire.cork()
 	for i := len(keys) - 1; i >= 0; i-- {
 		in.fake(xproto.KeyRelease, byte(keys[i].code))
 	}
-	return in.sent(before, fmt.Sprintf("press %s", ch))
+	in.unsettled = max(in.unsettled, 1)
+	return errors.Join(err, in.flush(op))
 }
 
 // sent uncorks, waits, and notes who got the keys.
@@ -106,7 +140,7 @@ func (in *Input) KeyDown(ctx context.Context, key string) error {
 
 // keyDown says which keys it pressed: those that were not down already.
 func (in *Input) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
-	k, err := in.begin()
+	k, err := in.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +155,9 @@ func (in *Input) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
 		in.fake(xproto.KeyPress, byte(h.code))
 	}
 	in.held = append(in.held, keys...)
+	if k.modified(keys) {
+		in.unsettled = max(in.unsettled, 1)
+	}
 	return keys, in.sent(before, "hold "+ch.String())
 }
 
@@ -132,7 +169,10 @@ func (in *Input) KeyUp(ctx context.Context, key string) error {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	k, err := in.begin()
+	if err := in.use(); err != nil {
+		return err
+	}
+	k, err := in.readKeymap()
 	if err != nil {
 		return err
 	}
@@ -140,7 +180,7 @@ func (in *Input) KeyUp(ctx context.Context, key string) error {
 	for i := len(ch.keys) - 1; i >= 0; i-- {
 		codes = append(codes, in.heldFor(k, ch.keys[i])...)
 	}
-	return in.releaseKeys(codes, "release "+ch.String())
+	return in.releaseKeys(ctx, codes, "release "+ch.String())
 }
 
 // heldFor is the keys that are down for a keysym; when there are none, the key
@@ -157,15 +197,25 @@ func (in *Input) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) 
 	return codes
 }
 
-func (in *Input) releaseKeys(codes []xproto.Keycode, op string) error {
+// releaseKeys lets go of keys, even when ctx has ended.
+func (in *Input) releaseKeys(ctx context.Context, codes []xproto.Keycode, op string) error {
 	if len(codes) == 0 {
 		return nil
+	}
+	if err := in.awaitManager(ctx); err != nil {
+		in.c.log.Debug("keys are released before the window manager has seen them", "error", err)
 	}
 	in.c.wire.cork()
 	for _, code := range codes {
 		in.fake(xproto.KeyRelease, byte(code))
 	}
-	in.held = slices.DeleteFunc(in.held, func(h heldKey) bool { return slices.Contains(codes, h.code) })
+	in.held = slices.DeleteFunc(in.held, func(h heldKey) bool {
+		ours := slices.Contains(codes, h.code)
+		if ours && isModifier(h.sym) {
+			in.unsettled = max(in.unsettled, 1)
+		}
+		return ours
+	})
 	return in.flush(op)
 }
 
@@ -198,6 +248,6 @@ func (in *Input) HoldModifiers(names []string) (release func() error, err error)
 		defer in.mu.Unlock()
 		still := slices.DeleteFunc(codes, func(code xproto.Keycode) bool { return !in.holding(code) })
 		codes = nil
-		return in.releaseKeys(still, "release modifiers")
+		return in.releaseKeys(context.Background(), still, "release modifiers")
 	}, nil
 }

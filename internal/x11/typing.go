@@ -89,7 +89,7 @@ func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (do
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	k, err := in.begin()
+	k, err := in.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -116,9 +116,12 @@ func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (do
 	return done, nil
 }
 
-// begin reads the keymap for an operation.
-func (in *Input) begin() (*keymap, error) {
+// begin waits for the focus and reads the keymap for an operation.
+func (in *Input) begin(ctx context.Context) (*keymap, error) {
 	if err := in.use(); err != nil {
+		return nil, err
+	}
+	if err := in.awaitManager(ctx); err != nil {
 		return nil, err
 	}
 	return in.readKeymap()

@@ -54,6 +54,7 @@ type Windows struct {
 // windowAtoms are names from EWMH and ICCCM.
 type windowAtoms struct {
 	list, active, check, extents              xproto.Atom
+	supported, ask                            xproto.Atom
 	netName, netState, netType, wmState       xproto.Atom
 	hidden, maxVert, maxHorz                  xproto.Atom
 	typeNormal, typeDialog, typeUtility, utf8 xproto.Atom
@@ -81,6 +82,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 	if err := c.internAll(map[string]*xproto.Atom{
 		"_NET_CLIENT_LIST": &a.list, "_NET_ACTIVE_WINDOW": &a.active, "_NET_SUPPORTING_WM_CHECK": &a.check,
 		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName,
+		"_NET_SUPPORTED": &a.supported, "_NET_REQUEST_FRAME_EXTENTS": &a.ask,
 		"_NET_WM_STATE": &a.netState, "_NET_WM_WINDOW_TYPE": &a.netType, "WM_STATE": &a.wmState,
 		"_NET_WM_STATE_HIDDEN": &a.hidden, "_NET_WM_STATE_MAXIMIZED_VERT": &a.maxVert,
 		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,

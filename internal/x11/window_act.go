@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jezek/xgb/xproto"
@@ -19,8 +18,6 @@ const (
 	closeLimit = 2 * time.Second
 	// flightStep is longer than a picture of openbox's animation lasts (1/60 s).
 	flightStep = 40 * time.Millisecond
-	// probeLimit is how long a window manager gets to answer.
-	probeLimit = 300 * time.Millisecond
 	// fromPager is the source of our requests (EWMH, source indication): a
 	// direct wish of the user, which window managers obey.
 	fromPager = 2
@@ -216,67 +213,4 @@ func (w *Windows) failed(err error) error {
 	default:
 		return wrap("tell the window manager", err)
 	}
-}
-
-// probe is a window of ours that the window manager is asked about, to see that
-// it has handled what it was told before.
-type probe struct {
-	turn sync.Mutex // held by the one that asks
-
-	mu     sync.Mutex
-	win    xproto.Window
-	answer chan struct{} // nil when nobody waits
-}
-
-func (p *probe) answered(win xproto.Window) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if win == p.win && p.answer != nil {
-		close(p.answer)
-		p.answer = nil
-	}
-}
-
-// handled waits until the window manager has handled all earlier requests. A
-// window manager handles them in order, so it is sent one more that it answers
-// by setting a property (EWMH _NET_REQUEST_FRAME_EXTENTS). It reports false
-// when there is no answer in time.
-func (w *Windows) handled(ctx context.Context, limit time.Duration) (bool, error) {
-	p := &w.probe
-	p.turn.Lock()
-	defer p.turn.Unlock()
-	p.mu.Lock()
-	win := p.win
-	p.mu.Unlock()
-	if win == 0 {
-		var err error
-		if win, err = w.c.newRequestor(); err != nil {
-			return false, err
-		}
-	}
-	answer := make(chan struct{})
-	p.mu.Lock()
-	p.win, p.answer = win, answer
-	p.mu.Unlock()
-	if err := ewmh.RequestFrameExtents(w.xu, win); err != nil {
-		return false, w.failed(err)
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	var err error
-	select {
-	case <-answer:
-		return true, nil
-	case <-timer.C:
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-w.c.done:
-		return false, ErrConnClosed
-	}
-	// A late answer must not be taken for that to the next question.
-	p.mu.Lock()
-	p.win, p.answer = 0, nil
-	p.mu.Unlock()
-	xproto.DestroyWindow(w.c.x, win)
-	return false, err
 }

@@ -1,0 +1,220 @@
+package x11_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// managerPID is the process of the desk's window manager.
+func (d *desk) managerPID(t *testing.T) int {
+	t.Helper()
+	root := xproto.Setup(d.conn.X()).DefaultScreen(d.conn.X()).Root
+	check := d.property(t, root, "_NET_SUPPORTING_WM_CHECK")
+	if len(check) != 4 {
+		t.Fatalf("_NET_SUPPORTING_WM_CHECK: %v", check)
+	}
+	pid := d.in.ProcessOf(xproto.Window(xgb.Get32(check)))
+	if pid <= 1 {
+		t.Fatalf("process of the window manager: %d", pid)
+	}
+	return pid
+}
+
+// stopped stops a process until the returned function is called.
+func stopped(t *testing.T, pid int) (goOn func()) {
+	t.Helper()
+	send := func(s syscall.Signal) {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Fatalf("%v to %d: %v", s, pid, err)
+		}
+	}
+	send(syscall.SIGSTOP)
+	return func() { send(syscall.SIGCONT) }
+}
+
+// twoTerminals are side by side; the second has the focus.
+func (d *desk) twoTerminals(t *testing.T) (at [2]x11.Point, received [2]func() string) {
+	t.Helper()
+	for i := range received {
+		received[i] = d.xterm(t)
+		var list []x11.WindowInfo
+		poll(t, "terminal's window", func() bool {
+			var err error
+			list, err = d.windows.List()
+			return err == nil && len(list) == i+1 && list[i].Active
+		})
+		info, err := d.windows.Move(t.Context(), list[i].ID, 20+600*i, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at[i] = x11.Point{X: info.X + 50, Y: info.Y + 50}
+	}
+	return at, received
+}
+
+// TestKeysAfterClick clicks and types at once while the window manager, which
+// gives a clicked window the focus, has no time: the keys must wait for it.
+func TestKeysAfterClick(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.in.Follow(d.windows)
+	at, received := d.twoTerminals(t)
+	manager := d.managerPID(t)
+	chord, err := x11.ParseChord("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [2]string{}
+	for _, c := range []struct {
+		name   string
+		clicks []int // on which terminals, before the keys
+		held   bool  // the button stays down at the last one
+		keys   func() error
+		text   string
+	}{
+		{"text", []int{0}, false, func() error { _, err := d.in.Type(t.Context(), "first", 0); return err }, "first"},
+		{"chord", []int{1}, false, func() error { return d.in.Press(t.Context(), chord) }, "s"},
+		{"key down", []int{0}, false, func() error { return d.in.KeyDown(t.Context(), "u") }, "u"},
+		{"many clicks", []int{0, 1, 0, 1}, false, func() error { _, err := d.in.Type(t.Context(), "many", 0); return err }, "many"},
+		{"held button", []int{0, 1, 0}, true, func() error { _, err := d.in.Type(t.Context(), "held", 0); return err }, "held"},
+	} {
+		goOn := stopped(t, manager)
+		for i, k := range c.clicks {
+			if err := d.in.Move(at[k].X, at[k].Y); err != nil {
+				t.Fatal(err)
+			}
+			if c.held && i == len(c.clicks)-1 {
+				err = d.in.Button(1, true)
+			} else {
+				err = d.in.Click(1, 1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		typed := make(chan error, 1)
+		go func() { typed <- c.keys() }()
+		select {
+		case err := <-typed:
+			t.Errorf("%s: keys were pressed before the window manager knew of the click (%v)", c.name, err)
+			typed <- err
+		case <-time.After(100 * time.Millisecond):
+		}
+		goOn()
+		if err := <-typed; err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := d.in.ReleaseAll(); err != nil {
+			t.Fatal(err)
+		}
+		k := c.clicks[len(c.clicks)-1]
+		want[k] += c.text
+		poll(t, c.name, func() bool { return len(received[0]())+len(received[1]()) >= len(want[0])+len(want[1]) })
+		for i := range received {
+			if got := received[i](); got != want[i] {
+				t.Fatalf("%s: terminal %d got %q, want %q", c.name, i, got, want[i])
+			}
+		}
+	}
+}
+
+// TestKeysWithoutWindowManager types after a click where nobody answers.
+func TestKeysWithoutWindowManager(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	w, err := b.conn.NewWindows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.in.Follow(w)
+	if err := b.in.Click(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if _, err := b.in.Type(t.Context(), "x", 0); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("typing waited %v for a window manager that is not there", took)
+	}
+}
+
+// TestSwitchWindows presses alt+Tab, in each of the ways that there are, and
+// types at once: the text goes to the window that the window manager then shows.
+func TestSwitchWindows(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.in.Follow(d.windows)
+	_, received := d.twoTerminals(t)
+	manager := d.managerPID(t)
+	chord := func(keys string) x11.Chord {
+		ch, err := x11.ParseChord(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ch
+	}
+	all := func(steps ...func() error) func() error {
+		return func() error {
+			for _, step := range steps {
+				if err := step(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	down := func(key string) func() error { return func() error { return d.in.KeyDown(t.Context(), key) } }
+	up := func(key string) func() error { return func() error { return d.in.KeyUp(t.Context(), key) } }
+	ways := []struct {
+		name  string
+		press func() error
+	}{
+		{"chord", func() error { return d.in.Press(t.Context(), chord("alt+Tab")) }},
+		{"held modifier", func() error {
+			release, err := d.in.HoldModifiers([]string{"alt"})
+			if err != nil {
+				return err
+			}
+			return all(func() error { return d.in.Press(t.Context(), chord("Tab")) }, release)()
+		}},
+		{"keys down and up", all(down("alt"), down("Tab"), up("Tab"), up("alt"))},
+		{"chord down and up", all(down("alt+Tab"), up("alt+Tab"))},
+	}
+	want := [2]string{}
+	front := 1
+	for _, slow := range []bool{false, true} {
+		for i, way := range ways {
+			pressed := make(chan error, 1)
+			goOn := func() {}
+			if slow {
+				goOn = stopped(t, manager)
+			}
+			text := string(rune('a' + i))
+			go func() {
+				pressed <- all(way.press, func() error { _, err := d.in.Type(t.Context(), text, 0); return err })()
+			}()
+			if slow {
+				select {
+				case err := <-pressed:
+					t.Errorf("%s: typed before the window manager knew of the chord", way.name)
+					pressed <- err
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			goOn()
+			if err := <-pressed; err != nil {
+				t.Fatalf("%s: %v", way.name, err)
+			}
+			front = 1 - front
+			want[front] += text
+			poll(t, "text after "+way.name, func() bool { return received[0]() == want[0] && received[1]() == want[1] })
+		}
+	}
+}

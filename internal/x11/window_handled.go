@@ -1,0 +1,114 @@
+package x11
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgbutil/ewmh"
+)
+
+// probeLimit is how long a window manager gets to answer.
+const probeLimit = 300 * time.Millisecond
+
+// probe is a window of ours that the window manager is asked about, to see that
+// it has handled what it was told before.
+type probe struct {
+	turn sync.Mutex // held by the one that asks
+
+	mu     sync.Mutex
+	win    xproto.Window
+	answer chan struct{} // nil when nobody waits
+}
+
+func (p *probe) answered(win xproto.Window) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if win == p.win && p.answer != nil {
+		close(p.answer)
+		p.answer = nil
+	}
+}
+
+// handled waits until the window manager has handled all earlier requests. A
+// window manager handles them in order, so it is sent one more that it answers
+// by setting a property (EWMH _NET_REQUEST_FRAME_EXTENTS). It reports false
+// when there is no answer in time.
+func (w *Windows) handled(ctx context.Context, limit time.Duration) (bool, error) {
+	p := &w.probe
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.mu.Lock()
+	win := p.win
+	p.mu.Unlock()
+	if win == 0 {
+		var err error
+		if win, err = w.c.newRequestor(); err != nil {
+			return false, err
+		}
+	}
+	answer := make(chan struct{})
+	p.mu.Lock()
+	p.win, p.answer = win, answer
+	p.mu.Unlock()
+	if err := ewmh.RequestFrameExtents(w.xu, win); err != nil {
+		return false, w.failed(err)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-answer:
+		return true, nil
+	case <-timer.C:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-w.c.done:
+		return false, ErrConnClosed
+	}
+	// A late answer must not be taken for that to the next question.
+	p.mu.Lock()
+	p.win, p.answer = 0, nil
+	p.mu.Unlock()
+	xproto.DestroyWindow(w.c.x, win)
+	return false, err
+}
+
+// answers says whether there is a window manager that handled can ask: one that
+// lives and that lists the question among what it supports (EWMH _NET_SUPPORTED).
+func (w *Windows) answers() (bool, error) {
+	supported := xproto.GetProperty(w.c.x, false, w.c.root, w.atoms.supported, xproto.AtomAtom, 0, maxSupported)
+	check := xproto.GetProperty(w.c.x, false, w.c.root, w.atoms.check, xproto.AtomWindow, 0, 1)
+	s, err := supported.Reply()
+	if err != nil {
+		return false, wrap("ask what the window manager supports", err)
+	}
+	c, err := check.Reply()
+	if err != nil {
+		return false, wrap("ask for the window manager", err)
+	}
+	child := atoms(c)
+	if len(child) == 0 || !slices.Contains(atoms(s), w.atoms.ask) {
+		return false, nil
+	}
+	// What a dead window manager left does not count.
+	self, err := xproto.GetProperty(w.c.x, false, xproto.Window(child[0]), w.atoms.check, xproto.AtomWindow, 0, 1).Reply()
+	return err == nil && slices.Equal(atoms(self), child), nil
+}
+
+// maxSupported bounds what is read of _NET_SUPPORTED, in names.
+const maxSupported = 1024
+
+// atoms is the numbers of 32 bits that a property consists of.
+func atoms(p *xproto.GetPropertyReply) (list []xproto.Atom) {
+	if p.Format != 32 {
+		return nil
+	}
+	for v := p.Value; len(v) >= 4; v = v[4:] {
+		list = append(list, xproto.Atom(xgb.Get32(v)))
+	}
+	return list
+}
