@@ -19,7 +19,7 @@ func (h *Host) makeIn(ctx context.Context, l *life, c *call, o SessionOptions) (
 		return err
 	}
 	l.observe("session/new", raw)
-	if _, err := resultOf("session/new", raw); err != nil {
+	if _, err := createdBy("session/new", raw); err != nil {
 		return err
 	}
 	if err := h.chooseAll(ctx, l, c.want, o); err != nil {

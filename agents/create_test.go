@@ -112,3 +112,30 @@ func TestTerminatedWhileMade(t *testing.T) {
 	}
 	checkEnded(t, h, "x")
 }
+
+// An agent that names no session has made none, and is what is to blame.
+func TestMadeNameless(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: agentOf("NAMELESS=1")})
+	_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: t.TempDir()})
+	if _, ok := errors.AsType[*agents.ResponseError](err); !ok || errors.Is(err, agents.ErrSessionNotFound) {
+		t.Errorf("CreateSession = %v", err)
+	}
+	if s := stateOf(t, h, "x", eventlog.Failed); !strings.Contains(string(s.Error), "sessionId") {
+		t.Errorf("the session's error is %s", s.Error)
+	}
+}
+
+// The same of one whose sessions can only be told again.
+func TestRestoredNameless(t *testing.T) {
+	t.Parallel()
+	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf()}
+	h := host(t, cfg)
+	create(t, h, "x", agents.SessionOptions{})
+	cfg.Launch = agentOf("NAMELESS=1")
+	h = restart(t, h, cfg)
+	_, err := h.Prompt(within(t), "x", []byte(`[{"type":"text","text":"hello"}]`))
+	if _, ok := errors.AsType[*agents.ResponseError](err); !ok || errors.Is(err, agents.ErrSessionNotFound) {
+		t.Errorf("Prompt = %v", err)
+	}
+}

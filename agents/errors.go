@@ -164,13 +164,16 @@ func (e *RestoreError) Unwrap() error { return e.Err }
 // made itself or was asked to make by a method of Go.
 type ResponseError struct {
 	Method  string
-	Code    int
+	Code    int // zero: the answer was none that could be used
 	Message string
 	Data    []byte // JSON; nil: none
 }
 
 // Error implements error.
 func (e *ResponseError) Error() string {
+	if e.Code == 0 {
+		return e.Method + ": " + e.Message
+	}
 	return fmt.Sprintf("%s: %s (%d)", e.Method, e.Message, e.Code)
 }
 

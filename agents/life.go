@@ -273,6 +273,20 @@ func resultOf(method string, raw []byte) (json.RawMessage, error) {
 	return a.Result, nil
 }
 
+// createdBy is resultOf of what makes a session, which has to have a name.
+func createdBy(method string, raw []byte) (json.RawMessage, error) {
+	result, err := resultOf(method, raw)
+	if err != nil {
+		return nil, err
+	}
+	var c created
+	_ = json.Unmarshal(result, &c)
+	if !recordable(c.Session) {
+		return nil, &ResponseError{Method: method, Message: fmt.Sprintf("the agent's answer has no sessionId that is text of 1 to %d bytes", maxSessionID)}
+	}
+	return result, nil
+}
+
 // start begins the goroutines of a life whose process runs.
 func (l *life) start() {
 	l.host.lives.Go(l.run)

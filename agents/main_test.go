@@ -256,6 +256,9 @@ func (a *script) handle(line []byte) int {
 			id = fmt.Sprintf("s%d", a.made)
 		}
 		a.keep(id, "")
+		if os.Getenv("NAMELESS") != "" {
+			id = ""
+		}
 		a.result(m.ID, fmt.Sprintf(`{"sessionId":%q,"modes":{"currentModeId":"a","availableModes":[]}}`, id))
 	case "session/load", "session/resume":
 		return a.reopen(m)

@@ -234,7 +234,11 @@ func (l *life) reopenBy(ctx context.Context, method string, params []byte, row e
 		c.givenUp.Store(true)
 		return err
 	}
-	result, err := resultOf(method, raw)
+	read := resultOf
+	if isCreation(method) {
+		read = createdBy
+	}
+	result, err := read(method, raw)
 	if err != nil {
 		return err
 	}
