@@ -82,6 +82,15 @@ type sessionInfo struct {
 	Continues      *string         `json:"continues,omitempty" doc:"The session that a client resumed with this one"`
 	State          string          `json:"state" enum:"starting,idle,running,waiting,interrupted,ended,failed"`
 	Problems       []string        `json:"problems,omitempty" nullable:"false" doc:"What of its configuration did not work"`
+	Error          *sessionFailure `json:"error,omitempty" doc:"Why it could not be made"`
+}
+
+type sessionFailure struct {
+	Message string  `json:"message"`
+	Agent   *string `json:"agent,omitempty" doc:"That ended; what follows is about it, too"`
+	Code    *int    `json:"exitCode,omitempty"`
+	Signal  *string `json:"signal,omitempty"`
+	Stderr  *string `json:"stderr,omitempty" doc:"The end of what it wrote there"`
 }
 
 type sessionsOutput struct {
@@ -170,6 +179,10 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 			*m.to = &m.from
 		}
 	}
+	if session.State == eventlog.Failed {
+		info.Error = &sessionFailure{Message: session.EndReason}
+		_ = json.Unmarshal(session.Error, info.Error) // ours
+	}
 	if session.Origin == restOrigin {
 		if err := s.projections.of(session.ID).catchUpSoon(ctx, log); err != nil {
 			return info, err
@@ -226,6 +239,9 @@ func (c *sessionCreate) options() (agents.SessionOptions, error) {
 			return o, err
 		}
 	}
+	if !filepath.IsAbs(o.Cwd) {
+		return o, invalidField("directory", "directory must be an absolute path")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
 		m, enabled, err := agents.ServerOf(name, c.MCP[name])
 		if err != nil {
@@ -248,9 +264,6 @@ func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*se
 		return nil, err
 	}
 	if len(in.Body.Skills) > 0 && string(in.Body.Skills) != "null" {
-		if !filepath.IsAbs(o.Cwd) {
-			return nil, invalidField("directory", "directory must be an absolute path")
-		}
 		o.Skills = in.Body.Skills
 	}
 	out := &sessionCreated{}

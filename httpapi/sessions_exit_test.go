@@ -29,6 +29,15 @@ func TestSessionAgentEndsAtOnce(t *testing.T) {
 	if details["exitCode"] != 9.0 || !strings.Contains(details["stderr"].(string), "boom at init") {
 		t.Errorf("details = %v", details)
 	}
+	var list struct{ Sessions []sessionInfo }
+	decode(t, s.get(t, "/v1/sessions").want(t, 200).body, &list)
+	if len(list.Sessions) != 1 || list.Sessions[0].State != "failed" {
+		t.Fatalf("sessions: %+v", list.Sessions)
+	}
+	why := list.Sessions[0].Error
+	if why == nil || why.Message != text || *why.Agent != "brief" || *why.Code != 9 || !strings.Contains(*why.Stderr, "boom at init") {
+		t.Errorf("error in the list: %+v", why)
+	}
 	events := string(s.get(t, "/v1/sessions/a/events").want(t, 200).body)
 	for _, part := range []string{`"session.ended"`, `"terminated_by":"agent"`, `"exit_code":9`, `"stderr":"boom at init`, `"message":"` + text + `"`} {
 		if !strings.Contains(events, part) {

@@ -21,6 +21,9 @@ func TestRefusedSessionLeavesNothing(t *testing.T) {
 	const skills = `,"skills":{"sources":[{"type":"local","source":"/other"}]}`
 	create("new", "nope", skills).problem(t, 400, "unsupported_agent")
 	create("new", "mock", skills+`,"desktop":"nope"`).problem(t, 404, "not_found")
+	if p := s.post(t, "/v1/sessions/new", `{"agent":"mock","directory":"."}`).problem(t, 400, "invalid_request"); p["field"] != "directory" {
+		t.Errorf("a relative directory: %v", p)
+	}
 	if _, err := os.Stat(file); err == nil {
 		t.Errorf("%s was made", file)
 	}
