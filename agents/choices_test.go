@@ -79,7 +79,7 @@ func (c *choice) do(m message) {
 			c.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"session_info_update","title":"title %d"}}}`, p.SessionID, i)
 		}
 	case "session/set_mode":
-		c.gate()
+		gated()
 		c.set(m, "mode", p.ModeID, c.lists)
 	case "session/set_model":
 		c.set(m, "model", p.ModelID, c.lists)
@@ -91,8 +91,8 @@ func (c *choice) do(m message) {
 	}
 }
 
-// gate waits until the test lets it on.
-func (c *choice) gate() {
+// gated waits until the test lets it on.
+func gated() {
 	gate := os.Getenv("GATE")
 	if gate == "" {
 		return

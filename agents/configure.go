@@ -208,7 +208,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 		_ = json.Unmarshal(raw, &m)
 		names[m.Name] = true
 	}
-	caps, _ := l.capabilities()
+	caps := l.capabilities()
 	list := slices.Clone(have)
 	for _, m := range add {
 		if names[m.Name] {
@@ -247,7 +247,10 @@ func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, pro
 		}
 	}
 	mounted, err := l.host.mount(ctx, l.s.desktopID(), l.agent)
-	return append(add, mounted.Servers...), problems, err
+	if add = append(add, mounted.Servers...); err == nil && len(add) > 0 {
+		err = l.acquaint(ctx) // which of them it can use
+	}
+	return add, problems, err
 }
 
 // lookUp says, before anything is installed or started, whether there is such an

@@ -229,6 +229,9 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 		l, err := h.lifeFor(ctx, id, o, env)
 		if err == nil {
 			raw, err = l.post(ctx, env)
+			if env.method == methodInitialize {
+				l.greeted()
+			}
 		}
 		return err
 	})
@@ -250,7 +253,7 @@ func (h *Host) lifeFor(ctx context.Context, id string, o PostOptions, env *envel
 		return nil, ErrNotObject
 	}
 	init := []byte{} // that of before, if there is one
-	if env.method == "initialize" {
+	if env.method == methodInitialize {
 		init = nil
 	}
 	l, err := s.ensure(ctx, o, init)
@@ -317,7 +320,7 @@ func (l *life) told(ctx context.Context, c *call, raw []byte, err error) ([]byte
 
 // observe passes on what an agent says about itself.
 func (l *life) observe(method string, raw []byte) {
-	if method != "initialize" && method != "session/new" || raw == nil {
+	if method != methodInitialize && method != "session/new" || raw == nil {
 		return
 	}
 	if result, err := resultOf(method, raw); err == nil {

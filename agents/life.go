@@ -60,7 +60,9 @@ type life struct {
 	here      map[string]bool // sessions that it knows; false: being made
 	restoring map[string]*restoration
 	caps      capabilities
-	ready     bool // it has answered initialize
+	ready     bool          // it has answered initialize
+	greeting  chan struct{} // nil: no client is to initialize it; closed: see greeted
+	greetWith []byte        // what the host does so with, if the client does not
 	reason    string
 	trouble   error // why nothing can be committed at the moment
 	over      *ExitedError
@@ -396,10 +398,10 @@ func (l *life) knows(session string) bool {
 	return ok
 }
 
-func (l *life) capabilities() (c capabilities, ready bool) {
+func (l *life) capabilities() capabilities {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.caps, l.ready
+	return l.caps
 }
 
 // capabilities are those of an agent's that matter to the host.

@@ -244,6 +244,7 @@ func (a *script) handle(line []byte) int {
 	case "":
 		a.say(`{"jsonrpc":"2.0","method":"got/answer","params":%s}`, bytes.TrimSpace(line))
 	case "initialize":
+		gated()
 		caps := os.Getenv("CAPS")
 		if caps == "" {
 			caps = "{}"

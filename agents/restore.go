@@ -183,7 +183,10 @@ func (l *life) reopen(ctx context.Context, session string) error {
 	case !slices.Contains(alive, row.State):
 		return ErrSessionEnded
 	}
-	caps, _ := l.capabilities()
+	if err := l.acquaint(ctx); err != nil {
+		return restored(session, err)
+	}
+	caps := l.capabilities()
 	params := row.Init
 	if len(params) == 0 || params[0] != '{' {
 		params = []byte(`{"mcpServers":[]}`)

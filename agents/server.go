@@ -114,7 +114,7 @@ func (s *server) isDeleted() bool {
 // that is started gets the initialize that the one before had, or else init;
 // none if that is nil, because a client's own is on its way.
 func (s *server) ensure(ctx context.Context, o PostOptions, init []byte) (*life, error) {
-	l, wait, err := s.enter(o, init)
+	l, wait, mine, err := s.enter(o, init)
 	if l != nil || err != nil {
 		return l, err
 	}
@@ -122,52 +122,69 @@ func (s *server) ensure(ctx context.Context, o PostOptions, init []byte) (*life,
 	case <-wait.done:
 		return wait.life, wait.err // which may have ended meanwhile
 	case <-ctx.Done():
+		if mine && init == nil {
+			s.leave(wait)
+		}
 		return nil, ctx.Err()
+	}
+}
+
+// leave says that the client whose initialize was to come has gone.
+func (s *server) leave(st *starting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.left = true
+	if s.starting != st && st.life != nil {
+		st.life.greeted()
 	}
 }
 
 // starting is a start that is under way.
 type starting struct {
 	done chan struct{}
+	left bool  // who began it waits no longer; guarded by the server's mu
 	life *life // set before done is closed, and so is err
 	err  error
 }
 
 // enter returns the life that runs, or the start that has to be waited for,
-// which it begins if need be.
-func (s *server) enter(o PostOptions, init []byte) (*life, *starting, error) {
+// which it begins if need be: then it is the caller's.
+func (s *server) enter(o PostOptions, init []byte) (l *life, st *starting, mine bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch l := s.runningLocked(); {
 	case s.deleted:
-		return nil, nil, ErrServerNotFound
+		return nil, nil, false, ErrServerNotFound
 	case o.Agent != "" && s.agent != "" && o.Agent != s.agent:
-		return nil, nil, &ConflictError{s.id, s.agent, o.Agent}
+		return nil, nil, false, &ConflictError{s.id, s.agent, o.Agent}
 	case s.starting != nil:
-		return nil, s.starting, nil
+		return nil, s.starting, false, nil
 	case l != nil:
-		return l, nil, nil
+		return l, nil, false, nil
 	}
 	if err := s.mayStart(o); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	st := &starting{done: make(chan struct{})}
+	st = &starting{done: make(chan struct{})}
 	agent := cmp.Or(o.Agent, s.agent)
 	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
-	err := s.host.task(func(ctx context.Context) {
+	err = s.host.task(func(ctx context.Context) {
 		st.life, st.err = s.begin(ctx, agent, init)
 		s.mu.Lock()
 		if s.starting = nil; st.err == nil {
 			s.agent = agent
+			if st.left {
+				st.life.greeted()
+			}
 		}
 		s.mu.Unlock()
 		close(st.done)
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	s.starting = st
-	return nil, st, nil
+	return nil, st, true, nil
 }
 
 // mayStart tells whether a process may be started without being asked for by
@@ -213,8 +230,12 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 	if errors.Is(err, errOvertaken) {
 		return s.begin(ctx, agent, init)
 	}
-	if err != nil || init == nil {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	if init == nil {
+		l.expect(before.Init)
+		return l, nil
 	}
 	if len(before.Init) > 0 {
 		init = before.Init
@@ -222,9 +243,7 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 	if len(init) == 0 {
 		return l, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.host.cfg.StartTimeout)
-	defer cancel()
-	if err := l.initialize(ctx, init); err != nil {
+	if err := l.introduce(ctx, init); err != nil {
 		l.end(endedServer)
 		return nil, err
 	}
@@ -304,11 +323,11 @@ func (l *life) claim(ctx context.Context, newest eventlog.Life) error {
 
 // initialize repeats what a client has told the process before.
 func (l *life) initialize(ctx context.Context, params []byte) error {
-	result, err := l.request(ctx, "initialize", params)
+	result, err := l.request(ctx, methodInitialize, params)
 	if err != nil {
 		return err
 	}
-	l.host.cfg.Observe(l.agent, "initialize", result)
+	l.host.cfg.Observe(l.agent, methodInitialize, result)
 	l.s.mu.Lock()
 	auth := l.s.data.Authenticate
 	l.s.mu.Unlock()

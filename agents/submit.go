@@ -48,7 +48,11 @@ func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte
 			return err
 		}
 		agent = l.agent
-		return l.submitCall(wait, env)
+		err = l.submitCall(wait, env)
+		if err != nil && env.method == methodInitialize {
+			l.greeted()
+		}
+		return err
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return &TimeoutError{agent, env.method, h.cfg.RequestTimeout}

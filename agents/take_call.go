@@ -127,7 +127,7 @@ func (l *life) recordRequest(b *batch, s *step, c *call, id []byte) {
 	}
 	t := c.talk
 	switch c.env.method {
-	case "initialize":
+	case methodInitialize:
 		l.row.Init, l.rowDirty = c.env.bytes(c.env.params), true
 	case "authenticate":
 		l.s.setAuthentication(c.env.bytes(c.env.params))

@@ -177,10 +177,11 @@ func isCreation(method string) bool { return method == "session/new" || method =
 func (l *life) concludes(b *batch, s *step, c *call, e *envelope) *talk {
 	ok := !e.failure.there()
 	switch c.env.method {
-	case "initialize":
+	case methodInitialize:
 		if ok {
 			l.setCapabilities(capabilitiesOf(e.bytes(e.result)))
 		}
+		l.greeted()
 	case "session/new", "session/fork":
 		if ok && !c.givenUp.Load() {
 			return l.concludeCreation(b, s, c, e)
