@@ -23,6 +23,7 @@ type agentHost struct {
 	registry *registry.Registry
 	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
 	find     func(desktop string) error                                             // before that
+	grown    func(stream string, before, last int64)                                // eventlog.Config.Grown
 	early    time.Duration                                                          // when a response begins whose answer takes longer
 	beat     time.Duration                                                          // between signs of life in it
 	waiting  sync.WaitGroup                                                         // calls of Post
@@ -60,6 +61,13 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 	if logConfig.Logger == nil {
 		logConfig.Logger = a.cfg.Logger
 	}
+	logConfig.Grown = a.grown
+	if also := a.cfg.EventLog.Grown; also != nil {
+		logConfig.Grown = func(stream string, before, last int64) {
+			a.grown(stream, before, last)
+			also(stream, before, last)
+		}
+	}
 	log, err := eventlog.Open(ctx, logConfig)
 	if err != nil {
 		return nil, err
@@ -90,6 +98,13 @@ func (a *agentHost) started() *agents.Host {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.host
+}
+
+// opened returns the log if it is open.
+func (a *agentHost) opened() *eventlog.Log {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.log
 }
 
 // close ends all agents.

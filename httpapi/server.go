@@ -38,6 +38,7 @@ type Server struct {
 	mcp       mcpServers
 
 	projections projections
+	ahead       ahead
 	files       *filesystem.FS
 	registry    *registry.Registry
 	agents      *agentHost
@@ -92,6 +93,8 @@ func New(cfg Config) (*Server, error) {
 	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
+	s.ahead.of, s.ahead.log = s.projections.of, s.agents.opened
+	s.agents.grown = s.ahead.grown
 	s.tokens = &tokens{places: at}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
@@ -154,6 +157,7 @@ func (s *Server) Close() error {
 		processes, desktops := make(chan error, 1), make(chan error, 1)
 		go func() { processes <- s.processes.close() }()
 		go func() { desktops <- s.desktops.close() }()
+		s.ahead.close()
 		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-desktops, <-processes)
 		// The next server may have it now that nothing is written any more.
 		s.closeErr = errors.Join(s.closeErr, s.desktops.places.release())

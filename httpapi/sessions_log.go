@@ -1,12 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -35,15 +36,10 @@ type projection struct {
 	state   *universal.State // nil: not known
 	applied int64            // the last entry that it has taken
 	stored  int64            // the last event that is in the log
-}
-
-// universalStream is where a session's events are.
-func universalStream(session string) string { return "uni:" + session }
-
-// storedEvent is an event as the log has it.
-type storedEvent struct {
-	Entry int64           `json:"entry"` // of the session's stream
-	Event universal.Event `json:"event"`
+	base    int64            // the last of them with which the state was stored; 0: none
+	made    time.Time        // when that was
+	size    int              // of the state then
+	since   int              // bytes of entries that it has taken since
 }
 
 func (ps *projections) of(session string) *projection {
@@ -90,28 +86,39 @@ func (p *projection) catchUp(ctx context.Context, log *eventlog.Log) error {
 // catchUpTo is catchUp as far as that many events: who reads the beginning of a
 // long history need not wait for all of it.
 func (p *projection) catchUpTo(ctx context.Context, log *eventlog.Log, events int64) error {
+	for {
+		// Others who read what is there already have their turn between two steps.
+		switch err := p.advance(ctx, log, events); {
+		case errors.Is(err, errUpToDate):
+			return nil
+		case err != nil && !errors.Is(err, errMoved):
+			return fmt.Errorf("events of session %s: %w", p.id, err)
+		}
+	}
+}
+
+// errUpToDate says that there is nothing to do.
+var errUpToDate = errors.New("there is nothing new")
+
+// advance is one step, if there are not as many events as that.
+func (p *projection) advance(ctx context.Context, log *eventlog.Log, events int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state == nil {
-		// What is stored needs no state, which takes long to make of a long history.
-		stored, err := log.Last(ctx, universalStream(p.id))
-		if err != nil || stored >= events {
+	stored := p.stored
+	if p.state == nil { // what is stored needs none
+		var err error
+		if stored, err = log.Last(ctx, universalStream(p.id)); err != nil {
 			return err
 		}
 	}
-	for p.state == nil || p.stored < events {
-		err := p.step(ctx, log)
-		switch {
-		case errors.Is(err, errUpToDate):
-			return nil
-		case err != nil:
-			p.state = nil // it may be ahead of what is stored
-			if !errors.Is(err, errMoved) {
-				return fmt.Errorf("events of session %s: %w", p.id, err)
-			}
-		}
+	if stored >= events {
+		return errUpToDate
 	}
-	return nil
+	err := p.step(ctx, log)
+	if err != nil && !errors.Is(err, errUpToDate) {
+		p.state = nil // it may be ahead of what is stored
+	}
+	return err
 }
 
 // catchUpSoon is catchUp if that is a matter of a few entries: nobody who asks
@@ -124,13 +131,17 @@ func (p *projection) catchUpSoon(ctx context.Context, log *eventlog.Log) error {
 	p.mu.Lock()
 	known, applied := p.state != nil, p.applied
 	p.mu.Unlock()
-	switch {
-	case applied == last: // also without the state
+	if applied == last { // also without the state
 		return nil
-	case !known:
-		applied = 0 // to make it costs as much as all entries
 	}
-	if last-applied > entriesAtOnce {
+	if !known {
+		m, err := findMark(ctx, log, p.id)
+		if err != nil {
+			return err
+		}
+		applied = m.at
+	}
+	if last-applied > saveEvery+entriesAtOnce {
 		return nil
 	}
 	if err := p.catchUp(ctx, log); !logTakesNothing(err) {
@@ -139,27 +150,11 @@ func (p *projection) catchUpSoon(ctx context.Context, log *eventlog.Log) error {
 	return nil
 }
 
-// newestStored is the number of the newest event that is stored, and of the
-// entry that it was made of; zeros if there is none.
-func newestStored(ctx context.Context, log *eventlog.Log, session string) (stored, entry int64, err error) {
-	stored, err = log.Last(ctx, universalStream(session))
-	if err != nil || stored == 0 {
-		return 0, 0, err
-	}
-	last, err := readEvents(ctx, log, session, stored-1, 1)
-	if err != nil || len(last) == 0 {
-		return stored, 0, err
-	}
-	return stored, last[0].Entry, nil
-}
-
 // logTakesNothing says that events could not be stored; those that are can be
 // read.
 func logTakesNothing(err error) bool {
 	return errors.Is(err, eventlog.ErrFull) || errors.Is(err, eventlog.ErrBusy)
 }
-
-var errUpToDate = errors.New("there is nothing new")
 
 // entriesAtOnce is how much of a log is taken in one go.
 const entriesAtOnce = 512
@@ -167,7 +162,7 @@ const entriesAtOnce = 512
 // step takes some entries.
 func (p *projection) step(ctx context.Context, log *eventlog.Log) error {
 	if p.state == nil {
-		if err := p.rebuild(ctx, log); err != nil {
+		if err := p.restore(ctx, log); err != nil {
 			return err
 		}
 	}
@@ -178,103 +173,125 @@ func (p *projection) step(ctx context.Context, log *eventlog.Log) error {
 	if len(entries) == 0 {
 		return errUpToDate
 	}
-	var rows []eventlog.Event
+	var events []storedEvent
 	for i := range entries {
+		p.since += len(entries[i].Payload)
 		for _, e := range p.state.Apply(toUniversal(&entries[i])) {
-			payload, err := json.Marshal(storedEvent{e.Entry, e})
-			if err != nil {
-				return err
-			}
-			rows = append(rows, eventlog.Event{
-				Stream: universalStream(p.id), ID: "uni_" + p.id + "_" + fmt.Sprint(e.Sequence), At: e.Time, Session: p.id,
-				Dir: eventlog.Daemon, Kind: e.Type, Payload: payload,
-			})
-		}
-	}
-	if len(rows) > 0 {
-		err = log.Commit(ctx, func(tx *eventlog.Tx) error {
-			last, err := tx.Last(universalStream(p.id))
-			if err != nil {
-				return err
-			}
-			if last != p.stored {
-				return errMoved
-			}
-			for _, row := range rows {
-				if _, err := tx.Append(row); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+			events = append(events, storedEvent{e.Entry, e})
 		}
 	}
 	p.applied = entries[len(entries)-1].Seq
-	p.stored += int64(len(rows))
-	return nil
+	if len(events) == 0 {
+		return nil
+	}
+	return p.store(ctx, log, events)
 }
 
-// rebuild takes the entries again whose events are stored.
-func (p *projection) rebuild(ctx context.Context, log *eventlog.Log) error {
-	stored, until, err := newestStored(ctx, log, p.id)
+// store appends events to those that are stored, and now and then the state.
+func (p *projection) store(ctx context.Context, log *eventlog.Log, events []storedEvent) error {
+	all := batches(events)
+	last := all[len(all)-1]
+	last.Applied = p.applied
+	stored := p.stored + int64(len(events))
+	base, made, since, size := p.base, p.made, p.since, p.size
+	if now := events[len(events)-1].Event.Time; p.due(stored, now) {
+		var err error
+		if last.State, err = p.state.Snapshot(); err != nil {
+			return err
+		}
+		base, made, since, size = stored, now, 0, len(last.State)
+	}
+	rows, err := p.rows(all)
 	if err != nil {
 		return err
 	}
-	state := universal.NewState(p.id)
-	applied := int64(0)
-	for applied < until {
-		entries, err := log.Read(ctx, agents.SessionStream(p.id), applied, entriesAtOnce)
+	err = log.Commit(ctx, func(tx *eventlog.Tx) error {
+		if last, err := tx.Last(universalStream(p.id)); err != nil || last != p.stored {
+			return cmp.Or(err, errMoved)
+		}
+		for i, row := range rows {
+			if _, err := tx.AppendMany(row, len(all[i].Events)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		p.stored, p.base, p.made, p.since, p.size = stored, base, made, since, size
+	}
+	return err
+}
+
+// rows is what the log gets of batches, behind what is stored.
+func (p *projection) rows(all []*batch) ([]eventlog.Event, error) {
+	rows := make([]eventlog.Event, len(all))
+	number := p.stored
+	for i, b := range all {
+		if b.State == nil {
+			b.Base = p.base
+		}
+		number += int64(len(b.Events))
+		var err error
+		if rows[i], err = b.row(p.id, number); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// saveEvery is after how many events, at least, the state is stored while
+// something is going on in a session: about as many as a hundredth of a second
+// is enough for to apply them again.
+const saveEvery = 1024
+
+// due says whether to store the state with the event of that number and time:
+// between turns, when it is small, and otherwise so seldom that all states
+// together are smaller than the entries. After a pause retention may have taken
+// the one before.
+func (p *projection) due(number int64, at time.Time) bool {
+	return p.base == 0 || p.state.Idle() || at.Sub(p.made) > time.Hour ||
+		number-p.base >= saveEvery && p.since >= p.size
+}
+
+// restore finds the state again that led to what is stored, if something has
+// come since.
+func (p *projection) restore(ctx context.Context, log *eventlog.Log) error {
+	m, err := findMark(ctx, log, p.id)
+	if err != nil {
+		return err
+	}
+	last, err := log.Last(ctx, agents.SessionStream(p.id))
+	if err != nil {
+		return err
+	}
+	if p.applied = m.until; last <= m.until {
+		return errUpToDate
+	}
+	p.since = 0
+	for at := m.at; at < m.until; {
+		entries, err := log.Read(ctx, agents.SessionStream(p.id), at, entriesAtOnce)
 		if err != nil {
 			return err
 		}
 		if len(entries) == 0 {
 			break // retention has taken them
 		}
+		if entries[0].Seq > at+1 { // or some
+			m.state.Items = max(m.state.Items, int(m.stored)) // no id is used again
+		}
 		for i := range entries {
-			if applied = entries[i].Seq; applied > until {
+			if at = entries[i].Seq; at > m.until {
 				break
 			}
-			state.Apply(toUniversal(&entries[i]))
+			p.since += len(entries[i].Payload)
+			m.state.Apply(toUniversal(&entries[i]))
 		}
 	}
-	state.Sequence = stored // the numbers go on, whatever other version made those before
-	p.state, p.applied, p.stored = state, until, stored
+	m.state.Sequence = m.stored // the numbers go on, whatever other version made those before
+	p.state, p.applied, p.stored, p.base, p.made, p.size = m.state, m.until, m.stored, m.base, m.made, 0
 	return nil
 }
 
 func toUniversal(e *eventlog.Event) universal.Entry {
 	return universal.Entry{Seq: e.Seq, At: e.At, Life: e.Life, Dir: universal.Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}
-}
-
-// readEvents reads stored events.
-func readEvents(ctx context.Context, log *eventlog.Log, session string, after int64, limit int) ([]storedEvent, error) {
-	rows, err := log.Read(ctx, universalStream(session), after, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]storedEvent, len(rows))
-	for i := range rows {
-		if err := json.Unmarshal(rows[i].Payload, &out[i]); err != nil {
-			return nil, fmt.Errorf("event %d of session %s: %w", rows[i].Seq, session, err)
-		}
-		out[i].Event.Sequence, out[i].Event.Entry = rows[i].Seq, out[i].Entry
-	}
-	return out, nil
-}
-
-// tell is an event as clients get it.
-func (e storedEvent) tell(ctx context.Context, log *eventlog.Log, raw bool) (json.RawMessage, error) {
-	var payload []byte
-	if raw && !e.Event.Synthetic {
-		entries, err := log.Read(ctx, agents.SessionStream(e.Event.Session), e.Entry-1, 1)
-		if err != nil {
-			return nil, err
-		}
-		if len(entries) == 1 && entries[0].Seq == e.Entry {
-			payload = entries[0].Payload
-		}
-	}
-	return e.Event.JSON(payload)
 }

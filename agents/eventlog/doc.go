@@ -22,7 +22,8 @@
 //
 // A stream is a sequence of events with a name, numbered from 1 on without a
 // hole and without a number used twice, by whichever of the servers and
-// whatever happened to them. Everybody sees an event only after it was
+// whatever happened to them. An event may stand for several ([Tx.AppendMany]) and
+// has the last of their numbers then. Everybody sees an event only after it was
 // committed, so what somebody has seen is there after a crash.
 //
 // The order of events is that of their numbers. Times are by the clock, which

@@ -35,7 +35,7 @@ func (d Direction) String() string {
 // Event is one entry of a stream. It never changes once it is committed.
 type Event struct {
 	Stream  string    // "acp:" and a server's id, "ses:", "uni:" or "oc:" and a session's
-	Seq     int64     // from 1 on, step 1, never reused; Append sets it
+	Seq     int64     // from 1 on, never reused, step 1 but for [Tx.AppendMany]; Append sets it
 	ID      string    // of the event, everywhere; Append sets it when it is empty
 	At      time.Time // by the clock, which may be set back: the order is Seq's; Append sets it when it is zero
 	Life    string    // the agent process that it belongs to; may be empty

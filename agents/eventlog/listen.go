@@ -169,7 +169,7 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 		if err != nil || len(events) == 0 {
 			return err
 		}
-		l.streams.publish(s.name, 0, events)
+		l.streams.publish(s.name, 0, last, events)
 	}
 }
 

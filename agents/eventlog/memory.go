@@ -38,7 +38,8 @@ type stream struct {
 	known   bool          // position is that of the database
 	pos     position      // of what is committed
 	heard   int           // how often others were heard to have appended
-	tail    []Event       // without holes, up to pos.last
+	tail    []Event       // all up to pos.last
+	before  int64         // what the tail comes after
 	size    int           // of the tail
 	changed chan struct{} // closed with the next event; nil when nobody waits
 }
@@ -115,14 +116,15 @@ func (m *streams) close() {
 	m.sweeps.Wait()
 }
 
-// publish adds events that were committed, and wakes who waits for them.
-func (m *streams) publish(name string, id int64, events []Event) {
+// publish adds events that were committed, what they come after being before,
+// and wakes who waits for them.
+func (m *streams) publish(name string, id, before int64, events []Event) {
 	s := m.acquire(name)
 	defer m.release(s)
 	s.mu.Lock()
-	before := s.size
-	s.append(id, events, m.limit/4)
-	grown := s.size - before
+	size := s.size
+	s.append(id, before, events, m.limit/4)
+	grown := s.size - size
 	s.wake()
 	s.mu.Unlock()
 	if m.bytes.Add(int64(grown)) > int64(m.limit) {
@@ -200,15 +202,18 @@ func (m *streams) position(name string) (position, bool) {
 }
 
 // append adds events to the tail, as many bytes as may be. The caller has s.mu.
-func (s *stream) append(id int64, events []Event, limit int) {
+func (s *stream) append(id, before int64, events []Event, limit int) {
 	for len(events) > 0 && s.known && events[0].Seq <= s.pos.last {
-		events = events[1:] // seen in the database before
+		before, events = events[0].Seq, events[1:] // seen in the database before
 	}
 	if len(events) == 0 {
 		return
 	}
-	if events[0].Seq != s.pos.last+1 || !s.known {
+	if before != s.pos.last || !s.known {
 		s.tail, s.size = nil, 0
+	}
+	if len(s.tail) == 0 {
+		s.before = before
 	}
 	s.known = true
 	s.pos = position{id, events[len(events)-1].Seq}
@@ -220,6 +225,9 @@ func (s *stream) append(id int64, events []Event, limit int) {
 	for drop < len(s.tail)-1 && (len(s.tail)-drop > tailEvents || s.size > limit) {
 		s.size -= cost(&s.tail[drop])
 		drop++
+	}
+	if drop > 0 {
+		s.before = s.tail[drop-1].Seq
 	}
 	clear(s.tail[:drop])
 	s.tail = s.tail[drop:]
@@ -245,10 +253,10 @@ func (s *stream) after(seq int64, limit int) (events []Event, behind bool, chang
 			s.changed = make(chan struct{})
 		}
 		return nil, false, s.changed
-	case len(s.tail) == 0 || s.tail[0].Seq > seq+1:
+	case len(s.tail) == 0 || s.before > seq:
 		return nil, true, nil
 	}
-	from := int(seq + 1 - s.tail[0].Seq)
+	from, _ := slices.BinarySearchFunc(s.tail, seq+1, func(e Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
 	to, bytes := from, 0
 	for to < len(s.tail) && to-from < limit && bytes < pageBytes {
 		bytes += len(s.tail[to].Payload)

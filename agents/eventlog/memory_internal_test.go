@@ -13,11 +13,11 @@ func TestIdleStreamsLeaveMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newStreams(1 << 20)
 		for i := range 10 {
-			m.publish(fmt.Sprint(i), 1, []Event{{Seq: 1, Payload: make([]byte, 100)}})
+			m.publish(fmt.Sprint(i), 1, 0, []Event{{Seq: 1, Payload: make([]byte, 100)}})
 		}
 		followed := m.acquire("3")
 		time.Sleep(idleAfter * 3 / 2) //nolint:forbidigo // the bubble's time
-		m.publish("4", 1, []Event{{Seq: 2}})
+		m.publish("4", 1, 1, []Event{{Seq: 2}})
 		time.Sleep(idleAfter/2 + time.Second) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if len(m.all) != 2 || m.all["3"] != followed || m.all["4"] == nil {
@@ -29,7 +29,7 @@ func TestIdleStreamsLeaveMemory(t *testing.T) {
 		if len(m.all) != 0 || m.bytes.Load() != 0 || m.timer != nil {
 			t.Errorf("%d streams with %d bytes are left, timer %v", len(m.all), m.bytes.Load(), m.timer)
 		}
-		m.publish("5", 1, []Event{{Seq: 1}})
+		m.publish("5", 1, 0, []Event{{Seq: 1}})
 		m.close()
 	})
 }
@@ -41,7 +41,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	defer m.close()
 	for i := range 20_000 {
 		name := fmt.Sprint(i % 100)
-		m.publish(name, 1, []Event{{Stream: name, Seq: int64(i/100 + 1), Payload: make([]byte, 1000)}})
+		m.publish(name, 1, int64(i/100), []Event{{Stream: name, Seq: int64(i/100 + 1), Payload: make([]byte, 1000)}})
 		if n := m.bytes.Load(); n > 1<<20 {
 			t.Fatalf("%d bytes after %d events", n, i)
 		}
@@ -55,12 +55,12 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	// One stream alone, and one event that is larger than everything.
 	for i := range 2 * tailEvents {
-		m.publish("one", 1, []Event{{Seq: int64(i + 1), Payload: []byte("x")}})
+		m.publish("one", 1, int64(i), []Event{{Seq: int64(i + 1), Payload: []byte("x")}})
 	}
 	if s := m.all["one"]; len(s.tail) > tailEvents || s.tail[len(s.tail)-1].Seq != 2*tailEvents {
 		t.Errorf("%d events", len(s.tail))
 	}
-	m.publish("one", 1, []Event{{Seq: 2*tailEvents + 1, Payload: make([]byte, 2<<20)}})
+	m.publish("one", 1, 2*tailEvents, []Event{{Seq: 2*tailEvents + 1, Payload: make([]byte, 2<<20)}})
 	if events, behind, _ := m.all["one"].after(2*tailEvents, 10); m.bytes.Load() > 1<<20 || len(events) == 0 && !behind {
 		t.Errorf("%d bytes, %d events, behind %v", m.bytes.Load(), len(events), behind)
 	}

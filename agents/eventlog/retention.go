@@ -124,10 +124,7 @@ func (k *keeper) excess(ctx context.Context, stream int64) (upTo int64, err erro
 		return 0, err
 	}
 	if n := k.bounds.Events; n > 0 {
-		s := statement{"select seq from event where stream = $1 order by seq desc limit 1 offset $2", []any{stream, int64(n)}}
-		if _, err := one(ctx, q, s, &upTo); err != nil {
-			return 0, err
-		}
+		upTo = max(last-int64(n), 0)
 	}
 	if k.bounds.Bytes > 0 {
 		var total int64

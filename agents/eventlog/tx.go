@@ -25,7 +25,15 @@ type Tx struct {
 // Append adds an event to the end of its stream, and returns it with what was
 // filled in: the sequence, and the id and the time if they were empty. The
 // payload is kept, not copied: it must not be changed afterwards.
-func (t *Tx) Append(e Event) (Event, error) {
+func (t *Tx) Append(e Event) (Event, error) { return t.AppendMany(e, 1) }
+
+// AppendMany is Append of an event that stands for several, and takes as many
+// numbers: its sequence is the last of them. Who reads after any before that
+// gets it.
+func (t *Tx) AppendMany(e Event, numbers int) (Event, error) {
+	if numbers < 1 {
+		return e, &InvalidError{"event.seq", "must take a number, at least"}
+	}
 	if err := e.check(t.now); err != nil {
 		return e, err
 	}
@@ -33,7 +41,7 @@ func (t *Tx) Append(e Event) (Event, error) {
 	if err != nil {
 		return e, err
 	}
-	e.Seq = last + 1
+	e.Seq = last + int64(numbers)
 	t.last[e.Stream] = e.Seq
 	t.events = append(t.events, e)
 	return e, nil
@@ -186,6 +194,7 @@ type group struct {
 	log       *Log
 	tx        transaction
 	positions map[string]position // of the streams that were asked for
+	before    map[string]int64    // where these ended before the group
 	events    []Event
 	bytes     int
 	sessions  overlay[string, Session]
@@ -194,7 +203,7 @@ type group struct {
 }
 
 func newGroup(l *Log, tx transaction) *group {
-	return &group{log: l, tx: tx, positions: map[string]position{}}
+	return &group{log: l, tx: tx, positions: map[string]position{}, before: map[string]int64{}}
 }
 
 // position is where a stream goes on after what the group has so far.
@@ -202,17 +211,18 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	if p, ok := g.positions[stream]; ok {
 		return p, nil
 	}
+	p, ok := position{}, false
 	if !g.log.db.shared() {
-		if p, ok := g.log.streams.position(stream); ok {
-			g.positions[stream] = p
-			return p, nil
+		p, ok = g.log.streams.position(stream)
+	}
+	if !ok {
+		var err error
+		if p, err = g.tx.position(ctx, stream); err != nil {
+			return p, err
 		}
 	}
-	p, err := g.tx.position(ctx, stream)
-	if err == nil {
-		g.positions[stream] = p
-	}
-	return p, err
+	g.positions[stream], g.before[stream] = p, p.last
+	return p, nil
 }
 
 // add lets a caller's function work. If it fails, nothing of it stays; if that
@@ -280,7 +290,11 @@ func (g *group) publish() {
 		byStream[e.Stream] = append(byStream[e.Stream], e)
 	}
 	for name, events := range byStream {
-		g.log.streams.publish(name, g.positions[name].id, events)
+		p, before := g.positions[name], g.before[name]
+		g.log.streams.publish(name, p.id, before, events)
 		g.log.keeper.note(name)
+		if f := g.log.cfg.Grown; f != nil {
+			f(name, before, p.last)
+		}
 	}
 }

@@ -142,9 +142,11 @@ func (s *State) update(env envelope) {
 		s.unparsed("it is not an update as ACP has it")
 		return
 	}
-	switch u.Kind {
-	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
+	if isChunk(u.Kind) {
 		s.chunk(u.Kind, p.Update)
+		return
+	}
+	switch u.Kind {
 	case "tool_call", "tool_call_update":
 		s.tool(p.Update)
 	case "plan", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update":
@@ -152,6 +154,58 @@ func (s *State) update(env envelope) {
 	default:
 		s.unparsed(fmt.Sprintf("there is no universal item for an update of kind %q", u.Kind))
 	}
+}
+
+// textChunk takes a chunk of text, which is what most entries are, without
+// parsing its parts one after the other. If it is anything else, it says so.
+func (s *State) textChunk(payload []byte) bool {
+	var env struct {
+		Error  *rpcError `json:"error"`
+		Params struct {
+			Update struct {
+				Kind    string `json:"sessionUpdate"`
+				Content *block `json:"content"`
+			} `json:"update"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(payload, &env) != nil {
+		return false
+	}
+	u := &env.Params.Update
+	if !isChunk(u.Kind) || u.Content == nil || u.Content.Type != "text" {
+		return false
+	}
+	s.text(u.Kind)
+	s.say(u.Content.Text)
+	return true
+}
+
+// isChunk says that an update is a piece of a message or a thought.
+func isChunk(kind string) bool {
+	return kind == "agent_message_chunk" || kind == "agent_thought_chunk" || kind == "user_message_chunk"
+}
+
+// text goes on with a message or a thought of that kind, or begins one.
+func (s *State) text(kind string) {
+	if s.Text != nil && s.Text.Update == kind {
+		return
+	}
+	s.closeText()
+	role := "assistant"
+	if kind == "user_message_chunk" {
+		role = "user"
+	}
+	s.Text = &openItem{Item: Item{ID: s.itemID(), Kind: "message", Role: &role, Content: []Part{}, Status: "in_progress"}, Update: kind}
+	if kind == "agent_message_chunk" {
+		s.Parent = s.Text.ID
+	}
+	s.made(ItemStarted, itemData{s.Text.Item})
+}
+
+// say goes on with text.
+func (s *State) say(text string) {
+	s.Text.Pending = append(s.Text.Pending, text)
+	s.emit(ItemDelta, deltaData{s.Text.ID, nil, text}, false)
 }
 
 // chunk goes on with a message or a thought, or begins one.
@@ -163,22 +217,10 @@ func (s *State) chunk(kind string, raw json.RawMessage) {
 		s.unparsed("the chunk has no content")
 		return
 	}
-	if s.Text == nil || s.Text.Update != kind {
-		s.closeText()
-		role := "assistant"
-		if kind == "user_message_chunk" {
-			role = "user"
-		}
-		s.Text = &openItem{Item: Item{ID: s.itemID(), Kind: "message", Role: &role, Content: []Part{}, Status: "in_progress"}, Update: kind}
-		if kind == "agent_message_chunk" {
-			s.Parent = s.Text.ID
-		}
-		s.made(ItemStarted, itemData{s.Text.Item})
-	}
+	s.text(kind)
 	b := part(u.Content)
-	if b.Type == "text" {
-		s.Text.Pending = append(s.Text.Pending, *b.Text)
-		s.emit(ItemDelta, deltaData{s.Text.ID, nil, *b.Text}, false)
+	if b.Type == "text" { // of a resource
+		s.say(*b.Text)
 		return
 	}
 	s.Text.join()

@@ -66,6 +66,40 @@ type asked struct {
 // NewState is the state before the first entry of a session.
 func NewState(session string) *State { return &State{Session: session} }
 
+// Version is that of what Apply does and of what a State has. It changes when
+// the same log makes other events, or another state.
+const Version = 1
+
+// saved is a state with the version that made it.
+type saved struct {
+	Version int    `json:"version"`
+	State   *State `json:"state"`
+}
+
+// Snapshot is what [Restore] makes a state of that goes on as this one does.
+func (s *State) Snapshot() ([]byte, error) {
+	if s.Text != nil && len(s.Text.Pending) > 1 {
+		s.Text.Pending = []string{strings.Join(s.Text.Pending, "")}
+	}
+	return json.Marshal(saved{Version, s})
+}
+
+// Restore returns the state that a snapshot has, or nil if it is none of this
+// version.
+func Restore(snapshot []byte) *State {
+	var of saved
+	if json.Unmarshal(snapshot, &of) != nil || of.Version != Version {
+		return nil
+	}
+	return of.State
+}
+
+// Idle says that nothing is open: no turn, nothing that the agent says, calls or
+// asks.
+func (s *State) Idle() bool {
+	return s.Text == nil && len(s.Tools) == 0 && len(s.Turns) == 0 && len(s.Asked) == 0
+}
+
 // RequestID is the id that a question of an agent has in the events: that of a
 // permission, or of a question. id is the JSON-RPC id in the envelope.
 func RequestID(life string, id []byte) string {
@@ -90,6 +124,9 @@ type rpcError struct {
 // Apply takes the next entry and returns the events that it makes.
 func (s *State) Apply(e Entry) []Event {
 	s.entry, s.out = e, nil
+	if e.Dir == Agent && e.Kind == "session/update" && s.textChunk(e.Payload) {
+		return s.out
+	}
 	var env envelope
 	if err := json.Unmarshal(e.Payload, &env); err != nil {
 		s.unparsed(fmt.Sprintf("not an envelope: %v", err))
