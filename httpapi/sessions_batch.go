@@ -47,7 +47,7 @@ func parseBatch(row *eventlog.Event) (*batch, error) {
 	if err := json.Unmarshal(row.Payload, &b); err != nil {
 		return nil, fmt.Errorf("event %d of session %s: %w", row.Seq, row.Session, err)
 	}
-	if b.Events == nil {
+	if len(b.Events) == 0 {
 		b.Events = []storedEvent{b.storedEvent}
 		b.Applied = b.Entry
 	}

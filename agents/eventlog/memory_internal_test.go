@@ -65,3 +65,31 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %d events, behind %v", m.bytes.Load(), len(events), behind)
 	}
 }
+
+// TestTailOfMany: events that take several numbers are found in memory.
+func TestTailOfMany(t *testing.T) {
+	t.Parallel()
+	m := newStreams(1 << 20)
+	defer m.close()
+	const each = 3
+	for i := range int64(tailEvents + 10) {
+		m.publish("s", 1, i*each, []Event{{Seq: (i + 1) * each}})
+	}
+	s := m.all["s"]
+	if len(s.tail) != tailEvents || s.before != 10*each {
+		t.Fatalf("%d events after %d", len(s.tail), s.before)
+	}
+	for _, seq := range []int64{10 * each, 10*each + 1, 100*each - 1, 100 * each} {
+		events, behind, _ := s.after(seq, 1)
+		if want := (seq/each + 1) * each; behind || len(events) != 1 || events[0].Seq != want {
+			t.Errorf("after %d: %v, behind %v; want %d", seq, events, behind, want)
+		}
+	}
+	if _, behind, _ := s.after(10*each-1, 1); !behind {
+		t.Error("what is not in memory was not missed")
+	}
+	m.publish("s", 1, (tailEvents+20)*each, []Event{{Seq: (tailEvents + 21) * each}})
+	if _, behind, _ := s.after(100*each, 1); !behind || len(s.tail) != 1 {
+		t.Error("a hole was not seen")
+	}
+}

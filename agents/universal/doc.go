@@ -12,8 +12,8 @@
 //
 // Apply is a pure function of the state and the entry: the same log makes the
 // same events with the same ids and sequence numbers, at any time, on any
-// machine, in one go or entry by entry. [State] can be copied as JSON to go on
-// later.
+// machine, in one go or entry by entry. [State.Snapshot] is for going on later,
+// with the same [Version].
 //
 // # What becomes what
 //

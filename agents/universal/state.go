@@ -85,13 +85,22 @@ func (s *State) Snapshot() ([]byte, error) {
 }
 
 // Restore returns the state that a snapshot has, or nil if it is none of this
-// version.
+// version. It may have come with an import, from anywhere.
 func Restore(snapshot []byte) *State {
 	var of saved
-	if json.Unmarshal(snapshot, &of) != nil || of.Version != Version {
+	if json.Unmarshal(snapshot, &of) != nil || of.Version != Version || of.State == nil {
 		return nil
 	}
-	return of.State
+	s := of.State
+	if len(s.Order) != len(s.Tools) || s.Items < 0 {
+		return nil
+	}
+	for id, t := range s.Tools {
+		if t == nil || !slices.Contains(s.Order, id) {
+			return nil
+		}
+	}
+	return s
 }
 
 // Idle says that nothing is open: no turn, nothing that the agent says, calls or

@@ -99,13 +99,12 @@ func again(t *testing.T, log []universal.Entry, want []universal.Event) {
 	s := universal.NewState("s1")
 	var got []universal.Event
 	for _, e := range log {
-		text, err := json.Marshal(s)
+		text, err := s.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s = new(universal.State)
-		if err := json.Unmarshal(text, s); err != nil {
-			t.Fatal(err)
+		if s = universal.Restore(text); s == nil {
+			t.Fatalf("not restored: %s", text)
 		}
 		got = append(got, s.Apply(e)...)
 	}

@@ -1,0 +1,375 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/universal"
+	"github.com/deskhand/deskhand/internal/testpostgres"
+)
+
+// aHistory is a session's log, and what must become of it.
+type aHistory struct {
+	t       *testing.T
+	random  *rand.Rand
+	log     *eventlog.Log
+	id      string
+	entries int64
+	want    []string         // the events
+	state   *universal.State // after all entries
+	turn    int64            // the prompt that is not answered; 0: none
+}
+
+func newHistory(t *testing.T, log *eventlog.Log, seed uint64) *aHistory {
+	t.Helper()
+	id := fmt.Sprint("s", seed)
+	return &aHistory{t: t, random: rand.New(rand.NewPCG(seed, 1)), log: log, id: id, state: universal.NewState(id)}
+}
+
+// openLog opens a log that is closed with the test.
+func openLog(t *testing.T, cfg eventlog.Config) *eventlog.Log {
+	t.Helper()
+	log, err := eventlog.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
+}
+
+// entry is the next one: turns, in which an agent says, does and asks what comes
+// to its mind, and which end in several ways.
+func (h *aHistory) entry() eventlog.Event {
+	e := eventlog.Event{Stream: agents.SessionStream(h.id), Session: h.id, Life: "life", Dir: eventlog.Agent, Kind: "session/update"}
+	n := h.entries + 1
+	set := func(dir eventlog.Direction, kind, payload string, args ...any) {
+		e.Dir, e.Kind, e.Payload = dir, kind, fmt.Appendf(nil, payload, args...)
+	}
+	update := func(format string, args ...any) {
+		set(eventlog.Agent, "session/update", `{"params":{"update":%s}}`, fmt.Sprintf(format, args...))
+	}
+	call := h.random.IntN(4)
+	switch pick := h.random.IntN(100); {
+	case h.turn == 0 || pick == 0:
+		h.turn = n
+		set(eventlog.Client, "session/prompt", `{"id":%d,"params":{"prompt":[{"type":"text","text":"do %d"}]}}`, n, n)
+	case pick == 1:
+		set(eventlog.Agent, "response:session/prompt", `{"id":%d,"result":{"stopReason":"end_turn"}}`, h.turn)
+		h.turn = 0
+	case pick == 2:
+		set(eventlog.Daemon, "_adapter/agent_exited", `{"params":{"code":1,"stderr":"bad %d"}}`, n)
+		h.turn = 0
+	case pick == 3:
+		set(eventlog.Agent, "strange", `{"what":%d}`, n)
+	case pick < 10:
+		update(`{"sessionUpdate":"tool_call","toolCallId":"c%d","title":"t%d","kind":"read","locations":[{"path":"/f%d"}]}`, call, n, n)
+	case pick < 20:
+		status := []string{"in_progress", "completed", "failed"}[h.random.IntN(3)]
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"c%d","status":%q,"rawOutput":"o%d"}`, call, status, n)
+	case pick < 23:
+		set(eventlog.Agent, "session/request_permission", `{"id":%d,"params":{"toolCall":{"toolCallId":"c%d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}`, call, call)
+	case pick < 26:
+		set(eventlog.Client, "response:session/request_permission", `{"id":%d,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}`, call)
+	case pick < 30:
+		update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm %d"}}`, n)
+	case pick < 32:
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"AA==","mimeType":"image/png"}}`)
+	case pick < 34:
+		set(eventlog.Client, "session/set_mode", `{"id":%d}`, n) // nothing comes of it
+	default:
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}`, strings.Repeat("word ", h.random.IntN(20)))
+	}
+	return e
+}
+
+// grow appends so many entries.
+func (h *aHistory) grow(n int) {
+	h.t.Helper()
+	err := h.log.Commit(h.t.Context(), func(tx *eventlog.Tx) error {
+		for range n {
+			e, err := tx.Append(h.entry())
+			if err != nil {
+				return err
+			}
+			h.entries = e.Seq
+			for _, u := range h.state.Apply(toUniversal(&e)) {
+				h.want = append(h.want, h.text(u))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *aHistory) text(e universal.Event) string {
+	h.t.Helper()
+	text, err := e.JSON(nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// read compares a page with what it should be.
+func (h *aHistory) read(p *projection, log *eventlog.Log, after int64, limit int) {
+	h.t.Helper()
+	if err := p.catchUpTo(h.t.Context(), log, after+int64(limit)); err != nil {
+		h.t.Fatal(err)
+	}
+	events, err := readEvents(h.t.Context(), log, h.id, after, limit)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events {
+		got = append(got, h.text(e.Event))
+	}
+	if want := h.want[min(int(after), len(h.want)):min(int(after)+limit, len(h.want))]; !cmp.Equal(got, append([]string(nil), want...)) {
+		h.t.Fatalf("%d events after %d are not what they should be (-want +got):\n%s", limit, after, cmp.Diff(want, got))
+	}
+}
+
+// olderVersion stores the events of all entries as other versions did: one by
+// one, or with a state that means something else now.
+func (h *aHistory) olderVersion() {
+	h.t.Helper()
+	ctx, single := h.t.Context(), h.random.IntN(2) == 0
+	state := universal.NewState(h.id)
+	stored, err := h.log.Last(ctx, universalStream(h.id))
+	var rows []eventlog.Event
+	var counts []int
+	for at := int64(0); err == nil && at < h.entries; {
+		var entries []eventlog.Event
+		if entries, err = h.log.Read(ctx, agents.SessionStream(h.id), at, 100); err != nil {
+			break
+		}
+		var events []storedEvent
+		for i := range entries {
+			at = entries[i].Seq
+			for _, e := range state.Apply(toUniversal(&entries[i])) {
+				if e.Sequence > stored {
+					events = append(events, storedEvent{e.Entry, e})
+				}
+			}
+		}
+		for _, b := range batches(events) {
+			if b.Applied = b.Events[len(b.Events)-1].Entry; !single {
+				b.State = json.RawMessage(`{"version":0,"state":{"session":"` + h.id + `","items":1000000}}`)
+				if b.Events[len(b.Events)-1].Event.Sequence == events[len(events)-1].Event.Sequence {
+					b.Applied = at
+				}
+			}
+			row, err := b.row(h.id, b.Events[len(b.Events)-1].Event.Sequence)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			if !single {
+				rows, counts = append(rows, row), append(counts, len(b.Events))
+				continue
+			}
+			for _, e := range b.Events {
+				row.Kind = e.Event.Type
+				row.Payload, _ = json.Marshal(e)
+				rows, counts = append(rows, row), append(counts, 1)
+			}
+		}
+	}
+	if err == nil {
+		err = h.log.Commit(ctx, func(tx *eventlog.Tx) error {
+			for i := range rows {
+				if _, err := tx.AppendMany(rows[i], counts[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestProjectionsOfAnyHistory: the events are those that all entries make in one
+// go, whoever made them in what steps, was stopped in the middle and forgot.
+func TestProjectionsOfAnyHistory(t *testing.T) {
+	t.Parallel()
+	for _, database := range []string{"sqlite", "postgres"} {
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			cfg := eventlog.Config{DSN: filepath.Join(t.TempDir(), "log.db"), Synchronous: eventlog.Normal}
+			if database == "postgres" {
+				cfg.DSN = testpostgres.Start(t).DSN()
+			}
+			logs := []*eventlog.Log{openLog(t, cfg)}
+			logs = append(logs, logs[0])
+			if database == "postgres" {
+				logs[1] = openLog(t, cfg)
+			}
+			for seed := range uint64(3) {
+				h := newHistory(t, logs[0], seed)
+				h.live(logs)
+			}
+		})
+	}
+}
+
+// live is some time of a session that two servers have.
+func (h *aHistory) live(logs []*eventlog.Log) {
+	h.t.Helper()
+	servers := make([]*projections, len(logs))
+	restart := func(i int) { servers[i] = &projections{} }
+	for i := range servers {
+		restart(i)
+	}
+	for range 30 {
+		i := h.random.IntN(len(logs))
+		p := servers[i].of(h.id)
+		switch h.random.IntN(8) {
+		case 0, 1:
+			h.grow(1 + h.random.IntN(400))
+		case 2:
+			h.grow(1 + h.random.IntN(10))
+		case 3:
+			restart(i)
+		case 4:
+			h.olderVersion()
+		case 5:
+			ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(h.random.IntN(10_000_000)))
+			if err := p.catchUp(ctx, logs[i]); err != nil && ctx.Err() == nil {
+				h.t.Fatal(err)
+			}
+			cancel()
+		case 6:
+			if err := p.catchUpSoon(h.t.Context(), logs[i]); err != nil {
+				h.t.Fatal(err)
+			}
+		default:
+			h.read(p, logs[i], h.random.Int64N(int64(len(h.want))+1), 1+h.random.IntN(2000))
+		}
+	}
+	for i, s := range servers {
+		h.read(s.of(h.id), logs[i], 0, len(h.want)+1)
+	}
+}
+
+// TestProjectionsGoOnFromAState that is near the end, and not from the
+// beginning, also within a turn that does not end, and without one more query
+// than needed at the end itself.
+func TestProjectionsGoOnFromAState(t *testing.T) {
+	t.Parallel()
+	log := openLog(t, eventlog.Config{})
+	for seed := range uint64(2) {
+		h := newHistory(t, log, seed)
+		h.grow(3000)
+		for h.turn == 0 {
+			h.grow(1)
+		}
+		if err := new(projections).of(h.id).catchUp(t.Context(), log); err != nil {
+			t.Fatal(err)
+		}
+		m, err := findMark(t.Context(), log, h.id)
+		if err != nil || m.until != h.entries || m.stored != int64(len(h.want)) || m.until-m.at > saveEvery+entriesAtOnce {
+			t.Errorf("%+v, %v after %d entries and %d events", m, err, h.entries, len(h.want))
+		}
+		p := new(projections).of(h.id)
+		if err := p.catchUp(t.Context(), log); err != nil || p.state != nil {
+			t.Errorf("a state was made for nothing, %v", err)
+		}
+	}
+}
+
+// TestProjectionsOfAVersion: the state of another one is made again, once.
+func TestProjectionsOfAVersion(t *testing.T) {
+	t.Parallel()
+	log := openLog(t, eventlog.Config{})
+	h := newHistory(t, log, 1)
+	h.grow(2000)
+	h.olderVersion()
+	if m, err := findMark(t.Context(), log, h.id); err != nil || m.at != 0 || m.base != 0 || m.stored != int64(len(h.want)) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	h.grow(3)
+	h.read(new(projections).of(h.id), log, 0, len(h.want))
+	if m, err := findMark(t.Context(), log, h.id); err != nil || m.at != h.entries {
+		t.Errorf("the state is that after %d of %d entries, %v", m.at, h.entries, err)
+	}
+}
+
+// TestProjectionsAfterRetention: what made a state may be gone.
+func TestProjectionsAfterRetention(t *testing.T) {
+	t.Parallel()
+	log := openLog(t, eventlog.Config{Memory: 1, Retention: eventlog.Retention{Events: 1000, Interval: 10 * time.Millisecond}})
+	h := newHistory(t, log, 1)
+	for h.entries < 3000 {
+		h.grow(100)
+		p := new(projections).of(h.id) // of the next server
+		if err := p.catchUp(t.Context(), log); err != nil {
+			t.Fatal(err)
+		}
+		// The newest ones are there in any case.
+		h.read(p, log, int64(max(0, len(h.want)-300)), 300)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for first := int64(0); first < 2000; {
+		page, err := log.Read(t.Context(), agents.SessionStream(h.id), 0, 1)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("retention kept entry %d, %v", first, err)
+		}
+		first = page[0].Seq
+	}
+}
+
+// TestProjectionsKeepWhatIsLarge out of a state that is stored often.
+func TestProjectionsKeepWhatIsLarge(t *testing.T) {
+	t.Parallel()
+	log := openLog(t, eventlog.Config{})
+	p := new(projections).of("s")
+	text := strings.Repeat("x", 100)
+	say := func(n int) {
+		t.Helper()
+		err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			for range n {
+				_, err := tx.Append(eventlog.Event{
+					Stream: agents.SessionStream("s"), Session: "s", Kind: "session/update",
+					Payload: []byte(`{"params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + text + `"}}}}`),
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err = errors.Join(err, p.catchUp(t.Context(), log)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	states, entries := 0, 12_000
+	for range entries / 500 {
+		say(500)
+		b, err := readBatch(t.Context(), log, "s", p.stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states += len(b.State)
+	}
+	if all := entries * 200; states == 0 || states > all*3/2 {
+		t.Errorf("the states of a message have %d bytes, its entries %d", states, all)
+	}
+}
