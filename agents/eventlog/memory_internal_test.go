@@ -69,7 +69,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestTailOfMany: events that take several numbers are found in memory.
 func TestTailOfMany(t *testing.T) {
 	t.Parallel()
-	m := newStreams(1 << 20)
+	m := newStreams(64 << 20)
 	defer m.close()
 	const each = 3
 	for i := range int64(tailEvents + 10) {
