@@ -193,8 +193,7 @@ func (t *Tx) failed(err error) error {
 type group struct {
 	log       *Log
 	tx        transaction
-	positions map[string]position // of the streams that were asked for
-	before    map[string]int64    // where these ended before the group
+	positions map[string]extent // of the streams that were asked for
 	events    []Event
 	bytes     int
 	sessions  overlay[string, Session]
@@ -203,13 +202,20 @@ type group struct {
 }
 
 func newGroup(l *Log, tx transaction) *group {
-	return &group{log: l, tx: tx, positions: map[string]position{}, before: map[string]int64{}}
+	return &group{log: l, tx: tx, positions: map[string]extent{}}
+}
+
+// extent is where a stream goes on after what the group has so far, and where it
+// ended before.
+type extent struct {
+	position
+	before int64
 }
 
 // position is where a stream goes on after what the group has so far.
 func (g *group) position(ctx context.Context, stream string) (position, error) {
 	if p, ok := g.positions[stream]; ok {
-		return p, nil
+		return p.position, nil
 	}
 	p, ok := position{}, false
 	if !g.log.db.shared() {
@@ -221,7 +227,7 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 			return p, err
 		}
 	}
-	g.positions[stream], g.before[stream] = p, p.last
+	g.positions[stream] = extent{p, p.last}
 	return p, nil
 }
 
@@ -290,11 +296,11 @@ func (g *group) publish() {
 		byStream[e.Stream] = append(byStream[e.Stream], e)
 	}
 	for name, events := range byStream {
-		p, before := g.positions[name], g.before[name]
-		g.log.streams.publish(name, p.id, before, events)
+		p := g.positions[name]
+		g.log.streams.publish(name, p.id, p.before, events)
 		g.log.keeper.note(name)
 		if f := g.log.cfg.Grown; f != nil {
-			f(name, before, p.last)
+			f(name, p.before, p.last)
 		}
 	}
 }
