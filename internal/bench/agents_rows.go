@@ -144,7 +144,8 @@ func (b *bench) history(ctx context.Context, beds *agentBeds) error {
 }
 
 // pages reads pages through the API of sandbox-agent 0.1, whose view of a
-// session is made as far as somebody reads: first the beginning, then all.
+// session is made as far as somebody reads, or a little behind the agent when it
+// is long: first the beginning, then the end.
 func (b *bench) pages(ctx context.Context, t *talk, f *historyFigures) error {
 	path := "/v1/sessions/" + url.PathEscape(t.id) + "/events?limit=" + fmt.Sprint(historyPage) + "&offset="
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
