@@ -62,6 +62,12 @@ func (h *Host) isEnding(id string) bool {
 	return h.ending[id] != nil
 }
 
+// ending is a server that was deleted, until its process has ended.
+type ending struct {
+	s    *server
+	gone chan struct{}
+}
+
 const (
 	// deleteWait is how long Delete waits for the agent's end: clients wait for
 	// two seconds.
@@ -82,7 +88,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	gone := make(chan struct{})
+	e := &ending{s, make(chan struct{})}
 	s.mu.Lock()
 	again := s.deleted
 	runs := s.life != nil || s.starting != nil
@@ -96,7 +102,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 		delete(h.servers, id)
 	}
 	if runs {
-		h.ending[id] = gone
+		h.ending[id] = e
 	}
 	h.mu.Unlock()
 	if !runs {
@@ -111,11 +117,11 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	}
 	ended := make(chan error, 1)
 	err = h.task(func(ctx context.Context) {
-		defer h.ended(id, gone)
+		defer h.ended(id, e)
 		ended <- s.end(ctx)
 	})
 	if err != nil {
-		h.ended(id, gone)
+		h.ended(id, e)
 		return err
 	}
 	t := time.NewTimer(deleteWait)
@@ -129,13 +135,13 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 }
 
 // ended says that nothing is left of a server that was deleted.
-func (h *Host) ended(id string, gone chan struct{}) {
+func (h *Host) ended(id string, e *ending) {
 	h.mu.Lock()
-	if h.ending[id] == gone {
+	if h.ending[id] == e {
 		delete(h.ending, id)
 	}
 	h.mu.Unlock()
-	close(gone)
+	close(e.gone)
 }
 
 // end ends the process of a server that was deleted, also one that is just being

@@ -28,11 +28,11 @@ type Host struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	servers map[string]*server
-	leaving map[string]int           // how many terminate a session: nobody opens it meanwhile
-	ending  map[string]chan struct{} // of servers that were deleted: closed when their process has ended
-	tasks   sync.WaitGroup           // added to only while not closed
-	lives   sync.WaitGroup           // their goroutines; added to by tasks only
-	ctx     context.Context          //nolint:containedctx // of no call: what tasks do, until Close
+	leaving map[string]int // how many terminate a session: nobody opens it meanwhile
+	ending  map[string]*ending
+	tasks   sync.WaitGroup  // added to only while not closed
+	lives   sync.WaitGroup  // their goroutines; added to by tasks only
+	ctx     context.Context //nolint:containedctx // of no call: what tasks do, until Close
 	cancel  context.CancelFunc
 }
 
@@ -45,7 +45,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
-	h := &Host{cfg: cfg, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]chan struct{}{}}
+	h := &Host{cfg: cfg, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
 	if h.user, err = lookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
@@ -195,7 +195,9 @@ func (h *Host) keep(s *server) *server {
 func (h *Host) fresh(id string) *server {
 	s := &server{host: h, id: id, data: lifeData{Created: time.Now()}}
 	h.mu.Lock()
-	s.after = h.ending[id]
+	if e := h.ending[id]; e != nil {
+		s.after = e.gone
+	}
 	h.mu.Unlock()
 	return h.keep(s)
 }

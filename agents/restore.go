@@ -300,6 +300,11 @@ func (l *life) edit(ctx context.Context, session string, n note, f func(*talk) e
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.done:
-		return l.exited()
+		select {
+		case err := <-e.done: // it came before the end
+			return err
+		default:
+			return l.exited()
+		}
 	}
 }

@@ -433,7 +433,12 @@ func (l *life) decide(ctx context.Context, d *decision) error {
 	case err := <-d.done:
 		return err
 	case <-l.done:
-		return ErrRequestNotFound
+		select {
+		case err := <-d.done: // it came before the end
+			return err
+		default:
+			return ErrRequestNotFound
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -449,45 +454,5 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 		t.data.Permissions = p
 		t.saveData()
 		return nil
-	})
-}
-
-// change edits a session, whether a process knows it or not. It waits for one that
-// opens it at the moment.
-func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) error) error {
-	l, err := h.running(ctx, id)
-	if err != nil {
-		return err
-	}
-	if l != nil {
-		if err := l.opened(ctx, id); err != nil {
-			return err
-		}
-	}
-	return h.changeNow(ctx, l, id, n, f)
-}
-
-// changeNow is change with the process that runs, or nil.
-func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func(*talk) error) error {
-	if l != nil && l.knows(id) {
-		return l.edit(ctx, id, n, f)
-	}
-	return h.commit(ctx, func(tx *eventlog.Tx) error {
-		row, err := tx.Session(id)
-		if err != nil {
-			return err
-		}
-		t := talkOf(row)
-		if err := f(t); err != nil {
-			return err
-		}
-		t.row.UpdatedAt = time.Now()
-		if n.kind != "" {
-			e := eventlog.Event{Stream: SessionStream(id), Session: id, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
-			if _, err := tx.Append(e); err != nil {
-				return err
-			}
-		}
-		return tx.PutSession(t.row)
 	})
 }

@@ -114,15 +114,25 @@ func (h *Host) end(ctx context.Context, id string) error {
 	if err != nil || row.State == eventlog.Ended {
 		return err
 	}
-	l, err := h.running(ctx, id)
+	l, err := h.keeper(ctx, id)
 	if err != nil {
 		return err
 	}
-	return h.changeNow(ctx, l, id, endedNote("terminated", failed{}), func(t *talk) error {
+	err = h.changeNow(ctx, l, id, endedNote("terminated", failed{}), func(t *talk) error {
+		if t.row.State == eventlog.Ended {
+			return errEndedAlready
+		}
 		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
 		return nil
 	})
+	if errors.Is(err, errEndedAlready) {
+		return nil
+	}
+	return err
 }
+
+// errEndedAlready keeps a session from being ended twice.
+var errEndedAlready = errors.New("the session has ended already")
 
 // failedWait is how long CreateSession waits until its failure is written down.
 const failedWait = 2 * time.Second
