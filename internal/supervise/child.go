@@ -136,7 +136,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 		return err
 	}
 	c.since = since
-	hearHangups()
+	hearSignals()
 	program.forker.acquire()
 	program.spawn.RLock()
 	defer program.spawn.RUnlock()
@@ -179,15 +179,18 @@ func forkAndMove(cmd command, attr *syscall.ProcAttr) (pid int, err error) {
 	return pid, nil
 }
 
-// hangups receives what this program goes on ignoring.
-var hangups = make(chan os.Signal, 1)
+// unheard receives what this program goes on ignoring.
+var unheard = make(chan os.Signal, 1)
 
-// hearHangups has children hear SIGHUP. They would inherit that it is ignored
-// from a program that was started by nohup, and so would the shells in their
-// terminals; what a program handles, its children have as usual.
-func hearHangups() {
-	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(hangups, syscall.SIGHUP)
+// hearSignals has children hear SIGHUP and SIGINT. They would inherit that these
+// are ignored from a program that nohup started, or a script in the background,
+// and so would the shells in their terminals, where ctrl-c did nothing; what a
+// program handles, its children have as usual.
+func hearSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(unheard, s)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -106,18 +105,14 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestHangupsOfNohup: children hear SIGHUP, also of a program that does not.
-func TestHangupsOfNohup(t *testing.T) { //nolint:paralleltest // it changes what this program ignores
-	signal.Ignore(syscall.SIGHUP)
-	defer signal.Reset(syscall.SIGHUP)
-	g := newTestGroup(t, GroupConfig{})
-	c, _ := shell(t, g, "kill -HUP $$; exit 3")
-	wait(t, c)
-	if e := c.Exit(); e.Signal != syscall.SIGHUP {
-		t.Errorf("it ended with %v, want SIGHUP", e)
-	}
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err) // and this program still ignores it
+// TestHearsSignals: children hear SIGHUP and SIGINT, also of a program that does
+// not, as nohup starts one, and a script in the background.
+func TestHearsSignals(t *testing.T) {
+	t.Parallel()
+	cmd := role(t, "ignorer")
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap '' HUP INT; exec "$0"`, cmd.Path}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 		exitWith(playOwner())
 	case "reaper":
 		exitWith(playReaper())
+	case "ignorer":
+		exitWith(playIgnorer())
 	}
 }
 
@@ -51,6 +54,33 @@ func playOwner() error {
 		return err
 	}
 	select {}
+}
+
+// playIgnorer ignores signals that its children hear.
+func playIgnorer() error {
+	if !signal.Ignored(syscall.SIGHUP) || !signal.Ignored(syscall.SIGINT) {
+		return errors.New("they are not ignored to begin with")
+	}
+	g, err := NewGroup(GroupConfig{})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		c, err := g.Start(Spec{Path: "sh", Args: []string{"-c", fmt.Sprintf("kill -%d $$; exit 3", sig)}})
+		if err != nil {
+			return err
+		}
+		<-c.Done()
+		if c.Exit().Signal != sig {
+			return fmt.Errorf("a child ended with %v, want %v", c.Exit(), sig)
+		}
+		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+			return err
+		}
+		<-unheard // it has arrived, and this program is still there
+	}
+	return nil
 }
 
 // playReaper makes orphans beside children whose exit status it wants.
