@@ -128,6 +128,20 @@ func TestTornRedoLog(t *testing.T) {
 	}
 }
 
+// TestRoomForAll: who finds the disk full, while another one does and makes room,
+// tries again, too.
+func TestRoomForAll(t *testing.T) {
+	t.Parallel()
+	s := &staged{redo: redoAt(t, filepath.Join(t.TempDir(), "log.db"), "mine"), spare: true}
+	one, other := s.room(), s.room()
+	if !s.release(one) || !s.release(other) {
+		t.Error("one of two that the disk was full for does not hear of the room")
+	}
+	if s.release(s.room()) {
+		t.Error("there is room once more")
+	}
+}
+
 // TestStagedHalves: neither half is written over before the database has it.
 func TestStagedHalves(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,6 +180,16 @@ func TestDiskFullWhileStaged(t *testing.T) {
 		if staged == acknowledged {
 			t.Errorf("round %d: nothing was taken without space", round)
 		}
+		// Also for who finds the disk full before another one has made room.
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if _, err := l.Session(t.Context(), "session"); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		wg.Wait()
 		if n := len(readAll(t, l, "s")); n != acknowledged {
 			t.Errorf("round %d: %d events, %d were acknowledged", round, n, acknowledged)
 		}

@@ -54,11 +54,12 @@ func (db *sqliteDB) settle(ctx context.Context) error {
 	if !db.staged.dirty.Load() {
 		return nil
 	}
-	err := db.takeOver(ctx)
-	if errors.Is(err, ErrFull) && db.staged.release() {
-		err = db.takeOver(ctx)
+	for {
+		room := db.staged.room()
+		if err := db.takeOver(ctx); !errors.Is(err, ErrFull) || !db.staged.release(room) {
+			return err
+		}
 	}
-	return err
 }
 
 func (db *sqliteDB) takeOver(ctx context.Context) error {

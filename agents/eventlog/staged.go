@@ -46,6 +46,7 @@ type staged struct {
 	coming sync.WaitGroup // those who come
 	shut   bool           // the database took nothing the last time
 	spare  bool           // the redo log has its reserve
+	freed  int            // how often it gave that up
 	sought time.Time      // when it last tried to have it
 	warned bool           // that was told
 }
@@ -168,15 +169,30 @@ func (s *staged) seek() {
 	s.spare = s.redo.reserve() == nil
 }
 
-// release gives the reserve up, if there is one.
-func (s *staged) release() bool {
+// room is how often room was made, for release.
+func (s *staged) room() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.freed
+}
+
+// release gives the reserve up, and tells whether there is room that was not
+// there before: another one may have made it since the caller asked.
+func (s *staged) release(before int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.freed != before {
+		return true
+	}
 	if !s.spare {
 		return false
 	}
 	s.spare, s.sought = false, time.Now()
-	return s.redo.release() == nil
+	if s.redo.release() != nil {
+		return false
+	}
+	s.freed++
+	return true
 }
 
 // failed is called when it has not, or has not even begun: then t is nil. No
