@@ -120,7 +120,7 @@ func TestGarbage(t *testing.T) {
 func TestHugeLine(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
-	answer := post(t, h, "srv", `{"id":"big","method":"huge","params":{"size":200000000}}`)
+	answer := post(t, h, "srv", `{"id":"big","method":"huge","params":{"size":80000000}}`)
 	if !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":"big","error":{"code":-32603,`) || !strings.Contains(answer, "67108864") {
 		t.Errorf("answer = %.300s", answer)
 	}

@@ -132,18 +132,20 @@ func post(t testing.TB, h *agents.Host, server, message string) string {
 	return string(answer)
 }
 
-// follow reads a server's events until one contains text, and returns all.
+// follow reads a server's events until one contains text, and returns all. The
+// limit is for the next ones, however many there are.
 func follow(t testing.TB, h *agents.Host, server string, r agents.Replay, text string) []eventlog.Event {
 	t.Helper()
-	ctx := within(t)
-	s, err := h.Follow(ctx, server, r)
+	s, err := h.Follow(within(t), server, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	var all []eventlog.Event
 	for {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		events, err := s.Next(ctx)
+		cancel()
 		if err != nil {
 			t.Fatalf("no event with %q among %s: %v", text, payloads(all), err)
 		}

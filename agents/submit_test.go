@@ -67,10 +67,11 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// An agent that reads nothing does not hold its clients for ever.
+// An agent that reads nothing does not hold its clients for ever. It has to start
+// in the time that they have.
 func TestSubmitToTheDeaf(t *testing.T) {
 	t.Parallel()
-	h := host(t, agents.Config{Launch: shell("exec sleep 1000"), RequestTimeout: 200 * time.Millisecond, MaxMessageBytes: 1 << 20})
+	h := host(t, agents.Config{Launch: shell("exec sleep 1000"), RequestTimeout: 5 * time.Second, MaxMessageBytes: 1 << 20})
 	big, err := json.Marshal(map[string]any{"method": "x", "params": make([]byte, 700<<10)})
 	if err != nil {
 		t.Fatal(err)

@@ -413,7 +413,7 @@ func TestLiveOfADesktop(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
 	s := openStore(t, StoreConfig{})
-	r, err := s.Start(t.Context(), d, Config{})
+	r, err := s.Start(t.Context(), d, Config{ThumbnailInterval: time.Hour}) // longer than this takes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func serveAs(tb testing.TB, program string, env []string, args ...string) *serve
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-s.ended:
-		case <-time.After(2 * stopLimit):
+		case <-time.After(readyLimit):
 			tb.Errorf("the server does not end")
 			_ = cmd.Process.Kill()
 			<-s.ended
@@ -187,8 +187,8 @@ func (s *server) signal(tb testing.TB, sig syscall.Signal) time.Duration {
 	}
 	select {
 	case <-s.ended:
-	case <-time.After(2 * stopLimit):
-		tb.Fatalf("still running %v after %v", 2*stopLimit, sig)
+	case <-time.After(readyLimit):
+		tb.Fatalf("still running %v after %v", readyLimit, sig)
 	}
 	return time.Since(begun)
 }

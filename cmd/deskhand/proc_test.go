@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // process is one in the process table. Two values are equal only if they mean
@@ -74,11 +73,11 @@ func named(tb testing.TB, pid int, name string) process {
 	return list[i]
 }
 
-// wantGone fails unless these processes end at once, if they have not.
+// wantGone fails unless these processes have ended, or are about to.
 func wantGone(tb testing.TB, list []process) {
 	tb.Helper()
 	// A killed process stays in the table until its memory is given back.
-	poll(tb, 2*time.Second, "its children have ended", func() string {
+	poll(tb, readyLimit, "its children have ended", func() string {
 		all, _ := snapshot(tb)
 		var left []string
 		for _, p := range list {

@@ -24,7 +24,7 @@ func (s *server) startDaemons(t *testing.T, mark string) []process {
 	// A run's own left-over counts, too.
 	s.ask(t, "/v1/processes/run", `{"command":"sh","args":["-c","setsid sleep 300 >/dev/null 2>&1 & true"]}`, nil)
 	var list []process
-	poll(t, stopLimit, "five programs run", func() string {
+	poll(t, readyLimit, "five programs run", func() string {
 		list = slices.DeleteFunc(marked(t, mark), func(p process) bool { return p.name != "sleep" })
 		if len(list) < 5 {
 			return fmt.Sprint(list)

@@ -110,7 +110,7 @@ func TestEarlySignal(t *testing.T) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(stopLimit):
+		case <-time.After(readyLimit):
 			t.Errorf("a server that was ended %d ms after its start lives on", n)
 			_ = cmd.Process.Kill()
 			<-ended
@@ -136,7 +136,7 @@ func TestSecondSignal(t *testing.T) {
 	if err := syscall.Kill(s.pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	poll(t, stopLimit, "it heeds the first signal", func() string {
+	poll(t, readyLimit, "it heeds the first signal", func() string {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
 		if err != nil {
 			return ""

@@ -43,7 +43,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poll(t, stopLimit, "the port is free", func() string {
+	poll(t, readyLimit, "the port is free", func() string {
 		c, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
 			return err.Error()
