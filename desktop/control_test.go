@@ -113,7 +113,7 @@ func pressed(t *testing.T, d *desktop.Desktop, path string) {
 // TestControlIsTold and given back by who is idle, with what is held down.
 func TestControlIsTold(t *testing.T) {
 	t.Parallel()
-	d := start(t, desktop.Config{ControlIdle: 300 * time.Millisecond})
+	d := start(t, desktop.Config{ControlIdle: 3 * time.Second}) // until the key that is held down
 	sub := d.Subscribe(0)
 	defer sub.Close()
 	path := xterm(t, d)

@@ -168,7 +168,7 @@ func TestActionCutShort(t *testing.T) {
 	xterm(t, d)
 	sub := d.Subscribe(0)
 	defer sub.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // by then it has begun
 	defer cancel()
 	text := strings.Repeat("x", 5000)
 	if err := d.Type(ctx, desktop.Type{Text: text, Delay: 100 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "of 5000 characters") {

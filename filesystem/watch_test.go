@@ -42,7 +42,7 @@ func (r eventReader) next() string {
 			return "end"
 		}
 		return r.text(e)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		r.tb.Fatal("no event")
 		return ""
 	}

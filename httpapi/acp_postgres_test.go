@@ -62,7 +62,7 @@ func TestPostgresGone(t *testing.T) {
 // insist repeats a request as long as that is what the answer asks for.
 func (s *testServer) insist(t *testing.T, r call) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for a := s.do(t, r); a.StatusCode >= 300; a = s.do(t, r) {

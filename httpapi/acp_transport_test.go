@@ -236,7 +236,7 @@ func (p *peer) isOpen(session string) bool {
 
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); {
+	for deadline := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}

@@ -15,7 +15,7 @@ import (
 // awaitFile returns the next event of that type and path.
 func awaitFile(t *testing.T, events <-chan sse, typ, path string) fileEvent {
 	t.Helper()
-	timeout := time.After(15 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case e, open := <-events:
@@ -33,7 +33,7 @@ func awaitFile(t *testing.T, events <-chan sse, typ, path string) fileEvent {
 				return f
 			}
 		case <-timeout:
-			t.Fatalf("no %s of %s within 15 s", typ, path)
+			t.Fatalf("no %s of %s within a minute", typ, path)
 		}
 	}
 }

@@ -221,7 +221,7 @@ func dialServer(t *testing.T, s *testServer) *rawConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	return &rawConn{conn.(*net.TCPConn), t, bufio.NewReader(conn)}
 }
 
@@ -385,8 +385,8 @@ func TestSlowUpload(t *testing.T) {
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			parts, cfg := 12, Config{NoToken: true, also: impatient(300 * time.Millisecond)}
-			wait := 100 * time.Millisecond
+			parts, cfg := 12, Config{NoToken: true, also: impatient(2 * time.Second)}
+			wait := 250 * time.Millisecond // a busy machine adds to that
 			if soak() > 1 {
 				parts, wait, cfg.also = 14, 5*time.Second, nil
 			}

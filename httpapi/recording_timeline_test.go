@@ -171,7 +171,7 @@ func TestRecordingEvents(t *testing.T) {
 				t.Fatalf("event %+v: %v", e, err)
 			}
 			return e.event, told.Recording.ID, told.Recording.Status
-		case <-time.After(15 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no event")
 		}
 		return "", "", ""

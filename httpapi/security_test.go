@@ -236,7 +236,7 @@ func TestConnectionIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	r := bufio.NewReader(conn)
 	for _, request := range []string{
 		"POST /v1/desktop/mouse/move HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc",
@@ -268,7 +268,7 @@ func TestMalformedRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = io.WriteString(conn, request)
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {

@@ -295,7 +295,7 @@ func TestProcessOnDesktop(t *testing.T) {
 	s.get(t, "/v1/processes/"+owned["openbox"]+"/logs").want(t, 200)
 	followed := s.follow(t.Context(), t, "/v1/processes/"+owned["openbox"]+"/logs?follow=true", nil)
 	s.do(t, call{method: http.MethodPost, path: "/v1/processes/" + owned["openbox"] + "/kill?waitMs=10000"}).want(t, 200)
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for open := true; open; {
 		select {
 		case _, open = <-followed:

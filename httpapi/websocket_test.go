@@ -30,7 +30,7 @@ func (s *testServer) tryDial(ctx context.Context, path string, header http.Heade
 	}
 	conn, resp, err := d.DialContext(ctx, "ws"+strings.TrimPrefix(s.url, "http")+path, header)
 	if err == nil {
-		err = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		err = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	}
 	return conn, resp, err
 }

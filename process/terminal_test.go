@@ -112,7 +112,7 @@ func TestTerminalInputBlocked(t *testing.T) {
 	m := newManager(t, process.Config{Limits: process.Limits{MaxInput: 1 << 20}})
 	p := start(t, m, inTerminal("stty raw -echo; echo ready; sleep 1000"))
 	await(t, p, "ready")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	big := make([]byte, 1<<20)
 	n, err := p.Write(ctx, big)

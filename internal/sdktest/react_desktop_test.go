@@ -116,7 +116,7 @@ func read(t *testing.T, file string) string {
 // await waits until a file is there and as wanted.
 func await(t *testing.T, file string, wanted func(string) bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		text, err := os.ReadFile(file)
 		if err == nil && wanted(string(text)) {

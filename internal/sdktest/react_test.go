@@ -112,7 +112,7 @@ func (s *Server) startProcess(t *testing.T, script string) string {
 func (s *Server) awaitLog(t *testing.T, id string, wanted func(log string) bool) {
 	t.Helper()
 	var text strings.Builder
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for tick := time.NewTicker(25 * time.Millisecond); ; <-tick.C {
 		var logs struct{ Entries []struct{ Data []byte } }
 		s.call(t, http.MethodGet, "/v1/processes/"+id+"/logs?stream=pty", "", &logs)

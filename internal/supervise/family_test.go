@@ -26,7 +26,7 @@ func TestFamily(t *testing.T) {
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := poll(5*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		if len(c.Family()) > 0 {
 			return errors.New("somebody is left")
 		}

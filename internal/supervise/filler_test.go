@@ -113,7 +113,7 @@ func TestMasterIsClosed(t *testing.T) {
 	master, tty := openPTY(t)
 	wait(t, start(t, g, Spec{Path: "true", TTY: tty, Master: master, Output: &filled{}}))
 	tty.Close()
-	if err := poll(5*time.Second, closed(master)); err != nil {
+	if err := poll(time.Minute, closed(master)); err != nil {
 		t.Error("the master is open after the end of the child")
 	}
 	master, tty = openPTY(t)
@@ -164,7 +164,7 @@ func TestEndedChildrenLetGo(t *testing.T) {
 		return c, weak.Make(out), weak.Make(errs)
 	}
 	c, out, errs := run()
-	err := poll(5*time.Second, func() error {
+	err := poll(time.Minute, func() error {
 		runtime.GC()
 		if out.Value() != nil || errs.Value() != nil {
 			return errors.New("an ended child's record holds what took its output")

@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 	g := newTestGroup(t, GroupConfig{})
 	c, out := shell(t, g, `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo busy; exec sleep 1000' & sleep 1000`)
 	out.await(t, "busy")
-	if err := poll(5*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		u, err := c.Usage()
 		if err == nil && (u.Processes != 3 || u.CPU <= 0 || u.Memory < 100_000 || u.Memory > 1<<30) {
 			t.Logf("usage %+v", u)

@@ -210,7 +210,7 @@ func TestStopEndsWhoHidesItsEnvironment(t *testing.T) {
 	g := newTestGroup(t, GroupConfig{})
 	c, out := shell(t, g, "env -i sleep 1000 & echo group $!; env -i setsid sleep 1000 & echo tree $!; wait")
 	group, tree := number(t, out.await(t, "group")), number(t, out.await(t, "tree"))
-	if err := poll(5*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		p, err := readProcess(tree)
 		if err == nil && (p.session != tree || lineage(tree) != "" || lineage(group) != "") {
 			err = fmt.Errorf("%+v does not hide yet", p)
@@ -366,7 +366,7 @@ func TestManyStartsLeakNothing(t *testing.T) {
 			t.Fatalf("Start: %v, want ErrNotFound", err)
 		}
 	}
-	if err := poll(5*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		if n := len(g.Children()); n != keepExited {
 			return fmt.Errorf("%d records of ended children, want %d", n, keepExited)
 		}

@@ -128,7 +128,7 @@ func reapAtSecondSight(g *Group) error {
 		return err == nil && p.gone()
 	}
 	<-held.Done()
-	if err := poll(10*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		if !zombie(foreign.Process.Pid) {
 			return errors.New("it does not end")
 		}
@@ -172,7 +172,7 @@ func reapInPassing(g *Group) error {
 			return fmt.Errorf("exit of a child: %v, want 7", c.Exit())
 		}
 	}
-	return poll(10*time.Second, func() error {
+	return poll(time.Minute, func() error {
 		left, err := orphans()
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%d orphans were not waited for", len(left))
@@ -267,7 +267,7 @@ func (o *output) String() string {
 func (o *output) await(t *testing.T, prefix string) string {
 	t.Helper()
 	var found string
-	err := poll(10*time.Second, func() error {
+	err := poll(time.Minute, func() error {
 		text := o.String()
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, prefix) && strings.HasSuffix(line, "\n") {
@@ -317,7 +317,7 @@ func wait(t *testing.T, c *Child) Exit {
 	t.Helper()
 	select {
 	case <-c.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s did not end; it wrote %q", c.Name(), c.Tail())
 	}
 	return c.Exit()

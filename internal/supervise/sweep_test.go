@@ -58,7 +58,7 @@ func TestSweepAfterKill(t *testing.T) {
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := poll(5*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		if alive(f.shell) {
 			return errors.New("the direct child outlives the owner")
 		}
@@ -268,7 +268,7 @@ func TestCatchChecksWhoItIs(t *testing.T) {
 	(&quarry{process: seen, fd: -1}).signal(unix.SIGKILL)
 	wantAlive(t, pid)
 	(&quarry{process: all[pid], fd: -1}).signal(unix.SIGKILL)
-	if err := poll(5*time.Second, func() error {
+	if err := poll(time.Minute, func() error {
 		if alive(pid) {
 			return errors.New("the signal was not sent")
 		}

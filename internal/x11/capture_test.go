@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds each wait in these tests.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // painter draws on the root window, through a connection of its own.
 type painter struct {

@@ -133,15 +133,19 @@ func TestKeysWithoutWindowManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.in.Follow(w)
-	if err := b.in.Click(1, 1); err != nil {
-		t.Fatal(err)
+	least := time.Hour // a busy machine may take long, but not each time
+	for range 3 {
+		if err := b.in.Click(1, 1); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if _, err := b.in.Type(t.Context(), "x", 0); err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, time.Since(begin))
 	}
-	begin := time.Now()
-	if _, err := b.in.Type(t.Context(), "x", 0); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(begin); took > time.Second {
-		t.Errorf("typing waited %v for a window manager that is not there", took)
+	if least > time.Second {
+		t.Errorf("typing waited %v for a window manager that is not there", least)
 	}
 }
 

@@ -181,13 +181,17 @@ func TestWindowsResize(t *testing.T) {
 		}
 	}
 	// A terminal takes whole characters only, without a long wait.
-	before := time.Now()
-	got, err := w.Resize(soon(t), term.ID, 500, 300)
-	if err != nil || got.Width > 500 || got.Width < 480 || got.Height > 300 || got.Height < 270 {
-		t.Errorf("Resize(500, 300) of xterm = %dx%d, %v", got.Width, got.Height, err)
+	least := time.Hour // a busy machine may take long, but not each time
+	for _, width := range []int{500, 600, 500} {
+		before := time.Now()
+		got, err := w.Resize(soon(t), term.ID, width, 300)
+		if err != nil || got.Width > width || got.Width < width-20 || got.Height > 300 || got.Height < 270 {
+			t.Errorf("Resize(%d, 300) of xterm = %dx%d, %v", width, got.Width, got.Height, err)
+		}
+		least = min(least, time.Since(before))
 	}
-	if d := time.Since(before); d > 900*time.Millisecond {
-		t.Errorf("resizing xterm took %v", d)
+	if least > 900*time.Millisecond {
+		t.Errorf("resizing xterm took %v", least)
 	}
 	for _, size := range [][2]int{{0, 0}, {-1, 1 << 20}} {
 		if _, err := w.Resize(soon(t), list.ID, size[0], size[1]); err != nil {

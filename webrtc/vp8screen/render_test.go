@@ -116,7 +116,7 @@ func run(t *testing.T, server *testx11.Server, out io.Writer, program string, ar
 		// What it started may still write into the folder that is removed next.
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		for deadline := time.Now().Add(5 * time.Second); syscall.Kill(group, 0) == nil && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); syscall.Kill(group, 0) == nil && time.Now().Before(deadline); {
 			<-tick.C
 		}
 	})
