@@ -216,16 +216,17 @@ func TestACPServerIDs(t *testing.T) {
 
 // acpEvents are an event stream.
 type acpEvents struct {
-	t    *testing.T
-	resp *http.Response
-	r    *bufio.Reader
+	t      *testing.T
+	resp   *http.Response
+	r      *bufio.Reader
+	cancel context.CancelFunc
 }
 
 type acpEvent struct{ event, id, data string }
 
 func (s *testServer) acpEvents(t *testing.T, path string, header map[string]string) *acpEvents {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -235,6 +236,8 @@ func (s *testServer) acpEvents(t *testing.T, path string, header map[string]stri
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+	events := &acpEvents{t: t, cancel: cancel}
+	defer events.bound()()
 	resp, err := s.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -244,12 +247,21 @@ func (s *testServer) acpEvents(t *testing.T, path string, header map[string]stri
 		body, _ := io.ReadAll(resp.Body)
 		t.Fatalf("GET %s = %d %s", path, resp.StatusCode, body)
 	}
-	return &acpEvents{t, resp, bufio.NewReader(resp.Body)}
+	events.resp, events.r = resp, bufio.NewReader(resp.Body)
+	return events
 }
 
-// next returns the next event that is no comment.
+// bound ends the stream if what is waited for does not come before the function
+// that it returns is called.
+func (s *acpEvents) bound() (stop func() bool) {
+	return time.AfterFunc(time.Minute, s.cancel).Stop
+}
+
+// next returns the next event that is no comment. The limit is for that one, as
+// there may be many.
 func (s *acpEvents) next() (e acpEvent) {
 	s.t.Helper()
+	defer s.bound()()
 	for {
 		line, err := s.r.ReadString('\n')
 		if err != nil {

@@ -84,6 +84,7 @@ func (s *acpEvents) says(messages ...string) (last acpEvent) {
 // ends expects the end of a stream.
 func (s *acpEvents) ends() {
 	s.t.Helper()
+	defer s.bound()()
 	rest, err := io.ReadAll(s.r)
 	if err != nil || strings.Contains(string(rest), "data:") {
 		s.t.Errorf("the stream ends with %q, %v", rest, err)

@@ -541,7 +541,7 @@ func TestUploadsOfMany(t *testing.T) {
 	s := serve(t, Config{})
 	dir := t.TempDir()
 	path := fsPath("file", "path", filepath.Join(dir, "file"), "sync", "false")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range 32 {

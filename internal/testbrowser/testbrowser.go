@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a page may take for what is asked of it.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Open opens a page in a browser of its own, which more may make another than
 // the usual one. The context is that of its tab, for [Do] and the other
