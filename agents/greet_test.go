@@ -98,7 +98,7 @@ func TestInitializeUnanswered(t *testing.T) {
 	h := host(t, agents.Config{Log: log, StateDir: state})
 	session := newSession(t, h, "srv")
 	file := filepath.Join(t.TempDir(), "received")
-	h = restart(t, h, agents.Config{Log: log, StateDir: state, StartTimeout: 50 * time.Millisecond, Launch: agentOf("SILENT_AT=initialize", "RECEIVED="+file)})
+	h = restart(t, h, agents.Config{Log: log, StateDir: state, StartTimeout: 2 * time.Second, Launch: agentOf("SILENT_AT=initialize", "RECEIVED="+file)})
 	if err := h.Submit(within(t), "srv", agents.PostOptions{}, []byte(initialize)); err != nil {
 		t.Fatal(err)
 	}

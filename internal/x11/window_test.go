@@ -416,7 +416,7 @@ func TestWindowsVanish(t *testing.T) {
 	for range 3 {
 		runs.Go(func() {
 			for range windows / 3 {
-				cmd := exec.Command("xmessage", "-timeout", "1", "hello")
+				cmd := exec.Command("xmessage", "-timeout", "60", "hello")
 				cmd.Env = w.Env()
 				_ = cmd.Run() // ends when its window is closed, or after the timeout
 			}
