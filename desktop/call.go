@@ -143,10 +143,25 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 				return v, err
 			}
 		}
+		if err := s.follows(ctx, a); err != nil {
+			return v, err
+		}
 		v, err = f(ctx, s)
 		d.tell(a, err)
 		return v, err
 	})
+}
+
+// follows has an action wait until programs have dealt with the input before it.
+// A viewer waits for what they see, and their clicks must keep their pace.
+func (s *session) follows(ctx context.Context, a *Action) error {
+	switch {
+	case a.Actor.Kind == ActorViewer, a.Name == "launch", a.Name == "release_all":
+		return nil
+	case a.Name == "move" && !s.input.ButtonDown():
+		return s.input.SettlePointer(ctx)
+	}
+	return s.input.Settle(ctx)
 }
 
 // tell emits an action that was done, or of which at least a part was. A

@@ -24,6 +24,11 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 		return Content{}, err
 	}
 	return call(ctx, d, "read "+string(sel), clipboardLimit, func(ctx context.Context, s *session) (Content, error) {
+		if ActorFrom(ctx).Kind != ActorViewer { // somebody who waits for nothing
+			if err := s.input.Settle(ctx); err != nil {
+				return Content{}, err
+			}
+		}
 		data, err := s.clipboard.Get(ctx, name, contentType)
 		return Content{Type: contentType, Data: data}, err
 	})

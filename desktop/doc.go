@@ -31,10 +31,17 @@
 //
 // All methods may be called from any goroutine. Screenshots and questions run
 // in parallel. Input runs one call at a time, so that a click with modifiers,
-// or a text, is not mixed with another caller's. Keys wait until the window
-// manager has dealt with the clicks and chords before them, for 3 s at most, so
-// that they go to the window that these chose. Every call has a deadline of its
-// own, besides that of its context.
+// or a text, is not mixed with another caller's. Every call has a deadline of
+// its own, besides that of its context.
+//
+// Keys wait until the window manager has dealt with the clicks and chords before
+// them, for 3 s at most, so that they go to the window that these chose. Input,
+// and reading the clipboard, also wait until the programs that got a click or a
+// key in the second before have dealt with it, as far as can be seen from
+// outside: for 2 s at most, and for one that always has something to do, such as
+// a page that moves, for 0.3 s. A menu is open then, and a chord has done what it
+// does. What a viewer does goes on at once, since a person waits for what they
+// see.
 //
 // # Errors
 //

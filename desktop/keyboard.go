@@ -81,7 +81,7 @@ func (d *Desktop) Press(ctx context.Context, p Press) error {
 		return keyError("key", err)
 	}
 	return d.act(ctx, "press key", inputLimit, &Action{Name: "press", Keys: chordText(p)}, func(ctx context.Context, s *session) error {
-		release, err := s.hold(p.Modifiers)
+		release, err := s.hold(ctx, p.Modifiers)
 		if err != nil {
 			return err
 		}

@@ -92,8 +92,8 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 		a.At, a.To = &Point{first.X, first.Y}, &Point{last.X, last.Y}
 		return nil
 	}
-	return act(ctx, d, "drag", inputLimit, a, prepare, func(_ context.Context, s *session) (Pointer, error) {
-		return s.withModifiers(g.Modifiers, func() error { return s.input.Drag(path, n) })
+	return act(ctx, d, "drag", inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
+		return s.withModifiers(ctx, g.Modifiers, func() error { return s.input.Drag(ctx, path, n) })
 	})
 }
 
@@ -129,8 +129,8 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 		a.At = &p
 		return err
 	}
-	return act(ctx, d, op, inputLimit, a, prepare, func(_ context.Context, s *session) (Pointer, error) {
-		return s.withModifiers(modifiers, func() error {
+	return act(ctx, d, op, inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
+		return s.withModifiers(ctx, modifiers, func() error {
 			if a.At != nil {
 				if err := s.input.Move(a.At.X, a.At.Y); err != nil {
 					return err
@@ -146,8 +146,8 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 
 // withModifiers does f while modifiers are held, and tells where the pointer
 // is then. Whatever f comes to, the modifiers are let go of.
-func (s *session) withModifiers(modifiers []string, f func() error) (Pointer, error) {
-	release, err := s.hold(modifiers)
+func (s *session) withModifiers(ctx context.Context, modifiers []string, f func() error) (Pointer, error) {
+	release, err := s.hold(ctx, modifiers)
 	if err != nil {
 		return Pointer{}, err
 	}
@@ -163,11 +163,11 @@ func (s *session) pointer() (Pointer, error) {
 }
 
 // hold presses modifiers and returns how to let go of them.
-func (s *session) hold(modifiers []string) (func() error, error) {
+func (s *session) hold(ctx context.Context, modifiers []string) (func() error, error) {
 	if len(modifiers) == 0 {
 		return func() error { return nil }, nil
 	}
-	release, err := s.input.HoldModifiers(modifiers)
+	release, err := s.input.HoldModifiers(ctx, modifiers)
 	return release, keyError("modifiers", err)
 }
 

@@ -21,21 +21,55 @@ import (
 // that flushes its requests just before it sleeps may read events in doing so,
 // which it then looks at only when it next wakes (xterm does, once in a few
 // hundred times).
-func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window) error {
-	p := watched{pid: pid}
-	if diag, err := openSocketDiag(); err == nil {
-		defer diag.close()
-		if p.sockets, err = diag.displaySockets(pid, in.c.number); err == nil {
-			p.diag = diag
-		}
-	}
-	sleeps, err := in.waitQuiet(ctx, p, nil)
+//
+// It looks every pace, and does not miss anything if that is long.
+func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window, pace time.Duration) error {
+	p, done := in.watch(pid)
+	defer done()
+	sleeps, err := in.waitQuiet(ctx, p, nil, pace)
 	if err != nil {
 		return err
 	}
 	in.wake(win)
-	_, err = in.waitQuiet(ctx, p, sleeps)
+	_, err = in.waitQuiet(ctx, p, sleeps, pace)
 	return err
+}
+
+// watch finds the connections of a process, until done is called.
+func (in *Input) watch(pid int) (p watched, done func()) {
+	p.pid = pid
+	diag, err := openSocketDiag()
+	if err != nil {
+		return p, func() {}
+	}
+	if p.sockets, err = diag.displaySockets(pid, in.c.number); err == nil {
+		p.diag = diag
+	}
+	return p, diag.close
+}
+
+// waitRead waits until a process has read what the server sent it. Where the
+// kernel does not tell, it does not wait.
+func (in *Input) waitRead(ctx context.Context, pid int) error {
+	p, done := in.watch(pid)
+	defer done()
+	if p.diag == nil {
+		return nil
+	}
+	again := time.NewTicker(settlePace)
+	defer again.Stop()
+	for {
+		if unread, err := p.diag.unread(p.sockets); err != nil || !unread {
+			return nil // it may have ended
+		}
+		select {
+		case <-again.C:
+		case <-in.c.done:
+			return ErrConnClosed
+		case <-ctx.Done():
+			return ErrNotDrained
+		}
+	}
 }
 
 // wake sends the client that made a window an event that it knows nothing
@@ -50,8 +84,8 @@ func (in *Input) wake(win xproto.Window) {
 // waitQuiet waits until a process sleeps, with nothing to read, and since it
 // had slept as often as before says has slept once more. It returns how often
 // each thread has.
-func (in *Input) waitQuiet(ctx context.Context, p watched, before []uint64) ([]uint64, error) {
-	again := time.NewTicker(time.Millisecond)
+func (in *Input) waitQuiet(ctx context.Context, p watched, before []uint64, pace time.Duration) ([]uint64, error) {
+	again := time.NewTicker(pace)
 	defer again.Stop()
 	for quiet := 0; ; {
 		sleeps, err := in.sleptThrough(p)

@@ -158,6 +158,15 @@ func (ch Chord) locks() bool {
 	})
 }
 
+// edits says whether the keys, without modifiers, only move about in what has
+// the focus, or change a text there. A character alone may also be a menu's.
+func (ch Chord) edits() bool {
+	return !slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool {
+		return !isModifier(sym) && sym != keyBackSpace && sym != keyTab && sym != keyDelete &&
+			(sym < keyHome || sym > keyBegin)
+	})
+}
+
 // String is the chord with X's names.
 func (ch Chord) String() string {
 	names := make([]string, len(ch.keys))

@@ -26,6 +26,9 @@ const (
 	// blindWait is for a window of which nothing is known: it was enough for
 	// every program tried on a busy machine, and there is nothing better.
 	blindWait = 500 * time.Millisecond
+	// How often it is looked whether a window that was pinged is still there.
+	lookFirst = 5 * time.Millisecond
+	lookMost  = 250 * time.Millisecond
 )
 
 // firstToken numbers pings from where no window manager's own can be: these
@@ -91,7 +94,7 @@ func (in *Input) drainWindow(ctx context.Context, win xproto.Window) error {
 	if pid == 0 || pid == os.Getpid() { // we ourselves never sleep here
 		return pause(ctx, blindWait)
 	}
-	err := in.waitAsleep(ctx, pid, top)
+	err := in.waitAsleep(ctx, pid, top, time.Millisecond)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it has exited
 	}
@@ -138,7 +141,8 @@ func (in *Input) ping(ctx context.Context, top xproto.Window) error {
 		Data: xproto.ClientMessageDataUnionData32New([]uint32{uint32(in.names.ping), in.token, uint32(top), 0, 0}),
 	}
 	xproto.SendEvent(in.c.x, false, top, xproto.EventMaskNoEvent, string(m.Bytes()))
-	look := time.NewTicker(250 * time.Millisecond)
+	pace := lookFirst
+	look := time.NewTimer(pace)
 	defer look.Stop()
 	for {
 		select {
@@ -150,6 +154,8 @@ func (in *Input) ping(ctx context.Context, top xproto.Window) error {
 			if _, _, ok := in.client(top); !ok {
 				return nil
 			}
+			pace = min(2*pace, lookMost)
+			look.Reset(pace)
 		case <-in.c.done:
 			return ErrConnClosed
 		case <-ctx.Done():

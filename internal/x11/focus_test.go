@@ -182,7 +182,7 @@ func TestSwitchWindows(t *testing.T) {
 	}{
 		{"chord", func() error { return d.in.Press(t.Context(), chord("alt+Tab")) }},
 		{"held modifier", func() error {
-			release, err := d.in.HoldModifiers([]string{"alt"})
+			release, err := d.in.HoldModifiers(t.Context(), []string{"alt"})
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -31,11 +32,15 @@ type Input struct {
 	strokes   []typed
 	held      []heldKey
 	buttons   []byte          // that are down
+	pressed   time.Time       // when a button was last
 	unsettled int             // presses that the window manager may not have seen yet
 	dirty     bool            // a slot was pressed since the last drain
 	waiting   []xproto.Window // that may have got its key
 	token     uint32
 	closed    bool
+
+	acted       acted
+	managerHung bool // it did not answer the last question
 }
 
 // inputAtoms are the names in use.
@@ -138,6 +143,7 @@ func (in *Input) releaseAll() error {
 	}
 	for i := len(in.held) - 1; i >= 0; i-- {
 		in.fake(xproto.KeyRelease, byte(in.held[i].code))
+		in.unsettle() // the end of Alt ends the choice of a window
 	}
 	in.held, in.buttons = in.held[:0], in.buttons[:0]
 	return in.flush("release keys and buttons")

@@ -1,6 +1,8 @@
 package x11
 
 import (
+	"context"
+
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 )
@@ -25,3 +27,14 @@ func (c *Conn) UseXkb() error {
 
 // ProcessOf is the process of a window's client.
 func (in *Input) ProcessOf(win xproto.Window) int { return in.process(win, win) }
+
+// Helpers are a process and those of the same program below it.
+func Helpers(pid int) []int { return helpers(pid) }
+
+// WaitFamily waits until processes have nothing to do.
+func (in *Input) WaitFamily(ctx context.Context, family []int) error {
+	return in.waitFamily(ctx, family)
+}
+
+// ChildEnds says whether a child of a process is about to end.
+func ChildEnds(pid int) bool { return childEnds(pid) }

@@ -208,7 +208,7 @@ func TestTypeIgnoresLocksAndModifiers(t *testing.T) {
 	b.press(t, "Caps_Lock")
 	b.press(t, "Num_Lock")
 	b.keys(t, 2)
-	release, err := b.in.HoldModifiers([]string{"ctrl", "shift"})
+	release, err := b.in.HoldModifiers(t.Context(), []string{"ctrl", "shift"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestHoldAndReleaseAll(t *testing.T) {
 	if got := b.mask(t); got != 0 || slices.Max(r.Keys) != 0 {
 		t.Errorf("after ReleaseAll: modifiers %#x, keys %v", got, r.Keys)
 	}
-	if _, err := b.in.HoldModifiers([]string{"ctrl", "a"}); err == nil || !strings.Contains(err.Error(), `"a"`) {
+	if _, err := b.in.HoldModifiers(t.Context(), []string{"ctrl", "a"}); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("HoldModifiers of a: %v, want an error that names it", err)
 	}
 	if got := b.mask(t); got != 0 {

@@ -34,6 +34,9 @@ const (
 	// dragWait bounds the wait for an application in a drag: it goes on
 	// without it.
 	dragWait = 300 * time.Millisecond
+	// clickGap is the least time between two presses: Chromium takes those with
+	// the same time stamp, which is in milliseconds, for one.
+	clickGap = 2 * time.Millisecond
 )
 
 // Pointer is where the pointer is, and what is below it: the top-level window
@@ -59,6 +62,10 @@ func (in *Input) Move(x, y int) error {
 	}
 	in.c.wire.cork()
 	in.motion(Point{x, y})
+	if len(in.buttons) > 0 { // part of a drag
+		in.unsettle()
+		in.acted.note(in.acted.press)
+	}
 	return in.flush("move pointer")
 }
 
@@ -76,8 +83,27 @@ func (in *Input) Button(button int, down bool) error {
 		return err
 	}
 	in.c.wire.cork()
+	under := xproto.QueryPointer(in.c.x, in.c.root)
 	in.setButton(byte(button), down)
-	return in.flush("press button")
+	err := in.flush("press button")
+	in.noteBelow(under, down)
+	return err
+}
+
+// noteBelow notes the window that got a button, and with its release the one
+// that got the press.
+func (in *Input) noteBelow(under xproto.QueryPointerCookie, down bool) {
+	r, err := under.Reply()
+	if err != nil {
+		return
+	}
+	in.acted.note(r.Child)
+	if down {
+		in.acted.press = r.Child
+	} else {
+		in.unsettle()
+		in.acted.note(in.acted.press)
+	}
 }
 
 func (in *Input) checkButton(button int) error {
@@ -93,10 +119,15 @@ func (in *Input) setButton(button byte, down bool) {
 		in.buttons = slices.DeleteFunc(in.buttons, func(b byte) bool { return b == button })
 		return
 	}
-	in.fake(xproto.ButtonPress, button)
+	delay := time.Duration(0) // which the server waits
 	if button < wheelFirst || button > wheelLast {
 		in.unsettled++
+		if time.Since(in.pressed) < clickGap {
+			delay = clickGap
+		}
+		in.pressed = time.Now()
 	}
+	xtest.FakeInput(in.c.x, xproto.ButtonPress, button, uint32(delay.Milliseconds()), 0, 0, 0, 0)
 	if !slices.Contains(in.buttons, button) {
 		in.buttons = append(in.buttons, button)
 	}
@@ -117,11 +148,14 @@ func (in *Input) clicks(button byte, count int) error {
 		n := min(count, corkedClicks)
 		count -= n
 		in.c.wire.cork()
+		under := xproto.QueryPointer(in.c.x, in.c.root)
 		for range n {
 			in.setButton(button, true)
 			in.setButton(button, false)
 		}
-		if err := in.flush("click"); err != nil {
+		err := in.flush("click")
+		in.noteBelow(under, true)
+		if err != nil {
 			return err
 		}
 	}
@@ -153,7 +187,7 @@ func (in *Input) Scroll(dx, dy int) error {
 // releases the button at the last point, or where an error stopped it. It
 // takes about half a second: the applications below both ends need to see each
 // stage, and a browser's pages do so later than their windows.
-func (in *Input) Drag(path []Point, button int) (err error) {
+func (in *Input) Drag(ctx context.Context, path []Point, button int) (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err := in.checkButton(button); err != nil {
@@ -169,11 +203,18 @@ func (in *Input) Drag(path []Point, button int) (err error) {
 		in.c.wire.cork()
 		in.setButton(byte(button), false)
 		err = errors.Join(err, in.flush("end drag"))
+		in.unsettle()
+		in.acted.note(in.acted.press)
 	}()
 	if err := in.flush("begin drag"); err != nil {
 		return err
 	}
+	// What is dragged may be a window, by its title bar.
+	if err := in.awaitManager(ctx); err != nil {
+		return err
+	}
 	source := in.settle(0)
+	in.acted.press = source
 	in.rest(dragRest)
 	steps := dragPath(path)
 	size := min(max(len(steps)/dragStages, 1), corkedClicks)
@@ -191,6 +232,10 @@ func (in *Input) Drag(path []Point, button int) (err error) {
 	in.settle(source) // it sees the motion, and asks what is below
 	in.settle(0)      // that answers
 	in.settle(source)
+	in.unsettle()
+	if err := in.awaitManager(ctx); err != nil {
+		return err
+	}
 	in.rest(dragRest)
 	return nil
 }

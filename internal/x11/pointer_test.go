@@ -116,7 +116,7 @@ func TestDrag(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	path := []x11.Point{{X: 120, Y: 80}, {X: 320, Y: 230}, {X: 310, Y: 230}}
-	if err := b.in.Drag(path, 1); err != nil {
+	if err := b.in.Drag(t.Context(), path, 1); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.mask(t); got != 0 {
@@ -161,13 +161,13 @@ func TestDragLong(t *testing.T) {
 	for i := range 1000 {
 		path = append(path, x11.Point{X: i % 2 * 639, Y: i * 479 / 1000})
 	}
-	if err := b.in.Drag(path, 1); err != nil {
+	if err := b.in.Drag(t.Context(), path, 1); err != nil {
 		t.Fatal(err)
 	}
 	if x, y, _, _, err := b.in.Pointer(); err != nil || x != 639 || y != 478 || b.mask(t) != 0 {
 		t.Errorf("after a drag of 1000 points: pointer %d,%d, %v", x, y, err)
 	}
-	if b.in.Drag(nil, 1) == nil {
+	if b.in.Drag(t.Context(), nil, 1) == nil {
 		t.Error("a drag without a path was accepted")
 	}
 }

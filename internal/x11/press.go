@@ -39,11 +39,11 @@ func (in *Input) Press(ctx context.Context, ch Chord) (err error) {
 	for ; n > 0 && !(modified && k.modifiers[keys[n-1].code] != 0); n-- {
 		in.fake(xproto.KeyRelease, byte(keys[n-1].code))
 	}
-	err = in.sent(before, op)
+	err = in.sent(before, op, modified || !ch.edits())
 	if !modified {
 		return err
 	}
-	in.unsettled = max(in.unsettled, 1)
+	in.unsettle()
 	if n == 0 {
 		return err
 	}
@@ -69,12 +69,13 @@ func (in *Input) releaseModifiers(ctx context.Context, keys []heldKey, op string
 	for i := len(keys) - 1; i >= 0; i-- {
 		in.fake(xproto.KeyRelease, byte(keys[i].code))
 	}
-	in.unsettled = max(in.unsettled, 1)
+	in.unsettle()
 	return errors.Join(err, in.flush(op))
 }
 
-// sent uncorks, waits, and notes who got the keys.
-func (in *Input) sent(before xproto.GetInputFocusCookie, op string) error {
+// sent uncorks, waits, and notes who got the keys. acts says that these may do
+// more than change a text.
+func (in *Input) sent(before xproto.GetInputFocusCookie, op string, acts bool) error {
 	after := xproto.GetInputFocus(in.c.x)
 	if err := in.c.wire.uncork(); err != nil {
 		return wrap(op, err)
@@ -85,6 +86,9 @@ func (in *Input) sent(before xproto.GetInputFocusCookie, op string) error {
 			return wrap(op, err)
 		}
 		in.await(r.Focus)
+		if acts {
+			in.acted.note(r.Focus)
+		}
 	}
 	return nil
 }
@@ -156,9 +160,9 @@ func (in *Input) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
 	}
 	in.held = append(in.held, keys...)
 	if k.modified(keys) {
-		in.unsettled = max(in.unsettled, 1)
+		in.unsettle()
 	}
-	return keys, in.sent(before, "hold "+ch.String())
+	return keys, in.sent(before, "hold "+ch.String(), k.modified(keys) || !ch.edits())
 }
 
 // KeyUp releases a key, or the keys of a chord, last first.
@@ -212,16 +216,17 @@ func (in *Input) releaseKeys(ctx context.Context, codes []xproto.Keycode, op str
 	in.held = slices.DeleteFunc(in.held, func(h heldKey) bool {
 		ours := slices.Contains(codes, h.code)
 		if ours && isModifier(h.sym) {
-			in.unsettled = max(in.unsettled, 1)
+			in.unsettle()
 		}
 		return ours
 	})
 	return in.flush(op)
 }
 
-// HoldModifiers presses modifiers, which release lets go of. Those that were
-// down already stay as they are. *KeyError: a name is not that of a modifier.
-func (in *Input) HoldModifiers(names []string) (release func() error, err error) {
+// HoldModifiers presses modifiers, which release lets go of, also when ctx has
+// ended. Those that were down already stay as they are. *KeyError: a name is not
+// that of a modifier.
+func (in *Input) HoldModifiers(ctx context.Context, names []string) (release func() error, err error) {
 	var ch Chord
 	for _, name := range names {
 		one, err := ParseChord(name)
@@ -235,7 +240,7 @@ func (in *Input) HoldModifiers(names []string) (release func() error, err error)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	keys, err := in.keyDown(context.Background(), ch)
+	keys, err := in.keyDown(ctx, ch)
 	if err != nil {
 		return nil, err
 	}
@@ -248,6 +253,6 @@ func (in *Input) HoldModifiers(names []string) (release func() error, err error)
 		defer in.mu.Unlock()
 		still := slices.DeleteFunc(codes, func(code xproto.Keycode) bool { return !in.holding(code) })
 		codes = nil
-		return in.releaseKeys(context.Background(), still, "release modifiers")
+		return in.releaseKeys(ctx, still, "release modifiers")
 	}, nil
 }

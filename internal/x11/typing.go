@@ -76,6 +76,7 @@ const aheadKeys = 4096
 type typed struct {
 	stroke
 	characters int
+	acts       bool // it may do more than change a text
 }
 
 // Type types text: any Unicode text, exactly, whatever modifiers are held or
@@ -95,6 +96,9 @@ func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (do
 	}
 	restore := in.neutralise(k, true)
 	defer func() { err = errors.Join(err, restore()) }()
+	if err := in.awaitManager(ctx); err != nil {
+		return 0, fmt.Errorf("type text: %w", err)
+	}
 	for text != "" {
 		if err := ctx.Err(); err != nil {
 			return done, fmt.Errorf("type text: %w", err)
@@ -150,7 +154,7 @@ func (in *Input) plan(k *keymap, text string) (size int) {
 		if !ok {
 			break
 		}
-		in.strokes = append(in.strokes, typed{at, characters})
+		in.strokes = append(in.strokes, typed{at, characters, sym == keyReturn || sym == keyEscape})
 		size += bytes
 	}
 	return size
@@ -224,7 +228,8 @@ func (in *Input) strike(k *keymap, keys []typed) error {
 	if shift {
 		in.fake(xproto.KeyRelease, byte(k.shift))
 	}
-	return in.sent(before, "press keys")
+	acts := slices.ContainsFunc(keys, func(s typed) bool { return s.acts })
+	return in.sent(before, "press keys", acts)
 }
 
 func kindOf(down bool) byte {
@@ -256,6 +261,7 @@ func (in *Input) neutralise(k *keymap, text bool) (restore func() error) {
 	c.wire.cork()
 	for _, code := range codes {
 		in.fake(xproto.KeyRelease, byte(code))
+		in.unsettle()
 	}
 	if locks {
 		group := st.lockedGroup
@@ -272,6 +278,7 @@ func (in *Input) neutralise(k *keymap, text bool) (restore func() error) {
 		}
 		for _, code := range codes {
 			in.fake(xproto.KeyPress, byte(code))
+			in.unsettle()
 		}
 		return in.flush("restore modifiers")
 	}

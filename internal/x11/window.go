@@ -45,6 +45,9 @@ type Windows struct {
 	news    news
 	waiters atomic.Int32
 	probe   probe
+	// unsettled says that the window manager may still have to give a window
+	// the focus because of what was done here. Input waits for that.
+	unsettled atomic.Bool
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change

@@ -148,6 +148,7 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 	if _, err := w.Get(id); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
+	defer w.unsettled.Store(true)
 	if err := ewmh.CloseWindow(w.xu, xproto.Window(id)); err != nil {
 		return fmt.Errorf("close window %d: %w", id, w.failed(err))
 	}
@@ -181,6 +182,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 		return info, fmt.Errorf("%s window %d: %w", op, id, ErrNoWindow)
 	}
 	defer w.c.unselectEvents(win, watchWindow)
+	defer w.unsettled.Store(true)
 	if err := request(win); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, w.failed(err))
 	}

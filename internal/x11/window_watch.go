@@ -200,6 +200,7 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 	if err != nil {
 		return WindowInfo{}, fmt.Errorf("wait for a window: %w", err)
 	}
+	w.unsettled.Store(true) // a window is listed before it has the focus
 	return found, nil
 }
 

@@ -1,0 +1,236 @@
+package desktop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// fastRounds is how often each sequence is tried: what goes wrong does not every
+// time.
+const fastRounds = 4
+
+// A window is drawn when nothing has changed for settleFor.
+const (
+	settleFor   = 100 * time.Millisecond
+	settleLimit = 5 * time.Second
+)
+
+// TestAtOnce does what an agent or a script does, without a pause: each step has
+// to find what the one before it led to.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm", "zenity")
+	d := start(t, desktop.Config{Size: desktop.Size{Width: 1440, Height: 900}})
+	for name, f := range map[string]func(*testing.T, *desktop.Desktop){
+		"drag a title by single calls":   dragTitle,
+		"close by the button and type":   func(t *testing.T, d *desktop.Desktop) { t.Helper(); titleButton(t, d, 12, true) },
+		"minimise by the button, type":   func(t *testing.T, d *desktop.Desktop) { t.Helper(); titleButton(t, d, 48, false) },
+		"close and type":                 closeAndType,
+		"launch and type":                launchAndType,
+		"mark a word and read it":        markAndRead,
+		"copy and read":                  copyAndRead,
+		"mark and paste somewhere else":  markAndPaste,
+		"leave the desktop's menu, type": rootMenu,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range fastRounds {
+				f(t, d)
+				closeAll(t, d)
+			}
+		})
+	}
+}
+
+func closeAll(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	until(t, "no windows", func() bool {
+		list, err := d.Windows(t.Context(), desktop.WindowFilter{All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range list {
+			_ = d.CloseWindow(t.Context(), w.ID) // it may have gone
+		}
+		return len(list) == 0
+	})
+}
+
+// terminalAt is a terminal that has the focus, at a place, and its file.
+func terminalAt(t *testing.T, d *desktop.Desktop, x, y int) (desktop.Window, string) {
+	t.Helper()
+	path := xterm(t, d)
+	w, err := d.FocusedWindow(t.Context())
+	if err == nil {
+		w, err = d.MoveWindow(t.Context(), w.ID, desktop.Point{X: x, Y: y})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, path
+}
+
+func click(t *testing.T, d *desktop.Desktop, x, y int, b desktop.Button, count int) {
+	t.Helper()
+	if _, err := d.Click(t.Context(), desktop.Click{At: &desktop.Point{X: x, Y: y}, Button: b, Count: count}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func typeText(t *testing.T, d *desktop.Desktop, text string) {
+	t.Helper()
+	if err := d.Type(t.Context(), desktop.Type{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func press(t *testing.T, d *desktop.Desktop, keys ...string) {
+	t.Helper()
+	for _, k := range keys {
+		if err := d.Press(t.Context(), desktop.Press{Keys: k}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func dragTitle(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	w, _ := terminalAt(t, d, 100, 100)
+	x, y := w.Bounds.X+100, w.Bounds.Y-8
+	move := func(x, y int) {
+		t.Helper()
+		if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: x, Y: y}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(x, y)
+	if _, err := d.ButtonDown(t.Context(), desktop.ButtonPress{}); err != nil {
+		t.Fatal(err)
+	}
+	move(x+100, y+50)
+	move(x+200, y+150)
+	if _, err := d.ButtonUp(t.Context(), desktop.ButtonPress{}); err != nil {
+		t.Fatal(err)
+	}
+	now, err := d.FocusedWindow(t.Context())
+	if err != nil || now.Bounds.X != w.Bounds.X+200 || now.Bounds.Y != w.Bounds.Y+150 {
+		t.Fatalf("the window is at %v, %v; it was at %v", now.Bounds, err, w.Bounds)
+	}
+}
+
+// titleButton presses the button of a title bar that many pixels from its end.
+func titleButton(t *testing.T, d *desktop.Desktop, fromEnd int, closes bool) {
+	t.Helper()
+	_, path := terminalAt(t, d, 20, 40)
+	w, _ := terminalAt(t, d, 700, 400)
+	click(t, d, w.Frame.X+w.Frame.Width-fromEnd, w.Bounds.Y-10, desktop.ButtonLeft, 1)
+	if closes { // a terminal may wait for what it ran before it does
+		until(t, "end of the window", func() bool {
+			list, err := d.Windows(t.Context(), desktop.WindowFilter{All: true})
+			return err == nil && len(list) == 1
+		})
+	}
+	typeText(t, d, "abc\n")
+	wantTyped(t, path, "abc\n")
+}
+
+func closeAndType(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	_, path := terminalAt(t, d, 20, 40)
+	w, _ := terminalAt(t, d, 700, 400)
+	if err := d.CloseWindow(t.Context(), w.ID); err != nil {
+		t.Fatal(err)
+	}
+	typeText(t, d, "abc\n")
+	wantTyped(t, path, "abc\n")
+}
+
+func launchAndType(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	terminalAt(t, d, 20, 40)
+	path := t.TempDir() + "/typed"
+	app, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-e", "sh", "-c", `cat > "$0"`, path}, Wait: true})
+	if err != nil || app.Window == 0 {
+		t.Fatal(app, err)
+	}
+	typeText(t, d, "abc\n")
+	wantTyped(t, path, "abc\n")
+}
+
+// wordTerminal shows a word in its first line.
+func wordTerminal(t *testing.T, d *desktop.Desktop) desktop.Window {
+	t.Helper()
+	w, path := terminalAt(t, d, 20, 40)
+	typeText(t, d, "someword\n")
+	wantTyped(t, path, "someword\n")
+	if _, err := d.Settle(t.Context(), settleFor, settleLimit); err != nil { // it has drawn that
+		t.Fatal(err)
+	}
+	return w
+}
+
+func markAndRead(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	w := wordTerminal(t, d)
+	old := desktop.Content{Data: []byte("old")}
+	if err := d.SetClipboard(t.Context(), old, desktop.Primary); err != nil {
+		t.Fatal(err)
+	}
+	click(t, d, w.Bounds.X+20, w.Bounds.Y+8, desktop.ButtonLeft, 2)
+	c, err := d.Clipboard(t.Context(), desktop.Primary, "")
+	if err != nil || string(c.Data) != "someword" {
+		t.Fatalf("the marked word is %q, %v", c.Data, err)
+	}
+}
+
+// entry is a field of GTK's, with the focus.
+func entry(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	app, err := d.Launch(t.Context(), desktop.Launch{App: "zenity", Args: []string{"--entry"}, Env: []string{"NO_AT_BRIDGE=1"}, Wait: true})
+	if err != nil || app.Window == 0 {
+		t.Fatal(app, err)
+	}
+	if _, err := d.Settle(t.Context(), settleFor, settleLimit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyAndRead(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	if err := d.SetClipboard(t.Context(), desktop.Content{Data: []byte("old")}); err != nil {
+		t.Fatal(err)
+	}
+	entry(t, d)
+	typeText(t, d, "some text")
+	press(t, d, "ctrl+a", "ctrl+c")
+	c, err := d.Clipboard(t.Context(), desktop.Clipboard, "")
+	if err != nil || string(c.Data) != "some text" {
+		t.Fatalf("copied %q, %v", c.Data, err)
+	}
+}
+
+func markAndPaste(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	w, path := terminalAt(t, d, 20, 40)
+	if err := d.SetClipboard(t.Context(), desktop.Content{Data: []byte("old")}, desktop.Primary); err != nil {
+		t.Fatal(err)
+	}
+	entry(t, d)
+	typeText(t, d, "some text")
+	press(t, d, "ctrl+a")
+	click(t, d, w.Bounds.X+50, w.Bounds.Y+60, desktop.ButtonMiddle, 1)
+	press(t, d, "Return")
+	wantTyped(t, path, "some text\n")
+}
+
+// rootMenu opens openbox's own menu, leaves it and types.
+func rootMenu(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	_, path := terminalAt(t, d, 20, 40)
+	click(t, d, 1300, 700, desktop.ButtonRight, 1)
+	press(t, d, "Escape")
+	typeText(t, d, "abc\n")
+	wantTyped(t, path, "abc\n")
+}

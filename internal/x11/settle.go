@@ -1,0 +1,192 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+// Bounds of waiting for the applications that got the last clicks and keys.
+const (
+	// settleRecent is how long ago these may have been to be waited for.
+	settleRecent = time.Second
+	// takeLimit is how long an application may take to read its input, and to
+	// answer a ping if it does answer them.
+	takeLimit = 2 * time.Second
+	// quietLimit is how long it may take to sleep then: a program that always has
+	// something to do never does.
+	quietLimit = 300 * time.Millisecond
+	// deafLimit is for one that did not answer in time before.
+	deafLimit = 20 * time.Millisecond
+	// settlePace is how often it is looked whether an application sleeps: mostly
+	// it does after a fraction of a millisecond.
+	settlePace = 200 * time.Microsecond
+	// maxDeaf bounds how many of those are remembered.
+	maxDeaf = 64
+)
+
+// acted is the windows that got clicks, or keys that are more than text, and
+// that have not been waited for.
+type acted struct {
+	windows []xproto.Window
+	latest  time.Time
+	press   xproto.Window // that the pointer was in when a button went down
+	deaf    map[xproto.Window]struct{}
+}
+
+func (a *acted) note(win xproto.Window) {
+	a.latest = time.Now()
+	if win > xproto.InputFocusPointerRoot && !slices.Contains(a.windows, win) {
+		a.windows = append(a.windows, win)
+	}
+}
+
+// Settle waits until the programs that got the last clicks and keys have dealt
+// with these, as far as can be seen from outside, and the window manager with
+// what came of it. A click may open a menu, a chord a dialog, Return may close
+// one: until that has happened, what comes next would go to where it is not
+// meant for. It does not wait for input of more than a second ago, and for a
+// program that always has something to do only a moment. Whoever sends what a
+// person does as it happens need not call it: a person waits for what they see.
+func (in *Input) Settle(ctx context.Context) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.use(); err != nil {
+		return err
+	}
+	return in.settleAll(ctx)
+}
+
+// SettlePointer waits until the window manager has dealt with the last clicks:
+// until then the server may hold back what the pointer does.
+func (in *Input) SettlePointer(ctx context.Context) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.use(); err != nil {
+		return err
+	}
+	_, err := in.question(ctx)
+	return err
+}
+
+// ButtonDown says whether a button is down through this Input.
+func (in *Input) ButtonDown() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.buttons) > 0
+}
+
+func (in *Input) settleAll(ctx context.Context) error {
+	asked, err := in.question(ctx)
+	if err != nil {
+		return err
+	}
+	windows := in.acted.windows
+	in.acted.windows = nil
+	if time.Since(in.acted.latest) > settleRecent {
+		windows = nil
+	}
+	for _, win := range windows {
+		if err := in.settleWindow(ctx, win); err != nil {
+			return err
+		}
+	}
+	switch {
+	case asked: // what the programs did may be something for the window manager
+		return in.awaitFocus(ctx)
+	case len(windows) > 0:
+		in.unsettle()
+		return in.awaitManager(ctx)
+	}
+	return nil
+}
+
+// settleWindow waits for the application of one window, unless that takes too
+// long.
+func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
+	win = in.managed(win)
+	top, pings, ok := in.client(win)
+	if !ok {
+		return nil
+	}
+	pid := in.process(win, top)
+	if pid == os.Getpid() {
+		pid = 0 // we ourselves never sleep here
+	}
+	limit := takeLimit
+	if _, deaf := in.acted.deaf[top]; deaf {
+		limit = deafLimit
+	}
+	err := within(ctx, limit, func(ctx context.Context) error {
+		switch {
+		case pings:
+			return in.ping(ctx, top)
+		case pid > 0:
+			return in.waitRead(ctx, pid)
+		}
+		return nil
+	})
+	if ctx.Err() == nil {
+		in.acted.hears(top, err == nil)
+	}
+	if err == nil && pid > 0 {
+		err = within(ctx, quietLimit, func(ctx context.Context) error { return in.waitApplication(ctx, pid, top, pings) })
+	}
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, ErrConnClosed) {
+		return err
+	}
+	in.c.log.Debug("input goes on before an application has done what came before", "window", uint32(top), "error", err)
+	return nil
+}
+
+// within calls f with a context that ends after limit at the latest.
+func within(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f(ctx)
+}
+
+// hears notes whether the application of a window took its input in time.
+func (a *acted) hears(win xproto.Window, in bool) {
+	if in {
+		delete(a.deaf, win)
+		return
+	}
+	if a.deaf == nil || len(a.deaf) >= maxDeaf {
+		a.deaf = make(map[xproto.Window]struct{})
+	}
+	a.deaf[win] = struct{}{}
+}
+
+// waitApplication waits for what a ping does not tell: an application may not
+// answer any, or ask others before it does something, as GTK asks for what is on
+// the clipboard before it shows a menu. It must sleep; one of several processes,
+// such as a browser, must have nothing to do in any of them.
+func (in *Input) waitApplication(ctx context.Context, pid int, top xproto.Window, pings bool) error {
+	if pings {
+		if family := helpers(pid); len(family) > 1 {
+			return in.waitFamily(ctx, family)
+		}
+	}
+	for {
+		err := in.waitAsleep(ctx, pid, top, settlePace)
+		exited := errors.Is(err, os.ErrNotExist)
+		switch _, _, shown := in.client(top); {
+		case !shown:
+			return nil
+		case exited, err == nil && childEnds(pid): // what it showed goes away
+		default:
+			return err
+		}
+		if err := pause(ctx, settlePace); err != nil { // a terminal ends with what runs in it
+			return err
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package x11_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// TestClicksApart has the presses of one Click at different times: Chromium
+// takes those of the same millisecond for one.
+func TestClicksApart(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	if err := b.in.Move(200, 200); err != nil {
+		t.Fatal(err)
+	}
+	b.take(t, 1)
+	if err := b.in.Click(1, 3); err != nil {
+		t.Fatal(err)
+	}
+	var times []xproto.Timestamp
+	for _, ev := range b.take(t, 6) {
+		if press, ok := ev.(xproto.ButtonPressEvent); ok {
+			times = append(times, press.Time)
+		}
+	}
+	if compact := slices.Compact(slices.Clone(times)); len(compact) != 3 {
+		t.Errorf("three presses at %v", times)
+	}
+}
+
+// answersPings has the board's window ask for pings, of which each goes to the
+// channel; answer answers one.
+func (b *board) answersPings(t *testing.T) (pings <-chan xproto.ClientMessageEvent, answer func(xproto.ClientMessageEvent)) {
+	t.Helper()
+	x := b.viewer.X()
+	root := xproto.Setup(x).DefaultScreen(x).Root
+	atom := func(name string) xproto.Atom {
+		a, err := xproto.InternAtom(x, false, uint16(len(name)), name).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Atom
+	}
+	protocols, ping := atom("WM_PROTOCOLS"), atom("_NET_WM_PING")
+	value := make([]byte, 4)
+	xgb.Put32(value, uint32(ping))
+	if err := xproto.ChangePropertyChecked(x, xproto.PropModeReplace, b.win, protocols, xproto.AtomAtom, 32, 1, value).Check(); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan xproto.ClientMessageEvent, 16)
+	b.viewer.Handle(func(ev xgb.Event) {
+		if m, ok := ev.(xproto.ClientMessageEvent); ok && m.Type == protocols {
+			got <- m
+		}
+	})
+	return got, func(m xproto.ClientMessageEvent) {
+		m.Window = root
+		xproto.SendEvent(x, false, root, xproto.EventMaskSubstructureNotify|xproto.EventMaskSubstructureRedirect, string(m.Bytes()))
+	}
+}
+
+// TestSettle waits for the application that got a click or a key which may do
+// more than change a text, once, and for no other.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	pings, answer := b.answersPings(t)
+	if err := b.in.Move(200, 200); err != nil {
+		t.Fatal(err)
+	}
+	chord := func(keys string) func() error {
+		ch, err := x11.ParseChord(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return b.in.Press(t.Context(), ch) }
+	}
+	text := func(s string) func() error {
+		return func() error { _, err := b.in.Type(t.Context(), s, 0); return err }
+	}
+	for _, c := range []struct {
+		name string
+		act  func() error
+		wait bool
+	}{
+		{"nothing", func() error { return nil }, false},
+		{"click", func() error { return b.in.Click(1, 1) }, true},
+		{"nothing more", func() error { return nil }, false},
+		{"button down", func() error { return b.in.Button(1, true) }, true},
+		{"move with a button down", func() error { return b.in.Move(210, 210) }, true},
+		{"button up", func() error { return b.in.Button(1, false) }, true},
+		{"move", func() error { return b.in.Move(220, 220) }, false},
+		{"text", text("some text"), false},
+		{"text with Return", text("text\n"), true},
+		{"copy", chord("ctrl+c"), true},
+		{"a key that may be a menu's", chord("o"), true},
+		{"arrow", chord("Down"), false},
+		{"key down", func() error { return b.in.KeyDown(t.Context(), "Escape") }, true},
+	} {
+		if err := c.act(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		settled := make(chan error, 1)
+		go func() { settled <- b.in.Settle(t.Context()) }()
+		if c.wait {
+			select {
+			case m := <-pings:
+				select {
+				case err := <-settled:
+					t.Fatalf("%s: settled before the application had answered: %v", c.name, err)
+				default:
+				}
+				answer(m)
+			case err := <-settled:
+				t.Fatalf("%s: settled without having asked the application: %v", c.name, err)
+			}
+		}
+		if err := <-settled; err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if len(pings) > 0 {
+			t.Errorf("%s: the application was asked once too often", c.name)
+		}
+	}
+}
+
+// TestSettleDeaf goes on when an application does not answer, soon when it did
+// not the last time either, and ends with its context.
+func TestSettleDeaf(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	b.answersPings(t)
+	if err := b.in.Move(200, 200); err != nil {
+		t.Fatal(err)
+	}
+	settle := func(ctx context.Context) (time.Duration, error) {
+		if err := b.in.Click(1, 1); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		err := b.in.Settle(ctx)
+		return time.Since(begin), err
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := settle(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("Settle with a context that has ended: %v", err)
+	}
+	first, err := settle(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := settle(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again > first/2 {
+		t.Errorf("waited %v for an application that does not answer, and %v again", first, again)
+	}
+}
+
+// TestHelpers finds the processes of one program, and waits until all have
+// nothing to do.
+func TestHelpers(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	cmd := exec.Command("sh", "-c", `sh -c 'echo; while :; do :; done' & cat; :`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	var family []int
+	poll(t, "two shells, without cat", func() bool { // which is a shell at first
+		family = x11.Helpers(cmd.Process.Pid)
+		return len(family) == 2 && family[0] == cmd.Process.Pid
+	})
+	limited, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := b.in.WaitFamily(limited, family); err == nil {
+		t.Error("a process that is busy counts as quiet")
+	}
+	if x11.ChildEnds(family[0]) {
+		t.Error("a child counts as ending that nobody has told to")
+	}
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGHUP} { // which it hears of later
+		if err := syscall.Kill(family[1], s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !x11.ChildEnds(family[0]) {
+		t.Error("a child does not count as ending that was told to")
+	}
+	if err := syscall.Kill(family[1], syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.in.WaitFamily(t.Context(), family); err != nil {
+		t.Errorf("quiet processes: %v", err)
+	}
+}
+
+// TestHungManager waits for a window manager that hangs once, then hardly, and
+// not at all when the context ends or it dies.
+func TestHungManager(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.in.Follow(d.windows)
+	at, _ := d.twoTerminals(t)
+	if err := d.in.Move(at[0].X, at[0].Y); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.in.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manager := d.managerPID(t)
+	goOn := stopped(t, manager)
+	typing := func(ctx context.Context) time.Duration {
+		if err := d.in.Click(1, 1); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if _, err := d.in.Type(ctx, "x", 0); err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	release, err := d.in.HoldModifiers(ctx, []string{"alt"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	begin := time.Now()
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	ended := time.Since(begin)
+	first, again := typing(t.Context()), typing(t.Context())
+	if ended > first/2 || again > first/2 {
+		t.Errorf("waited %v with a context that had ended, %v at first, and %v again", ended, first, again)
+	}
+	goOn()
+	if err := d.in.Click(1, 1); err != nil { // now it answers
+		t.Fatal(err)
+	}
+	poll(t, "answer", func() bool { return typing(t.Context()) < first/2 })
+	stopped(t, manager)
+	typed := make(chan time.Duration, 1)
+	go func() { typed <- typing(t.Context()) }()
+	if err := syscall.Kill(manager, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if took := <-typed; took > first*2/3 {
+		t.Errorf("waited %v for a window manager that has died", took)
+	}
+}
+
+// TestMoveAfterClick moves the pointer while the window manager has not seen the
+// click before: the server holds that back, and the pointer is where it was.
+func TestMoveAfterClick(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.in.Follow(d.windows)
+	at, _ := d.twoTerminals(t)
+	if err := d.in.Move(at[0].X, at[0].Y); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.in.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	goOn := stopped(t, d.managerPID(t))
+	if err := d.in.Click(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error, 1)
+	go func() { settled <- d.in.SettlePointer(t.Context()) }()
+	select {
+	case err := <-settled:
+		t.Errorf("settled before the window manager had seen the click: %v", err)
+		settled <- err
+	case <-time.After(100 * time.Millisecond):
+	}
+	goOn()
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	if err := d.in.Move(5, 700); err != nil {
+		t.Fatal(err)
+	}
+	if x, y, _, _, err := d.in.Pointer(); err != nil || x != 5 || y != 700 {
+		t.Errorf("the pointer is at %d,%d, %v", x, y, err)
+	}
+}
