@@ -124,7 +124,13 @@ func (w *work) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		return tx.finish(ctx, g.statements(), g.streams())
+		if err := tx.finish(ctx, g.statements(), g.streams()); err != nil {
+			return err
+		}
+		// The database answers: who sees what is committed next is not told that it
+		// is away.
+		w.log.away.back()
+		return nil
 	})
 	if err == nil {
 		g.publish()
