@@ -31,6 +31,3 @@ func (h *Host) makeIn(ctx context.Context, l *life, c *call, o SessionOptions) (
 		return nil
 	})
 }
-
-// errMaking refuses what comes for a session before it is whole.
-func errMaking() error { return &InvalidError{"sessionId", "names a session that is being made"} }

@@ -42,12 +42,12 @@ func TestMadeWhole(t *testing.T) {
 		t.Error("the agent has made no session")
 	}
 	_, err := h.Prompt(within(t), "x", []byte(`[{"type":"text","text":"too early"}]`))
-	if _, ok := errors.AsType[*agents.InvalidError](err); !ok {
+	if !errors.Is(err, agents.ErrSessionStarting) {
 		t.Errorf("Prompt = %v", err)
 	}
 	for _, method := range []string{"session/prompt", "session/load"} {
 		_, err = h.Post(within(t), "ses-x", agents.PostOptions{}, []byte(`{"id":1,"method":"`+method+`","params":{"sessionId":"x","cwd":"/","mcpServers":[]}}`))
-		if _, ok := errors.AsType[*agents.InvalidError](err); !ok {
+		if !errors.Is(err, agents.ErrSessionStarting) {
 			t.Errorf("Post of %s = %v", method, err)
 		}
 	}

@@ -91,10 +91,11 @@
 // # Errors
 //
 // [ErrClosed], [ErrServerNotFound], [ErrAgentNeeded], [ErrNotObject],
-// [ErrSessionNotFound], [ErrSessionExists], [ErrSessionEnded],
-// [ErrRequestNotFound]; [EnvelopeError], [ConflictError], [ElsewhereError],
-// [ExitedError], [StartError], [TimeoutError], [RestoreError], [ResponseError]
-// and [InvalidError]; those of package eventlog when the log takes nothing, and
+// [ErrSessionNotFound], [ErrSessionExists], [ErrSessionStarting],
+// [ErrSessionEnded], [ErrRequestNotFound], [ErrTooManyRequests];
+// [EnvelopeError], [ConflictError], [ElsewhereError], [ExitedError],
+// [StartError], [TimeoutError], [RestoreError], [ResponseError] and
+// [InvalidError]; those of package eventlog when the log takes nothing, and
 // those of package registry about agents that cannot be started.
 //
 // # Requirements

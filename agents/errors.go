@@ -32,6 +32,14 @@ var (
 	// ErrSessionEnded says that a session takes nothing any more.
 	ErrSessionEnded = errors.New("session has ended")
 
+	// ErrSessionStarting says that a session is being made: nobody uses it before
+	// it is whole. Try again shortly.
+	ErrSessionStarting = errors.New("session is being made")
+
+	// ErrTooManyRequests says that as many requests as may be wait for an agent's
+	// answers already. Nothing was done; try again when some are there.
+	ErrTooManyRequests = errors.New("too many requests wait for the agent")
+
 	// ErrRequestNotFound says that no question of that id is open: there never
 	// was one, or it was answered or cancelled.
 	ErrRequestNotFound = errors.New("no such open request")

@@ -39,7 +39,7 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 	}
 	switch {
 	case row.State == eventlog.Starting:
-		return nil, errMaking()
+		return nil, ErrSessionStarting
 	case env.method == "session/load", env.method == "session/resume":
 		return c, l.open(ctx, c, row.ID)
 	case row.Server == l.s.id:

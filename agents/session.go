@@ -246,7 +246,7 @@ func (h *Host) attendNow(ctx context.Context, id string) (*life, error) {
 	case !slices.Contains(alive, row.State):
 		return nil, ErrSessionEnded
 	case row.State == eventlog.Starting:
-		return nil, errMaking()
+		return nil, ErrSessionStarting
 	}
 	row.Server = serverOfSession(row)
 	l, err := h.serve(ctx, row.Server, PostOptions{Agent: row.Agent})

@@ -85,3 +85,21 @@ func TestSubmitToTheDeaf(t *testing.T) {
 		t.Errorf("Submit = %v", err)
 	}
 }
+
+// An agent that answers nothing gets so many requests and no more.
+func TestSubmitTooMany(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: shell("cat >/dev/null; exit 0")})
+	mute := agents.PostOptions{Agent: "mute"}
+	for i := range 4096 {
+		if err := h.Submit(within(t), "srv", mute, []byte(`{"id":1,"method":"x"}`)); err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+	}
+	if err := h.Submit(within(t), "srv", mute, []byte(`{"id":1,"method":"x"}`)); !errors.Is(err, agents.ErrTooManyRequests) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := h.Submit(within(t), "srv", mute, []byte(`{"method":"x"}`)); err != nil {
+		t.Errorf("a notification: %v", err)
+	}
+}

@@ -3,7 +3,6 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -79,7 +78,7 @@ func (l *life) answer(b *batch, s *step, q *question, dir eventlog.Direction, li
 // without knowing of each other.
 func (l *life) takeRequest(b *batch, s *step, c *call) {
 	if len(l.pending) >= maxPending {
-		s.refuse(fmt.Errorf("%d requests wait for the agent already", maxPending))
+		s.refuse(ErrTooManyRequests)
 		*s = step{}
 		return
 	}

@@ -55,6 +55,10 @@ func hostProblem(err error, server, agent string) *Problem {
 		return sessionExists.problem("session already exists: "+server).with("sessionId", server)
 	case errors.Is(err, agents.ErrSessionEnded):
 		return conflictOf("session has ended: " + server)
+	case errors.Is(err, agents.ErrSessionStarting):
+		return conflictOf("session is being made: "+server+"; try again").header("Retry-After", "1")
+	case errors.Is(err, agents.ErrTooManyRequests):
+		return logUnavailable.problem("stream error: "+err.Error()).header("Retry-After", "1")
 	case errors.Is(err, agents.ErrRequestNotFound):
 		return missing("request", server)
 	case errors.Is(err, agents.ErrClosed):

@@ -35,6 +35,8 @@ func TestRestoreProblems(t *testing.T) {
 		"no server":   {agents.ErrServerNotFound, "srv", 404, "session_not_found", false, "srv"},
 		"no session":  {eventlog.ErrNotFound, "s", 404, "session_not_found", false, "s"},
 		"ended":       {agents.ErrSessionEnded, "s", 409, "conflict", false, "has ended"},
+		"being made":  {agents.ErrSessionStarting, "s", 409, "conflict", true, "is being made: s"},
+		"too many":    {agents.ErrTooManyRequests, "s", 503, "stream_error", true, "too many requests"},
 		"full":        {fmt.Errorf("commit: %w", eventlog.ErrFull), "s", 507, "stream_error", false, "space"},
 		"locked":      {eventlog.ErrBusy, "s", 503, "stream_error", true, ""},
 		"unavailable": {eventlog.ErrUnavailable, "s", 503, "stream_error", true, ""},
