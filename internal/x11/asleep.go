@@ -21,17 +21,15 @@ import (
 // that flushes its requests just before it sleeps may read events in doing so,
 // which it then looks at only when it next wakes (xterm does, once in a few
 // hundred times).
-//
-// It looks every pace, and does not miss anything if that is long.
-func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window, pace time.Duration) error {
+func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window) error {
 	p, done := in.watch(pid)
 	defer done()
-	sleeps, err := in.waitQuiet(ctx, p, nil, pace)
+	sleeps, err := in.waitQuiet(ctx, p, nil)
 	if err != nil {
 		return err
 	}
 	in.wake(win)
-	_, err = in.waitQuiet(ctx, p, sleeps, pace)
+	_, err = in.waitQuiet(ctx, p, sleeps)
 	return err
 }
 
@@ -48,27 +46,70 @@ func (in *Input) watch(pid int) (p watched, done func()) {
 	return p, diag.close
 }
 
+// waitResting waits until a process sleeps and has read what the server sent it.
+// Unlike waitAsleep it may, seldom, take one that is about to go on for that:
+// it is for where a mistake means that somebody did not wait, and no more.
+func (in *Input) waitResting(ctx context.Context, p watched) error {
+	for look := firstLook; ; {
+		sleeps, err := in.sleptThrough(p, 1)
+		if err != nil || sleeps != nil {
+			return err
+		}
+		if err := in.beforeNext(ctx, &look); err != nil {
+			return err
+		}
+	}
+}
+
 // waitRead waits until a process has read what the server sent it. Where the
 // kernel does not tell, it does not wait.
-func (in *Input) waitRead(ctx context.Context, pid int) error {
-	p, done := in.watch(pid)
-	defer done()
+func (in *Input) waitRead(ctx context.Context, p watched) error {
 	if p.diag == nil {
 		return nil
 	}
-	again := time.NewTicker(settlePace)
-	defer again.Stop()
-	for {
+	for look := firstLook; ; {
 		if unread, err := p.diag.unread(p.sockets); err != nil || !unread {
 			return nil // it may have ended
 		}
-		select {
-		case <-again.C:
-		case <-in.c.done:
-			return ErrConnClosed
-		case <-ctx.Done():
-			return ErrNotDrained
+		if err := in.beforeNext(ctx, &look); err != nil {
+			return err
 		}
+	}
+}
+
+// Pauses between looks at an application, each longer than the one before:
+// mostly it is done after a fraction of a millisecond, and one that is not needs
+// the processor more than we do. Nothing is missed if they are long.
+const (
+	firstLook = 100 * time.Microsecond
+	lastLook  = 4 * time.Millisecond
+)
+
+// beforeNext is the pause before the next look.
+func (in *Input) beforeNext(ctx context.Context, look *time.Duration) error {
+	select {
+	case <-in.c.done:
+		return ErrConnClosed
+	case <-ctx.Done():
+		return ErrNotDrained
+	default:
+	}
+	pause := *look
+	*look = min(pause*3/2, lastLook)
+	if pause < time.Millisecond { // which Go's timers would make a millisecond
+		span := unix.NsecToTimespec(pause.Nanoseconds())
+		_ = unix.Nanosleep(&span, nil) // a shorter one does no harm
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-in.c.done:
+		return ErrConnClosed
+	case <-ctx.Done():
+		return ErrNotDrained
 	}
 }
 
@@ -84,11 +125,10 @@ func (in *Input) wake(win xproto.Window) {
 // waitQuiet waits until a process sleeps, with nothing to read, and since it
 // had slept as often as before says has slept once more. It returns how often
 // each thread has.
-func (in *Input) waitQuiet(ctx context.Context, p watched, before []uint64, pace time.Duration) ([]uint64, error) {
-	again := time.NewTicker(pace)
-	defer again.Stop()
-	for quiet := 0; ; {
-		sleeps, err := in.sleptThrough(p)
+func (in *Input) waitQuiet(ctx context.Context, p watched, before []uint64) ([]uint64, error) {
+	quiet := 0
+	for look := firstLook; ; {
+		sleeps, err := in.sleptThrough(p, 3)
 		if err != nil {
 			return nil, err
 		}
@@ -98,12 +138,8 @@ func (in *Input) waitQuiet(ctx context.Context, p watched, before []uint64, pace
 		if quiet == quietLooks {
 			return sleeps, nil
 		}
-		select {
-		case <-again.C:
-		case <-in.c.done:
-			return nil, ErrConnClosed
-		case <-ctx.Done():
-			return nil, ErrNotDrained
+		if err := in.beforeNext(ctx, &look); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -124,12 +160,12 @@ type watched struct {
 // would have woken a thread, and left something to read until then. It returns
 // how often each thread had gone to sleep, or nil when one was awake. Where the
 // kernel does not tell of sockets, sleep alone must do.
-func (in *Input) sleptThrough(p watched) ([]uint64, error) {
+func (in *Input) sleptThrough(p watched, trips int) ([]uint64, error) {
 	before, err := readThreads(p.pid)
 	if err != nil || !before.asleep {
 		return nil, err
 	}
-	for range 3 {
+	for range trips {
 		if err := in.c.Sync(); err != nil {
 			return nil, err
 		}

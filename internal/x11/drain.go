@@ -94,7 +94,7 @@ func (in *Input) drainWindow(ctx context.Context, win xproto.Window) error {
 	if pid == 0 || pid == os.Getpid() { // we ourselves never sleep here
 		return pause(ctx, blindWait)
 	}
-	err := in.waitAsleep(ctx, pid, top, time.Millisecond)
+	err := in.waitAsleep(ctx, pid, top)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it has exited
 	}

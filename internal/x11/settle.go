@@ -22,9 +22,6 @@ const (
 	quietLimit = 300 * time.Millisecond
 	// deafLimit is for one that did not answer in time before.
 	deafLimit = 20 * time.Millisecond
-	// settlePace is how often it is looked whether an application sleeps: mostly
-	// it does after a fraction of a millisecond.
-	settlePace = 200 * time.Microsecond
 	// maxDeaf bounds how many of those are remembered.
 	maxDeaf = 64
 )
@@ -117,6 +114,12 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
 	if pid == os.Getpid() {
 		pid = 0 // we ourselves never sleep here
 	}
+	var p watched
+	if pid > 0 {
+		var done func()
+		p, done = in.watch(pid)
+		defer done()
+	}
 	limit := takeLimit
 	if _, deaf := in.acted.deaf[top]; deaf {
 		limit = deafLimit
@@ -126,7 +129,7 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
 		case pings:
 			return in.ping(ctx, top)
 		case pid > 0:
-			return in.waitRead(ctx, pid)
+			return in.waitRead(ctx, p)
 		}
 		return nil
 	})
@@ -134,7 +137,7 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
 		in.acted.hears(top, err == nil)
 	}
 	if err == nil && pid > 0 {
-		err = within(ctx, quietLimit, func(ctx context.Context) error { return in.waitApplication(ctx, pid, top, pings) })
+		err = within(ctx, quietLimit, func(ctx context.Context) error { return in.waitApplication(ctx, p, top, pings) })
 	}
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -169,23 +172,23 @@ func (a *acted) hears(win xproto.Window, in bool) {
 // answer any, or ask others before it does something, as GTK asks for what is on
 // the clipboard before it shows a menu. It must sleep; one of several processes,
 // such as a browser, must have nothing to do in any of them.
-func (in *Input) waitApplication(ctx context.Context, pid int, top xproto.Window, pings bool) error {
+func (in *Input) waitApplication(ctx context.Context, p watched, top xproto.Window, pings bool) error {
 	if pings {
-		if family := helpers(pid); len(family) > 1 {
+		if family := helpers(p.pid); len(family) > 1 {
 			return in.waitFamily(ctx, family)
 		}
 	}
-	for {
-		err := in.waitAsleep(ctx, pid, top, settlePace)
+	for look := firstLook; ; {
+		err := in.waitResting(ctx, p)
 		exited := errors.Is(err, os.ErrNotExist)
 		switch _, _, shown := in.client(top); {
 		case !shown:
 			return nil
-		case exited, err == nil && childEnds(pid): // what it showed goes away
+		case exited, err == nil && childEnds(p.pid): // what it showed goes away
 		default:
 			return err
 		}
-		if err := pause(ctx, settlePace); err != nil { // a terminal ends with what runs in it
+		if err := in.beforeNext(ctx, &look); err != nil { // a terminal ends with what runs in it
 			return err
 		}
 	}
