@@ -42,6 +42,14 @@ type outcome[T any] struct {
 // goroutine when the X server hangs, until the connection ends; the caller does
 // not wait for it.
 func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
+	return callThen(ctx, d, op, limit, f, func(*session) {})
+}
+
+// callThen is call, and has then run on the session when the caller has what f
+// returned.
+func callThen[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
+	f func(context.Context, *session) (T, error), then func(*session),
+) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {
 		return zero, fmt.Errorf("%s: %w", op, err)
@@ -57,6 +65,7 @@ func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration
 		defer d.calls.Done()
 		v, err := f(ctx, s)
 		done <- outcome[T]{v, err}
+		then(s)
 	}()
 	hangs := true
 	select {
@@ -122,19 +131,20 @@ func lost(err error) bool {
 func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
-	return call(ctx, d, op, limit, func(ctx context.Context, s *session) (v T, err error) {
-		select {
-		case <-d.input:
-		case <-ctx.Done():
-			return v, ctx.Err()
+	a.Actor = ActorFrom(ctx)
+	viewer := a.Actor.Kind == ActorViewer
+	ours := false // the turn, of the one goroutine that both functions run on
+	do := func(ctx context.Context, s *session) (v T, err error) {
+		if err := d.turns.take(ctx, viewer || a.Name == "release_all"); err != nil {
+			return v, err
 		}
-		defer func() { d.input <- struct{}{} }()
+		ours = true
 		if prepare != nil {
 			if err := prepare(s); err != nil {
 				return v, err
 			}
 		}
-		a.Actor, a.Time = ActorFrom(ctx), time.Now()
+		a.Time = time.Now()
 		if err := d.control.allows(a.Actor); err != nil {
 			return v, err
 		}
@@ -149,6 +159,14 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 		v, err = f(ctx, s)
 		d.tell(a, err)
 		return v, err
+	}
+	return callThen(ctx, d, op, limit, do, func(s *session) {
+		switch {
+		case ours && viewer: // waits for what they see
+			d.turns.give(nil)
+		case ours:
+			d.turns.give(s.input.Settle)
+		}
 	})
 }
 

@@ -274,12 +274,10 @@ func (d *Desktop) expireControl() {
 // withInput runs f while no input is under way, whoever has control.
 func (d *Desktop) withInput(ctx context.Context, f func(*session) error) error {
 	_, err := call(ctx, d, "change control", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
-		select {
-		case <-d.input:
-		case <-ctx.Done():
-			return struct{}{}, ctx.Err()
+		if err := d.turns.take(ctx, true); err != nil {
+			return struct{}{}, err
 		}
-		defer func() { d.input <- struct{}{} }()
+		defer d.turns.give(nil)
 		return struct{}{}, f(s)
 	})
 	return err

@@ -29,7 +29,7 @@ type Desktop struct {
 	events    *eventLog
 	control   control
 	sound     sound
-	input     chan struct{} // holds one token: who has it may send input
+	turns     *turns
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is through
@@ -81,8 +81,7 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 
 func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error) {
 	d.cfg, d.log, d.shared = cfg, cfg.Logger.With("desktop", cfg.ID), -1
-	d.input = make(chan struct{}, 1)
-	d.input <- struct{}{}
+	d.turns = newTurns()
 	d.suspicion = make(chan struct{}, 1)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)
@@ -191,6 +190,7 @@ func (d *Desktop) close() error {
 	d.state = StateStopping
 	d.mu.Unlock()
 	close(d.closing)
+	d.turns.hurry()
 	d.control.stop()
 	d.sound.close()
 	d.watch.Wait() // from here on nobody else changes the session

@@ -69,7 +69,7 @@ func (in *Input) waitRead(ctx context.Context, p watched) error {
 	}
 	for look := firstLook; ; {
 		if unread, err := p.diag.unread(p.sockets); err != nil || !unread {
-			return nil // it may have ended
+			return nil //nolint:nilerr // it may have ended
 		}
 		if err := in.beforeNext(ctx, &look); err != nil {
 			return err

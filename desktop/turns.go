@@ -1,0 +1,81 @@
+package desktop
+
+import (
+	"context"
+	"sync"
+)
+
+// turns has inputs sent one after the other. Behind each one it is waited for
+// what programs do with it: while whoever sent it goes on, and before the next
+// one is sent.
+type turns struct {
+	token chan struct{} // holds one: who has it may send input
+
+	mu      sync.Mutex         // guards what follows
+	hurried int                // how many there are who let nobody wait for programs
+	cut     context.CancelFunc // ends the wait under way; nil: there is none
+}
+
+func newTurns() *turns {
+	t := &turns{token: make(chan struct{}, 1)}
+	t.token <- struct{}{}
+	return t
+}
+
+// take waits for a turn, which give ends. Who hurries does not wait until
+// programs have dealt with the input before.
+func (t *turns) take(ctx context.Context, hurries bool) error {
+	if hurries {
+		t.hurry()
+		defer t.calm()
+	}
+	select {
+	case <-t.token:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// give ends a turn, when settle has returned, which waits for programs; nil:
+// nothing is to be waited for.
+func (t *turns) give(settle func(context.Context) error) {
+	if settle != nil {
+		t.settle(settle)
+	}
+	t.token <- struct{}{}
+}
+
+func (t *turns) settle(f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	t.mu.Lock()
+	wanted := t.hurried == 0
+	if wanted {
+		t.cut = cancel
+	}
+	t.mu.Unlock()
+	if !wanted {
+		return
+	}
+	_ = f(ctx) // an X server that is gone is for the next input to tell
+	t.mu.Lock()
+	t.cut = nil
+	t.mu.Unlock()
+}
+
+// hurry ends the wait for programs, and lets none begin before calm.
+func (t *turns) hurry() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hurried++
+	if t.cut != nil {
+		t.cut()
+	}
+}
+
+func (t *turns) calm() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hurried--
+}
