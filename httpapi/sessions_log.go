@@ -240,9 +240,9 @@ func (p *projection) rows(all []*batch) ([]eventlog.Event, error) {
 }
 
 // saveEvery is after how many events, at least, the state is stored while
-// something is going on in a session: about as many as a hundredth of a second
-// is enough for to apply them again.
-const saveEvery = 1024
+// something is going on in a session: as many as a few milliseconds are enough
+// for to apply them again, and as retention may take without taking all states.
+const saveEvery = 256
 
 // due says whether to store the state with the event of that number and time:
 // between turns, when it is small, and otherwise so seldom that all states
