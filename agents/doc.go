@@ -68,10 +68,10 @@
 // Config.IdleTimeout, or by [Host.Delete]. After the second and third the next
 // message starts it again, whoever sends it and without naming the agent: the
 // host repeats the client's initialize, unless the message is one, and opens the
-// session that the message is for once that is answered: by session/resume, by session/load, or in a new session whose first
-// prompt tells the agent what was said, whichever the agent can do first. The
-// session is set to what was chosen for it before anybody else's message passes. A
-// prompt is never sent twice.
+// session that the message is for once that is answered: by session/resume, by
+// session/load, or in a new session whose first prompt tells the agent what was
+// said, whichever the agent can do first. The session is set to what was chosen
+// for it before anybody else's message passes. A prompt is never sent twice.
 //
 // A session is starting, idle, running (a turn is under way), waiting (an agent
 // asks for a permission), interrupted (its process ended in the middle of a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -221,12 +222,23 @@ func readThreads(pid int) (threads, error) {
 	return t, nil
 }
 
-// parseStatus reads /proc/PID/task/TID/status (proc(5)).
+// statusLines is the names and values of /proc/PID/status, or of a thread's
+// (proc(5)).
+func statusLines(b []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for line := range bytes.Lines(b) {
+			name, value, _ := bytes.Cut(line, []byte(":"))
+			if !yield(string(name), bytes.TrimSpace(value)) {
+				return
+			}
+		}
+	}
+}
+
+// parseStatus reads /proc/PID/task/TID/status.
 func parseStatus(b []byte) (sleeps uint64, state byte) {
-	for line := range bytes.Lines(b) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch string(name) {
+	for name, value := range statusLines(b) {
+		switch name {
 		case "State":
 			if len(value) > 0 {
 				state = value[0]

@@ -116,13 +116,8 @@ func (in *Input) client(win xproto.Window) (top xproto.Window, pings, ok bool) {
 		if err != nil || terr != nil {
 			return 0, false, at != win
 		}
-		if p.Format == 32 && len(p.Value) > 0 {
-			for v := p.Value; len(v) >= 4; v = v[4:] {
-				if xproto.Atom(xgb.Get32(v)) == in.names.ping {
-					return at, true, true
-				}
-			}
-			return at, false, true
+		if protocols := atoms(p); len(protocols) > 0 {
+			return at, slices.Contains(protocols, in.names.ping), true
 		}
 		at = t.Parent
 	}

@@ -74,10 +74,8 @@ func childEnds(pid int) bool {
 			return false
 		}
 		var pending, blocked uint64
-		for line := range bytes.Lines(status) {
-			name, value, _ := bytes.Cut(line, []byte(":"))
-			value = bytes.TrimSpace(value)
-			switch string(name) {
+		for name, value := range statusLines(status) {
+			switch name {
 			case "State":
 				if len(value) > 0 && value[0] == 'Z' {
 					return true

@@ -38,6 +38,22 @@ func stopped(t *testing.T, pid int) (goOn func()) {
 	return func() { send(syscall.SIGCONT) }
 }
 
+// heldUp begins f while something is stopped, which f has to wait for, and
+// returns what f does once that goes on.
+func heldUp(t *testing.T, what string, goOn func(), f func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		t.Errorf("%s: it did not wait (%v)", what, err)
+		done <- err
+	case <-time.After(100 * time.Millisecond):
+	}
+	goOn()
+	return <-done
+}
+
 // twoTerminals are side by side; the second has the focus.
 func (d *desk) twoTerminals(t *testing.T) (at [2]x11.Point, received [2]func() string) {
 	t.Helper()
@@ -98,16 +114,7 @@ func TestKeysAfterClick(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		typed := make(chan error, 1)
-		go func() { typed <- c.keys() }()
-		select {
-		case err := <-typed:
-			t.Errorf("%s: keys were pressed before the window manager knew of the click (%v)", c.name, err)
-			typed <- err
-		case <-time.After(100 * time.Millisecond):
-		}
-		goOn()
-		if err := <-typed; err != nil {
+		if err := heldUp(t, c.name, goOn, c.keys); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if err := d.in.ReleaseAll(); err != nil {
@@ -195,25 +202,15 @@ func TestSwitchWindows(t *testing.T) {
 	front := 1
 	for _, slow := range []bool{false, true} {
 		for i, way := range ways {
-			pressed := make(chan error, 1)
-			goOn := func() {}
-			if slow {
-				goOn = stopped(t, manager)
-			}
 			text := string(rune('a' + i))
-			go func() {
-				pressed <- all(way.press, func() error { _, err := d.in.Type(t.Context(), text, 0); return err })()
-			}()
+			press := all(way.press, func() error { _, err := d.in.Type(t.Context(), text, 0); return err })
+			var err error
 			if slow {
-				select {
-				case err := <-pressed:
-					t.Errorf("%s: typed before the window manager knew of the chord", way.name)
-					pressed <- err
-				case <-time.After(100 * time.Millisecond):
-				}
+				err = heldUp(t, way.name, stopped(t, manager), press)
+			} else {
+				err = press()
 			}
-			goOn()
-			if err := <-pressed; err != nil {
+			if err != nil {
 				t.Fatalf("%s: %v", way.name, err)
 			}
 			front = 1 - front

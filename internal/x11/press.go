@@ -159,10 +159,11 @@ func (in *Input) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
 		in.fake(xproto.KeyPress, byte(h.code))
 	}
 	in.held = append(in.held, keys...)
-	if k.modified(keys) {
+	modified := k.modified(keys)
+	if modified {
 		in.unsettle()
 	}
-	return keys, in.sent(before, "hold "+ch.String(), k.modified(keys) || !ch.edits())
+	return keys, in.sent(before, "hold "+ch.String(), modified || !ch.edits())
 }
 
 // KeyUp releases a key, or the keys of a chord, last first.

@@ -295,16 +295,7 @@ func TestMoveAfterClick(t *testing.T) {
 	if err := d.in.Click(1, 1); err != nil {
 		t.Fatal(err)
 	}
-	settled := make(chan error, 1)
-	go func() { settled <- d.in.SettlePointer(t.Context()) }()
-	select {
-	case err := <-settled:
-		t.Errorf("settled before the window manager had seen the click: %v", err)
-		settled <- err
-	case <-time.After(100 * time.Millisecond):
-	}
-	goOn()
-	if err := <-settled; err != nil {
+	if err := heldUp(t, "settling", goOn, func() error { return d.in.SettlePointer(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.in.Move(5, 700); err != nil {

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgbutil/ewmh"
 )
@@ -90,25 +89,14 @@ func (w *Windows) answers() (bool, error) {
 	if err != nil {
 		return false, wrap("ask for the window manager", err)
 	}
-	child := atoms(c)
-	if len(child) == 0 || !slices.Contains(atoms(s), w.atoms.ask) {
+	child := firstWord(c)
+	if child == 0 || !slices.Contains(atoms(s), w.atoms.ask) {
 		return false, nil
 	}
 	// What a dead window manager left does not count.
-	self, err := xproto.GetProperty(w.c.x, false, xproto.Window(child[0]), w.atoms.check, xproto.AtomWindow, 0, 1).Reply()
-	return err == nil && slices.Equal(atoms(self), child), nil
+	self, err := xproto.GetProperty(w.c.x, false, xproto.Window(child), w.atoms.check, xproto.AtomWindow, 0, 1).Reply()
+	return err == nil && firstWord(self) == child, nil
 }
 
 // maxSupported bounds what is read of _NET_SUPPORTED, in names.
 const maxSupported = 1024
-
-// atoms is the numbers of 32 bits that a property consists of.
-func atoms(p *xproto.GetPropertyReply) (list []xproto.Atom) {
-	if p.Format != 32 {
-		return nil
-	}
-	for v := p.Value; len(v) >= 4; v = v[4:] {
-		list = append(list, xproto.Atom(xgb.Get32(v)))
-	}
-	return list
-}

@@ -226,6 +226,14 @@ func words(r *xproto.GetPropertyReply) []byte {
 	return r.Value
 }
 
+// atoms returns the value of a property that is a list of them.
+func atoms(r *xproto.GetPropertyReply) (list []xproto.Atom) {
+	for b := words(r); len(b) >= 4; b = b[4:] {
+		list = append(list, xproto.Atom(binary.LittleEndian.Uint32(b)))
+	}
+	return list
+}
+
 func firstWord(r *xproto.GetPropertyReply) uint32 {
 	if b := words(r); len(b) >= 4 {
 		return binary.LittleEndian.Uint32(b)
