@@ -310,27 +310,18 @@ func (l *life) accept(ctx context.Context, c *call) error {
 	case <-c.accepted:
 		return nil
 	case r := <-c.reply:
-		if r.err == nil || c.isAccepted() {
+		if r.err == nil || isClosed(c.accepted) {
 			c.reply <- r // it was quick
 			return nil
 		}
 		return r.err
 	case <-l.done:
-		if c.isAccepted() {
+		if isClosed(c.accepted) {
 			return nil // its end is told to who waits for the answer
 		}
 		return l.exited()
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-func (c *call) isAccepted() bool {
-	select {
-	case <-c.accepted:
-		return true
-	default:
-		return false
 	}
 }
 
