@@ -190,8 +190,9 @@ func TestPointer(t *testing.T) {
 func TestClick(t *testing.T) {
 	d := start(t, robot.Config{})
 	file := filepath.Join(t.TempDir(), "mouse")
-	// xterm reports each press and release as ESC [ < BUTTON ; COLUMN ; ROW M or m.
-	w := terminal(t, `stty raw -echo; printf '\033[?1002h\033[?1006h'; echo ready >`+file+`; exec cat >>`+file, file)
+	// xterm reports each press and release as ESC [ < BUTTON ; COLUMN ; ROW M or m,
+	// once it has read that it is to: it answers a question that comes after that.
+	w := terminal(t, `stty raw -echo; printf '\033[?1002h\033[?1006h\033[5n'; dd bs=1 count=4 of=/dev/null 2>/dev/null; echo ready >`+file+`; exec cat >>`+file, file)
 	cell := desktop.Size{Width: w.Bounds.Width / 80, Height: w.Bounds.Height / 24}
 	at := func(column, row int) *desktop.Point {
 		return &desktop.Point{X: w.Bounds.X + 2 + (column-1)*cell.Width + cell.Width/2, Y: w.Bounds.Y + 2 + (row-1)*cell.Height + cell.Height/2}
