@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -123,6 +124,76 @@ func TestMasterIsClosed(t *testing.T) {
 	tty.Close()
 	if err := closed(master)(); err != nil {
 		t.Error("the master is open though nothing was started")
+	}
+}
+
+// hungUp waits until nothing has the terminal open.
+func hungUp(t *testing.T, master *os.File) {
+	t.Helper()
+	err := poll(time.Minute, func() error {
+		conn, err := master.SyscallConn()
+		if err != nil {
+			return nil // it was even closed
+		}
+		fds := []unix.PollFd{{}}
+		if err := conn.Control(func(fd uintptr) {
+			fds[0].Fd = int32(fd)
+			_, err = unix.Poll(fds, 0)
+		}); err != nil {
+			return nil
+		}
+		if err == nil && fds[0].Revents&unix.POLLHUP == 0 {
+			err = errors.New("something has the terminal open")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A child may close its terminal, live on, and open it again.
+func TestTTYLeft(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	for range 5 {
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		if err := unix.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		master, tty := openPTY(t)
+		out := &filled{}
+		c := start(t, g, Spec{
+			Path: "sh", Args: []string{"-c", `echo one; exec <"$0" >&0 2>&0; read x; read x; echo "$x" >/dev/tty; read x; exit 7`, fifo},
+			TTY: tty, Master: master, Output: out,
+		})
+		tty.Close()
+		w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		for _, line := range []string{"\n", "two\n", "\n"} {
+			hungUp(t, master)
+			if _, err := w.WriteString(line); err != nil {
+				t.Fatal(err)
+			}
+			if line != "two\n" {
+				continue
+			}
+			if err := poll(time.Minute, func() error {
+				if !strings.HasSuffix(out.String(), "two\r\n") && !c.ended() {
+					return errFull
+				}
+				return nil
+			}); err != nil || c.ended() {
+				t.Fatalf("the terminal shows %q; %v", out.String(), c.Exit())
+			}
+		}
+		wait(t, c)
+		if e, s := c.Exit(), out.String(); e.Code != 7 || s != "one\r\ntwo\r\n" {
+			t.Fatalf("it has ended with %v, and the terminal shows %q", e, s)
+		}
 	}
 }
 

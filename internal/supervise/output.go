@@ -83,6 +83,7 @@ func (s *sink) text() string {
 // by drained.
 type pump struct {
 	r       *os.File
+	tty     bool      // r is a terminal's other side
 	to      io.Writer // nil: none
 	filler  Filler    // nil: to is none
 	fills   bool      // to is one; this stays when it has been let go
@@ -138,7 +139,7 @@ func (p *pump) run() {
 		if p.filler != nil {
 			buf = p.filler.Space()
 		}
-		n, err := p.r.Read(buf)
+		n, err := p.read(buf)
 		p.took(buf[:n])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			// settle wants to know when all that was in the pipe is out of it.
@@ -150,6 +151,45 @@ func (p *pump) run() {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// read reads what comes next. A terminal that nothing has open is no end while
+// the child lives: its last act may be to close its output (coreutils do), or it
+// may open /dev/tty again, and closing our side would kill it by SIGHUP.
+func (p *pump) read(buf []byte) (n int, err error) {
+	n, err = p.r.Read(buf)
+	if !p.tty || !errors.Is(err, unix.EIO) || p.settled() {
+		return n, err
+	}
+	conn, err := p.r.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var inner error
+	err = conn.Read(func(fd uintptr) bool {
+		for {
+			if n, inner = unix.Read(int(fd), buf); inner != unix.EINTR {
+				return inner != unix.EAGAIN && inner != unix.EIO
+			}
+		}
+	})
+	switch {
+	case err != nil: // the last of inner is that it had to wait
+		return 0, err
+	case inner == nil && n == 0:
+		return 0, io.EOF
+	}
+	return max(0, n), inner
+}
+
+// settled tells whether settle's request was met. The pump's goroutine asks.
+func (p *pump) settled() bool {
+	select {
+	case <-p.drained:
+		return true
+	default:
+		return false
 	}
 }
 

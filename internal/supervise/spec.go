@@ -59,8 +59,8 @@ type Spec struct {
 	TTY *os.File
 
 	// Master is the other side of TTY, in non-blocking mode. Output receives
-	// what is read from it, and it is closed when nothing has TTY open any
-	// more, or when Start fails. Nil: the caller reads.
+	// what is read from it, and it is closed when the child has ended and
+	// nothing has TTY open any more, or when Start fails. Nil: the caller reads.
 	Master *os.File
 
 	// Credential is the user and the groups to run as, which needs the right to
@@ -150,7 +150,9 @@ func (s Spec) open() (*streams, error) {
 	if s.TTY != nil {
 		st.files = append([]*os.File{s.TTY, s.TTY, s.TTY}, s.ExtraFiles...)
 		if s.Master != nil {
-			st.pumps = []*pump{pumpFrom(s.Master, s.Output, st.sink)}
+			p := pumpFrom(s.Master, s.Output, st.sink)
+			p.tty = true
+			st.pumps = []*pump{p}
 		}
 		return st, nil
 	}
