@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -131,6 +135,40 @@ func TestBadImports(t *testing.T) {
 	}
 	if n := len(readAll(t, to, "ses:a")); n != 0 {
 		t.Errorf("%d events left behind", n)
+	}
+}
+
+// The file in which an import lies meanwhile never has a name, so that a program
+// that is killed leaves none.
+func TestImportLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	probe, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Skipf("files have a name here: %v", err)
+	}
+	must(t, probe.Close())
+	from, to := open(t, eventlog.Config{}), open(t, eventlog.Config{})
+	conversation(t, from, "a")
+	watch, err := fsnotify.NewBufferedWatcher(64)
+	must(t, err)
+	defer func() { must(t, watch.Close()) }()
+	must(t, watch.Add(dir))
+	_, err = to.Import(t.Context(), strings.NewReader(export(t, from, "a")))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "end"), nil, 0o600))
+	for {
+		select {
+		case e := <-watch.Events:
+			switch {
+			case filepath.Base(e.Name) == "end":
+				return
+			case e.Has(fsnotify.Create): // what is written to a file without a name is told, too
+				t.Errorf("%v", e)
+			}
+		case err := <-watch.Errors:
+			t.Fatal(err)
+		}
 	}
 }
 

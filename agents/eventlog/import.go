@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxLine is how long a line of an import may be: that of the largest payload,
@@ -39,19 +41,16 @@ func (e *LineError) Unwrap() error { return e.Err }
 // too few of them an [*InvalidError].
 //
 // The lines are checked before the first one is written; meanwhile they lie in
-// a temporary file. Others who commit wait until the import is written.
+// a temporary file without a name. Others who commit wait until the import is written.
 func (l *Log) Import(ctx context.Context, from io.Reader) (sessions []string, err error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	spool, err := os.CreateTemp("", "deskhand-import-")
+	spool, err := nameless()
 	if err != nil {
 		return nil, err
 	}
 	defer spool.Close()
-	if err := os.Remove(spool.Name()); err != nil {
-		return nil, err
-	}
 	check := new(checker)
 	w := bufio.NewWriter(spool)
 	err = eachLine(from, func(text []byte, one *line) error {
@@ -91,6 +90,22 @@ func (l *Log) Import(ctx context.Context, from io.Reader) (sessions []string, er
 		return nil, err
 	}
 	return check.sessions, nil
+}
+
+// nameless is a temporary file that is gone with this program, however that ends.
+// Where the file system cannot have files without a name (O_TMPFILE), it has one
+// for a moment; which error says so depends on the file system.
+func nameless() (f *os.File, err error) {
+	if f, err = os.OpenFile(os.TempDir(), unix.O_TMPFILE|os.O_RDWR, 0o600); err == nil {
+		return f, nil
+	}
+	if f, err = os.CreateTemp("", "deskhand-import-"); err != nil {
+		return nil, err
+	}
+	if err = os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // eachLine calls f with each line that is not empty.
