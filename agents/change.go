@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -55,7 +56,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) erro
 }
 
 // changeNow is change with the session's keeper, which may have let go of it
-// meanwhile.
+// meanwhile, or got it.
 func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func(*talk) error) error {
 	if l != nil && l.knows(id) {
 		err := l.edit(ctx, id, n, f)
@@ -63,6 +64,29 @@ func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func
 			return err
 		}
 	}
+	for {
+		if err := h.changeRow(ctx, id, n, f); err != nil {
+			return err
+		}
+		// A process that has opened it before this was in the log does not know it;
+		// who opens it later takes it over.
+		l, err := h.keeper(ctx, id)
+		if l == nil {
+			return err
+		}
+		n = note{} // which is there
+		err = l.edit(ctx, id, n, f)
+		if errors.Is(err, ErrSessionNotFound) {
+			return nil
+		}
+		if err == nil || !isClosed(l.done) {
+			return err
+		}
+	}
+}
+
+// changeRow changes what the log has of a session.
+func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*talk) error) error {
 	return h.commit(ctx, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
 		if err != nil {
@@ -81,4 +105,26 @@ func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func
 		}
 		return tx.PutSession(t.row)
 	})
+}
+
+// takeOver puts into the rows of sessions what was changed in the log between the
+// reading of them, for the process to open these sessions, and this moment, from
+// which on the process has them. It returns the policies that hold.
+func takeOver(tx *eventlog.Tx, rows []eventlog.Session, opened map[*talk]struct{}) (map[*talk]Policy, error) {
+	now := map[*talk]Policy{}
+	for t := range opened {
+		i := slices.IndexFunc(rows, func(row eventlog.Session) bool { return row.ID == t.row.ID })
+		there, err := tx.Session(t.row.ID)
+		if i < 0 || errors.Is(err, eventlog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		is := talkOf(rows[i])
+		is.data.Permissions = talkOf(there).data.Permissions
+		is.saveData()
+		rows[i], now[t] = is.row, is.data.Permissions
+	}
+	return now, nil
 }

@@ -3,6 +3,10 @@ package agents_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
@@ -39,5 +43,64 @@ func TestChangeWhileEnding(t *testing.T) {
 	checkEnded(t, h, "terminated")
 	if s, err := h.Session(within(t), "restricted"); err != nil || s.Permissions.Mode != agents.Reject {
 		t.Errorf("session = %+v, %v", s, err)
+	}
+}
+
+// What is changed in a session that is being opened, by the host or by a client,
+// holds from then on, also when that began in the very moment of the change.
+func TestChangeWhileOpening(t *testing.T) {
+	t.Parallel()
+	prompt := func(h *agents.Host) error {
+		turn, err := h.Prompt(t.Context(), "s", []byte(`[{"type":"text","text":"go"}]`))
+		if err == nil {
+			_, err = turn.Wait(t.Context())
+		}
+		return err
+	}
+	for name, c := range map[string]struct {
+		until, gate string // what the agent has got when the policy is changed, and what it does not answer
+		open        func(*agents.Host) error
+		change      func(*agents.Host, context.Context, string, agents.Policy) error
+	}{
+		"before it is opened": {"session/load", "session/load", prompt, (*agents.Host).SetPermissionsLate},
+		"when it is opened":   {"session/set_mode", "", prompt, (*agents.Host).SetPermissionsLate},
+		"by a client": {"session/load", "session/load", func(h *agents.Host) error {
+			_, err := h.Post(t.Context(), "ses-s", agents.PostOptions{}, []byte(
+				`{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}`))
+			return err
+		}, (*agents.Host).SetPermissions},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file, gate := filepath.Join(dir, "received"), filepath.Join(dir, "gate")
+			env := []string{actAs + "=chooser", "OFFERS=modes", `CAPS={"loadSession":true}`}
+			cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(env...)}
+			h := host(t, cfg)
+			create(t, h, "s", agents.SessionOptions{Mode: "plan", Permissions: &agents.Policy{Mode: agents.Allow}})
+			cfg.Launch = agentOf(append(env, "RECEIVED="+file, "GATE="+gate, "GATE_AT="+c.gate)...)
+			h = restart(t, h, cfg)
+			opened := make(chan error, 1)
+			go func() { opened <- c.open(h) }()
+			wait(t, func() error {
+				if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), c.until) {
+					return fmt.Errorf("the agent got %s: %w", b, err)
+				}
+				return nil
+			})
+			err := c.change(h, within(t), "s", agents.Policy{Mode: agents.Reject})
+			if err := errors.Join(err, os.WriteFile(gate, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-opened; err != nil {
+				t.Fatal(err)
+			}
+			if err := prompt(h); err != nil { // which writes what the process knows
+				t.Fatal(err)
+			}
+			if s, err := h.Session(within(t), "s"); err != nil || s.Permissions.Mode != agents.Reject {
+				t.Errorf("session = %+v, %v", s, err)
+			}
+		})
 	}
 }

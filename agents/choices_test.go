@@ -73,13 +73,18 @@ func (c *choice) do(m message) {
 		c.made++
 		c.result(m.ID, c.about(fmt.Sprintf(`"sessionId":"c%d-%d"`, os.Getpid(), c.made)))
 	case "session/resume", "session/load":
+		if os.Getenv("GATE_AT") == m.Method {
+			gated()
+		}
 		c.result(m.ID, c.about(`"_meta":{}`))
 		n, _ := strconv.Atoi(os.Getenv("UPDATES"))
 		for i := range n { // what changes the session's record
 			c.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"session_info_update","title":"title %d"}}}`, p.SessionID, i)
 		}
 	case "session/set_mode":
-		gated()
+		if os.Getenv("GATE_AT") == "" {
+			gated()
+		}
 		c.set(m, "mode", p.ModeID, c.lists)
 	case "session/set_model":
 		c.set(m, "model", p.ModelID, c.lists)

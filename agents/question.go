@@ -47,6 +47,13 @@ func (p Policy) check() error {
 	return nil
 }
 
+// set makes it a session's.
+func (p Policy) set(t *talk) error {
+	t.data.Permissions = p
+	t.saveData()
+	return nil
+}
+
 // The kinds of options, as ACP has them. Their ids differ from agent to agent
 // and from version to version; the kinds do not.
 const (

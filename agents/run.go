@@ -13,9 +13,10 @@ import (
 
 // batch is what is committed at once.
 type batch struct {
-	steps []*step
-	talks map[*talk]struct{} // whose rows have changed
-	exit  bool
+	steps  []*step
+	talks  map[*talk]struct{} // whose rows have changed
+	opened map[*talk]struct{} // those of them whose rows were read before
+	exit   bool
 }
 
 // step is what one item does.
@@ -58,7 +59,7 @@ func (l *life) run() {
 
 // collect takes what waits, and waits for it if there is nothing.
 func (l *life) collect() *batch {
-	b := &batch{talks: map[*talk]struct{}{}}
+	b := &batch{talks: map[*talk]struct{}{}, opened: map[*talk]struct{}{}}
 	for !b.exit && len(b.steps) < maxBatch {
 		if len(l.backlog) > 0 {
 			l.take(b, l.backlog[0])
@@ -321,12 +322,16 @@ func (l *life) try(b *batch) error {
 		t.row.State = t.state()
 		rows = append(rows, t.row)
 	}
-	row, rowDirty, steps := l.row, l.rowDirty, b.steps
-	err := l.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) error {
+	row, rowDirty, steps, opened := l.row, l.rowDirty, b.steps, b.opened
+	var now map[*talk]Policy
+	err := l.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) (err error) {
 		if rowDirty {
 			if err := tx.PutLife(row); err != nil {
 				return err
 			}
+		}
+		if now, err = takeOver(tx, rows, opened); err != nil {
+			return err
 		}
 		return fill(tx, steps, rows)
 	})
@@ -335,6 +340,10 @@ func (l *life) try(b *batch) error {
 	}
 	if err == nil {
 		l.rowDirty = false
+		for t, p := range now {
+			t.data.Permissions = p
+			t.saveData()
+		}
 	}
 	return err
 }

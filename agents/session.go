@@ -441,9 +441,5 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	return h.change(ctx, id, note{}, func(t *talk) error {
-		t.data.Permissions = p
-		t.saveData()
-		return nil
-	})
+	return h.change(ctx, id, note{}, p.set)
 }

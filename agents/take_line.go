@@ -238,6 +238,7 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 		}
 		l.addAs(t, result.Session)
 		b.change(t)
+		b.opened[t] = struct{}{}
 		return nil
 	}
 	t := l.newTalk(c, result)
@@ -281,6 +282,9 @@ func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 	t.row.EndReason, t.row.ExitCode = "", nil
 	l.add(t)
 	b.change(t)
+	if c.row != nil {
+		b.opened[t] = struct{}{}
+	}
 	return t
 }
 
