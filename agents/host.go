@@ -205,7 +205,8 @@ func (h *Host) fresh(id string) *server {
 // Post passes a message to the agent of an ACP server, which is made with its
 // first message. For a request it waits for the answer and returns that, an
 // error of JSON-RPC too; for a notification and the answer to a question of the
-// agent's it returns nil once the message is in the log.
+// agent's it returns nil once the message is in the log. What would go on with a
+// session that has ended is answered with an error, without the agent.
 //
 // Before it returns an answer it waits, for 100 ms at most, until those who
 // follow the server here have passed it on, as [Stream.Sent] tells: who has the

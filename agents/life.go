@@ -95,6 +95,7 @@ type call struct {
 	policy   *Policy       // of the session that it makes
 	title    string        // the same
 	skills   string        // the same: sumOf its own skills
+	goesOn   bool          // it is refused unless the session that it names is there
 	givenUp  atomic.Bool   // a late answer makes or opens no session any more
 	accepted chan struct{} // nil, or closed once it is in the log
 	replayed int           // updates that were swallowed meanwhile

@@ -27,27 +27,44 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 			return nil, err
 		}
 	}
-	if id == "" || l.present(id) {
+	if id == "" {
+		return c, nil
+	}
+	if l.present(id) {
+		c.goesOn = goesOn(env)
 		return c, nil
 	}
 	row, err := l.host.cfg.Log.Session(ctx, id)
-	if errors.Is(err, eventlog.ErrNotFound) || err == nil && !slices.Contains(alive, row.State) {
+	if errors.Is(err, eventlog.ErrNotFound) {
 		return c, nil // the agent says what it thinks of it
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case !slices.Contains(alive, row.State):
+		c.goesOn = goesOn(env) && row.State == eventlog.Ended
 	case row.State == eventlog.Starting:
 		return nil, ErrSessionStarting
 	case env.method == "session/load", env.method == "session/resume":
 		return c, l.open(ctx, c, row.ID)
 	case row.Server == l.s.id:
-		if err := l.restore(ctx, row); err != nil {
+		c.goesOn = goesOn(env)
+		if err := l.restore(ctx, row); err != nil && !(c.goesOn && errors.Is(err, ErrSessionEnded)) {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// goesOn tells whether a request goes on with a session, as none can with one that
+// has ended. What opens or deletes it may come later.
+func goesOn(env *envelope) bool {
+	switch env.method {
+	case "session/prompt", "session/set_mode", "session/set_model", "session/set_config_option":
+		return env.isRequest()
+	}
+	return false
 }
 
 // open makes a message one that opens a session. When the host does that, too, it

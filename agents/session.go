@@ -288,7 +288,7 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 		if turn.life, err = h.attend(ctx, id); err != nil {
 			return err
 		}
-		turn.call = c
+		turn.call, c.goesOn = c, true
 		if err := turn.life.accept(ctx, c); err != nil {
 			return err
 		}

@@ -90,6 +90,10 @@ func (l *life) takeRequest(b *batch, s *step, c *call) {
 
 	c.session = c.env.sessionID()
 	c.talk = l.talks[c.session]
+	if c.goesOn && c.talk == nil {
+		l.refuseEnded(s, c, id)
+		return
+	}
 	var native []byte
 	switch {
 	case c.row != nil: // opened by this request; known under the agent's name from now on
@@ -115,6 +119,15 @@ func (l *life) takeRequest(b *batch, s *step, c *call) {
 			close(c.accepted)
 		}
 	})
+}
+
+// refuseEnded answers a request that goes on with a session which has ended. The
+// agent may have it still, but nobody would see what it does there.
+func (l *life) refuseEnded(s *step, c *call, id []byte) {
+	l.record(s, eventlog.Client, nil, c.env.method, c.env.rewritten(id, nil))
+	l.fail(s, c, failureOf(c.env.bytes(c.env.id), codeParams, ErrSessionEnded.Error()+": "+c.session, nil))
+	s.undo = nil // it was never pending
+	s.after = append(s.after, func() { l.inputs.Release(c.weight) })
 }
 
 // recordRequest logs a request as the clients of its session see it, and does

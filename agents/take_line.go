@@ -67,7 +67,10 @@ func (l *life) takeLong(s *step, long *outsized) {
 }
 
 // JSON-RPC's codes (section 5.1 of its specification).
-const codeInternal = -32603
+const (
+	codeParams   = -32602
+	codeInternal = -32603
+)
 
 // fail answers a request in the agent's place.
 func (l *life) fail(s *step, c *call, answer []byte) {
