@@ -125,6 +125,7 @@ func (l *badLine) play(t *testing.T, s *Streamer) *receiver {
 	}
 	engine := pion.SettingEngine{LoggerFactory: quiet{}}
 	engine.SetNet(l.client)
+	engine.SetSRTPReplayProtectionWindow(1024) // what browsers have; repeated packets that are older than 64 would not count
 	var err error
 	p.pc, err = pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media), pion.WithInterceptorRegistry(registry)).
 		NewPeerConnection(pion.Configuration{})

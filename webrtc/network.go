@@ -14,7 +14,6 @@ import (
 	"github.com/pion/ice/v4"
 	"github.com/pion/interceptor"
 	"github.com/pion/interceptor/pkg/cc"
-	"github.com/pion/interceptor/pkg/gcc"
 	"github.com/pion/logging"
 	"github.com/pion/webrtc/v4"
 )
@@ -214,16 +213,12 @@ func (l *link) connect(codec Codec, sound audioFormat, least, most int) (*webrtc
 		return nil, nil, err
 	}
 	registry := &interceptor.Registry{}
-	bwe, err := cc.NewInterceptor(func() (cc.BandwidthEstimator, error) {
-		return gcc.NewSendSideBWE(
-			gcc.SendSideBWEInitialBitrate(most), gcc.SendSideBWEMinBitrate(least), gcc.SendSideBWEMaxBitrate(most),
-			gcc.SendSideBWEPacer(gcc.NewNoOpPacer()), gcc.WithLoggerFactory(quiet{}))
-	})
+	bwe, err := cc.NewInterceptor(func() (cc.BandwidthEstimator, error) { return newEstimator(least, most) })
 	if err != nil {
 		return nil, nil, err
 	}
-	var estimator cc.BandwidthEstimator
-	bwe.OnNewPeerConnection(func(_ string, e cc.BandwidthEstimator) { estimator = e })
+	var line cc.BandwidthEstimator
+	bwe.OnNewPeerConnection(func(_ string, e cc.BandwidthEstimator) { line = e })
 	registry.Add(bwe)
 	for _, err := range []error{
 		webrtc.ConfigureTWCCHeaderExtensionSender(media, registry),
@@ -236,7 +231,7 @@ func (l *link) connect(codec Codec, sound audioFormat, least, most int) (*webrtc
 	}
 	api := webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(l.settings()))
 	pc, err := api.NewPeerConnection(webrtc.Configuration{BundlePolicy: webrtc.BundlePolicyMaxBundle, ICEServers: l.n.relays()})
-	return pc, estimator, err
+	return pc, line, err
 }
 
 const (

@@ -211,7 +211,7 @@ const lineTime = 500 * time.Millisecond
 func (p *peer) followLine() {
 	tick := time.NewTicker(lineTime)
 	defer tick.Stop()
-	e := estimate{allowed: p.v.s.cfg.Bitrate, raised: time.Now()}
+	e := estimate{allowed: p.v.s.cfg.Bitrate, least: p.v.s.cfg.MinBitrate, raised: time.Now()}
 	var before uint64
 	for {
 		select {
