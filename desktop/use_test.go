@@ -90,9 +90,17 @@ func TestSettle(t *testing.T) {
 	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-e", "while :; do date +%N; done"}, Wait: true}); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := d.Settle(t.Context(), 300*time.Millisecond, time.Second); err != nil || ok {
-		t.Errorf("a scrolling terminal settled: %v, %v", ok, err)
+	for try := range 10 { // on a machine that is busy it may stand still for a while
+		ok, err := d.Settle(t.Context(), 300*time.Millisecond, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return
+		}
+		t.Logf("try %d: a scrolling terminal stood still", try)
 	}
+	t.Error("a scrolling terminal settled, whenever it was looked at")
 }
 
 func TestParallelScreenshots(t *testing.T) {

@@ -130,26 +130,27 @@ func TestMasterIsClosed(t *testing.T) {
 // hungUp waits until nothing has the terminal open.
 func hungUp(t *testing.T, master *os.File) {
 	t.Helper()
-	err := poll(time.Minute, func() error {
-		conn, err := master.SyscallConn()
-		if err != nil {
-			return nil // it was even closed
+	if err := poll(time.Minute, func() error {
+		if inUse(master) {
+			return errors.New("something has the terminal open")
 		}
-		fds := []unix.PollFd{{}}
-		if err := conn.Control(func(fd uintptr) {
-			fds[0].Fd = int32(fd)
-			_, err = unix.Poll(fds, 0)
-		}); err != nil {
-			return nil
-		}
-		if err == nil && fds[0].Revents&unix.POLLHUP == 0 {
-			err = errors.New("something has the terminal open")
-		}
-		return err
-	})
-	if err != nil {
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// inUse tells whether something has a terminal open, and its master is.
+func inUse(master *os.File) bool {
+	fds := []unix.PollFd{{}}
+	conn, err := master.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(fd uintptr) {
+			fds[0].Fd = int32(fd)
+			_, _ = unix.Poll(fds, 0)
+		})
+	}
+	return err == nil && fds[0].Revents&unix.POLLHUP == 0
 }
 
 // A child may close its terminal, live on, and open it again.

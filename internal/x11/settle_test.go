@@ -206,7 +206,7 @@ func TestHelpers(t *testing.T) {
 	if x11.ChildEnds(family[0]) {
 		t.Error("a child counts as ending that nobody has told to")
 	}
-	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGHUP} { // which it hears of later
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
 		if err := syscall.Kill(family[1], s); err != nil {
 			t.Fatal(err)
 		}
