@@ -147,6 +147,7 @@ type createOutput struct {
 
 type desktopList struct {
 	Desktops []desktopStatus `json:"desktops" nullable:"false"`
+	Recorded []string        `json:"recorded,omitempty" nullable:"false" doc:"Ids of desktops that there are no more, as after a restart, whose recordings are there still"`
 }
 
 func (s *Server) registerLifecycle() {
@@ -188,7 +189,7 @@ func (s *Server) registerLifecycle() {
 func (s *Server) registerDesktops(tag string) {
 	add(s, route{id: "listDesktops", method: http.MethodGet, path: "/v1/desktops", tag: tag, summary: "List the desktops"},
 		func(ctx context.Context, _ *struct{}) (*struct{ Body desktopList }, error) {
-			out := &struct{ Body desktopList }{Body: desktopList{Desktops: []desktopStatus{}}}
+			out := &struct{ Body desktopList }{Body: desktopList{Desktops: []desktopStatus{}, Recorded: s.desktops.recorded()}}
 			for _, sl := range s.desktops.list() {
 				out.Body.Desktops = append(out.Body.Desktops, describe(ctx, sl))
 			}
@@ -226,7 +227,7 @@ func (s *Server) registerDesktops(tag string) {
 func (s *Server) registerCreate(tag string) {
 	type Options = startOptions // huma sees embedded fields only under an exported name
 	type DesktopCreate struct {
-		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files go when it is deleted"`
+		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files, with its recordings, go when it is deleted or the server ends"`
 		Options
 	}
 	add(s, route{
@@ -278,9 +279,10 @@ func (s *Server) delete(ctx context.Context, sl *slot) error {
 	if err := sl.retire(ctx); err != nil {
 		return err
 	}
-	s.desktops.remove(sl)
 	s.mounts.forget(sl.id)
-	return errors.Join(sl.recordings.close(), sl.discard())
+	err := errors.Join(sl.recordings.close(), sl.discard())
+	s.desktops.remove(sl) // now: nobody finds its recordings while they go
+	return err
 }
 
 // windowsPatience is how long a status waits for the list of windows.

@@ -32,6 +32,7 @@ type desktops struct {
 
 	mu     sync.Mutex // guards what follows
 	slots  []*slot    // in the order of their creation
+	past   []*slot    // of desktops that are no more; see findRecorded
 	closed bool
 }
 
@@ -79,7 +80,7 @@ func (ds *desktops) reserve(id string, generated bool) (*slot, error) {
 		return nil, conflict.problem(fmt.Sprintf("conflict: a desktop %s exists already; choose another id, or start that one", id)).
 			with("details", map[string]any{"message": "id is taken", "id": id})
 	}
-	sl := ds.newSlot(id)
+	sl := ds.reclaim(id)
 	sl.generated = generated
 	ds.slots = append(ds.slots, sl)
 	return sl, nil
@@ -96,7 +97,7 @@ func (ds *desktops) remove(sl *slot) {
 func (ds *desktops) close() error {
 	ds.mu.Lock()
 	ds.closed = true
-	slots := slices.Clone(ds.slots)
+	slots := slices.Concat(ds.slots, ds.past)
 	ds.mu.Unlock()
 	errs := make([]error, len(slots))
 	var wg sync.WaitGroup

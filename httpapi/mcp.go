@@ -59,7 +59,7 @@ func (s *Server) registerMCP() {
 const mostMCP = 8 << 20
 
 func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
-	sl, actor, bad := s.visit(in.request, in.Desktop)
+	sl, actor, bad := s.visit(in.request, in.Desktop, s.desktops.find)
 	if bad != nil {
 		return nil, bad
 	}

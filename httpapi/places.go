@@ -150,13 +150,16 @@ func (p *places) release() error {
 	return err
 }
 
+// othersName is the folder with a folder for each desktop but main.
+const othersName = "desktops"
+
 // of are the directories of one desktop.
 func (p *places) of(id string) (state, home string, err error) {
 	dir, err := p.claim()
 	if err != nil || id == mainDesktop {
 		return dir, p.home, err
 	}
-	state = filepath.Join(dir, "desktops", id)
+	state = filepath.Join(dir, othersName, id)
 	return state, filepath.Join(state, "home"), nil
 }
 
@@ -167,7 +170,7 @@ func (p *places) sweep(cfg Config) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	others, err := filepath.Glob(filepath.Join(dir, "desktops", "*"))
+	others, err := filepath.Glob(filepath.Join(dir, othersName, "*"))
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}

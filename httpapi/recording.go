@@ -201,7 +201,7 @@ func (s *Server) registerRecordings() {
 	r := route{method: http.MethodGet, tag: recordingTag}
 	list := r
 	list.id, list.path, list.summary = "listDesktopRecordings", "/recordings", "List the desktop's recordings"
-	list.about = "Those of earlier servers are among them. The desktop need not run."
+	list.about = "Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."
 	onSlot(s, list, func(ctx context.Context, sl *slot, _ *struct{}) (*recordingListOutput, error) {
 		store, err := sl.recordings.store(ctx)
 		if err != nil {

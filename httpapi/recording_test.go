@@ -305,7 +305,24 @@ func TestRecordingsOfDesktops(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "desktops", "other", "recordings", id, "video.mp4")); err != nil {
 		t.Error(err)
 	}
+	// They are to be had without the desktop, and nothing else of it is.
+	if got := s.get(t, "/v1/desktops").want(t, 200).json(t)["recorded"]; !reflect.DeepEqual(got, []any{"other"}) {
+		t.Errorf("recorded = %v", got)
+	}
+	probe(t, s.get(t, other+"/recordings/"+id+"/download").want(t, 200).body)
+	if got := s.get(t, other+"/recordings").want(t, 200).json(t)["recordings"].([]any); len(got) != 1 {
+		t.Errorf("recordings of other = %v", got)
+	}
+	s.post(t, other+"/recordings/"+id+"/stop", "").problem(t, 409, "conflict")
+	s.post(t, other+"/recordings", "").problem(t, 404, "not_found")
+	for _, path := range []string{other, other + "/status", "/v1/desktops/another/recordings", "/v1/desktops/..%2fother/recordings"} {
+		s.get(t, path).problem(t, 404, "not_found")
+	}
 	s.post(t, "/v1/desktops", `{"id":"other","width":200,"height":100}`).want(t, 201)
+	if got := s.get(t, "/v1/desktops").want(t, 200).json(t)["recorded"]; got != nil {
+		t.Errorf("recorded = %v", got)
+	}
+	s.post(t, other+"/recordings", "").want(t, 201)
 	s.get(t, other+"/recordings/"+id).want(t, 200)
 	unnamed := s.post(t, "/v1/desktops", `{"width":64,"height":64}`).want(t, 201).json(t)["id"].(string)
 	s.post(t, "/v1/desktops/"+unnamed+"/recordings", "").want(t, 201)
@@ -313,6 +330,7 @@ func TestRecordingsOfDesktops(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "desktops", unnamed)); !os.IsNotExist(err) {
 		t.Errorf("files of %s: %v", unnamed, err)
 	}
+	s.get(t, "/v1/desktops/"+unnamed+"/recordings").problem(t, 404, "not_found")
 }
 
 // TestRecordingsStay are listed by the next server, which goes on with other ids.

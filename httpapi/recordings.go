@@ -38,7 +38,7 @@ func (sl *slot) recordingsDir() (string, error) {
 	if base := sl.all.cfg.RecordingsDir; base != "" {
 		base = expandHome(base)
 		if sl.id != mainDesktop {
-			base = filepath.Join(base, "desktops", sl.id)
+			base = filepath.Join(base, othersName, sl.id)
 		}
 		return filepath.Abs(base)
 	}

@@ -94,6 +94,7 @@ const (
 	mainDesktop  = "main"
 	mainPath     = "/v1/desktop"
 	anyPath      = "/v1/desktops/{desktop}"
+	recordedPath = anyPath + "/recordings"
 	desktopParam = "desktop"
 )
 
@@ -150,7 +151,11 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
-	sl, actor, bad := s.visit(requestOf(ctx), id)
+	find := s.desktops.find
+	if strings.HasPrefix(path, recordedPath) && (path != recordedPath || ctx.Method() != http.MethodPost) {
+		find = s.desktops.findRecorded
+	}
+	sl, actor, bad := s.visit(requestOf(ctx), id, find)
 	if bad != nil {
 		s.write(requestOf(ctx).c, bad)
 		return
@@ -161,8 +166,8 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 
 // visit is the desktop of that id, and who a request acts as on it, unless it
 // may not.
-func (s *Server) visit(r *request, id string) (*slot, desktop.Actor, *Problem) {
-	sl := s.desktops.find(id)
+func (s *Server) visit(r *request, id string, find func(string) *slot) (*slot, desktop.Actor, *Problem) {
+	sl := find(id)
 	if sl == nil {
 		return nil, desktop.Actor{}, unknownDesktop(id)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,7 +126,8 @@ func TestRecordInterrupted(t *testing.T) {
 	wantVideo(t, file)
 }
 
-// TestRecordingsOutliveServer kills the server in the middle of a recording.
+// TestRecordingsOutliveServer kills the server in the middle of recordings, of main
+// and of a desktop whose id it chose.
 func TestRecordingsOutliveServer(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "ffmpeg", "ffprobe")
@@ -136,14 +139,23 @@ func TestRecordingsOutliveServer(t *testing.T) {
 		Duration           int64 `json:"durationMs"`
 		Bytes              int64
 	}
+	main := "/v1/desktop/recordings/"
+	_, created := s.call(t, "/v1/desktops", `{"width":320,"height":240}`)
+	if err := json.Unmarshal(created, &info); err != nil || info.ID == "" {
+		t.Fatalf("%v: %s", err, created)
+	}
+	chosen, other := info.ID, "/v1/desktops/"+info.ID+"/recordings/"
+	s.ask(t, "/v1/desktops/"+chosen+"/recording/start", `{}`, &info)
+	ofOther := info.ID
 	s.ask(t, "/v1/desktop/recording/start", `{}`, &info)
-	awaitRecording := func(s *server, id string, ok func() bool) {
+	ofMain := info.ID
+	awaitRecording := func(s *server, path string, ok func() bool) {
 		t.Helper()
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for deadline := time.Now().Add(callLimit); ; <-tick.C {
 			info.Status, info.Reason = "", ""
-			s.ask(t, "/v1/desktop/recordings/"+id, "", &info)
+			s.ask(t, path, "", &info)
 			if ok() {
 				return
 			}
@@ -152,23 +164,31 @@ func TestRecordingsOutliveServer(t *testing.T) {
 			}
 		}
 	}
-	awaitRecording(s, info.ID, func() bool { return info.Bytes > 0 && info.Duration > 1500 })
+	for _, path := range []string{main + ofMain, other + ofOther} {
+		awaitRecording(s, path, func() bool { return info.Bytes > 0 && info.Duration > 1500 })
+	}
 	s.signal(t, syscall.SIGKILL)
 	next := serve(t, env)
-	awaitRecording(next, info.ID, func() bool { return info.Status != "recovering" })
-	if info.Status != "recovered" || info.Duration < 500 || info.Reason == "" {
-		t.Errorf("after the end of the server: %+v", info)
+	var list struct{ Recorded []string }
+	if next.ask(t, "/v1/desktops", "", &list); !slices.Equal(list.Recorded, []string{chosen}) {
+		t.Errorf("desktops that there were = %q, want %s", list.Recorded, chosen)
 	}
-	_, video := next.call(t, "/v1/desktop/recordings/"+info.ID+"/download", "")
-	file := filepath.Join(t.TempDir(), "video.mp4")
-	if err := os.WriteFile(file, video, 0o600); err != nil {
-		t.Fatal(err)
+	for _, path := range []string{main + ofMain, other + ofOther} {
+		awaitRecording(next, path, func() bool { return info.Status != "recovering" })
+		if info.Status != "recovered" || info.Duration < 500 || info.Reason == "" {
+			t.Errorf("after the end of the server: %+v", info)
+		}
+		_, video := next.call(t, path+"/download", "")
+		file := filepath.Join(t.TempDir(), "video.mp4")
+		if err := os.WriteFile(file, video, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantVideo(t, file)
 	}
-	wantVideo(t, file)
 	var second struct{ ID string }
 	next.ask(t, "/v1/desktop/start", `{"width":320,"height":240}`, nil)
 	next.ask(t, "/v1/desktop/recording/start", `{}`, &second)
-	if second.ID <= info.ID {
-		t.Errorf("the next id is %s, after %s", second.ID, info.ID)
+	if second.ID <= ofMain {
+		t.Errorf("the next id is %s, after %s", second.ID, ofMain)
 	}
 }
