@@ -1,11 +1,13 @@
 package agents_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -137,5 +139,23 @@ func TestRestoredNameless(t *testing.T) {
 	_, err := h.Prompt(within(t), "x", []byte(`[{"type":"text","text":"hello"}]`))
 	if _, ok := errors.AsType[*agents.ResponseError](err); !ok || errors.Is(err, agents.ErrSessionNotFound) {
 		t.Errorf("Prompt = %v", err)
+	}
+}
+
+// An install takes as long as it takes: what is bounded comes after it.
+func TestCreateWaitsForInstall(t *testing.T) {
+	t.Parallel()
+	const bound = 5 * time.Millisecond
+	failed := errors.New("the install failed in the end")
+	h := host(t, agents.Config{StartTimeout: bound, RestoreTimeout: bound, Launch: func(ctx context.Context, _ string) (agents.Launch, error) {
+		select {
+		case <-time.After(20 * bound):
+			return agents.Launch{}, failed
+		case <-ctx.Done():
+			return agents.Launch{}, ctx.Err()
+		}
+	}})
+	if _, err := h.CreateSession(within(t), "s", agents.SessionOptions{Agent: "scripted", Cwd: "/"}); !errors.Is(err, failed) {
+		t.Errorf("CreateSession = %v", err)
 	}
 }

@@ -128,12 +128,12 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 
 // open starts the process of a session and makes the session in it.
 func (h *Host) open(ctx context.Context, id string, o SessionOptions) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
-	defer cancel()
 	l, err := h.serve(ctx, own(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop})
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
+	defer cancel()
 	if o.Skills != nil {
 		if err := h.keepSkills(ctx, id, o); err != nil {
 			return err

@@ -3,11 +3,9 @@ package httpapi
 import (
 	"bufio"
 	"context"
-	"errors"
 	"net/http"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -39,11 +37,6 @@ type agentArtifact struct {
 	Version string `json:"version,omitempty"`
 }
 
-type installOutput struct {
-	ContentType string `header:"Content-Type"`
-	Body        func(huma.Context)
-}
-
 func (s *Server) registerInstall(r route) {
 	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
 	r.id, r.method, r.path, r.summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
@@ -55,50 +48,23 @@ func (s *Server) registerInstall(r route) {
 	add(s, r, s.installAgent)
 }
 
-// installAnswer is what became of an install.
-type installAnswer struct {
-	body agentInstalled
-	err  error
-}
-
-func (s *Server) installAgent(ctx context.Context, in *installInput) (*installOutput, error) {
+func (s *Server) installAgent(ctx context.Context, in *installInput) (*longOutput, error) {
 	answer, err := s.startInstall(in)
 	if err != nil {
 		return nil, err
 	}
-	early := time.NewTimer(s.agents.early)
-	defer early.Stop()
-	out := &installOutput{ContentType: fiber.MIMEApplicationJSON}
-	select {
-	case a := <-answer:
-		text, err := marshalJSON(a.body)
-		if err = errors.Join(a.err, err); err != nil {
-			return nil, err
-		}
-		out.Body = func(hc huma.Context) {
-			hc.SetStatus(http.StatusOK)
-			requestOf(hc).send(text)
-		}
-	case <-early.C:
-		out.Body = func(hc huma.Context) {
-			hc.SetStatus(http.StatusOK)
-			beat(s, requestOf(hc), answer, installAnswer{err: errClosing()}, func(a installAnswer) []byte { return s.lateInstall(ctx, a) })
-		}
-	case <-s.closing:
-		return nil, errClosing()
-	}
-	return out, nil
+	return answerLong(s, answer, func(err error) any {
+		return s.fail(ctx, route{id: "installAgent"}, err) // which tells the status that it would have had
+	})
 }
-
-func errClosing() error { return shuttingDown.problem("the server is shutting down") }
 
 // startInstall begins an install, which goes on without the client, and ends
 // with the server.
-func (s *Server) startInstall(in *installInput) (<-chan installAnswer, error) {
+func (s *Server) startInstall(in *installInput) (<-chan longAnswer[agentInstalled], error) {
 	if s.begin() != nil {
 		return nil, errClosing()
 	}
-	answer := make(chan installAnswer, 1)
+	answer := make(chan longAnswer[agentInstalled], 1)
 	options := registry.InstallOptions{Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion}
 	go func() { // Close waits for it
 		defer s.serving.Done()
@@ -112,23 +78,9 @@ func (s *Server) startInstall(in *installInput) (<-chan installAnswer, error) {
 		for i, a := range got.Artifacts {
 			body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
 		}
-		answer <- installAnswer{body, err}
+		answer <- longAnswer[agentInstalled]{body, err}
 	}()
 	return answer, nil
-}
-
-// lateInstall is the body of a response that has begun: of a failure, the
-// problem which tells the status that it would have had.
-func (s *Server) lateInstall(ctx context.Context, a installAnswer) []byte {
-	var body any = a.body
-	if a.err != nil {
-		body = s.fail(ctx, route{id: "installAgent"}, a.err)
-	}
-	text, err := marshalJSON(body)
-	if err != nil {
-		s.log.Error("install", "error", err)
-	}
-	return text
 }
 
 // registerInstallEvents adds the way to see how far an install is.

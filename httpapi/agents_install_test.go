@@ -43,11 +43,17 @@ esac
 	return gate
 }
 
-// beginInstall begins an install whose response begins before its end, and
-// returns the rest of that.
+// beginInstall is beginLong of an install.
 func (s *testServer) beginInstall(t *testing.T) io.Reader {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/agents/gemini/install", strings.NewReader("{}"))
+	return s.beginLong(t, "/v1/agents/gemini/install", "{}")
+}
+
+// beginLong begins a request whose response begins before its end, and returns the
+// rest of that.
+func (s *testServer) beginLong(t *testing.T, path, body string) io.Reader {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
-	"github.com/deskhand/deskhand/internal/configfile"
 )
 
 // The REST API of sandbox-agent 0.1, over the sessions that all APIs share.
@@ -53,14 +51,6 @@ type sessionError struct {
 	Agent   string `json:"agent,omitempty"`
 	Session string `json:"session_id,omitempty"`
 	Details any    `json:"details,omitempty" doc:"Of an agent that ended: exitCode or signal, and stderr"`
-}
-
-type sessionCreated struct {
-	Body struct {
-		Healthy bool          `json:"healthy"`
-		Error   *sessionError `json:"error,omitempty"`
-		Native  *string       `json:"nativeSessionId,omitempty"`
-	}
 }
 
 type sessionInfo struct {
@@ -111,8 +101,7 @@ func (s *Server) registerSessions() {
 	list.errors = nil
 	add(s, list, s.listSessions)
 	create := on("createSession", http.MethodPost, "/{sessionId}", "Begin a session with an agent")
-	create.errors = append(slices.Clone(r.errors), http.StatusConflict)
-	add(s, create, s.createSession)
+	s.registerCreateSession(create)
 	message := on("postMessage", http.MethodPost, "/{sessionId}/messages", "Say something to the agent")
 	message.status = http.StatusNoContent
 	add(s, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
@@ -252,63 +241,6 @@ func (c *sessionCreate) options() (agents.SessionOptions, error) {
 		}
 	}
 	return o, nil
-}
-
-func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*sessionCreated, error) {
-	host, err := s.agents.get(ctx)
-	if err != nil {
-		return nil, acpError(err, in.ID, in.Body.Agent)
-	}
-	o, err := in.Body.options()
-	if err != nil {
-		return nil, err
-	}
-	if len(in.Body.Skills) > 0 && string(in.Body.Skills) != "null" {
-		o.Skills = in.Body.Skills
-	}
-	out := &sessionCreated{}
-	session, err := host.CreateSession(ctx, in.ID, o)
-	if err != nil {
-		return out, out.fail(err, in)
-	}
-	made, err := json.Marshal(in.Body)
-	if err != nil {
-		return nil, err
-	}
-	err = host.Log().Commit(ctx, func(tx *eventlog.Tx) error {
-		_, err := tx.Append(eventlog.Event{Stream: restStream(in.ID), Session: in.ID, Dir: eventlog.Client, Kind: "create", Payload: made})
-		return err
-	})
-	if err != nil {
-		return nil, acpError(err, in.ID, in.Body.Agent)
-	}
-	out.Body.Healthy = true
-	if session.Native != "" {
-		out.Body.Native = &session.Native
-	}
-	return out, nil
-}
-
-// fail tells of an agent that does not work in the answer, and returns all other
-// errors.
-func (out *sessionCreated) fail(err error, in *sessionCreateInput) error {
-	var start *agents.StartError
-	var exited *agents.ExitedError
-	var refused *agents.ResponseError
-	var late *agents.TimeoutError
-	var broken *configfile.InvalidFileError
-	if errors.As(err, &broken) || errors.Is(err, configfile.ErrTooLarge) || errors.Is(err, configfile.ErrLocked) {
-		return configProblem(err) // where its skills are to be kept
-	}
-	if !errors.As(err, &start) && !errors.As(err, &exited) && !errors.As(err, &refused) && !errors.As(err, &late) {
-		return acpError(err, in.ID, in.Body.Agent)
-	}
-	p := hostProblem(err, in.ID, in.Body.Agent)
-	out.Body.Error = &sessionError{Type: p.Code, Message: err.Error(), Agent: in.Body.Agent, Session: in.ID}
-	if exited != nil {
-		out.Body.Error.Details = exitDetails(exited)
-	}
-	return nil
 }
 
 type sessionMessage struct {
