@@ -117,7 +117,7 @@ func (d *dirs) makeScratch() error {
 func (d *dirs) remove() error {
 	var errs []error
 	if d.scratch != "" {
-		errs = append(errs, os.RemoveAll(d.scratch))
+		errs = append(errs, removeScratch(d.scratch))
 	}
 	for _, lock := range d.locks {
 		errs = append(errs, release(lock))

@@ -77,6 +77,27 @@ func newScratch() (dir string, lock *os.File, err error) {
 	return dir, lock, err
 }
 
+// removeScratch removes the temporary directory of a desktop, whose lock the
+// caller has. The lock goes last, and behind the door: who sweeps would make it
+// anew, in a directory that is just being removed.
+func removeScratch(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if e.Name() != lockName {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	door, err := acquire(filepath.Join(filepath.Dir(dir), lockName), unix.LOCK_EX)
+	if err == nil {
+		defer func() { _ = release(door) }()
+	}
+	return errors.Join(append(errs, os.RemoveAll(dir))...)
+}
+
 // release unlocks a file. To close it would not be enough: a program that is just
 // being started has a copy of it for a moment.
 func release(lock *os.File) error {

@@ -175,7 +175,7 @@ func TestSettleDeaf(t *testing.T) {
 func TestHelpers(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
-	cmd := exec.Command("sh", "-c", `sh -c 'echo; while :; do :; done' & cat; :`)
+	cmd := exec.Command("sh", "-c", `sh -c 'echo; while kill -0 $PPID; do :; done' & cat; :`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
