@@ -68,10 +68,11 @@ func TestRecordingTimeline(t *testing.T) {
 		s.post(t, at+path, body).problem(t, 400, "desktop_invalid_action")
 	}
 	s.awaitVideo(t, at, time.Second)
-	var seen []string
+	// What the desktop tells and what callers tell become known independently.
+	var done, told []string
 	check := func(entries []toldEntry) {
 		t.Helper()
-		seen = nil
+		done, told = nil, nil
 		last := uint64(0)
 		for _, e := range entries {
 			if e.Seq <= last || e.At < 0 {
@@ -80,20 +81,20 @@ func TestRecordingTimeline(t *testing.T) {
 			last = e.Seq
 			switch {
 			case e.Action != nil && e.Action.Name == "click":
-				seen = append(seen, "click by "+e.Action.Actor.Name)
+				done = append(done, "click by "+e.Action.Actor.Name)
 			case e.Action != nil:
-				seen = append(seen, e.Action.Name+e.Action.Text)
+				done = append(done, e.Action.Name+e.Action.Text)
 			case e.Marker != nil:
-				seen = append(seen, fmt.Sprint(*e.Marker))
+				told = append(told, fmt.Sprint(*e.Marker))
 			case e.Type == "agent_message":
-				seen = append(seen, e.Title+string(e.Data))
+				told = append(told, e.Title+string(e.Data))
 			}
 		}
 	}
-	want := []string{"click by ann", "type", "{Here it begins #ff8800}", `Thinking{"text":["anything"]}`}
+	actions, want := []string{"click by ann", "type"}, []string{"{Here it begins #ff8800}", `Thinking{"text":["anything"]}`}
 	check(s.timeline(t, at))
-	if !slices.Equal(seen, want) {
-		t.Errorf("while it goes on: %q, want %q", seen, want)
+	if !slices.Equal(done, actions) || !slices.Equal(told, want) {
+		t.Errorf("while it goes on: %q and %q, want %q and %q", done, told, actions, want)
 	}
 	s.post(t, at+"/stop", "").want(t, 200)
 	s.post(t, at+"/events", `{"type":"late"}`).problem(t, 409, "conflict")
@@ -101,8 +102,8 @@ func TestRecordingTimeline(t *testing.T) {
 	s.post(t, at+"/markers", `{"title":"Later","at":900}`).want(t, 201)
 	s.post(t, at+"/markers", `{}`).problem(t, 422, "invalid_request")
 	check(s.timeline(t, at))
-	if want = append(want, "{Later  }"); !slices.Equal(seen, want) {
-		t.Errorf("after the end: %q, want %q", seen, want)
+	if want = append(want, "{Later  }"); !slices.Equal(done, actions) || !slices.Equal(told, want) {
+		t.Errorf("after the end: %q and %q, want %q and %q", done, told, actions, want)
 	}
 	for path, wants := range map[string][]string{
 		"/captions.vtt": {"Click at 100, 60", "Thinking", "-->"}, "/chapters.vtt": {"Here", "Later"},
