@@ -21,7 +21,7 @@ type Host struct {
 	cfg    Config
 	group  *supervise.Group
 	groups *cgroups
-	user   runAs
+	user   supervise.User
 	skills skillStore
 	store  configfile.Store
 
@@ -46,7 +46,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
 	h := &Host{cfg: cfg, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
-	if h.user, err = lookupUser(cfg.RunAs); err != nil {
+	if h.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
 	h.groups = &cgroups{state: cfg.StateDir, own: ownCgroup()}
@@ -358,7 +358,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 	if s.isDeleted() { // while it was installed, for example
 		return nil, ErrServerNotFound
 	}
-	p, err := startProc(h.group, h.groups, agent, launch, h.user.environ(h.cfg.environ(), launch.Env, mounted.Env), h.user)
+	p, err := startProc(h.group, h.groups, agent, launch, environ(h.user, h.cfg.environ(), launch.Env, mounted.Env), h.user)
 	if err != nil {
 		return nil, &StartError{agent, err}
 	}

@@ -71,9 +71,12 @@ func pipe(ours int) (mine, theirs *os.File, err error) {
 	return os.NewFile(uintptr(p[ours]), "agent"), os.NewFile(uintptr(p[1-ours]), "agent"), nil
 }
 
-func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env []string, as runAs) (*proc, error) {
+func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env []string, as supervise.User) (*proc, error) {
 	if l.Run != nil {
 		return startBuiltin(l), nil
+	}
+	if err := as.CanStart(l.Path, l.Args); err != nil {
+		return nil, fmt.Errorf("%w; what npm installs is below $XDG_DATA_HOME of this program", err)
 	}
 	in, theirIn, err := pipe(1)
 	if err != nil {
@@ -86,7 +89,7 @@ func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env [
 	group := groups.add()
 	c, err := g.Start(supervise.Spec{
 		Name: name, Path: l.Path, Args: l.Args, Env: env, Dir: l.Dir, Stdin: theirIn, Stdout: theirOut,
-		Credential: as.credential, Grace: termWait, Cgroup: group.fd(),
+		Credential: as.Credential, Grace: termWait, Cgroup: group.fd(),
 	})
 	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.begun())
 	if err != nil {

@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -385,6 +386,17 @@ func TestRunAs(t *testing.T) { //nolint:paralleltest // it sets a variable
 	}
 	if _, err := agents.Start(t.Context(), agents.Config{Log: openLog(t, ""), Launch: agentOf(), RunAs: "nobody-such"}); err == nil {
 		t.Error("a user that does not exist was taken")
+	}
+	script := filepath.Join(t.TempDir(), "agent.js") // which nobody else may enter
+	if err := os.WriteFile(script, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h = host(t, agents.Config{RunAs: "nobody", Launch: func(context.Context, string) (agents.Launch, error) {
+		return agents.Launch{Path: "/bin/sh", Args: []string{script}}, nil
+	}})
+	_, err := h.Post(within(t), "srv", agents.PostOptions{Agent: "any"}, []byte(`{"method":"hello"}`))
+	if err == nil || !strings.Contains(err.Error(), `user "nobody" may not enter `) || !strings.Contains(err.Error(), script) {
+		t.Errorf("an agent that the user cannot read: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -200,6 +201,7 @@ func modesOf(a registry.Agent) agentModes {
 func newRegistry(cfg Config, at *places) (*registry.Registry, error) {
 	c := cfg.Agents
 	c.Secrets = slices.Concat(c.Secrets, cfg.Secrets)
+	c.RunAs = cmp.Or(c.RunAs, cfg.AgentHost.RunAs)
 	if c.Logger == nil {
 		c.Logger = cfg.Logger
 	}

@@ -171,6 +171,16 @@ func TestAskedAgent(t *testing.T) {
 	if text, _ := broken["configError"].(string); !strings.Contains(text, "it ended: exit status 1") {
 		t.Errorf("broken: %v", broken)
 	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	// It is asked as the user whom agents run as, who may not enter that folder.
+	cfg := agentsConfig(t, registry.Custom{ID: "mine", Command: []string{acpScript(t)}})
+	cfg.AgentHost.RunAs = "nobody"
+	closed := serve(t, cfg).get(t, "/v1/agents/mine?config=true&no_cache=true").want(t, 200).json(t)
+	if text, _ := closed["configError"].(string); !strings.Contains(text, `user "nobody" may not enter `) {
+		t.Errorf("as another user: %v", closed)
+	}
 }
 
 func TestServerStatus(t *testing.T) {

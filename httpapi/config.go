@@ -106,8 +106,8 @@ type Config struct {
 	Media webrtc.NetworkConfig
 
 	// Agents says which agents there are, and where they are installed. Its
-	// Records and Logger are the server's own unless they are set, and its
-	// Secrets are beside those of the server.
+	// Records and Logger are the server's own unless they are set, its RunAs is
+	// that of AgentHost, and its Secrets are beside those of the server.
 	Agents registry.Config
 
 	// AgentHost says how agents are run. Its Log and StateDir are the server's

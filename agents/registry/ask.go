@@ -40,6 +40,9 @@ func (r *Registry) Ask(ctx context.Context, id string) error {
 // ask has the conversation. tail is the end of what the agent wrote to its
 // standard error.
 func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) {
+	if err := r.user.CanStart(c.Path, c.Args); err != nil {
+		return "", err
+	}
 	folder, err := os.MkdirTemp("", "deskhand-ask-")
 	if err != nil {
 		return "", err
@@ -55,15 +58,21 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
+	if as := r.user.Credential; as != nil {
+		if err := os.Chown(folder, int(as.Uid), int(as.Gid)); err != nil {
+			return "", err
+		}
+	}
 	env := c.Env
-	if os.Geteuid() == 0 {
+	if r.user.Root() {
 		// Claude Code refuses to work for root unless it is told, in exactly this
 		// way, that it is in a sandbox.
 		env = append(slices.Clone(env), "IS_SANDBOX=1")
 	}
 	answers := newAnswers()
 	child, err := g.Start(supervise.Spec{
-		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.childEnv(env...), Stdin: stdin, Stdout: answers,
+		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers,
+		Credential: r.user.Credential,
 	})
 	if err != nil {
 		return "", err

@@ -122,7 +122,7 @@ func (r *Registry) HasCredentials(id string) bool {
 	return slices.ContainsFunc(all, func(c Credential) bool { return slices.Contains(a.provider, provider(c.Provider)) })
 }
 
-func (r *Registry) home() string { return cmp.Or(r.cfg.Home, r.variable("HOME")) }
+func (r *Registry) home() string { return cmp.Or(r.cfg.Home, r.user.Home, r.variable("HOME")) }
 
 // finder looks for credentials.
 type finder struct {

@@ -198,6 +198,9 @@ func (in *installation) run(ctx context.Context, plan []source) (Installed, erro
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return Installed{}, in.fail(StageResolve, err, "")
 	}
+	if err := in.r.user.Reach(dir); err != nil {
+		return Installed{}, in.fail(StageResolve, err, "set XDG_DATA_HOME to a folder that this user may enter, as /var/lib")
+	}
 	unlock, err := in.lock(ctx, dir)
 	if err != nil {
 		return Installed{}, in.fail(StageWait, err, "")

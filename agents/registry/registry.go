@@ -30,7 +30,12 @@ type Config struct {
 	// kept.
 	Records func() (string, error)
 
-	// Home is where credentials are looked for. Empty: $HOME.
+	// RunAs is the user, by name or number, that agents run as who are asked, or
+	// tried after an install, and in whose home credentials are looked for. Empty:
+	// the one of this program. Another one needs root.
+	RunAs string
+
+	// Home is where credentials are looked for. Empty: that of RunAs, or $HOME.
 	Home string
 
 	// Env is the environment in which programs and credentials are looked for.
@@ -62,6 +67,7 @@ type Config struct {
 // Registry knows the agents. Make one with [New].
 type Registry struct {
 	cfg    Config
+	user   supervise.User
 	agents []Agent // in the order of lists
 	log    *slog.Logger
 
@@ -77,7 +83,7 @@ type Registry struct {
 	told map[string]told     // by agent
 }
 
-// New makes a registry. It touches no file and starts nothing.
+// New makes a registry. It starts nothing.
 func New(cfg Config) (*Registry, error) {
 	cfg.Custom, cfg.Mock, cfg.Env = slices.Clone(cfg.Custom), slices.Clone(cfg.Mock), slices.Clone(cfg.Env)
 	if cfg.AskTimeout == 0 {
@@ -91,6 +97,9 @@ func New(cfg Config) (*Registry, error) {
 	}
 	r := &Registry{cfg: cfg, log: cfg.Logger, said: map[string]observed{}, told: map[string]told{}, closed: make(chan struct{})}
 	var err error
+	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
+		return nil, err
+	}
 	if r.agents, err = withCustom(agents, cfg.Custom); err != nil {
 		return nil, err
 	}
@@ -218,7 +227,10 @@ func valueOf(env []string, name string) string {
 	return ""
 }
 
-// childEnv is what npm and agents that are asked see, with more settings.
+// agentEnv is what agents see that are asked, or tried, with more settings.
+func (r *Registry) agentEnv(set ...string) []string { return r.user.Environ(r.childEnv(), set...) }
+
+// childEnv is what npm sees, with more settings.
 func (r *Registry) childEnv(set ...string) []string {
 	env := supervise.Inherit(false, r.cfg.Secrets...)
 	if r.cfg.Env != nil {

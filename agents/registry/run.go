@@ -66,7 +66,9 @@ func (in *installation) verify(ctx context.Context, m *manifest) error {
 			continue
 		}
 		file := filepath.Join(m.dir, p.Program)
-		out, err := in.r.output(ctx, supervise.Spec{Path: file, Args: []string{"--version"}, Env: in.r.childEnv(in.agent.setting...), Dir: m.dir})
+		out, err := in.r.output(ctx, supervise.Spec{
+			Path: file, Args: []string{"--version"}, Env: in.r.agentEnv(in.agent.setting...), Dir: m.dir, Credential: in.r.user.Credential,
+		})
 		if err != nil {
 			return &InstallError{
 				Agent: in.agent.ID, Stage: StageCheck, Err: fmt.Errorf("%s --version: %w", p.Name, err), Stderr: strings.TrimSpace(out),

@@ -1,0 +1,109 @@
+package supervise
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// nobody is another user; only root may be that.
+func nobody(t *testing.T) User {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may")
+	}
+	u, err := LookupUser("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// entered is a folder that everybody may enter, unlike that of t.TempDir.
+func entered(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "user") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// What a user is told to reach is what the kernel lets him.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	u := nobody(t)
+	dir := entered(t)
+	file := func(path string, folder, mode fs.FileMode) string {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600), os.Chmod(path, mode), os.Chmod(filepath.Dir(path), folder)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	open, unread, closed := file("open/run", 0o755, 0o755), file("unread/run", 0o755, 0o700), file("closed/run", 0o700, 0o755)
+	theirs, group := file("theirs/run", 0o700, 0o500), file("group/run", 0o750, 0o750)
+	for path, owner := range map[string][2]int{theirs: {65534, 0}, group: {0, int(u.Credential.Gid)}} {
+		if err := errors.Join(os.Chown(path, owner[0], owner[1]), os.Chown(filepath.Dir(path), owner[0], owner[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(closed, link); err != nil {
+		t.Fatal(err)
+	}
+	g := newTestGroup(t, GroupConfig{})
+	for path, want := range map[string]string{
+		open: "", theirs: "", group: "",
+		unread: "may not read " + unread,
+		closed: "may not enter " + filepath.Dir(closed),
+		link:   "so not use " + closed,
+	} {
+		err := u.CanStart(path, nil)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !errors.Is(err, fs.ErrPermission)) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+		c, started := g.Start(Spec{Path: path, Dir: "/", Credential: u.Credential})
+		if (started == nil) != (want == "") {
+			t.Errorf("%s: started with %v", path, started)
+		}
+		if started == nil {
+			wait(t, c)
+		}
+	}
+	if err := u.CanStart("/bin/sh", []string{closed}); err == nil {
+		t.Error("the script of an interpreter was not looked at")
+	}
+	if err := errors.Join(u.CanStart("/bin/sh", []string{"-c", closed}), u.Reach(filepath.Join(dir, "absent")), User{}.Reach(closed)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLookupUser(t *testing.T) {
+	t.Parallel()
+	if _, err := LookupUser("nobody-such"); err == nil || !strings.Contains(err.Error(), `user "nobody-such" does not exist here`) {
+		t.Errorf("a user that does not exist: %v", err)
+	}
+	u := nobody(t)
+	env := u.Environ([]string{"HOME=/mine", "XDG_DATA_HOME=/mine/data", "A=1"}, "B=2")
+	want := []string{"HOME=" + u.Home, "A=1", "USER=nobody", "LOGNAME=nobody", "B=2"}
+	if !slices.Equal(env, want) || u.Root() {
+		t.Errorf("environment %q, want %q", env, want)
+	}
+	for _, name := range []string{"", "root", "0"} {
+		if u, err := LookupUser(name); err != nil || u.Credential != nil || !u.Root() {
+			t.Errorf("%q: %+v, %v", name, u, err)
+		}
+	}
+}
