@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -22,11 +23,13 @@ type transaction interface {
 	changed(ctx context.Context, s statement) (int64, error)
 
 	// position finds a stream, makes it if it is not there, and keeps other
-	// servers from appending to it until the end.
-	position(ctx context.Context, stream string) (position, error)
+	// servers from appending to it until the end. Without wait it returns errTaken
+	// when that cannot be had at once.
+	position(ctx context.Context, stream string, wait bool) (position, error)
 
-	// lock keeps other servers away from a record until the end.
-	lock(ctx context.Context, kind, id string) error
+	// lock keeps other servers away from a record until the end. Without wait it
+	// returns errTaken when one of them has it.
+	lock(ctx context.Context, kind, id string, wait bool) error
 
 	// finish runs the last statements, and lets other servers know, once that
 	// is committed, which streams have grown.
@@ -85,3 +88,8 @@ type retryError struct{ err error }
 func (e *retryError) Error() string { return fmt.Sprintf("done again because of: %v", e.err) }
 
 func (e *retryError) Unwrap() error { return e.err }
+
+// errTaken is that of what another server is about to write. Who has written
+// something himself must not wait for that: it may be that the other one waits
+// for him, which Postgres notices after a second, and ends one of the two.
+var errTaken error = &retryError{errors.New("another server is writing there")}

@@ -248,7 +248,7 @@ func (i *importer) line(ctx context.Context, l *line) error {
 	switch {
 	case l.Session != nil:
 		s := l.Session.session()
-		if err := i.tx.lock(ctx, "session", s.ID); err != nil {
+		if err := i.tx.lock(ctx, "session", s.ID, true); err != nil {
 			return err
 		}
 		_, err := findSession(ctx, i.tx, s.ID)
@@ -302,7 +302,7 @@ func absent(err error, what string) error {
 func (i *importer) event(ctx context.Context, e Event) error {
 	id, ok := i.streams[e.Stream]
 	if !ok {
-		p, err := i.tx.position(ctx, e.Stream)
+		p, err := i.tx.position(ctx, e.Stream, true)
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,73 @@ func TestSharedDatabase(t *testing.T) {
 }
 
 // TestImportElsewhere: what one server imports, followers at the other one see.
+// TestGroupsOfServers: two servers have callers who write to the same two
+// streams in the opposite order. Neither waits for the other with something in
+// its hands, so that no transaction is given up.
+func TestGroupsOfServers(t *testing.T) {
+	t.Parallel()
+	dsn := testpostgres.DSN(t)
+	for _, kind := range []string{"stream", "session"} {
+		logs := []*eventlog.Log{open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn})}
+		names := []string{kind + "a", kind + "b"}
+		write := func(tx *eventlog.Tx, name string) error {
+			if kind == "session" { // which is locked without a stream
+				_, err := tx.Session(name)
+				return err
+			}
+			_, err := tx.Append(eventlog.Event{Stream: name})
+			return err
+		}
+		for _, name := range names {
+			err := logs[0].Commit(t.Context(), func(tx *eventlog.Tx) error {
+				_, err := tx.Append(eventlog.Event{Stream: name})
+				return errors.Join(err, tx.PutSession(eventlog.Session{ID: name, Agent: "any", State: eventlog.Idle}))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var inside, all sync.WaitGroup
+		var calls atomic.Int32
+		queued := make(chan struct{})
+		inside.Add(len(logs))
+		for i, l := range logs {
+			all.Go(func() {
+				err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+					err := write(tx, names[i])
+					if calls.Add(1) <= int32(len(logs)) {
+						inside.Done()
+						<-queued
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		inside.Wait()
+		for i, l := range logs {
+			all.Go(func() {
+				if err := l.Commit(t.Context(), func(tx *eventlog.Tx) error { return write(tx, names[1-i]) }); err != nil {
+					t.Error(err)
+				}
+			})
+			poll(t, func() error {
+				if l.Waiting() == 0 {
+					return errors.New("nobody waits")
+				}
+				return nil
+			})
+		}
+		close(queued)
+		all.Wait()
+		if n := calls.Load(); n != int32(len(logs)) {
+			t.Errorf("%s: what came first was done %d times in %d servers", kind, n, len(logs))
+		}
+	}
+}
+
 func TestImportElsewhere(t *testing.T) {
 	t.Parallel()
 	from := open(t, eventlog.Config{})

@@ -117,12 +117,16 @@ func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
 
 // position locks the stream's row: whoever appends to the stream next, in
 // whatever server, waits for the end of this transaction and sees what it did.
-func (tx *postgresTx) position(ctx context.Context, stream string) (p position, err error) {
+func (tx *postgresTx) position(ctx context.Context, stream string, wait bool) (p position, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+	how := ""
+	if !wait {
+		how = " skip locked"
+	}
 	for range 2 {
 		batch := new(pgx.Batch)
-		batch.Queue("select id from stream where name = $1 for update", stream)
+		batch.Queue("select id from stream where name = $1 for update"+how, stream)
 		batch.Queue("select coalesce(max(seq), 0) from event where stream = (select id from stream where name = $1)", stream)
 		results := tx.conn.SendBatch(ctx, batch)
 		err = results.QueryRow().Scan(&p.id)
@@ -133,6 +137,9 @@ func (tx *postgresTx) position(ctx context.Context, stream string) (p position, 
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return p, tx.db.broken(err)
 		}
+		if !wait { // to make it may be to wait for another one who does
+			return p, errTaken
+		}
 		if _, err := tx.conn.Exec(ctx, "insert into stream (name) values ($1) on conflict (name) do nothing", stream); err != nil {
 			return p, tx.db.broken(err)
 		}
@@ -140,7 +147,15 @@ func (tx *postgresTx) position(ctx context.Context, stream string) (p position, 
 	return p, &retryError{fmt.Errorf("stream %s was deleted meanwhile", quote(stream))}
 }
 
-func (tx *postgresTx) lock(ctx context.Context, kind, id string) error {
+func (tx *postgresTx) lock(ctx context.Context, kind, id string, wait bool) error {
+	if !wait {
+		var got bool
+		const try = "select pg_try_advisory_xact_lock(hashtextextended($1, 0))"
+		if _, err := one(ctx, tx, statement{try, []any{tx.db.key(kind, id)}}, &got); err != nil || got {
+			return err
+		}
+		return errTaken
+	}
 	_, err := tx.changed(ctx, statement{"select pg_advisory_xact_lock(hashtextextended($1, 0))", []any{tx.db.key(kind, id)}})
 	return err
 }

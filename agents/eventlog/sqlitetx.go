@@ -161,7 +161,7 @@ func (tx *sqliteTx) changed(ctx context.Context, s statement) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (tx *sqliteTx) position(ctx context.Context, stream string) (p position, err error) {
+func (tx *sqliteTx) position(ctx context.Context, stream string, _ bool) (p position, err error) {
 	found, err := one(ctx, tx, statement{"select id from stream where name = $1", []any{stream}}, &p.id)
 	if err != nil {
 		return p, err
@@ -176,7 +176,7 @@ func (tx *sqliteTx) position(ctx context.Context, stream string) (p position, er
 }
 
 // lock has nothing to do: there is one writer.
-func (tx *sqliteTx) lock(context.Context, string, string) error { return nil }
+func (tx *sqliteTx) lock(context.Context, string, string, bool) error { return nil }
 
 // finish has nobody to tell of the streams.
 func (tx *sqliteTx) finish(ctx context.Context, all []statement, _ []string) error {

@@ -74,7 +74,7 @@ func (t *Tx) PutSession(s Session) error {
 
 // Session returns a session, or [ErrNotFound].
 func (t *Tx) Session(id string) (Session, error) {
-	if err := t.group.tx.lock(t.ctx, "session", id); err != nil {
+	if err := t.group.lock(t.ctx, "session", id); err != nil {
 		return Session{}, t.failed(err)
 	}
 	if s, ok := t.sessions.get(id); ok {
@@ -91,7 +91,7 @@ func (t *Tx) StartLife(l Life) (Life, error) {
 	if err := l.check(t.now); err != nil {
 		return l, err
 	}
-	if err := t.group.tx.lock(t.ctx, "server", l.Server); err != nil {
+	if err := t.group.lock(t.ctx, "server", l.Server); err != nil {
 		return l, t.failed(err)
 	}
 	before, err := t.Lives(LifeFilter{Server: l.Server, Latest: true})
@@ -118,7 +118,7 @@ func (t *Tx) PutLife(l Life) error {
 
 // Life returns a life, or [ErrNotFound].
 func (t *Tx) Life(id string) (Life, error) {
-	if err := t.group.tx.lock(t.ctx, "life", id); err != nil {
+	if err := t.group.lock(t.ctx, "life", id); err != nil {
 		return Life{}, t.failed(err)
 	}
 	if l, ok := t.lives.get(id); ok {
@@ -140,7 +140,7 @@ func (t *Tx) PutRequest(r Request) error {
 
 // Request returns a request, or [ErrNotFound].
 func (t *Tx) Request(key RequestKey) (Request, error) {
-	if err := t.group.tx.lock(t.ctx, "request", fmt.Sprint(key)); err != nil {
+	if err := t.group.lock(t.ctx, "request", fmt.Sprint(key)); err != nil {
 		return Request{}, t.failed(err)
 	}
 	if r, ok := t.requests.get(key); ok {
@@ -199,6 +199,7 @@ type group struct {
 	sessions  overlay[string, Session]
 	lives     overlay[string, Life]
 	requests  overlay[RequestKey, Request]
+	crowd     bool // it has something of somebody already
 }
 
 func newGroup(l *Log, tx transaction) *group {
@@ -223,7 +224,7 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	}
 	if !ok {
 		var err error
-		if p, err = g.tx.position(ctx, stream); err != nil {
+		if p, err = g.tx.position(ctx, stream, !g.crowd); err != nil {
 			return p, err
 		}
 	}
@@ -231,9 +232,16 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	return p, nil
 }
 
+// lock keeps other servers away from a record.
+func (g *group) lock(ctx context.Context, kind, id string) error {
+	return g.tx.lock(ctx, kind, id, !g.crowd)
+}
+
 // add lets a caller's function work. If it fails, nothing of it stays; if that
-// is the database's fault, broken is true.
+// is the database's fault, broken is true. The first one waits for what other
+// servers are about to write, those after it get errTaken.
 func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err error) {
+	defer func() { g.crowd = true }()
 	t := &Tx{ctx: ctx, group: g, now: time.Now(), last: map[string]int64{}}
 	t.sessions.below, t.lives.below, t.requests.below = &g.sessions, &g.lives, &g.requests
 	err = guarded(func() error { return f(t) })

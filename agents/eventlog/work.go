@@ -119,8 +119,14 @@ func (w *work) commit(ctx context.Context) error {
 			if j == nil {
 				break
 			}
+			err := w.add(ctx, g, j)
+			if errors.Is(err, errTaken) { // the first of the next group may wait
+				j.state.Store(queued)
+				w.next = j
+				break
+			}
 			w.jobs = append(w.jobs, j)
-			if err := w.add(ctx, g, j); err != nil {
+			if err != nil {
 				return err
 			}
 		}
