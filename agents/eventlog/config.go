@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 )
@@ -108,15 +109,25 @@ func (c Config) validate() error {
 	return nil
 }
 
+// parameters are what Postgres's other kind of DSN begins with, which would make
+// a file whose name has the password.
+var parameters = []string{"host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "sslmode", "application_name"}
+
 // split tells what a DSN names: a Postgres URL, or a file, "" being none. It
 // may hold a password, so that no error repeats it.
 func split(dsn string) (postgres, file string, err error) {
 	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
 		return dsn, "", nil
 	}
+	if word, _, found := strings.Cut(strings.TrimSpace(dsn), "="); found && slices.Contains(parameters, word) {
+		return "", "", &InvalidError{"dsn", "begins with " + word + "=, as a list of Postgres's parameters; give them as postgres://USER@HOST/DATABASE"}
+	}
 	file, named := strings.CutPrefix(dsn, "sqlite:")
 	if scheme, _, found := strings.Cut(file, "://"); found && !strings.Contains(scheme, "/") {
 		return "", "", &InvalidError{"dsn", "begins with " + scheme + "://; it must be a file's path, sqlite:PATH or postgres://..."}
+	}
+	if strings.HasPrefix(file, "postgres:") || strings.HasPrefix(file, "postgresql:") {
+		return "", "", &InvalidError{"dsn", "has no // after postgres:"}
 	}
 	if named && file == "" {
 		return "", "", &InvalidError{"dsn", "names no file after sqlite:"}

@@ -40,6 +40,8 @@ func TestInUse(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	t.Parallel()
 	for field, cfg := range map[string]eventlog.Config{
+		"dsn begins with host=":             {DSN: "host=db user=me password=secret"},
+		"dsn has no // after postgres:":     {DSN: "postgres:secret@host/db"},
 		"dsn begins with mysql://":          {DSN: "mysql://user:secret@host/db"},
 		"dsn names no file":                 {DSN: "sqlite:"},
 		"dsn names":                         {DSN: "/"},
