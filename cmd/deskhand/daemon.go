@@ -154,10 +154,15 @@ func (p program) launchDaemon(ctx context.Context, d *daemon, f daemonFlags, loc
 		return "", errors.Join(err, d.end(context.WithoutCancel(ctx)))
 	}
 	url, err = d.await(ctx, server)
-	if err != nil {
+	if err == nil {
+		return url, nil
+	}
+	select {
+	case <-server.Done(): // this program alone holds the lock then
+		return "", errors.Join(err, lock.Close(), d.forget())
+	default:
 		return "", errors.Join(err, d.end(context.WithoutCancel(ctx)))
 	}
-	return url, nil
 }
 
 // await waits until the server says that it is ready, and answers.
