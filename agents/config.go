@@ -19,6 +19,7 @@ const (
 	DefaultRequestTimeout  = 2 * time.Minute
 	DefaultStartTimeout    = time.Minute
 	DefaultRestoreTimeout  = 90 * time.Second
+	DefaultGoneAfter       = 30 * time.Second
 	DefaultMaxMessageBytes = 64 << 20
 	DefaultSkillsAge       = 10 * time.Minute
 )
@@ -72,6 +73,11 @@ type Config struct {
 	// followed, for that long. The next request starts it again. Zero: never.
 	IdleTimeout time.Duration
 
+	// GoneAfter is how long another host with the same log must be gone until this
+	// one completes the record of what ended with it. Whoever wants to go on with
+	// a session of it need not wait for that. Zero: half a minute.
+	GoneAfter time.Duration
+
 	// MaxMessageBytes bounds what an agent writes in one line; longer ones are
 	// dropped and told of. Zero: 64 MiB.
 	MaxMessageBytes int
@@ -119,8 +125,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("config: Log is missing")
 	case c.Registry == nil && c.Launch == nil:
 		return c, errors.New("config: Registry is missing")
-	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.IdleTimeout < 0 || c.MaxMessageBytes < 0:
-		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, IdleTimeout and MaxMessageBytes must not be negative")
+	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.IdleTimeout < 0 || c.GoneAfter < 0 || c.MaxMessageBytes < 0:
+		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, IdleTimeout, GoneAfter and MaxMessageBytes must not be negative")
 	}
 	if err := c.Permissions.check(); err != nil {
 		return c, err
@@ -134,6 +140,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.RequestTimeout, DefaultRequestTimeout)
 	setDefault(&c.StartTimeout, DefaultStartTimeout)
 	setDefault(&c.RestoreTimeout, DefaultRestoreTimeout)
+	setDefault(&c.GoneAfter, DefaultGoneAfter)
 	setDefault(&c.MaxMessageBytes, DefaultMaxMessageBytes)
 	setDefault(&c.SkillsAge, DefaultSkillsAge)
 	if c.Observe == nil {

@@ -60,7 +60,8 @@
 //
 // Hosts may share a log that is in Postgres. A server runs in one of them at a
 // time; the others return an [ElsewhereError] for it until its process or its
-// host has ended.
+// host has ended. Of a host that is gone for Config.GoneAfter they complete the
+// record: its sessions are in no turn any more, and who follows them is told so.
 //
 // # Lives and sessions
 //

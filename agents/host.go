@@ -72,6 +72,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
+	if cfg.Log.Shared() {
+		_ = h.task(h.watch) // it is not closed
+	}
 	return h, nil
 }
 

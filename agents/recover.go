@@ -8,45 +8,65 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// recover completes what hosts that are not there any more could not write
-// down.
+// recover completes what hosts that are gone could not write down.
 func (h *Host) recover(ctx context.Context) error {
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
-	if err != nil {
+	if _, err := h.recoverLives(ctx, h.gone); err != nil {
 		return err
 	}
+	return h.recoverStarts(ctx, h.gone)
+}
+
+// recoverLives completes the records of processes, and tells of how many.
+func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, err error) {
+	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
+	if err != nil {
+		return 0, err
+	}
 	for _, row := range lives {
-		if running, err := h.elsewhere(ctx, row); err != nil || running {
-			if err != nil {
-				return err
-			}
+		over, err := gone(ctx, row.Instance)
+		if err != nil {
+			return completed, err
+		}
+		if !over {
 			continue
 		}
 		if err := h.recoverLife(ctx, row); err != nil {
-			return fmt.Errorf("complete the record of %s: %w", row.Server, err)
+			return completed, fmt.Errorf("complete the record of %s: %w", row.Server, err)
 		}
+		completed++
 	}
-	return h.recoverStarts(ctx)
+	return completed, nil
+}
+
+// goneFunc tells whether a host is, by the opening of the log that it had.
+type goneFunc func(ctx context.Context, instance string) (bool, error)
+
+// gone is for a host that starts: one that had the same opening of the log was
+// there before it.
+func (h *Host) gone(ctx context.Context, instance string) (bool, error) {
+	if instance == h.cfg.Log.Instance() {
+		return true, nil
+	}
+	alive, err := h.cfg.Log.Alive(ctx, instance)
+	return !alive, err
 }
 
 // recoverStarts gives up sessions that were being made when their host ended, so
 // that they can be made again.
-func (h *Host) recoverStarts(ctx context.Context) error {
+func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 	rows, err := h.sessionsIn(ctx, eventlog.SessionFilter{States: []eventlog.State{eventlog.Starting}})
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		maker := talkOf(row).data.Maker
-		if maker != h.cfg.Log.Instance() {
-			if running, err := h.cfg.Log.Alive(ctx, maker); err != nil || running {
-				if err != nil {
-					return err
-				}
-				continue
-			}
+		over, err := gone(ctx, talkOf(row).data.Maker)
+		if err != nil {
+			return err
 		}
-		err := h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		if !over {
+			continue
+		}
+		err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 			row, err := tx.Session(row.ID)
 			if err != nil || row.State != eventlog.Starting {
 				return err // another host was quicker

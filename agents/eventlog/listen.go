@@ -176,13 +176,14 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 // Alive tells whether an opening of the log, as [Log.Instance] names it, is
 // still open. With SQLite that is this one alone. A server that has lost its
 // connection to Postgres counts as gone until it has it back, which takes it
-// about a second; when this one has lost its own as well, it waits for that.
+// about a second; when this one has lost its own as well, it waits for that. Of
+// this one it tells what the others see.
 func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error) {
 	if err := l.open(); err != nil {
 		return false, err
 	}
 	db, ok := l.db.(*postgresDB)
-	if !ok || instance == l.instance {
+	if !ok {
 		return instance == l.instance, nil
 	}
 	for {

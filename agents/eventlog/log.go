@@ -93,6 +93,10 @@ func (l *Log) connect(ctx, running context.Context, dsn, file string) error {
 	return err
 }
 
+// Shared tells whether other programs may have the log open at the same time,
+// which is so with Postgres.
+func (l *Log) Shared() bool { return l.db.shared() }
+
 // Instance names this opening of the log among the servers that share it.
 func (l *Log) Instance() string { return l.instance }
 

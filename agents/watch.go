@@ -1,0 +1,116 @@
+package agents
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// watch looks, as long as this host runs, for other hosts with the same log that
+// are gone: until somebody completes their record, their sessions seem to be in
+// a turn, and who follows one waits for its end.
+func (h *Host) watch(ctx context.Context) {
+	tick := time.NewTicker(max(h.cfg.GoneAfter/2, time.Millisecond))
+	defer tick.Stop()
+	missed := map[string]time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := h.lookAround(ctx, missed); err != nil {
+			clear(missed) // when Postgres is away, all hosts lose it
+			h.cfg.Logger.Debug("look for hosts that are gone", "error", err)
+		}
+	}
+}
+
+func (h *Host) lookAround(ctx context.Context, missed map[string]time.Time) error {
+	gone := func(ctx context.Context, instance string) (bool, error) { return h.missing(ctx, instance, missed) }
+	completed, err := h.recoverLives(ctx, gone)
+	if err == nil && completed > 0 { // all sessions are looked at for that
+		err = h.recoverStarts(ctx, gone)
+	}
+	if err == nil {
+		err = h.takeBack(ctx)
+	}
+	maps.DeleteFunc(missed, func(_ string, since time.Time) bool { return time.Since(since) > 3*h.cfg.GoneAfter })
+	return err
+}
+
+// missing tells whether another host has been gone for long enough. missed is
+// since when each has not been seen.
+func (h *Host) missing(ctx context.Context, instance string, missed map[string]time.Time) (bool, error) {
+	if instance == h.cfg.Log.Instance() {
+		return false, nil
+	}
+	alive, err := h.cfg.Log.Alive(ctx, instance)
+	if err != nil || alive {
+		delete(missed, instance)
+		return false, err
+	}
+	since, known := missed[instance]
+	if !known {
+		missed[instance] = time.Now()
+		return false, nil
+	}
+	return time.Since(since) >= h.cfg.GoneAfter, nil
+}
+
+// takeBack reopens what another host has written down of this one while it had
+// lost Postgres: its processes run, and nobody else may start them.
+func (h *Host) takeBack(ctx context.Context) error {
+	if seen, err := h.cfg.Log.Alive(ctx, h.cfg.Log.Instance()); err != nil || !seen {
+		return err // the others would only close them again
+	}
+	open, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Instance: h.cfg.Log.Instance(), Open: true})
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, row := range open {
+		known[row.ID] = true
+	}
+	for _, s := range h.all() {
+		l := s.newest()
+		if l == nil || known[l.id] || l.ends() {
+			continue
+		}
+		if err := l.takeBack(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeBack does so for a life, unless its process has ended, or another host has
+// started the server.
+func (l *life) takeBack(ctx context.Context) error {
+	return l.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		select {
+		case <-l.proc.done:
+			return nil
+		default:
+		}
+		row, err := tx.Life(l.id)
+		if err != nil || row.ExitedAt.IsZero() || row.Reason != endedServer {
+			return err
+		}
+		newest, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
+		if err != nil || len(newest) == 0 || newest[0].ID != row.ID {
+			return err
+		}
+		row.ExitedAt, row.Reason = time.Time{}, ""
+		return tx.PutLife(row)
+	})
+}
+
+// ends tells whether something has begun to end a life.
+func (l *life) ends() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reason != ""
+}
