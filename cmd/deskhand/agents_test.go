@@ -106,6 +106,10 @@ func TestCredentialsCommand(t *testing.T) {
 	if got := strings.Split(strings.TrimSpace(lines.stdout), "\n"); !slices.Equal(got, want) || !strings.Contains(lines.stderr, "for bad is no key") {
 		t.Errorf("extract-env: %q, %s", got, lines.stderr)
 	}
+	quoted := runCommandLine(t, agentEnviron(t, "OPENAI_API_KEY=it's"), "credentials", "extract-env", "-e", "-d", t.TempDir())
+	if quoted.stdout != "export OPENAI_API_KEY='it'\\''s'\nexport CODEX_API_KEY='it'\\''s'\n" {
+		t.Errorf("a key that has to be quoted: %q", quoted.stdout)
+	}
 	if got := run("extract-env --no-oauth -d " + dir).stdout; strings.Contains(got, token) || !strings.Contains(got, "\nMY_GROQ_API_KEY=it's a key\n") {
 		t.Errorf("without tokens: %s", got)
 	}

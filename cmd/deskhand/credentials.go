@@ -150,10 +150,10 @@ func (p program) extractEnv(args []string) error {
 			fmt.Fprintf(p.stderr, "%s: what %s has for %s is no key\n", p.name, c.Where, c.Provider)
 			continue
 		}
+		if *export {
+			value = quoteForShell(value)
+		}
 		for _, name := range keyNames(c) {
-			if *export {
-				value = quoteForShell(value)
-			}
 			if _, err := fmt.Fprintf(p.stdout, "%s%s=%s\n", before, name, value); err != nil {
 				return err
 			}
