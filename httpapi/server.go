@@ -179,6 +179,8 @@ func (s *Server) begin() error {
 const (
 	// graceTime is what calls under way get to finish when Serve ends.
 	graceTime = 2 * time.Second
+	// partTime is what they get to notice that their connections are closed.
+	partTime = 3 * time.Second
 	// readTime is what a client may take to send a request.
 	readTime = time.Minute
 	idleTime = 2 * time.Minute
@@ -188,8 +190,9 @@ const (
 )
 
 // Serve answers requests on ln until ctx ends or the server is closed, then
-// closes ln, ends the event streams, gives other calls two seconds to finish
-// and returns nil. Its error says why ln could not be served.
+// closes ln, ends the event streams, gives other calls two seconds to finish and
+// three more to notice that their connections are closed, and returns nil. Its
+// error says why ln could not be served.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -294,6 +297,7 @@ func loopback(a net.Addr) bool {
 type conns struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
+	none chan struct{} // closed when open gets empty; nil: nobody waits
 }
 
 func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {
@@ -307,15 +311,32 @@ func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {
 		c.open[conn] = struct{}{}
 	case fasthttp.StateClosed, fasthttp.StateHijacked:
 		delete(c.open, conn)
+		if len(c.open) == 0 && c.none != nil {
+			close(c.none)
+			c.none = nil
+		}
 	case fasthttp.StateActive, fasthttp.StateIdle:
 	}
 }
 
-// closeAll ends every connection. Handlers that still run find theirs closed.
+// closeAll ends every connection. Handlers that still run find theirs closed,
+// and are waited for a while.
 func (c *conns) closeAll() {
+	none := make(chan struct{})
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for conn := range c.open {
 		_ = conn.Close()
+	}
+	if len(c.open) > 0 {
+		c.none = none
+	} else {
+		close(none)
+	}
+	c.mu.Unlock()
+	limit := time.NewTimer(partTime)
+	defer limit.Stop()
+	select {
+	case <-none:
+	case <-limit.C:
 	}
 }
