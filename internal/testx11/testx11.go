@@ -89,3 +89,13 @@ func Require(tb testing.TB, programs ...string) {
 		}
 	}
 }
+
+// Stays says whether an X server that was started again has the display that it
+// had, or had to leave it to another one.
+func Stays(before, after string) bool {
+	if before == after {
+		return true
+	}
+	_, err := os.Stat("/tmp/.X11-unix/X" + strings.TrimPrefix(before, ":"))
+	return err == nil
+}
