@@ -3,30 +3,35 @@ package httpapi
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
-// TestConnsWait closes a connection that is still being served.
+// TestConnsWait closes a server while one of its connections is being served.
 func TestConnsWait(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
+	var s Server
 	var c conns
 	c.track(ours, fasthttp.StateNew)
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		c.closeAll()
-	}()
+	s.part(c.closeAll())
 	if _, err := theirs.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection is open")
 	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.awaitParting()
+	}()
 	select {
-	case <-closed:
-		t.Error("closeAll did not wait for who serves it")
-	default:
+	case <-over:
+		t.Error("who serves it is not waited for")
+	case <-time.After(partTime / 20):
 	}
 	c.track(ours, fasthttp.StateClosed)
-	<-closed
-	c.closeAll() // there is none
+	<-over
+	if s.part(c.closeAll()); len(s.parting) != 1 || !isOver(s.parting[0]) {
+		t.Error("there is somebody to wait for")
+	}
 }

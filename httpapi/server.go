@@ -58,8 +58,9 @@ type Server struct {
 	closing   chan struct{}  // closed when Close begins
 	serving   sync.WaitGroup // calls of Serve, and what Handler started
 
-	mu     sync.Mutex // guards closed, and serving's Add against Close's Wait
-	closed bool
+	mu      sync.Mutex // guards what follows, and serving's Add against Close's Wait
+	closed  bool
+	parting []<-chan struct{} // each closed when the handlers of a Serve have ended
 }
 
 // ErrClosed is returned by Serve and Mount after Close.
@@ -161,8 +162,41 @@ func (s *Server) Close() error {
 		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-desktops, <-processes)
 		// The next server may have it now that nothing is written any more.
 		s.closeErr = errors.Join(s.closeErr, s.desktops.places.release())
+		s.awaitParting()
 	})
 	return s.closeErr
+}
+
+// part has Close wait a moment until none is closed.
+func (s *Server) part(none <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parting = append(slices.DeleteFunc(s.parting, isOver), none)
+}
+
+func isOver(none <-chan struct{}) bool {
+	select {
+	case <-none:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitParting waits for handlers whose connections were closed.
+func (s *Server) awaitParting() {
+	s.mu.Lock()
+	parting := s.parting
+	s.mu.Unlock()
+	limit := time.NewTimer(partTime)
+	defer limit.Stop()
+	for _, none := range parting {
+		select {
+		case <-none:
+		case <-limit.C:
+			return
+		}
+	}
 }
 
 // begin counts one more use of the server that Close waits for.
@@ -179,8 +213,9 @@ func (s *Server) begin() error {
 const (
 	// graceTime is what calls under way get to finish when Serve ends.
 	graceTime = 2 * time.Second
-	// partTime is what they get to notice that their connections are closed.
-	partTime = 3 * time.Second
+	// partTime is what they get to notice that their connections are closed, and
+	// that what they waited for has ended.
+	partTime = time.Second
 	// readTime is what a client may take to send a request.
 	readTime = time.Minute
 	idleTime = 2 * time.Minute
@@ -191,8 +226,7 @@ const (
 
 // Serve answers requests on ln until ctx ends or the server is closed, then
 // closes ln, ends the event streams, gives other calls two seconds to finish and
-// three more to notice that their connections are closed, and returns nil. Its
-// error says why ln could not be served.
+// returns nil. Its error says why ln could not be served.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -209,7 +243,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	select {
 	case err := <-failed:
 		close(e.ending)
-		open.closeAll()
+		s.part(open.closeAll())
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	case <-s.closing:
@@ -218,7 +252,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.Background(), graceTime)
 	defer cancel()
 	_ = srv.ShutdownWithContext(grace) // its error is that the time was over
-	open.closeAll()
+	s.part(open.closeAll())
 	// When the end came before fasthttp had the listener, nobody has closed it.
 	_ = ln.Close()
 	if err := <-failed; err != nil && !errors.Is(err, net.ErrClosed) {
@@ -319,24 +353,19 @@ func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// closeAll ends every connection. Handlers that still run find theirs closed,
-// and are waited for a while.
-func (c *conns) closeAll() {
-	none := make(chan struct{})
+// closeAll ends every connection. Handlers that still run find theirs closed;
+// none is closed when there is no such handler any more.
+func (c *conns) closeAll() (none <-chan struct{}) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	over := make(chan struct{})
+	if len(c.open) == 0 {
+		close(over)
+		return over
+	}
 	for conn := range c.open {
 		_ = conn.Close()
 	}
-	if len(c.open) > 0 {
-		c.none = none
-	} else {
-		close(none)
-	}
-	c.mu.Unlock()
-	limit := time.NewTimer(partTime)
-	defer limit.Stop()
-	select {
-	case <-none:
-	case <-limit.C:
-	}
+	c.none = over
+	return over
 }
