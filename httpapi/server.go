@@ -160,9 +160,9 @@ func (s *Server) Close() error {
 		go func() { desktops <- s.desktops.close() }()
 		s.ahead.close()
 		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-desktops, <-processes)
+		s.awaitParting()
 		// The next server may have it now that nothing is written any more.
 		s.closeErr = errors.Join(s.closeErr, s.desktops.places.release())
-		s.awaitParting()
 	})
 	return s.closeErr
 }
