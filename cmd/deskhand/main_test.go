@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 const (
 	readyLimit = 60 * time.Second // for what a busy machine takes long for
 	callLimit  = 60 * time.Second
-	stopLimit  = 15 * time.Second // from a signal to the end; what hangs would take 30 s
+	stopLimit  = 5 * time.Second // from a signal to the end
 )
 
 // environ is an environment of this test's own, with what is set on top.

@@ -37,6 +37,7 @@ func TestRestart(t *testing.T) {
 	config := writeFile(t, filepath.Join(dir, "agents.json"), fmt.Sprintf(`{"agents":{"stubborn":{"command":[%q]}}}`, agent), 0o600)
 	first := serve(t, env, "--agents-config", config, "--no-token")
 	first.ask(t, "/v1/sessions/keep", `{"agent":"stubborn","directory":"/tmp"}`, nil)
+	stays := named(t, first.pid, "stubborn")
 	if err := syscall.Kill(first.pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +59,9 @@ func TestRestart(t *testing.T) {
 	default:
 	}
 	second := serve(t, env, "--agents-config", config, "--no-token", "--port", port)
+	if all, _ := snapshot(t); all[stays.pid] == stays {
+		t.Error("the second server did not wait for the first: its agent runs")
+	}
 	select {
 	case <-first.ended:
 	case <-time.After(readyLimit): // it lets go of the directory a moment before it ends

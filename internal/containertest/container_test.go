@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	startLimit = 20 * time.Second // for the server to answer, on a busy machine
 	callLimit  = 30 * time.Second
-	stopLimit  = 9 * time.Second // from TERM to the end; engines kill after 10 s
+	stopLimit  = 5 * time.Second // from TERM to the end
 )
 
 func TestContainer(t *testing.T) {
