@@ -150,6 +150,11 @@ func xterm(t *testing.T, d *desktop.Desktop) string {
 func wantTyped(t *testing.T, path, want string) {
 	t.Helper()
 	var got []byte
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s holds %q, want %q", path, got, want)
+		}
+	}()
 	until(t, "typed text in "+path, func() bool {
 		got, _ = os.ReadFile(path)
 		return len(got) >= len(want)
