@@ -111,9 +111,6 @@ func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.mu.Lock()
 		m.closed = true
-		for _, p := range m.procs {
-			p.hangUp()
-		}
 		m.mu.Unlock()
 		m.runs.close()
 		m.err = m.group.Close()

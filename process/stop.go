@@ -29,15 +29,7 @@ type ending struct {
 // Of a process that has ended, what it left running is ended in the same way.
 func (p *Process) Stop(ctx context.Context, wait time.Duration) Info {
 	p.end(max(stopGrace, wait), false)
-	p.hangUp()
 	return p.await(ctx, wait)
-}
-
-// hangUp does what the end of a terminal does, if SIGTERM will not do.
-func (p *Process) hangUp() {
-	if p.info.Terminal && p.child.Ignores(syscall.SIGTERM) {
-		_ = p.child.Signal(syscall.SIGHUP)
-	}
 }
 
 // Kill kills the process and all that it started (SIGKILL). It returns as Stop

@@ -32,6 +32,7 @@ type Child struct {
 	command command
 	logPath string
 	grace   time.Duration
+	tty     bool
 	pid     int
 	since   uint64 // ticks; nothing that it started is older
 	started time.Time
@@ -41,10 +42,11 @@ type Child struct {
 
 	mu     sync.Mutex
 	exit   Exit
-	over   bool          // the process has ended
-	reaped bool          // its number may belong to somebody else
-	holds  int           // who needs the number to stay its own
-	termed bool          // its process group got SIGTERM from us
+	over   bool // the process has ended
+	reaped bool // its number may belong to somebody else
+	holds  int  // who needs the number to stay its own
+	termed bool // its process group got SIGTERM from us
+	hung   hangUp
 	cpu    time.Duration // what it took, once it was waited for
 }
 
@@ -91,7 +93,7 @@ func (g *Group) spawn(s Spec) (*Child, error) {
 	defer st.closeOurs()
 	c := &Child{
 		group: g, name: s.title(), command: cmd, logPath: s.LogPath, grace: s.Grace,
-		pumps: st.pumps, sink: st.sink, done: make(chan struct{}),
+		tty: s.TTY != nil, pumps: st.pumps, sink: st.sink, done: make(chan struct{}),
 	}
 	if c.grace == 0 {
 		c.grace = g.cfg.Grace
@@ -435,23 +437,9 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Ignores tells whether the child itself ignores a signal at the moment, as
-// shells at a terminal do with SIGTERM. One that handles it does not.
-func (c *Child) Ignores(sig syscall.Signal) bool {
-	if !c.hold() {
-		return false
-	}
-	defer c.release()
-	mask := statusFields(c.pid, "SigIgn")
-	if len(mask) != 1 {
-		return false
-	}
-	bits, err := strconv.ParseUint(mask[0], 16, 64)
-	return err == nil && sig > 0 && sig <= 64 && bits>>(sig-1)&1 == 1
-}
-
 // Stop ends the child and everything that it started, also when the child
-// itself has ended before: SIGTERM, then SIGKILL after its grace, or as soon as
+// itself has ended before: SIGTERM, with SIGHUP if the child has a terminal and
+// ignores the other, then SIGKILL after its grace, or as soon as
 // ctx ends. It returns when nothing is left, or a [LeftoverError] five seconds
 // after SIGKILL. The end of ctx is no error by itself.
 func (c *Child) Stop(ctx context.Context) error { return c.StopWithin(ctx, c.grace) }

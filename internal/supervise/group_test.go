@@ -116,23 +116,6 @@ func TestHearsSignals(t *testing.T) {
 	}
 }
 
-func TestIgnores(t *testing.T) {
-	t.Parallel()
-	g := newTestGroup(t, GroupConfig{})
-	c, out := shell(t, g, "trap '' TERM; trap : USR1; echo ready; read line </dev/zero")
-	out.await(t, "ready")
-	if !c.Ignores(syscall.SIGTERM) || c.Ignores(syscall.SIGUSR1) || c.Ignores(syscall.SIGINT) || c.Ignores(0) {
-		t.Errorf("ignores TERM %v, USR1 %v, INT %v", c.Ignores(syscall.SIGTERM), c.Ignores(syscall.SIGUSR1), c.Ignores(syscall.SIGINT))
-	}
-	if err := c.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	wait(t, c)
-	if c.Ignores(syscall.SIGTERM) {
-		t.Error("it ignores signals after its end")
-	}
-}
-
 func TestStopTermIgnored(t *testing.T) {
 	t.Parallel()
 	const grace = 150 * time.Millisecond

@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		exitWith(playReaper())
 	case "ignorer":
 		exitWith(playIgnorer())
+	case "readline":
+		exitWith(playReadline())
 	}
 }
 

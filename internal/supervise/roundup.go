@@ -254,6 +254,7 @@ func (r *roundup) signal(sig syscall.Signal) {
 	for _, c := range r.leaders {
 		if sig == syscall.SIGTERM {
 			c.term()
+			c.hangUp(time.Now())
 		} else {
 			_ = c.signalGroup(sig)
 		}

@@ -1,0 +1,95 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() { //nolint:gochecknoinits // only here is the goroutine sure to be on that thread
+	if os.Getenv(roleVariable) == "readline" {
+		runtime.LockOSThread() // the thread whose signals /proc tells of
+	}
+}
+
+// playReadline has SIGTERM blocked and handled for a while, and then ignored, as
+// a shell's readline does in less time.
+func playReadline() error {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	var mask unix.Sigset_t
+	mask.Val[0] = 1 << (syscall.SIGTERM - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &mask, nil); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	<-terminated // another thread has it not blocked
+	<-time.After(5 * lookWait / 2)
+	signal.Ignore(syscall.SIGTERM)
+	if err := unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil); err != nil {
+		return err
+	}
+	select {}
+}
+
+// TestHangUp: children with a terminal that ignore SIGTERM end by SIGHUP.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	readline := role(t, "readline")
+	for name, tt := range map[string]struct {
+		spec Spec
+		want string
+	}{
+		"ignores it":                {script("trap '' TERM; echo ready; while :; do sleep 1; done"), "killed by SIGHUP"},
+		"ignores it after a moment": {Spec{Path: readline.Path, Env: readline.Env}, "killed by SIGHUP"},
+		"misses the first SIGHUP": {
+			script("trap '' TERM; trap 'n=x$n; [ $n = x ] || exit 6' HUP; echo ready; while :; do sleep 1; done"), "exit status 6",
+		},
+		"ends by SIGTERM": {
+			script(`trap 'trap "" TERM; sleep 0.5; exit 7' TERM; echo ready; while :; do sleep 0.01; done`), "exit status 7",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			master, tty := openPTY(t)
+			out := &output{}
+			s := tt.spec
+			s.Grace, s.TTY, s.Master, s.Output = time.Minute, tty, master, out
+			c := start(t, g, s)
+			tty.Close()
+			out.await(t, "ready")
+			if err := c.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if e := c.Exit(); e.String() != tt.want {
+				t.Errorf("%v, want %s", e, tt.want)
+			}
+		})
+	}
+}
+
+// Without a terminal there is none to hang up.
+func TestNoHangUp(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	s := script("trap '' TERM; echo ready; while :; do sleep 1; done")
+	out := &output{}
+	s.Output, s.Grace = out, 3*lookWait
+	c := start(t, g, s)
+	out.await(t, "ready")
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := c.Exit(); e.Signal != syscall.SIGKILL {
+		t.Errorf("%v, want a death by SIGKILL", e)
+	}
+}
+
+func script(text string) Spec { return Spec{Path: "sh", Args: []string{"-c", text}} }
