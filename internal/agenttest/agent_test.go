@@ -191,14 +191,15 @@ func testTurn(t *testing.T, r *rig) {
 	if got, err := os.ReadFile(filepath.Join(r.work, "made.txt")); err != nil || string(got) != "written\n" {
 		t.Errorf("the command wrote %q, %v", got, err)
 	}
-	if said := f.said(session); !strings.Contains(said, "I begin.") || !strings.Contains(said, "it is done") {
+	if said := f.afterTurn(c, session); !strings.Contains(said, "I begin.") || !strings.Contains(said, "it is done") {
 		t.Errorf("it said %q%s", said, r.offers())
 	}
 	if f.asked != 1 {
 		t.Errorf("it asked %d times, want once%s", f.asked, f.tail())
 	}
-	if stop := c.prompt(session, "and\n@say second turn"); stop != "end_turn" || !strings.Contains(f.said(session), "second turn") {
-		t.Errorf("the second turn stopped with %s; it said %q", stop, f.said(session))
+	stop = c.prompt(session, "and\n@say second turn")
+	if said := f.afterTurn(c, session); stop != "end_turn" || !strings.Contains(said, "second turn") {
+		t.Errorf("the second turn stopped with %s; it said %q", stop, said)
 	}
 }
 
@@ -244,8 +245,9 @@ func testCancel(t *testing.T, r *rig) {
 	if stop := <-stopped; stop != "cancelled" {
 		t.Errorf("the turn stopped with %s", stop)
 	}
-	if stop := second.prompt(session, "and\n@say still here"); stop != "end_turn" || !strings.Contains(f.said(session), "still here") {
-		t.Errorf("the next turn stopped with %s; it said %q", stop, f.said(session))
+	stop := second.prompt(session, "and\n@say still here")
+	if said := f.afterTurn(second, session); stop != "end_turn" || !strings.Contains(said, "still here") {
+		t.Errorf("the next turn stopped with %s; it said %q", stop, said)
 	}
 }
 
@@ -259,7 +261,7 @@ func testDesktop(t *testing.T, r *rig) {
 	if stop := c.prompt(session, "look\n"+r.screenshot+"\n@say I got {images} pictures"); stop != "end_turn" {
 		t.Errorf("the turn stopped with %s", stop)
 	}
-	if said := f.said(session); !strings.Contains(said, "I got 1 pictures") {
+	if said := f.afterTurn(c, session); !strings.Contains(said, "I got 1 pictures") {
 		t.Errorf("it said %q%s", said, r.offers())
 	}
 }
@@ -293,13 +295,11 @@ func testRestart(t *testing.T, r *rig) {
 	if stop := second.prompt(session, "three\n@say second life"); stop != "end_turn" {
 		t.Errorf("the turn after the restart stopped with %s", stop)
 	}
-	g.until("answer", func(m message) bool { return string(m.ID) == "201" && m.Method == "" })
-	if said := g.said(session); !strings.Contains(said, "second life") || strings.Contains(said, "first turn") {
+	if said := g.afterTurn(second, session); !strings.Contains(said, "second life") || strings.Contains(said, "first turn") {
 		t.Errorf("after the restart it said %q", said)
 	}
 	all := r.follow(c.path+"?replay=all", "")
-	all.until("answer", func(m message) bool { return string(m.ID) == "201" && m.Method == "" })
-	said := all.said(session)
+	said := all.afterTurn(second, session)
 	for text, want := range map[string]int{"first turn": 1, "I begin the long one.": 1, "second life": 1, "never said": 0} {
 		if n := strings.Count(said, text); n != want {
 			t.Errorf("the history has %q %d times, want %d: %q", text, n, want, said)

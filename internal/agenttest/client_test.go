@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -282,6 +283,15 @@ func (f *follower) tail() string {
 		fmt.Fprintf(&b, "\n%s %.400s", e.id, text)
 	}
 	return b.String()
+}
+
+// afterTurn is what the agent has said when the client's last turn is over. The
+// answer to a POST may come before the events do that precede it.
+func (f *follower) afterTurn(a *acp, session string) string {
+	f.s.t.Helper()
+	id := strconv.Itoa(a.next)
+	f.until("answer", func(m message) bool { return string(m.ID) == id && m.Method == "" })
+	return f.said(session)
 }
 
 // said is what the agent has said in a session, put together.
