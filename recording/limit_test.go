@@ -144,7 +144,7 @@ func TestRepairedAreRetained(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffprobe")
 	dir := t.TempDir()
-	for i := range 4 {
+	for i := range 40 { // so many that the first are repaired before the last are seen
 		id := formatID(ulid.ULID{5: byte(i + 1)})
 		if err := os.Mkdir(filepath.Join(dir, id), 0o700); err != nil {
 			t.Fatal(err)

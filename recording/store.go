@@ -97,6 +97,7 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
+	var unfinished []*entry
 	for _, n := range names {
 		path := filepath.Join(s.cfg.Dir, n.Name())
 		if strings.HasPrefix(n.Name(), trashPrefix) {
@@ -118,8 +119,11 @@ func (s *Store) load() error {
 		}
 		s.entries[e.id] = e
 		if e.info.Status == StatusRecovering || e.wantsIndex() {
-			s.later(e)
+			unfinished = append(unfinished, e)
 		}
+	}
+	for _, e := range unfinished { // after a repair, old ones of all that there are are deleted
+		s.later(e)
 	}
 	return nil
 }
