@@ -33,6 +33,7 @@ func TestAtOnce(t *testing.T) {
 		"mark a word and read it":        markAndRead,
 		"copy and read":                  copyAndRead,
 		"mark and paste somewhere else":  markAndPaste,
+		"paste and press Return":         pasteAndReturn,
 		"leave the desktop's menu, type": rootMenu,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,6 +224,23 @@ func markAndPaste(t *testing.T, d *desktop.Desktop) {
 	click(t, d, w.Bounds.X+50, w.Bounds.Y+60, desktop.ButtonMiddle, 1)
 	press(t, d, "Return")
 	wantTyped(t, path, "some text\n")
+}
+
+// pasteAndReturn sends text by way of a selection, which gets something else at
+// once.
+func pasteAndReturn(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	w, path := terminalAt(t, d, 20, 40)
+	want := ""
+	for _, text := range []string{"some text", "more of it"} {
+		if err := d.SetClipboard(t.Context(), desktop.Content{Data: []byte(text)}, desktop.Primary); err != nil {
+			t.Fatal(err)
+		}
+		click(t, d, w.Bounds.X+50, w.Bounds.Y+60, desktop.ButtonMiddle, 1)
+		press(t, d, "Return")
+		want += text + "\n"
+	}
+	wantTyped(t, path, want)
 }
 
 // rootMenu opens openbox's own menu, leaves it and types.

@@ -151,13 +151,9 @@ func (d *Desktop) openParts(ctx context.Context, s *session) error {
 				return err
 			}
 		}
-		if w, h, err := s.conn.Size(); err == nil && d.attached == "" {
-			// Where programs expect it; the shrunk screen left it in a corner.
-			if err := s.input.Move(w/2, h/2); err != nil {
-				return err
-			}
+		if s.clipboard, err = s.conn.NewClipboard(); err == nil {
+			s.input.FollowClipboard(s.clipboard)
 		}
-		s.clipboard, err = s.conn.NewClipboard()
 		return err
 	})
 	return all.Wait()

@@ -23,8 +23,8 @@ import (
 // which it then looks at only when it next wakes (xterm does, once in a few
 // hundred times).
 func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window) error {
-	p, done := in.watch(pid)
-	defer done()
+	p := in.watch(pid)
+	defer p.close()
 	sleeps, err := in.waitQuiet(ctx, p, nil)
 	if err != nil {
 		return err
@@ -34,17 +34,19 @@ func (in *Input) waitAsleep(ctx context.Context, pid int, win xproto.Window) err
 	return err
 }
 
-// watch finds the connections of a process, until done is called.
-func (in *Input) watch(pid int) (p watched, done func()) {
-	p.pid = pid
+// watch finds the connections of a process. The result must be closed.
+func (in *Input) watch(pid int) watched {
+	p := watched{pid: pid}
 	diag, err := openSocketDiag()
 	if err != nil {
-		return p, func() {}
+		return p
 	}
-	if p.sockets, err = diag.displaySockets(pid, in.c.number); err == nil {
-		p.diag = diag
+	if p.sockets, err = diag.displaySockets(pid, in.c.number); err != nil {
+		diag.close()
+		return p
 	}
-	return p, diag.close
+	p.diag = diag
+	return p
 }
 
 // waitResting waits until a process sleeps and has read what the server sent it.
@@ -65,17 +67,12 @@ func (in *Input) waitResting(ctx context.Context, p watched) error {
 // waitRead waits until a process has read what the server sent it. Where the
 // kernel does not tell, it does not wait.
 func (in *Input) waitRead(ctx context.Context, p watched) error {
-	if p.diag == nil {
-		return nil
-	}
-	for look := firstLook; ; {
-		if unread, err := p.diag.unread(p.sockets); err != nil || !unread {
-			return nil //nolint:nilerr // it may have ended
-		}
+	for look := firstLook; p.toRead(); {
 		if err := in.beforeNext(ctx, &look); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // Pauses between looks at an application, each longer than the one before:
@@ -155,6 +152,22 @@ type watched struct {
 	sockets []uint32
 }
 
+func (p watched) close() {
+	if p.diag != nil {
+		p.diag.close()
+	}
+}
+
+// toRead tells whether the server has sent something that the process has not
+// read. Where the kernel does not tell, it says no.
+func (p watched) toRead() bool {
+	if p.diag == nil {
+		return false
+	}
+	unread, err := p.diag.unread(p.sockets)
+	return err == nil && unread
+}
+
 // sleptThrough looks at a process before and after a few round trips to the
 // server. The server serves its clients in turn, so within these it has
 // answered what the process had asked, and sent what it had to tell; either
@@ -171,10 +184,8 @@ func (in *Input) sleptThrough(p watched, trips int) ([]uint64, error) {
 			return nil, err
 		}
 	}
-	if p.diag != nil {
-		if unread, err := p.diag.unread(p.sockets); err == nil && unread {
-			return nil, nil
-		}
+	if p.toRead() {
+		return nil, nil
 	}
 	after, err := readThreads(p.pid)
 	if err != nil || !after.asleep || !slices.Equal(before.sleeps, after.sleeps) {

@@ -24,6 +24,8 @@ type Input struct {
 	window  xproto.Window // stands for this Input; never shown
 	frames  frames
 
+	clipboard *Clipboard // see FollowClipboard
+
 	mu        sync.Mutex // guards what follows, and makes an operation whole
 	keymap    *keymap    // as last read
 	slots     []slot     // two per keycode, without Shift and with
@@ -45,7 +47,7 @@ type Input struct {
 
 // inputAtoms are the names in use.
 type inputAtoms struct {
-	protocols, ping, pid, machine, state, slots xproto.Atom
+	protocols, ping, pid, machine, state, slots, clipboard xproto.Atom
 }
 
 // heldKey is a key that is down through this Input.
@@ -65,6 +67,7 @@ func (c *Conn) NewInput() (*Input, error) {
 	for name, a := range map[string]*xproto.Atom{
 		"WM_PROTOCOLS": &in.names.protocols, "_NET_WM_PING": &in.names.ping, "_NET_WM_PID": &in.names.pid,
 		"WM_CLIENT_MACHINE": &in.names.machine, "WM_STATE": &in.names.state, "_DESKHAND_KEYCODES": &in.names.slots,
+		"CLIPBOARD": &in.names.clipboard,
 	} {
 		if *a, err = c.atom(name); err != nil {
 			return nil, err

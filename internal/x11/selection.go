@@ -76,6 +76,7 @@ type Clipboard struct {
 	// What follows belongs to the goroutine of run.
 	owned map[xproto.Atom]*holding
 	sends map[transfer]*sending
+	count int // of requests that were answered
 	reads map[xproto.Window]*reading
 	spare []xproto.Window // requestors of finished reads
 	times []func(xproto.Timestamp)

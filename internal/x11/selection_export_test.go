@@ -22,3 +22,10 @@ func (cb *Clipboard) Transfers() (sends, reads, owned int) {
 
 // DecodeCompound is for tests of titles.
 var DecodeCompound = decodeCompound
+
+// Occupy keeps the clipboard from answering until goOn is called.
+func (cb *Clipboard) Occupy() (goOn func()) {
+	release := make(chan struct{})
+	_ = cb.do(context.Background(), func() { <-release })
+	return func() { close(release) }
+}

@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -100,6 +101,7 @@ func (h *holding) add(target xproto.Atom, v value) {
 // clipboard took the selection are served too, other than ICCCM 2.2 says: to
 // refuse would make a paste fail, and others serve them as well.
 func (cb *Clipboard) answer(e xproto.SelectionRequestEvent) {
+	cb.count++
 	prop := e.Property
 	if prop == xproto.AtomNone {
 		prop = e.Target // an obsolete client (ICCCM 2.2)
@@ -171,6 +173,30 @@ func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 		return change(v.typ, 8, v.data)
 	}
 	return cb.beginSend(to, v)
+}
+
+// served waits until every request was answered that the server had passed on
+// before. It returns how many that were since the clipboard was made, and
+// whether somebody is reading in pieces.
+func (cb *Clipboard) served(ctx context.Context) (count int, sending bool, err error) {
+	type result struct {
+		count   int
+		sending bool
+	}
+	got := make(chan result, 1)
+	if err := cb.do(ctx, func() {
+		cb.withTime(func(xproto.Timestamp) { got <- result{cb.count, len(cb.sends) > 0} })
+	}); err != nil {
+		return 0, false, err
+	}
+	select {
+	case r := <-got:
+		return r.count, r.sending, nil
+	case <-ctx.Done():
+		return 0, false, ctx.Err()
+	case <-cb.done:
+		return 0, false, ErrConnClosed
+	}
 }
 
 // beginSend announces that content comes in pieces (ICCCM 2.7.2). The reader

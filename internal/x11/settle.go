@@ -33,6 +33,7 @@ type acted struct {
 	latest  time.Time
 	press   xproto.Window // that the pointer was in when a button went down
 	deaf    map[xproto.Window]struct{}
+	served  int // how many requests the clipboard had answered when that was last waited for
 }
 
 func (a *acted) note(win xproto.Window) {
@@ -87,10 +88,8 @@ func (in *Input) settleAll(ctx context.Context) error {
 	if time.Since(in.acted.latest) > settleRecent {
 		windows = nil
 	}
-	for _, win := range windows {
-		if err := in.settleWindow(ctx, win); err != nil {
-			return err
-		}
+	if err := in.settleWindows(ctx, windows); err != nil {
+		return err
 	}
 	switch {
 	case asked: // what the programs did may be something for the window manager
@@ -102,13 +101,37 @@ func (in *Input) settleAll(ctx context.Context) error {
 	return nil
 }
 
+// settleWindows waits for the applications of windows, and for those that have
+// to tell them what is pasted.
+func (in *Input) settleWindows(ctx context.Context, windows []xproto.Window) error {
+	var apps []watched
+	defer func() {
+		for _, p := range apps {
+			p.close()
+		}
+	}()
+	for _, win := range windows {
+		p, err := in.settleWindow(ctx, win)
+		if p.pid > 0 {
+			apps = append(apps, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(windows) == 0 {
+		return nil
+	}
+	return in.settlePaste(ctx, apps)
+}
+
 // settleWindow waits for the application of one window, unless that takes too
-// long.
-func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
+// long. It returns the application if it sleeps in the end.
+func (in *Input) settleWindow(ctx context.Context, win xproto.Window) (app watched, err error) {
 	win = in.managed(win)
 	top, pings, ok := in.client(win)
 	if !ok {
-		return nil
+		return app, nil
 	}
 	pid := in.process(win, top)
 	if pid == os.Getpid() {
@@ -116,15 +139,14 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
 	}
 	var p watched
 	if pid > 0 {
-		var done func()
-		p, done = in.watch(pid)
-		defer done()
+		p = in.watch(pid)
+		defer func() {
+			if app.pid == 0 {
+				p.close()
+			}
+		}()
 	}
-	limit := takeLimit
-	if _, deaf := in.acted.deaf[top]; deaf {
-		limit = deafLimit
-	}
-	err := within(ctx, limit, func(ctx context.Context) error {
+	took, err := in.limited(ctx, top, takeLimit, func(ctx context.Context) error {
 		switch {
 		case pings:
 			return in.ping(ctx, top)
@@ -133,19 +155,39 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) error {
 		}
 		return nil
 	})
+	if err != nil || !took || pid == 0 {
+		return app, err
+	}
+	err = within(ctx, quietLimit, func(ctx context.Context) error { return in.waitApplication(ctx, p, top, pings) })
+	if err == nil {
+		return p, nil
+	}
+	return app, in.goOn(ctx, top, err)
+}
+
+// limited calls f with a context that ends when what it does takes too long,
+// soon when it did the last time with this window, too, and notes that. It says
+// whether f was done in time. The error is nil unless nothing can go on.
+func (in *Input) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
+	if _, deaf := in.acted.deaf[win]; deaf {
+		limit = deafLimit
+	}
+	err := within(ctx, limit, f)
 	if ctx.Err() == nil {
-		in.acted.hears(top, err == nil)
+		in.acted.hears(win, err == nil)
 	}
-	if err == nil && pid > 0 {
-		err = within(ctx, quietLimit, func(ctx context.Context) error { return in.waitApplication(ctx, p, top, pings) })
-	}
+	return err == nil, in.goOn(ctx, win, err)
+}
+
+// goOn returns why input cannot go on although something was not waited for.
+func (in *Input) goOn(ctx context.Context, win xproto.Window, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if errors.Is(err, ErrConnClosed) {
 		return err
 	}
-	in.c.log.Debug("input goes on before an application has done what came before", "window", uint32(top), "error", err)
+	in.c.log.Debug("input goes on before an application has done what came before", "window", uint32(win), "error", err)
 	return nil
 }
 

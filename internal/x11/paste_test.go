@@ -1,0 +1,102 @@
+package x11_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// TestSettlePaste pastes and types at once while what is pasted comes late: it
+// must come first even so.
+func TestSettlePaste(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.in.Follow(d.windows)
+	cb, err := d.conn.NewClipboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cb.Close() })
+	d.in.FollowClipboard(cb)
+	at, received := d.twoTerminals(t)
+	if err := d.in.Move(at[1].X, at[1].Y); err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	paste := func(text string, release func()) {
+		t.Helper()
+		if err := d.in.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.in.Click(2, 1); err != nil {
+			t.Fatal(err)
+		}
+		begin, late := time.Now(), false
+		goOn := func() { release(); late = time.Since(begin) > 250*time.Millisecond }
+		if err := heldUp(t, text, goOn, func() error { return d.in.Settle(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.in.Type(t.Context(), "!", 0); err != nil {
+			t.Fatal(err)
+		}
+		want += text + "!"
+		poll(t, "text", func() bool { return len(received[1]()) >= len(want) })
+		if got := received[1](); late && got != want {
+			t.Logf("the machine was too slow for what is tested: %q", got)
+			want = got
+		}
+		sameText(t, received[1](), want)
+	}
+	for range 5 {
+		serveXclip(t, d.server, cb, []byte("theirs"), "-selection", "primary")
+		x := d.conn.X()
+		owner, err := xproto.GetSelectionOwner(x, xproto.AtomPrimary).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		paste("theirs", stopped(t, d.in.ProcessOf(owner.Owner)))
+		if err := cb.Set(t.Context(), x11.SelectionPrimary, x11.Content{Type: x11.TypeText, Data: []byte("ours")}); err != nil {
+			t.Fatal(err)
+		}
+		paste("ours", cb.Occupy())
+	}
+}
+
+// TestSettlePieces waits until a program has read what comes in pieces.
+func TestSettlePieces(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	cb, err := b.conn.NewClipboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cb.Close() })
+	b.in.FollowClipboard(cb)
+	if err := cb.Set(t.Context(), x11.SelectionClipboard, x11.Content{Type: x11.TypeText, Data: longText(600_000)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.in.Move(200, 200); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.in.Click(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	p := newPeer(t, b.server)
+	p.ask("UTF8_STRING")
+	read := func() {
+		for n := 1; n > 0; {
+			r := p.property("P")
+			n = len(r.Value)
+			p.check(xproto.DeletePropertyChecked(p.x, p.win, p.atom("P")))
+		}
+	}
+	if err := heldUp(t, "pieces", read, func() error { return b.in.Settle(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
+	if sends, _, _ := cb.Transfers(); sends != 0 {
+		t.Errorf("%d transfers are under way", sends)
+	}
+}
