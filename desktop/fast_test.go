@@ -34,6 +34,7 @@ func TestAtOnce(t *testing.T) {
 		"copy and read":                  copyAndRead,
 		"mark and paste somewhere else":  markAndPaste,
 		"paste and press Return":         pasteAndReturn,
+		"paste and copy":                 pasteAndCopy,
 		"leave the desktop's menu, type": rootMenu,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,6 +242,25 @@ func pasteAndReturn(t *testing.T, d *desktop.Desktop) {
 		want += text + "\n"
 	}
 	wantTyped(t, path, want)
+}
+
+func pasteAndCopy(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	set := func(text string) {
+		t.Helper()
+		if err := d.SetClipboard(t.Context(), desktop.Content{Data: []byte(text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry(t, d)
+	set("some text")
+	press(t, d, "ctrl+v")
+	set("old")
+	press(t, d, "ctrl+a", "ctrl+c")
+	c, err := d.Clipboard(t.Context(), desktop.Clipboard, "")
+	if err != nil || string(c.Data) != "some text" {
+		t.Fatalf("copied %q, %v", c.Data, err)
+	}
 }
 
 // rootMenu opens openbox's own menu, leaves it and types.

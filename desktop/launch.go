@@ -95,6 +95,7 @@ func (d *Desktop) await(ctx context.Context, op string, limit time.Duration, chi
 		switch {
 		case err == nil:
 			app.Window = WindowID(info.ID)
+			s.input.Shown(info.ID)
 			return app, nil
 		case waiting.Err() == nil, errors.Is(err, x11.ErrConnClosed):
 			return app, err

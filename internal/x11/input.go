@@ -42,7 +42,10 @@ type Input struct {
 	closed    bool
 
 	acted       acted
-	managerHung bool // it did not answer the last question
+	listener    xproto.Window // that got the last keys
+	listens     bool          // its program answers pings
+	mute        idlers        // windows with the focus that want no keys
+	managerHung bool          // it did not answer the last question
 }
 
 // inputAtoms are the names in use.

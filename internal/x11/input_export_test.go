@@ -38,3 +38,11 @@ func (in *Input) WaitFamily(ctx context.Context, family []int) error {
 
 // ChildEnds says whether a child of a process is about to end.
 func ChildEnds(pid int) bool { return childEnds(pid) }
+
+// Waited says whether keys waited in vain for somebody to want those of a window.
+func (in *Input) Waited(win xproto.Window) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	_, mute := in.mute[win]
+	return mute
+}

@@ -25,7 +25,7 @@ func (in *Input) settlePaste(ctx context.Context, apps []watched) error {
 	}
 	for _, owner := range owners {
 		if in.clipboard != nil && owner == in.clipboard.win {
-			_, err = in.limited(ctx, owner, takeLimit, func(ctx context.Context) error { return in.waitServed(ctx, apps) })
+			_, err = in.limited(ctx, &in.acted.deaf, owner, takeLimit, func(ctx context.Context) error { return in.waitServed(ctx, apps) })
 		} else {
 			err = in.settleOwner(ctx, owner, apps)
 		}
@@ -91,7 +91,7 @@ func (in *Input) settleOwner(ctx context.Context, owner xproto.Window, apps []wa
 	p := in.watch(pid)
 	defer p.close()
 	all := append(slices.Clip(apps), p)
-	_, err := in.limited(ctx, owner, quietLimit, func(ctx context.Context) error {
+	_, err := in.limited(ctx, &in.acted.deaf, owner, quietLimit, func(ctx context.Context) error {
 		for look := firstLook; ; {
 			if quiet, err := in.allRest(all); err != nil || quiet {
 				return err

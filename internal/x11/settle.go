@@ -32,7 +32,7 @@ type acted struct {
 	windows []xproto.Window
 	latest  time.Time
 	press   xproto.Window // that the pointer was in when a button went down
-	deaf    map[xproto.Window]struct{}
+	deaf    idlers
 	served  int // how many requests the clipboard had answered when that was last waited for
 }
 
@@ -57,6 +57,14 @@ func (in *Input) Settle(ctx context.Context) error {
 		return err
 	}
 	return in.settleAll(ctx)
+}
+
+// Shown has the next Settle wait for the program of a window that has just
+// appeared: it may have more to do before it deals with input.
+func (in *Input) Shown(win Window) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.acted.note(xproto.Window(win))
 }
 
 // SettlePointer waits until the window manager has dealt with the last clicks:
@@ -146,7 +154,7 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) (app watch
 			}
 		}()
 	}
-	took, err := in.limited(ctx, top, takeLimit, func(ctx context.Context) error {
+	took, err := in.limited(ctx, &in.acted.deaf, top, takeLimit, func(ctx context.Context) error {
 		switch {
 		case pings:
 			return in.ping(ctx, top)
@@ -168,13 +176,13 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) (app watch
 // limited calls f with a context that ends when what it does takes too long,
 // soon when it did the last time with this window, too, and notes that. It says
 // whether f was done in time. The error is nil unless nothing can go on.
-func (in *Input) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
-	if _, deaf := in.acted.deaf[win]; deaf {
+func (in *Input) limited(ctx context.Context, slow *idlers, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
+	if _, ok := (*slow)[win]; ok {
 		limit = deafLimit
 	}
 	err := within(ctx, limit, f)
 	if ctx.Err() == nil {
-		in.acted.hears(win, err == nil)
+		slow.note(win, err != nil)
 	}
 	return err == nil, in.goOn(ctx, win, err)
 }
@@ -198,16 +206,18 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 	return f(ctx)
 }
 
-// hears notes whether the application of a window took its input in time.
-func (a *acted) hears(win xproto.Window, in bool) {
-	if in {
-		delete(a.deaf, win)
+// idlers is the windows that let us wait in vain the last time.
+type idlers map[xproto.Window]struct{}
+
+func (l *idlers) note(win xproto.Window, inVain bool) {
+	if !inVain {
+		delete(*l, win)
 		return
 	}
-	if a.deaf == nil || len(a.deaf) >= maxDeaf {
-		a.deaf = make(map[xproto.Window]struct{})
+	if *l == nil || len(*l) >= maxDeaf {
+		*l = make(idlers)
 	}
-	a.deaf[win] = struct{}{}
+	(*l)[win] = struct{}{}
 }
 
 // waitApplication waits for what a ping does not tell: an application may not

@@ -1,0 +1,71 @@
+package x11_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+// wants has the board's window, or another one, ask for events.
+func (b *board) wants(t *testing.T, win xproto.Window, mask uint32) {
+	t.Helper()
+	if err := xproto.ChangeWindowAttributesChecked(b.viewer.X(), win, xproto.CwEventMask, []uint32{mask}).Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKeysNobodyWants types into a window whose program asks for its keys only
+// later, and into one whose program never does.
+func TestKeysNobodyWants(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	typing := func(text string) time.Duration {
+		t.Helper()
+		begin := time.Now()
+		if _, err := b.in.Type(t.Context(), text, 0); err != nil {
+			t.Error(err)
+		}
+		return time.Since(begin)
+	}
+	keys := uint32(xproto.EventMaskKeyPress | xproto.EventMaskKeyRelease)
+	for range 3 {
+		b.wants(t, b.win, xproto.EventMaskKeyRelease)
+		typed := func() error { typing("ab"); return nil }
+		if err := heldUp(t, "keys", func() { b.wants(t, b.win, keys) }, typed); err != nil {
+			t.Fatal(err)
+		}
+		if names, _ := b.keys(t, 2); !slices.Equal(names, []string{"a", "b"}) {
+			t.Errorf("got %q", names)
+		}
+	}
+	b.wants(t, b.win, 0)
+	if first, again := typing("c"), typing("d"); again > first/2 {
+		t.Errorf("waited %v for a window that wants no keys, and %v again", first, again)
+	}
+
+	// A window inside of it wants them, while the pointer is there.
+	x := b.viewer.X()
+	inner, err := xproto.NewWindowId(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xproto.CreateWindowChecked(x, 0, inner, b.win, 10, 10, 100, 100, 0, xproto.WindowClassInputOutput, 0,
+		xproto.CwEventMask, []uint32{keys}).Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := xproto.MapWindowChecked(x, inner).Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.in.Move(150, 100); err != nil {
+		t.Fatal(err)
+	}
+	typing("e")
+	if names, _ := b.keys(t, 1); !slices.Equal(names, []string{"e"}) {
+		t.Errorf("got %q", names)
+	}
+	if b.in.Waited(b.win) {
+		t.Error("keys of a window inside count as unwanted")
+	}
+}
