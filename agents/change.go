@@ -40,24 +40,13 @@ func (h *Host) keeper(ctx context.Context, session string) (*life, error) {
 	return l, nil
 }
 
-// change edits a session, whether a process knows it or not. It waits for one that
-// opens it at the moment.
+// change edits a session, whether a process knows it or not. One that opens it at
+// the moment takes the change over.
 func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) error) error {
 	l, err := h.keeper(ctx, id)
 	if err != nil {
 		return err
 	}
-	if l != nil {
-		if err := l.opened(ctx, id); err != nil {
-			return err
-		}
-	}
-	return h.changeNow(ctx, l, id, n, f)
-}
-
-// changeNow is change with the session's keeper, which may have let go of it
-// meanwhile, or got it.
-func (h *Host) changeNow(ctx context.Context, l *life, id string, n note, f func(*talk) error) error {
 	if l != nil && l.knows(id) {
 		err := l.edit(ctx, id, n, f)
 		if err == nil || !isClosed(l.done) && !errors.Is(err, ErrSessionNotFound) {

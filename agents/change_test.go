@@ -60,15 +60,14 @@ func TestChangeWhileOpening(t *testing.T) {
 	for name, c := range map[string]struct {
 		until, gate string // what the agent has got when the policy is changed, and what it does not answer
 		open        func(*agents.Host) error
-		change      func(*agents.Host, context.Context, string, agents.Policy) error
 	}{
-		"before it is opened": {"session/load", "session/load", prompt, (*agents.Host).SetPermissionsLate},
-		"when it is opened":   {"session/set_mode", "", prompt, (*agents.Host).SetPermissionsLate},
+		"before it is opened": {"session/load", "session/load", prompt},
+		"when it is opened":   {"session/set_mode", "", prompt},
 		"by a client": {"session/load", "session/load", func(h *agents.Host) error {
 			_, err := h.Post(t.Context(), "ses-s", agents.PostOptions{}, []byte(
 				`{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}`))
 			return err
-		}, (*agents.Host).SetPermissions},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +87,7 @@ func TestChangeWhileOpening(t *testing.T) {
 				}
 				return nil
 			})
-			err := c.change(h, within(t), "s", agents.Policy{Mode: agents.Reject})
+			err := h.SetPermissions(within(t), "s", agents.Policy{Mode: agents.Reject})
 			if err := errors.Join(err, os.WriteFile(gate, nil, 0o600)); err != nil {
 				t.Fatal(err)
 			}

@@ -246,7 +246,9 @@ func (a *script) handle(line []byte) int {
 	case "":
 		a.say(`{"jsonrpc":"2.0","method":"got/answer","params":%s}`, bytes.TrimSpace(line))
 	case "initialize":
-		gated()
+		if os.Getenv("ASK_AT") == "" {
+			gated()
+		}
 		caps := os.Getenv("CAPS")
 		if caps == "" {
 			caps = "{}"
@@ -333,8 +335,35 @@ func (a *script) reopen(m message) int {
 			a.update(p.SessionID, "again: "+strings.TrimSpace(line))
 		}
 	}
+	if os.Getenv("ASK_AT") == m.Method {
+		gated()
+		a.ask(p.SessionID)
+		if os.Getenv("ASK_ON") == "" && !a.hears(p.SessionID) {
+			return 0
+		}
+	}
 	a.result(m.ID, "{}")
 	return -1
+}
+
+// ask asks for a permission.
+func (a *script) ask(session string) {
+	a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"yes-1","name":"Yes","kind":"allow_once"},{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"no-3","name":"No","kind":"reject_once"}]}}`, session)
+}
+
+// hears waits for the answer, and tells of it.
+func (a *script) hears(session string) bool {
+	line, err := a.in.ReadBytes('\n')
+	for err == nil && !bytes.Contains(line, []byte("outcome")) {
+		line, err = a.in.ReadBytes('\n')
+	}
+	if err != nil {
+		return false
+	}
+	var answer message
+	_ = json.Unmarshal(line, &answer)
+	a.update(session, "answered "+string(answer.Result))
+	return true
 }
 
 // prompt does what the first word of a prompt says.
@@ -364,17 +393,10 @@ func (a *script) prompt(m message) int {
 			a.update(p.SessionID, fmt.Sprintf("<%s/%d>", token, i))
 		}
 	case "ask":
-		a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"yes-1","name":"Yes","kind":"allow_once"},{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"no-3","name":"No","kind":"reject_once"}]}}`, p.SessionID)
-		line, err := a.in.ReadBytes('\n')
-		for err == nil && !bytes.Contains(line, []byte("outcome")) {
-			line, err = a.in.ReadBytes('\n')
-		}
-		if err != nil {
+		a.ask(p.SessionID)
+		if !a.hears(p.SessionID) {
 			return 0
 		}
-		var answer message
-		_ = json.Unmarshal(line, &answer)
-		a.update(p.SessionID, "answered "+string(answer.Result))
 	case "flood":
 		if !a.flood(p.SessionID, rest) {
 			return 0

@@ -73,6 +73,7 @@ type question struct {
 	options []option
 	row     eventlog.Request
 	timer   *time.Timer // nil: none
+	holds   bool        // its session's turn waits for a person's answer
 }
 
 type option struct {
@@ -80,8 +81,15 @@ type option struct {
 	Kind string `json:"kind"`
 }
 
-// holds tells whether a turn waits for a person's answer.
-func (q *question) holds() bool { return q.talk != nil && q.method == methodPermission }
+// hold makes the turn of a question's session wait for it, if it is one for a person
+// and the session is there.
+func (l *life) hold(b *batch, q *question) {
+	if t := q.talk; t != nil && !t.coming && !q.holds && q.method == methodPermission {
+		q.holds = true
+		t.questions++
+		b.change(t)
+	}
+}
 
 func (q *question) stop() {
 	if q.timer != nil {
@@ -131,7 +139,7 @@ func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
 	if old := l.questions[q.key]; old != nil {
 		// An id that is used again: what was asked under it has no answer any more.
 		old.stop()
-		if old.holds() {
+		if old.holds {
 			old.talk.questions--
 		}
 		if old.row.RequestKey != q.row.RequestKey { // see rpcKey
@@ -152,10 +160,7 @@ func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
 	}
 	_ = json.Unmarshal(e.bytes(e.params), &p) // a question without options can be cancelled
 	q.options = p.Options
-	if q.holds() {
-		t.questions++
-		b.change(t)
-	}
+	l.hold(b, q)
 	l.applyPolicy(b, s, q)
 }
 
@@ -206,10 +211,7 @@ func rpcKey(id []byte) string {
 }
 
 func (l *life) applyPolicy(b *batch, s *step, q *question) {
-	policy := l.host.cfg.Permissions
-	if q.talk != nil {
-		policy = q.talk.data.Permissions
-	}
+	policy := l.policyFor(q.talk)
 	deaf := l.box.full() // it reads no answers: its question waits as if somebody were asked
 	switch {
 	case policy.Mode == Allow && !deaf:
@@ -219,6 +221,23 @@ func (l *life) applyPolicy(b *batch, s *step, q *question) {
 	case policy.Timeout > 0:
 		s.after = append(s.after, func() { q.timer = time.AfterFunc(policy.Timeout, func() { l.expire(q) }) })
 	}
+}
+
+// policyFor is the policy for what is asked in a session; nil: in none that is known.
+// That of one which is being opened may have been changed since its row was read.
+func (l *life) policyFor(t *talk) Policy {
+	switch {
+	case t == nil:
+		return l.host.cfg.Permissions
+	case !t.coming:
+		return t.data.Permissions
+	}
+	row, err := l.host.cfg.Log.Session(l.host.ctx, t.row.ID)
+	if err != nil {
+		l.log.Warn("the policy of a session is not known, so somebody is asked", "session", t.row.ID, "error", err)
+		return Policy{}
+	}
+	return talkOf(row).data.Permissions
 }
 
 // expire cancels a question that waited for too long.

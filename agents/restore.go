@@ -77,7 +77,7 @@ func (l *life) open(ctx context.Context, c *call, session string) error {
 	if err != nil {
 		return err
 	}
-	c.row = talkOf(row)
+	c.row = comingTalk(row)
 	return nil
 }
 
@@ -192,7 +192,6 @@ func (l *life) abandon(ctx context.Context, session string) {
 func (l *life) reopen(ctx context.Context, session string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.host.cfg.RestoreTimeout)
 	defer cancel()
-	// As it is now: from here on changes wait until it is opened.
 	row, err := l.host.cfg.Log.Session(ctx, session)
 	switch {
 	case err != nil:
@@ -240,7 +239,7 @@ func (l *life) reopenBy(ctx context.Context, method string, params []byte, row e
 	if err != nil {
 		return err
 	}
-	t := talkOf(row) // run's, as soon as it is sent
+	t := comingTalk(row) // run's, as soon as it is sent
 	t.opening, t.preface = true, preface
 	c := &call{env: env, internal: true, row: t}
 	if err := l.configure(ctx, c); err != nil {

@@ -33,7 +33,11 @@ type step struct {
 	weight int64       // of outputs
 }
 
+// change has the row of a session written, unless that is another process's still.
 func (b *batch) change(t *talk) {
+	if t.coming {
+		return
+	}
 	t.row.UpdatedAt = time.Now()
 	t.row.State = t.state()
 	b.talks[t] = struct{}{}

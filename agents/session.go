@@ -435,8 +435,8 @@ func (l *life) decide(ctx context.Context, d *decision) error {
 	}
 }
 
-// SetPermissions changes the policy of a session, when it is restored if it just
-// is. Questions that are open stay.
+// SetPermissions changes the policy of a session, also while it is being opened,
+// for what its agent asks from then on. Questions that are open stay.
 func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err

@@ -114,11 +114,7 @@ func (h *Host) end(ctx context.Context, id string) error {
 	if err != nil || row.State == eventlog.Ended {
 		return err
 	}
-	l, err := h.keeper(ctx, id)
-	if err != nil {
-		return err
-	}
-	err = h.changeNow(ctx, l, id, endedNote("terminated", failed{}), func(t *talk) error {
+	err = h.change(ctx, id, endedNote("terminated", failed{}), func(t *talk) error {
 		if t.row.State == eventlog.Ended {
 			return errEndedAlready
 		}

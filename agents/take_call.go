@@ -55,13 +55,16 @@ func (l *life) takeAnswer(b *batch, s *step, c *call) {
 // answer closes a question with an envelope for the agent.
 func (l *life) answer(b *batch, s *step, q *question, dir eventlog.Direction, line []byte, weight int64) {
 	delete(l.questions, q.key)
-	if q.holds() {
+	held := q.holds
+	if held {
+		q.holds = false
 		q.talk.questions--
 		b.change(q.talk)
 	}
 	s.undo = append(s.undo, func() {
 		l.questions[q.key] = q
-		if q.holds() {
+		if held {
+			q.holds = true
 			q.talk.questions++
 		}
 	})
@@ -94,10 +97,11 @@ func (l *life) takeRequest(b *batch, s *step, c *call) {
 		l.refuseEnded(s, c, id)
 		return
 	}
+	l.join(c)
 	var native []byte
 	switch {
-	case c.row != nil: // opened by this request; known under the agent's name from now on
-		native = quote(c.row.row.Native)
+	case c.row != nil: // opened by this request, and known under the agent's name from now on
+		native = quote(c.row.native())
 	case c.talk != nil:
 		native = quote(c.talk.native())
 	}
@@ -152,16 +156,49 @@ func (l *life) recordRequest(b *batch, s *step, c *call, id []byte) {
 			b.change(t)
 			l.prefix(s, c, t)
 		}
-	case "session/load":
+	case "session/load", "session/resume":
 		if o := c.opening(); o != nil {
-			o.quiet++
-			s.undo = append(s.undo, func() { o.quiet-- })
-			// Its updates come before the answer.
-			l.natives[o.row.Native] = o
+			l.beginOpening(s, o, c.env.method)
 		}
 	}
 	// What was added to it from configuration may be secret.
 	l.record(s, dir, t, c.env.method, c.env.rewritten(id, nil))
+}
+
+// join makes the session that a request opens the one that the process has, or
+// that another request opens already, so that all that is said of it is in one place.
+func (l *life) join(c *call) {
+	if c.row == nil || isCreation(c.env.method) {
+		return
+	}
+	if t := l.talks[c.row.row.ID]; t != nil {
+		c.row = t
+	} else if t := l.natives[c.row.row.Native]; t != nil && t.row.ID == c.row.row.ID {
+		c.row = t
+	}
+}
+
+// beginOpening notes that a request loads or resumes a session, of which the agent
+// may speak before it answers.
+func (l *life) beginOpening(s *step, t *talk, method string) {
+	native := t.native()
+	was := l.natives[native]
+	l.natives[native] = t
+	t.opens++
+	quiet := 0
+	if method == "session/load" {
+		quiet = 1
+	}
+	t.quiet += quiet
+	s.undo = append(s.undo, func() {
+		t.opens--
+		t.quiet -= quiet
+		if was == nil {
+			delete(l.natives, native)
+		} else {
+			l.natives[native] = was
+		}
+	})
 }
 
 // opening is the session that a request loads or resumes, or nil.

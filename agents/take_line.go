@@ -240,8 +240,7 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 			t.row.Native, t.fresh = t.fresh, ""
 		}
 		l.addAs(t, result.Session)
-		b.change(t)
-		b.opened[t] = struct{}{}
+		l.arrive(b, t)
 		return nil
 	}
 	t := l.newTalk(c, result)
@@ -263,12 +262,15 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 // concludeOpening makes a session known that was loaded or resumed.
 func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 	t := c.opening()
-	if t != nil && c.env.method == "session/load" && t.quiet > 0 {
-		t.quiet--
+	if t != nil {
+		t.opens--
+		if c.env.method == "session/load" {
+			t.quiet--
+		}
 	}
 	if !ok {
-		if t != nil && l.talks[t.row.ID] == nil && l.natives[t.row.Native] == t {
-			delete(l.natives, t.row.Native)
+		if t != nil && t.coming && t.opens == 0 && l.natives[t.native()] == t {
+			delete(l.natives, t.native())
 		}
 		return nil
 	}
@@ -283,12 +285,21 @@ func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 	t.learn(result)
 	t.row.Server, t.row.State = l.s.id, eventlog.Idle
 	t.row.EndReason, t.row.ExitCode = "", nil
-	l.add(t)
-	b.change(t)
-	if c.row != nil {
-		b.opened[t] = struct{}{}
-	}
+	l.addAs(t, t.native())
+	l.arrive(b, t)
 	return t
+}
+
+// arrive makes the row of a session that was opened this process's.
+func (l *life) arrive(b *batch, t *talk) {
+	if t.coming {
+		t.coming = false
+		b.opened[t] = struct{}{}
+		for _, q := range l.questions {
+			l.hold(b, q)
+		}
+	}
+	b.change(t)
 }
 
 func setCurrent(object []byte, name, value string) []byte {

@@ -15,6 +15,8 @@ type talk struct {
 	questions int // that are open and hold the turn up
 	data      sessionData
 	quiet     int    // loads of clients under way: their updates are history
+	opens     int    // requests under way that load or resume it
+	coming    bool   // none of them was answered yet: what the log says of it is not this process's to change
 	preface   string // what the agent has to be told before the next prompt, since it knows nothing of it
 	fresh     string // the agent's name for the session that has to be told; row.Native knows all still
 	linked    bool   // its history was looked for
@@ -75,6 +77,13 @@ func (t *talk) saveData() { t.row.Data = encode(t.data) }
 func talkOf(row eventlog.Session) *talk {
 	t := &talk{row: row}
 	_ = json.Unmarshal(row.Data, &t.data) // empty at first
+	return t
+}
+
+// comingTalk is talkOf of a session that is about to be opened.
+func comingTalk(row eventlog.Session) *talk {
+	t := talkOf(row)
+	t.coming = true
 	return t
 }
 
