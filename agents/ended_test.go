@@ -1,8 +1,10 @@
 package agents_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -53,5 +55,70 @@ func TestEndedSession(t *testing.T) {
 	stateOf(t, h, id, eventlog.Idle)
 	if got := prompt(t, h, "srv", id, "again"); !strings.Contains(got, "end_turn") {
 		t.Errorf("answer = %s", got)
+	}
+}
+
+// A session that has ended and is opened by a client goes on as what it was, for all
+// who list sessions, also where the agent calls it by another name.
+func TestEndedSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"session/load", "session/resume"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			h := host(t, agents.Config{Launch: agentOf("SESSIONS=" + t.TempDir())})
+			create(t, h, "mine", agents.SessionOptions{
+				Title: "T", Origin: "rest", Cwd: "/", Permissions: &agents.Policy{Mode: agents.Reject},
+			})
+			finish(t, say(t, h, "mine", "before"))
+			if err := h.Terminate(within(t), "mine"); err != nil {
+				t.Fatal(err)
+			}
+			was, err := h.Session(within(t), "mine")
+			if err != nil {
+				t.Fatal(err)
+			}
+			post(t, h, "srv", initialize)
+			answer := post(t, h, "srv", `{"jsonrpc":"2.0","id":3,"method":"`+method+`","params":{"sessionId":"mine","cwd":"/","mcpServers":[]}}`)
+			if strings.Contains(answer, "error") {
+				t.Fatal(answer)
+			}
+			prompt(t, h, "srv", "mine", "ask")
+			now := stateOf(t, h, "mine", eventlog.Idle)
+			was.State, was.EndReason, was.EndedAt, was.Server, was.UpdatedAt = now.State, "", now.EndedAt, "srv", now.UpdatedAt
+			was.Modes, was.Data = now.Modes, now.Data
+			if !reflect.DeepEqual(now, was) || !now.EndedAt.IsZero() {
+				t.Errorf("session = %+v\nwas %+v", now, was)
+			}
+			text := payloads(stream(t, h, "mine"))
+			for _, want := range []string{"you said: before", "session/ended", `"session/restored","params":{"method":"` + method, "no-3"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s is not in the stream:%s", want, text)
+				}
+			}
+		})
+	}
+}
+
+// A session that goes on with what another record tells of says so: one that a client
+// opens by the agent's own name for it, and one that was forked.
+func TestContinues(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: agentOf("SESSIONS=" + t.TempDir())})
+	made := create(t, h, "mine", agents.SessionOptions{})
+	finish(t, say(t, h, "mine", "before"))
+	for _, server := range []string{"one", "two"} { // also when there is a record of that name
+		post(t, h, server, fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":%q,"cwd":"/","mcpServers":[]}}`, made.Native))
+		prompt(t, h, server, made.Native, "again")
+		if s, err := h.Session(within(t), made.Native); err != nil || s.Continues != "mine" {
+			t.Errorf("session = %+v, %v", s, err)
+		}
+	}
+	answer := post(t, h, "two", fmt.Sprintf(`{"jsonrpc":"2.0","id":4,"method":"session/fork","params":{"sessionId":%q,"cwd":"/","mcpServers":[]}}`, made.Native))
+	var fork string
+	if err := json.Unmarshal([]byte(member(t, answer, "result", "sessionId")), &fork); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := h.Session(within(t), fork); err != nil || s.Continues != made.Native {
+		t.Errorf("fork = %+v, %v", s, err)
 	}
 }

@@ -87,19 +87,20 @@ type call struct {
 	weight int64
 	reply  chan reply // one is sent
 
-	internal bool          // of the host: its answer is no client's business
-	origin   string        // of the session that it makes
-	want     string        // the id which that session gets; empty: the agent's
-	row      *talk         // the session that it loads, known before
-	edits    []byte        // what the agent gets instead of env.raw; nil: that
-	policy   *Policy       // of the session that it makes
-	title    string        // the same
-	skills   string        // the same: sumOf its own skills
-	goesOn   bool          // it is refused unless the session that it names is there
-	givenUp  atomic.Bool   // a late answer makes or opens no session any more
-	accepted chan struct{} // nil, or closed once it is in the log
-	replayed int           // updates that were swallowed meanwhile
-	problems []string      // what of the configuration did not work
+	internal  bool          // of the host: its answer is no client's business
+	origin    string        // of the session that it makes
+	want      string        // the id which that session gets; empty: the agent's
+	row       *talk         // the session that it loads, known before
+	continues string        // the session whose history that has which it makes or opens; empty: none
+	edits     []byte        // what the agent gets instead of env.raw; nil: that
+	policy    *Policy       // of the session that it makes
+	title     string        // the same
+	skills    string        // the same: sumOf its own skills
+	goesOn    bool          // it is refused unless the session that it names is there
+	givenUp   atomic.Bool   // a late answer makes or opens no session any more
+	accepted  chan struct{} // nil, or closed once it is in the log
+	replayed  int           // updates that were swallowed meanwhile
+	problems  []string      // what of the configuration did not work
 
 	out     int64
 	talk    *talk

@@ -254,7 +254,7 @@ func (a *script) handle(line []byte) int {
 			caps = "{}"
 		}
 		a.result(m.ID, `{"protocolVersion":1,"agentCapabilities":`+caps+`}`)
-	case "session/new":
+	case "session/new", "session/fork":
 		a.made++
 		id := fmt.Sprintf("s%d-%d", os.Getpid(), a.made)
 		if os.Getenv("SAME_IDS") != "" {

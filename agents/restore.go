@@ -34,20 +34,26 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 		c.goesOn = goesOn(env)
 		return c, nil
 	}
+	opens := env.method == "session/load" || env.method == "session/resume"
 	row, err := l.host.cfg.Log.Session(ctx, id)
 	if errors.Is(err, eventlog.ErrNotFound) {
-		return c, nil // the agent says what it thinks of it
+		if opens {
+			c.continues, err = l.recordOf(ctx, id)
+		} else {
+			err = nil
+		}
+		return c, err // the agent says what it thinks of it
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case !slices.Contains(alive, row.State):
-		c.goesOn = goesOn(env) && row.State == eventlog.Ended
 	case row.State == eventlog.Starting:
 		return nil, ErrSessionStarting
-	case env.method == "session/load", env.method == "session/resume":
+	case opens && row.State != eventlog.Failed && row.Native != "":
 		return c, l.open(ctx, c, row.ID)
+	case !slices.Contains(alive, row.State):
+		c.goesOn = goesOn(env) && row.State == eventlog.Ended
 	case row.Server == l.s.id:
 		c.goesOn = goesOn(env)
 		if err := l.restore(ctx, row); err != nil && !(c.goesOn && errors.Is(err, ErrSessionEnded)) {
@@ -55,6 +61,19 @@ func (l *life) prepare(ctx context.Context, env *envelope) (*call, error) {
 		}
 	}
 	return c, nil
+}
+
+// recordOf finds the session that the agent calls by a name which is no session's
+// id; "" for none.
+func (l *life) recordOf(ctx context.Context, native string) (session string, err error) {
+	if !recordable(native) {
+		return "", nil
+	}
+	page, _, err := l.host.cfg.Log.Sessions(ctx, eventlog.SessionFilter{Agent: l.agent, Native: native, Newest: true}, "", 1)
+	if err != nil || len(page) == 0 {
+		return "", err
+	}
+	return page[0].ID, nil
 }
 
 // goesOn tells whether a request goes on with a session, as none can with one that

@@ -190,7 +190,7 @@ func (l *life) concludes(b *batch, s *step, c *call, e *envelope) *talk {
 			return l.concludeCreation(b, s, c, e)
 		}
 	case "session/load", "session/resume":
-		return l.concludeOpening(b, c, e, ok && !c.givenUp.Load())
+		return l.concludeOpening(b, s, c, e, ok && !c.givenUp.Load())
 	}
 	t := c.talk
 	if t == nil {
@@ -245,6 +245,7 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 	}
 	t := l.newTalk(c, result)
 	if of := c.talk; of != nil && c.env.method == "session/fork" {
+		t.row.Continues = of.row.ID
 		t.data.Mode, t.data.Model, t.data.Options = of.data.Mode, of.data.Model, of.data.Options
 		t.learn(result)
 	}
@@ -260,7 +261,7 @@ func (l *life) concludeCreation(b *batch, s *step, c *call, e *envelope) *talk {
 }
 
 // concludeOpening makes a session known that was loaded or resumed.
-func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
+func (l *life) concludeOpening(b *batch, s *step, c *call, e *envelope, ok bool) *talk {
 	t := c.opening()
 	if t != nil {
 		t.opens--
@@ -283,8 +284,12 @@ func (l *life) concludeOpening(b *batch, c *call, e *envelope, ok bool) *talk {
 		t = l.newTalk(c, result)
 	}
 	t.learn(result)
+	if t.row.State == eventlog.Ended {
+		n := restoredEvent(c.env.method, 0)
+		l.record(s, eventlog.Daemon, t, n.kind, n.payload)
+	}
 	t.row.Server, t.row.State = l.s.id, eventlog.Idle
-	t.row.EndReason, t.row.ExitCode = "", nil
+	t.row.EndReason, t.row.ExitCode, t.row.EndedAt = "", nil, time.Time{}
 	l.addAs(t, t.native())
 	l.arrive(b, t)
 	return t

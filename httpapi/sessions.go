@@ -69,7 +69,7 @@ type sessionInfo struct {
 	Title          *string         `json:"title,omitempty"`
 	MCP            json.RawMessage `json:"mcp,omitempty"`
 	Skills         json.RawMessage `json:"skills,omitempty"`
-	Continues      *string         `json:"continues,omitempty" doc:"The session that a client resumed with this one"`
+	Continues      *string         `json:"continues,omitempty" doc:"The session whose history this one goes on with"`
 	State          string          `json:"state" enum:"starting,idle,running,waiting,interrupted,ended,failed"`
 	Problems       []string        `json:"problems,omitempty" nullable:"false" doc:"What of its configuration did not work"`
 	Error          *sessionFailure `json:"error,omitempty" doc:"Why it could not be made"`
