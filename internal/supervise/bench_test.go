@@ -40,7 +40,7 @@ func BenchmarkStop(b *testing.B) {
 func BenchmarkProcesses(b *testing.B) {
 	n := 0
 	for b.Loop() {
-		all, err := processes()
+		all, _, err := processes()
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func (c *Child) family() ([]process, error) {
 		defer c.release()
 		r.leaders[c.pid] = c
 	}
-	all, err := processes()
+	all, _, err := processes()
 	if err != nil {
 		return nil, err
 	}

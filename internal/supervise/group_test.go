@@ -249,6 +249,22 @@ func TestHoldKeepsTheNumber(t *testing.T) {
 	}
 }
 
+// Nothing is left of a child that has left something just then.
+func TestStopBesideTheEnd(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	for i := range 400 {
+		// Each takes a little longer until it ends.
+		c := start(t, g, Spec{Path: "sh", Args: []string{"-c", fmt.Sprintf("i=%d; while [ $i -gt 0 ]; do i=$((i-1)); done; sleep 1000 & exit 0", 5*i)}})
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := c.Family(); len(left) > 0 {
+			t.Fatalf("Stop left %v in run %d", left, i)
+		}
+	}
+}
+
 func TestFamilyOutlivesItsFirst(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})

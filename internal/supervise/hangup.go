@@ -2,13 +2,19 @@ package supervise
 
 import (
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// hangUpAgain is how long after a SIGHUP the next may follow; it doubles each
-// time.
-const hangUpAgain = 250 * time.Millisecond
+const (
+	// hangUpAgain is how long after a SIGHUP the next may follow; it doubles each
+	// time.
+	hangUpAgain = 250 * time.Millisecond
+
+	// maskWait is how often to look at a child that has SIGTERM blocked.
+	maskWait = time.Millisecond
+)
 
 // hangUp is what a child with a terminal was told of the terminal's end.
 type hangUp struct {
@@ -17,59 +23,85 @@ type hangUp struct {
 	wait   time.Duration
 }
 
-// hangUp tells a child that ignores SIGTERM, as shells at a terminal do, that
-// its terminal is gone. It is called again and again until the child has ended:
-//
-//   - A shell at its prompt has SIGTERM blocked, and seems to handle it, for a
-//     moment: readline asks what was done with it before by changing that.
-//   - A shell misses a SIGHUP that comes just before it begins to wait for input.
-//     It would read the end of it were the terminal gone; here it sleeps on.
+// mustHangUp tells whether to tell a child that its terminal is gone (SIGHUP),
+// because it ignores SIGTERM, as shells at a terminal do. It is asked before
+// SIGTERM is sent, and then again and again until the child has ended: a shell
+// misses a SIGHUP that comes just before it begins to wait for input. It would
+// read the end of it were the terminal gone; here it sleeps on.
 //
 // One that once did not ignore SIGTERM ends by that: it may ignore more of them
 // while it does, and need not handle SIGHUP.
-func (c *Child) hangUp(now time.Time) {
+func (c *Child) mustHangUp() bool {
 	if !c.tty {
-		return
+		return false
 	}
+	m := c.settledMasks()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &c.hung
+	h, now := &c.hung, time.Now()
 	if h.spared || c.reaped || now.Before(h.next) {
-		return
+		return false
 	}
-	ignored, blocked := c.signalMask("SigIgn"), c.signalMask("SigBlk")
 	switch {
-	case has(ignored, syscall.SIGTERM):
-	case has(blocked, syscall.SIGTERM):
-		return
+	case has(m.ignored, syscall.SIGTERM):
+	case m.unsettled():
+		return false
 	default:
 		h.spared = true
-		return
+		return false
 	}
-	if h.wait > 0 && !c.sleeps() {
-		return // it may be about to end
+	if h.wait > 0 && !m.sleeps {
+		return false // it may be about to end
 	}
 	h.wait = max(hangUpAgain, 2*h.wait)
 	h.next = now.Add(h.wait)
-	_ = syscall.Kill(-c.pid, syscall.SIGHUP)
+	return true
 }
 
-// signalMask returns one of the masks of signals in /proc/PID/status. The
-// child's number must be its own.
-func (c *Child) signalMask(name string) uint64 {
-	mask := statusFields(c.pid, name)
-	if len(mask) != 1 {
-		return 0
+// settledMasks waits, before SIGTERM is sent, until it can be told what the
+// child does with that, but not for long.
+func (c *Child) settledMasks() masks {
+	c.mu.Lock()
+	sent := c.termed
+	c.mu.Unlock()
+	m := readMasks(c.pid)
+	for end := time.Now().Add(lookWait); !sent && m.unsettled() && time.Now().Before(end); {
+		<-time.After(maskWait)
+		m = readMasks(c.pid)
 	}
-	bits, _ := strconv.ParseUint(mask[0], 16, 64)
-	return bits
+	return m
+}
+
+// masks tell what a process does with signals, all at the same moment.
+type masks struct {
+	ignored, blocked uint64
+	sleeps           bool
+}
+
+// unsettled is true of a shell that comes to its prompt: it has SIGTERM blocked,
+// and seems to handle it, for a moment, because readline asks what was done with
+// it before by changing that. Who starts a program has it blocked, too, which may
+// take long (dash lends the program its memory until then); but SIGCHLD as well,
+// and does with SIGTERM what it seems to.
+func (m masks) unsettled() bool {
+	return has(m.blocked&^m.ignored, syscall.SIGTERM) && !has(m.blocked, syscall.SIGCHLD)
+}
+
+// readMasks reads /proc/PID/status. The number must be the process's own. One
+// that has ended ignores and blocks nothing.
+func readMasks(pid int) masks {
+	status := readStatus(pid)
+	mask := func(name string) uint64 {
+		bits, _ := strconv.ParseUint(strings.Join(status.words(name), ""), 16, 64)
+		return bits
+	}
+	state := status.words("State")
+	return masks{
+		ignored: mask("SigIgn"), blocked: mask("SigBlk"),
+		sleeps: len(state) > 0 && state[0] == "S",
+	}
 }
 
 func has(mask uint64, sig syscall.Signal) bool {
 	return sig > 0 && sig <= 64 && mask>>(sig-1)&1 == 1
-}
-
-func (c *Child) sleeps() bool {
-	state := statusFields(c.pid, "State")
-	return len(state) > 0 && state[0] == "S"
 }

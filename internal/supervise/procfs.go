@@ -98,28 +98,33 @@ func parseStat(pid int, b []byte) (process, bool) {
 	return p, errors.Join(errs[:]...) == nil
 }
 
-// processes reads all processes that there are, by number.
-func processes() (map[int]process, error) {
+// processes reads all processes that there are, by number, and returns the
+// numbers of those, too, that were gone before they could be read.
+func processes() (all map[int]process, missed []int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := make(map[int]process, len(names))
+	all = make(map[int]process, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, err := readProcess(pid); err == nil {
+		p, err := readProcess(pid)
+		switch {
+		case err == nil:
 			all[pid] = p
+		case errors.Is(err, errGone):
+			missed = append(missed, pid)
 		}
 	}
-	return all, nil
+	return all, missed, nil
 }
 
 // ownedByUs tells whether a process's real or saved user id is ours: those are
@@ -129,19 +134,25 @@ func ownedByUs(pid int) bool {
 	if os.Geteuid() == 0 {
 		return true
 	}
-	uids := statusFields(pid, "Uid") // real, effective, saved, file system
+	uids := readStatus(pid).words("Uid") // real, effective, saved, file system
 	us := strconv.Itoa(os.Geteuid())
 	return len(uids) == 4 && (uids[0] == us || uids[2] == us)
 }
 
-// statusFields returns the words of a line of /proc/PID/status, none if there
-// is no such line or process.
-func statusFields(pid int, name string) []string {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+// status is what /proc/PID/status says; empty: there is no such process.
+type status string
+
+func readStatus(pid int) status {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return nil
+		return ""
 	}
-	_, rest, _ := strings.Cut(string(status), "\n"+name+":")
+	return status(b)
+}
+
+// words returns those of a line, none if there is no such line.
+func (s status) words(name string) []string {
+	_, rest, _ := strings.Cut(string(s), "\n"+name+":")
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.Fields(line)
 }

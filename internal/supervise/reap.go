@@ -94,7 +94,7 @@ func orphans() (map[int]process, error) {
 	if err == unix.ECHILD || err == nil && info.Signo == 0 {
 		return nil, nil
 	}
-	all, err := processes()
+	all, _, err := processes()
 	if err != nil {
 		return nil, err
 	}

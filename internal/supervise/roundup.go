@@ -16,6 +16,11 @@ import (
 const (
 	killWait = 5 * time.Second        // how long processes have to vanish after SIGKILL
 	lookWait = 100 * time.Millisecond // how long to wait before looking for new ones
+
+	// lookTries is how often in a row nothing is found, beside processes that end,
+	// before nothing is left. Where many others come and go all the time, no look
+	// is sure.
+	lookTries = 20
 )
 
 // LeftoverError names processes that SIGKILL did not end in time: they are in
@@ -58,6 +63,7 @@ type roundup struct {
 	spare   func(process, map[int]process) bool
 
 	found  map[int]*quarry // by number: all that still run
+	dead   map[int]process // by number: those that had ended when the last look began, or in it
 	termed bool            // the leaders' groups have got SIGTERM
 	ended  int
 }
@@ -65,7 +71,8 @@ type roundup struct {
 // quarry is a process that belongs to those which shall end.
 type quarry struct {
 	process
-	fd   int // pidfd; -1: the kernel has none
+	fd   int  // pidfd; -1: the kernel has none
+	over bool // it has ended
 	sent syscall.Signal
 }
 
@@ -87,13 +94,18 @@ func (r *roundup) end(ctx context.Context, grace time.Duration) error {
 	r.found = make(map[int]*quarry)
 	defer r.close()
 	sig, until := syscall.SIGTERM, time.Now().Add(grace)
-	for {
-		if err := r.look(); err != nil {
+	for unsure := 0; ; {
+		sure, err := r.look()
+		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
 		if len(r.found) == 0 {
-			return nil
+			if unsure++; sure || unsure == lookTries {
+				return nil
+			}
+			continue
 		}
+		unsure = 0
 		if now := time.Now(); now.After(until) || ctx.Err() != nil && sig == syscall.SIGTERM {
 			if sig == syscall.SIGKILL {
 				return r.leftover()
@@ -126,12 +138,14 @@ func (q *quarry) close() {
 	}
 }
 
-// look brings found up to date.
-func (r *roundup) look() error {
-	all, err := processes()
+// look brings found up to date. It is sure of what it has not found unless a
+// process ended meanwhile: that may have started one after all were listed.
+func (r *roundup) look() (sure bool, err error) {
+	all, missed, err := processes()
 	if err != nil {
-		return err
+		return false, err
 	}
+	sure = r.bury(all, missed)
 	for pid, q := range r.found {
 		if p, ok := all[pid]; !ok || !p.same(q.process) || p.gone() {
 			q.close()
@@ -143,11 +157,38 @@ func (r *roundup) look() error {
 		if r.found[pid] != nil {
 			continue
 		}
-		if q := r.catch(all[pid], all); q != nil {
-			r.found[pid] = q
+		q := r.catch(all[pid], all)
+		if q == nil {
+			sure = false
+			continue
+		}
+		r.found[pid] = q
+	}
+	return sure, nil
+}
+
+// bury takes note of who has ended, and tells whether all of them had before
+// this look. missed are the numbers of those that could not be read any more.
+func (r *roundup) bury(all map[int]process, missed []int) (before bool) {
+	known := func(pid int) bool { q := r.found[pid]; return q != nil && q.over }
+	before = !slices.ContainsFunc(missed, func(pid int) bool { return !known(pid) })
+	dead := make(map[int]process)
+	for pid, p := range all {
+		if !p.gone() || !r.young(p) {
+			continue
+		}
+		dead[pid] = p
+		if !p.same(r.dead[pid]) && !known(pid) {
+			before = false
 		}
 	}
-	return nil
+	r.dead = dead
+	return before
+}
+
+// young tells whether a process is not too old to belong.
+func (r *roundup) young(p process) bool {
+	return slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since })
 }
 
 // members returns the numbers of all that belong, by their own mark or by
@@ -203,8 +244,7 @@ func (r *roundup) leads(p process) bool {
 // tagged tells whether a process has one of the tags. Its age comes first,
 // since it rules out nearly all others at no cost.
 func (r *roundup) tagged(p process) bool {
-	i := slices.IndexFunc(r.tags, func(t tag) bool { return p.start >= t.since })
-	if i < 0 {
+	if !r.young(p) {
 		return false
 	}
 	l := lineage(p.pid)
@@ -253,8 +293,11 @@ func (r *roundup) belongs(p process, all map[int]process) bool {
 func (r *roundup) signal(sig syscall.Signal) {
 	for _, c := range r.leaders {
 		if sig == syscall.SIGTERM {
+			deaf := c.mustHangUp() // its handler may ignore further ones
 			c.term()
-			c.hangUp(time.Now())
+			if deaf {
+				_ = c.signalGroup(syscall.SIGHUP)
+			}
 		} else {
 			_ = c.signalGroup(sig)
 		}
@@ -295,8 +338,10 @@ func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time)
 		end = until
 	}
 	fds := make([]unix.PollFd, 0, len(r.found))
+	whose := make(map[int32]*quarry)
 	for _, q := range r.found {
 		fds = append(fds, unix.PollFd{Fd: int32(q.fd), Events: unix.POLLIN}) // poll ignores -1
+		whose[int32(q.fd)] = q
 	}
 	for len(fds) > 0 {
 		left := time.Until(end)
@@ -307,6 +352,11 @@ func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time)
 		if _, err := unix.Poll(fds, int(step.Milliseconds())+1); err != nil && err != unix.EINTR {
 			return
 		}
-		fds = slices.DeleteFunc(fds, func(f unix.PollFd) bool { return f.Revents != 0 })
+		fds = slices.DeleteFunc(fds, func(f unix.PollFd) bool {
+			if f.Revents&unix.POLLIN != 0 {
+				whose[f.Fd].over = true
+			}
+			return f.Revents != 0
+		})
 	}
 }

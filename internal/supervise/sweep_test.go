@@ -249,7 +249,7 @@ func TestCatchChecksWhoItIs(t *testing.T) {
 	t.Parallel()
 	token := newToken()
 	pid := foreign(t, GroupVariable+"="+token+".1")
-	all, err := processes()
+	all, _, err := processes()
 	if err != nil {
 		t.Fatal(err)
 	}
