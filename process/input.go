@@ -94,18 +94,32 @@ func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	select {
-	case <-p.child.Done():
-		err = ErrNotRunning
-	default:
-	}
 	switch {
-	case errors.Is(err, syscall.EIO): // the terminal has hung up
+	case p.cutOff(ctx, err), errors.Is(err, syscall.EIO): // EIO: the terminal has hung up
 		err = ErrNotRunning
 	case errors.Is(err, syscall.EPIPE):
 		err = fmt.Errorf("it has closed its input: %w", syscall.EPIPE)
 	}
 	return n, &InputError{Written: n, Size: len(b), Err: err}
+}
+
+// cutOff tells whether the process's end is why its input took no more. Its end
+// of it is closed before it has ended, and ours before everybody knows of that:
+// this waits until they do.
+func (p *Process) cutOff(ctx context.Context, err error) bool {
+	closed := errors.Is(err, syscall.EPIPE) || p.info.Terminal // which its end alone closes
+	select {
+	case <-p.child.Done():
+	default:
+		if !closed || ctx.Err() != nil || !p.child.Ending() {
+			return false
+		}
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // CloseInput ends the process's standard input, so that it reads an end of file

@@ -24,10 +24,8 @@ func TestInput(t *testing.T) {
 	if n, err := p.Write(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("Write of nothing: %d, %v", n, err)
 	}
-	for range 2 {
-		if err := p.CloseInput(); err != nil {
-			t.Error("CloseInput:", err)
-		}
+	if err := p.CloseInput(); err != nil {
+		t.Error("CloseInput:", err)
 	}
 	if i := wait(t, p); code(*i.Exit) != "0" || text(p) != "line\nline\nline\n" {
 		t.Errorf("%+v wrote %q", i, text(p))
@@ -44,8 +42,10 @@ func TestWriteAfterCloseInput(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
 	p := start(t, m, script("sleep 1000"))
-	if err := p.CloseInput(); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := p.CloseInput(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if n, err := p.Write(t.Context(), []byte("x")); n != 0 || !errors.Is(err, process.ErrInputClosed) {
 		t.Errorf("after CloseInput: %d, %v", n, err)
@@ -60,6 +60,27 @@ func TestWriteAfterCloseInput(t *testing.T) {
 	}
 	if n != 0 || !errors.Is(err, syscall.EPIPE) || errors.Is(err, process.ErrNotRunning) {
 		t.Errorf("to a program that has closed its input: %d, %v", n, err)
+	}
+}
+
+// Who writes to a program that ends is told that, also while nobody has noticed
+// its end yet.
+func TestWriteBesideTheEnd(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, process.Config{})
+	for _, terminal := range []bool{false, true} {
+		for range 100 {
+			s := script("read line")
+			s.Terminal = terminal
+			p := start(t, m, s)
+			var err error
+			for err == nil {
+				_, err = p.Write(t.Context(), []byte("line\n"))
+			}
+			if !errors.Is(err, process.ErrNotRunning) || p.Running() {
+				t.Fatalf("in a terminal %v: %v, and it runs %v", terminal, err, p.Running())
+			}
+		}
 	}
 }
 
@@ -104,7 +125,7 @@ func TestInputBlocked(t *testing.T) {
 		written <- err
 	}()
 	p.Stop(t.Context(), limit)
-	if err := <-written; !errors.Is(err, process.ErrNotRunning) && !errors.Is(err, syscall.EPIPE) {
+	if err := <-written; !errors.Is(err, process.ErrNotRunning) {
 		t.Errorf("a Write that the end of the program interrupts: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -412,6 +412,17 @@ func (c *Child) ended() bool {
 	}
 }
 
+// Ending tells whether the process has ended or is about to: its files may be
+// closed already. Done follows.
+func (c *Child) Ending() bool {
+	if !c.hold() {
+		return true
+	}
+	defer c.release()
+	p, err := readProcess(c.pid)
+	return errors.Is(err, errGone) || err == nil && p.exiting
+}
+
 // Exit tells how the process ended. It is the zero value before Done.
 func (c *Child) Exit() Exit {
 	if !c.ended() {

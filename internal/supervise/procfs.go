@@ -20,6 +20,7 @@ type process struct {
 	cpu     uint64 // ticks it ran, and its children that were waited for
 	pages   int64  // of resident memory
 	state   byte
+	exiting bool // its first thread has begun to end
 }
 
 // same tells whether two readings are of one process, not of two that had the
@@ -63,6 +64,10 @@ func goneOr(path []byte, err error) error {
 	return fmt.Errorf("read %s: %w", path, err)
 }
 
+// exitingFlag is set before a process's files are closed (PF_EXITING,
+// linux/sched.h).
+const exitingFlag = 0x4
+
 // parseStat reads the fields after the command name, which is in parentheses
 // and may hold any character, parentheses and spaces too.
 func parseStat(pid int, b []byte) (process, bool) {
@@ -83,13 +88,16 @@ func parseStat(pid int, b []byte) (process, bool) {
 		return process{}, false
 	}
 	p := process{pid: pid, state: f[0][0]}
-	var errs [6]error
+	var errs [7]error
 	p.parent, errs[0] = strconv.Atoi(f[1])
 	p.group, errs[1] = strconv.Atoi(f[2])
 	p.session, errs[2] = strconv.Atoi(f[3])
 	p.threads, errs[3] = strconv.Atoi(f[17])
 	p.start, errs[4] = strconv.ParseUint(f[19], 10, 64)
 	p.pages, errs[5] = strconv.ParseInt(f[21], 10, 64)
+	flags, err := strconv.ParseUint(f[6], 10, 64)
+	errs[6] = err
+	p.exiting = flags&exitingFlag != 0 || p.gone()
 	for _, field := range f[11:15] { // utime, stime, cutime, cstime
 		n, err := strconv.ParseUint(field, 10, 64)
 		p.cpu += n
