@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -77,10 +78,13 @@ func (l *eventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) 
 
 // Subscription delivers a desktop's events to one reader.
 type Subscription struct {
-	events chan Event
-	stop   chan struct{}
-	once   sync.Once
-	done   chan struct{}
+	log       *eventLog
+	events    chan Event
+	last      chan uint64 // gets Seq of the last event to deliver
+	finishing sync.Once
+	stop      chan struct{}
+	once      sync.Once
+	done      chan struct{}
 }
 
 // Subscribe begins to deliver events: those after the one whose Seq is given,
@@ -93,21 +97,24 @@ func (l *eventLog) subscribe(after uint64) *Subscription {
 		after = l.last
 	}
 	l.mu.Unlock()
-	s := &Subscription{events: make(chan Event), stop: make(chan struct{}), done: make(chan struct{})}
-	go s.deliver(l, after)
+	s := &Subscription{
+		log: l, events: make(chan Event), last: make(chan uint64, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go s.deliver(after)
 	return s
 }
 
-func (s *Subscription) deliver(l *eventLog, seq uint64) {
+func (s *Subscription) deliver(seq uint64) {
 	defer close(s.done)
 	defer close(s.events)
-	for {
-		e, wait, ended := l.next(seq)
+	for last := uint64(math.MaxUint64); seq < last; {
+		e, wait, ended := s.log.next(seq)
 		switch {
 		case wait == nil:
 			select {
 			case s.events <- e:
 				seq = e.Seq
+			case last = <-s.last:
 			case <-s.stop:
 				return
 			}
@@ -116,6 +123,7 @@ func (s *Subscription) deliver(l *eventLog, seq uint64) {
 		default:
 			select {
 			case <-wait:
+			case last = <-s.last:
 			case <-s.stop:
 				return
 			}
@@ -124,8 +132,19 @@ func (s *Subscription) deliver(l *eventLog, seq uint64) {
 }
 
 // Events is the channel to read from. It is closed after the desktop's last
-// event, or by Close.
+// event, after the last one of Finish, or by Close.
 func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Finish has the subscription end with the newest event that there is now, which
+// is still delivered, as are all before it. It does not wait, and may be called
+// more than once. Close is needed all the same.
+func (s *Subscription) Finish() {
+	s.finishing.Do(func() {
+		s.log.mu.Lock()
+		defer s.log.mu.Unlock()
+		s.last <- s.log.last
+	})
+}
 
 // Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() {

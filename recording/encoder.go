@@ -131,6 +131,19 @@ func (e *encoder) picture() *packet {
 	return &packet{buf: make([]byte, frameRoom+e.width*e.height*3/2), track: trackVideo}
 }
 
+// await waits until there is room for a picture, or never will be.
+func (e *encoder) await() {
+	if e.made < cap(e.free) {
+		return
+	}
+	select {
+	case p := <-e.free:
+		e.free <- p // has room: it holds all that there are
+	case <-e.failed:
+	case <-e.child.Done():
+	}
+}
+
 // send queues a packet. It never waits; sound for which there is no room is lost,
 // and false returned.
 func (e *encoder) send(p *packet, at time.Duration) bool {

@@ -102,6 +102,41 @@ func TestEncoderStuck(t *testing.T) {
 	}
 }
 
+// TestStopBehind stops a recording whose ffmpeg is behind: it is waited for with
+// the last picture.
+func TestStopBehind(t *testing.T) {
+	t.Parallel()
+	const last = 0x118844
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{})
+	r := start(t, s, d, Config{FrameRate: 60})
+	grown(t, s, r.ID(), someVideo)
+	ffmpeg := supervise.Find(r.Info().ProcessID)
+	if err := ffmpeg.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; r.Info().Dropped == 0; i++ {
+		paint(t, d, uint32(i)) //nolint:gosec // any colour
+	}
+	paint(t, d, last)
+	r.finishFor(ReasonStopped)
+	// Until it is over, as it would be were nothing waited for, or a while.
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 50 {
+		<-tick.C
+		if _, err := r.Add(Event{Type: "test.tick"}); err != nil {
+			break
+		}
+	}
+	if err := ffmpeg.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	info := stop(t, r)
+	plays(t, s, info, StatusCompleted, ReasonStopped)
+	likeColour(t, frame(t, videoPath(t, s, info.ID), true), 600, 50, last)
+}
+
 func TestXServerKilled(t *testing.T) {
 	t.Parallel()
 	const after = 0x118844

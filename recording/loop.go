@@ -435,9 +435,12 @@ func (l *loop) end(reason Reason) *part {
 		if reason != ReasonDesktopClosed {
 			l.look()
 		}
-		// The last slot that has begun is the last one of the video.
+		// The last slot that has begun is the last one of the video. An ffmpeg
+		// that is behind is waited for.
+		p.encoder.await()
 		l.fill(max(l.slot(now), l.last+1))
 		if l.dirty {
+			p.encoder.await()
 			l.send(l.last+1, now)
 		}
 		if l.sound != nil {

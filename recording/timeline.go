@@ -35,7 +35,7 @@ const (
 	flushSize     = 64 << 10
 
 	// drainTime is how long nothing must come from the desktop before the
-	// timeline believes that it was told everything.
+	// timeline believes that nothing is on its way to the desktop any more.
 	drainTime = 20 * time.Millisecond
 
 	// lookLimit is how long the desktop may take to tell what is on it.
@@ -129,7 +129,8 @@ func (t *timeline) follow(d watched, sub *desktop.Subscription) {
 	}
 }
 
-// drain takes what was told before the timeline was stopped.
+// drain takes what was told before the timeline was stopped, and what followed at
+// once.
 func (t *timeline) drain(sub *desktop.Subscription) {
 	quiet := time.NewTimer(drainTime)
 	defer quiet.Stop()
@@ -142,6 +143,10 @@ func (t *timeline) drain(sub *desktop.Subscription) {
 			t.take(e)
 			quiet.Reset(drainTime)
 		case <-quiet.C:
+			sub.Finish() // on a busy machine, what was told may not have come yet
+			for e := range sub.Events() {
+				t.take(e)
+			}
 			return
 		}
 	}

@@ -1,0 +1,31 @@
+package desktop
+
+import "testing"
+
+// TestFinish: a subscription that is to end delivers what there was before.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	l := newEventLog("d")
+	for range 5 {
+		l.emit(Event{Type: EventAction})
+	}
+	s := l.subscribe(2)
+	defer s.Close()
+	first := <-s.Events()
+	s.Finish()
+	l.emit(Event{Type: EventAction})
+	s.Finish()
+	last := first
+	for e := range s.Events() {
+		last = e
+	}
+	if first.Seq != 3 || last.Seq != 5 {
+		t.Errorf("events %d to %d, want 3 to 5", first.Seq, last.Seq)
+	}
+	none := l.subscribe(0)
+	defer none.Close()
+	none.Finish()
+	for e := range none.Events() {
+		t.Errorf("got %+v", e)
+	}
+}
