@@ -147,7 +147,7 @@ func (s *Streamer) tellHolder(v *viewer, refused error) {
 	for _, o := range s.viewers {
 		if tell := o.tell; o.id == held.Holder.ID && tell != nil {
 			// The holder's line may be slow, and its end is seen elsewhere.
-			v.work.Go(func() { _ = tell(v.ctx, "control/request", map[string]string{"id": v.id}) })
+			v.also(func() { _ = tell(v.ctx, "control/request", map[string]string{"id": v.id}) })
 		}
 	}
 }

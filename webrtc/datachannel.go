@@ -101,14 +101,19 @@ func cursorPosition(p desktop.Point) []byte {
 	return m
 }
 
-// showPointer tells a viewer what the pointer looks like and where it is.
+// showPointer tells a viewer what the pointer looks like and where it is. If it
+// looks otherwise meanwhile, the viewer may have been told of that before.
 func (v *viewer) showPointer(d pointerSink) {
-	v.s.mu.Lock()
-	v.pointer = d
-	cursor := v.s.cursor
-	v.s.mu.Unlock()
-	if cursor != nil {
+	for sent := (*cursorImage)(nil); ; {
+		v.s.mu.Lock()
+		v.pointer = d
+		cursor := v.s.cursor
+		v.s.mu.Unlock()
+		if cursor == sent {
+			break
+		}
 		d.sendPointer(cursor.message)
+		sent = cursor
 	}
 	if p, err := v.s.d.Pointer(v.ctx); err == nil {
 		d.sendPointer(cursorPosition(p.Point))

@@ -65,7 +65,7 @@ func (p *peer) trickle(tell func(webrtc.ICECandidateInit)) {
 			}
 		}
 	}
-	p.v.work.Go(func() {
+	p.v.also(func() {
 		select {
 		case <-begun:
 			p.sayAll(say)

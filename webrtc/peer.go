@@ -104,7 +104,9 @@ func (p *peer) open() (err error) {
 func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 	switch state {
 	case webrtc.PeerConnectionStateConnected:
-		p.connected.Store(true)
+		if p.connected.Swap(true) {
+			return // again: packets are being written, and go on being counted
+		}
 		p.prepareHeader()
 		p.bound()
 		p.v.begin()

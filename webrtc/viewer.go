@@ -220,6 +220,16 @@ func (v *viewer) start(finish func(reason string), tasks ...func()) bool {
 	return true
 }
 
+// also begins a task while the viewer may be closed at any moment; then it does
+// nothing. Tasks themselves may begin others without it.
+func (v *viewer) also(task func()) {
+	v.starting.Lock()
+	defer v.starting.Unlock()
+	if !v.gone {
+		v.work.Go(task)
+	}
+}
+
 // close ends the viewer, and waits for that. It may be called more than once.
 func (v *viewer) close(reason string) {
 	v.ended.Do(func() {
