@@ -1,7 +1,9 @@
 package webrtc
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	pion "github.com/pion/webrtc/v4"
@@ -50,6 +52,31 @@ func TestNoTaskAfterClose(t *testing.T) {
 	}
 	v.also(func() { t.Error("a task began after close") })
 	v.work.Wait()
+}
+
+// TestTCPWaitsForTheAnswer: a viewer who has not answered yet has not had the time
+// to be reached by UDP.
+func TestTCPWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
+	var tcp TCP
+	ln := serve(t, &tcp, "127.0.0.1:0")
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: network(t, NetworkConfig{TCP: &tcp})})
+	c := signal(t, s, ViewerOptions{Host: ln.Addr().String(), TCP: true})
+	c.send("signal/request", nil)
+	c.event("signal/provide")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*tcpDelay)
+	defer cancel()
+	told := ""
+	for {
+		text, err := c.conn.Receive(ctx)
+		if err != nil {
+			break
+		}
+		told += string(text)
+	}
+	if !strings.Contains(told, " udp ") || strings.Contains(told, " tcp ") {
+		t.Errorf("it was told %s", told)
+	}
 }
 
 // sink is a viewer's pointer, which looks otherwise as soon as it is told of.

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// tcpDelay is how long UDP is left to itself before viewers are told of
-	// TCP, which is slower but would do as well for the agent that chooses.
+	// tcpDelay is how long UDP is left to itself, after a viewer's answer, before
+	// the viewer is told of TCP, which is slower but would do as well for the
+	// agent that chooses.
 	tcpDelay = 200 * time.Millisecond
 	// gatherLimit is how long an answer that has to have all addresses in it
 	// may wait for those that others have to be asked for.
@@ -74,20 +75,27 @@ func (p *peer) trickle(tell func(webrtc.ICECandidateInit)) {
 	})
 }
 
-// sayAll says all addresses, the better ones first.
+// sayAll says all addresses, the better ones first. UDP has its time from the
+// viewer's answer on: without that nothing can come of it.
 func (p *peer) sayAll(say func([]address)) {
 	r := p.link.reach()
 	say(r.udp())
 	found := p.link.find(p.v.ctx, &p.v.work)
-	later := time.NewTimer(tcpDelay)
+	answered := p.answered
+	later := time.NewTimer(time.Hour)
 	defer later.Stop()
 	slow := false // UDP does not seem to work
-	for range 3 {
+	for left := 3; left > 0; left-- {
 		select {
+		case <-answered:
+			later.Reset(tcpDelay)
+			answered = nil
+			left++
+			continue
 		case r.Target = <-found.target:
 		case r.Reflexive = <-found.reflexive:
 		case <-later.C:
-			slow = !p.v.live.Load()
+			slow = !p.hasWay()
 		case <-p.v.ctx.Done():
 			return
 		}
@@ -98,6 +106,13 @@ func (p *peer) sayAll(say func([]address)) {
 			say(r.names())
 		}
 	}
+}
+
+// hasWay tells whether packets reach the viewer and come back. On a busy machine
+// it takes a while until the connection is encrypted as well.
+func (p *peer) hasWay() bool {
+	state := p.pc.ICEConnectionState()
+	return state == webrtc.ICEConnectionStateConnected || state == webrtc.ICEConnectionStateCompleted
 }
 
 // allAddresses are the addresses to put into an answer, as candidates. Names are

@@ -26,6 +26,7 @@ type peer struct {
 	audio       *peerAudio   // nil: there is no sound
 	most        atomic.Int64 // bits per second; 0: not known yet
 
+	answered  chan struct{}              // closed when the viewer has answered our offer
 	connected atomic.Bool                // was, at least
 	offered   atomic.Int32               // addresses that the viewer has told
 	last      atomic.Pointer[ViewerPath] // what was known of its way when it was last looked
@@ -40,7 +41,7 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{v: v}
+	p := &peer{v: v, answered: make(chan struct{})}
 	if err := p.open(); err != nil {
 		v.close("")
 		p.end()

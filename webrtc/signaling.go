@@ -301,6 +301,11 @@ func (g *signaling) answered(sdp string) error {
 	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: sdp}); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
+	select {
+	case <-p.answered:
+	default:
+		close(p.answered)
+	}
 	g.mu.Lock()
 	held := g.held
 	g.held = nil
