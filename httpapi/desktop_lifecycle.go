@@ -299,9 +299,7 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 		MissingDependencies: []string{}, Processes: runtimeProcesses(st.Processes),
 	}
 	if out.RuntimeLogPath == "" { // where it will be
-		if cfg, err := sl.config(startOptions{}); err == nil {
-			out.RuntimeLogPath = filepath.Join(cfg.StateDir, desktop.LogName)
-		}
+		out.RuntimeLogPath = filepath.Join(stateOf(sl.all.places.where().dir, sl.id), desktop.LogName)
 	}
 	if st.Size.Width > 0 {
 		out.Resolution = &resolution{st.Size.Width, st.Size.Height, st.DPI}

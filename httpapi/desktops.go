@@ -368,11 +368,10 @@ func (sl *slot) discard() error {
 	if !sl.generated {
 		return nil
 	}
-	dir, _, err := sl.all.places.of(sl.id)
-	if err == nil {
-		err = errors.Join(sl.recordings.discard(), os.RemoveAll(dir))
-	}
-	if err != nil {
+	// Where it would be, if it has none because it was started elsewhere: no other
+	// server has one of that id.
+	dir := stateOf(sl.all.places.where().dir, sl.id)
+	if err := errors.Join(sl.recordings.discard(), os.RemoveAll(dir)); err != nil {
 		return fmt.Errorf("remove files of desktop %s: %w", sl.id, err)
 	}
 	return nil

@@ -31,7 +31,9 @@
 // A state directory has one server at a time, from the first request that needs
 // it until the end of Close. The next one waits for a server that is closing;
 // where it is in use otherwise, such requests, Sweep and OpenAgents fail with
-// [ErrInUse]. See Config.StateDir and Config.StateName.
+// [ErrInUse]. The list of desktops and a desktop's status are had by looking
+// alone, which makes no directory and leaves it to whoever wants it. See
+// Config.StateDir and Config.StateName.
 //
 // # Concurrency
 //

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,10 +31,16 @@ type places struct {
 	ctx      context.Context //nolint:containedctx // of no call: until the server ends
 	cancel   context.CancelFunc
 
-	mu      sync.Mutex // guards what follows; held while claim waits
-	claimed string     // the directory that is ours; empty: none yet
-	home    string     // of main
-	held    *dirLock
+	claimed atomic.Pointer[place] // what is ours; nil: nothing yet. Set with mu held
+
+	mu   sync.Mutex // guards what follows; held while claim waits
+	held *dirLock
+}
+
+// place is a state directory.
+type place struct {
+	dir  string
+	home string // of main
 }
 
 func newPlaces(cfg Config) (*places, error) {
@@ -110,20 +117,56 @@ func (p *places) claim() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.claimed != "":
-		return p.claimed, nil
+	case p.claimed.Load() != nil:
+		return p.claimed.Load().dir, nil
 	case p.ctx.Err() != nil:
 		return "", ErrClosed
 	}
-	dir, home, held, err := p.lock()
+	at, held, err := p.lock()
 	switch {
 	case errors.Is(err, ErrInUse), errors.Is(err, ErrClosed): // which say it all
 		return "", err
 	case err != nil:
 		return "", fmt.Errorf("state directory: %w", err)
 	}
-	p.claimed, p.home, p.held = dir, home, held
+	p.held = held
+	p.claimed.Store(&at)
+	return at.dir, nil
+}
+
+// where is what claim makes ours, as far as that can be told before: with a name
+// it may turn out to be the directory of that one. It neither waits nor makes
+// anything.
+func (p *places) where() place {
+	if at := p.claimed.Load(); at != nil {
+		return *at
+	}
+	if at := p.named(); at.dir != p.base && present(at.dir) {
+		return at
+	}
+	return place{p.base, p.mainHome}
+}
+
+// look is claim for who only reads: the directory need not exist, and stays free
+// for other servers. The error is [ErrInUse] when one has it.
+func (p *places) look() (string, error) {
+	dir := p.where().dir
+	if p.claimed.Load() == nil && inUse(dir) && p.claimed.Load() == nil {
+		return "", &inUseError{dir, holderOf(dir)}
+	}
 	return dir, nil
+}
+
+// named is the directory of our name, or, without one, the usual one.
+func (p *places) named() place {
+	dir := filepath.Join(p.base, p.name)
+	return place{dir, filepath.Join(dir, "home")}
+}
+
+// present is true also of what cannot be looked at.
+func present(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // ending tells other servers that the directory is given up soon.
@@ -146,7 +189,8 @@ func (p *places) release() error {
 		return nil
 	}
 	err := p.held.release()
-	p.claimed, p.held = "", nil
+	p.held = nil
+	p.claimed.Store(nil)
 	return err
 }
 
@@ -156,11 +200,22 @@ const othersName = "desktops"
 // of are the directories of one desktop.
 func (p *places) of(id string) (state, home string, err error) {
 	dir, err := p.claim()
-	if err != nil || id == mainDesktop {
-		return dir, p.home, err
+	if err != nil {
+		return "", "", err
 	}
-	state = filepath.Join(dir, othersName, id)
+	state = stateOf(dir, id)
+	if id == mainDesktop {
+		return state, p.where().home, nil
+	}
 	return state, filepath.Join(state, "home"), nil
+}
+
+// stateOf is the directory of one desktop in a state directory.
+func stateOf(dir, id string) string {
+	if id == mainDesktop {
+		return dir
+	}
+	return filepath.Join(dir, othersName, id)
 }
 
 // sweep ends what killed servers left running: their clients' processes, and

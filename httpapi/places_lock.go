@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -96,6 +95,23 @@ func holderOf(dir string) (h holder) {
 	return h
 }
 
+// inUse tells whether a server has a directory. It asks by a lock that others may
+// have at the same time, and keeps it for that moment only; who wants the
+// directory just then tries again (lockSoon).
+func inUse(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	fd := int(f.Fd())
+	if err := syscall.Flock(fd, syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return errors.Is(err, syscall.EWOULDBLOCK)
+	}
+	_ = syscall.Flock(fd, syscall.LOCK_UN) // see release
+	return false
+}
+
 // release gives the directory up.
 func (l *dirLock) release() error {
 	// Closing alone would not do: a program that is just being started has the
@@ -151,25 +167,24 @@ func (e *inUseError) Unwrap() error { return ErrInUse }
 // lock makes a directory ours: the usual one, or, where another server has that
 // and nobody chose it, the one of our name. Who has got the latter keeps it, and
 // who has had the former gets no other: sessions would be lost from sight.
-func (p *places) lock() (dir, home string, l *dirLock, err error) {
-	own := filepath.Join(p.base, p.name)
-	_, err = os.Lstat(own)
-	if p.name != "" && !errors.Is(err, fs.ErrNotExist) {
-		l, err = p.lockSoon(own)
+func (p *places) lock() (place, *dirLock, error) {
+	at := p.where()
+	l, err := p.lockSoon(at.dir)
+	if at.dir != p.base {
 		if err == nil {
 			p.log.LogAttrs(p.ctx, slog.LevelWarn, "the state directory is this server's own, as it was before: another server had the usual one then",
-				slog.String("directory", own), slog.String("usual", p.base))
+				slog.String("directory", at.dir), slog.String("usual", p.base))
 		}
-		return own, filepath.Join(own, "home"), l, err
+		return at, l, err
 	}
-	l, err = p.lockSoon(p.base)
 	used, ok := errors.AsType[*inUseError](err)
 	if p.name == "" || !ok || used.held.Ending || slices.Contains(used.held.Names, p.name) {
-		return p.base, p.mainHome, l, err
+		return at, l, err
 	}
-	if l, err = p.lockSoon(own); err == nil {
+	at = p.named()
+	if l, err = p.lockSoon(at.dir); err == nil {
 		p.log.Warn("another server uses the usual state directory, so this one has its own from now on; its sessions and desktops are not the other's",
-			"directory", own, "usual", p.base, "process", used.held.PID)
+			"directory", at.dir, "usual", p.base, "process", used.held.PID)
 	}
-	return own, filepath.Join(own, "home"), l, err
+	return at, l, err
 }

@@ -33,8 +33,9 @@ type recordings struct {
 // recordingsName is the directory of recordings, among a desktop's files.
 const recordingsName = "recordings"
 
-// dir is where the recordings of a slot are.
-func (sl *slot) recordingsDir() (string, error) {
+// recordingsDir is where the recordings of a slot are. The state directory, if
+// they are in there, is what in says: claim or look of places.
+func (sl *slot) recordingsDir(in func() (string, error)) (string, error) {
 	if base := sl.all.cfg.RecordingsDir; base != "" {
 		base = expandHome(base)
 		if sl.id != mainDesktop {
@@ -42,8 +43,8 @@ func (sl *slot) recordingsDir() (string, error) {
 		}
 		return filepath.Abs(base)
 	}
-	state, _, err := sl.all.places.of(sl.id)
-	return filepath.Join(state, recordingsName), err
+	dir, err := in()
+	return filepath.Join(stateOf(dir, sl.id), recordingsName), err
 }
 
 // store returns the slot's store, and opens it if need be.
@@ -56,7 +57,7 @@ func (r *recordings) store(ctx context.Context) (*recording.Store, error) {
 	case r.opened != nil:
 		return r.opened, nil
 	}
-	dir, err := r.slot.recordingsDir()
+	dir, err := r.slot.recordingsDir(r.slot.all.places.claim)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (r *recordings) close() error {
 
 // discard removes the files of recordings that nobody will ask for.
 func (r *recordings) discard() error {
-	dir, err := r.slot.recordingsDir()
+	dir, err := r.slot.recordingsDir(func() (string, error) { return r.slot.all.places.where().dir, nil })
 	if err != nil {
 		return err
 	}

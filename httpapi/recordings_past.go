@@ -17,7 +17,7 @@ func (ds *desktops) findRecorded(id string) *slot {
 		return sl
 	}
 	found := ds.newSlot(id)
-	if dir, err := found.recordingsDir(); err == nil && !hasRecordings(dir) {
+	if dir, err := found.recordingsDir(ds.places.look); err == nil && !hasRecordings(dir) {
 		return nil
 	} // else their store says what is wrong
 	ds.mu.Lock()
@@ -34,17 +34,18 @@ func (ds *desktops) findRecorded(id string) *slot {
 	return found
 }
 
-// recorded are the ids of the desktops that are no more and have recordings.
+// recorded are the ids of the desktops that are no more and have recordings. Those
+// of a server that has the state directory are not ours to tell of.
 func (ds *desktops) recorded() []string {
 	above, err := ds.othersRecordings()
 	if err != nil {
-		return nil // whoever wants to start a desktop is told
+		return nil // whoever wants to use the directory is told
 	}
 	all, _ := os.ReadDir(above) // none: there was never another desktop
 	var ids []string
 	for _, e := range all {
 		if id := e.Name(); desktopID.MatchString(id) && ds.find(id) == nil {
-			if dir, err := ds.newSlot(id).recordingsDir(); err == nil && hasRecordings(dir) {
+			if dir, err := ds.newSlot(id).recordingsDir(ds.places.look); err == nil && hasRecordings(dir) {
 				ids = append(ids, id)
 			}
 		}
@@ -57,7 +58,7 @@ func (ds *desktops) othersRecordings() (string, error) {
 	if base := ds.cfg.RecordingsDir; base != "" {
 		return filepath.Abs(filepath.Join(expandHome(base), othersName))
 	}
-	dir, err := ds.places.claim()
+	dir, err := ds.places.look()
 	return filepath.Join(dir, othersName), err
 }
 
