@@ -32,8 +32,8 @@
 // it until the end of Close. The next one waits for a server that is closing;
 // where it is in use otherwise, such requests, Sweep and OpenAgents fail with
 // [ErrInUse]. The list of desktops and a desktop's status are had by looking
-// alone, which makes no directory and leaves it to whoever wants it. See
-// Config.StateDir and Config.StateName.
+// alone, which makes no directory and leaves it to whoever wants it, and so are
+// tokens while none was made. See Config.StateDir and Config.StateName.
 //
 // # Concurrency
 //

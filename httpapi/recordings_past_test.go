@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,6 +27,9 @@ func TestListingLeavesTheStateDirectoryAlone(t *testing.T) {
 		t.Errorf("recorded = %v in a directory that there is not", got)
 	}
 	s.get(t, "/v1/desktops/old/recordings").problem(t, 404, "not_found")
+	s.get(t, "/v1/tokens").want(t, 200)
+	s.do(t, call{path: "/v1/desktops", header: map[string]string{"Authorization": "Bearer wrong"}}).problem(t, 401, "token_invalid")
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/tok_x"}).problem(t, 404, "not_found")
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the state directory was made: %v", err)
 	}

@@ -83,6 +83,10 @@ func TestTokenLife(t *testing.T) {
 	}
 	s = serve(t, Config{StateDir: dir})
 	with(s, value).want(t, 200)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, Config{StateDir: dir}) // whose first request about tokens is the end of one
 	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
 	with(s, value).problem(t, 401, "token_invalid")
 	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).problem(t, 404, "not_found")

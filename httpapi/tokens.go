@@ -133,15 +133,20 @@ func hashOf(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// tokensName is the file of the tokens, in the state directory.
+const tokensName = "tokens.json"
+
 // file is where the tokens are kept.
 func (t *tokens) file() (string, error) {
 	dir, err := t.places.claim()
-	return filepath.Join(dir, "tokens.json"), err
+	return filepath.Join(dir, tokensName), err
 }
 
-// load reads the tokens of an earlier server, once. The caller has mu.
+// load reads the tokens of an earlier server, once. While there is no file of
+// them there are no tokens, and whoever comes with a wrong one leaves the state
+// directory alone. The caller has mu.
 func (t *tokens) load() error {
-	if t.loaded {
+	if t.loaded || t.places.claimed.Load() == nil && !present(filepath.Join(t.places.where().dir, tokensName)) {
 		return nil
 	}
 	file, err := t.file()
@@ -210,15 +215,15 @@ func (t *tokens) list() ([]*grant, error) {
 func (t *tokens) create(ctx context.Context, g *grant, ttl time.Duration) (value string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	file, err := t.file()
+	if err != nil {
+		return "", err
+	}
 	if err := t.load(); err != nil {
 		return "", err
 	}
 	if len(t.byHash) >= mostTokens {
 		return "", conflictOf(fmt.Sprintf("there are %d tokens already; DELETE some first", mostTokens))
-	}
-	file, err := t.file()
-	if err != nil {
-		return "", err
 	}
 	value = "dh_" + rand.Text()
 	g.ID, g.Hash = "tok_"+rand.Text()[:12], hashOf(value)
@@ -238,6 +243,10 @@ func (t *tokens) create(ctx context.Context, g *grant, ttl time.Duration) (value
 // revoke ends a token. The error is that of a token that there is not.
 func (t *tokens) revoke(id string) error {
 	t.mu.Lock()
+	if err := t.load(); err != nil {
+		t.mu.Unlock()
+		return err
+	}
 	var found *grant
 	for hash, g := range t.byHash {
 		if g.ID == id {
