@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -50,7 +51,7 @@ type Config struct {
 	CleanEnv bool
 
 	// Secrets names environment variables that agents never see, beside
-	// deskhand's own.
+	// deskhand's own and those of Log ([eventlog.Secrets]).
 	Secrets []string
 
 	// RunAs is the user, by name or number, that agents run as. Empty: the one
@@ -137,6 +138,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, err
 		}
 	}
+	c.Secrets = slices.Concat(c.Secrets, c.Log.Secrets())
 	setDefault(&c.RequestTimeout, DefaultRequestTimeout)
 	setDefault(&c.StartTimeout, DefaultStartTimeout)
 	setDefault(&c.RestoreTimeout, DefaultRestoreTimeout)

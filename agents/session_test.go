@@ -14,6 +14,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
 // stateOf waits until a session is in a state.
@@ -370,6 +371,20 @@ func TestEnvironment(t *testing.T) {
 		if root := os.Geteuid() == 0; strings.Contains(got, `"IS_SANDBOX=1"`) != root || strings.Contains(got, "IS_SANDBOX=yes") {
 			t.Errorf("root %v: environment = %s", root, got)
 		}
+	}
+}
+
+// TestDatabaseSecrets: with the password of the log, an agent could write to it.
+func TestDatabaseSecrets(t *testing.T) { //nolint:paralleltest // it sets a variable
+	dsn := testpostgres.DSN(t)
+	t.Setenv("PGPASSWORD", "secret") // which trust does not ask for
+	h := hostOn(t, dsn, agents.Config{})
+	if got := post(t, h, "srv", `{"id":1,"method":"env"}`); !strings.Contains(got, `"PATH=`) || strings.Contains(got, "PGPASSWORD") {
+		t.Errorf("environment = %s", got)
+	}
+	h = host(t, agents.Config{Log: openLog(t, filepath.Join(t.TempDir(), "events.db"))})
+	if got := post(t, h, "srv", `{"id":1,"method":"env"}`); !strings.Contains(got, `"PGPASSWORD=secret"`) {
+		t.Errorf("with a file, environment = %s", got)
 	}
 }
 

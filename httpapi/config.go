@@ -98,7 +98,8 @@ type Config struct {
 	EnvPolicy desktop.EnvPolicy
 
 	// Secrets names environment variables that neither ever sees, beside
-	// deskhand's own.
+	// deskhand's own and, where EventLog is a Postgres, those that have its
+	// password ([eventlog.Secrets]).
 	Secrets []string
 
 	// Media says how viewers of the live view reach this program. The zero
@@ -149,7 +150,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Origins, c.Methods, c.Headers = slices.Clone(c.Origins), slices.Clone(c.Methods), slices.Clone(c.Headers)
-	c.Secrets, c.Roots = slices.Clone(c.Secrets), slices.Clone(c.Roots)
+	c.Secrets, c.Roots = slices.Concat(c.Secrets, eventlog.Secrets(c.EventLog.DSN)), slices.Clone(c.Roots)
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = DefaultMaxBodyBytes
 	}

@@ -109,6 +109,17 @@ func (c Config) validate() error {
 	return nil
 }
 
+// Secrets names the environment variables that have a password for what dsn
+// names: PGPASSWORD and PGSSLPASSWORD of a Postgres (PostgreSQL documentation,
+// libpq, Environment Variables), none of a file, or of what [Open] refuses.
+// Children should not get them: with them they could write to the log.
+func Secrets(dsn string) []string {
+	if postgres, _, err := split(dsn); err != nil || postgres == "" {
+		return nil
+	}
+	return []string{"PGPASSWORD", "PGSSLPASSWORD"}
+}
+
 // parameters are what Postgres's other kind of DSN begins with, which would make
 // a file whose name has the password.
 var parameters = []string{"host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "sslmode", "application_name"}

@@ -97,6 +97,9 @@ func (l *Log) connect(ctx, running context.Context, dsn, file string) error {
 // which is so with Postgres.
 func (l *Log) Shared() bool { return l.db.shared() }
 
+// Secrets is [Secrets] of what the log is kept in.
+func (l *Log) Secrets() []string { return Secrets(l.cfg.DSN) }
+
 // Instance names this opening of the log among the servers that share it.
 func (l *Log) Instance() string { return l.instance }
 

@@ -58,6 +58,23 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
+// TestSecrets: what Open takes for a Postgres has a password, and nothing else.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]int{
+		"postgres://me@host/db": 2, "postgresql://host/db": 2,
+		"": 0, "postgres": 0, "postgres.db": 0, "postgres/events.db": 0, "sqlite:postgres://host/db": 0,
+		"postgres:me@host/db": 0, "host=db password=secret": 0,
+	} {
+		if got := eventlog.Secrets(dsn); len(got) != want {
+			t.Errorf("%q: %q, want %d", dsn, got, want)
+		}
+	}
+	if got := open(t, eventlog.Config{}).Secrets(); got != nil {
+		t.Errorf("of a log in memory: %q", got)
+	}
+}
+
 // TestOddPath: names that mean something in a URL.
 func TestOddPath(t *testing.T) {
 	t.Parallel()

