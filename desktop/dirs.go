@@ -11,8 +11,12 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// runDir is the folder below the state directory that records what runs.
-const runDir = "run"
+const (
+	// runDir is the folder below the state directory that records what runs.
+	runDir = "run"
+	// stateLock is the file in the state directory that a desktop has locked.
+	stateLock = "desktop.lock"
+)
 
 // dirs are the places on disk that belong to a desktop.
 type dirs struct {
@@ -96,7 +100,7 @@ func (d *dirs) create() error {
 	if d.state == d.scratch {
 		return nil // locked already
 	}
-	lock, err := acquire(filepath.Join(d.state, "desktop.lock"), unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := acquire(filepath.Join(d.state, stateLock), unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}

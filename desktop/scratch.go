@@ -111,18 +111,27 @@ func acquire(path string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), how)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		if err == unix.EWOULDBLOCK {
-			return nil, fmt.Errorf("%s: %w", filepath.Dir(path), errInUse)
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	if err := lockFile(f, how); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Dir(path), err)
 	}
 	return f, nil
+}
+
+// lockFile locks an open file, which it closes when it cannot.
+func lockFile(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		switch err {
+		case nil:
+			return nil
+		case unix.EINTR:
+			continue
+		case unix.EWOULDBLOCK:
+			err = errInUse
+		default:
+			err = &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+		}
+		_ = f.Close()
+		return err
+	}
 }

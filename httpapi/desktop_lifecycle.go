@@ -227,7 +227,7 @@ func (s *Server) registerDesktops(tag string) {
 func (s *Server) registerCreate(tag string) {
 	type Options = startOptions // huma sees embedded fields only under an exported name
 	type DesktopCreate struct {
-		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files, with its recordings, go when it is deleted or the server ends"`
+		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files, with its recordings, go when it is deleted or the server ends. Should the server be killed, the next one on its state directory keeps the recordings alone"`
 		Options
 	}
 	add(s, route{

@@ -30,9 +30,10 @@ type desktops struct {
 	networks *networks
 	running  sync.WaitGroup // starts and stops under way
 
-	mu     sync.Mutex // guards what follows
-	slots  []*slot    // in the order of their creation
-	past   []*slot    // of desktops that are no more; see findRecorded
+	mu     sync.Mutex      // guards what follows
+	slots  []*slot         // in the order of their creation
+	past   []*slot         // of desktops that are no more; see findRecorded
+	taken  map[string]bool // ids of those whose files are just being removed
 	closed bool
 }
 
@@ -73,6 +74,9 @@ func (ds *desktops) reserve(id string, generated bool) (*slot, error) {
 	switch {
 	case ds.closed:
 		return nil, shuttingDown.problem("the server is shutting down")
+	case ds.taken[id]:
+		return nil, conflict.problem(fmt.Sprintf("conflict: what an earlier server left of a desktop %s is being removed; try again", id)).
+			with("details", map[string]any{"message": "id is being cleaned up", "id": id})
 	case len(ds.slots) >= ds.cfg.MaxDesktops:
 		return nil, conflict.problem(fmt.Sprintf("conflict: there are %d desktops, as many as this server allows; DELETE one first", len(ds.slots))).
 			with("details", map[string]any{"message": "too many desktops"})
@@ -219,6 +223,11 @@ func (sl *slot) beginStart(opts startOptions) error {
 		defer cancel()
 		var desk Desktop
 		cfg, err := sl.config(opts)
+		if err == nil && (opts.StateDir == nil || *opts.StateDir == "") {
+			if err := sl.note(); err != nil {
+				sl.all.cfg.Logger.Warn("should the server be killed, files of a desktop will stay", "desktop", sl.id, "error", err)
+			}
+		}
 		if err == nil {
 			desk, err = sl.all.cfg.Start(ctx, sl.id, cfg)
 		}

@@ -136,8 +136,20 @@ func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
 
 // Sweep ends what killed servers with the same StateDir left running, and
 // returns how many processes that were. A desktop's start does that for the
-// desktop alone.
-func (s *Server) Sweep() (int, error) { return s.desktops.places.sweep(s.cfg) }
+// desktop alone. It also removes the files of desktops whose ids those servers
+// chose, as they would have been removed at the servers' end, but keeps their
+// recordings; what cannot be removed is logged.
+func (s *Server) Sweep() (int, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	defer s.serving.Done()
+	n, err := s.desktops.places.sweep(s.cfg)
+	if dir, bad := s.desktops.places.claim(); bad == nil {
+		s.desktops.discardLeft(dir)
+	}
+	return n, err
+}
 
 // Close ends the calls of Serve, every desktop and every process that was
 // started through this server, and waits for that. It may be called more than once.

@@ -173,6 +173,9 @@ func TestRecordingsOutliveServer(t *testing.T) {
 	if next.ask(t, "/v1/desktops", "", &list); !slices.Equal(list.Recorded, []string{chosen}) {
 		t.Errorf("desktops that there were = %q, want %s", list.Recorded, chosen)
 	}
+	if got := left(t, env); !slices.Equal(got, []string{chosen, chosen + "/recordings"}) {
+		t.Errorf("of that one there is %q, want its recordings alone", got)
+	}
 	for _, path := range []string{main + ofMain, other + ofOther} {
 		awaitRecording(next, path, func() bool { return info.Status != "recovering" })
 		if info.Status != "recovered" || info.Duration < 500 || info.Reason == "" {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // stubborn is an agent that makes a session, and ends neither with its input nor
@@ -78,5 +82,50 @@ func TestRestart(t *testing.T) {
 	busy := runCommandLine(t, env, "server", "--port", "0", "--no-token")
 	if busy.status != exitFailure || !strings.Contains(busy.stderr, "choose another directory with --state-dir") {
 		t.Errorf("a server at any port beside it: %+v", busy)
+	}
+}
+
+// left is what there is in a server's directory of desktops, down to what each has.
+func left(t *testing.T, env []string) (names []string) {
+	t.Helper()
+	dir := filepath.Join(strings.TrimPrefix(home(env), "HOME="), "state", "deskhand", "desktops")
+	for _, pattern := range []string{"*", "*/*"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			names = append(names, strings.TrimPrefix(path, dir+"/"))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestFilesAfterKill: what a killed server leaves of a desktop whose id it chose is
+// of no use to anybody, and goes; what somebody has named stays.
+func TestFilesAfterKill(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	env := environ(t)
+	s := serve(t, env)
+	var info struct{ ID string }
+	for _, body := range []string{`{"id":"mine","width":320,"height":240}`, `{"width":320,"height":240}`} {
+		if _, created := s.call(t, "/v1/desktops", body); json.Unmarshal(created, &info) != nil || info.ID == "" {
+			t.Fatalf("%s", created)
+		}
+	}
+	if got := left(t, env); !slices.Contains(got, info.ID+"/home") || !slices.Contains(got, "mine/home") {
+		t.Fatalf("files of desktops: %q", got)
+	}
+	s.signal(t, syscall.SIGKILL)
+	next := serve(t, env)
+	got := left(t, env)
+	if !slices.Contains(got, "mine/home") || strings.Contains(strings.Join(got, " "), info.ID) {
+		t.Errorf("left after the kill: %q, want what is of mine alone", got)
+	}
+	var list struct{ Recorded []string }
+	if next.ask(t, "/v1/desktops", "", &list); list.Recorded != nil {
+		t.Errorf("recorded: %q", list.Recorded)
 	}
 }

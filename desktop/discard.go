@@ -1,0 +1,122 @@
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Discard ends what programs that were killed left running with a state
+// directory, as [Sweep] does, and removes what desktops left there: everything
+// but the entries that keep names, and the directory itself when it is empty
+// then. One that does not exist is none.
+//
+// Nothing is removed when a desktop uses the directory, when it is a symbolic
+// link, or when something is mounted below it. Links in it are removed, not
+// followed. Who calls it sees to it that no desktop is started there meanwhile.
+// logger may be nil.
+func Discard(stateDir string, logger *slog.Logger, keep ...string) error {
+	err := discard(stateDir, logger, keep)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("discard state directory: %w", err)
+	}
+	return nil
+}
+
+func discard(stateDir string, logger *slog.Logger, keep []string) (err error) {
+	dir, err := filepath.Abs(stateDir)
+	if err != nil {
+		return err
+	}
+	root, err := openReal(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.OpenFile(stateLock, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := lockFile(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, release(f)) }()
+	if _, err := Sweep(dir, logger); err != nil {
+		return err
+	}
+	if err := unmounted(dir); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.Name() != stateLock && !slices.Contains(keep, e.Name()) {
+			errs = append(errs, root.RemoveAll(e.Name()))
+		}
+	}
+	// Last, as it keeps others out until then.
+	if err := errors.Join(append(errs, root.Remove(stateLock))...); err != nil {
+		return err
+	}
+	if err := unix.Rmdir(dir); err != nil && err != unix.ENOTEMPTY && err != unix.EEXIST {
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// openReal opens a directory that is no link.
+func openReal(dir string) (*os.Root, error) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: unix.ENOTDIR}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(fmt.Errorf("%s was replaced meanwhile", dir), err, root.Close())
+	}
+	return root, nil
+}
+
+// unmounted returns an error when something is mounted on a directory or below
+// it, as by a program that shows remote files there: those are nobody's to remove.
+func unmounted(dir string) error {
+	real, err := filepath.EvalSymlinks(dir) // as the kernel has it
+	if err != nil {
+		return err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line) // proc_pid_mountinfo(5)
+		if len(fields) < 5 {
+			continue
+		}
+		point := mountPoint.Replace(fields[4])
+		if point == real || strings.HasPrefix(point, real+"/") {
+			return fmt.Errorf("something is mounted at %s", point)
+		}
+	}
+	return nil
+}
+
+// mountPoint turns blanks, tabs, ends of lines and backslashes back, which are
+// octal numbers in mountinfo.
+var mountPoint = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

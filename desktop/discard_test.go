@@ -1,0 +1,106 @@
+package desktop
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/internal/testspace"
+)
+
+// plant makes a file, and its folders.
+func plant(t *testing.T, parts ...string) string {
+	t.Helper()
+	path := filepath.Join(parts...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	state, outside := filepath.Join(base, "state"), plant(t, base, "outside", "file")
+	kept := plant(t, state, "recordings", "rec_1", "video.mp4")
+	gone := []string{plant(t, state, "home", ".cache", "big"), plant(t, state, LogName), plant(t, state, stateLock)}
+	for _, name := range []string{"link", "home/link", "runtime"} {
+		if err := os.Symlink(filepath.Dir(outside), filepath.Join(state, name)); err != nil {
+			t.Fatal(err)
+		}
+		gone = append(gone, filepath.Join(state, name))
+	}
+	if err := Discard(state, nil, "recordings"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range gone {
+		if there(path) {
+			t.Errorf("%s is there still", path)
+		}
+	}
+	if !there(kept) || !there(outside) {
+		t.Errorf("kept: %v, outside: %v, want both there", there(kept), there(outside))
+	}
+	for range 2 { // the second time there is none
+		if err := Discard(state, nil); err != nil || there(state) {
+			t.Errorf("with nothing to keep: %v, there: %v", err, there(state))
+		}
+	}
+}
+
+// TestDiscardRefuses leaves everything as it is.
+func TestDiscardRefuses(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	used := filepath.Join(base, "used")
+	file := plant(t, used, "home", "file")
+	d := dirs{state: used, home: used, log: used + "/log", run: used + "/run", runtime: used}
+	if err := d.create(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Discard(used, nil); !errors.Is(err, errInUse) || !there(file) {
+		t.Errorf("in use: %v, there: %v", err, there(file))
+	}
+	if err := d.remove(); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(used, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Discard(link, nil); err == nil || !there(file) || !there(link) {
+		t.Errorf("a link: %v, there: %v, %v", err, there(file), there(link))
+	}
+	// Nor is a lock made where a link leads.
+	away := filepath.Join(base, "away")
+	if err := errors.Join(os.Remove(filepath.Join(used, stateLock)), os.Symlink(away, filepath.Join(used, stateLock))); err != nil {
+		t.Fatal(err)
+	}
+	if err := Discard(used, nil); err == nil || there(away) || !there(file) {
+		t.Errorf("a lock that is a link: %v, made: %v, there: %v", err, there(away), there(file))
+	}
+}
+
+// TestDiscardWithMount: what is mounted below may be somebody's files elsewhere.
+func TestDiscardWithMount(t *testing.T) {
+	t.Parallel()
+	disk := testspace.Disk(t, "1m")
+	if disk == "" {
+		return // the test has run
+	}
+	file := plant(t, disk, "remote")
+	if err := Discard(filepath.Dir(disk), nil); err == nil || !strings.Contains(err.Error(), disk) || !there(file) {
+		t.Errorf("Discard: %v, there: %v", err, there(file))
+	}
+}
