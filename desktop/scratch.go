@@ -66,7 +66,9 @@ func newScratch() (dir string, lock *os.File, err error) {
 			continue
 		}
 		if owner, err := acquire(filepath.Join(old, lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			_ = os.RemoveAll(old)
+			if unmounted(old) == nil { // programs of the killed one may still show remote files in it
+				_ = os.RemoveAll(old)
+			}
 			owner.Close()
 		}
 	}

@@ -1,10 +1,15 @@
 package desktop
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/testspace"
 )
 
 // TestScratch makes and removes temporary directories from several goroutines,
@@ -31,4 +36,34 @@ func TestScratch(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestSweepOfScratchWithMount: a program that a killed desktop has left may show
+// somebody's files elsewhere in the runtime directory, as gvfsd-fuse does.
+func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it sets a variable
+	disk := testspace.Disk(t, "1m")
+	if disk == "" {
+		return // the test has run
+	}
+	remote := plant(t, disk, "remote")
+	t.Setenv("TMPDIR", t.TempDir())
+	base, err := scratchBase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, point := filepath.Join(base, scratchPrefix+"old"), filepath.Join(base, scratchPrefix+"killed", "gvfs")
+	if err := errors.Join(os.Mkdir(old, 0o700), os.MkdirAll(point, 0o700), unix.Mount(disk, point, "", unix.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Unmount(point, unix.MNT_DETACH) }()
+	d := &dirs{}
+	if err := d.makeScratch(); err != nil {
+		t.Fatal(err)
+	}
+	if !there(remote) || there(old) {
+		t.Errorf("what is mounted: %v, what is not: %v, want the first alone", there(remote), there(old))
+	}
+	if err := d.remove(); err != nil {
+		t.Error(err)
+	}
 }
