@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -203,48 +204,54 @@ func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, err
 	if d.isClosing() {
 		return fmt.Errorf("change control: %w", ErrClosed)
 	}
-	c := &d.control
-	change := func() error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		next, err := decide()
-		if err != nil {
-			return err
-		}
-		if next != c.now {
-			c.set(next)
-		}
-		if next.Holder != nil {
-			c.arm(d.expireControl)
-		}
-		return nil
-	}
-	c.mu.Lock()
-	next, err := decide()
-	moves := c.now.Holder != nil && c.acted && (next.Holder == nil || !next.Holder.same(*c.now.Holder))
-	c.mu.Unlock()
-	if err != nil {
+	moves, err := d.tryControl(decide, false)
+	if !moves { // nobody has to wait for input under way
 		return err
 	}
-	if !moves { // then nobody has to wait for input under way
-		return change()
-	}
-	changed := false
-	var refused error
+	var begun atomic.Bool // by one of the two who may do it
+	decided := make(chan error, 1)
 	err = d.withInput(ctx, func(s *session) error {
-		changed = true
-		if refused = change(); refused != nil {
+		if begun.Swap(true) {
+			return nil
+		}
+		_, refused := d.tryControl(decide, true)
+		decided <- refused
+		if refused != nil {
 			return nil //nolint:nilerr // it is returned below
 		}
 		return s.input.ReleaseAll()
 	})
-	switch {
-	case changed && refused != nil:
-		return refused
-	case changed:
+	if !begun.Swap(true) {
+		_, err = d.tryControl(decide, true) // there is no X server, so nothing is held down
 		return err
 	}
-	return change() // there is no X server, so nothing is held down
+	if refused := <-decided; refused != nil {
+		return refused
+	}
+	return err
+}
+
+// tryControl changes control as decide says. If that takes it from somebody who
+// may hold something down, it only does so in the turn of an input, and tells.
+func (d *Desktop) tryControl(decide func() (Control, error), inTurn bool) (moves bool, err error) {
+	c := &d.control
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, err := decide()
+	if err != nil {
+		return false, err
+	}
+	moves = c.now.Holder != nil && c.acted && (next.Holder == nil || !next.Holder.same(*c.now.Holder))
+	if moves && !inTurn {
+		return true, nil
+	}
+	if next != c.now {
+		c.set(next)
+	}
+	if next.Holder != nil {
+		c.arm(d.expireControl)
+	}
+	return false, nil
 }
 
 // expireControl takes control back from who is idle.

@@ -132,6 +132,33 @@ func TestHungXServer(t *testing.T) {
 	}
 }
 
+// TestControlWhileHung: control changes hands though what its holder holds down
+// cannot be let go of.
+func TestControlWhileHung(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	if err := d.RequestControl(t.Context(), ann); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.KeyDown(desktop.WithActor(t.Context(), ann), "shift"); err != nil {
+		t.Fatal(err)
+	}
+	pid := pidOf(t, d, "Xvfb")
+	signal(t, pid, syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := d.TakeControl(ctx, bob, true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("TakeControl: %v, want the deadline's error", err)
+	}
+	if h := d.Control().Holder; h == nil || *h != bob {
+		t.Errorf("%v has control", h)
+	}
+	signal(t, pid, syscall.SIGCONT)
+	if !moves(t, d, bob) {
+		t.Error("who has control cannot act")
+	}
+}
+
 func TestXServerHangsForGood(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
