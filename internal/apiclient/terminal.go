@@ -49,6 +49,13 @@ type frame struct {
 // errDetached ends an attachment that the user leaves.
 var errDetached = errors.New("detached")
 
+// unsentError says that the connection takes no more.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+
+func (e *unsentError) Unwrap() error { return e.err }
+
 // attach connects this terminal with the one of a process.
 func (r *run) attach(ctx context.Context, t *target, in *inputs) error {
 	if !strings.HasSuffix(t.op.Path, "/terminal/ws") {
@@ -145,9 +152,12 @@ func (a *attachment) serve(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var typing error
 	wg.Go(func() {
-		if typing = a.sendKeys(ctx, keys); errors.Is(typing, errDetached) {
+		typing = a.sendKeys(ctx, keys)
+		switch _, unsent := errors.AsType[*unsentError](typing); {
+		case errors.Is(typing, errDetached):
 			_ = a.conn.Close(websocket.StatusNormalClosure, "")
-		} else if typing != nil {
+		case unsent: // what came before the connection's end is shown, such as the program's
+		case typing != nil:
 			cancel()
 		}
 	})
@@ -179,7 +189,7 @@ func (a *attachment) sendKeys(ctx context.Context, keys *keys) error {
 		}
 		if len(data) > 0 {
 			if err := a.send(ctx, frame{Type: "input", Data: data, Encoding: "base64"}); err != nil {
-				return err
+				return &unsentError{err}
 			}
 		}
 		switch {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/creack/pty"
@@ -189,6 +190,60 @@ func TestEndedWhileReading(t *testing.T) {
 	defer write.Close()
 	if err := <-connect(t.Context(), at, read).done; err != nil {
 		t.Error(err)
+	}
+}
+
+// slowScreen takes what is shown only later.
+type slowScreen struct {
+	output
+
+	asked, later chan struct{}
+}
+
+func (s *slowScreen) Write(p []byte) (int, error) {
+	select {
+	case <-s.asked:
+	default:
+		close(s.asked)
+	}
+	<-s.later
+	return s.output.Write(p)
+}
+
+// TestTypedAtTheEnd: keys that the connection does not take any more do not hide
+// how the program ended.
+func TestTypedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	screen := &slowScreen{asked: make(chan struct{}), later: make(chan struct{})}
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = c.Write(r.Context(), websocket.MessageBinary, []byte("x"))
+		<-screen.asked
+		_ = c.Write(r.Context(), websocket.MessageText, []byte(`{"type":"exit","exitCode":3}`))
+		_ = c.CloseNow()
+	})
+	stdin, done, errs := make(steps), make(chan error, 1), &output{}
+	c := Command{
+		Name: "deskhand api", Document: apiText(), Stdin: stdin, Stdout: screen, Stderr: errs,
+		Connect: func() (Server, error) { return Server{URL: at, Token: "secret"}, nil },
+	}
+	go func() { done <- c.Run(t.Context(), []string{"processes", "terminal", "proc_1"}) }()
+	<-screen.asked
+	for taken := true; taken; { // until what was typed could not be sent
+		select {
+		case stdin <- "k":
+		case <-time.After(200 * time.Millisecond):
+			taken = false
+		}
+	}
+	close(stdin)
+	close(screen.later)
+	if err := <-done; err != nil || !strings.Contains(errs.String(), "[ended with status 3]") {
+		t.Errorf("%v, stderr %q", err, errs)
 	}
 }
 
