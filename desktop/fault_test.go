@@ -159,6 +159,32 @@ func TestControlWhileHung(t *testing.T) {
 	}
 }
 
+// TestSettleBesideADelay: a screen that was not seen for a while has to stand still
+// once it is.
+func TestSettleBesideADelay(t *testing.T) {
+	t.Parallel()
+	const quiet = 300 * time.Millisecond
+	d := start(t, desktop.Config{})
+	pid := pidOf(t, d, "Xvfb")
+	signal(t, pid, syscall.SIGSTOP)
+	var settled bool
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		settled, err = d.Settle(t.Context(), quiet, 10*time.Second)
+		done <- err
+	}()
+	<-time.After(2 * quiet)
+	begin := time.Now()
+	signal(t, pid, syscall.SIGCONT)
+	if err := <-done; err != nil || !settled {
+		t.Fatalf("Settle: %v, %v", settled, err)
+	}
+	if took := time.Since(begin); took < quiet {
+		t.Errorf("it had stood still for %v, want %v", took, quiet)
+	}
+}
+
 func TestXServerHangsForGood(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})

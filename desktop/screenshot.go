@@ -63,7 +63,7 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 		}
 		seq := frame.Seq
 		frame.Release()
-		if changed := seq != seen; changed && !first {
+		if seq != seen || first { // it may have taken long to see it for the first time
 			calm.Reset(quiet)
 		}
 		seen = seq
