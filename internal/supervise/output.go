@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -17,7 +18,7 @@ const (
 	pipeSize   = 64 << 10 // what a pipe holds at most unless its writer enlarges it
 	bufferSize = 16 << 10
 	tailSize   = 8 << 10                // what Tail keeps
-	drainWait  = 500 * time.Millisecond // how long Done waits for the output of a child that has ended
+	drainWait  = 500 * time.Millisecond // how long Done waits for a writer that takes nothing
 )
 
 // sink collects what a child writes, from one or two pipes.
@@ -86,8 +87,8 @@ type pump struct {
 	tty     bool      // r is a terminal's other side
 	to      io.Writer // nil: none
 	filler  Filler    // nil: to is none
-	fills   bool      // to is one; this stays when it has been let go
 	sink    *sink
+	passing atomic.Int64  // when the writer was last given something, in Unix nanoseconds; 0: it has taken that
 	drained chan struct{} // closed once settle's request was met
 	done    chan struct{}
 }
@@ -110,7 +111,7 @@ func newPump(to io.Writer, s *sink) (*pump, *os.File, error) {
 
 func pumpFrom(r *os.File, to io.Writer, s *sink) *pump {
 	p := &pump{r: r, to: to, sink: s, drained: make(chan struct{}), done: make(chan struct{})}
-	p.filler, p.fills = to.(Filler)
+	p.filler, _ = to.(Filler)
 	return p
 }
 
@@ -243,6 +244,8 @@ func (p *pump) took(b []byte) {
 		p.filler.Filled(len(b))
 		return
 	}
+	p.passing.Store(time.Now().UnixNano())
+	defer p.passing.Store(0)
 	p.sink.write(b)
 	if p.to == nil {
 		return
@@ -252,22 +255,30 @@ func (p *pump) took(b []byte) {
 	}
 }
 
-// settle waits until all that the child has written so far was passed on, but
-// not long: a writer that blocks must not hide the child's end. Fillers do not
-// block. It may be called once.
+// settle waits until all that the child has written so far was passed on, however
+// busy the machine is, but not long for a writer that blocks: that must not hide
+// the child's end. Fillers do not block. It may be called once.
 func (p *pump) settle() {
 	if err := p.r.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // the pipe has ended
 	}
-	var late <-chan time.Time
-	if !p.fills {
-		t := time.NewTimer(drainWait)
-		defer t.Stop()
-		late = t.C
-	}
-	select {
-	case <-p.drained:
-	case <-p.done:
-	case <-late:
+	late := time.NewTimer(drainWait)
+	defer late.Stop()
+	for {
+		select {
+		case <-p.drained:
+			return
+		case <-p.done:
+			return
+		case <-late.C:
+		}
+		left := drainWait
+		if since := p.passing.Load(); since != 0 {
+			left -= time.Since(time.Unix(0, since))
+		}
+		if left <= 0 {
+			return
+		}
+		late.Reset(left)
 	}
 }

@@ -108,6 +108,26 @@ func TestOutputWriterFails(t *testing.T) {
 	}
 }
 
+// slow is a writer that takes its time.
+type slow struct{ output }
+
+func (s *slow) Write(p []byte) (int, error) {
+	<-time.After(drainWait / 3)
+	return s.output.Write(p)
+}
+
+// All is there at Done also when it takes longer than a writer that blocks is
+// waited for.
+func TestOutputWriterIsSlow(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	out := &slow{}
+	wait(t, start(t, g, Spec{Path: "head", Args: []string{"-c", "65536", "/dev/zero"}, Output: out}))
+	if n := len(out.String()); n != 65536 {
+		t.Errorf("%d bytes at Done, want 65536", n)
+	}
+}
+
 func TestOutputWriterBlocks(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
