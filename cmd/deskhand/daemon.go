@@ -208,13 +208,15 @@ func (d *daemon) readyAt() string {
 		return ""
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, 1<<20))
-	for lines.Scan() {
-		if url, ok := strings.CutPrefix(lines.Text(), readyPrefix); ok {
-			return url
+	for lines := bufio.NewReader(io.LimitReader(f, 1<<20)); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return "" // of a line that is being written, the end may be missing
+		}
+		if url, ok := strings.CutPrefix(line, readyPrefix); ok {
+			return strings.TrimSuffix(url, "\n")
 		}
 	}
-	return ""
 }
 
 // tail is the end of the log.

@@ -147,6 +147,20 @@ func TestDaemonIsTheOneThatHoldsTheLock(t *testing.T) {
 	d.want(t, exitOK, "has ended", "stop")
 }
 
+// TestDaemonReadyLine reads a log while it is written.
+func TestDaemonReadyLine(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t.TempDir(), "127.0.0.1", 1)
+	text, want := "something else\n"+readyPrefix+"http://127.0.0.1:1/?token=abc", ""
+	for range 2 {
+		writeFile(t, d.log, text, 0o600)
+		if got := d.readyAt(); got != want {
+			t.Errorf("%q is ready at %q, want %q", text, got, want)
+		}
+		text, want = text+"\n", "http://127.0.0.1:1/?token=abc"
+	}
+}
+
 func TestDaemonFails(t *testing.T) {
 	t.Parallel()
 	d := newDaemonTest(t)

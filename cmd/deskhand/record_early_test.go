@@ -23,9 +23,14 @@ func TestRecordEndsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	poll(t, callLimit, "the recording goes on", func() string {
-		var list struct{ Recordings []struct{ Status string } }
+		var list struct {
+			Recordings []struct {
+				Status string
+				Bytes  int64
+			}
+		}
 		s.ask(t, "/v1/desktop/recordings", "", &list)
-		if len(list.Recordings) != 1 || list.Recordings[0].Status != "recording" {
+		if len(list.Recordings) != 1 || list.Recordings[0].Status != "recording" || list.Recordings[0].Bytes == 0 {
 			return "there is none"
 		}
 		return ""
@@ -34,7 +39,7 @@ func TestRecordEndsEarly(t *testing.T) {
 	late := time.AfterFunc(callLimit, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	err := cmd.Wait()
-	if got := stderr.String(); err != nil || !strings.Contains(got, "Recorded 0:0") || !strings.Contains(got, "before it was told to: desktop_closed") {
+	if got := stderr.String(); err != nil || !strings.Contains(got, "Recorded 0:") || !strings.Contains(got, "before it was told to: desktop_closed") {
 		t.Errorf("record: %v, %q", err, got)
 	}
 }
