@@ -146,10 +146,14 @@ func TestReaderThatStops(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{Limits: process.Limits{MaxLog: 1 << 20}})
 	const size = 50_000_000
-	p := start(t, m, script(fmt.Sprintf("echo begin; head -c %d /dev/zero; echo end", size)))
+	path := fifo(t)
+	p := start(t, m, script(fmt.Sprintf("echo begin; read line <%s; head -c %d /dev/zero; echo end", path, size)))
 	stopped, keeps := p.Log().Follow(0), p.Log().Follow(0)
 	if entries, _, err := stopped.Next(t.Context()); err != nil || entries[0].Sequence != 1 {
-		t.Fatalf("%+v, %v", entries, err)
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	if err := os.WriteFile(path, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
 	}
 	began := time.Now()
 	text, gap := readAll(t, keeps)
