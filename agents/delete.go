@@ -106,14 +106,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	}
 	h.mu.Unlock()
 	if !runs {
-		row, _, err := s.newestLife(ctx)
-		if errors.Is(err, ErrServerNotFound) {
-			return nil // another host was quicker
-		}
-		if err != nil {
-			return err
-		}
-		return h.markDeleted(ctx, row)
+		return s.markDeleted(ctx)
 	}
 	ended := make(chan error, 1)
 	err = h.task(func(ctx context.Context) {
@@ -160,8 +153,14 @@ func (s *server) end(ctx context.Context) error {
 	}
 	if l := s.newest(); l != nil {
 		l.end(endedDeleted)
+		if err := l.lostTo(); err != nil {
+			return err
+		}
 	}
-	return s.host.markDeleted(ctx, s.record())
+	if s.record().Reason == endedDeleted {
+		return nil
+	}
+	return s.markDeleted(ctx)
 }
 
 // intendDeletion writes down that a process which still runs belongs to a server
@@ -188,13 +187,30 @@ func (s *server) record() eventlog.Life {
 }
 
 // markDeleted writes down that a server which does not run is no more.
-func (h *Host) markDeleted(ctx context.Context, row eventlog.Life) error {
-	if row.ID == "" || row.Reason == endedDeleted {
-		return nil
+func (s *server) markDeleted(ctx context.Context) error {
+	row, _, err := s.newestLife(ctx)
+	if errors.Is(err, ErrServerNotFound) {
+		return nil // another host was quicker
 	}
-	row.Reason = endedDeleted
-	if row.ExitedAt.IsZero() {
-		row.ExitedAt = time.Now()
+	if err != nil || row.ID == "" {
+		return err
 	}
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error { return tx.PutLife(row) })
+	err = s.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		now, err := tx.Newest(published(s.id), s.id) // claim waits for its end
+		if errors.Is(err, eventlog.ErrNotFound) || err == nil && now.ID != row.ID {
+			return errOvertaken
+		}
+		if err != nil {
+			return err
+		}
+		now.Reason = endedDeleted
+		if now.ExitedAt.IsZero() {
+			now.ExitedAt = time.Now()
+		}
+		return tx.PutLife(now)
+	})
+	if errors.Is(err, errOvertaken) {
+		return s.markDeleted(ctx)
+	}
+	return err
 }

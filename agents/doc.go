@@ -62,6 +62,9 @@
 // time; the others return an [ElsewhereError] for it until its process or its
 // host has ended. Of a host that is gone for Config.GoneAfter they complete the
 // record: its sessions are in no turn any more, and who follows them is told so.
+// One that was cut off ends its agents whose servers others have started or deleted
+// meanwhile, and writes nothing more of them: who waits for them, or follows them,
+// gets the ElsewhereError, or ErrServerNotFound.
 //
 // # Lives and sessions
 //

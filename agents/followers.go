@@ -28,6 +28,9 @@ type progress struct {
 	given  int64     // the newest event that Next has returned
 	sent   int64     // the newest one that was passed on
 	since  time.Time // when it last passed something on, or got something while it had nothing
+
+	lost error                   // why there is nothing more to follow here
+	stop context.CancelCauseFunc // ends a Next; nil: there was none
 }
 
 // add makes a stream one of the followers. newest is the newest event that
@@ -50,6 +53,29 @@ func (f *followers) remove(s *Stream) {
 	defer f.mu.Unlock()
 	delete(f.all, s)
 	f.wake()
+}
+
+// lose ends all streams, with an error.
+func (f *followers) lose(why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.all {
+		s.lost = why
+		if s.stop != nil {
+			s.stop(why)
+		}
+	}
+}
+
+// next returns the context for a Next of a stream, which ends with that of lose.
+func (f *followers) next(ctx context.Context, s *Stream) (context.Context, context.CancelCauseFunc, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.lost != nil {
+		return nil, nil, s.lost
+	}
+	ctx, s.stop = context.WithCancelCause(ctx)
+	return ctx, s.stop, nil
 }
 
 // gave notes what a stream has to pass on.

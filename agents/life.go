@@ -48,7 +48,7 @@ type life struct {
 	backlog   []item // that were taken from items, and wait for the log
 	row       eventlog.Life
 	rowDirty  bool
-	cutOff    bool // the log was away at the host's end: the next start completes the record
+	cutOff    bool // nothing is written any more: the log was away at the host's end, or the server is another host's
 	next      int64
 	pending   map[int64]*call
 	questions map[string]*question
@@ -65,6 +65,7 @@ type life struct {
 	greetWith []byte        // what the host does so with, if the client does not
 	reason    string
 	trouble   error // why nothing can be committed at the moment
+	lost      error // another host has taken the server over: what clients are told
 	over      *ExitedError
 	active    time.Time // when anything passed last
 	busy      int       // requests and questions that are open, in either direction
@@ -78,6 +79,7 @@ type item struct {
 	call   *call
 	decide *decision
 	edit   *sessionEdit
+	lost   error
 	exit   bool
 }
 
@@ -143,6 +145,8 @@ func (l *life) exited() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
+	case l.lost != nil:
+		return l.lost
 	case l.reason == endedDeleted:
 		return ErrServerNotFound
 	case l.reason == endedServer && l.host.isClosed():

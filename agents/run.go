@@ -127,6 +127,8 @@ func (l *life) take(b *batch, it item) {
 		l.takeDecision(b, s, it.decide)
 	case it.edit != nil:
 		l.takeEdit(b, s, it.edit)
+	case it.lost != nil:
+		l.lose(it.lost)
 	case it.exit:
 		b.exit = true
 		l.takeExit(b, s)
@@ -148,6 +150,10 @@ func (l *life) commit(b *batch) {
 		err := l.try(b)
 		if err == nil {
 			l.setTrouble(nil)
+			break
+		}
+		if over, is := errors.AsType[overtakenError](err); is {
+			l.lose(over.error)
 			break
 		}
 		if since.IsZero() {
@@ -174,6 +180,10 @@ func (l *life) commit(b *batch) {
 		l.refuseWaiting(err)
 		l.pause(wait)
 		wait = min(2*wait, retryMost)
+	}
+	if why := l.lostTo(); why != nil {
+		l.refuse(b, why)
+		l.setTrouble(why)
 	}
 	var weight int64
 	for _, s := range b.steps {
@@ -329,6 +339,9 @@ func (l *life) try(b *batch) error {
 	row, rowDirty, steps, opened := l.row, l.rowDirty, b.steps, b.opened
 	var now map[*talk]Policy
 	err := l.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) (err error) {
+		if err := l.own(tx); err != nil {
+			return err
+		}
 		if rowDirty {
 			if err := tx.PutLife(row); err != nil {
 				return err

@@ -298,16 +298,12 @@ func (l *life) claim(ctx context.Context, newest eventlog.Life) error {
 	row := l.row
 	err := l.host.commit(ctx, func(tx *eventlog.Tx) (err error) {
 		// Until the end of the transaction the others wait here.
+		now, err := tx.Newest(published(row.Server), row.Server)
+		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+			return err
+		}
 		if row.Base, err = tx.Last(published(row.Server)); err != nil {
 			return err
-		}
-		lives, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
-		if err != nil {
-			return err
-		}
-		var now eventlog.Life
-		if len(lives) > 0 {
-			now = lives[0]
 		}
 		if now.ID != newest.ID || now.Reason != newest.Reason {
 			return errOvertaken

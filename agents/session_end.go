@@ -143,8 +143,8 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {
 		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-			if now, err := tx.Session(row.ID); err == nil && now.State == eventlog.Ended {
-				return nil // terminated meanwhile
+			if another, err := h.anothers(tx, row); another || err != nil {
+				return err
 			}
 			return putFailed(tx, row, f)
 		})
@@ -161,6 +161,26 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	case <-wait.Done():
 		return fmt.Errorf("%w: the session's failure is not written down yet", eventlog.ErrUnavailable)
 	}
+}
+
+// anothers tells whether a session that could not be made was terminated meanwhile,
+// or is made by another host that has taken this one for gone.
+func (h *Host) anothers(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
+	now, err := tx.Session(row.ID)
+	switch {
+	case errors.Is(err, eventlog.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case now.State == eventlog.Ended:
+		return true, nil
+	}
+	here := h.cfg.Log.Instance()
+	if maker := talkOf(now).data.Maker; maker != "" && maker != here {
+		return true, nil
+	}
+	newest, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
+	return err == nil && len(newest) > 0 && newest[0].Instance != here, err
 }
 
 // putFailed writes a failed session, with its end in its stream.

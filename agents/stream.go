@@ -36,7 +36,7 @@ type Stream struct {
 	progress // guarded by s.followers.mu
 }
 
-// Follow follows an ACP server, or returns [ErrServerNotFound].
+// Follow follows an ACP server, or returns [ErrServerNotFound] or an [ElsewhereError].
 func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error) {
 	s, err := h.find(ctx, id)
 	if err != nil {
@@ -61,17 +61,34 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	}
 	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s, newest: last}
 	s.followers.add(stream, after, last)
+	if h.cfg.Log.Shared() {
+		if err := s.here(ctx); err != nil { // from here on it is told
+			stream.Close()
+			return nil, err
+		}
+	}
 	return stream, nil
 }
 
 // Newest is the newest event that there was when the following began.
 func (s *Stream) Newest() int64 { return s.newest }
 
-// Next returns the events that follow and waits for at least one.
+// Next returns the events that follow and waits for at least one. When another host
+// with the same log has taken the server over, which begins with a loss of Postgres,
+// the error is an [ElsewhereError], or [ErrServerNotFound]; who follows it there goes
+// on after Seq.
 func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
-	events, err := s.cursor.Next(ctx)
-	if errors.Is(err, eventlog.ErrClosed) {
+	wait, stop, err := s.s.followers.next(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer stop(nil)
+	events, err := s.cursor.Next(wait)
+	switch {
+	case errors.Is(err, eventlog.ErrClosed):
 		err = ErrClosed
+	case err != nil && ctx.Err() == nil && wait.Err() != nil:
+		err = context.Cause(wait)
 	}
 	if err == nil {
 		s.s.followers.gave(s, events[len(events)-1].Seq)

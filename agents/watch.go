@@ -86,26 +86,24 @@ func (h *Host) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// takeBack does so for a life, unless its process has ended, or another host has
-// started the server.
+// takeBack does so for a life, unless its process has ended. One whose server another
+// host has started or deleted ends.
 func (l *life) takeBack(ctx context.Context) error {
-	return l.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-		select {
-		case <-l.proc.done:
+	err := l.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		if isClosed(l.proc.done) {
 			return nil
-		default:
+		}
+		if err := l.own(tx); err != nil {
+			return err
 		}
 		row, err := tx.Life(l.id)
 		if err != nil || row.ExitedAt.IsZero() || row.Reason != endedServer {
 			return err
 		}
-		newest, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
-		if err != nil || len(newest) == 0 || newest[0].ID != row.ID {
-			return err
-		}
 		row.ExitedAt, row.Reason = time.Time{}, ""
 		return tx.PutLife(row)
 	})
+	return l.tellLost(ctx, err)
 }
 
 // ends tells whether something has begun to end a life.

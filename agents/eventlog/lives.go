@@ -101,6 +101,9 @@ func lives(ctx context.Context, q querier, f LifeFilter, above *overlay[string, 
 	return all, err
 }
 
+// newestLife is what Lives finds of one server with Latest.
+const newestLife = "select " + lifeColumns + " from life where server = $1 order by started_at desc, id desc limit 1"
+
 // latest leaves the last life of each server.
 func latest(all []Life) []Life {
 	last := map[string]int{}

@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,5 +133,40 @@ func BenchmarkAgents(b *testing.B) {
 		if got, err := l.Agents(b.Context()); err != nil || len(got) != 3 {
 			b.Fatal(got, err)
 		}
+	}
+}
+
+// The newest life of a server is the one that was started last, also by who has not
+// committed it yet, and for who has appended to the stream before.
+func TestNewestLife(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, eventlog.Config{DSN: dsn(t)})
+			is := func(tx *eventlog.Tx, want string) {
+				t.Helper()
+				switch life, err := tx.Newest("acp:srv", "srv"); {
+				case want == "" && !errors.Is(err, eventlog.ErrNotFound):
+					t.Errorf("Newest = %+v, %v", life, err)
+				case want != "" && (err != nil || life.ID != want):
+					t.Errorf("Newest = %+v, %v; want %s", life, err, want)
+				}
+			}
+			for i, id := range []string{"a", "b", "c"} {
+				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+					if i == 2 {
+						if _, err := tx.Append(eventlog.Event{Stream: "acp:srv"}); err != nil {
+							return err
+						}
+					}
+					is(tx, []string{"", "a", "b"}[i])
+					_, err := tx.StartLife(eventlog.Life{ID: id, Server: "srv", StartedAt: when})
+					is(tx, id)
+					return errors.Join(err, tx.PutLife(eventlog.Life{ID: "x" + id, Server: "other"}))
+				}))
+			}
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error { is(tx, "c"); return nil }))
+		})
 	}
 }

@@ -118,6 +118,30 @@ func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
 // position locks the stream's row: whoever appends to the stream next, in
 // whatever server, waits for the end of this transaction and sees what it did.
 func (tx *postgresTx) position(ctx context.Context, stream string, wait bool) (p position, err error) {
+	return tx.positionWith(ctx, stream, wait, nil)
+}
+
+// owned is position that also finds, without a further journey, the newest life of a
+// server.
+func (tx *postgresTx) owned(ctx context.Context, stream, server string, wait bool) (p position, newest []Life, err error) {
+	p, err = tx.positionWith(ctx, stream, wait, func(batch *pgx.Batch) {
+		batch.Queue(newestLife, server).Query(func(rows pgx.Rows) error {
+			newest = nil
+			for rows.Next() {
+				l, err := scanLife(rows.Scan)
+				if err != nil {
+					return err
+				}
+				newest = append(newest, l)
+			}
+			return rows.Err()
+		})
+	})
+	return p, newest, err
+}
+
+// positionWith is position that asks for more at the same time, once it has the lock.
+func (tx *postgresTx) positionWith(ctx context.Context, stream string, wait bool, more func(*pgx.Batch)) (p position, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	how := ""
@@ -126,14 +150,14 @@ func (tx *postgresTx) position(ctx context.Context, stream string, wait bool) (p
 	}
 	for range 2 {
 		batch := new(pgx.Batch)
-		batch.Queue("select id from stream where name = $1 for update"+how, stream)
-		batch.Queue("select coalesce(max(seq), 0) from event where stream = (select id from stream where name = $1)", stream)
-		results := tx.conn.SendBatch(ctx, batch)
-		err = results.QueryRow().Scan(&p.id)
-		if err == nil {
-			err = results.QueryRow().Scan(&p.last)
+		batch.Queue("select id from stream where name = $1 for update"+how, stream).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&p.id) })
+		batch.Queue("select coalesce(max(seq), 0) from event where stream = (select id from stream where name = $1)", stream).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&p.last) })
+		if more != nil {
+			more(batch)
 		}
-		err = errors.Join(err, results.Close())
+		err = tx.conn.SendBatch(ctx, batch).Close()
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return p, tx.db.broken(err)
 		}

@@ -180,6 +180,29 @@ func (t *Tx) Lives(f LifeFilter) ([]Life, error) {
 	return all, t.failed(err)
 }
 
+// Newest returns the newest life of a server, or [ErrNotFound]. Until the end of the
+// transaction no other server appends to the stream.
+func (t *Tx) Newest(stream, server string) (Life, error) {
+	newest, found, err := t.group.owned(t.ctx, stream, server)
+	if err != nil {
+		return Life{}, t.failed(err)
+	}
+	changed := false
+	t.lives.each(func(_ string, l Life) { changed = changed || l.Server == server })
+	if !found || changed {
+		if _, err := t.Last(stream); err != nil {
+			return Life{}, err
+		}
+		if newest, err = t.Lives(LifeFilter{Server: server, Latest: true}); err != nil {
+			return Life{}, err
+		}
+	}
+	if len(newest) == 0 {
+		return Life{}, fmt.Errorf("life of server %s: %w", quote(server), ErrNotFound)
+	}
+	return newest[0], nil
+}
+
 // failed notes that the database failed, as opposed to what was asked of it.
 func (t *Tx) failed(err error) error {
 	invalid := new(InvalidError)
@@ -230,6 +253,20 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	}
 	g.positions[stream] = extent{p, p.last}
 	return p, nil
+}
+
+// owned finds the newest life of a server with the position of a stream; not, if that
+// is known already or nobody else can have it.
+func (g *group) owned(ctx context.Context, stream, server string) (newest []Life, found bool, err error) {
+	tx, far := g.tx.(*postgresTx)
+	if _, known := g.positions[stream]; known || !far {
+		return nil, false, nil
+	}
+	p, newest, err := tx.owned(ctx, stream, server, !g.crowd)
+	if err == nil {
+		g.positions[stream] = extent{p, p.last}
+	}
+	return newest, true, err
 }
 
 // lock keeps other servers away from a record.
