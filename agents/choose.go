@@ -58,11 +58,13 @@ func (h *Host) chooseAll(ctx context.Context, l *life, id string, o SessionOptio
 }
 
 func (h *Host) set(ctx context.Context, id, category, value string) error {
-	l, err := h.attend(ctx, id)
-	if err != nil {
-		return err
-	}
-	return h.choose(ctx, l, id, category, value)
+	return again(func() error {
+		l, err := h.attend(ctx, id)
+		if err != nil {
+			return err
+		}
+		return h.choose(ctx, l, id, category, value)
+	})
 }
 
 // choose sets one of the things that agents let clients choose. They offer them

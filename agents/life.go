@@ -184,11 +184,8 @@ func (l *life) send(ctx context.Context, c *call) ([]byte, error) {
 
 // begin submits a call.
 func (l *life) begin(ctx context.Context, c *call) error {
-	l.mu.Lock()
-	trouble := l.trouble
-	l.mu.Unlock()
-	if trouble != nil {
-		return trouble
+	if err := l.enter(ctx); err != nil {
+		return err
 	}
 	c.reply = make(chan reply, 1)
 	c.weight = l.weight(len(c.env.raw) + len(c.edits))
@@ -200,6 +197,29 @@ func (l *life) begin(ctx context.Context, c *call) error {
 		return err
 	}
 	return nil
+}
+
+// enter lets a message in. One that comes while the agent is being ended waits for
+// that: the agent reads nothing any more, and may take its time.
+func (l *life) enter(ctx context.Context) error {
+	l.mu.Lock()
+	trouble, ends := l.trouble, l.reason != ""
+	if !ends {
+		l.active = time.Now() // so that it is not retired before the message is in the log
+	}
+	l.mu.Unlock()
+	switch {
+	case trouble != nil:
+		return trouble
+	case !ends:
+		return nil
+	}
+	select {
+	case <-l.done:
+		return l.exited()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // reserve waits until the agent has read enough for a message to be passed on.
@@ -350,7 +370,7 @@ func (l *life) watch() {
 			l.s.forget(l)
 			return
 		case <-idle:
-			if l.isIdle() {
+			if l.retire() {
 				l.end(endedServer)
 			}
 		}
@@ -370,10 +390,15 @@ func (l *life) expectEnd() {
 	}
 }
 
-func (l *life) isIdle() bool {
+// retire lets no more messages in if there was nothing to do for long enough.
+func (l *life) retire() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.busy == 0 && l.s.followers.n.Load() == 0 && time.Since(l.active) > l.host.cfg.IdleTimeout
+	if l.reason != "" || l.busy > 0 || l.s.followers.n.Load() > 0 || time.Since(l.active) <= l.host.cfg.IdleTimeout {
+		return false
+	}
+	l.reason = endedServer
+	return true
 }
 
 // end ends the agent and waits until that is in the log.

@@ -188,17 +188,23 @@ func scripted() int {
 		line, err := a.in.ReadBytes('\n')
 		if err != nil {
 			if os.Getenv("IGNORE_EOF") != "" {
+				note([]byte("the end of the input\n"))
 				select {} // until it is killed
 			}
 			return 0
 		}
-		if f, err := os.OpenFile(os.Getenv("RECEIVED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-			_, _ = f.Write(line)
-			_ = f.Close()
-		}
+		note(line)
 		if code := a.handle(line); code >= 0 {
 			return code
 		}
+	}
+}
+
+// note writes down what a scripted agent has got.
+func note(line []byte) {
+	if f, err := os.OpenFile(os.Getenv("RECEIVED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = f.Write(line)
+		_ = f.Close()
 	}
 }
 
@@ -264,7 +270,7 @@ func (a *script) handle(line []byte) int {
 		if os.Getenv("NAMELESS") != "" {
 			id = ""
 		}
-		a.result(m.ID, fmt.Sprintf(`{"sessionId":%q,"modes":{"currentModeId":"a","availableModes":[]}}`, id))
+		a.result(m.ID, fmt.Sprintf(`{"sessionId":%q,"modes":{"currentModeId":"a","availableModes":[%s]}}`, id, os.Getenv("MODES")))
 	case "session/load", "session/resume":
 		return a.reopen(m)
 	case "session/prompt":

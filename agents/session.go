@@ -357,8 +357,11 @@ func outside(method string, request bool, params any) (*call, error) {
 // its session is restored is no turn yet, and goes on.
 func (h *Host) Cancel(ctx context.Context, id string) error {
 	l, err := h.running(ctx, id)
-	if l == nil || !l.present(id) {
+	switch {
+	case l == nil || !l.present(id):
 		return err
+	case l.ends(): // and what is under way with it
+		return l.lostTo()
 	}
 	c, err := outside("session/cancel", false, map[string]string{"sessionId": id})
 	if err == nil {
