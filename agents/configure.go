@@ -181,6 +181,7 @@ func (m *MCPServer) setRemote(e mcpEntry) error {
 // for its folder, and the desktop. What does not work is told in c.problems
 // and does not keep the session from starting.
 func (l *life) configure(ctx context.Context, c *call) error {
+	defer l.prepares()() // to fetch skills and to start a desktop may take minutes
 	env := c.env
 	at := env.params
 	if !at.there() || env.raw[at.from] != '{' {
@@ -192,7 +193,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 	_ = json.Unmarshal(env.bytes(at), &p)
 	var have []json.RawMessage
 	if raw := env.bytes(env.find(at, "mcpServers")); len(raw) > 0 && json.Unmarshal(raw, &have) != nil {
-		return nil //nolint:nilerr // the agent says what is wrong with it
+		return nil // the agent says what is wrong with it
 	}
 	add, problems, err := l.configured(ctx, p.Cwd)
 	if err != nil {

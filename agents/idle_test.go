@@ -63,3 +63,31 @@ func TestMessageWhileIdleAgentEnds(t *testing.T) {
 		})
 	}
 }
+
+// An agent is not idle while a session is being prepared for it, as by fetching
+// skills or by starting a desktop.
+func TestNotIdleWhileConfiguring(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "received")
+	calls := 0 // the first is for its environment
+	h := host(t, agents.Config{
+		IdleTimeout: time.Millisecond, Launch: agentOf("IGNORE_EOF=1", "RECEIVED="+file),
+		Mount: func(context.Context, string, string) (agents.Mount, error) {
+			if calls++; calls == 1 {
+				return agents.Mount{}, nil
+			}
+			enough := time.After(2500 * time.Millisecond) // it is looked at once a second
+			for {
+				select {
+				case <-enough:
+					return agents.Mount{}, nil
+				case <-time.After(time.Millisecond):
+				}
+				if b, err := os.ReadFile(file); err == nil && strings.Contains(string(b), "the end of the input") {
+					return agents.Mount{}, nil
+				}
+			}
+		},
+	})
+	create(t, h, "mine", agents.SessionOptions{Desktop: "d"})
+}

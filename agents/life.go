@@ -69,6 +69,7 @@ type life struct {
 	over      *ExitedError
 	active    time.Time // when anything passed last
 	busy      int       // requests and questions that are open, in either direction
+	preparing int       // messages that are not sent yet while their session is configured
 }
 
 // item is what run takes: one of its members is set.
@@ -394,11 +395,25 @@ func (l *life) expectEnd() {
 func (l *life) retire() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reason != "" || l.busy > 0 || l.s.followers.n.Load() > 0 || time.Since(l.active) <= l.host.cfg.IdleTimeout {
+	if l.reason != "" || l.busy+l.preparing > 0 || l.s.followers.n.Load() > 0 || time.Since(l.active) <= l.host.cfg.IdleTimeout {
 		return false
 	}
 	l.reason = endedServer
 	return true
+}
+
+// prepares keeps the life from being retired until the function is called that it
+// returns.
+func (l *life) prepares() func() {
+	l.mu.Lock()
+	l.preparing++
+	l.mu.Unlock()
+	return func() {
+		l.mu.Lock()
+		l.preparing--
+		l.active = time.Now()
+		l.mu.Unlock()
+	}
 }
 
 // end ends the agent and waits until that is in the log.
