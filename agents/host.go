@@ -147,14 +147,17 @@ func (h *Host) task(f func(context.Context)) error {
 // maxServerID bounds the ids that clients choose.
 const maxServerID = 512
 
-// find returns the server of that id, or ErrServerNotFound. One that an earlier
-// host ran is known from the log.
+// find returns the server of that id, or ErrServerNotFound, or an ElsewhereError. One
+// that an earlier host ran is known from the log.
 func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	h.mu.Lock()
 	s, ending := h.servers[id], h.ending[id]
 	h.mu.Unlock()
 	switch {
 	case s != nil:
+		if err := s.here(ctx); err != nil {
+			return nil, err
+		}
 		return s, nil
 	case id == "" || ending != nil: // its record may not say yet that it was deleted
 		return nil, ErrServerNotFound

@@ -42,6 +42,9 @@ func (l *life) own(tx *eventlog.Tx) error {
 // lose ends a life whose server was taken over. From now on nothing of it is written
 // down, and who waits for the agent gets the error.
 func (l *life) lose(why error) {
+	if l.lostTo() != nil {
+		return
+	}
 	l.log.Warn("another host has taken the server over, so its agent is ended here", "error", why)
 	l.cutOff = true
 	l.mu.Lock()
@@ -78,13 +81,18 @@ func (l *life) tellLost(ctx context.Context, err error) error {
 
 // here fails if the server runs in another host, or was deleted there.
 func (s *server) here(ctx context.Context) error {
-	if l := s.newest(); l != nil && !isClosed(l.done) {
+	s.mu.Lock()
+	l, starts, known := s.life, s.starting != nil, s.last.ID
+	s.mu.Unlock()
+	switch {
+	case starts || known == "" || !s.host.cfg.Log.Shared():
+		return nil
+	case l != nil && !isClosed(l.done):
 		return l.lostTo()
 	}
-	known := s.record().ID
 	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
 	switch {
-	case err != nil || known == "" || len(lives) == 0:
+	case err != nil || len(lives) == 0:
 		return err
 	case lives[0].Reason == endedDeleted:
 		return ErrServerNotFound

@@ -169,9 +169,17 @@ func TestOvertaken(t *testing.T) {
 			p.gone(t, isElsewhere)
 			_, err := p.one.Post(within(t), "srv", agents.PostOptions{}, []byte(promptOf(p.session, "lost?")))
 			_, err2 := p.one.Follow(within(t), "srv", agents.Replay{})
-			err3 := p.one.Delete(within(t), "srv")
-			if !isElsewhere(err) || !isElsewhere(err2) || !isElsewhere(err3) {
-				t.Errorf("Post = %v, Follow = %v, Delete = %v", err, err2, err3)
+			for name, err := range map[string]error{
+				"Post": err, "Follow": err2,
+				"Terminate":      p.one.Terminate(within(t), p.session),
+				"SetPermissions": p.one.SetPermissions(within(t), p.session, agents.Policy{Mode: agents.Allow}),
+				"SetMode":        p.one.SetMode(within(t), p.session, "b"),
+				"Cancel":         p.one.Cancel(within(t), p.session),
+				"Delete":         p.one.Delete(within(t), "srv"),
+			} {
+				if !isElsewhere(err) {
+					t.Errorf("%s = %v", name, err)
+				}
 			}
 			p.unchanged(t, before)
 			prompt(t, p.two, "srv", p.session, "goes on there")

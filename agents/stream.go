@@ -61,11 +61,9 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	}
 	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s, newest: last}
 	s.followers.add(stream, after, last)
-	if h.cfg.Log.Shared() {
-		if err := s.here(ctx); err != nil { // from here on it is told
-			stream.Close()
-			return nil, err
-		}
+	if err := s.here(ctx); err != nil { // what comes from here on ends the stream
+		stream.Close()
+		return nil, err
 	}
 	return stream, nil
 }
