@@ -156,6 +156,9 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 		if err := s.follows(ctx, a); err != nil {
 			return v, err
 		}
+		if ours, err = d.awaitListener(ctx, s, a); err != nil {
+			return v, err
+		}
 		v, err = f(ctx, s)
 		d.tell(a, err)
 		return v, err
@@ -180,6 +183,26 @@ func (s *session) follows(ctx context.Context, a *Action) error {
 		return s.input.SettlePointer(ctx)
 	}
 	return s.input.Settle(ctx)
+}
+
+// awaitListener has keys wait until somebody wants them, and gives the turn away
+// meanwhile: some windows never want any. It tells whether it has the turn again.
+func (d *Desktop) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
+	if a.Actor.Kind == ActorViewer || a.Name != "type" && a.Name != "press" && a.Name != "key_down" {
+		return true, nil
+	}
+	unheard, err := s.input.Unheard(ctx)
+	if unheard == 0 || err != nil {
+		return true, err
+	}
+	d.turns.give(nil)
+	if err := s.input.AwaitListener(ctx, unheard); err != nil {
+		return false, err
+	}
+	if err := d.turns.take(ctx, false); err != nil {
+		return false, err
+	}
+	return true, d.control.allows(a.Actor) // somebody may have taken it
 }
 
 // tell emits an action that was done, or of which at least a part was. A

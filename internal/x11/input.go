@@ -42,9 +42,9 @@ type Input struct {
 	closed    bool
 
 	acted       acted
-	listener    xproto.Window // that got the last keys
+	listener    xproto.Window // that had the focus when Unheard asked last
 	listens     bool          // its program answers pings
-	mute        idlers        // windows with the focus that want no keys
+	mute        idlers        // windows whose keys nobody wanted in time
 	managerHung bool          // it did not answer the last question
 }
 

@@ -7,50 +7,71 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// askedListener is the questions who gets keys, sent with others so that they
-// cost no round trip when it is the window that got the last ones.
-type askedListener struct {
-	focus  xproto.GetInputFocusCookie
-	window xproto.Window // that got the last keys; 0: none
-	events xproto.GetWindowAttributesCookie
-}
-
-func (in *Input) askListener() askedListener {
-	a := askedListener{focus: xproto.GetInputFocus(in.c.x), window: in.listener}
-	if a.window != 0 {
-		a.events = xproto.GetWindowAttributes(in.c.x, a.window)
+// Unheard returns the window with the focus if nobody wants the keys that it gets,
+// for AwaitListener, and 0 if somebody does, as far as is known.
+func (in *Input) Unheard(ctx context.Context) (Window, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.use(); err != nil {
+		return 0, err
 	}
-	return a
+	if err := in.awaitManager(ctx); err != nil {
+		return 0, err
+	}
+	if wanted, err := in.heard(); wanted || err != nil {
+		return 0, err
+	}
+	return Window(in.listener), nil
 }
 
-// awaitListener waits until somebody wants the keys that the window with the
-// focus gets. Programs of Xt, such as xterm, show a window and ask for its keys
-// only afterwards: until then the server throws keys away (X11 protocol, section
-// 11, "KeyPress"). A window that never asks is not waited for again. Toolkits
-// whose windows answer pings ask before that, and many in a way that the server
-// tells nobody of (X Input Extension 2, XISelectEvents).
-func (in *Input) awaitListener(ctx context.Context, asked askedListener) error {
-	focus, err := asked.focus.Reply()
+// heard asks whether somebody wants keys, in one round trip when the focus is
+// where it was the last time.
+func (in *Input) heard() (bool, error) {
+	var events xproto.GetWindowAttributesCookie
+	focused := xproto.GetInputFocus(in.c.x)
+	if in.listener != 0 {
+		events = xproto.GetWindowAttributes(in.c.x, in.listener)
+	}
+	focus, err := focused.Reply()
 	if err != nil {
-		return wrap("ask for the focus", err)
+		return false, wrap("ask for the focus", err)
 	}
-	if asked.window != 0 {
-		r, err := asked.events.Reply()
-		if err == nil && focus.Focus == asked.window && (in.listens || r.AllEventMasks&xproto.EventMaskKeyPress != 0) {
-			return nil
+	if in.listener != 0 {
+		r, err := events.Reply()
+		if err == nil && focus.Focus == in.listener && (in.listens || r.AllEventMasks&xproto.EventMaskKeyPress != 0) {
+			return true, nil
 		}
 	}
 	in.listener, in.listens = focus.Focus, false
 	if in.listener <= xproto.InputFocusPointerRoot || in.listener == in.c.root {
 		in.listener = 0
-		return nil
+		return true, nil
 	}
 	if _, in.listens, _ = in.client(in.listener); in.listens {
-		return nil
+		return true, nil
 	}
-	_, err = in.limited(ctx, &in.mute, in.listener, takeLimit, func(ctx context.Context) error {
+	wanted, err := in.wantsKeys(in.listener)
+	if wanted {
+		in.mute.note(in.listener, false)
+	}
+	return wanted, err
+}
+
+// AwaitListener waits until somebody wants the keys of a window, and others may
+// use the Input meanwhile. Programs of Xt, such as xterm, show a window and ask
+// for its keys only afterwards: until then the server throws keys away (X11
+// protocol, section 11, "KeyPress"). A window that never asks is waited for once,
+// and hardly after that. Toolkits whose windows answer pings ask before they show
+// one, and many in a way that the server tells nobody of (X Input Extension 2,
+// XISelectEvents).
+func (in *Input) AwaitListener(ctx context.Context, window Window) error {
+	win := xproto.Window(window)
+	in.mu.Lock()
+	limit := in.mute.limit(win, takeLimit)
+	in.mu.Unlock()
+	err := within(ctx, limit, func(ctx context.Context) error {
 		for look := firstLook; ; {
-			if wanted, err := in.wantsKeys(in.listener); wanted || err != nil {
+			if wanted, err := in.wantsKeys(win); wanted || err != nil {
 				return err
 			}
 			if err := in.beforeNext(ctx, &look); err != nil {
@@ -58,7 +79,12 @@ func (in *Input) awaitListener(ctx context.Context, asked askedListener) error {
 			}
 		}
 	})
-	return err
+	if ctx.Err() == nil {
+		in.mu.Lock()
+		in.mute.note(win, err != nil)
+		in.mu.Unlock()
+	}
+	return in.goOn(ctx, win, err)
 }
 
 // wantsKeys tells whether somebody gets the keys that go to a window: it has

@@ -177,10 +177,7 @@ func (in *Input) settleWindow(ctx context.Context, win xproto.Window) (app watch
 // soon when it did the last time with this window, too, and notes that. It says
 // whether f was done in time. The error is nil unless nothing can go on.
 func (in *Input) limited(ctx context.Context, slow *idlers, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
-	if _, ok := (*slow)[win]; ok {
-		limit = deafLimit
-	}
-	err := within(ctx, limit, f)
+	err := within(ctx, slow.limit(win, limit), f)
 	if ctx.Err() == nil {
 		slow.note(win, err != nil)
 	}
@@ -208,6 +205,14 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 
 // idlers is the windows that let us wait in vain the last time.
 type idlers map[xproto.Window]struct{}
+
+// limit is how long a window is waited for.
+func (l idlers) limit(win xproto.Window, first time.Duration) time.Duration {
+	if _, ok := l[win]; ok {
+		return deafLimit
+	}
+	return first
+}
 
 func (l *idlers) note(win xproto.Window, inVain bool) {
 	if !inVain {

@@ -120,8 +120,7 @@ func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (do
 	return done, nil
 }
 
-// begin waits for the focus, and for somebody who wants keys, and reads the
-// keymap for an operation.
+// begin waits for the focus and reads the keymap for an operation.
 func (in *Input) begin(ctx context.Context) (*keymap, error) {
 	if err := in.use(); err != nil {
 		return nil, err
@@ -129,12 +128,7 @@ func (in *Input) begin(ctx context.Context) (*keymap, error) {
 	if err := in.awaitManager(ctx); err != nil {
 		return nil, err
 	}
-	asked := in.askListener()
-	k, err := in.readKeymap()
-	if err != nil {
-		return nil, err
-	}
-	return k, in.awaitListener(ctx, asked)
+	return in.readKeymap()
 }
 
 // strokeFor is the stroke for a keysym, if it has a key or a slot.
