@@ -419,8 +419,21 @@ func (c *Child) Ending() bool {
 		return true
 	}
 	defer c.release()
-	p, err := readProcess(c.pid)
-	return errors.Is(err, errGone) || err == nil && p.exiting
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(c.pid) + "/task")
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	for _, thread := range threads {
+		tid, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			continue
+		}
+		// What it tells of itself is at the same place as for the first one.
+		if p, err := readProcess(tid); err == nil && !p.exiting || err != nil && !errors.Is(err, errGone) {
+			return false
+		}
+	}
+	return true
 }
 
 // Exit tells how the process ended. It is the zero value before Done.

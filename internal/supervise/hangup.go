@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,11 +96,11 @@ func readMasks(pid int) masks {
 		bits, _ := strconv.ParseUint(strings.Join(status.words(name), ""), 16, 64)
 		return bits
 	}
-	state := status.words("State")
-	return masks{
-		ignored: mask("SigIgn"), blocked: mask("SigBlk"),
-		sleeps: len(state) > 0 && state[0] == "S",
+	state, threads := append(status.words("State"), "")[0], status.words("Threads")
+	if (state == "Z" || state == "X") && slices.Equal(threads, []string{"1"}) {
+		return masks{} // the kernel still tells what it was
 	}
+	return masks{ignored: mask("SigIgn"), blocked: mask("SigBlk"), sleeps: state == "S"}
 }
 
 func has(mask uint64, sig syscall.Signal) bool {

@@ -13,8 +13,9 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // only here is the goroutine sure to be on that thread
-	if os.Getenv(roleVariable) == "readline" {
-		runtime.LockOSThread() // the thread whose signals /proc tells of
+	switch os.Getenv(roleVariable) {
+	case "readline", "headless":
+		runtime.LockOSThread() // the first thread, of which /proc tells
 	}
 }
 
@@ -97,6 +98,30 @@ func TestNoHangUp(t *testing.T) {
 	}
 	if e := c.Exit(); e.Signal != syscall.SIGKILL {
 		t.Errorf("%v, want a death by SIGKILL", e)
+	}
+}
+
+// TestMasksOfTheDead: what has ended does nothing with signals.
+func TestMasksOfTheDead(t *testing.T) {
+	t.Parallel()
+	g := newTestGroup(t, GroupConfig{})
+	s, out := script("trap '' TERM; echo ready; read line </dev/zero"), &output{}
+	s.Output = out
+	c := start(t, g, s)
+	out.await(t, "ready")
+	if m := readMasks(c.pid); !has(m.ignored, syscall.SIGTERM) || has(m.ignored, syscall.SIGINT) {
+		t.Errorf("it ignores %x", m.ignored)
+	}
+	if !c.hold() {
+		t.Fatal("it has ended")
+	}
+	defer c.release()
+	if err := c.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c)
+	if m := readMasks(c.pid); m != (masks{}) {
+		t.Errorf("after its end: %+v", m)
 	}
 }
 

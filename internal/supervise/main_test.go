@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		exitWith(playIgnorer())
 	case "readline":
 		exitWith(playReadline())
+	case "headless":
+		exitWith(playHeadless())
 	}
 }
 

@@ -20,7 +20,7 @@ type process struct {
 	cpu     uint64 // ticks it ran, and its children that were waited for
 	pages   int64  // of resident memory
 	state   byte
-	exiting bool // its first thread has begun to end
+	exiting bool // the thread of that number, the first one, has begun to end
 }
 
 // same tells whether two readings are of one process, not of two that had the
