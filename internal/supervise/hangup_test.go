@@ -101,15 +101,16 @@ func TestNoHangUp(t *testing.T) {
 	}
 }
 
-// TestMasksOfTheDead: what has ended does nothing with signals.
-func TestMasksOfTheDead(t *testing.T) {
+// TestMasks: what has ended does nothing with signals.
+func TestMasks(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
-	s, out := script("trap '' TERM; echo ready; read line </dev/zero"), &output{}
+	s, out := script("trap '' TERM; trap : USR1; echo ready; read line </dev/zero"), &output{}
 	s.Output = out
 	c := start(t, g, s)
 	out.await(t, "ready")
-	if m := readMasks(c.pid); !has(m.ignored, syscall.SIGTERM) || has(m.ignored, syscall.SIGINT) {
+	m := readMasks(c.pid)
+	if !has(m.ignored, syscall.SIGTERM) || has(m.ignored, syscall.SIGUSR1) || has(m.ignored, syscall.SIGINT) || has(m.ignored, 0) {
 		t.Errorf("it ignores %x", m.ignored)
 	}
 	if !c.hold() {
