@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11"
 )
 
 // wants has the board's window, or another one, ask for events.
@@ -74,5 +76,16 @@ func TestKeysNobodyWants(t *testing.T) {
 	}
 	if b.in.Waited(b.win) {
 		t.Error("keys of a window inside count as unwanted")
+	}
+	if err := xproto.DestroyWindowChecked(x, inner).Check(); err != nil {
+		t.Fatal(err)
+	}
+	typing("f")
+	if !b.in.Waited(b.win) {
+		t.Error("keys that nobody wants count as wanted")
+	}
+	b.in.Shown(x11.Window(b.win))
+	if b.in.Waited(b.win) {
+		t.Error("a new window of the same number counts as the old one")
 	}
 }

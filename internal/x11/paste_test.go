@@ -10,7 +10,7 @@ import (
 )
 
 // TestSettlePaste pastes and types at once while what is pasted comes late: it
-// must come first even so.
+// must come first even so, unless it comes later than is waited for.
 func TestSettlePaste(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -26,7 +26,7 @@ func TestSettlePaste(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ""
-	paste := func(text string, release func()) {
+	paste := func(text string, limit time.Duration, release func()) {
 		t.Helper()
 		if err := d.in.Settle(t.Context()); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestSettlePaste(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin, late := time.Now(), false
-		goOn := func() { release(); late = time.Since(begin) > 250*time.Millisecond }
+		goOn := func() { release(); late = time.Since(begin) > limit }
 		if err := heldUp(t, text, goOn, func() error { return d.in.Settle(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestSettlePaste(t *testing.T) {
 		}
 		want += text + "!"
 		poll(t, "text", func() bool { return len(received[1]()) >= len(want) })
-		if got := received[1](); late && got != want {
+		if got := received[1](); late && got != want && len(got) == len(want) {
 			t.Logf("the machine was too slow for what is tested: %q", got)
 			want = got
 		}
@@ -57,11 +57,11 @@ func TestSettlePaste(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		paste("theirs", stopped(t, d.in.ProcessOf(owner.Owner)))
+		paste("theirs", 250*time.Millisecond, stopped(t, d.in.ProcessOf(owner.Owner)))
 		if err := cb.Set(t.Context(), x11.SelectionPrimary, x11.Content{Type: x11.TypeText, Data: []byte("ours")}); err != nil {
 			t.Fatal(err)
 		}
-		paste("ours", cb.Occupy())
+		paste("ours", 1900*time.Millisecond, cb.Occupy())
 	}
 }
 

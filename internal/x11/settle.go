@@ -60,11 +60,15 @@ func (in *Input) Settle(ctx context.Context) error {
 }
 
 // Shown has the next Settle wait for the program of a window that has just
-// appeared: it may have more to do before it deals with input.
-func (in *Input) Shown(win Window) {
+// appeared: it may have more to do before it deals with input. What is known of
+// a window that had its number before is forgotten.
+func (in *Input) Shown(window Window) {
+	win := xproto.Window(window)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.acted.note(xproto.Window(win))
+	in.acted.deaf.note(win, false)
+	in.mute.note(win, false)
+	in.acted.note(win)
 }
 
 // SettlePointer waits until the window manager has dealt with the last clicks:
