@@ -122,7 +122,7 @@ func (s *Store) load() error {
 			unfinished = append(unfinished, e)
 		}
 	}
-	for _, e := range unfinished { // after a repair, old ones of all that there are are deleted
+	for _, e := range unfinished { // a repair may delete old recordings, and must know of all
 		s.later(e)
 	}
 	return nil

@@ -428,7 +428,7 @@ func (c *Child) Ending() bool {
 		if err != nil {
 			continue
 		}
-		// What it tells of itself is at the same place as for the first one.
+		// The flags in /proc/TID/stat are those of that thread alone.
 		if p, err := readProcess(tid); err == nil && !p.exiting || err != nil && !errors.Is(err, errGone) {
 			return false
 		}
@@ -462,10 +462,10 @@ func (c *Child) Signal(sig syscall.Signal) error {
 }
 
 // Stop ends the child and everything that it started, also when the child
-// itself has ended before: SIGTERM, with SIGHUP if the child has a terminal and
-// ignores the other, then SIGKILL after its grace, or as soon as
-// ctx ends. It returns when nothing is left, or a [LeftoverError] five seconds
-// after SIGKILL. The end of ctx is no error by itself.
+// itself has ended before: SIGTERM, and SIGHUP if the child has a terminal and
+// ignores SIGTERM, then SIGKILL after its grace, or as soon as ctx ends. It
+// returns when nothing is left, or a [LeftoverError] five seconds after SIGKILL.
+// The end of ctx is no error by itself.
 func (c *Child) Stop(ctx context.Context) error { return c.StopWithin(ctx, c.grace) }
 
 // StopWithin is Stop with another grace.

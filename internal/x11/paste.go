@@ -10,8 +10,8 @@ import (
 )
 
 // FollowClipboard has input wait until programs have what they asked this
-// clipboard for, of the same connection. It must be called before the first
-// input.
+// clipboard for, which is one of the same connection. It must be called before
+// the first input.
 func (in *Input) FollowClipboard(cb *Clipboard) { in.clipboard = cb }
 
 // settlePaste waits until applications that got input have what they asked the
