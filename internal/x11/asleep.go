@@ -49,19 +49,32 @@ func (in *Input) watch(pid int) watched {
 	return p
 }
 
-// waitResting waits until a process sleeps and has read what the server sent it.
-// Unlike waitAsleep it may, seldom, take one that is about to go on for that:
-// it is for where a mistake means that somebody did not wait, and no more.
-func (in *Input) waitResting(ctx context.Context, p watched) error {
+// waitResting waits until a process sleeps and has read what the server sent it,
+// and, if before says how often its threads had gone to sleep, until that has
+// changed. It returns how often they have. Unlike waitAsleep it looks once: it is
+// for where a mistake means that somebody did not wait, and no more.
+func (in *Input) waitResting(ctx context.Context, p watched, before []uint64) ([]uint64, error) {
 	for look := firstLook; ; {
 		sleeps, err := in.sleptThrough(p, 1)
-		if err != nil || sleeps != nil {
-			return err
+		if err != nil || sleeps != nil && !slices.Equal(sleeps, before) {
+			return sleeps, err
 		}
 		if err := in.beforeNext(ctx, &look); err != nil {
-			return err
+			return nil, err
 		}
 	}
+}
+
+// waitWoken has a process rest, wake by an event of ours, and rest again, as
+// waitAsleep does.
+func (in *Input) waitWoken(ctx context.Context, p watched, win xproto.Window) error {
+	sleeps, err := in.waitResting(ctx, p, nil)
+	if err != nil {
+		return err
+	}
+	in.wake(win)
+	_, err = in.waitResting(ctx, p, sleeps)
+	return err
 }
 
 // waitRead waits until a process has read what the server sent it. Where the

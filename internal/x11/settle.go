@@ -240,7 +240,12 @@ func (in *Input) waitApplication(ctx context.Context, p watched, top xproto.Wind
 		}
 	}
 	for look := firstLook; ; {
-		err := in.waitResting(ctx, p)
+		var err error
+		if pings { // it was woken by that
+			_, err = in.waitResting(ctx, p, nil)
+		} else {
+			err = in.waitWoken(ctx, p, top)
+		}
 		exited := errors.Is(err, os.ErrNotExist)
 		switch _, _, shown := in.client(top); {
 		case !shown:
