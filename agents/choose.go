@@ -90,7 +90,7 @@ func (h *Host) choose(ctx context.Context, l *life, id, category, value string) 
 			all = strings.Join(offer.list, ", ")
 		}
 		if all == "" {
-			return &InvalidError{category, "cannot be chosen with " + l.s.agent}
+			return &InvalidError{category, "cannot be chosen with " + l.agent}
 		}
 		return &InvalidError{category, fmt.Sprintf("must be one of %s", all)}
 	}

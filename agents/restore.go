@@ -266,7 +266,7 @@ func (l *life) reopenBy(ctx context.Context, method string, params []byte, row e
 	}
 	raw, err := l.send(ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = &TimeoutError{l.s.agent, method, l.host.cfg.RestoreTimeout}
+		err = &TimeoutError{l.agent, method, l.host.cfg.RestoreTimeout}
 	}
 	if err != nil {
 		c.givenUp.Store(true)

@@ -192,7 +192,7 @@ func (l *life) newTalk(c *call, result created) *talk {
 		}
 	}
 	t := &talk{row: eventlog.Session{
-		ID: id, Agent: l.s.agent, Server: l.s.id, Native: result.Session, Origin: c.origin, Continues: c.continues,
+		ID: id, Agent: l.agent, Server: l.s.id, Native: result.Session, Origin: c.origin, Continues: c.continues,
 		Init: c.env.bytes(c.env.params), Caps: caps, State: eventlog.Idle, CreatedAt: now, UpdatedAt: now,
 	}}
 	var p struct {
