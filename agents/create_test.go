@@ -102,6 +102,27 @@ func TestEndsWhileMade(t *testing.T) {
 	}
 }
 
+// One that cannot be made again, before its agent has begun, has failed once more,
+// also in the next host, and may be made after all.
+func TestFailsAgain(t *testing.T) {
+	t.Parallel()
+	dsn := filepath.Join(t.TempDir(), "events.db")
+	h := hostOn(t, dsn, agents.Config{Launch: agentOf("NAMELESS=1")})
+	if _, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: "/"}); err == nil {
+		t.Fatal("a session without a name was made")
+	}
+	leaveHost(t, h)
+	h = hostOn(t, dsn, agents.Config{})
+	_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "nope", Cwd: "/"})
+	if _, ok := errors.AsType[*agents.StartError](err); !ok {
+		t.Errorf("CreateSession = %v", err)
+	}
+	if s, err := h.Session(within(t), "x"); err != nil || s.State != eventlog.Failed {
+		t.Errorf("session = %+v, %v", s, err)
+	}
+	create(t, h, "x", agents.SessionOptions{})
+}
+
 // One that is terminated while it is made has ended.
 func TestTerminatedWhileMade(t *testing.T) {
 	t.Parallel()

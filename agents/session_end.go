@@ -176,8 +176,9 @@ func (h *Host) anothers(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
 		return true, nil
 	}
 	here := h.cfg.Log.Instance()
-	if maker := talkOf(now).data.Maker; maker != "" && maker != here {
-		return true, nil
+	// A process may be one of before: this host need not have got as far as to start one.
+	if maker := talkOf(now).data.Maker; maker != "" {
+		return maker != here, nil
 	}
 	newest, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
 	return err == nil && len(newest) > 0 && newest[0].Instance != here, err
