@@ -213,6 +213,7 @@ type script struct {
 	out  *bufio.Writer
 	dir  string
 	made int
+	held bool // it has kept silent once
 }
 
 type message struct {
@@ -246,6 +247,10 @@ func (a *script) handle(line []byte) int {
 		return 7
 	}
 	if os.Getenv("SILENT_AT") == m.Method && m.Method != "" {
+		return -1
+	}
+	if os.Getenv("SILENT_ONCE") == m.Method && m.Method != "" && !a.held {
+		a.held = true
 		return -1
 	}
 	switch m.Method {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -166,5 +167,30 @@ func TestExitWhileOpening(t *testing.T) {
 	stateOf(t, o.h, "s", eventlog.Idle)
 	if s, err := o.h.Session(within(t), "s"); err != nil || s.Permissions.Mode != "" {
 		t.Errorf("session = %+v, %v", s, err)
+	}
+}
+
+// A load that the agent never answers, and the host has given up, does not make
+// history of what the agent says once another one has opened the session.
+func TestLoadNeverAnswered(t *testing.T) {
+	t.Parallel()
+	env := []string{`CAPS={"loadSession":true}`, "SESSIONS=" + t.TempDir()}
+	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf(env...)}
+	h := host(t, cfg)
+	create(t, h, "s", agents.SessionOptions{})
+	cfg.RestoreTimeout, cfg.Launch = time.Second, agentOf(append(env, "SILENT_ONCE=session/load")...)
+	h = restart(t, h, cfg)
+	_, err := h.Prompt(within(t), "s", []byte(`[{"type":"text","text":"first"}]`))
+	if _, ok := errors.AsType[*agents.RestoreError](err); !ok {
+		t.Fatalf("Prompt = %v", err)
+	}
+	var turn *agents.Turn
+	wait(t, func() (err error) { // a slow machine may take more than one time again
+		turn, err = h.Prompt(within(t), "s", []byte(`[{"type":"text","text":"second"}]`))
+		return err
+	})
+	finish(t, turn)
+	if text := payloads(stream(t, h, "s")); !strings.Contains(text, "you said: second") {
+		t.Errorf("the session's stream:%s", text)
 	}
 }

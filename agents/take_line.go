@@ -317,14 +317,13 @@ func setCurrent(object []byte, name, value string) []byte {
 // takeUpdate passes a notification on.
 func (l *life) takeUpdate(b *batch, s *step, e *envelope) {
 	t, line := l.translate(e)
-	if t != nil && t.quiet > 0 {
-		if c := l.swallower(t); c != nil {
-			c.replayed++
-			return
-		}
+	history, c := l.historyOf(t)
+	if c != nil {
+		c.replayed++
+		return
 	}
 	l.publish(s, eventlog.Agent, t, e.method, line)
-	if t == nil || t.quiet > 0 {
+	if t == nil || history {
 		return
 	}
 	l.record(s, eventlog.Agent, t, e.method, line)
@@ -343,14 +342,24 @@ func (l *life) translate(e *envelope) (*talk, []byte) {
 	return t, e.rewritten(nil, quote(t.row.ID))
 }
 
-// swallower is the load of the host's own that an update belongs to, or nil.
-func (l *life) swallower(t *talk) *call {
+// historyOf tells whether updates of a session are what was said before, as they are
+// during a load, and of which load of the host's own, if it is one. Loads that were
+// given up do not count any more once the session is open: some are never answered.
+func (l *life) historyOf(t *talk) (is bool, own *call) {
+	if t == nil || t.quiet == 0 {
+		return false, nil
+	}
 	for _, c := range l.pending {
-		if c.internal && c.row == t {
-			return c
+		late := c.givenUp.Load()
+		if c.env.method != "session/load" || c.opening() != t || late && !t.coming {
+			continue
+		}
+		is = true
+		if c.internal && (own == nil || !late) {
+			own = c
 		}
 	}
-	return nil
+	return is, own
 }
 
 // noteUpdate keeps what an update says about the session as a whole.
