@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 	s.ask(t, "/v1/desktop/start", `{"width":320,"height":240}`, nil)
 	file := filepath.Join(t.TempDir(), "film.mp4")
 	got := runCommandLine(t, env, "record", "-d", "700ms", "-o", file, "--fps", "10", "--title", "A film", "--quality", "low", "--no-cursor")
-	if got.status != exitOK || got.stdout != file+"\n" || !strings.HasPrefix(got.stderr, "Recorded 0:0") || strings.Contains(got.stderr, "\x1b") {
+	if got.status != exitOK || got.stdout != file+"\n" || !strings.HasPrefix(got.stderr, "Recorded 0:") || strings.Contains(got.stderr, "\x1b") {
 		t.Errorf("record: %+v", got)
 	}
 	wantVideo(t, file)
@@ -53,11 +53,16 @@ func TestRecord(t *testing.T) {
 		Recordings []struct {
 			ID, Title, Reason string
 			FPS               int
+			Duration          int64 `json:"durationMs"`
 		}
 	}
 	s.ask(t, "/v1/desktop/recordings", "", &list)
 	if len(list.Recordings) != 1 || list.Recordings[0].Title != "A film" || list.Recordings[0].FPS != 10 || list.Recordings[0].Reason != "max_duration" || !strings.Contains(got.stderr, list.Recordings[0].ID) {
-		t.Errorf("recordings = %+v", list)
+		t.Fatalf("recordings = %+v", list)
+	}
+	lasted := time.Duration(list.Recordings[0].Duration) * time.Millisecond
+	if want := "Recorded " + elapsed(lasted) + ", "; lasted < 700*time.Millisecond || !strings.HasPrefix(got.stderr, want) {
+		t.Errorf("it lasted %v; record: %+v", lasted, got)
 	}
 	// To standard output, and gone from the server.
 	got = runCommandLine(t, env, "record", "-d", "300ms", "-o", "-", "--delete")
