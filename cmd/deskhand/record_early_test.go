@@ -39,7 +39,22 @@ func TestRecordEndsEarly(t *testing.T) {
 	late := time.AfterFunc(callLimit, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	err := cmd.Wait()
-	if got := stderr.String(); err != nil || !strings.Contains(got, "Recorded 0:") || !strings.Contains(got, "before it was told to: desktop_closed") {
+	if got := stderr.String(); err != nil || !strings.Contains(got, s.recorded(t)) || !strings.Contains(got, "before it was told to: desktop_closed") {
 		t.Errorf("record: %v, %q", err, got)
 	}
+}
+
+// recorded is how the record command tells the length of the one recording.
+func (s *server) recorded(t *testing.T) string {
+	t.Helper()
+	var list struct {
+		Recordings []struct {
+			Duration int64 `json:"durationMs"`
+		}
+	}
+	s.ask(t, "/v1/desktop/recordings", "", &list)
+	if len(list.Recordings) != 1 || list.Recordings[0].Duration <= 0 {
+		t.Fatalf("recordings = %+v", list)
+	}
+	return "Recorded " + elapsed(time.Duration(list.Recordings[0].Duration)*time.Millisecond) + ", "
 }

@@ -127,7 +127,7 @@ func TestRecordInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = shown.ReadFrom(screen)
-	if err := cmd.Wait(); err != nil || !strings.Contains(shown.String(), "Recorded 0:") || !strings.HasSuffix(shown.String(), file+"\r\n") {
+	if err := cmd.Wait(); err != nil || !strings.Contains(shown.String(), s.recorded(t)) || !strings.HasSuffix(shown.String(), file+"\r\n") {
 		t.Errorf("after Ctrl-C: %v, %q", err, shown.String())
 	}
 	wantVideo(t, file)
