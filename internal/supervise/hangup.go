@@ -33,16 +33,19 @@ type hangUp struct {
 // One that once did not ignore SIGTERM ends by that: it may ignore more of them
 // while it does, and need not handle SIGHUP.
 func (c *Child) mustHangUp() bool {
-	if !c.tty {
+	c.mu.Lock()
+	due, sent := c.hangUpDue(), c.termed
+	c.mu.Unlock()
+	if !due {
 		return false
 	}
-	m := c.settledMasks()
+	m := settledMasks(c.pid, sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, now := &c.hung, time.Now()
-	if h.spared || c.reaped || now.Before(h.next) {
-		return false
+	if !c.hangUpDue() {
+		return false // somebody else who stops it was quicker
 	}
+	h := &c.hung
 	switch {
 	case has(m.ignored, syscall.SIGTERM):
 	case m.unsettled():
@@ -55,20 +58,22 @@ func (c *Child) mustHangUp() bool {
 		return false // it may be about to end
 	}
 	h.wait = max(hangUpAgain, 2*h.wait)
-	h.next = now.Add(h.wait)
+	h.next = time.Now().Add(h.wait)
 	return true
 }
 
-// settledMasks waits, before SIGTERM is sent, until it can be told what the
-// child does with that, but not for long.
-func (c *Child) settledMasks() masks {
-	c.mu.Lock()
-	sent := c.termed
-	c.mu.Unlock()
-	m := readMasks(c.pid)
+// hangUpDue tells whether it is time to look at the child. The caller has c.mu.
+func (c *Child) hangUpDue() bool {
+	return c.tty && !c.hung.spared && !c.reaped && !time.Now().Before(c.hung.next)
+}
+
+// settledMasks waits, before SIGTERM is sent, until it can be told what a process
+// does with that, but not for long.
+func settledMasks(pid int, sent bool) masks {
+	m := readMasks(pid)
 	for end := time.Now().Add(lookWait); !sent && m.unsettled() && time.Now().Before(end); {
 		<-time.After(maskWait)
-		m = readMasks(c.pid)
+		m = readMasks(pid)
 	}
 	return m
 }
