@@ -170,6 +170,10 @@ type Process struct {
 	PID     int
 	Running bool
 	LogPath string
+
+	// Launched says that the program runs on the desktop and is not a part of
+	// it.
+	Launched bool
 }
 
 func (c Config) withDefaults() Config {

@@ -72,12 +72,13 @@ type control struct {
 	idle time.Duration
 	told func(Control) // called with mu held
 
-	mu    sync.Mutex // guards what follows
-	now   Control
-	used  time.Time // the holder's latest input, or Since
-	acted bool      // the holder has sent input
-	timer *time.Timer
-	over  bool
+	mu      sync.Mutex // guards what follows
+	now     Control
+	used    time.Time  // the holder's latest input, or Since
+	acted   bool       // the holder has sent input
+	present []Presence // see Desktop.Actors
+	timer   *time.Timer
+	over    bool
 }
 
 // set changes the holder. The caller has mu.
@@ -98,6 +99,7 @@ func (c *control) set(next Control) {
 func (c *control) allows(a Actor) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.note(a)
 	h := c.now.Holder
 	switch {
 	case h == nil:
@@ -162,6 +164,17 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 // everybody else's input is refused. It is taken from who was only granted it
 // and, by a viewer, from an agent. From others only force takes it.
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
+	return d.takeControl(ctx, a, force, true)
+}
+
+// TakeSharedControl is like TakeControl, but leaves control as if it had been
+// granted: other viewers' input is refused, that of API callers and agents is
+// not. If a has control alone already, it shares it from then on.
+func (d *Desktop) TakeSharedControl(ctx context.Context, a Actor, force bool) error {
+	return d.takeControl(ctx, a, force, false)
+}
+
+func (d *Desktop) takeControl(ctx context.Context, a Actor, force, alone bool) error {
 	c := &d.control
 	return d.changeControl(ctx, func() (Control, error) {
 		h := c.now.Holder
@@ -169,7 +182,7 @@ func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 		if h != nil && c.now.Taken && !h.same(a) && !force && !agent {
 			return c.now, &ControlHeldError{*h}
 		}
-		return Control{Holder: &a, Taken: true}, nil
+		return Control{Holder: &a, Taken: alone}, nil
 	})
 }
 

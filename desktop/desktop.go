@@ -273,8 +273,12 @@ func (d *Desktop) Status() Status {
 	} else if d.state == StateFailed {
 		st.Display = displayName(d.display)
 	}
-	for _, c := range append(d.group.Children(), d.apps.Children()...) {
-		st.Processes = append(st.Processes, Process{ID: c.ID, Name: c.Name, PID: c.PID, Running: c.Running, LogPath: c.LogPath})
+	for _, g := range []*supervise.Group{d.group, d.apps} {
+		for _, c := range g.Children() {
+			st.Processes = append(st.Processes, Process{
+				ID: c.ID, Name: c.Name, PID: c.PID, Running: c.Running, LogPath: c.LogPath, Launched: g == d.apps,
+			})
+		}
 	}
 	slices.SortFunc(st.Processes, func(a, b Process) int { // their numbers count up
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))

@@ -159,17 +159,17 @@ func (s *session) ask(limit time.Duration, closing <-chan struct{}) error {
 // repair calls start until it succeeds or the desktop is closed, or until the X
 // server of s dies, so that there is nothing left to repair there.
 func (d *Desktop) repair(s *session, code, text string, pause *pauses, start func(context.Context) error) {
-	failure := d.fail(code, errors.New(text))
+	cause := d.fail(code, errors.New(text))
 	for pause.wait(d.closing) {
 		err := d.attempt(s, start)
 		if err == nil {
-			d.restarted(failure)
+			d.restarted(cause)
 			return
 		}
 		if d.isClosing() {
 			return
 		}
-		failure = d.fail("start_failed", err)
+		d.fail("start_failed", err)
 		if s != nil && s.serverGone() {
 			return
 		}

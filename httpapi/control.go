@@ -14,6 +14,7 @@ import (
 type controller interface {
 	Control() desktop.Control
 	TakeControl(ctx context.Context, a desktop.Actor, force bool) error
+	TakeSharedControl(ctx context.Context, a desktop.Actor, force bool) error
 	ReleaseControl(ctx context.Context, a desktop.Actor) error
 }
 
@@ -34,7 +35,8 @@ type (
 	controlOutput struct{ Body controlBody }
 
 	takeBody struct {
-		Force bool `json:"force,omitempty" doc:"Take it from somebody who has taken it, too"`
+		Force  bool `json:"force,omitempty" doc:"Take it from somebody who has taken it, too"`
+		Shared bool `json:"shared,omitempty" doc:"Keep out other viewers only; API callers and agents may go on"`
 	}
 )
 
@@ -57,6 +59,7 @@ func (s *Server) registerControl() {
 		}
 		return nil, unsupportedAction.desktop("This kind of desktop knows no control")
 	}
+	s.registerPresence(r)
 	get := r
 	get.id, get.summary = "getControl", "Tell who has control of the desktop"
 	get.about = "Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps everybody else out."
@@ -75,7 +78,11 @@ func (s *Server) registerControl() {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.TakeControl(ctx, desktop.ActorFrom(ctx), in.Body.Force); err != nil {
+		takeIt := c.TakeControl
+		if in.Body.Shared {
+			takeIt = c.TakeSharedControl
+		}
+		if err := takeIt(ctx, desktop.ActorFrom(ctx), in.Body.Force); err != nil {
 			return nil, err
 		}
 		return controlOf(c.Control()), nil

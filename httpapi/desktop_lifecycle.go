@@ -136,6 +136,7 @@ type desktopStatus struct {
 	Sound               *desktopSound    `json:"sound,omitempty" doc:"While it runs"`
 	Host                bool             `json:"host,omitempty" doc:"It is the desktop that somebody sits at"`
 	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
+	Programs            int              `json:"programs,omitempty" doc:"How many programs are open, as far as they were launched here or have a window"`
 }
 
 type statusOutput struct{ Body desktopStatus }
@@ -323,6 +324,7 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 		defer cancel()
 		if list, err := d.Windows(ctx, desktop.WindowFilter{}); err == nil {
 			out.Windows = windowInfos(list)
+			out.Programs = st.Programs(list)
 		}
 	}
 	return out

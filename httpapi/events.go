@@ -17,6 +17,7 @@ import (
 
 type eventsInput struct {
 	Types       string `query:"types" pattern:"^[a-z_]+(,[a-z_]+)*$" doc:"Only events of these types, as in control,recording; all when left out"`
+	Holder      string `query:"holder" maxLength:"64" doc:"An actor, named as in the header Deskhand-Actor, whose control is released when this stream ends"`
 	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"Number of the last event seen: the ones after it come first"`
 }
 
@@ -54,7 +55,9 @@ func (s *Server) registerEvents() {
 					return
 				}
 				feed := newEventFeed(d.Subscribe(after), sl.recordings.follow(), in.Types)
+				release := s.releaser(r, d, in.Holder)
 				s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+					defer release()
 					defer feed.close()
 					writeEvents(w, flush, feed.events, writeDesktopEvent, heartbeat, gone, ending)
 				})
@@ -62,6 +65,25 @@ func (s *Server) registerEvents() {
 		}, nil
 	})
 }
+
+// releaser returns what gives control back that the caller has under that name.
+func (s *Server) releaser(r *request, d Desktop, name string) func() {
+	c, ok := d.(controller)
+	if !ok || name == "" {
+		return func() {}
+	}
+	a := r.grant.actor(name)
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+		defer cancel()
+		if err := c.ReleaseControl(ctx, a); err != nil {
+			s.log.Debug("control of a caller that left", "error", err)
+		}
+	}
+}
+
+// partingTime is how long the release of a caller's keys may take.
+const partingTime = 5 * time.Second
 
 const aboutEvents = `A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. It ends
 with the desktop. An event named gap tells how many were missed. One named recording tells what a recording is like whenever

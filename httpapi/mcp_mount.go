@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/desktop"
 )
 
 // mounts are the tokens with which agents that run here use desktops. They are
@@ -59,7 +60,7 @@ func (m *mounts) token(desktopID, agent string) string {
 	}
 	value := "dha_" + rand.Text()
 	g := &grant{
-		ID: "agent_" + agent, Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
+		ID: mountedActor(agent).ID, Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
 		Created: time.Now(), Expires: time.Now().Add(longestTokenTime), Hash: hashOf(value),
 	}
 	if m.grants == nil {
@@ -68,6 +69,11 @@ func (m *mounts) token(desktopID, agent string) string {
 	m.grants[key] = &mountGrant{value, g}
 	m.byHash[g.Hash] = g
 	return value
+}
+
+// mountedActor is who an agent that runs here acts as on desktops.
+func mountedActor(agent string) desktop.Actor {
+	return desktop.Actor{Kind: desktop.ActorAgent, Name: agent, ID: "agent_" + agent}
 }
 
 // find returns the grant of a token, or nil.

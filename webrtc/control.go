@@ -35,14 +35,11 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 	case "control/request":
 		return g.ask(ctx, v)
 	case "control/take":
-		if v.options.ViewOnly {
-			return errControl
+		var b struct{ Shared, Force bool }
+		if err := into(&b); err != nil {
+			return err
 		}
-		if err := g.s.d.TakeControl(v.ctx, v.actor, false); err != nil {
-			g.s.tellHolder(v, err)
-			return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
-		}
-		return nil
+		return g.takeOver(ctx, v, b.Shared, b.Force)
 	case "control/release":
 		v.wants.Store(false)
 		return g.s.d.ReleaseControl(v.ctx, v.actor)
@@ -77,6 +74,22 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 		if err := v.input(one); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// takeOver gives the viewer control, or tells it and the holder why not.
+func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool) error {
+	if v.options.ViewOnly {
+		return errControl
+	}
+	take := g.s.d.TakeControl
+	if shared {
+		take = g.s.d.TakeSharedControl
+	}
+	if err := take(v.ctx, v.actor, force); err != nil {
+		g.s.tellHolder(v, err)
+		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
 	}
 	return nil
 }

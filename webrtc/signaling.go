@@ -125,14 +125,15 @@ func (g *signaling) screen() screenSize {
 	return screenSize{size.Width, size.Height, g.s.cfg.FrameRate}
 }
 
-// controlHost tells who has control. Kind and name are ours: the host need not be
-// one of the sessions.
+// controlHost tells who has control. Kind, name and taken are ours: the host need
+// not be one of the sessions, and taken says that it has control alone.
 type controlHost struct {
 	ID       string            `json:"id"`
 	HasHost  bool              `json:"has_host"`
 	HostID   string            `json:"host_id,omitempty"`
 	HostKind desktop.ActorKind `json:"host_kind,omitempty"`
 	HostName string            `json:"host_name,omitempty"`
+	Taken    bool              `json:"taken,omitempty"`
 }
 
 // greet sends what a client must get first.
@@ -162,7 +163,7 @@ func (g *signaling) host() controlHost {
 	if id == "" {
 		id = c.Holder.String()
 	}
-	return controlHost{ID: id, HasHost: true, HostID: id, HostKind: c.Holder.Kind, HostName: c.Holder.Name}
+	return controlHost{ID: id, HasHost: true, HostID: id, HostKind: c.Holder.Kind, HostName: c.Holder.Name, Taken: c.Taken}
 }
 
 // sessions are the viewers, as neko's clients list them.
@@ -442,15 +443,34 @@ func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
 	switch e.Type {
 	case desktop.EventControl:
 		return g.send(ctx, "control/host", g.host())
-	case desktop.EventResized, desktop.EventRestarted:
-		s := g.screen()
-		return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
+	case desktop.EventResized:
+		return g.tellScreen(ctx)
+	case desktop.EventFailed:
+		return g.tellFailure(ctx, "desktop/failed", e.Failure)
+	case desktop.EventRestarted:
+		if err := g.tellScreen(ctx); err != nil {
+			return err
+		}
+		return g.tellFailure(ctx, "desktop/restarted", e.Failure)
 	case desktop.EventClipboardChanged:
 		return g.tellClipboard(ctx, e.Selection)
 	case desktop.EventAction, desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused,
-		desktop.EventWindowRenamed, desktop.EventFailed, desktop.EventClosed, desktop.EventGap:
+		desktop.EventWindowRenamed, desktop.EventClosed, desktop.EventGap:
 	}
 	return nil
+}
+
+func (g *signaling) tellScreen(ctx context.Context) error {
+	s := g.screen()
+	return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
+}
+
+// tellFailure sends what failed, or what failed and has been restarted.
+func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Failure) error {
+	if f == nil {
+		return nil
+	}
+	return g.send(ctx, event, map[string]any{"code": f.Code, "message": f.Message, "at": f.At})
 }
 
 // clipboardMost is how much text of the clipboard is sent to viewers.

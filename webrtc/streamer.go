@@ -37,6 +37,7 @@ type Desktop interface {
 	Control() desktop.Control
 	RequestControl(context.Context, desktop.Actor) error
 	TakeControl(ctx context.Context, a desktop.Actor, force bool) error
+	TakeSharedControl(ctx context.Context, a desktop.Actor, force bool) error
 	GiveControl(ctx context.Context, from, to desktop.Actor) error
 	ReleaseControl(context.Context, desktop.Actor) error
 }

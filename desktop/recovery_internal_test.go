@@ -1,0 +1,32 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+)
+
+// TestRestartTellsItsCause: the event of a restart has what ended, also when the
+// first attempts to start it again fail.
+func TestRestartTellsItsCause(t *testing.T) {
+	t.Parallel()
+	d := &Desktop{state: StateActive, log: slog.New(slog.DiscardHandler), events: newEventLog("main"), closing: make(chan struct{})}
+	sub := d.events.subscribe(0)
+	defer sub.Close()
+	attempts := 0
+	d.repair(nil, "xserver_exited", "Xvfb exited", new(pauses), func(context.Context) error {
+		if attempts++; attempts < 3 {
+			return errors.New("no memory")
+		}
+		return nil
+	})
+	for _, want := range []struct {
+		kind EventType
+		code string
+	}{{EventFailed, "xserver_exited"}, {EventFailed, "start_failed"}, {EventFailed, "start_failed"}, {EventRestarted, "xserver_exited"}} {
+		if e := <-sub.Events(); e.Type != want.kind || e.Failure == nil || e.Failure.Code != want.code {
+			t.Errorf("event %s with %+v, want %v", e.Type, e.Failure, want)
+		}
+	}
+}
