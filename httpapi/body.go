@@ -110,10 +110,11 @@ func (s *Server) linger(rc *fasthttp.RequestCtx) {
 	e, under := s.entryOf(rc), rc.Conn()
 	rc.HijackSetNoResponse(true)
 	rc.Hijack(func(conn net.Conn) {
-		if !e.sockets.begin() {
+		end, ok := e.sockets.begin(under)
+		if !ok {
 			return
 		}
-		defer e.sockets.open.Done()
+		defer end()
 		_ = under.SetWriteDeadline(time.Now().Add(lingerTime))
 		w := bufio.NewWriter(under)
 		if rc.Response.Write(w) != nil || w.Flush() != nil {

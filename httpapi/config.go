@@ -93,6 +93,19 @@ type Config struct {
 	// MaxDesktops bounds the desktops that exist at a time. Zero: 32.
 	MaxDesktops int
 
+	// MaxConnections bounds the connections to all listeners of Serve, idle ones
+	// and WebSockets included. Further ones are answered 503. Zero: half of the
+	// descriptors that this process may have, and at most 4096. Handler and Mount
+	// are left to the servers that call them.
+	MaxConnections int
+
+	// MaxConnectionsPerAddress bounds how many of them come from one IPv4 address
+	// or from one IPv6 network of 64 bits. The clients of a proxy share its
+	// address, and so do all programs on this machine. Zero: three quarters of
+	// MaxConnections, so that no address keeps the others out, or all of them
+	// with TrustProxy.
+	MaxConnectionsPerAddress int
+
 	// EnvPolicy chooses what desktops' programs and clients' processes see of
 	// this program's environment.
 	EnvPolicy desktop.EnvPolicy

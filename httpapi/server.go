@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,6 +44,7 @@ type Server struct {
 	registry    *registry.Registry
 	agents      *agentHost
 	connections connections
+	limits      *connLimits
 	patience    time.Duration // how long a client may neither send nor accept anything
 	handler     func() http.Handler
 
@@ -69,7 +71,7 @@ var ErrClosed = errors.New("server is closed")
 // New makes a server. It starts nothing; that is left to clients.
 func New(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cmp.Or(cfg.validate(), cfg.limitConnections()); err != nil {
 		return nil, err
 	}
 	at, err := newPlaces(cfg)
@@ -87,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	s := &Server{registry: known, cfg: cfg, log: cfg.Logger, gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
+	s := &Server{registry: known, cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
@@ -245,13 +247,16 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	defer s.serving.Done()
 	s.mounts.reachable(ln.Addr())
-	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{}), sockets: new(sockets)}
+	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{}), sockets: &sockets{limits: s.limits}}
 	defer e.sockets.wait()
 	srv := s.newFastHTTP(e)
-	var open conns
+	open := conns{limits: s.limits}
 	srv.ConnState = open.track
+	var refusals sync.WaitGroup
+	defer func() { s.limits.closeRefused(); refusals.Wait() }()
+	limited := &limitedListener{s.desktops.networks.sharing().Share(ln), s.limits, e.ending, &refusals}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(s.desktops.networks.sharing().Share(ln)) }()
+	go func() { failed <- srv.Serve(limited) }()
 	select {
 	case err := <-failed:
 		close(e.ending)
@@ -341,12 +346,17 @@ func loopback(a net.Addr) bool {
 
 // conns are a server's open connections.
 type conns struct {
+	limits *connLimits // nil: none
+
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
 	none chan struct{} // closed when open gets empty; nil: nobody waits
 }
 
 func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {
+	if state == fasthttp.StateClosed {
+		c.limits.release(conn)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {

@@ -31,21 +31,30 @@ type socket struct {
 	write sync.Mutex
 }
 
-// sockets are the WebSockets that came by one way.
+// sockets are the WebSockets that came by one way, and the connections that
+// linger. They count among the connections of limits until they end.
 type sockets struct {
+	limits *connLimits // nil: none
+
 	mu   sync.Mutex
 	over bool
 	open sync.WaitGroup
 }
 
-// begin counts one more, unless they have to end.
-func (s *sockets) begin() bool {
+// begin counts one more, unless they have to end. end must be called when its
+// time is over.
+func (s *sockets) begin(conn net.Conn) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.open.Add(1)
+	if s.over {
+		s.limits.release(conn)
+		return nil, false
 	}
-	return !s.over
+	s.open.Add(1)
+	return func() {
+		s.limits.release(conn)
+		s.open.Done()
+	}, true
 }
 
 // wait lets no more begin, and returns when all have ended. It does not end
@@ -80,10 +89,11 @@ func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Contex
 	}
 	// The error was answered above.
 	_ = up.Upgrade(rc, func(conn *websocket.Conn) {
-		if !e.sockets.begin() {
+		end, ok := e.sockets.begin(under)
+		if !ok {
 			return
 		}
-		defer e.sockets.open.Done()
+		defer end()
 		defer g.hold(under)()
 		ws := &socket{conn: conn, under: under}
 		conn.SetReadLimit(most)

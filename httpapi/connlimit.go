@@ -1,0 +1,242 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// DefaultMaxConnections bounds the default of Config.MaxConnections.
+const DefaultMaxConnections = 4096
+
+const (
+	// refusalTime is how long a refused connection stays open for its client to
+	// read the answer, and mostRefusals how many such connections there are. A
+	// further one has the oldest closed.
+	refusalTime  = time.Second
+	mostRefusals = 64
+	// acceptDelay is the first wait after a failed accept. It doubles up to
+	// maxAcceptDelay.
+	acceptDelay    = 5 * time.Millisecond
+	maxAcceptDelay = time.Second
+	// warnInterval is the least time between two log lines about refusals.
+	warnInterval = time.Minute
+)
+
+// connLimits counts the open connections of a server, and decides which are
+// let in.
+type connLimits struct {
+	total, perAddress int
+	log               *slog.Logger
+
+	mu        sync.Mutex // guards what follows
+	open      map[net.Conn]netip.Prefix
+	byAddress map[netip.Prefix]int
+	refused   []net.Conn // that are still open, the oldest first
+	warned    time.Time  // the time of the last log line about refusals
+}
+
+func newConnLimits(cfg Config) *connLimits {
+	return &connLimits{
+		total: cfg.MaxConnections, perAddress: cfg.MaxConnectionsPerAddress, log: cfg.Logger,
+		open: map[net.Conn]netip.Prefix{}, byAddress: map[netip.Prefix]int{},
+	}
+}
+
+// descriptorLimit is how many files this process may have open. The Go runtime
+// has raised it as far as it may.
+func descriptorLimit() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 2 * DefaultMaxConnections
+	}
+	return int(min(limit.Cur, 1<<30))
+}
+
+// limitConnections fills in the limits that were left open, and checks the others.
+func (c *Config) limitConnections() error {
+	files := descriptorLimit()
+	if c.MaxConnections == 0 {
+		c.MaxConnections = max(1, min(DefaultMaxConnections, files/2))
+	}
+	if c.MaxConnectionsPerAddress == 0 {
+		c.MaxConnectionsPerAddress = max(1, c.MaxConnections*3/4)
+		if c.TrustProxy {
+			c.MaxConnectionsPerAddress = c.MaxConnections
+		}
+	}
+	switch {
+	case c.MaxConnections < 0 || c.MaxConnectionsPerAddress < 0:
+		return errors.New("config: MaxConnections and MaxConnectionsPerAddress must not be negative")
+	case c.MaxConnections >= files:
+		return fmt.Errorf("config: MaxConnections %d must be below the limit of %d open files; raise that (ulimit -n)", c.MaxConnections, files)
+	}
+	return nil
+}
+
+// addressOf is what clients are told apart by: an IPv4 address or an IPv6
+// network of 64 bits, which one client usually has as a whole.
+func addressOf(conn net.Conn) netip.Prefix {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	a := tcp.AddrPort().Addr().Unmap().WithZone("")
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p
+}
+
+// admit counts a connection, or says why it is refused.
+func (l *connLimits) admit(conn net.Conn) (refusal string) {
+	from := addressOf(conn)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case len(l.open) >= l.total:
+		return fmt.Sprintf("too many connections: %d are open; try again later", l.total)
+	case from.IsValid() && l.byAddress[from] >= l.perAddress:
+		name := from.String()
+		if from.IsSingleIP() {
+			name = from.Addr().String()
+		}
+		return fmt.Sprintf("too many connections from %s: %d are open; close some", name, l.perAddress)
+	}
+	l.open[conn] = from
+	l.byAddress[from]++
+	return ""
+}
+
+// release counts a connection no longer. It may be called more than once.
+func (l *connLimits) release(conn net.Conn) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, ok := l.open[conn]
+	if !ok {
+		return
+	}
+	delete(l.open, conn)
+	if l.byAddress[from]--; l.byAddress[from] == 0 {
+		delete(l.byAddress, from)
+	}
+}
+
+// refuse counts a refused connection among those that are open for their
+// answers, and logs that connections are refused unless it did lately.
+func (l *connLimits) refuse(conn net.Conn, reason string) {
+	l.mu.Lock()
+	if len(l.refused) == mostRefusals {
+		_ = l.refused[0].Close()
+		l.refused = slices.Delete(l.refused, 0, 1)
+	}
+	l.refused = append(l.refused, conn)
+	due := time.Since(l.warned) >= warnInterval
+	if due {
+		l.warned = time.Now()
+	}
+	l.mu.Unlock()
+	if due {
+		l.log.Warn("connections are refused", "client", conn.RemoteAddr().String(), "reason", reason)
+	}
+}
+
+// forget closes a refused connection.
+func (l *connLimits) forget(conn net.Conn) {
+	_ = conn.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.refused, conn); i >= 0 {
+		l.refused = slices.Delete(l.refused, i, i+1)
+	}
+}
+
+// closeRefused closes the refused connections that are still open.
+func (l *connLimits) closeRefused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.refused {
+		_ = conn.Close()
+	}
+}
+
+// limitedListener is a listener that refuses connections beyond the limits, and
+// outlives what ends a plain one: a lack of descriptors or memory.
+type limitedListener struct {
+	net.Listener
+	limits *connLimits
+	ending <-chan struct{}
+	work   *sync.WaitGroup // refusals that have not ended
+}
+
+// retried are the errors of accept after which it may succeed.
+var retried = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+
+// Accept implements net.Listener.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.accept()
+		if err != nil {
+			return nil, err
+		}
+		refusal := l.limits.admit(conn)
+		if refusal == "" {
+			return conn, nil
+		}
+		l.limits.refuse(conn, refusal)
+		l.work.Go(func() {
+			defer l.limits.forget(conn)
+			answerRefused(conn, refusal)
+		})
+	}
+}
+
+// accept tries until there is a connection or an error that stays.
+func (l *limitedListener) accept() (net.Conn, error) {
+	for delay := acceptDelay; ; delay = min(2*delay, maxAcceptDelay) {
+		conn, err := l.Listener.Accept()
+		if err == nil || !slices.ContainsFunc(retried, func(r error) bool { return errors.Is(err, r) }) {
+			return conn, err
+		}
+		if delay == acceptDelay {
+			l.limits.log.Warn("no connection can be accepted; trying again", "error", err)
+		}
+		select {
+		case <-time.After(delay):
+		case <-l.ending:
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// answerRefused answers the first request of a connection, or an idle one after
+// refusalTime. Clients take an answer that precedes its request for a fault.
+func answerRefused(conn net.Conn, reason string) {
+	_ = conn.SetDeadline(time.Now().Add(refusalTime))
+	_, _ = conn.Read(make([]byte, 1))
+	_ = conn.SetDeadline(time.Now().Add(refusalTime))
+	_, err := fmt.Fprintf(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+		"Content-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s\n", len(reason)+1, reason)
+	half, ok := conn.(interface{ CloseWrite() error })
+	if err != nil || !ok || half.CloseWrite() != nil {
+		return
+	}
+	// A connection that is closed with a request unread is reset, and the client
+	// loses the answer.
+	_, _ = io.Copy(io.Discard, conn)
+}
