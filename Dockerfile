@@ -19,6 +19,7 @@ RUN /tmp/install run \
  && rm -rf /var/lib/apt/lists/* /tmp/install \
  && useradd --uid 1000 --create-home --shell /bin/bash deskhand
 COPY --from=build /src/bin/deskhand /usr/local/bin/deskhand
+COPY --from=build /src/LICENSE /src/bin/THIRD_PARTY_NOTICES /usr/local/share/doc/deskhand/
 
 USER deskhand
 WORKDIR /home/deskhand

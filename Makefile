@@ -12,8 +12,11 @@ GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .PHONY: build run test test-agents soak fuzz bench bench-encoder bench-stream lint cover clean help
 
-build: ## build bin/deskhand, a static binary
+build: ## build bin/deskhand, a static binary, and the licences of what is in it
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
+	CGO_ENABLED=0 $(GO) list -deps -json ./cmd/deskhand >bin/.packages
+	GOOS= GOARCH= $(GO) run ./internal/notices <bin/.packages >bin/THIRD_PARTY_NOTICES
+	@rm bin/.packages
 
 run: ## install what is missing, build, and serve a desktop to look at; ARGS='--port 8080' are passed on
 	@.ci/install run

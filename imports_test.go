@@ -28,8 +28,9 @@ var importRules = []struct {
 	{"C", []string{"desktop/robot"}, false},
 	{"github.com/go-vgo/...", []string{"desktop/robot"}, false},
 	{"github.com/jezek/xgb/...", []string{"internal/x11"}, false},
-	{"github.com/jezek/xgbutil/...", []string{"internal/x11"}, false},
-	{"github.com/BurntSushi/...", nil, false},
+	{"github.com/jezek/xgbutil/...", nil, false}, // GPL-3.0
+	{"github.com/BurntSushi/...", nil, true},     // the independent client of tests
+	{"github.com/google/licensecheck", []string{"internal/notices"}, false},
 	{"github.com/gofiber/...", []string{"httpapi"}, false},
 	{"github.com/danielgtaylor/...", []string{"httpapi"}, false},
 	{"github.com/valyala/...", []string{"httpapi"}, false},

@@ -2,6 +2,8 @@ package x11_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,16 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(outsideEnv) != "" {
+		if err := printOutside(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestDial(t *testing.T) {
 	t.Parallel()

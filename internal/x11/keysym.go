@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jezek/xgb/xproto"
-	"github.com/jezek/xgbutil/keybind"
 )
 
 // keysymTable finds keysyms by name.
@@ -15,40 +14,25 @@ type keysymTable struct {
 	exact  map[string]xproto.Keysym // X names
 	folded map[string]xproto.Keysym // without case and underscores; 0: several
 	common map[string]xproto.Keysym // what other programs call keys, folded
+	shown  map[xproto.Keysym]string // the X name to show
 }
 
 // keysyms is made when the first name is looked up.
 var keysyms = sync.OnceValue(func() *keysymTable {
 	t := &keysymTable{
-		exact: make(map[string]xproto.Keysym, 2300), folded: make(map[string]xproto.Keysym, 2300),
-		common: make(map[string]xproto.Keysym, 200),
+		exact: make(map[string]xproto.Keysym, 2500), folded: make(map[string]xproto.Keysym, 2500),
+		common: make(map[string]xproto.Keysym, 200), shown: make(map[xproto.Keysym]string, 2300),
 	}
-	for _, span := range [][2]xproto.Keysym{{0x20, 0xffff}, {0x1000100, 0x1002900}, {0x1000fe00, 0x1000ffff}, {0x1008fe00, 0x1008ffff}} {
-		for sym := span[0]; sym <= span[1]; sym++ {
-			// keybind gives characters for some; their names follow.
-			if name := keybind.KeysymToStr(sym); utf8.RuneCountInString(name) > 1 {
-				t.add(name, sym)
-			}
-		}
-	}
-	for line := range strings.Lines(moreNames) {
+	for line := range strings.Lines(keysymNames) {
 		fields := strings.Fields(line)
-		sym, err := strconv.ParseUint(fields[0], 16, 32)
+		n, err := strconv.ParseUint(fields[0], 16, 32)
 		if err != nil {
 			panic("keysym table: " + err.Error()) // a constant
 		}
+		sym := xproto.Keysym(n)
+		t.shown[sym] = fields[1]
 		for _, name := range fields[1:] {
-			t.add(name, xproto.Keysym(sym))
-		}
-	}
-	for n := range 35 { // F11 to F35 are L1 to L10 and R1 to R15 as well
-		sym := keyF1 + xproto.Keysym(n)
-		t.add("F"+strconv.Itoa(n+1), sym)
-		switch {
-		case n >= 20:
-			t.add("R"+strconv.Itoa(n-19), sym)
-		case n >= 10:
-			t.add("L"+strconv.Itoa(n-9), sym)
+			t.add(name, sym)
 		}
 	}
 	for pair := range strings.FieldsSeq(commonNames) {
@@ -59,9 +43,6 @@ var keysyms = sync.OnceValue(func() *keysymTable {
 })
 
 func (t *keysymTable) add(name string, sym xproto.Keysym) {
-	if old, ok := t.exact[name]; ok && old == sym {
-		return
-	}
 	t.exact[name] = sym
 	f := foldName(name)
 	if old, ok := t.folded[f]; ok && old != sym {
@@ -146,25 +127,11 @@ func keysymName(sym xproto.Keysym) string {
 	case sym >= keyF1 && sym < keyF1+35:
 		return "F" + strconv.Itoa(int(sym-keyF1)+1)
 	}
-	if name := shownNames()[sym]; name != "" {
-		return name
-	}
-	if name := keybind.KeysymToStr(sym); utf8.RuneCountInString(name) > 1 {
+	if name := keysyms().shown[sym]; name != "" {
 		return name
 	}
 	return "0x" + strconv.FormatUint(uint64(sym), 16)
 }
-
-// shownNames is the first of several names.
-var shownNames = sync.OnceValue(func() map[xproto.Keysym]string {
-	names := make(map[xproto.Keysym]string)
-	for line := range strings.Lines(moreNames) {
-		fields := strings.Fields(line)
-		sym, _ := strconv.ParseUint(fields[0], 16, 32)
-		names[xproto.Keysym(sym)] = fields[1]
-	}
-	return names
-})
 
 // suggest is the known name that is nearest to an unknown one, if any is near.
 func (t *keysymTable) suggest(name string) string {

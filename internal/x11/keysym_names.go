@@ -1,6 +1,10 @@
 package x11
 
-import "github.com/jezek/xgb/xproto"
+import (
+	_ "embed" // for keysymNames
+
+	"github.com/jezek/xgb/xproto"
+)
 
 // First keysyms of rows (X11 protocol, appendix A).
 const (
@@ -8,116 +12,12 @@ const (
 	keyKP0 xproto.Keysym = 0xffb0
 )
 
-// moreNames is the X names that keybind.KeysymToStr does not tell: those of
-// characters, for which it returns the character, and those of keysyms with
-// several names, of which it returns any one. The first is the one to show.
-const moreNames = `20 space
-21 exclam
-22 quotedbl
-23 numbersign
-24 dollar
-25 percent
-26 ampersand
-27 apostrophe quoteright
-28 parenleft
-29 parenright
-2a asterisk
-2b plus
-2c comma
-2d minus
-2e period
-2f slash
-3a colon
-3b semicolon
-3c less
-3d equal
-3e greater
-3f question
-40 at
-5b bracketleft
-5c backslash
-5d bracketright
-5e asciicircum
-5f underscore
-60 grave quoteleft
-7b braceleft
-7c bar
-7d braceright
-7e asciitilde
-d0 ETH Eth
-d8 Oslash Ooblique
-de THORN Thorn
-f8 oslash ooblique
-3a2 kra kappa
-4a5 kana_conjunctive kana_middledot
-4af kana_tsu kana_tu
-4c1 kana_CHI kana_TI
-4c2 kana_TSU kana_TU
-4cc kana_FU kana_HU
-5e7 Arabic_ha Arabic_heh
-6a4 Ukrainian_ie Ukranian_je
-6a6 Ukrainian_i Ukranian_i
-6a7 Ukrainian_yi Ukranian_yi
-6a8 Cyrillic_je Serbian_je
-6a9 Cyrillic_lje Serbian_lje
-6aa Cyrillic_nje Serbian_nje
-6af Cyrillic_dzhe Serbian_dze
-6b4 Ukrainian_IE Ukranian_JE
-6b6 Ukrainian_I Ukranian_I
-6b7 Ukrainian_YI Ukranian_YI
-6b8 Cyrillic_JE Serbian_JE
-6b9 Cyrillic_LJE Serbian_LJE
-6ba Cyrillic_NJE Serbian_NJE
-6bf Cyrillic_DZHE Serbian_DZE
-7a5 Greek_IOTAdieresis Greek_IOTAdiaeresis
-7cb Greek_LAMDA Greek_LAMBDA
-7eb Greek_lamda Greek_lambda
-ce1 hebrew_bet hebrew_beth
-ce2 hebrew_gimel hebrew_gimmel
-ce3 hebrew_dalet hebrew_daleth
-ce6 hebrew_zain hebrew_zayin
-ce7 hebrew_chet hebrew_het
-ce8 hebrew_tet hebrew_teth
-cf1 hebrew_samech hebrew_samekh
-cf5 hebrew_finalzade hebrew_finalzadi
-cf6 hebrew_zade hebrew_zadi
-cf7 hebrew_qoph hebrew_kuf
-cfa hebrew_taw hebrew_taf
-fe53 dead_tilde dead_perispomeni
-fe64 dead_abovecomma dead_psili
-fe65 dead_abovereversedcomma dead_dasia
-ff23 Henkan_Mode Henkan
-ff37 Codeinput Kanji_Bangou Hangul_Codeinput
-ff3c SingleCandidate Hangul_SingleCandidate
-ff3d MultipleCandidate Zen_Koho Hangul_MultipleCandidate
-ff3e PreviousCandidate Mae_Koho Hangul_PreviousCandidate
-ff55 Page_Up Prior
-ff56 Page_Down Next
-ff7e Mode_switch script_switch ISO_Group_Shift kana_switch Arabic_switch Greek_switch Hebrew_switch Hangul_switch
-ff9a KP_Page_Up KP_Prior
-ff9b KP_Page_Down KP_Next
-ffaa KP_Multiply
-ffab KP_Add
-ffad KP_Subtract
-ffae KP_Decimal
-ffaf KP_Divide
-ffb0 KP_0
-ffb1 KP_1
-ffb2 KP_2
-ffb3 KP_3
-ffb4 KP_4
-ffb5 KP_5
-ffb6 KP_6
-ffb7 KP_7
-ffb8 KP_8
-ffb9 KP_9
-100055b Armenian_accent Armenian_shesht
-100055c Armenian_exclam Armenian_amanak
-100055d Armenian_separation_mark Armenian_but
-100055e Armenian_question Armenian_paruyk
-1000589 Armenian_full_stop Armenian_verjaket
-100058a Armenian_hyphen Armenian_yentamna
-10006cc Farsi_yeh Arabic_farsi_yeh`
+// keysymNames is the names of keysyms in <X11/keysymdef.h> and <X11/XF86keysym.h>
+// (xorgproto): a number, the name to show, and its other names. Names of one
+// character are left out: they are the character.
+//
+//go:embed keysyms.txt
+var keysymNames string
 
 // commonNames is how xdotool, Playwright, pyautogui, browsers and people call
 // keys, folded, and the X name of each.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
-	"github.com/jezek/xgbutil"
 )
 
 // ErrNoWindow is returned when no managed window has the number, or when none
@@ -39,7 +38,6 @@ type WindowInfo struct {
 // 1.5, ICCCM 4). It lives as long as its connection.
 type Windows struct {
 	c       *Conn
-	xu      *xgbutil.XUtil // only requests; its event loop never runs
 	atoms   windowAtoms
 	idMask  uint32 // the part of a window's number that its client chose
 	news    news
@@ -62,22 +60,14 @@ type windowAtoms struct {
 	hidden, maxVert, maxHorz                  xproto.Atom
 	typeNormal, typeDialog, typeUtility, utf8 xproto.Atom
 	visible, compound                         xproto.Atom
+	moveResize, close, iconify, pid           xproto.Atom
 }
 
 // NewWindows begins to follow the windows. A window manager may start later;
 // see WaitReady.
 func (c *Conn) NewWindows() (*Windows, error) {
-	// This makes a window and a graphics context that only xgbutil's own event
-	// loop uses. XINERAMA, which it opens, has no events, so that the tables
-	// that connections share stay as they are.
-	xu, err := xgbutil.NewConnXgb(c.x)
-	if err != nil {
-		return nil, wrap("open window functions", err)
-	}
-	xproto.DestroyWindow(c.x, xu.Dummy())
-	xproto.FreeGC(c.x, xu.GC())
 	w := &Windows{
-		c: c, xu: xu, idMask: xproto.Setup(c.x).ResourceIdMask,
+		c: c, idMask: xproto.Setup(c.x).ResourceIdMask,
 		changed: make(chan struct{}), watchers: make(map[*watcher]struct{}),
 	}
 	w.news.ready = make(chan struct{}, 1)
@@ -91,6 +81,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,
 		"_NET_WM_WINDOW_TYPE_DIALOG": &a.typeDialog, "_NET_WM_WINDOW_TYPE_UTILITY": &a.typeUtility,
 		"UTF8_STRING": &a.utf8, "_NET_WM_VISIBLE_NAME": &a.visible, "COMPOUND_TEXT": &a.compound,
+		"_NET_MOVERESIZE_WINDOW": &a.moveResize, "_NET_CLOSE_WINDOW": &a.close, "WM_CHANGE_STATE": &a.iconify, "_NET_WM_PID": &a.pid,
 	}); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
-	"github.com/jezek/xgbutil/ewmh"
-	"github.com/jezek/xgbutil/icccm"
 )
 
 const (
@@ -18,11 +16,6 @@ const (
 	closeLimit = 2 * time.Second
 	// flightStep is longer than a picture of openbox's animation lasts (1/60 s).
 	flightStep = 40 * time.Millisecond
-	// fromPager is the source of our requests (EWMH, source indication): a
-	// direct wish of the user, which window managers obey.
-	fromPager = 2
-	// ownGravity leaves a window the gravity that it asked for (ICCCM 4.1.2.3).
-	ownGravity = 0
 	// maxCorrection is how far a window may land from where it should, in
 	// pixels, because of its gravity or border.
 	maxCorrection = 64
@@ -37,7 +30,7 @@ func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 		return before, fmt.Errorf("focus: %w", err)
 	}
 	info, err := w.act(ctx, "focus", id, false,
-		func(win xproto.Window) error { return ewmh.ActiveWindowReq(w.xu, win) },
+		w.requestActive,
 		func(i WindowInfo) bool { return i.Active && !i.Minimised })
 	if err == nil && before.Minimised {
 		return w.settled(ctx, info)
@@ -80,7 +73,7 @@ func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, er
 	there := func(i WindowInfo) bool { return i.X == x && i.Y == y }
 	move := func() {
 		info, err = w.act(ctx, "move", id, true, func(win xproto.Window) error {
-			return ewmh.MoveresizeWindowExtra(w.xu, win, askX, askY, 0, 0, ownGravity, fromPager, true, true)
+			return w.requestMove(win, askX, askY)
 		}, there)
 	}
 	move()
@@ -100,7 +93,7 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 	width, height = min(max(width, 1), largest), min(max(height, 1), largest)
 	return w.act(ctx, "resize", id, true,
 		func(win xproto.Window) error {
-			return ewmh.MoveresizeWindowExtra(w.xu, win, 0, 0, width, height, ownGravity, fromPager, false, false)
+			return w.requestSize(win, width, height)
 		},
 		func(i WindowInfo) bool { return i.Width == width && i.Height == height })
 }
@@ -108,22 +101,15 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 // Minimise takes a window off the screen.
 func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 	return w.act(ctx, "minimise", id, false,
-		func(win xproto.Window) error { // ICCCM 4.1.4
-			return ewmh.ClientEvent(w.xu, win, "WM_CHANGE_STATE", icccm.StateIconic)
-		},
+		w.requestIconic,
 		func(i WindowInfo) bool { return i.Minimised && !i.Active })
 }
 
 // Maximise gives a window all the space there is, or takes that back.
 func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo, error) {
-	action := ewmh.StateRemove
-	if on {
-		action = ewmh.StateAdd
-	}
 	return w.act(ctx, "maximise", id, false,
 		func(win xproto.Window) error {
-			return ewmh.WmStateReqExtra(w.xu, win, action,
-				"_NET_WM_STATE_MAXIMIZED_VERT", "_NET_WM_STATE_MAXIMIZED_HORZ", fromPager)
+			return w.requestStates(win, on, w.atoms.maxVert, w.atoms.maxHorz)
 		},
 		func(i WindowInfo) bool { return i.Maximised == on })
 }
@@ -149,8 +135,8 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 		return fmt.Errorf("close: %w", err)
 	}
 	defer w.unsettled.Store(true)
-	if err := ewmh.CloseWindow(w.xu, xproto.Window(id)); err != nil {
-		return fmt.Errorf("close window %d: %w", id, w.failed(err))
+	if err := w.requestClose(xproto.Window(id)); err != nil {
+		return fmt.Errorf("close window %d: %w", id, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
@@ -184,7 +170,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 	defer w.c.unselectEvents(win, watchWindow)
 	defer w.unsettled.Store(true)
 	if err := request(win); err != nil {
-		return info, fmt.Errorf("%s window %d: %w", op, id, w.failed(err))
+		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}
 	handled, err := w.handled(ctx, probeLimit)
 	if err != nil {
@@ -204,15 +190,4 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 		return info, fmt.Errorf("%s: %w", op, err)
 	}
 	return info, nil
-}
-
-// failed gives an error of xgbutil, which keeps only the text of what went
-// wrong, its meaning back.
-func (w *Windows) failed(err error) error {
-	select {
-	case <-w.c.done:
-		return ErrConnClosed
-	default:
-		return wrap("tell the window manager", err)
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
-	"github.com/jezek/xgbutil/ewmh"
 )
 
 // probeLimit is how long a window manager gets to answer.
@@ -53,8 +52,8 @@ func (w *Windows) handled(ctx context.Context, limit time.Duration) (bool, error
 	p.mu.Lock()
 	p.win, p.answer = win, answer
 	p.mu.Unlock()
-	if err := ewmh.RequestFrameExtents(w.xu, win); err != nil {
-		return false, w.failed(err)
+	if err := w.requestExtents(win); err != nil {
+		return false, err
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -9,7 +9,6 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
-	"github.com/jezek/xgbutil/ewmh"
 )
 
 const (
@@ -42,6 +41,16 @@ func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err er
 
 func (w *Windows) property(win xproto.Window, name xproto.Atom, length uint32) xproto.GetPropertyCookie {
 	return xproto.GetProperty(w.c.x, false, win, name, xproto.GetPropertyTypeAny, 0, length)
+}
+
+// word reads a property of one 32-bit unit. It returns 0 if the window has no
+// such property.
+func (w *Windows) word(win xproto.Window, name xproto.Atom) (uint32, error) {
+	r, err := w.property(win, name, 1).Reply()
+	if err != nil {
+		return 0, err
+	}
+	return firstWord(r), nil
 }
 
 // questions are the requests about one window that are under way.
@@ -122,7 +131,7 @@ func (w *Windows) fillPIDs(infos []WindowInfo, answers []res.ClientIdValue) {
 
 // statedPID is what a window says itself (EWMH _NET_WM_PID).
 func (w *Windows) statedPID(id Window) int {
-	pid, err := ewmh.WmPidGet(w.xu, xproto.Window(id))
+	pid, err := w.word(xproto.Window(id), w.atoms.pid)
 	if err != nil {
 		return 0
 	}

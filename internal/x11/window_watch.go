@@ -10,7 +10,6 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
-	"github.com/jezek/xgbutil/ewmh"
 )
 
 // WindowEventKind says what happened to a window.
@@ -157,10 +156,11 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 		}
 	}()
 	err := w.await(ctx, func() (bool, error) {
-		child, err := ewmh.SupportingWmCheckGet(w.xu, w.c.root)
-		if err != nil || child == 0 {
+		id, err := w.word(w.c.root, w.atoms.check)
+		if err != nil || id == 0 {
 			return false, nil //nolint:nilerr // no such property yet; a closed connection ends await
 		}
+		child := xproto.Window(id)
 		if child != watched {
 			if err := w.c.selectEvents(child, xproto.EventMaskPropertyChange); err != nil {
 				return false, nil //nolint:nilerr // it has gone again; the next one will be told
@@ -170,8 +170,8 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 			}
 			watched = child
 		}
-		self, err := ewmh.SupportingWmCheckGet(w.xu, child)
-		return err == nil && self == child, nil
+		self, err := w.word(child, w.atoms.check)
+		return err == nil && self == id, nil
 	})
 	for answers, tries := false, 0; err == nil && !answers && tries < readyTries; tries++ {
 		answers, err = w.handled(ctx, readyProbe)

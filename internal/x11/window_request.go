@@ -1,0 +1,78 @@
+package x11
+
+import (
+	"github.com/jezek/xgb/xproto"
+)
+
+// Requests to the window manager are client messages to the root window (EWMH
+// 1.5, "Root Window Properties"; ICCCM 4.1.4). Their field names and numbers are
+// those of the specifications.
+const (
+	// sourcePager is the source indication of a direct wish of the user, which
+	// window managers obey (EWMH, "Source indication in requests").
+	sourcePager = 2
+	// gravityOfWindow leaves a window the gravity that it asked for
+	// (_NET_MOVERESIZE_WINDOW; ICCCM 4.1.2.3).
+	gravityOfWindow = 0
+	// What _NET_MOVERESIZE_WINDOW sets, and where it has the source.
+	moveX, moveY, moveWidth, moveHeight = 1 << 8, 1 << 9, 1 << 10, 1 << 11
+	moveSourceShift                     = 12
+	// stateRemove and stateAdd are actions of _NET_WM_STATE.
+	stateRemove, stateAdd = 0, 1
+	// iconicState is a state of WM_CHANGE_STATE (ICCCM 4.1.3.1).
+	iconicState = 3
+)
+
+// requestActive asks for a window to be raised and to get the focus.
+func (w *Windows) requestActive(win xproto.Window) error {
+	return w.request(win, w.atoms.active, sourcePager, xproto.TimeCurrentTime, 0)
+}
+
+// requestMove asks for a window's place, in the terms of its gravity.
+func (w *Windows) requestMove(win xproto.Window, x, y int) error {
+	const flags = gravityOfWindow | moveX | moveY | sourcePager<<moveSourceShift
+	return w.request(win, w.atoms.moveResize, flags, uint32(int32(x)), uint32(int32(y)), 0, 0)
+}
+
+// requestSize asks for a size of a window's content.
+func (w *Windows) requestSize(win xproto.Window, width, height int) error {
+	const flags = gravityOfWindow | moveWidth | moveHeight | sourcePager<<moveSourceShift
+	return w.request(win, w.atoms.moveResize, flags, 0, 0, uint32(width), uint32(height))
+}
+
+// requestIconic asks for a window to be minimised.
+func (w *Windows) requestIconic(win xproto.Window) error {
+	return w.request(win, w.atoms.iconify, iconicState)
+}
+
+// requestStates adds or removes two states of a window in one step.
+func (w *Windows) requestStates(win xproto.Window, add bool, first, second xproto.Atom) error {
+	action := uint32(stateRemove)
+	if add {
+		action = stateAdd
+	}
+	return w.request(win, w.atoms.netState, action, uint32(first), uint32(second), sourcePager)
+}
+
+// requestClose asks for a window to be closed as its close button does it.
+func (w *Windows) requestClose(win xproto.Window) error {
+	return w.request(win, w.atoms.close, xproto.TimeCurrentTime, sourcePager)
+}
+
+// requestExtents asks for _NET_FRAME_EXTENTS to be set on a window, which need
+// not be mapped.
+func (w *Windows) requestExtents(win xproto.Window) error {
+	return w.request(win, w.atoms.ask)
+}
+
+// request sends a client message about win to the window manager: the client
+// that selected the root window's SubstructureRedirect.
+func (w *Windows) request(win xproto.Window, kind xproto.Atom, data ...uint32) error {
+	message := xproto.ClientMessageEvent{
+		Format: 32, Window: win, Type: kind,
+		Data: xproto.ClientMessageDataUnionData32New(append(data, make([]uint32, 5-len(data))...)),
+	}
+	const mask = xproto.EventMaskSubstructureNotify | xproto.EventMaskSubstructureRedirect
+	err := xproto.SendEventChecked(w.c.x, false, w.c.root, mask, string(message.Bytes())).Check()
+	return wrap("tell the window manager", err)
+}
