@@ -64,8 +64,14 @@ type Config struct {
 	StateDir string
 
 	// Home is the HOME of the desktop's programs; openbox reads
-	// .config/openbox/rc.xml and autostart from it. Empty: "home" in StateDir.
+	// .config/openbox/rc.xml, menu.xml and autostart from it. Empty: "home" in
+	// StateDir.
 	Home string
+
+	// ProgramMenu puts Terminal and Browser into the menu that a right click on
+	// the empty desktop opens, unless Home has a menu.xml of its own. Without it
+	// no menu and no key of the window manager starts a program.
+	ProgramMenu bool
 
 	// LogPath receives the output of the X server, the window manager, D-Bus
 	// and PulseAudio. Empty: "desktop-runtime.log" in StateDir.

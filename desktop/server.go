@@ -141,11 +141,14 @@ func (d *Desktop) startBus(ctx context.Context, s *session) (*supervise.Child, e
 // startWindowManager runs openbox and returns when it manages windows. openbox
 // now and then fails to open a display that has just begun: it is tried again.
 func (d *Desktop) startWindowManager(ctx context.Context, s *session) error {
-	var err error
+	err := d.writeOpenboxConfig()
+	if err != nil {
+		return err
+	}
 	for range 3 {
 		s.wm, err = d.group.Start(supervise.Spec{
 			Name: "openbox", Path: "openbox", Args: []string{"--sm-disable"},
-			Env: s.env, Dir: d.dirs.home, LogPath: d.dirs.log,
+			Env: d.openboxEnviron(s.env), Dir: d.dirs.home, LogPath: d.dirs.log,
 		})
 		if err != nil {
 			return fmt.Errorf("start openbox: %w", err)

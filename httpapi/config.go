@@ -110,6 +110,11 @@ type Config struct {
 	// this program's environment.
 	EnvPolicy desktop.EnvPolicy
 
+	// DesktopMenu gives desktops a menu with Terminal and Browser, which whoever
+	// has control can use. Without it no program can be started from an empty
+	// desktop.
+	DesktopMenu bool
+
 	// Secrets names environment variables that neither ever sees, beside
 	// deskhand's own and, where EventLog is a Postgres, those that have its
 	// password ([eventlog.Secrets]).

@@ -367,6 +367,7 @@ func (sl *slot) config(o startOptions) (desktop.Config, error) {
 		}
 	}
 	cfg.EnvPolicy, cfg.Secrets = sl.all.cfg.EnvPolicy, sl.all.cfg.Secrets
+	cfg.ProgramMenu = sl.all.cfg.DesktopMenu
 	cfg.ShareAuthority = true
 	cfg.Logger = sl.all.cfg.Logger
 	return cfg, nil

@@ -7,7 +7,7 @@ import (
 )
 
 type tokenBody struct {
-	Scope   string `json:"scope" enum:"view,control,agent,admin" doc:"view: see a desktop. control: act on it, too. agent: the same as an agent, and start programs on it. admin: everything"`
+	Scope   string `json:"scope" enum:"view,control,agent,admin" doc:"view: see a desktop. control: act on it, too, which is a shell if a terminal is open there. agent: the same as an agent, and start programs on it, which is a shell. admin: everything"`
 	Desktop string `json:"desktop,omitempty" doc:"Id of the only desktop that it is good for; all when left out"`
 	TTL     *int64 `json:"ttl,omitempty" minimum:"1" maximum:"31622400" doc:"Seconds until it expires; a day when left out, a year at most"`
 	Name    string `json:"name,omitempty" maxLength:"64" doc:"Whom it is for; others see it"`
@@ -22,6 +22,7 @@ type tokenInfo struct {
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
 	Token     string    `json:"token,omitempty" doc:"Its value, shown when it is made and never again"`
+	Allows    string    `json:"allows,omitempty" doc:"What its holder can do with it, in words; told when it is made"`
 }
 
 type (
@@ -93,6 +94,6 @@ func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenO
 		return nil, err
 	}
 	out := &tokenOutput{infoOfToken(g)}
-	out.Body.Token = value
+	out.Body.Token, out.Body.Allows = value, s.cfg.allows(g.scope)
 	return out, nil
 }

@@ -143,3 +143,22 @@ func TestRevokedTokensCutOff(t *testing.T) {
 		return s.get(t, "/v1/desktop/stream/status").json(t)["viewers"] == nil
 	})
 }
+
+// TestTokenTellsWhatItAllows holds that the answer to a request for a token says
+// what is given away with it.
+func TestTokenTellsWhatItAllows(t *testing.T) {
+	t.Parallel()
+	for _, menu := range []bool{false, true} {
+		s := serve(t, Config{DesktopMenu: menu})
+		for scope, want := range map[string]string{"view": "no input", "control": "shell", "agent": "shell", "admin": "Everything"} {
+			got := s.post(t, "/v1/tokens", `{"scope":"`+scope+`"}`).want(t, 200).json(t)
+			allows, _ := got["allows"].(string)
+			if !strings.Contains(allows, want) || scope != "view" && !strings.Contains(allows, "as user "+userName()) {
+				t.Errorf("%s: %q, want %q", scope, allows, want)
+			}
+			if scope == "control" && strings.Contains(allows, "no program can be started") == menu {
+				t.Errorf("menu %t: %q", menu, allows)
+			}
+		}
+	}
+}

@@ -46,6 +46,7 @@ type serverFlags struct {
 	maxPerAddr  int
 	envPolicy   string
 	desktop     bool
+	desktopMenu bool
 	demo        bool
 	logFile     string
 	logLevel    string
@@ -79,6 +80,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.sessions.register(flags)
 	f.recordings.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
+	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "put Terminal and Browser into the menu of desktops, which whoever has control can use")
 	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
@@ -155,6 +157,7 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
 		MaxConnections: f.maxConns, MaxConnectionsPerAddress: f.maxPerAddr,
+		DesktopMenu: f.desktopMenu,
 	}
 	if f.port != 0 {
 		cfg.StateName = "port-" + strconv.Itoa(int(f.port))

@@ -1,0 +1,50 @@
+package desktop
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// openboxFiles are the configuration of openbox for homes that have none.
+//
+//go:embed openbox/rc.xml openbox/menu.xml openbox/menu-programs.xml
+var openboxFiles embed.FS
+
+// openboxConfigDir is the folder below the state directory that stands before
+// the system's in XDG_CONFIG_DIRS of openbox. The distribution's own files have
+// a menu and keys that start programs.
+const openboxConfigDir = "xdg"
+
+// writeOpenboxConfig writes openboxFiles to where openbox looks for what the
+// home does not have.
+func (d *Desktop) writeOpenboxConfig() error {
+	dir := filepath.Join(d.dirs.state, openboxConfigDir, "openbox")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("openbox configuration: %w", err)
+	}
+	menu := "menu.xml"
+	if d.cfg.ProgramMenu {
+		menu = "menu-programs.xml"
+	}
+	for from, to := range map[string]string{"rc.xml": "rc.xml", menu: "menu.xml"} {
+		text, err := openboxFiles.ReadFile("openbox/" + from)
+		if err != nil {
+			return fmt.Errorf("openbox configuration: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, to), text, 0o644); err != nil {
+			return fmt.Errorf("openbox configuration: %w", err)
+		}
+	}
+	return nil
+}
+
+// openboxEnviron is the environment of openbox.
+func (d *Desktop) openboxEnviron(env []string) []string {
+	system := cmp.Or(lookup(env, "XDG_CONFIG_DIRS"), "/etc/xdg") // XDG Base Directory specification
+	return supervise.Environ(env, "XDG_CONFIG_DIRS="+filepath.Join(d.dirs.state, openboxConfigDir)+":"+system)
+}

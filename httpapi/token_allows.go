@@ -1,0 +1,37 @@
+package httpapi
+
+import (
+	"os"
+	"os/user"
+	"strconv"
+)
+
+// allows tells in words what a token of a scope amounts to, so that whoever
+// makes one knows what is given away.
+func (c Config) allows(s scope) string {
+	as := "as user " + userName()
+	switch s {
+	case scopeView:
+		return "Seeing the desktop; no input."
+	case scopeControl:
+		if c.DesktopMenu {
+			return "A shell " + as + ": the menu of the desktop has a terminal."
+		}
+		return "Using every program that is open on the desktop, " + as + ": with a terminal, a file manager or a browser there, " +
+			"that is a shell, or that user's files. From the empty desktop no program can be started."
+	case scopeAgent:
+		return "A shell " + as + ": it starts any program on the desktop."
+	case scopeAdmin:
+	}
+	return "Everything: a shell as user " + userName() + ", all desktops, files, agents and tokens."
+}
+
+// userName is the name of the user that this program runs as, or the number of
+// one without a name.
+func userName() string {
+	id := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
