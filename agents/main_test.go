@@ -348,7 +348,7 @@ func (a *script) reopen(m message) int {
 	}
 	if os.Getenv("ASK_AT") == m.Method {
 		gated()
-		a.ask(p.SessionID)
+		a.ask(p.SessionID, "")
 		if os.Getenv("ASK_ON") == "" && !a.hears(p.SessionID) {
 			return 0
 		}
@@ -358,7 +358,11 @@ func (a *script) reopen(m message) int {
 }
 
 // ask asks for a permission.
-func (a *script) ask(session string) {
+func (a *script) ask(session, kinds string) {
+	if kinds == "always" {
+		a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"none-4","name":"Never","kind":"reject_always"}]}}`, session)
+		return
+	}
 	a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"yes-1","name":"Yes","kind":"allow_once"},{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"no-3","name":"No","kind":"reject_once"}]}}`, session)
 }
 
@@ -404,7 +408,7 @@ func (a *script) prompt(m message) int {
 			a.update(p.SessionID, fmt.Sprintf("<%s/%d>", token, i))
 		}
 	case "ask":
-		a.ask(p.SessionID)
+		a.ask(p.SessionID, rest)
 		if !a.hears(p.SessionID) {
 			return 0
 		}

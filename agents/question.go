@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,9 +25,10 @@ type Policy struct {
 // Mode is a way to answer.
 type Mode string
 
-// The modes. What is chosen depends on what the agent offers: Allow takes an
-// option for this once before one for always, and so does Reject. Where the
-// agent offers none of that kind the question is cancelled.
+// The modes. Allow and Reject choose the option that counts for this question
+// alone. They never choose one that counts for later questions, too: if the agent
+// offers nothing else, Allow leaves the question to clients, as Ask does, and
+// Reject cancels it.
 const (
 	Ask    Mode = "ask"
 	Allow  Mode = "allow"
@@ -70,15 +70,17 @@ type question struct {
 	size    int // of its message
 	method  string
 	talk    *talk // nil: none that is known
-	options []option
+	options []Option
 	row     eventlog.Request
 	timer   *time.Timer // nil: none
 	holds   bool        // its session's turn waits for a person's answer
 }
 
-type option struct {
+// Option is an answer that an agent offers to its question about a permission.
+type Option struct {
 	ID   string `json:"optionId"`
-	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Kind string `json:"kind"` // such as [AllowOnce]
 }
 
 // hold makes the turn of a question's session wait for it, if it is one for a person
@@ -99,15 +101,17 @@ func (q *question) stop() {
 
 const methodPermission = "session/request_permission"
 
-// outcome is the result for the first of the kinds that the agent offers, or
-// the one that cancels.
+// cancelled is the result of a question about a permission that no option answers.
+var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
+
+// outcome is the result for the first of the kinds that the agent offers, or nil.
 func (q *question) outcome(kinds ...string) []byte {
 	for _, kind := range kinds {
-		if i := slices.IndexFunc(q.options, func(o option) bool { return o.Kind == kind }); i >= 0 {
+		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind }); i >= 0 {
 			return selected(q.options[i].ID)
 		}
 	}
-	return []byte(`{"outcome":{"outcome":"cancelled"}}`)
+	return nil
 }
 
 func selected(option string) []byte {
@@ -156,7 +160,7 @@ func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
 		return
 	}
 	var p struct {
-		Options []option `json:"options"`
+		Options []Option `json:"options"`
 	}
 	_ = json.Unmarshal(e.bytes(e.params), &p) // a question without options can be cancelled
 	q.options = p.Options
@@ -212,15 +216,32 @@ func rpcKey(id []byte) string {
 
 func (l *life) applyPolicy(b *batch, s *step, q *question) {
 	policy := l.policyFor(q.talk)
+	result := policy.result(q)
 	deaf := l.box.full() // it reads no answers: its question waits as if somebody were asked
+	if policy.Mode == Allow && result == nil {
+		l.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.talk.id(), "offered", offers(q.options))
+	}
 	switch {
-	case policy.Mode == Allow && !deaf:
-		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome(AllowOnce, AllowAlways)), 0)
-	case policy.Mode == Reject && !deaf:
-		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome(RejectOnce, RejectAlways)), 0)
+	case result != nil && !deaf:
+		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, result), 0)
 	case policy.Timeout > 0:
 		s.after = append(s.after, func() { q.timer = time.AfterFunc(policy.Timeout, func() { l.expire(q) }) })
 	}
+}
+
+// result is what the policy answers to a question, or nil.
+func (p Policy) result(q *question) []byte {
+	switch p.Mode {
+	case Allow:
+		return q.outcome(AllowOnce)
+	case Reject:
+		if r := q.outcome(RejectOnce); r != nil {
+			return r
+		}
+		return cancelled
+	case Ask:
+	}
+	return nil
 }
 
 // policyFor is the policy for what is asked in a session; nil: in none that is known.
@@ -242,7 +263,7 @@ func (l *life) policyFor(t *talk) Policy {
 
 // expire cancels a question that waited for too long.
 func (l *life) expire(q *question) {
-	_ = l.submit(context.Background(), item{decide: &decision{question: q, result: q.outcome(), dir: eventlog.Daemon}})
+	_ = l.submit(context.Background(), item{decide: &decision{question: q, result: cancelled, dir: eventlog.Daemon}})
 }
 
 // cancelQuestions answers what is open of a session whose turn is cancelled, as
@@ -250,7 +271,7 @@ func (l *life) expire(q *question) {
 func (l *life) cancelQuestions(b *batch, s *step, t *talk) {
 	for _, q := range l.questions {
 		if q.talk == t && q.method == methodPermission {
-			l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, q.outcome()), 0)
+			l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
 		}
 	}
 }
@@ -308,10 +329,13 @@ func (l *life) takeDecision(b *batch, s *step, d *decision) {
 	s.after = append(s.after, func() { d.finish(nil) })
 }
 
-// Reply answers a question of an agent's. One of its members is set.
+// Reply answers a question of an agent's. One of its members is set, or both
+// Kinds and Cancel.
 type Reply struct {
 	// Kinds are the kinds of options that would do, the best first: the first
-	// one that the agent offers is taken, for questions about permissions.
+	// one that the agent offers is taken, for questions about permissions. If
+	// the agent offers none of them, the error is [OptionError], or the
+	// question is cancelled if Cancel is set.
 	Kinds []string
 
 	// Option is the id of an option, for questions about permissions.
@@ -324,7 +348,28 @@ type Reply struct {
 	Result json.RawMessage
 }
 
-var errNoSuchOption = errors.New("the agent offers no such option")
+// OptionError says that an agent offers no option of the kinds that a [Reply]
+// asks for. The question stays open.
+type OptionError struct {
+	Kinds   []string // of the reply
+	Offered []Option
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("the agent offers no %s; it offers %s", strings.Join(e.Kinds, " or "), offers(e.Offered))
+}
+
+// offers names options and their kinds.
+func offers(options []Option) string {
+	if len(options) == 0 {
+		return "no options"
+	}
+	var all []string
+	for _, o := range options {
+		all = append(all, fmt.Sprintf("%q (%s)", o.Name, o.Kind))
+	}
+	return strings.Join(all, ", ")
+}
 
 func (r Reply) result(q *question) ([]byte, error) {
 	switch {
@@ -332,18 +377,17 @@ func (r Reply) result(q *question) ([]byte, error) {
 		return r.Result, nil
 	case q.method != methodPermission:
 		return nil, &InvalidError{"result", "is needed, since the question is about no permission"}
-	case r.Cancel:
-		return q.outcome(), nil
 	case r.Option != "":
-		if !slices.ContainsFunc(q.options, func(o option) bool { return o.ID == r.Option }) {
-			return nil, &InvalidError{"option", errNoSuchOption.Error()}
+		if !slices.ContainsFunc(q.options, func(o Option) bool { return o.ID == r.Option }) {
+			return nil, &InvalidError{"option", "the agent offers no such option"}
 		}
 		return selected(r.Option), nil
 	}
-	for _, kind := range r.Kinds {
-		if slices.ContainsFunc(q.options, func(o option) bool { return o.Kind == kind }) {
-			return q.outcome(kind), nil
-		}
+	if result := q.outcome(r.Kinds...); result != nil {
+		return result, nil
 	}
-	return nil, &InvalidError{"reply", errNoSuchOption.Error()}
+	if r.Cancel {
+		return cancelled, nil
+	}
+	return nil, &OptionError{r.Kinds, q.options}
 }

@@ -171,6 +171,23 @@ func TestPermissions(t *testing.T) {
 			}
 		}
 	}
+	// Where only options for always are offered, asking for another is refused and
+	// leaves the question open.
+	refusedFor := func(kinds ...string) func(*testing.T, *agents.Host) {
+		return func(t *testing.T, h *agents.Host) {
+			t.Helper()
+			stateOf(t, h, "s", eventlog.Waiting)
+			open, err := h.Requests(within(t), "s")
+			if err != nil || len(open) != 1 {
+				t.Fatalf("Requests = %+v, %v", open, err)
+			}
+			err = h.Answer(within(t), "s", open[0].PublicID, agents.Reply{Kinds: kinds})
+			if other, ok := errors.AsType[*agents.OptionError](err); !ok || len(other.Offered) != 2 || !strings.Contains(err.Error(), `"Always" (allow_always)`) {
+				t.Errorf("Answer = %v", err)
+			}
+			answer(agents.Reply{Kinds: []string{agents.AllowAlways}})(t, h)
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		policy agents.Policy
@@ -183,6 +200,10 @@ func TestPermissions(t *testing.T) {
 		{"kind", agents.Policy{}, answer(agents.Reply{Kinds: []string{agents.AllowAlways}}), always},
 		{"option", agents.Policy{}, answer(agents.Reply{Option: "no-3"}), no},
 		{"cancel", agents.Policy{}, answer(agents.Reply{Cancel: true}), none},
+		{"allow, only always", agents.Policy{Mode: agents.Allow}, refusedFor(agents.AllowOnce, agents.RejectOnce), always},
+		{"reject, only always", agents.Policy{Mode: agents.Reject}, nil, none},
+		{"else cancel", agents.Policy{}, answer(agents.Reply{Kinds: []string{agents.RejectOnce}, Cancel: true}), no},
+		{"only always, else cancel", agents.Policy{}, answer(agents.Reply{Kinds: []string{agents.RejectOnce}, Cancel: true}), none},
 		{"cancelled", agents.Policy{}, func(t *testing.T, h *agents.Host) {
 			t.Helper()
 			stateOf(t, h, "s", eventlog.Waiting)
@@ -195,7 +216,11 @@ func TestPermissions(t *testing.T) {
 			t.Parallel()
 			h := host(t, agents.Config{Permissions: agents.Policy{Mode: agents.Ask}})
 			create(t, h, "s", agents.SessionOptions{Permissions: &c.policy})
-			turn := say(t, h, "s", "ask")
+			word := "ask"
+			if strings.Contains(c.name, "only always") {
+				word = "ask always"
+			}
+			turn := say(t, h, "s", word)
 			if c.do != nil {
 				c.do(t, h)
 			}

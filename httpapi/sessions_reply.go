@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -86,22 +87,26 @@ func (s *Server) replyPermission(ctx context.Context, in *permissionReply) (*str
 	if err != nil {
 		return nil, err
 	}
+	// Nothing more permanent than what the client asks for.
 	kinds := map[string][]string{
-		"once":   {agents.AllowOnce, agents.AllowAlways},
+		"once":   {agents.AllowOnce},
 		"always": {agents.AllowAlways, agents.AllowOnce},
-		"reject": rejects,
+		"reject": {agents.RejectOnce},
 	}[in.Body.Reply]
-	return nil, nilOr(v.host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: kinds}), in.Permission)
+	err = v.host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: kinds})
+	if other, ok := errors.AsType[*agents.OptionError](err); ok {
+		return nil, conflictOf(fmt.Sprintf("reply %s: %v; choose one of these in an ACP response, or end the turn", in.Body.Reply, err)).
+			with("field", "reply").with("details", map[string]any{"options": other.Offered})
+	}
+	return nil, nilOr(err, in.Permission)
 }
-
-var rejects = []string{agents.RejectOnce, agents.RejectAlways}
 
 func (s *Server) rejectQuestion(ctx context.Context, in *questionPath) (*struct{}, error) {
 	v, q, err := s.open(ctx, in.ID, in.Question, "question")
 	if err != nil {
 		return nil, err
 	}
-	return nil, nilOr(v.host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: rejects}), in.Question)
+	return nil, nilOr(v.host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: []string{agents.RejectOnce}, Cancel: true}), in.Question)
 }
 
 func (s *Server) replyQuestion(ctx context.Context, in *questionReply) (*struct{}, error) {

@@ -239,6 +239,24 @@ func TestSessionReplies(t *testing.T) {
 		}
 		return said(got)
 	}
+	// No reply counts for more than the client asked for.
+	for _, tt := range []struct{ offered, reply, instead, status, said string }{
+		{"allow_always reject_once", "once", "reject", "reject", "I was not allowed to run it (reject_once).|"},
+		{"allow_once reject_always", "reject", "once", "accept", "I was allowed to run it (allow_once).|"},
+	} {
+		e := ask("permission "+tt.offered, "permission.requested")
+		path := "/v1/sessions/asks/permissions/" + e.Data.Permission + "/reply"
+		p := s.post(t, path, fmt.Sprintf(`{"reply":%q}`, tt.reply)).problem(t, 409, "conflict")
+		for kind := range strings.FieldsSeq(tt.offered) {
+			if detail, _ := p["detail"].(string); !strings.Contains(detail, kind) {
+				t.Errorf("%s does not name %s: %v", tt.reply, kind, p)
+			}
+		}
+		s.post(t, path, fmt.Sprintf(`{"reply":%q}`, tt.instead)).want(t, http.StatusNoContent)
+		if got := finish("permission.resolved", tt.status); got != tt.said {
+			t.Errorf("%s: %q", tt.offered, got)
+		}
+	}
 	for _, tt := range []struct{ reply, status, said string }{
 		{"once", "accept", "I was allowed to run it (allow_once).|"},
 		{"reject", "reject", "I was not allowed to run it (reject_once).|"},
@@ -266,7 +284,7 @@ func TestSessionReplies(t *testing.T) {
 	}
 	e = ask("plan", "question.requested")
 	s.post(t, "/v1/sessions/asks/questions/"+e.Data.Question+"/reject", "").want(t, http.StatusNoContent)
-	if got := finish("question.resolved", "answered"); !strings.Contains(got, "not approved") {
+	if got := finish("question.resolved", "rejected"); !strings.Contains(got, "not approved") {
 		t.Error(got)
 	}
 }

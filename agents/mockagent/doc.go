@@ -13,7 +13,8 @@
 //
 //	demo              a message, a thought, tool calls, a plan, usage
 //	markdown          a message with every sort of markup
-//	permission        a tool call that asks first
+//	permission KINDS  a tool call that asks first, offering options of these
+//	                  kinds, or allow_always, allow_once and reject_once
 //	plan              a plan that wants approval; changes the mode
 //	image             a picture, as message and from a tool
 //	diff              an edit with the text before and after

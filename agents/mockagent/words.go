@@ -2,6 +2,7 @@ package mockagent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,19 +193,24 @@ func (t *turn) question(ctx context.Context, call map[string]any, options ...opt
 	return "", rpcErrorf(codeInternal, "the question was answered with %q %q, which was not offered", chosen.Outcome, chosen.OptionID)
 }
 
-func (t *turn) permission(ctx context.Context, _ string) (string, error) {
+func (t *turn) permission(ctx context.Context, kinds string) (string, error) {
 	const command = "rm -rf build"
 	input := map[string]string{"command": command}
 	id := t.call(update{Title: "`" + command + "`", ToolKind: "execute", Status: "pending", RawInput: input})
 	t.a.mu.Lock()
 	always := t.s.Always
 	t.a.mu.Unlock()
+	options := []option{
+		{"always", "Always allow", "allow_always"}, {"once", "Allow", "allow_once"}, {"no", "Reject", "reject_once"}, {"never", "Never allow", "reject_always"},
+	}
+	offered := cmp.Or(kinds, "allow_always allow_once reject_once")
+	options = slices.DeleteFunc(options, func(o option) bool { return !slices.Contains(strings.Fields(offered), o.Kind) })
 	kind := "allow_always"
 	if !always {
 		var err error
 		kind, err = t.question(
 			ctx, map[string]any{"toolCallId": id, "title": "`" + command + "`", "kind": "execute", "status": "pending", "rawInput": input},
-			option{"always", "Always allow", "allow_always"}, option{"once", "Allow", "allow_once"}, option{"no", "Reject", "reject_once"},
+			options...,
 		)
 		if err != nil {
 			t.ended(id, "failed")

@@ -228,7 +228,10 @@ func (s *State) settle(q asked, kind, name string, synthetic bool) {
 	if q.Question {
 		d := questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "rejected"}
 		if kind != "" {
-			d.Response, d.Status = &name, "answered"
+			d.Response = &name
+		}
+		if strings.HasPrefix(kind, "allow_") {
+			d.Status = "answered"
 		}
 		s.emit(QuestionResolved, d, synthetic)
 		return
