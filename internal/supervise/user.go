@@ -35,7 +35,7 @@ func LookupUser(name string) (User, error) {
 		return User{}, nil
 	}
 	if os.Geteuid() != 0 {
-		return User{}, fmt.Errorf("only root may run agents as another user, here %.40q", name)
+		return User{}, fmt.Errorf("only root may run programs as another user, here %.40q", name)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {

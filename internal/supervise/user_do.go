@@ -1,0 +1,93 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Do runs f with the user's rights to files: what f opens, makes, changes and
+// removes is checked by the kernel as if the user did it, and new files are the
+// user's. It returns f's error, or an error before f when the rights cannot be
+// changed. For the zero User it just calls f.
+//
+// f must do its work in the goroutine that calls it and start no child process:
+// other goroutines keep the rights of this program. File descriptors that f
+// opens keep the user's rights.
+//
+// The rights are those of one thread (setfsuid(2)), which ends with the call and
+// runs nothing else. The thread's real user stays, so the user can neither signal
+// nor trace this program.
+func (u User) Do(f func() error) error {
+	if u.Credential == nil {
+		return f()
+	}
+	done := make(chan struct{})
+	err := errors.New("supervise: the work as another user did not return")
+	var panicked any
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		// Never unlocked: the runtime ends the thread with the goroutine, and
+		// starts no thread from one that is locked.
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The first thread cannot end. While it is held here the next
+			// goroutine gets another one.
+			defer runtime.UnlockOSThread()
+			err = u.Do(f)
+			return
+		}
+		result := u.assume()
+		if result == nil {
+			result = f()
+		}
+		err = result
+	}()
+	<-done
+	if panicked != nil {
+		panic(panicked)
+	}
+	return err
+}
+
+// assume gives the calling thread the user's rights to files. The calls are made
+// directly: those of package syscall change all threads.
+func (u User) assume() error {
+	c := u.Credential
+	groups := c.Groups
+	if len(groups) == 0 {
+		groups = []uint32{c.Gid}
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0); e != 0 {
+		return fmt.Errorf("rights of user %.40q: %w", u.Name, os.NewSyscallError("setgroups", e))
+	}
+	for _, set := range []struct {
+		call   uintptr
+		wanted uint32
+		name   string
+	}{{unix.SYS_SETFSGID, c.Gid, "setfsgid"}, {unix.SYS_SETFSUID, c.Uid, "setfsuid"}} {
+		_, _, _ = unix.RawSyscall(set.call, uintptr(set.wanted), 0, 0)
+		// It never tells an error; a value that cannot be tells what is set.
+		if now, _, _ := unix.RawSyscall(set.call, ^uintptr(0), 0, 0); uint32(now) != set.wanted {
+			return fmt.Errorf("rights of user %.40q: %w", u.Name, os.NewSyscallError(set.name, unix.EPERM))
+		}
+	}
+	return u.dropCapabilities()
+}
+
+// dropCapabilities takes the thread's effective capabilities away, of which
+// setfsuid leaves those that are not about files, such as looking into other
+// processes' folders in /proc.
+func (u User) dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3} // of this thread
+	var none [2]unix.CapUserData
+	if _, _, e := unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0); e != 0 {
+		return fmt.Errorf("rights of user %.40q: %w", u.Name, os.NewSyscallError("capset", e))
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package supervise
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDo does work as another user while this program's other threads go on as
+// root.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	u := nobody(t)
+	dir := entered(t)
+	secret, theirs := filepath.Join(dir, "secret"), filepath.Join(dir, "theirs")
+	closed := filepath.Join(dir, "closed")
+	err := errors.Join(os.WriteFile(secret, []byte("root's"), 0o600), os.Mkdir(closed, 0o700), os.Mkdir(theirs, 0o700),
+		os.Chown(theirs, int(u.Credential.Uid), int(u.Credential.Gid)), os.WriteFile(filepath.Join(closed, "file"), nil, 0o666))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 { // which the runtime may run on any thread that it has
+		others.Go(func() {
+			for {
+				if _, err := os.ReadFile(secret); err != nil {
+					t.Errorf("another goroutine: %v", err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	for n := range 50 {
+		made := filepath.Join(theirs, strconv.Itoa(n))
+		err := u.Do(func() error {
+			for what, err := range map[string]error{
+				"read":   func() error { _, err := os.ReadFile(secret); return err }(),
+				"enter":  func() error { _, err := os.ReadFile(filepath.Join(closed, "file")); return err }(),
+				"write":  os.WriteFile(filepath.Join(dir, "new"), nil, 0o600),
+				"remove": os.RemoveAll(secret),
+				"chown":  os.Chown(theirs, 0, 0),
+				"init":   func() error { _, err := os.ReadFile("/proc/1/environ"); return err }(),
+			} {
+				if !errors.Is(err, fs.ErrPermission) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			return os.WriteFile(made, nil, 0o600)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != u.Credential.Uid || owner.Gid != u.Credential.Gid { //nolint:forcetypeassert // it is one
+			t.Errorf("%s belongs to %d:%d", made, owner.Uid, owner.Gid)
+		}
+	}
+	close(stop)
+	others.Wait()
+	if err := (User{}).Do(func() error { _, err := os.ReadFile(secret); return err }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDoEnds: an error and a panic come back to the caller, and no thread is kept
+// that has the user's rights.
+func TestDoEnds(t *testing.T) {
+	t.Parallel()
+	u := nobody(t)
+	want := errors.New("of f")
+	if err := u.Do(func() error { return want }); !errors.Is(err, want) {
+		t.Errorf("error: %v", err)
+	}
+	if err := u.Do(func() error { runtime.Goexit(); return nil }); err == nil {
+		t.Error("no error of a function that did not return")
+	}
+	func() {
+		defer func() {
+			if v := recover(); v != "of f" {
+				t.Errorf("panic: %v", v)
+			}
+		}()
+		_ = u.Do(func() error { panic("of f") })
+	}()
+	deadline := time.Now().Add(20 * time.Second)
+	for left(t, u) {
+		if time.Now().After(deadline) {
+			t.Fatal("a thread keeps the user's rights")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// left tells whether a thread of this program has the user's rights.
+func left(t *testing.T, u User) bool {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil || len(tasks) == 0 {
+		t.Fatal(tasks, err)
+	}
+	for _, task := range tasks {
+		status, err := os.ReadFile(task)
+		if err == nil && strings.Contains(string(status), "\t"+strconv.Itoa(int(u.Credential.Uid))+"\n") {
+			return true
+		}
+	}
+	return false
+}
