@@ -170,7 +170,7 @@ func TestACPTransportRefusals(t *testing.T) {
 		{call{method: http.MethodDelete}, 400, "invalid_request", "Acp-Connection-Id is missing"},
 		{call{body: acpBegin, anon: true}, 401, "token_invalid", "token invalid"},
 		{call{header: named, anon: true}, 401, "token_invalid", "token invalid"},
-		{call{body: acpBegin, header: map[string]string{"Origin": "http://elsewhere.test"}}, 403, "permission_denied", "elsewhere.test"},
+		{call{body: acpBegin, anon: true, header: map[string]string{"Origin": "http://elsewhere.test"}}, 403, "permission_denied", "elsewhere.test"},
 	} {
 		if c.call.path == "" {
 			c.call.path = transportURL

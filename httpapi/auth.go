@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -73,6 +74,14 @@ func (s *Server) admits(r *request) (*grant, bool) {
 			}
 		}
 	}
+	return s.lookUp(token)
+}
+
+// lookUp says whether a token is valid. The grant is nil for the server's own.
+func (s *Server) lookUp(token string) (*grant, bool) {
+	if token == "" {
+		return nil, false
+	}
 	if s.rightToken(token) {
 		return nil, true
 	}
@@ -81,6 +90,24 @@ func (s *Server) admits(r *request) (*grant, bool) {
 		g = s.tokens.find(token)
 	}
 	return g, g != nil
+}
+
+// tokenNames are the query parameters in which tokens come. Those of the page
+// are t and token.
+var tokenNames = []string{"access_token", "token", "api_key", "t"}
+
+// proven says whether a request has a valid token anywhere. A page that a user
+// only visits cannot know one, and browsers do not add one by themselves.
+func (s *Server) proven(c *fiber.Ctx) bool {
+	bearer, _ := strings.CutPrefix(c.Get(fiber.HeaderAuthorization), "Bearer ")
+	given := []string{bearer, c.Get("X-Api-Key")}
+	for _, name := range tokenNames {
+		given = append(given, c.Query(name))
+	}
+	return slices.ContainsFunc(given, func(token string) bool {
+		_, ok := s.lookUp(token)
+		return ok
+	})
 }
 
 // scopeKey is where an operation keeps the scope that it needs.

@@ -105,7 +105,7 @@ func redact(raw string) string {
 		if decoded, err := url.QueryUnescape(name); err == nil {
 			name = decoded
 		}
-		if name == "access_token" || name == "token" || name == "api_key" {
+		if slices.Contains(tokenNames, name) {
 			pairs[i] = name + "=REDACTED"
 		}
 	}
@@ -179,10 +179,17 @@ func (s *Server) guard(c *fiber.Ctx) error {
 	}
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {
+		if s.cfg.NoToken && !s.gate.admitLoad(c) {
+			return permissionDenied.problem("permission denied: pages of other sites may not load from this server, which needs no token; " +
+				"list their origin (-O) to allow them, or set a token")
+		}
 		return c.Next()
 	}
 	listed := s.gate.listed(origin)
-	if !listed && !s.gate.own(origin, c) {
+	if s.cfg.NoToken {
+		setResourcePolicy(c, listed)
+	}
+	if !listed && !s.gate.own(origin, c) && !s.proven(c) {
 		return permissionDenied.problem(fmt.Sprintf(
 			"permission denied: requests from pages of %q are not accepted; list that origin (-O) to allow them", origin))
 	}
@@ -195,6 +202,37 @@ func (s *Server) guard(c *fiber.Ctx) error {
 	}
 	return c.Next()
 }
+
+// admitLoad says whether a request without an Origin may be answered by a server
+// without a token. Browsers send such requests for pictures, videos, scripts and
+// links of any page, and say in Sec-Fetch-Site how that page is related (Fetch
+// Metadata). Programs do not send that header.
+func (g gate) admitLoad(c *fiber.Ctx) bool {
+	listed := slices.Contains(g.origins, "*")
+	if from, err := url.Parse(c.Get(fiber.HeaderReferer)); err == nil && from.Host != "" {
+		listed = listed || g.listed(from.Scheme+"://"+from.Host)
+	}
+	setResourcePolicy(c, listed)
+	switch c.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		navigation := c.Get("Sec-Fetch-Mode") == "navigate" && c.Get("Sec-Fetch-Dest") == "document"
+		return listed || navigation && c.Method() == fiber.MethodGet && isPage(c.Path())
+	}
+	return true
+}
+
+// setResourcePolicy has browsers keep an answer from pages of origins that are
+// not listed (Fetch standard, section 3.7).
+func setResourcePolicy(c *fiber.Ctx, listed bool) {
+	policy := "same-origin"
+	if listed {
+		policy = "cross-origin"
+	}
+	c.Set("Cross-Origin-Resource-Policy", policy)
+}
+
+// isPage says whether a path is that of the page, or leads to it.
+func isPage(path string) bool { return path == "/" || path == "/ui" || strings.HasPrefix(path, "/ui/") }
 
 // byLoopback says whether only programs on this machine come the way that a
 // request came.

@@ -1,11 +1,16 @@
 package httpapi
 
 import (
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/testbrowser"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // An error in the log tells of which request it is, without an access log, too.
@@ -20,4 +25,76 @@ func TestErrorNamesRequest(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "request=my-id.2 method=POST path=/v1/acp/a operation=") || strings.Contains(text, "nil") {
 		t.Errorf("log = %s", text)
 	}
+}
+
+// TestForeignPages asks a server without a token as browsers do for pages of
+// other sites, which send no Origin with what an <img> or a <script> loads.
+func TestForeignPages(t *testing.T) {
+	t.Parallel()
+	open := serve(t, Config{NoToken: true, Origins: []string{"https://app.example"}})
+	all := serve(t, Config{NoToken: true, Origins: []string{"*"}})
+	token := serve(t, Config{})
+	const health = "/v1/health"
+	for _, c := range []struct {
+		name, path string
+		s          *testServer
+		header     string // "site mode dest referer"
+		status     int
+		policy     string
+	}{
+		{"img of another site", health, open, "cross-site no-cors image", 403, "same-origin"},
+		{"img of another port", health, open, "same-site no-cors image", 403, "same-origin"},
+		{"video that says whose", health, open, "cross-site no-cors video https://evil.example/", 403, "same-origin"},
+		{"img of a listed site", health, open, "cross-site no-cors image https://app.example/x", 200, "cross-origin"},
+		{"img where all are listed", health, all, "cross-site no-cors image", 200, "cross-origin"},
+		{"own page", health, open, "same-origin cors empty", 200, "same-origin"},
+		{"typed by its user", health, open, "none navigate document", 200, "same-origin"},
+		{"a program", health, open, "", 200, "same-origin"},
+		{"a link to a route", health, open, "cross-site navigate document", 403, "same-origin"},
+		{"a link to the page", "/ui/", open, "cross-site navigate document", 200, "same-origin"},
+		{"a link to the root", "/", open, "same-site navigate document", 200, "same-origin"},
+		{"the page in a frame", "/ui/", open, "cross-site navigate iframe", 403, "same-origin"},
+		{"a file of the page", "/ui/main.js", open, "cross-site no-cors script", 403, "same-origin"},
+		{"right token", health, token, "cross-site no-cors image", 200, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			header := map[string]string{}
+			values := strings.Fields(c.header)
+			for i, name := range []string{"Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Referer"} {
+				if i < len(values) {
+					header[name] = values[i]
+				}
+			}
+			a := c.s.do(t, call{path: c.path, header: header}).want(t, c.status)
+			if c.status == 403 {
+				a.problem(t, 403, "permission_denied")
+			}
+			if got := a.Header.Get("Cross-Origin-Resource-Policy"); got != c.policy {
+				t.Errorf("Cross-Origin-Resource-Policy = %q, want %q", got, c.policy)
+			}
+		})
+	}
+}
+
+// TestForeignImage has Chromium load a picture of the server into the page of
+// another one, and follow a link.
+func TestForeignImage(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "chromium")
+	s := serve(t, Config{NoToken: true})
+	listed := serve(t, Config{NoToken: true, Origins: []string{"*"}})
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<img id=own src="%s/ui/icon.svg"><img id=listed src="%s/ui/icon.svg"><a href="%s/">to the page</a>`, s.url, listed.url, s.url)
+	}))
+	t.Cleanup(foreign.Close)
+	ctx := testbrowser.Open(t, foreign.URL)
+	if got := testbrowser.Evaluate[string](ctx, t, `[own.naturalWidth > 0, listed.naturalWidth > 0].join()`); got != "false,true" {
+		t.Errorf("pictures that are seen: %s, want false,true", got)
+	}
+	testbrowser.Evaluate[bool](ctx, t, `document.querySelector("a").click(), true`)
+	eventually(t, "the page", func() bool {
+		return testbrowser.Evaluate[string](ctx, t, `document.querySelector("#video") ? location.href : ""`) == s.url+"/ui/"
+	})
 }

@@ -39,7 +39,7 @@ func TestHandler(t *testing.T) {
 	if got := s.get(t, "/mine"); string(got.body) != "mine" {
 		t.Errorf("the program's own route: %s", got.body)
 	}
-	s.do(t, call{path: "/v1/health", header: map[string]string{"Origin": "http://evil.example"}}).problem(t, 403, "permission_denied")
+	s.do(t, call{path: "/v1/health", anon: true, header: map[string]string{"Origin": "http://evil.example"}}).problem(t, 403, "permission_denied")
 	s.do(t, call{path: "/v1/health", header: map[string]string{"Origin": s.url}}).want(t, 200)
 	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
 	if img, _ := s.get(t, "/v1/desktop/screenshot").picture(t); img.Bounds().Dx() != 640 {

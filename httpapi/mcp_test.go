@@ -145,7 +145,7 @@ func TestMCPRefusals(t *testing.T) {
 		}
 	}
 	// A page of another site may not, whatever name it has for this machine.
-	if a := s.do(t, call{path: mcpPath, body: list, header: map[string]string{"Origin": "http://evil.example"}}); a.StatusCode != http.StatusForbidden {
+	if a := s.do(t, call{path: mcpPath, body: list, anon: true, header: map[string]string{"Origin": "http://evil.example"}}); a.StatusCode != http.StatusForbidden {
 		t.Error(a.StatusCode)
 	}
 }

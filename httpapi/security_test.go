@@ -86,17 +86,21 @@ func TestOriginAndHost(t *testing.T) {
 		{"no origin", token, nil, 200},
 		{"own origin", token, map[string]string{"Origin": token.url}, 200},
 		{"own origin over TLS", token, map[string]string{"Origin": "https://" + host(token)}, 200},
-		{"other origin", token, map[string]string{"Origin": "http://evil.example"}, 403},
-		{"other port", token, map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
-		{"null origin", token, map[string]string{"Origin": "null"}, 403},
+		{"other origin", token, map[string]string{"Origin": "http://evil.example", "Authorization": ""}, 403},
+		{"other origin, wrong token", token, map[string]string{"Origin": "http://evil.example", "Authorization": "Bearer x"}, 403},
+		{"other origin, no token", open, map[string]string{"Origin": "http://evil.example"}, 403},
+		{"other port", token, map[string]string{"Origin": "http://127.0.0.1:1", "Authorization": ""}, 403},
+		{"null origin", token, map[string]string{"Origin": "null", "Authorization": ""}, 403},
+		{"other origin, right token", token, map[string]string{"Origin": "http://localhost:5173"}, 200},
+		{"null origin, right token", token, map[string]string{"Origin": "null"}, 200},
 		{"own name", token, map[string]string{"Origin": "http://desk.lan", "Host": "desk.lan"}, 200},
 		{"own name, default port", token, map[string]string{"Origin": "http://desk.lan", "Host": "desk.lan:80"}, 200},
-		{"forwarded name, not trusted", token, map[string]string{"Origin": "https://desk.example", "X-Forwarded-Host": "desk.example"}, 403},
+		{"forwarded name, not trusted", token, map[string]string{"Origin": "https://desk.example", "X-Forwarded-Host": "desk.example", "Authorization": ""}, 403},
 		{"forwarded name", proxied, map[string]string{"Origin": "https://desk.example", "X-Forwarded-Host": "desk.example"}, 200},
 		{"listed", listed, map[string]string{"Origin": "https://app.example"}, 200},
 		{"listed, other case and port", listed, map[string]string{"Origin": "HTTPS://App.Example:443"}, 200},
 		{"listed with its port", listed, map[string]string{"Origin": "http://plain.example"}, 200},
-		{"not listed", listed, map[string]string{"Origin": "https://app.example.evil.example"}, 403},
+		{"not listed", listed, map[string]string{"Origin": "https://app.example.evil.example", "Authorization": ""}, 403},
 		{"any", all, map[string]string{"Origin": "https://evil.example"}, 200},
 
 		{"any host with a token", token, map[string]string{"Host": "evil.example"}, 200},
@@ -306,12 +310,13 @@ func TestAccessLogHidesTokens(t *testing.T) {
 	s := serve(t, Config{AccessLog: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	s.do(t, call{path: "/v1/desktop/screenshot?format=png&access%5Ftoken=" + s.Token(), anon: true})
 	s.do(t, call{path: "/?token=" + s.Token(), anon: true})
+	s.do(t, call{path: "/ui/?t=" + s.Token(), anon: true})
 	id := s.do(t, call{path: "/v1/health", header: map[string]string{"X-Request-Id": "my-id.1"}}).Header.Get("X-Request-Id")
 	text := log.String()
 	if strings.Contains(text, s.Token()) {
 		t.Errorf("the token is in the log:\n%s", text)
 	}
-	for _, want := range []string{"access_token=REDACTED", "format=png", "token=REDACTED", "request=my-id.1", "status=409"} {
+	for _, want := range []string{"access_token=REDACTED", "format=png", "?token=REDACTED", "?t=REDACTED", "request=my-id.1", "status=409"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the log:\n%s", want, text)
 		}

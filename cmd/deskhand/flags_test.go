@@ -267,7 +267,7 @@ func TestOrigins(t *testing.T) {
 			t.Fatal(err)
 		}
 		res.Body.Close()
-		if allowed := res.StatusCode == http.StatusOK; allowed != c.allowed {
+		if res.StatusCode != http.StatusOK { // a valid token is answered, whatever page its client is on
 			t.Errorf("%q, from %s: %s", c.args, c.origin, res.Status)
 		}
 		if named := res.Header.Get("Access-Control-Allow-Origin") == c.origin; named != c.allowed {
