@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // cgroups makes control groups (cgroups(7), version 2) for a host's agents, one
@@ -95,6 +97,7 @@ func (c *cgroups) begin() *os.File {
 			return nil
 		}
 		if f, err := lockCgroup(dir, unix.LOCK_EX); err == nil {
+			supervise.GuardCgroup(dir)
 			return f
 		}
 	}

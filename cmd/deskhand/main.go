@@ -31,6 +31,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/deskhand/deskhand/internal/apiclient"
+	_ "github.com/deskhand/deskhand/internal/guardian" // this program is its own
 )
 
 // version is set by the linker.
@@ -68,7 +69,7 @@ func main() {
 	p := program{filepath.Base(os.Args[0]), os.Args[1:], os.Stdin, os.Stdout, os.Stderr}
 	// The first signal asks for an orderly end; a second one is not waited for,
 	// from before anything ends on.
-	told, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	told, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, end := context.WithCancelCause(context.Background())
 	context.AfterFunc(told, func() {
 		stop()

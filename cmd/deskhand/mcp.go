@@ -84,6 +84,11 @@ func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in
 	if size.Height == 0 {
 		size.Height = 800
 	}
+	unguard, err := guard(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unguard()) }()
 	d, err := desktop.Start(ctx, desktop.Config{Size: size})
 	if err != nil {
 		return err

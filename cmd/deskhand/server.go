@@ -19,7 +19,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-const aboutServer = `Serves desktops over HTTP until it gets SIGINT or SIGTERM, then ends all that it
+const aboutServer = `Serves desktops over HTTP until it gets SIGINT, SIGTERM or SIGHUP, then ends all that it
 started. Prints one line with its URL when it is ready.
 
 Without --token, --token-file or --no-token it makes a token and prints it.
@@ -65,6 +65,11 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer closeLog()
 	cfg.Logger = log
+	unguard, err := guard(log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unguard()) }()
 	// What many or large calls have left would stay for minutes otherwise.
 	cfg.Quiet = debug.FreeOSMemory
 	s, err := httpapi.New(cfg)
@@ -73,6 +78,19 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, f, cfg.Token != "", log) })
+}
+
+// guard has the children end with this program however it ends, until unguard.
+// With process 1 the kernel ends all others.
+func guard(log *slog.Logger) (unguard func() error, err error) {
+	if os.Getpid() == 1 {
+		return func() error { return nil }, nil
+	}
+	g, err := supervise.StartGuardian(log)
+	if err != nil {
+		return nil, err
+	}
+	return g.Close, nil
 }
 
 // serve runs the server until ctx ends. tokenKnown says that the user chose the

@@ -22,8 +22,9 @@
 //   - By [Child.Stop], which ends the child and all that it started.
 //   - By [Group.Close], which does so for the whole group.
 //   - By the sudden death of this program: the kernel kills the direct children
-//     at once (PR_SET_PDEATHSIG), and [Sweep] ends the rest when the program
-//     starts the next time.
+//     at once (PR_SET_PDEATHSIG). The rest is ended by the guardian, if
+//     [StartGuardian] was called, else by [Sweep] when the program starts the
+//     next time.
 //
 // # How left-overs are told from foreign processes
 //
@@ -37,7 +38,11 @@
 // group goes through a pidfd, whose process is checked again after the pidfd was
 // opened, so that a number which was reused in between is never hit.
 //
-// A process which cleans its environment, or forbids reading it (setuid
+// A program with a guardian also marks what it starts with a limit that children
+// inherit and that nothing else uses (RLIMIT_LOCKS). The guardian and [Sweep]
+// find processes by that mark; [Child.Stop] and [Group.Close] do not.
+//
+// For them, a process which cleans its environment, or forbids reading it (setuid
 // programs), and also leaves its tree before it is looked for cannot be found.
 // Callers who need that too start the child in a control group of their own
 // (Spec.Cgroup).

@@ -81,9 +81,14 @@ func NewGroup(cfg GroupConfig) (*Group, error) {
 	if outer := os.Getenv(GroupVariable); outer != "" {
 		g.lineage = outer + ","
 	}
+	var m mark
+	if p := program.guard.Load(); p != nil {
+		g.lineage += p.token + ","
+		m = p.mark
+	}
 	if cfg.Dir != "" {
 		g.record, err = writeRecord(cfg.Dir, record{
-			Token: g.token, PID: os.Getpid(), Boot: bootID(), Since: since, Owner: cfg.Owner,
+			Token: g.token, PID: os.Getpid(), Boot: bootID(), Since: since, Mark: m, Owner: cfg.Owner,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("new group: %w", err)

@@ -23,11 +23,16 @@ import (
 const roleVariable = "SUPERVISE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if os.Args[0] == GuardianName {
+		exitWith(RunGuardian(os.Args))
+	}
 	switch os.Getenv(roleVariable) {
 	case "":
 		goleak.VerifyTestMain(m)
 	case "owner":
 		exitWith(playOwner())
+	case "guarded":
+		exitWith(playGuarded())
 	case "reaper":
 		exitWith(playReaper())
 	case "ignorer":

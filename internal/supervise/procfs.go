@@ -150,12 +150,16 @@ func ownedByUs(pid int) bool {
 // status is what /proc/PID/status says; empty: there is no such process.
 type status string
 
-func readStatus(pid int) status {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+func readStatus(pid int) status { return status(procText(pid, "status")) }
+
+// procText reads a file of /proc/PID. It is empty when there is no such process,
+// or when it may not be read.
+func procText(pid int, name string) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + name)
 	if err != nil {
 		return ""
 	}
-	return status(b)
+	return string(b)
 }
 
 // words returns those of a line, none if there is no such line.

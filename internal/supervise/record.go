@@ -31,6 +31,7 @@ type record struct {
 	PID   int    `json:"pid"`  // of the program that has the group; for people who look
 	Boot  string `json:"boot"` // nothing survives a boot
 	Since uint64 `json:"since"`
+	Mark  mark   `json:"mark,omitempty"` // of the program that has the group
 	Owner string `json:"owner"`
 }
 

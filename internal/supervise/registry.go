@@ -4,11 +4,14 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // registry knows the groups and the living children of this program.
 type registry struct {
 	forker forker
+
+	guard atomic.Pointer[guard] // nil: there is no guardian
 
 	// spawn is held for reading from before a fork until the child is in
 	// unreaped, and for writing by who waits for orphans.
@@ -20,6 +23,13 @@ type registry struct {
 	unreaped map[int]*Child // by process number, which is theirs until they are waited for
 	logs     map[string]*logFile
 	devNull  *os.File
+}
+
+// guard is what all children of a program with a guardian have in common.
+type guard struct {
+	token    string // in their environment, before that of their group
+	mark     mark
+	guardian *Guardian
 }
 
 // program is the one registry. It is package state because processes are: the

@@ -39,17 +39,19 @@ func (e *LeftoverError) Error() string {
 }
 
 // tag is what a process has in its environment if it belongs to a group
-// ("<token>") or to one of its children ("<token>.<number>").
+// ("<token>") or to one of its children ("<token>.<number>"), or the mark that
+// it has if it belongs to a program.
 type tag struct {
 	text  string
-	since uint64 // ticks; who started earlier cannot belong
+	mark  mark
+	since uint64 // ticks; a process that started earlier cannot belong
 }
 
 // in tells whether a value of GroupVariable has the tag.
 func (t tag) in(lineage string) bool {
 	for e := range strings.SplitSeq(lineage, ",") {
 		rest, ok := strings.CutPrefix(e, t.text)
-		if ok && (rest == "" || rest[0] == '.') {
+		if ok && t.text != "" && (rest == "" || rest[0] == '.') {
 			return true
 		}
 	}
@@ -247,6 +249,18 @@ func (r *roundup) tagged(p process) bool {
 	if !r.young(p) {
 		return false
 	}
+	return r.hasMark(p) && ownedByUs(p.pid) || r.hasToken(p)
+}
+
+func (r *roundup) hasMark(p process) bool {
+	if !slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 }) {
+		return false
+	}
+	m := markOf(p.pid)
+	return m != 0 && slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.mark == m })
+}
+
+func (r *roundup) hasToken(p process) bool {
 	l := lineage(p.pid)
 	return l != "" && ownedByUs(p.pid) &&
 		slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.in(l) })

@@ -50,7 +50,7 @@ func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
 		taken = append(taken, rf)
 		if rec.Token != "" && rec.Boot == bootID() {
 			logger.Debug("ending what a program left", "owner", rec.Owner, "pid", rec.PID)
-			r.tags = append(r.tags, tag{text: rec.Token, since: rec.Since})
+			r.tags = append(r.tags, tag{text: rec.Token, mark: rec.Mark, since: rec.Since})
 		}
 	}
 	if len(r.tags) > 0 {

@@ -1,0 +1,225 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// GuardianName is argument 0 of the guardian: see [StartGuardian].
+const GuardianName = "deskhand-guardian"
+
+const (
+	guardianRestart = time.Second     // between the end of a guardian and the start of the next
+	guardianEnd     = 5 * time.Second // how long Close waits for it
+	freezeTries     = 1000            // looks for processes that are not stopped yet
+)
+
+// Guardian is a process that ends what this program started, should this program
+// end without doing so, for one by SIGKILL. Make one with [StartGuardian].
+type Guardian struct {
+	logger *slog.Logger
+	args   []string
+	stop   chan struct{}
+	done   chan struct{}
+
+	mu     sync.Mutex
+	pipe   *os.File // the guardian reads it; its end means the end of this program
+	groups []string
+}
+
+// guardianOrder is what a guardian is told when it starts.
+type guardianOrder struct {
+	token string
+	mark  mark
+	since uint64
+}
+
+func (o guardianOrder) args() []string {
+	return []string{GuardianName, o.token, fmt.Sprint(uint64(o.mark)), fmt.Sprint(o.since)}
+}
+
+func parseOrder(args []string) (o guardianOrder, err error) {
+	_, err = fmt.Sscan(strings.Join(args[1:], " "), &o.token, (*uint64)(&o.mark), &o.since)
+	return o, err
+}
+
+// StartGuardian starts the guardian: this program's own executable, with
+// [GuardianName] as argument 0 and without an environment, which must call
+// [RunGuardian] then. What groups start from now on is found by it whatever
+// happens to its environment and its place in the process tree, because
+// StartGuardian marks this program with a limit (RLIMIT_LOCKS) that children
+// inherit. A guardian that ends is replaced.
+//
+// It may be called once in a program, before the first [NewGroup]. logger may be
+// nil.
+func StartGuardian(logger *slog.Logger) (*Guardian, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	since, err := ticks()
+	if err != nil {
+		return nil, fmt.Errorf("start the guardian: %w", err)
+	}
+	o := guardianOrder{token: newToken(), since: since}
+	if o.mark, err = takeMark(); err != nil {
+		logger.Warn("processes that clear their environment cannot be told from others", "error", err)
+	}
+	g := &Guardian{logger: logger, args: o.args(), stop: make(chan struct{}), done: make(chan struct{})}
+	cmd, err := g.start()
+	if err != nil {
+		return nil, fmt.Errorf("start the guardian: %w", err)
+	}
+	program.guard.Store(&guard{token: o.token, mark: o.mark, guardian: g})
+	go g.watch(cmd)
+	return g, nil
+}
+
+// start starts the process.
+func (g *Guardian) start() (*exec.Cmd, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	// The link leads to this program also when its file was replaced.
+	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it ends with the pipe
+	cmd.Args, cmd.Env, cmd.Dir = g.args, []string{"GOMAXPROCS=1"}, "/"
+	cmd.ExtraFiles = []*os.File{r}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pipe = w
+	for _, dir := range g.groups {
+		_, _ = io.WriteString(w, dir+"\n") // a guardian that has ended is replaced by one that is told again
+	}
+	return cmd, nil
+}
+
+// watch replaces the process when it ends, until Close.
+func (g *Guardian) watch(cmd *exec.Cmd) {
+	defer close(g.done)
+	for {
+		if cmd != nil {
+			_ = cmd.Wait()
+		}
+		select {
+		case <-g.stop:
+			return
+		default:
+		}
+		g.closePipe()
+		g.logger.Warn("the guardian of child processes has ended; another is started")
+		select {
+		case <-g.stop:
+			return
+		case <-time.After(guardianRestart):
+		}
+		var err error
+		if cmd, err = g.start(); err != nil {
+			g.logger.Error("start the guardian", "error", err)
+		}
+	}
+}
+
+func (g *Guardian) closePipe() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pipe != nil {
+		_ = g.pipe.Close()
+		g.pipe = nil
+	}
+}
+
+// Close ends the guardian, which ends what is left of this program's children
+// before that. It is called after every group was closed.
+func (g *Guardian) Close() error {
+	close(g.stop)
+	g.closePipe()
+	select {
+	case <-g.done:
+		return nil
+	case <-time.After(guardianEnd):
+		return errors.New("the guardian of child processes does not end")
+	}
+}
+
+// GuardCgroup tells the guardian, if there is one, of a control group of version
+// 2 that it kills, with all below it, when this program ends.
+func GuardCgroup(dir string) {
+	p := program.guard.Load()
+	if p == nil {
+		return
+	}
+	g := p.guardian
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.groups = append(g.groups, dir)
+	if g.pipe != nil {
+		_, _ = io.WriteString(g.pipe, dir+"\n")
+	}
+}
+
+// RunGuardian is what the program does that [StartGuardian] started: it waits for
+// the end of its parent, ends all that the parent has left, and returns.
+func RunGuardian(args []string) error {
+	o, err := parseOrder(args)
+	if err != nil {
+		return fmt.Errorf("guardian: %w", err)
+	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -5) // fork bombs run by then; it is refused to most users
+	parent, err := readProcess(os.Getppid())
+	if err != nil && !errors.Is(err, errGone) {
+		return fmt.Errorf("guardian: %w", err)
+	}
+	told, err := io.ReadAll(os.NewFile(3, "pipe"))
+	if err != nil {
+		return fmt.Errorf("guardian: %w", err)
+	}
+	for dir := range strings.SplitSeq(strings.TrimSpace(string(told)), "\n") {
+		if dir != "" {
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+		}
+	}
+	r := &roundup{
+		tags:  []tag{{text: o.token, mark: o.mark, since: o.since}},
+		spare: func(p process, _ map[int]process) bool { return p.same(parent) }, // it may be closing its files still
+	}
+	return r.endNow()
+}
+
+// endNow kills without SIGTERM. Processes are stopped before they are killed:
+// those that fork faster than they are found keep a limit of processes
+// exhausted until the last one is stopped.
+func (r *roundup) endNow() error {
+	r.found = make(map[int]*quarry)
+	for range freezeTries {
+		before := len(r.found)
+		if _, err := r.look(); err != nil {
+			break // end returns the error
+		}
+		r.signal(unix.SIGSTOP)
+		if len(r.found) <= before {
+			break
+		}
+	}
+	r.close()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return r.end(now, 0)
+}

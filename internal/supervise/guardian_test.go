@@ -1,0 +1,159 @@
+package supervise
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// playGuarded starts a guardian and a script, in a control group if one is named,
+// and waits to be killed.
+func playGuarded() error {
+	if _, err := StartGuardian(nil); err != nil {
+		return err
+	}
+	g, err := NewGroup(GroupConfig{Dir: os.Getenv("SUPERVISE_TEST_DIR")})
+	if err != nil {
+		return err
+	}
+	s := Spec{Path: "bash", Args: []string{"-c", os.Getenv("SUPERVISE_TEST_SCRIPT")}, Stdout: os.Stdout}
+	if dir := os.Getenv("SUPERVISE_TEST_CGROUP"); dir != "" {
+		GuardCgroup(dir)
+		if s.Cgroup, err = os.Open(dir); err != nil {
+			return err
+		}
+	}
+	if _, err := g.Start(s); err != nil {
+		return err
+	}
+	select {}
+}
+
+// startGuarded runs a guarded program until its script has printed a line.
+func startGuarded(t *testing.T, script string, env ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("there is no bash")
+	}
+	cmd := role(t, "guarded", append(env, "SUPERVISE_TEST_SCRIPT="+script)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	slow := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer slow.Stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the guarded program said %q: %v", line, err)
+	}
+	return cmd
+}
+
+// withMark returns the processes that have a mark.
+func withMark(t *testing.T, m mark) []int {
+	t.Helper()
+	all, _, err := processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for pid, p := range all {
+		if !p.gone() && markOf(pid) == m {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// The guardian ends processes that clear their environment and hand over to a
+// child of theirs again and again, each in a session of its own.
+func TestGuardianEndsHoppers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "hop")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\nsetsid -f env -i PATH=\"$PATH\" \"$0\" </dev/null >/dev/null 2>&1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := startGuarded(t, "for i in 1 2 3; do "+file+"; done; for i in 1 2 3 4 5 6 7 8; do env -i setsid -f sleep 1000; done; echo ready; wait")
+	m := markOf(cmd.Process.Pid)
+	if n := len(withMark(t, m)); m == 0 || n < 10 {
+		t.Errorf("%d processes have the mark %d", n, m)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	begun := time.Now()
+	if err := poll(10*time.Second, func() error {
+		if left := withMark(t, m); len(left) > 0 {
+			return fmt.Errorf("left: %v", left)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	t.Logf("nothing is left after %v", time.Since(begun))
+}
+
+// A process that has taken the mark off as well stays in its control group.
+func TestGuardianEndsCgroup(t *testing.T) {
+	t.Parallel()
+	group := cgroupFolder(t)
+	dir := t.TempDir()
+	cmd := startGuarded(t, "ulimit -x 1000 && env -i setsid -f sleep 1000 && echo ready; wait",
+		"SUPERVISE_TEST_CGROUP="+group.Name(), "SUPERVISE_TEST_DIR="+dir)
+	if r := recordIn(t, dir); r.Mark == 0 || r.Mark != markOf(cmd.Process.Pid) {
+		t.Errorf("the record is %+v, the mark %d", r, markOf(cmd.Process.Pid))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := poll(10*time.Second, func() error {
+		b, err := os.ReadFile(filepath.Join(group.Name(), "cgroup.procs"))
+		if err == nil && len(b) > 0 {
+			err = errors.New("left: " + strings.ReplaceAll(string(b), "\n", " "))
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A record with the mark of a dead program has Sweep end what has it.
+func TestSweepByMark(t *testing.T) {
+	t.Parallel()
+	since, err := ticks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dead mark = 1<<50 + 12345
+	pid := foreign(t)
+	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: uint64(dead), Max: uint64(dead)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	leave(t, dir, record{Token: newToken(), Boot: bootID(), Since: since, Mark: dead + 1})
+	if n, err := Sweep(dir, nil); n != 0 || err != nil {
+		t.Errorf("Sweep with another mark: %d, %v", n, err)
+	}
+	wantAlive(t, pid)
+	leave(t, dir, record{Token: newToken(), Boot: bootID(), Since: since, Mark: dead})
+	if n, err := Sweep(dir, nil); n != 1 || err != nil {
+		t.Errorf("Sweep: %d, %v, want 1", n, err)
+	}
+	wantGone(t, pid)
+}

@@ -1,0 +1,58 @@
+package supervise
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallestMark is larger than any number of locks that somebody would choose as
+// a limit.
+const smallestMark = 1 << 40
+
+// mark is a random value of RLIMIT_LOCKS. Every descendant of a process that has
+// it inherits it, through setsid(2), a second fork and execve(2), whatever its
+// environment is, and /proc/PID/limits shows it to all users. The limit itself
+// has had no effect since Linux 2.4.25. Zero is no mark.
+type mark uint64
+
+// takeMark gives this program a mark of its own, for all that it starts from now
+// on. It is zero where the limit is too low already.
+func takeMark() (mark, error) {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &limit); err != nil {
+		return 0, fmt.Errorf("read the limit of locks: %w", err)
+	}
+	// Only root may raise the limit, and a child of another marked program has that
+	// program's.
+	top := min(limit.Max, 1<<62)
+	if top <= smallestMark {
+		return 0, nil
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	m := smallestMark + binary.LittleEndian.Uint64(b[:])%(top-smallestMark)
+	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: m, Max: m}, nil); err != nil {
+		return 0, fmt.Errorf("set the limit of locks: %w", err)
+	}
+	return mark(m), nil
+}
+
+// markOf returns the mark of a process, zero if it has none or cannot be read.
+func markOf(pid int) mark {
+	_, rest, _ := strings.Cut(procText(pid, "limits"), "Max file locks")
+	line, _, _ := strings.Cut(rest, "\n")
+	fields := strings.Fields(line) // soft, hard, "locks"
+	if len(fields) < 2 {
+		return 0
+	}
+	m, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil || m < smallestMark { // "unlimited" is no number
+		return 0
+	}
+	return mark(m)
+}
