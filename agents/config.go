@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/mockagent"
 	"github.com/deskhand/deskhand/agents/registry"
 )
@@ -89,6 +90,16 @@ type Config struct {
 	// stay as they are.
 	SkillsAge time.Duration
 
+	// Folders keeps the configuration of sessions' folders and decides which of it
+	// counts. Nil: a store of the host's own, in StateDir, which trusts
+	// TrustFolders. [Host.Folders] returns either.
+	Folders *folders.Store
+
+	// TrustFolders lists folders, by absolute path, whose configuration counts
+	// without approval, and that of all folders below them. It must be empty when
+	// Folders is set.
+	TrustFolders []string
+
 	// Permissions is the policy of sessions that have none of their own. Zero:
 	// somebody is asked, for as long as it takes.
 	Permissions Policy
@@ -129,6 +140,9 @@ func (c Config) withDefaults() (Config, error) {
 	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.IdleTimeout < 0 || c.GoneAfter < 0 || c.MaxMessageBytes < 0:
 		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, IdleTimeout, GoneAfter and MaxMessageBytes must not be negative")
 	}
+	if c.Folders != nil && len(c.TrustFolders) > 0 {
+		return c, errors.New("config: Folders and TrustFolders exclude each other; give the folders to folders.Open")
+	}
 	if err := c.Permissions.check(); err != nil {
 		return c, err
 	}
@@ -168,6 +182,14 @@ func setDefault[T comparable](v *T, d T) {
 	if *v == zero {
 		*v = d
 	}
+}
+
+// folders is what keeps the configuration of folders.
+func (c Config) folders() (*folders.Store, error) {
+	if c.Folders != nil {
+		return c.Folders, nil
+	}
+	return folders.Open(folders.Config{StateDir: c.StateDir, Trust: c.TrustFolders})
 }
 
 func (c Config) environ() []string { return inherited(c.CleanEnv, c.Secrets) }

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
-	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/agents/folders"
 )
 
 // MCPServer is a tool server of a session, as ACP describes it.
@@ -97,8 +97,21 @@ type mcpEntry struct {
 	Transport         string            `json:"transport"`
 }
 
-// serverOf is what an entry means. ok is false when it is switched off.
-func serverOf(name string, raw json.RawMessage) (m MCPServer, ok bool, err error) {
+// environment is a list of NAME=value.
+type environment []string
+
+func (env environment) lookup(name string) (value string, ok bool) {
+	for _, kv := range slices.Backward(env) {
+		if n, v, found := strings.Cut(kv, "="); found && n == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// serverOf is what an entry means. ok is false when it is switched off. Variables
+// are those of the agent: an entry must not learn what the agent does not.
+func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, ok bool, err error) {
 	var e mcpEntry
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return m, false, fmt.Errorf("MCP server %s: %w", name, err)
@@ -109,7 +122,7 @@ func serverOf(name string, raw json.RawMessage) (m MCPServer, ok bool, err error
 	m.Name = name
 	switch e.Type {
 	case "remote", "http":
-		err = m.setRemote(e)
+		err = m.setRemote(e, env)
 	case "local", "stdio":
 		err = m.setLocal(e)
 	default:
@@ -146,7 +159,7 @@ func (m *MCPServer) setLocal(e mcpEntry) error {
 	return nil
 }
 
-func (m *MCPServer) setRemote(e mcpEntry) error {
+func (m *MCPServer) setRemote(e mcpEntry, env environment) error {
 	if e.URL == "" {
 		return fmt.Errorf("url must not be empty")
 	}
@@ -160,17 +173,17 @@ func (m *MCPServer) setRemote(e mcpEntry) error {
 	}
 	for _, from := range []map[string]string{e.EnvHTTPHeaders, e.EnvHeaders} {
 		for header, variable := range from {
-			value, ok := os.LookupEnv(variable)
+			value, ok := env.lookup(variable)
 			if !ok {
-				return fmt.Errorf("the environment variable %s of header %s is not set", variable, header)
+				return fmt.Errorf("the environment variable %s of header %s is not set for the agent", variable, header)
 			}
 			m.Headers[header] = value
 		}
 	}
 	if e.BearerTokenEnvVar != "" {
-		token, ok := os.LookupEnv(e.BearerTokenEnvVar)
+		token, ok := env.lookup(e.BearerTokenEnvVar)
 		if !ok {
-			return fmt.Errorf("the environment variable %s of bearerTokenEnvVar is not set", e.BearerTokenEnvVar)
+			return fmt.Errorf("the environment variable %s of bearerTokenEnvVar is not set for the agent", e.BearerTokenEnvVar)
 		}
 		m.Headers["Authorization"] = "Bearer " + token
 	}
@@ -234,12 +247,17 @@ func (l *life) configure(ctx context.Context, c *call) error {
 // configured are the tool servers for a session in a folder.
 func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, problems []string, err error) {
 	if filepath.IsAbs(cwd) {
-		entries, err := l.host.store.Entries(configfile.Path(cwd, "mcp"))
+		entries, err := l.host.folders.Entries(ctx, cwd, folders.MCP)
 		if err != nil {
 			problems = append(problems, err.Error())
 		}
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
-			m, ok, err := serverOf(name, entries[name])
+			e := entries[name]
+			if !e.Approved {
+				problems = append(problems, fmt.Sprintf("MCP server %s: %s", name, l.host.folders.Refusal(cwd, folders.MCP, name, e)))
+				continue
+			}
+			m, ok, err := serverOf(name, e.Content, l.env)
 			if err != nil {
 				problems = append(problems, err.Error())
 			} else if ok {

@@ -12,15 +12,14 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
-	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// configure writes an entry of a folder's configuration.
-func configure(t *testing.T, cwd, kind, name, entry string) {
+// configure writes an entry of a folder's configuration, as clients do.
+func configure(t *testing.T, h *agents.Host, cwd string, kind folders.Kind, name, entry string) {
 	t.Helper()
-	var store configfile.Store
-	if err := store.Put(t.Context(), configfile.Path(cwd, kind), name, json.RawMessage(entry)); err != nil {
+	if err := h.Folders().Put(t.Context(), cwd, kind, name, json.RawMessage(entry)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,7 +48,7 @@ func TestMCPConfiguration(t *testing.T) {
 		"oauth":   `{"type":"remote","url":"http://x","oauth":{"clientId":"1"}}`,
 		"off":     `{"type":"local","command":"off","enabled":false}`,
 	} {
-		configure(t, cwd, "mcp", name, entry)
+		configure(t, h, cwd, folders.MCP, name, entry)
 	}
 	id := sessionIn(t, h, cwd, `[{"name":"client","command":"mine","args":[],"env":[]}]`)
 	const want = `"mcpServers":[{"name":"client","command":"mine","args":[],"env":[]},` +
@@ -173,9 +172,9 @@ func TestSkills(t *testing.T) {
 		return filepath.Join(append([]string{cwd, ".agents", "skills"}, name...)...)
 	}
 	write(t, at("mine", "SKILL.md"), "the user's own")
-	configure(t, cwd, "skills", "repo", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"skills":["one"],"ref":"main"}]}`, repo))
-	configure(t, cwd, "skills", "local", fmt.Sprintf(`{"sources":[{"type":"local","source":%q}]}`, local))
-	configure(t, cwd, "skills", "gone", `{"sources":[{"type":"git","source":"/nonexistent/repo"},{"type":"github","source":"-x"},{"type":"zz","source":"y"}]}`)
+	configure(t, h, cwd, folders.Skills, "repo", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"skills":["one"],"ref":"main"}]}`, repo))
+	configure(t, h, cwd, folders.Skills, "local", fmt.Sprintf(`{"sources":[{"type":"local","source":%q}]}`, local))
+	configure(t, h, cwd, folders.Skills, "gone", `{"sources":[{"type":"git","source":"/nonexistent/repo"},{"type":"github","source":"-x"},{"type":"zz","source":"y"}]}`)
 	id := sessionIn(t, h, cwd, "[]")
 	for path, want := range map[string]string{
 		at("one", "SKILL.md"): "first", at(filepath.Base(local), "SKILL.md"): "third", at("mine", "SKILL.md"): "the user's own",
@@ -200,14 +199,12 @@ func TestSkills(t *testing.T) {
 
 	// What changes comes again; what is not configured any more goes.
 	write(t, filepath.Join(local, "SKILL.md"), "changed")
-	var store configfile.Store
 	for _, name := range []string{"repo", "gone"} {
-		if err := store.Delete(t.Context(), configfile.Path(cwd, "skills"), name); err != nil {
+		if err := h.Folders().Delete(t.Context(), cwd, folders.Skills, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	configure(t, cwd, "skills", "mine", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"subpath":"../x"}]}`, repo))
-	configure(t, cwd, "placed", "../../../etc", `{}`)
+	configure(t, h, cwd, folders.Skills, "mine", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"subpath":"../x"}]}`, repo))
 	sessionIn(t, h, cwd, "[]")
 	if b, _ := os.ReadFile(at(filepath.Base(local), "SKILL.md")); string(b) != "changed" {
 		t.Errorf("the local skill is %q", b)
@@ -215,7 +212,7 @@ func TestSkills(t *testing.T) {
 	if _, err := os.Lstat(at("one")); err != nil {
 		t.Error("a skill was removed although not all sources could be read")
 	}
-	if err := store.Delete(t.Context(), configfile.Path(cwd, "skills"), "mine"); err != nil {
+	if err := h.Folders().Delete(t.Context(), cwd, folders.Skills, "mine"); err != nil {
 		t.Fatal(err)
 	}
 	sessionIn(t, h, cwd, "[]")

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
-	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Host runs agents. Make one with [Start].
 type Host struct {
-	cfg    Config
-	group  *supervise.Group
-	groups *cgroups
-	user   supervise.User
-	skills skillStore
-	store  configfile.Store
+	cfg     Config
+	group   *supervise.Group
+	groups  *cgroups
+	user    supervise.User
+	skills  skillStore
+	folders *folders.Store
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -46,6 +46,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
 	h := &Host{cfg: cfg, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
+	if h.folders, err = cfg.folders(); err != nil {
+		return nil, fmt.Errorf("agent host: %w", err)
+	}
 	if h.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
@@ -96,7 +99,11 @@ func (h *Host) Close() error {
 	h.tasks.Wait()
 	h.endAll() // what was about to start meanwhile
 	h.lives.Wait()
-	return errors.Join(h.group.Close(), h.groups.close(), h.skills.close())
+	err := errors.Join(h.group.Close(), h.groups.close(), h.skills.close())
+	if h.folders != h.cfg.Folders {
+		err = errors.Join(err, h.folders.Close())
+	}
+	return err
 }
 
 // endAll ends all agents at once.
@@ -364,11 +371,13 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 	if s.isDeleted() { // while it was installed, for example
 		return nil, ErrServerNotFound
 	}
-	p, err := startProc(h.group, h.groups, agent, launch, environ(h.user, h.cfg.environ(), launch.Env, mounted.Env), h.user)
+	env := environ(h.user, h.cfg.environ(), launch.Env, mounted.Env)
+	p, err := startProc(h.group, h.groups, agent, launch, env, h.user)
 	if err != nil {
 		return nil, &StartError{agent, err}
 	}
 	l := h.newLife(s, agent, p)
+	l.env = env
 	l.row = eventlog.Life{
 		ID: l.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: p.pid,
 		Init: before.Init, Data: s.lifeData(),

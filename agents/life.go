@@ -35,6 +35,7 @@ type life struct {
 	// agent is the one of this process. That of s is known once one works.
 	agent string
 	proc  *proc
+	env   []string // that the process was started with
 	log   *slog.Logger
 
 	items chan item // to run
@@ -98,7 +99,7 @@ type call struct {
 	edits     []byte        // what the agent gets instead of env.raw; nil: that
 	policy    *Policy       // of the session that it makes
 	title     string        // the same
-	skills    string        // the same: sumOf its own skills
+	skills    string        // the same: the hash of its own skills
 	goesOn    bool          // it is refused unless the session that it names is there
 	givenUp   atomic.Bool   // a late answer makes or opens no session any more
 	accepted  chan struct{} // nil, or closed once it is in the log

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/folders"
 )
 
 // What a session was made by.
@@ -140,7 +141,7 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) (err error
 		}
 		defer func() {
 			if err != nil {
-				h.dropSkills(id, o.Cwd, sumOf(o.Skills))
+				h.dropSkills(id, o.Cwd, folders.Hash(o.Skills))
 			}
 		}()
 	}
@@ -157,7 +158,10 @@ func (h *Host) open(ctx context.Context, id string, o SessionOptions) (err error
 	if err != nil {
 		return err
 	}
-	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions, skills: sumOf(o.Skills)}
+	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions}
+	if o.Skills != nil {
+		c.skills = folders.Hash(o.Skills)
+	}
 	if err := l.configure(ctx, c); err != nil {
 		return err
 	}

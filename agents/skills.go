@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +19,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/internal/folder"
 )
 
 // skillStore keeps what was fetched, and puts it where agents look.
@@ -72,17 +75,25 @@ var skillFolders = map[string]string{
 
 const otherSkillFolder = ".agents/skills"
 
-// placed is an entry of placed.json, which tells which skills in a folder are
-// from here and may be replaced and removed.
-type placed struct {
-	Source string `json:"source"`
-	State  string `json:"state"` // of the source when it was copied
+// place says where something is: a folder, what works in it, and a name below it.
+type place struct {
+	files folder.Files
+	dir   string
+	name  string
+}
+
+// below is a place that is relative to another one.
+func (p place) below(name string) place {
+	p.name = path.Join(p.name, name)
+	return p
 }
 
 // skill is one to place.
 type skill struct {
-	name, from string
-	source     string
+	name   string
+	at     string // in its source
+	from   place
+	source string
 }
 
 // placeSkills brings the skills of a folder to where an agent looks, and removes
@@ -92,23 +103,23 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 	if !filepath.IsAbs(cwd) {
 		return nil
 	}
-	entries, err := h.store.Entries(configfile.Path(cwd, "skills"))
+	entries, problems, err := h.skillEntries(ctx, cwd)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	record := configfile.Path(cwd, "placed")
-	before, err := h.store.Entries(record)
+	before, err := h.folders.Placed(cwd)
 	if err != nil {
-		return []string{err.Error()}
+		return append(problems, err.Error())
 	}
 	if len(entries) == 0 && len(before) == 0 {
-		return nil
+		return problems
 	}
-	fetched, problems, failed := h.fetchAll(ctx, cwd, entries)
+	fetched, more, failed := h.fetchAll(ctx, cwd, entries)
+	problems = append(problems, more...)
 	wanted := map[string]skill{}
 	h.skills.mu.Lock() // from here on what was fetched stays as it is
 	defer h.skills.mu.Unlock()
-	if before, err = h.store.Entries(record); err != nil { // another session may have placed some meanwhile
+	if before, err = h.folders.Placed(cwd); err != nil { // another session may have placed some meanwhile
 		return append(problems, err.Error())
 	}
 	for _, f := range fetched {
@@ -123,9 +134,9 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 			wanted[s.name] = s
 		}
 	}
-	folder := cmp.Or(skillFolders[agent], otherSkillFolder)
+	into := cmp.Or(skillFolders[agent], otherSkillFolder)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := h.place(ctx, cwd, filepath.Join(folder, name), wanted[name], before, record); err != nil {
+		if err := h.placeSkill(ctx, place{h.folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
@@ -133,10 +144,14 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 		return problems
 	}
 	for at := range before {
-		if _, ok := wanted[filepath.Base(at)]; ok || !ours(at) {
+		if _, ok := wanted[path.Base(at)]; ok {
 			continue
 		}
-		if err := errors.Join(os.RemoveAll(filepath.Join(cwd, at)), h.store.Delete(ctx, record, at)); err != nil {
+		err := h.folders.Files().RemoveAll(cwd, at)
+		if err == nil {
+			err = h.folders.SetPlaced(ctx, cwd, at, folders.Placement{})
+		}
+		if err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", at, err))
 		}
 	}
@@ -158,61 +173,54 @@ func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json
 		for _, source := range entry.Sources {
 			f := &fetchedSource{entry: name, source: source}
 			all = append(all, f)
-			wg.Go(func() { f.dir, f.stale, f.err = h.fetch(ctx, cwd, source) })
+			wg.Go(func() { f.at, f.stale, f.err = h.fetch(ctx, cwd, source) })
 		}
 	}
 	wg.Wait()
 	return all, problems, failed
 }
 
-// ours tells whether a path of placed.json is one that can have been placed: it
-// is a file that anybody may edit, and what it names is removed.
-func ours(at string) bool {
-	folder := filepath.Dir(at)
-	known := folder == otherSkillFolder || slices.Contains(slices.Collect(maps.Values(skillFolders)), folder)
-	return filepath.IsLocal(at) && filepath.Clean(at) == at && known
+// skillEntries are the entries that count; problems names the others.
+func (h *Host) skillEntries(ctx context.Context, cwd string) (entries map[string]json.RawMessage, problems []string, err error) {
+	found, err := h.folders.Entries(ctx, cwd, folders.Skills)
+	entries = map[string]json.RawMessage{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if e := found[name]; e.Approved {
+			entries[name] = e.Content
+		} else {
+			problems = append(problems, fmt.Sprintf("skills %s: %s", name, h.folders.Refusal(cwd, folders.Skills, name, e)))
+		}
+	}
+	return entries, problems, err
 }
 
-// place copies a skill to its place, unless it is there as it is.
-func (h *Host) place(ctx context.Context, cwd, at string, s skill, before map[string]json.RawMessage, record string) error {
-	var old placed
-	raw, known := before[at]
-	if known && json.Unmarshal(raw, &old) != nil {
-		known = false
+// placeSkill copies a skill to its place, unless it is there as it is.
+func (h *Host) placeSkill(ctx context.Context, to place, s skill, before map[string]folders.Placement) error {
+	old, known := before[to.name]
+	there := true
+	if _, err := to.files.List(to.dir, to.name, 0, maxSkillFiles); errors.Is(err, fs.ErrNotExist) {
+		there = false
 	}
-	target := filepath.Join(cwd, at)
-	_, err := os.Lstat(target)
-	there := err == nil
 	if there && !known {
-		return fmt.Errorf("%s is there already and is not from here; rename or remove it", target)
+		return fmt.Errorf("%s is there already and is not from here; rename or remove it", filepath.Join(to.dir, to.name))
 	}
-	state, err := stateOf(s.from)
+	entries, state, err := s.from.list()
 	if err != nil {
 		return err
 	}
-	now := placed{Source: s.source, State: state}
+	now := folders.Placement{Source: s.source, State: state}
 	if there && old == now {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return err
-	}
-	staging, err := os.MkdirTemp(filepath.Dir(target), ".new-")
+	files, err := s.from.read(entries)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(staging)
-	if err := copyTree(s.from, staging); err != nil {
-		return err
-	}
 	// It is ours from now on, whether the rest succeeds or not.
-	if err := h.store.Put(ctx, record, at, encode(now)); err != nil {
+	if err := h.folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(target); err != nil {
-		return err
-	}
-	return os.Rename(staging, target)
+	return to.files.WriteTree(to.dir, to.name, files)
 }
 
 const (
@@ -220,59 +228,39 @@ const (
 	maxSkillBytes = 64 << 20
 )
 
-// eachFile calls f with the regular files of a skill. Links are left out: they
-// could lead anywhere.
-func eachFile(dir string, f func(path, rel string, info fs.FileInfo) error) error {
-	files, size := 0, int64(0)
-	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && e.Name() == ".git":
-			return filepath.SkipDir
-		case !e.Type().IsRegular():
-			return nil
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		files++
-		size += info.Size()
-		if files > maxSkillFiles || size > maxSkillBytes {
-			return fmt.Errorf("it has more than %d files or %d bytes", maxSkillFiles, maxSkillBytes)
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		return f(path, rel, info)
-	})
-}
-
-// stateOf changes when a file does.
-func stateOf(dir string) (string, error) {
-	var b strings.Builder
-	err := eachFile(dir, func(_, rel string, info fs.FileInfo) error {
-		fmt.Fprintf(&b, "%s %d %d\n", rel, info.Size(), info.ModTime().UnixNano())
-		return nil
-	})
-	return digest(b.String()), err
-}
-
-func copyTree(from, to string) error {
-	if err := os.Chmod(to, 0o755); err != nil {
-		return err
+// list returns the files of a skill, without links, which could lead anywhere.
+// state changes when a file does.
+func (p place) list() (entries []folder.Entry, state string, err error) {
+	entries, err = p.files.List(p.dir, p.name, math.MaxInt, maxSkillFiles)
+	size := int64(0)
+	for _, e := range entries {
+		size += e.Size
 	}
-	return eachFile(from, func(path, rel string, info fs.FileInfo) error {
-		target := filepath.Join(to, rel)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, folder.ErrTooMany), err == nil && size > maxSkillBytes:
+		return nil, "", fmt.Errorf("it has more than %d files or %d bytes", maxSkillFiles, maxSkillBytes)
+	case err != nil:
+		return nil, "", err
+	}
+	slices.SortFunc(entries, func(a, b folder.Entry) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&b, "%s %d %d\n", e.Name, e.Size, e.ModTime.UnixNano())
+	}
+	return entries, digest(b.String()), nil
+}
+
+// read returns the content of files that list has found.
+func (p place) read(entries []folder.Entry) ([]folder.File, error) {
+	files := make([]folder.File, 0, len(entries))
+	left := int64(maxSkillBytes)
+	for _, e := range entries {
+		text, err := p.files.Read(p.dir, path.Join(p.name, e.Name), left)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return os.WriteFile(target, content, 0o644|info.Mode().Perm()&0o111)
-	})
+		left -= int64(len(text))
+		files = append(files, folder.File{Name: e.Name, Mode: 0o644 | e.Mode.Perm()&0o111, Content: text})
+	}
+	return files, nil
 }

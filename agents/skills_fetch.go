@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/deskhand/deskhand/internal/folder"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -32,7 +34,7 @@ func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))
 type fetchedSource struct {
 	entry  string
 	source skillSource
-	dir    string
+	at     place
 	stale  string // why they are not of now; empty: they are
 	err    error  // they are nowhere
 }
@@ -42,15 +44,15 @@ func (f *fetchedSource) find() ([]skill, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	s, dir := f.source, f.dir
-	name := strings.TrimSuffix(filepath.Base(strings.TrimRight(s.Source, "/")), ".git")
+	s, at := f.source, f.at
+	name := path.Base(strings.TrimSuffix(strings.TrimRight(s.Source, "/"), ".git"))
 	if s.Subpath != "" {
 		if !filepath.IsLocal(s.Subpath) {
 			return nil, fmt.Errorf("subpath %q leads out of the source", s.Subpath)
 		}
-		dir, name = filepath.Join(dir, s.Subpath), filepath.Base(s.Subpath)
+		at, name = at.below(s.Subpath), path.Base(s.Subpath)
 	}
-	all, err := skillsIn(dir, name)
+	all, err := at.skills(name)
 	if err != nil {
 		return nil, err
 	}
@@ -72,63 +74,83 @@ func (f *fetchedSource) find() ([]skill, error) {
 	return found, nil
 }
 
-// skillsIn finds the folders that are skills.
-func skillsIn(dir, name string) (all []skill, err error) {
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.IsDir() {
-			return err
+// maxListed bounds the entries of a source in which skills are looked for.
+const maxListed = 100_000
+
+// skills finds the folders that are skills. name is that of the topmost one.
+func (p place) skills(name string) (all []skill, err error) {
+	entries, err := p.files.List(p.dir, p.name, skillDepth, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, e := range entries {
+		if path.Base(e.Name) == skillFile {
+			found = append(found, path.Dir(e.Name))
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
+	}
+	if slices.Contains(found, ".") {
+		found = []string{"."}
+	}
+	slices.Sort(found)
+	within := func(at string) bool {
+		return slices.ContainsFunc(all, func(s skill) bool { return strings.HasPrefix(at, s.at+"/") })
+	}
+	for _, at := range found {
+		if within(at) {
+			continue // a part of that skill
 		}
-		if e.Name() == ".git" || strings.Count(rel, string(filepath.Separator)) >= skillDepth {
-			return filepath.SkipDir
-		}
-		if _, err := os.Stat(filepath.Join(path, skillFile)); err != nil {
-			return nil //nolint:nilerr // it is none
-		}
-		one := skill{name: e.Name(), from: path}
-		if rel == "." {
+		one := skill{name: path.Base(at), at: at, from: p.below(at)}
+		if at == "." {
 			one.name = name
 		}
+		if strings.HasPrefix(one.name, ".") || strings.Contains(one.name, "/") {
+			return nil, fmt.Errorf("%q cannot be the name of a skill; it must not begin with a dot", one.name)
+		}
 		all = append(all, one)
-		return filepath.SkipDir
-	})
-	return all, err
+	}
+	return all, nil
 }
 
 var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
-// fetch returns the folder of a source, and why that is not of now, if it is not.
-func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (dir, stale string, err error) {
+// fetch returns where the files of a source are, and why they are not of now, if
+// they are not. Those in the session's folder are read as all in there.
+func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, stale string, err error) {
 	if s.Source == "" {
-		return "", "", errors.New("source must not be empty")
+		return place{}, "", errors.New("source must not be empty")
 	}
+	url := s.Source
 	switch s.Type {
 	case "local":
-		dir = s.Source
-		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", "", err
-			}
-			dir = filepath.Join(home, rest)
-		}
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(cwd, dir)
-		}
-		return dir, "", nil
+		at, err := h.localSource(cwd, s.Source)
+		return at, "", err
+	case "git":
 	case "github":
 		if !ownerAndRepository.MatchString(s.Source) {
-			return "", "", errors.New("source must be owner/repository")
+			return place{}, "", errors.New("source must be owner/repository")
 		}
-		return h.fetchGit(ctx, "https://github.com/"+s.Source+".git", s.Ref)
-	case "git":
-		return h.fetchGit(ctx, s.Source, s.Ref)
+		url = "https://github.com/" + s.Source + ".git"
 	default:
-		return "", "", fmt.Errorf("type %q is not known; it must be github, git or local", s.Type)
+		return place{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", s.Type)
 	}
+	dir, stale, err := h.fetchGit(ctx, url, s.Ref)
+	return place{folder.Local{}, dir, "."}, stale, err
+}
+
+// localSource is where a local source is.
+func (h *Host) localSource(cwd, source string) (place, error) {
+	if rest, ok := strings.CutPrefix(source, "~/"); ok {
+		home, err := os.UserHomeDir()
+		return place{folder.Local{}, filepath.Join(home, rest), "."}, err
+	}
+	switch {
+	case filepath.IsAbs(source):
+		return place{folder.Local{}, source, "."}, nil
+	case filepath.IsLocal(source):
+		return place{h.folders.Files(), cwd, filepath.Clean(source)}, nil
+	}
+	return place{folder.Local{}, filepath.Join(cwd, source), "."}, nil
 }
 
 // failedFetch is an attempt to renew a copy that did not succeed.

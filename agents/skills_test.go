@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -22,7 +23,7 @@ type skillUser struct {
 func useSkill(t *testing.T, h *agents.Host, repo, ref string) skillUser {
 	t.Helper()
 	u := skillUser{h, t.TempDir()}
-	configure(t, u.cwd, "skills", "it", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"ref":%q,"skills":["one"]}]}`, repo, ref))
+	configure(t, h, u.cwd, folders.Skills, "it", fmt.Sprintf(`{"sources":[{"type":"git","source":%q,"ref":%q,"skills":["one"]}]}`, repo, ref))
 	return u
 }
 

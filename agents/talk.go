@@ -34,7 +34,7 @@ type sessionData struct {
 	Model       string   `json:"model,omitempty"`
 
 	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
-	Skills string          `json:"skills,omitempty"` // sumOf its own
+	Skills string          `json:"skills,omitempty"` // the hash of its own
 
 	Options choices `json:"options,omitempty"` // what was chosen of the agent's options
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -20,6 +21,7 @@ import (
 type agentHost struct {
 	cfg      Config
 	places   *places
+	folders  *folders.Store
 	registry *registry.Registry
 	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
 	find     func(desktop string) error                                             // before that
@@ -74,6 +76,7 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 	}
 	cfg := a.cfg.AgentHost
 	cfg.Log, cfg.StateDir = log, dir
+	cfg.Folders, cfg.TrustFolders = a.folders, nil
 	if cfg.Registry == nil {
 		cfg.Registry = a.registry
 	}

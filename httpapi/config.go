@@ -129,9 +129,15 @@ type Config struct {
 	// that of AgentHost, and its Secrets are beside those of the server.
 	Agents registry.Config
 
-	// AgentHost says how agents are run. Its Log and StateDir are the server's
-	// own, and so is what else is not set; its Secrets are beside those of the
-	// server.
+	// TrustFolders lists folders whose configuration of MCP servers and skills
+	// counts without approval, and that of all folders below them. "/" trusts every
+	// folder, as sandbox-agent does. Empty: what is found in a folder counts after
+	// it was approved; see package agents/folders.
+	TrustFolders []string
+
+	// AgentHost says how agents are run. Its Log, StateDir and Folders are the
+	// server's own, and so is what else is not set; its Secrets and TrustFolders are
+	// beside those of the server.
 	AgentHost agents.Config
 
 	// AgentURL is where agents that run on this machine reach this server, for

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
@@ -80,33 +82,34 @@ type (
 )
 
 type entryOutput struct {
-	Body json.RawMessage
+	ETag     string `header:"ETag" doc:"The hash of the entry's content, in quotation marks"`
+	Approved bool   `header:"Deskhand-Approved" doc:"false: the entry was found in the folder, and sessions leave it out until it is approved"`
+	Body     json.RawMessage
 }
 
 // configured is one kind of configuration: a file with named entries.
 type configured struct {
-	kind   string // of the file, and what a problem calls the resource
-	id     string // in operation ids: getMcpConfig
-	param  string // of the query
-	noun   string // in summaries
+	kind   folders.Kind // of the file, and what a problem calls the resource
+	id     string       // in operation ids: getMcpConfig
+	param  string       // of the query
+	noun   string       // in summaries
 	schema *huma.Schema
 
 	// check returns an entry in its normal form: no aliases, nothing that is
 	// null, all else as it came. Its error is a Problem.
 	check func(json.RawMessage) (json.RawMessage, error)
-	store *configfile.Store
+	store *folders.Store
 }
 
 func (s *Server) registerConfiguration() {
-	store := new(configfile.Store)
 	schemas := s.api.OpenAPI().Components.Schemas
 	mcp := newMCPSchemas(schemas)
 	registerEntries[mcpQuery, mcpInput](s, configured{
-		kind: "mcp", id: "McpConfig", param: "mcpName", noun: "MCP server", schema: mcp.any, check: mcp.check, store: store,
+		kind: folders.MCP, id: "McpConfig", param: "mcpName", noun: "MCP server", schema: mcp.any, check: mcp.check, store: s.folders,
 	})
 	skills := newSkillsSchema(schemas)
 	registerEntries[skillsQuery, skillsInput](s, configured{
-		kind: "skills", id: "SkillsConfig", param: "skillName", noun: "set of skills", schema: skills.schema, check: skills.check, store: store,
+		kind: folders.Skills, id: "SkillsConfig", param: "skillName", noun: "set of skills", schema: skills.schema, check: skills.check, store: s.folders,
 	})
 }
 
@@ -123,11 +126,11 @@ func registerEntries[Q, I any, PQ interface {
 	const about = "The file is DIRECTORY/.sandbox-agent/config/%s.json, which people may edit as well. " +
 		"Members of an entry that this server does not know are kept."
 	media := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: c.schema}}
-	r := route{path: "/v1/config/" + c.kind, tag: "Configuration", about: fmt.Sprintf(about, c.kind)}
+	r := route{path: "/v1/config/" + string(c.kind), tag: "Configuration", about: fmt.Sprintf(about, c.kind)}
 
 	r.id, r.method, r.summary = "get"+c.id, http.MethodGet, "Read the configuration of one "+c.noun
 	r.errors, r.content = []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}, media
-	add(s, r, func(_ context.Context, q *Q) (*entryOutput, error) { return c.get(PQ(q)) })
+	add(s, r, func(ctx context.Context, q *Q) (*entryOutput, error) { return c.get(ctx, PQ(q)) })
 
 	r.id, r.method, r.summary = "set"+c.id, http.MethodPut, "Set the configuration of one "+c.noun
 	r.status, r.errors, r.content = http.StatusNoContent, []int{http.StatusForbidden, http.StatusGatewayTimeout}, nil
@@ -140,32 +143,39 @@ func registerEntries[Q, I any, PQ interface {
 	add(s, r, func(ctx context.Context, q *Q) (*struct{}, error) { return nil, c.delete(ctx, PQ(q)) })
 }
 
-func (c configured) get(q entryQuery) (*entryOutput, error) {
-	file, name, err := c.locate(q)
+func (c configured) get(ctx context.Context, q entryQuery) (*entryOutput, error) {
+	dir, name, err := c.locate(q)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := c.store.Get(file, name)
-	if errors.Is(err, configfile.ErrNotFound) {
-		return nil, missing(c.kind, name)
+	entry, err := c.store.Entry(ctx, dir, c.kind, name)
+	if errors.Is(err, folders.ErrNotFound) {
+		return nil, missing(string(c.kind), name)
 	}
 	if err != nil {
 		return nil, configProblem(err)
 	}
-	normal, err := c.check(entry)
-	if p, ok := errors.AsType[*Problem](err); ok {
-		// Somebody else has written it, so it is the file that is wrong.
-		reason := strings.TrimPrefix(p.Detail, "invalid request: ")
-		err = configProblem(&configfile.InvalidFileError{Path: file, Reason: fmt.Errorf("entry %q: %s", name, reason)})
-	}
+	normal, err := c.normal(dir, name, entry.Content)
 	if err != nil {
 		return nil, err
 	}
-	return &entryOutput{normal}, nil
+	return &entryOutput{strconv.Quote(entry.Hash), entry.Approved, normal}, nil
+}
+
+// normal is check for an entry of a file.
+func (c configured) normal(dir, name string, content json.RawMessage) (json.RawMessage, error) {
+	normal, err := c.check(content)
+	if p, ok := errors.AsType[*Problem](err); ok {
+		// Somebody else has written it, so it is the file that is wrong.
+		reason := strings.TrimPrefix(p.Detail, "invalid request: ")
+		file := configfile.Path(dir, string(c.kind))
+		err = configProblem(&configfile.InvalidFileError{Path: file, Reason: fmt.Errorf("entry %q: %s", name, reason)})
+	}
+	return normal, err
 }
 
 func (c configured) put(ctx context.Context, in entryInput) error {
-	file, name, err := c.locate(in)
+	dir, name, err := c.locate(in)
 	if err != nil {
 		return err
 	}
@@ -176,15 +186,15 @@ func (c configured) put(ctx context.Context, in entryInput) error {
 	if entry, err = c.check(entry); err != nil {
 		return err
 	}
-	return configProblem(c.store.Put(ctx, file, name, entry))
+	return configProblem(c.store.Put(ctx, dir, c.kind, name, entry))
 }
 
 func (c configured) delete(ctx context.Context, q entryQuery) error {
-	file, name, err := c.locate(q)
+	dir, name, err := c.locate(q)
 	if err != nil {
 		return err
 	}
-	return configProblem(c.store.Delete(ctx, file, name))
+	return configProblem(c.store.Delete(ctx, dir, c.kind, name))
 }
 
 // mustBeJSON is what huma does for operations whose body is always JSON.
@@ -196,31 +206,40 @@ func mustBeJSON(contentType string) error {
 	return nil
 }
 
-// locate is the file and the name of an entry.
-func (c configured) locate(q entryQuery) (file, name string, err error) {
+// locate is the folder and the name of an entry.
+func (c configured) locate(q entryQuery) (dir, name string, err error) {
 	directory, name := q.entry()
-	refuse := func(format string, args ...any) (string, string, error) {
-		return "", "", invalidRequest.problem("invalid request: " + fmt.Sprintf(format, args...))
-	}
-	for _, p := range []struct{ name, value string }{{"directory", directory}, {c.param, name}} {
-		if strings.TrimSpace(p.value) == "" {
-			return refuse("missing required '%s' query parameter", p.name)
-		}
-	}
 	switch {
+	case strings.TrimSpace(name) == "" && strings.TrimSpace(directory) != "":
+		return "", "", missingQuery(c.param)
 	case !utf8.ValidString(name):
-		return refuse("%s must be UTF-8", c.param)
+		return "", "", invalidRequest.problem(fmt.Sprintf("invalid request: %s must be UTF-8", c.param))
+	}
+	dir, err = folderOf(directory)
+	return dir, name, err
+}
+
+func missingQuery(name string) error {
+	return invalidRequest.problem(fmt.Sprintf("invalid request: missing required '%s' query parameter", name))
+}
+
+// folderOf is the folder that a query names.
+func folderOf(directory string) (string, error) {
+	switch {
+	case strings.TrimSpace(directory) == "":
+		return "", missingQuery("directory")
 	case strings.ContainsRune(directory, 0):
-		return refuse("directory must not have a NUL byte")
+		return "", invalidRequest.problem("invalid request: directory must not have a NUL byte")
 	}
 	directory = expandHome(directory)
 	if directory == "~" || strings.HasPrefix(directory, "~/") {
-		return refuse("directory: this server's user has no home directory; use an absolute path")
+		return "", invalidRequest.problem("invalid request: directory: this server's user has no home directory; use an absolute path")
 	}
-	if directory, err = filepath.Abs(directory); err != nil {
-		return "", "", fmt.Errorf("config of %s: %w", directory, err)
+	dir, err := filepath.Abs(directory)
+	if err != nil {
+		return "", fmt.Errorf("config of %s: %w", directory, err)
 	}
-	return configfile.Path(directory, c.kind), name, nil
+	return dir, nil
 }
 
 // configProblem decides what a client is told about an error of package

@@ -147,7 +147,7 @@ func (s *Server) registerOpenComputer() {
 
 // ocOptions are what package agents makes of a session's description, and what
 // of it the agent cannot be told.
-func ocOptions(o opencomputer.Options, desktopID string) (out agents.SessionOptions, missed []string, err error) {
+func ocOptions(host *agents.Host, o opencomputer.Options, desktopID string) (out agents.SessionOptions, missed []string, err error) {
 	out = agents.SessionOptions{
 		Agent: o.Agent, Cwd: o.Cwd, Model: o.Model, Mode: o.PermissionMode, Desktop: desktopID, Origin: ocOrigin, Lenient: true,
 	}
@@ -164,7 +164,7 @@ func ocOptions(o opencomputer.Options, desktopID string) (out agents.SessionOpti
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
-		m, err := ocServer(name, o.MCPServers[name])
+		m, err := ocServer(host, name, o.MCPServers[name])
 		if err != nil {
 			return out, nil, err
 		}
@@ -175,7 +175,7 @@ func ocOptions(o opencomputer.Options, desktopID string) (out agents.SessionOpti
 
 // ocServer is a tool server in the form of the Claude Agent SDK, where a server
 // with a command needs no type.
-func ocServer(name string, raw json.RawMessage) (agents.MCPServer, error) {
+func ocServer(host *agents.Host, name string, raw json.RawMessage) (agents.MCPServer, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return agents.MCPServer{}, invalidField("mcpServers", "mcpServers."+name+" must be an object")
@@ -190,7 +190,7 @@ func ocServer(name string, raw json.RawMessage) (agents.MCPServer, error) {
 	if err != nil {
 		return agents.MCPServer{}, err
 	}
-	m, _, err := agents.ServerOf(name, entry)
+	m, _, err := host.ServerOf(name, entry)
 	if err != nil {
 		return m, invalidField("mcpServers", "mcpServers: "+err.Error())
 	}
@@ -203,7 +203,7 @@ func (s *Server) ocCreate(ctx context.Context, in *ocCreate) (*ocCreated, error)
 		return nil, acpError(err, "", in.Body.Agent)
 	}
 	made := ocMade{Sandbox: in.Sandbox, Options: in.Body.OCOptions.WithDefaults()}
-	o, missed, err := ocOptions(made.Options, in.Body.Desktop)
+	o, missed, err := ocOptions(host, made.Options, in.Body.Desktop)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/filesystem"
 )
@@ -42,6 +43,7 @@ type Server struct {
 	ahead       ahead
 	files       *filesystem.FS
 	registry    *registry.Registry
+	folders     *folders.Store
 	agents      *agentHost
 	connections connections
 	limits      *connLimits
@@ -85,15 +87,22 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	trusted, err := openFolders(cfg, at)
+	if err != nil {
+		return nil, errors.Join(err, files.Close())
+	}
 	known, err := newRegistry(cfg, at)
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	s := &Server{registry: known, cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), gate: newGate(cfg), files: files, patience: slowClient, closing: make(chan struct{})}
+	s := &Server{
+		registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), gate: newGate(cfg), files: files,
+		patience: slowClient, closing: make(chan struct{}),
+	}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.desktops = newDesktops(cfg, at)
 	s.processes = &processes{cfg: cfg, places: at}
-	s.agents = &agentHost{cfg: cfg, places: at, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
+	s.agents = &agentHost{cfg: cfg, places: at, folders: trusted, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
 	s.ahead.of, s.ahead.log = s.projections.of, s.agents.opened

@@ -206,7 +206,7 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 var bypassModes = map[string]string{"claude": "bypassPermissions", "codex": "full-access", "amp": "bypass"}
 
 // options are what package agents makes of a session's description.
-func (c *sessionCreate) options() (agents.SessionOptions, error) {
+func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error) {
 	o := agents.SessionOptions{
 		Agent: c.Agent, Cwd: textOf(c.Directory), Title: textOf(c.Title), Mode: textOf(c.AgentMode), Model: textOf(c.Model),
 		ThoughtLevel: textOf(c.Variant), Desktop: textOf(c.Desktop), Origin: restOrigin, Lenient: true,
@@ -232,7 +232,7 @@ func (c *sessionCreate) options() (agents.SessionOptions, error) {
 		return o, invalidField("directory", "directory must be an absolute path")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
-		m, enabled, err := agents.ServerOf(name, c.MCP[name])
+		m, enabled, err := host.ServerOf(name, c.MCP[name])
 		if err != nil {
 			return o, invalidRequest.problem("invalid request: mcp: "+err.Error()).with("field", "mcp")
 		}

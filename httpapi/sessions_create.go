@@ -48,7 +48,7 @@ func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*lo
 }
 
 func (in *sessionCreateInput) make(ctx context.Context, host *agents.Host) (out sessionCreatedBody, err error) {
-	o, err := in.Body.options()
+	o, err := in.Body.options(host)
 	if err != nil {
 		return out, err
 	}

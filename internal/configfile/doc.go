@@ -17,9 +17,13 @@
 //
 // A change writes a new file beside the old one, forces it to disk and renames
 // it, so that a reader sees the old file or the new one, and a full disk or a
-// crash leaves the old one. A symbolic link stays one: the file that it points
-// to is replaced. The mode of a file is kept; a new one, which may get keys and
-// passwords, can be read by its owner only.
+// crash leaves the old one. The mode of a file is kept; a new one, which may get
+// keys and passwords, can be read by its owner only.
+//
+// The directory that [Path] is given may be reached through symbolic links. Below
+// it no link is followed, nor is a file that is a link itself: the directory may
+// be a repository of strangers. Text that is nested deeper than
+// jsonlimit.MaxDepth is refused before it is decoded.
 //
 // # Concurrency
 //

@@ -3,15 +3,15 @@ package configfile
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
+	"maps"
 	"slices"
 )
 
 // change is one change of a file that somebody waits for.
 type change struct {
-	edit func(map[string]json.RawMessage)
+	// edit returns the names of the entries that it has set or deleted.
+	edit func(map[string]json.RawMessage) []string
 	done chan error // gets one value
 }
 
@@ -25,10 +25,7 @@ type queue struct {
 }
 
 // change makes a change of a file while nobody else makes one.
-func (s *Store) change(ctx context.Context, file string, edit func(map[string]json.RawMessage)) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
+func (s *Store) change(ctx context.Context, file string, edit func(map[string]json.RawMessage) []string) error {
 	c := &change{edit, make(chan error, 1)}
 	q := s.join(file, c)
 	defer s.leave(file, q)
@@ -52,28 +49,97 @@ func (s *Store) write(ctx context.Context, file string, q *queue, own *change) {
 	if !s.waits(q, own) {
 		return
 	}
-	target, unlock, err := lock(ctx, file)
-	if err != nil {
+	dir, name := split(file)
+	var b *batch
+	err := s.files().Update(ctx, dir, name, MaxSize, func(old []byte) (text []byte, err error) {
+		b, text, err = apply(file, old, s.take(q))
+		return text, err
+	})
+	err = describe(file, err)
+	if b == nil { // it did not come to that
 		if s.withdraw(q, own) {
 			own.done <- err
 		}
 		return
 	}
-	defer unlock()
-	all := s.take(q)
-	err = rewrite(file, target, all)
-	if errors.Is(err, ErrTooLarge) && len(all) > 1 {
-		// That is the fault of some of them only.
-		for _, c := range all {
-			c.done <- rewrite(file, target, []*change{c})
-		}
-		return
+	if err == nil && s.Written != nil && len(b.changed) > 0 {
+		// Not bounded by ctx, which is of one of several callers.
+		err = s.Written(context.WithoutCancel(ctx), file, b.changed)
 	}
-	for _, c := range all {
+	for _, c := range b.made {
 		c.done <- err
 	}
 }
 
+// batch is what one write of a file does.
+type batch struct {
+	made    []*change
+	changed map[string]json.RawMessage // what entries are now; nil: deleted
+}
+
+// apply applies changes to the text of a file, nil if there is none. Those that
+// would make the file too large get that error, which is the fault of some of
+// them only.
+func apply(file string, old []byte, changes []*change) (b *batch, text []byte, err error) {
+	entries := map[string]json.RawMessage{}
+	if old != nil {
+		if entries, err = parse(old); err != nil {
+			return &batch{made: changes}, nil, &InvalidFileError{file, err}
+		}
+	}
+	b, all := edited(entries, changes)
+	if text, err = format(all); err == nil || len(changes) == 1 {
+		return b, text, prefixed(file, err)
+	}
+	var fitting []*change
+	for _, c := range changes {
+		_, one := edited(entries, append(slices.Clip(fitting), c))
+		with, err := format(one)
+		if err != nil {
+			c.done <- prefixed(file, err)
+			continue
+		}
+		text, fitting = with, append(fitting, c)
+	}
+	b, _ = edited(entries, fitting)
+	return b, text, nil
+}
+
+// edited applies changes to a copy of entries.
+func edited(entries map[string]json.RawMessage, changes []*change) (*batch, map[string]json.RawMessage) {
+	all := maps.Clone(entries)
+	b := &batch{changes, map[string]json.RawMessage{}}
+	for _, c := range changes {
+		for _, name := range c.edit(all) {
+			b.changed[name] = all[name]
+		}
+	}
+	return b, all
+}
+
+func prefixed(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// Exclusive runs f while no change of a file is being written by this Store, so
+// that f sees changes together with what Written made of them. It waits until ctx
+// ends, and returns the error of f.
+func (s *Store) Exclusive(ctx context.Context, file string, f func() error) error {
+	q := s.join(file, nil)
+	defer s.leave(file, q)
+	select {
+	case <-q.turn:
+		defer func() { q.turn <- struct{}{} }()
+		return f()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// join makes known that somebody uses a file, to make a change unless c is nil.
 func (s *Store) join(file string, c *change) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +153,9 @@ func (s *Store) join(file string, c *change) *queue {
 		s.queues[file] = q
 	}
 	q.users++
-	q.waiting = append(q.waiting, c)
+	if c != nil {
+		q.waiting = append(q.waiting, c)
+	}
 	return q
 }
 

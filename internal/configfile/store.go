@@ -1,15 +1,21 @@
 package configfile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/deskhand/deskhand/internal/folder"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // MaxSize is how many bytes a file may have.
@@ -24,7 +30,7 @@ var (
 	ErrTooLarge = fmt.Errorf("would have more than %d bytes", MaxSize)
 
 	// ErrLocked says that another program has kept the lock for too long.
-	ErrLocked = errors.New("locked by another program")
+	ErrLocked = folder.ErrLocked
 )
 
 // InvalidFileError says that a file is not what this package writes. It stays
@@ -42,17 +48,34 @@ func (e *InvalidFileError) Error() string {
 // Unwrap is the reason.
 func (e *InvalidFileError) Unwrap() error { return e.Reason }
 
+const configDir = ".sandbox-agent/config"
+
 // Path is the file of that kind ("mcp", "skills") for a directory, at the place
 // where sandbox-agent 0.4.2 has it.
 func Path(directory, kind string) string {
-	return filepath.Join(directory, ".sandbox-agent", "config", kind+".json")
+	return filepath.Join(directory, configDir, kind+".json")
 }
 
 // Store reads and changes files. Its zero value is ready; one must not be
 // copied after its first use.
 type Store struct {
+	// Files does the work on the disk. Nil: folder.Local.
+	Files folder.Files
+
+	// Written is called after each write of a file with the entries that were set
+	// or deleted (nil) in it, before the callers have their answers; its error is
+	// theirs. Further changes of the file wait for it. Nil: nothing is called.
+	Written func(ctx context.Context, file string, changed map[string]json.RawMessage) error
+
 	mu     sync.Mutex
 	queues map[string]*queue // by file, while it is being changed
+}
+
+func (s *Store) files() folder.Files {
+	if s.Files == nil {
+		return folder.Local{}
+	}
+	return s.Files
 }
 
 // Get returns an entry as it stands in the file, or ErrNotFound.
@@ -70,7 +93,7 @@ func (s *Store) Get(file, name string) (json.RawMessage, error) {
 
 // Entries returns all entries of a file. A file that does not exist has none.
 func (s *Store) Entries(file string) (map[string]json.RawMessage, error) {
-	text, _, err := read(file)
+	text, err := s.read(file)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return map[string]json.RawMessage{}, nil
 	}
@@ -87,16 +110,37 @@ func (s *Store) Entries(file string) (map[string]json.RawMessage, error) {
 // Put sets an entry, which must be valid JSON. It makes the file, and the
 // directories above it, when they do not exist. ctx bounds the wait for others.
 func (s *Store) Put(ctx context.Context, file, name string, entry json.RawMessage) error {
-	if !json.Valid(entry) {
-		return fmt.Errorf("%s: %q: not valid JSON", file, name)
+	return s.Edit(ctx, file, map[string]json.RawMessage{name: entry})
+}
+
+// Edit is Put for several entries; those that are nil are deleted.
+func (s *Store) Edit(ctx context.Context, file string, set map[string]json.RawMessage) error {
+	for name, entry := range set {
+		if entry == nil {
+			continue
+		}
+		if !json.Valid(entry) {
+			return fmt.Errorf("%s: %q: not valid JSON", file, name)
+		}
+		if err := jsonlimit.Check(entry); err != nil {
+			return fmt.Errorf("%s: %q: %w", file, name, err)
+		}
 	}
-	return s.change(ctx, file, func(entries map[string]json.RawMessage) { entries[name] = entry })
+	return s.change(ctx, file, func(entries map[string]json.RawMessage) []string {
+		for name, entry := range set {
+			entries[name] = entry
+			if entry == nil {
+				delete(entries, name)
+			}
+		}
+		return slices.Collect(maps.Keys(set))
+	})
 }
 
 // Delete removes an entry, if it is there. A file that does not exist becomes
 // an empty one, as sandbox-agent has it.
 func (s *Store) Delete(ctx context.Context, file, name string) error {
-	return s.change(ctx, file, func(entries map[string]json.RawMessage) { delete(entries, name) })
+	return s.Edit(ctx, file, map[string]json.RawMessage{name: nil})
 }
 
 // DeleteIf removes an entry if it is there and is what the caller thinks. A file
@@ -110,57 +154,48 @@ func (s *Store) DeleteIf(ctx context.Context, file, name string, is func(json.Ra
 	case !is(entry):
 		return nil
 	}
-	return s.change(ctx, file, func(entries map[string]json.RawMessage) {
-		if entry, ok := entries[name]; ok && is(entry) { // still
-			delete(entries, name)
+	return s.change(ctx, file, func(entries map[string]json.RawMessage) []string {
+		if entry, ok := entries[name]; !ok || !is(entry) { // not any more
+			return nil
 		}
+		delete(entries, name)
+		return []string{name}
 	})
 }
 
-// rewrite applies changes to a file that is locked.
-func rewrite(file, target string, changes []*change) error {
-	entries := map[string]json.RawMessage{}
-	old, info, err := read(target)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		return err
-	default:
-		if entries, err = parse(old); err != nil {
-			return &InvalidFileError{file, err}
-		}
-	}
-	for _, c := range changes {
-		c.edit(entries)
-	}
-	text, err := format(entries)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return replace(target, text, info)
+// Split is the directory and the kind of a file that [Path] returned.
+func Split(file string) (directory, kind string) {
+	directory, name := split(file)
+	return directory, strings.TrimSuffix(filepath.Base(name), ".json")
 }
 
-// read returns what a file holds and what it is. It does not wait for the
-// writer of a FIFO.
-func read(path string) ([]byte, os.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
+// split is the folder of a file, below which no symbolic link is followed, and
+// its name in there. The folder of what Path returns is the directory that it was
+// given, of another file the one that it is in.
+func split(file string) (dir, name string) {
+	const below = "/" + configDir + "/"
+	if i := strings.LastIndex(file, below); i >= 0 {
+		return cmp.Or(file[:i], "/"), file[i+1:]
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
+	return filepath.Split(file)
+}
+
+// read returns the content of a file.
+func (s *Store) read(file string) ([]byte, error) {
+	dir, name := split(file)
+	text, err := s.files().Read(dir, name, MaxSize)
+	return text, describe(file, err)
+}
+
+// describe makes an InvalidFileError of what is no file that can be read.
+func describe(file string, err error) error {
+	switch {
+	case errors.Is(err, folder.ErrTooLarge):
+		return &InvalidFileError{file, fmt.Errorf("has more than %d bytes", MaxSize)}
+	case errors.Is(err, folder.ErrNotRegular):
+		return &InvalidFileError{file, folder.ErrNotRegular}
+	case errors.Is(err, folder.ErrLink): // which may be on the way to the file
+		return &InvalidFileError{file, err}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, &InvalidFileError{path, errors.New("not a regular file")}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(text) > MaxSize {
-		return nil, nil, &InvalidFileError{path, fmt.Errorf("has more than %d bytes", MaxSize)}
-	}
-	return text, info, nil
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -261,69 +262,117 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinks: the file that a link names is replaced, the link is not.
+// TestSymbolicLinks: no link below the directory is followed, neither by reading
+// nor by writing. The directory itself may be reached through links.
 func TestSymbolicLinks(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	real := filepath.Join(dir, "shared", "deep", "real.json")
-	write(t, real, `{"old":1}`)
-	for link, to := range map[string]string{
-		"absolute/mcp.json": real, "relative/mcp.json": "../shared/deep/real.json", "two/mcp.json": "../relative/mcp.json",
-		// "entry" is a link to the inside of shared, so that ".." is shared.
-		"physical/mcp.json": "../entry/../deep/real.json",
+	for name, link := range map[string]func(dir, away string) error{
+		"the file": func(dir, away string) error {
+			return os.Symlink(filepath.Join(away, "mcp.json"), configfile.Path(dir, "mcp"))
+		},
+		"the file, to nothing": func(dir, away string) error {
+			return os.Symlink(filepath.Join(away, "new.json"), configfile.Path(dir, "mcp"))
+		},
+		"the file, inside": func(dir, _ string) error { return os.Symlink("skills.json", configfile.Path(dir, "mcp")) },
+		"its folder": func(dir, away string) error {
+			config := filepath.Dir(configfile.Path(dir, "mcp"))
+			return errors.Join(os.RemoveAll(config), os.Symlink(away, config))
+		},
+		"the folder above": func(dir, away string) error {
+			top := filepath.Join(dir, ".sandbox-agent")
+			return errors.Join(os.RemoveAll(top), os.MkdirAll(filepath.Join(away, "config"), 0o755), os.Symlink(away, top))
+		},
 	} {
-		link = filepath.Join(dir, link)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(to, link)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, away := t.TempDir(), t.TempDir()
+			write(t, configfile.Path(dir, "skills"), `{"old":1}`)
+			write(t, filepath.Join(away, "mcp.json"), `{"old":1}`)
+			if err := link(dir, away); err != nil {
+				t.Fatal(err)
+			}
+			before := files(t, dir, away)
+			var s configfile.Store
+			file := configfile.Path(dir, "mcp")
+			for what, err := range map[string]error{
+				"Get": second(s.Get(file, "old")), "Put": s.Put(t.Context(), file, "a", json.RawMessage(`1`)), "Delete": s.Delete(t.Context(), file, "old"),
+			} {
+				var invalid *configfile.InvalidFileError
+				if !errors.As(err, &invalid) || invalid.Path != file || !strings.Contains(err.Error(), "symbolic link") {
+					t.Errorf("%s = %v, want an InvalidFileError about the link", what, err)
+				}
+			}
+			if diff := cmp.Diff(before, files(t, dir, away)); diff != "" {
+				t.Errorf("files (-before +after):\n%s", diff)
+			}
+		})
 	}
-	if err := os.Symlink("shared/deep", filepath.Join(dir, "entry")); err != nil {
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
 	var s configfile.Store
-	want := map[string]string{"old": "1"}
-	for _, name := range []string{"absolute", "relative", "two", "physical"} {
-		file := filepath.Join(dir, name, "mcp.json")
-		put(t, &s, file, name, `2`)
-		want[name] = "2"
-		if info, err := os.Lstat(file); err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			t.Errorf("%s is no link any more: %v, %v", name, info, err)
-		}
-		if got := names(t, filepath.Dir(file)); len(got) != 1 {
-			t.Errorf("left beside the link: %q", got)
-		}
-	}
-	entries, err := s.Entries(real)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for name, entry := range entries {
-		got[name] = string(entry)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("entries of the real file (-want +got):\n%s", diff)
+	put(t, &s, configfile.Path(link, "mcp"), "a", `1`)
+	if got := get(t, &s, configfile.Path(dir, "mcp"), "a"); got != "1" {
+		t.Errorf("a = %s", got)
 	}
 }
 
-// TestLinkToNothing: the link says where the file is to be.
-func TestLinkToNothing(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "mcp.json")
-	if err := os.Symlink("later.json", file); err != nil {
-		t.Fatal(err)
+// files are the paths below directories, and what they hold.
+func files(t *testing.T, dirs ...string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			if e.Type()&fs.ModeSymlink != 0 {
+				all[path], err = os.Readlink(path)
+				return err
+			}
+			all[path] = text(t, path)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	return all
+}
+
+// TestDeepFiles: what is nested deep costs nothing, neither read nor written.
+// 119 kB cost 4 GB, as the indentation grew with the square of the depth.
+func TestDeepFiles(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	wide := strings.Repeat("[", 100) + strings.Repeat("1,", 1<<20) + "1" + strings.Repeat("]", 100)
 	var s configfile.Store
-	put(t, &s, file, "a", `1`)
-	if got := get(t, &s, filepath.Join(dir, "later.json"), "a"); got != "1" {
-		t.Errorf("a = %s", got)
+	file := configfile.Path(t.TempDir(), "mcp")
+	put(t, &s, file, "limit", deep(100))
+	if got := get(t, &s, file, "limit"); compact(t, json.RawMessage(got)) != deep(100) {
+		t.Errorf("limit = %s", got)
 	}
-	if err := errors.Join(os.Remove(file), os.Symlink("no/such/directory.json", file)); err != nil {
-		t.Fatal(err)
+	bad := configfile.Path(t.TempDir(), "mcp")
+	write(t, bad, `{"a":`+deep(9990)+`,"b":`+deep(9990)+`,"c":`+deep(9990)+`}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	errs := map[string]error{
+		"Put": s.Put(t.Context(), file, "deep", json.RawMessage(deep(101))), "Entries": second(s.Entries(bad)),
+		"Put beside": s.Put(t.Context(), bad, "d", json.RawMessage("1")), "Delete": s.Delete(t.Context(), bad, "d"),
 	}
-	if err := s.Put(t.Context(), file, "a", json.RawMessage(`1`)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Put = %v, want %v", err, fs.ErrNotExist)
+	wideErr := s.Put(t.Context(), file, "wide", json.RawMessage(wide))
+	runtime.ReadMemStats(&after)
+	for what, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "nested too deep: at most 10") {
+			t.Errorf("%s = %v", what, err)
+		}
+	}
+	if !errors.Is(wideErr, configfile.ErrTooLarge) {
+		t.Errorf("Put of what is indented widely = %v", wideErr)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
+		t.Errorf("used %d MB", used>>20)
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // parse reads the text of a file. It is stricter than encoding/json where that
@@ -14,6 +17,9 @@ import (
 func parse(text []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is not UTF-8")
+	}
+	if err := jsonlimit.CheckDepth(text, jsonlimit.MaxDepth+1); err != nil {
+		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	switch first, err := d.Token(); {
@@ -60,13 +66,22 @@ func cutShort(err error) error {
 	return err
 }
 
+const indent = 2
+
 // format writes the text of a file: sorted by name, indented by two spaces, and
 // without the escapes that only HTML needs.
 func format(entries map[string]json.RawMessage) ([]byte, error) {
+	size := len("{}\n")
+	for name, entry := range entries {
+		size += len(name) + len(`"": ,`) + 1 + indent + jsonlimit.Indented(entry, indent, 1)
+	}
+	if size > MaxSize { // before memory is spent on it: the indentation may be most of it
+		return nil, ErrTooLarge
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", strings.Repeat(" ", indent))
 	if err := e.Encode(entries); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,123 @@
+package folders
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/deskhand/deskhand/internal/configfile"
+)
+
+// compact is a text without white space; what is no JSON stays as it is.
+func compact(text json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return text
+	}
+	return b.Bytes()
+}
+
+// Entries returns all entries of a folder, those that do not count too. A folder
+// without configuration has none.
+func (s *Store) Entries(ctx context.Context, dir string, kind Kind) (map[string]Entry, error) {
+	dir = resolve(dir)
+	entries, err := s.read(dir, kind)
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(entries)), func(e Entry) bool { return !e.Approved }) {
+		return entries, err
+	}
+	// One of them may be just being written, and be approved in a moment.
+	err = s.entries.Exclusive(ctx, configfile.Path(dir, string(kind)), func() (err error) {
+		entries, err = s.read(dir, kind)
+		return err
+	})
+	return entries, err
+}
+
+// read reads the entries of a folder, and what of them counts.
+func (s *Store) read(dir string, kind Kind) (map[string]Entry, error) {
+	found, err := s.entries.Entries(configfile.Path(dir, string(kind)))
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	approved, err := s.record(dir)
+	if err != nil {
+		return nil, err
+	}
+	trusted := s.trusted(dir)
+	entries := make(map[string]Entry, len(found))
+	for name, content := range found {
+		hash := Hash(content)
+		var known string
+		if raw, ok := approved[approvalKey(kind, name)]; ok && json.Unmarshal(raw, &known) != nil {
+			known = ""
+		}
+		entries[name] = Entry{content, hash, trusted || known == hash}
+	}
+	return entries, nil
+}
+
+// Entry returns one entry, or [ErrNotFound].
+func (s *Store) Entry(ctx context.Context, dir string, kind Kind, name string) (Entry, error) {
+	entries, err := s.Entries(ctx, dir, kind)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, ok := entries[name]
+	if !ok {
+		return Entry{}, fmt.Errorf("%s %q of %s: %w", kind, name, dir, ErrNotFound)
+	}
+	return e, nil
+}
+
+// Put sets an entry, which counts from then on as it is. It makes the folder when
+// it does not exist. ctx bounds the wait for others.
+func (s *Store) Put(ctx context.Context, dir string, kind Kind, name string, content json.RawMessage) error {
+	return s.entries.Put(ctx, configfile.Path(resolve(dir), string(kind)), name, content)
+}
+
+// Delete removes an entry, if it is there.
+func (s *Store) Delete(ctx context.Context, dir string, kind Kind, name string) error {
+	return s.entries.Delete(ctx, configfile.Path(resolve(dir), string(kind)), name)
+}
+
+// DeleteIf removes an entry if its content has a hash.
+func (s *Store) DeleteIf(ctx context.Context, dir string, kind Kind, name, hash string) error {
+	is := func(content json.RawMessage) bool { return Hash(content) == hash }
+	return s.entries.DeleteIf(ctx, configfile.Path(resolve(dir), string(kind)), name, is)
+}
+
+// written records that entries count which were written, and that others are not
+// there any more.
+func (s *Store) written(ctx context.Context, file string, changed map[string]json.RawMessage) error {
+	dir, kind := configfile.Split(file)
+	notes := map[string]any{}
+	for name, content := range changed {
+		key := approvalKey(Kind(kind), name)
+		if notes[key] = nil; content != nil {
+			notes[key] = Hash(content)
+		}
+	}
+	return s.note(ctx, dir, notes)
+}
+
+// Approve makes an entry count whose content has that hash, as Entries told it,
+// until the content changes. It returns [ErrNotFound], or a [ChangedError] if the
+// entry is another one.
+func (s *Store) Approve(ctx context.Context, dir string, kind Kind, name, hash string) error {
+	dir = resolve(dir)
+	file := configfile.Path(dir, string(kind))
+	return s.entries.Exclusive(ctx, file, func() error {
+		content, err := s.entries.Get(file, name)
+		if err != nil {
+			return err
+		}
+		if now := Hash(content); now != hash {
+			return &ChangedError{name, now}
+		}
+		// The hash is what is approved, whatever becomes of the file meanwhile.
+		return s.note(ctx, dir, map[string]any{approvalKey(kind, name): hash})
+	})
+}

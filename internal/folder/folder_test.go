@@ -1,0 +1,221 @@
+package folder_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/internal/folder"
+)
+
+var local folder.Local
+
+// write makes a file and the directories above it.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, to, path string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(to, path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// all has every method do its work on a name.
+func all(t *testing.T, dir, name string) map[string]error {
+	t.Helper()
+	_, read := local.Read(dir, name, 100)
+	_, list := local.List(dir, name, 3, 100)
+	return map[string]error{
+		"Read": read, "List": list,
+		"Update":    local.Update(t.Context(), dir, name, 100, func([]byte) ([]byte, error) { return []byte("changed"), nil }),
+		"WriteTree": local.WriteTree(dir, name, []folder.File{{Name: "planted", Mode: 0o644}}),
+		"RemoveAll": local.RemoveAll(dir, name),
+	}
+}
+
+// TestLinksOnTheWay: what a link leads to is not read, changed, or removed.
+func TestLinksOnTheWay(t *testing.T) {
+	t.Parallel()
+	for name, to := range map[string]string{"outside": "", "inside": "real", "upwards": "..", "round": "link"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			dir, away := filepath.Join(top, "dir"), filepath.Join(top, "away")
+			for _, at := range []string{filepath.Join(away, "keep"), filepath.Join(dir, "real", "keep"), filepath.Join(top, "keep")} {
+				write(t, filepath.Join(at, "file"), "kept")
+			}
+			if to == "" {
+				to = away
+			}
+			link(t, to, filepath.Join(dir, "link"))
+			for what, err := range all(t, dir, "link/keep") {
+				if !errors.Is(err, folder.ErrLink) || !strings.Contains(err.Error(), filepath.Join(dir, "link")) {
+					t.Errorf("%s = %v", what, err)
+				}
+			}
+			for _, at := range []string{filepath.Join(away, "keep"), filepath.Join(dir, "real", "keep"), filepath.Join(top, "keep")} {
+				entries, err := local.List(at, ".", 1, 10)
+				if err != nil || len(entries) != 1 || entries[0].Name != "file" || entries[0].Size != 4 {
+					t.Errorf("%s has %v, %v", at, entries, err)
+				}
+			}
+		})
+	}
+}
+
+// TestLinkAtTheEnd: the link itself may be replaced and removed.
+func TestLinkAtTheEnd(t *testing.T) {
+	t.Parallel()
+	dir, away := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(away, "file"), "kept")
+	at := filepath.Join(dir, "link")
+	link(t, away, at)
+	if _, err := local.List(dir, "link", 1, 10); !errors.Is(err, folder.ErrLink) {
+		t.Errorf("List = %v", err)
+	}
+	if err := local.WriteTree(dir, "link", []folder.File{{Name: "a/b", Mode: 0o755, Content: []byte("x")}}); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Lstat(filepath.Join(at, "a", "b")); err != nil || info.Mode() != 0o755 {
+		t.Errorf("a/b = %v, %v", info, err)
+	}
+	link(t, filepath.Join(away, "file"), filepath.Join(dir, "other"))
+	if _, err := local.Read(dir, "other", 10); !errors.Is(err, folder.ErrLink) {
+		t.Errorf("Read = %v", err)
+	}
+	link(t, away, filepath.Join(dir, "third"))
+	link(t, away, filepath.Join(at, "inner"))
+	for _, name := range []string{"third", "link", "not there", "not/there"} {
+		if err := local.RemoveAll(dir, name); err != nil {
+			t.Errorf("RemoveAll(%s) = %v", name, err)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(away, "file")); err != nil || string(b) != "kept" {
+		t.Errorf("what the links led to: %q, %v", b, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "dir")
+	write(t, filepath.Join(dir, "..", "file"), "kept")
+	for _, name := range []string{"", "/etc", "..", "../file", "a/../../file", "a//b", "./a", "a/"} {
+		for what, err := range all(t, dir, name) {
+			if what != "List" && !errors.Is(err, folder.ErrName) {
+				t.Errorf("%s(%q) = %v", what, name, err)
+			}
+		}
+	}
+	if err := local.WriteTree(dir, "tree", []folder.File{{Name: "../../file", Mode: 0o644}}); !errors.Is(err, folder.ErrName) {
+		t.Errorf("WriteTree = %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b/c", "b/d/e", "b/d/f/g", ".git/config"} {
+		write(t, filepath.Join(dir, name), "x")
+	}
+	link(t, "a", filepath.Join(dir, "link"))
+	link(t, ".", filepath.Join(dir, "b", "round"))
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := local.List(dir, ".", 2, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"a", "b/c", "b/d/e"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if _, err := local.List(dir, ".", 2, 3); !errors.Is(err, folder.ErrTooMany) {
+		t.Errorf("List = %v", err)
+	}
+	if _, err := local.List(dir, "none", 2, 3); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("List = %v", err)
+	}
+	if _, err := local.Read(dir, "fifo", 10); !errors.Is(err, folder.ErrNotRegular) {
+		t.Errorf("Read = %v", err)
+	}
+	if _, err := local.Read(dir, "b/c", 0); !errors.Is(err, folder.ErrTooLarge) {
+		t.Errorf("Read = %v", err)
+	}
+}
+
+// TestDeepFolders: a folder that is nested deeper than programs do is refused,
+// since each level holds a descriptor.
+func TestDeepFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tree", strings.Repeat("d/", 40), "file"), "x")
+	if err := local.RemoveAll(dir, "tree"); !errors.Is(err, folder.ErrTooMany) {
+		t.Errorf("RemoveAll = %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tree", strings.Repeat("d/", 40), "file")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExchangedFolders has another goroutine exchange a folder for a link all the
+// time: nothing is ever written or removed where the link leads.
+func TestExchangedFolders(t *testing.T) {
+	t.Parallel()
+	dir, away := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(away, "keep", "file"), "kept")
+	write(t, filepath.Join(dir, "folder", "x"), "x")
+	done := make(chan struct{})
+	var swap sync.WaitGroup
+	swap.Go(func() {
+		at, aside := filepath.Join(dir, "folder"), filepath.Join(dir, "aside")
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			_ = os.Rename(at, aside)
+			_ = os.Symlink(away, at)
+			_ = os.Remove(at)
+			_ = os.Rename(aside, at)
+		}
+	})
+	for range 300 {
+		_ = local.RemoveAll(dir, "folder/keep")
+		_ = local.WriteTree(dir, "folder/keep", []folder.File{{Name: "planted", Mode: 0o644}})
+		_ = local.Update(t.Context(), dir, "folder/new", 100, func([]byte) ([]byte, error) { return []byte("x"), nil })
+		if text, err := local.Read(dir, "folder/keep/file", 100); err == nil {
+			t.Fatalf("read %q through a link", text)
+		}
+	}
+	close(done)
+	swap.Wait()
+	entries, err := local.List(away, ".", 3, 100)
+	if err != nil || len(entries) != 1 || entries[0].Name != "keep/file" {
+		t.Errorf("where the link leads: %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,155 @@
+package folder
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// openParent opens the directory in which a name is, and returns the name in it.
+// With create, the directories on the way are made.
+func openParent(dir, name string, create bool) (d *os.Root, base string, err error) {
+	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
+		return nil, "", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: ErrName}
+	}
+	parent, base := path.Split(name)
+	d, err = openBelow(dir, path.Clean(parent), create)
+	return d, base, err
+}
+
+// openBelow opens a directory below dir; "." is dir itself.
+func openBelow(dir, name string, create bool) (*os.Root, error) {
+	d, err := os.OpenRoot(dir)
+	if err != nil || name == "." {
+		return d, err
+	}
+	if !filepath.IsLocal(name) {
+		return nil, errors.Join(&fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: ErrName}, d.Close())
+	}
+	at := dir
+	for _, component := range strings.Split(name, "/") {
+		at = filepath.Join(at, component)
+		next, err := enter(d, component, create)
+		if err = errors.Join(within(at, err), d.Close()); err != nil {
+			if next != nil {
+				_ = next.Close()
+			}
+			return nil, err
+		}
+		d = next
+	}
+	return d, nil
+}
+
+// enter opens a directory of d that is no link. An os.Root never leads out of
+// itself; that the directory is the one that was looked at makes sure that no
+// link was followed inside of it either.
+func enter(d *os.Root, name string, create bool) (*os.Root, error) {
+	if create {
+		if err := d.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	for range 10 { // it may be exchanged meanwhile
+		looked, err := d.Lstat(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case looked.Mode()&fs.ModeSymlink != 0:
+			return nil, ErrLink
+		case !looked.IsDir():
+			return nil, syscall.ENOTDIR
+		}
+		next, err := d.OpenRoot(name)
+		if err != nil {
+			return nil, err
+		}
+		opened, err := next.Stat(".")
+		if err == nil && os.SameFile(looked, opened) {
+			return next, nil
+		}
+		if err := errors.Join(err, next.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrLink
+}
+
+// openFile opens a regular file of a directory. It does not wait for the writer
+// of a FIFO.
+func openFile(d *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	self, err := d.Open(".")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer self.Close()
+	// Not by way of d, which follows links that stay inside of it.
+	fd, err := unix.Openat(int(self.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, nil, ErrLink
+	case err != nil:
+		return nil, nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotRegular
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// readFile returns the content of a regular file of a directory.
+func readFile(d *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
+	f, info, err := openFile(d, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return text, info, nil
+}
+
+// within names the whole path in an error of one of its components.
+func within(at string, err error) error {
+	if err == nil {
+		return nil
+	}
+	op := "open"
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		op, err = strings.TrimSuffix(p.Op, "at"), p.Err
+	case errors.As(err, &l):
+		op, err = strings.TrimSuffix(l.Op, "at"), l.Err
+	}
+	return &fs.PathError{Op: op, Path: at, Err: err}
+}
+
+// Read implements [Files].
+func (Local) Read(dir, name string, limit int64) ([]byte, error) {
+	d, base, err := openParent(dir, name, false)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	text, _, err := readFile(d, base, limit)
+	return text, within(filepath.Join(dir, name), err)
+}

@@ -1,0 +1,163 @@
+package folder
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// maxDepth bounds how deep folders are entered: each one is held open.
+	maxDepth = 32
+	// maxRemoved bounds the entries of what RemoveAll removes.
+	maxRemoved = 1 << 20
+)
+
+// List implements [Files].
+func (Local) List(dir, name string, depth, limit int) (all []Entry, err error) {
+	d, err := openBelow(dir, path.Clean(name), false)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	err = walk(d, "", func(at string, e fs.DirEntry, d *os.Root) error {
+		if limit--; limit < 0 {
+			return ErrTooMany
+		}
+		if e.IsDir() && (e.Name() == ".git" || strings.Count(at, "/") >= min(depth, maxDepth)) {
+			return fs.SkipDir
+		}
+		if !e.Type().IsRegular() {
+			return nil
+		}
+		info, err := d.Lstat(e.Name())
+		if err != nil || !info.Mode().IsRegular() {
+			return nil //nolint:nilerr // it is not there any more
+		}
+		all = append(all, Entry{at, info.Size(), info.Mode(), info.ModTime()})
+		return nil
+	})
+	return all, within(filepath.Join(dir, name), err)
+}
+
+// walk calls f with the entries of a directory d and of those below it, but for
+// those of folders for which it returns fs.SkipDir. It holds every folder that it
+// is in open, so f bounds the depth.
+func walk(d *os.Root, prefix string, f func(at string, e fs.DirEntry, d *os.Root) error) error {
+	self, err := d.Open(".")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	for {
+		batch, err := self.ReadDir(256)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range batch {
+			at := path.Join(prefix, e.Name())
+			err := f(at, e, d)
+			if err != nil && !errors.Is(err, fs.SkipDir) {
+				return err
+			}
+			if !e.IsDir() || err != nil {
+				continue
+			}
+			below, err := enter(d, e.Name(), false)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(walk(below, at, f), below.Close()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// WriteTree implements [Files]. The folder is made under another name first, so
+// that it is there whole or not at all.
+func (Local) WriteTree(dir, name string, files []File) (err error) {
+	d, base, err := openParent(dir, name, true)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	at := filepath.Join(dir, name)
+	temp := ".new-" + rand.Text()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.RemoveAll(temp))
+		}
+	}()
+	if err := d.Mkdir(temp, 0o755); err != nil {
+		return within(at, err)
+	}
+	staging, err := enter(d, temp, false)
+	if err != nil {
+		return within(at, err)
+	}
+	defer staging.Close()
+	for _, f := range files {
+		if !filepath.IsLocal(f.Name) {
+			return &fs.PathError{Op: "write", Path: filepath.Join(at, f.Name), Err: ErrName}
+		}
+		if err := errors.Join(staging.MkdirAll(path.Dir(f.Name), 0o755), staging.WriteFile(f.Name, f.Content, f.Mode.Perm())); err != nil {
+			return within(filepath.Join(at, f.Name), err)
+		}
+	}
+	if err := removeAll(d, base); err != nil {
+		return within(at, err)
+	}
+	return within(at, d.Rename(temp, base))
+}
+
+// RemoveAll implements [Files].
+func (Local) RemoveAll(dir, name string) error {
+	d, base, err := openParent(dir, name, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return within(filepath.Join(dir, name), removeAll(d, base))
+}
+
+// removeAll removes what has a name in a directory, and follows no link. What is
+// nested too deep is refused before anything is removed: the recursion holds
+// each folder open.
+func removeAll(d *os.Root, name string) error {
+	info, err := d.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return d.Remove(name)
+	}
+	below, err := enter(d, name, false)
+	if err != nil {
+		return err
+	}
+	left := maxRemoved
+	err = walk(below, "", func(at string, e fs.DirEntry, _ *os.Root) error {
+		if left--; left < 0 || e.IsDir() && strings.Count(at, "/") >= maxDepth {
+			return ErrTooMany
+		}
+		return nil
+	})
+	if err = errors.Join(err, below.Close()); err != nil {
+		return err
+	}
+	return d.RemoveAll(name)
+}

@@ -1,0 +1,184 @@
+package folder
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// lockTime is how long a change waits for other programs. Each change takes
+	// as long as the disk needs, so only a program that was stopped in the middle
+	// of one, or means harm, lets it pass.
+	lockTime = 10 * time.Second
+	// lockPoll is how often it looks. The kernel could wake us, but a thread
+	// that waits for a lock cannot be told to give up.
+	lockPoll = time.Millisecond
+
+	newMode    = 0o600 // of a file that did not exist
+	tempSuffix = ".tmp"
+)
+
+// Update implements [Files].
+func (Local) Update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	d, base, unlock, err := lock(ctx, dir, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	at := filepath.Join(dir, name)
+	old, info, err := readFile(d, base, limit)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return within(at, err)
+	}
+	text, err := edit(old)
+	if err != nil || text == nil {
+		return err
+	}
+	return within(at, replace(d, base, text, info))
+}
+
+// lock opens the directory of a file and waits until no other program changes
+// what is in it. The directory is what is locked: the file is replaced by each
+// change, and a lock file would be left behind in what often is a repository.
+func lock(ctx context.Context, dir, name string) (d *os.Root, base string, unlock func(), err error) {
+	for {
+		d, base, err := openParent(dir, name, true)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		self, err := d.Open(".")
+		if err != nil {
+			return nil, "", nil, errors.Join(err, d.Close())
+		}
+		unlock := func() { _, _ = self.Close(), d.Close() } // the first gives the lock back
+		err = flock(ctx, self, filepath.Dir(filepath.Join(dir, name)))
+		if err == nil && current(d, dir, name) {
+			return d, base, unlock, nil
+		}
+		unlock() // the directory may have been exchanged while we waited
+		if err != nil {
+			return nil, "", nil, err
+		}
+	}
+}
+
+// current tells whether a directory is still the one in which a name is.
+func current(d *os.Root, dir, name string) bool {
+	now, _, err := openParent(dir, name, true)
+	if err != nil {
+		return false // and the next attempt says why
+	}
+	defer now.Close()
+	a, errA := d.Stat(".")
+	b, errB := now.Stat(".")
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// flock locks an open directory against all others that opened it (flock(2)).
+func flock(ctx context.Context, d *os.File, at string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, fmt.Errorf("%s: %w", at, ErrLocked))
+	defer cancel()
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil, unsupported(err):
+			return nil
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return &os.PathError{Op: "flock", Path: at, Err: err}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// unsupported says whether a file system has no such locks: EBADF is NFS's
+// answer for what is not open for writing, which a directory cannot be.
+func unsupported(err error) bool {
+	for _, known := range []error{syscall.EBADF, syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// replace puts a new file in the place of the old one, or leaves that. info is
+// what the old one was, or nil. The directory must be locked.
+func replace(d *os.Root, name string, text []byte, info fs.FileInfo) (err error) {
+	sweep(d, "."+name+".")
+	temp := "." + name + "." + rand.Text() + tempSuffix
+	f, err := d.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newMode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Remove(temp))
+		}
+	}()
+	if err := errors.Join(fill(f, text, info), f.Close()); err != nil {
+		return err
+	}
+	if err := d.Rename(temp, name); err != nil {
+		return err
+	}
+	// That this fails is no reason to call the change undone: everybody sees it.
+	if self, err := d.Open("."); err == nil {
+		_, _ = self.Sync(), self.Close()
+	}
+	return nil
+}
+
+// fill writes the new file and forces it to disk: a rename may reach the disk
+// before the data does.
+func fill(f *os.File, text []byte, info fs.FileInfo) error {
+	mode := fs.FileMode(newMode)
+	if info != nil {
+		mode = info.Mode().Perm()
+		if old, ok := info.Sys().(*syscall.Stat_t); ok && (int(old.Uid) != os.Geteuid() || int(old.Gid) != os.Getegid()) {
+			_ = f.Chown(int(old.Uid), int(old.Gid)) // only root may give files away
+		}
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// sweep removes the new files of programs that were killed in the middle of a
+// change. No program is in the middle of one while the directory is locked.
+func sweep(d *os.Root, prefix string) {
+	self, err := d.Open(".")
+	if err != nil {
+		return // the change itself will tell
+	}
+	defer self.Close()
+	names, err := self.Readdirnames(-1)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, tempSuffix) {
+			_ = d.Remove(name)
+		}
+	}
+}
