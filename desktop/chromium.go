@@ -41,7 +41,7 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 	if err := unix.Statfs("/dev/shm", &fs); err != nil || fs.Blocks*uint64(fs.Bsize) < smallShm {
 		flags += " --disable-dev-shm-usage"
 	}
-	shims := filepath.Join(d.dirs.state, "shims")
+	shims := filepath.Join(d.dirs.shared, "shims")
 	bin, entries := filepath.Join(shims, "bin"), filepath.Join(shims, "share", "applications")
 	for _, dir := range []string{bin, entries} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -84,10 +84,10 @@ func execQuote(path string) string {
 // sandboxWorks tries what Chromium's sandbox needs: a user namespace with its
 // own processes and network.
 func (d *Desktop) sandboxWorks(ctx context.Context) bool {
-	if os.Geteuid() == 0 {
+	if d.user.Root() {
 		return false
 	}
-	child, err := d.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}})
+	child, err := d.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}, Credential: d.user.Credential})
 	if err != nil {
 		return true // cannot tell: leave the browser as it is
 	}

@@ -65,8 +65,14 @@ type Config struct {
 
 	// Home is the HOME of the desktop's programs; openbox reads
 	// .config/openbox/rc.xml, menu.xml and autostart from it. Empty: "home" in
-	// StateDir.
+	// StateDir or, with RunAs, in a temporary directory that Close removes.
 	Home string
+
+	// RunAs is the user, by name or number, that the X server and all programs of
+	// the desktop run as. What they need is kept in a temporary directory that
+	// this user can enter; Home is made with the user's rights. Empty: the user of
+	// this program. Another one needs root. Attach refuses it.
+	RunAs string
 
 	// ProgramMenu puts Terminal and Browser into the menu that a right click on
 	// the empty desktop opens, unless Home has a menu.xml of its own. Without it

@@ -20,6 +20,7 @@ import (
 type Desktop struct {
 	cfg       Config // with defaults
 	log       *slog.Logger
+	user      supervise.User // the user of the desktop's programs
 	dirs      dirs
 	cookie    []byte           // nil when attached
 	attached  string           // display given to Attach; empty when we run the X server
@@ -76,6 +77,9 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.RunAs != "" {
+		return nil, &InvalidError{"runAs", "cannot be given for a display that another program runs"}
+	}
 	return (&Desktop{attached: display}).start(ctx, cfg)
 }
 
@@ -99,7 +103,10 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if d.dirs, err = makeDirs(cfg, d.attached != ""); err != nil {
+	if d.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
+		return nil, &InvalidError{"runAs", err.Error()}
+	}
+	if d.dirs, err = makeDirs(cfg, d.attached != "", d.user); err != nil {
 		return nil, err
 	}
 	d.sweep()

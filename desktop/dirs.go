@@ -21,6 +21,7 @@ const (
 // dirs are the places on disk that belong to a desktop.
 type dirs struct {
 	state     string // everything below is inside, unless the Config says otherwise
+	shared    string // what the desktop's programs read; state, unless they run as another user
 	home      string
 	log       string
 	authority string
@@ -28,6 +29,7 @@ type dirs struct {
 	runtime   string // XDG_RUNTIME_DIR: sockets, so its path is short
 	shims     string // browser wrappers; empty: none are needed
 	scratch   string // removed at the end; empty: none was needed
+	open      string // likewise, for another user
 	locks     []*os.File
 }
 
@@ -37,11 +39,11 @@ const maxRuntime = 50
 
 // makeDirs creates a desktop's folders. Programs on an attached display have
 // the user's own home.
-func makeDirs(cfg Config, attached bool) (dirs, error) {
+func makeDirs(cfg Config, attached bool, user supervise.User) (dirs, error) {
 	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath}
-	err := d.choose(attached)
+	err := d.choose(attached, user)
 	if err == nil {
-		err = d.create()
+		err = d.create(user)
 	}
 	if err != nil {
 		_ = d.remove()
@@ -51,7 +53,7 @@ func makeDirs(cfg Config, attached bool) (dirs, error) {
 }
 
 // choose decides where everything is.
-func (d *dirs) choose(attached bool) (err error) {
+func (d *dirs) choose(attached bool, user supervise.User) (err error) {
 	if d.state == "" {
 		if err := d.makeScratch(); err != nil {
 			return err
@@ -64,11 +66,17 @@ func (d *dirs) choose(attached bool) (err error) {
 		}
 		d.run = filepath.Join(d.state, runDir)
 	}
+	d.shared = d.state
+	if user.Credential != nil {
+		if err := d.makeOpen(user); err != nil {
+			return err
+		}
+	}
 	if d.home == "" && attached {
 		d.home, _ = os.UserHomeDir() // there may be none
 	}
 	if d.home == "" {
-		d.home = filepath.Join(d.state, "home")
+		d.home = filepath.Join(d.shared, "home")
 	}
 	if d.home, err = filepath.Abs(d.home); err != nil { // programs have other working directories
 		return fmt.Errorf("home: %w", err)
@@ -76,9 +84,12 @@ func (d *dirs) choose(attached bool) (err error) {
 	if d.log == "" {
 		d.log = filepath.Join(d.state, LogName)
 	}
-	d.authority = filepath.Join(d.state, "xauthority")
-	d.runtime = filepath.Join(d.state, "runtime")
-	if len(d.runtime) > maxRuntime && d.scratch == "" {
+	d.runtime = filepath.Join(d.shared, "runtime")
+	d.authority = filepath.Join(d.shared, "xauthority")
+	if d.open != "" {
+		d.authority = filepath.Join(d.runtime, "xauthority") // the user's, as all that is in there
+	}
+	if len(d.runtime) > maxRuntime && d.scratch == "" && d.open == "" {
 		if err := d.makeScratch(); err != nil {
 			return err
 		}
@@ -87,13 +98,19 @@ func (d *dirs) choose(attached bool) (err error) {
 	return nil
 }
 
-// create makes the folders, and locks the state directory.
-func (d *dirs) create() error {
+// create makes the folders, and locks the state directory. A home and the
+// runtime directory are for their user alone.
+func (d *dirs) create(user supervise.User) error {
 	for _, dir := range []struct {
 		path string
 		mode os.FileMode
-	}{{d.state, 0o755}, {d.home, 0o755}, {filepath.Dir(d.log), 0o755}, {d.run, 0o700}, {d.runtime, 0o700}} {
+	}{{d.state, 0o755}, {filepath.Dir(d.log), 0o755}, {d.run, 0o700}} {
 		if err := os.MkdirAll(dir.path, dir.mode); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	for _, dir := range []string{d.home, d.runtime} {
+		if err := d.createPrivate(dir, user); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
@@ -108,8 +125,36 @@ func (d *dirs) create() error {
 	return nil
 }
 
+// createPrivate makes a directory of the user's. Those in a directory of ours get
+// the mode 0700, also when an earlier version made them with another one.
+func (d *dirs) createPrivate(dir string, user supervise.User) error {
+	if filepath.Dir(dir) != d.shared {
+		return user.Do(func() error { return os.MkdirAll(dir, 0o700) })
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if d.open == "" {
+		return os.Chmod(dir, 0o700)
+	}
+	return os.Lchown(dir, int(user.Credential.Uid), int(user.Credential.Gid))
+}
+
+// makeOpen makes the temporary directory that another user enters.
+func (d *dirs) makeOpen(user supervise.User) error {
+	dir, lock, err := newScratch(openMode)
+	if err != nil {
+		return err
+	}
+	d.open, d.shared, d.locks = dir, dir, append(d.locks, lock)
+	if err := user.Reach(dir); err != nil {
+		return fmt.Errorf("%w; set TMPDIR to a directory that this user can enter", err)
+	}
+	return nil
+}
+
 func (d *dirs) makeScratch() error {
-	dir, lock, err := newScratch()
+	dir, lock, err := newScratch(privateMode)
 	if err != nil {
 		return err
 	}
@@ -120,13 +165,15 @@ func (d *dirs) makeScratch() error {
 // remove deletes what makeDirs made for this life alone, and unlocks the rest.
 func (d *dirs) remove() error {
 	var errs []error
-	if d.scratch != "" {
-		errs = append(errs, removeScratch(d.scratch))
+	for _, dir := range []string{d.scratch, d.open} {
+		if dir != "" {
+			errs = append(errs, removeScratch(dir))
+		}
 	}
 	for _, lock := range d.locks {
 		errs = append(errs, release(lock))
 	}
-	d.locks, d.scratch = nil, ""
+	d.locks, d.scratch, d.open = nil, "", ""
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove temporary directory: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testspace"
 )
 
@@ -66,7 +67,7 @@ func TestDiscardRefuses(t *testing.T) {
 	used := filepath.Join(base, "used")
 	file := plant(t, used, "home", "file")
 	d := dirs{state: used, home: used, log: used + "/log", run: used + "/run", runtime: used}
-	if err := d.create(); err != nil {
+	if err := d.create(supervise.User{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Discard(used, nil); !errors.Is(err, errInUse) || !there(file) {

@@ -75,7 +75,7 @@ func (d *Desktop) plainEnviron(display string) []string {
 	if lookup(env, "PATH") == "" {
 		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
-	return supervise.Environ(env, append(set, locale(env)...)...)
+	return d.user.Environ(env, append(set, locale(env)...)...)
 }
 
 // locale makes sure that programs read their input as UTF-8: in the C locale

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // TestStateIsFreeAtOnce makes the folders of a desktop again while a program that
@@ -13,7 +15,7 @@ func TestStateIsFreeAtOnce(t *testing.T) {
 	state := t.TempDir()
 	for range 2 {
 		d := dirs{state: state, home: state, log: state + "/log", run: state, runtime: state}
-		if err := d.create(); err != nil {
+		if err := d.create(supervise.User{}); err != nil {
 			t.Fatal(err)
 		}
 		held, err := unix.Dup(int(d.locks[0].Fd()))

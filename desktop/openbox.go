@@ -15,7 +15,7 @@ import (
 //go:embed openbox/rc.xml openbox/menu.xml openbox/menu-programs.xml
 var openboxFiles embed.FS
 
-// openboxConfigDir is the folder below the state directory that stands before
+// openboxConfigDir is the folder below the shared directory that stands before
 // the system's in XDG_CONFIG_DIRS of openbox. The distribution's own files have
 // a menu and keys that start programs.
 const openboxConfigDir = "xdg"
@@ -23,7 +23,7 @@ const openboxConfigDir = "xdg"
 // writeOpenboxConfig writes openboxFiles to where openbox looks for what the
 // home does not have.
 func (d *Desktop) writeOpenboxConfig() error {
-	dir := filepath.Join(d.dirs.state, openboxConfigDir, "openbox")
+	dir := filepath.Join(d.dirs.shared, openboxConfigDir, "openbox")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("openbox configuration: %w", err)
 	}
@@ -46,5 +46,5 @@ func (d *Desktop) writeOpenboxConfig() error {
 // openboxEnviron is the environment of openbox.
 func (d *Desktop) openboxEnviron(env []string) []string {
 	system := cmp.Or(lookup(env, "XDG_CONFIG_DIRS"), "/etc/xdg") // XDG Base Directory specification
-	return supervise.Environ(env, "XDG_CONFIG_DIRS="+filepath.Join(d.dirs.state, openboxConfigDir)+":"+system)
+	return supervise.Environ(env, "XDG_CONFIG_DIRS="+filepath.Join(d.dirs.shared, openboxConfigDir)+":"+system)
 }

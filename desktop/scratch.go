@@ -17,6 +17,9 @@ import (
 // that those of killed programs can be found and removed. Each holds a lock
 // that its owner has for as long as it lives.
 const (
+	privateMode = 0o700 // of directories for this user
+	openMode    = 0o711 // of those that another user enters; what is in them has its own mode
+
 	scratchPrefix = "d-"
 	lockName      = "lock"
 )
@@ -25,11 +28,14 @@ const (
 // directory.
 var errInUse = errors.New("is in use by another desktop")
 
-// scratchBase returns the folder of this user's temporary directories. Others
-// can write to where it is, so it counts only if it is really ours.
-func scratchBase() (string, error) {
+// scratchBase returns the folder of this user's temporary directories of a mode.
+// Others can write to where it is, so it counts only if it is really ours.
+func scratchBase(mode fs.FileMode) (string, error) {
 	base := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
-	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if mode == openMode {
+		base += "-open"
+	}
+	if err := makeMode(base, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("temporary directory: %w", err)
 	}
 	info, err := os.Lstat(base)
@@ -37,16 +43,24 @@ func scratchBase() (string, error) {
 		return "", fmt.Errorf("temporary directory: %w", err)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(owner.Uid) != os.Geteuid() {
-		return "", fmt.Errorf("temporary directory %s: is not this user's own with mode 0700; remove it or set TMPDIR", base)
+	if !ok || !info.IsDir() || info.Mode().Perm() != mode || int(owner.Uid) != os.Geteuid() {
+		return "", fmt.Errorf("temporary directory %s: is not this user's own with mode %#o; remove it or set TMPDIR", base, mode)
 	}
 	return base, nil
 }
 
-// newScratch makes a temporary directory, and removes those whose owners are
-// gone.
-func newScratch() (dir string, lock *os.File, err error) {
-	base, err := scratchBase()
+// makeMode makes a directory with a mode, whatever the umask is.
+func makeMode(dir string, mode fs.FileMode) error {
+	if err := os.Mkdir(dir, mode); err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
+}
+
+// newScratch makes a temporary directory of a mode, and removes those of that
+// mode whose owners are gone.
+func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
+	base, err := scratchBase(mode)
 	if err != nil {
 		return "", nil, err
 	}
@@ -73,6 +87,9 @@ func newScratch() (dir string, lock *os.File, err error) {
 		}
 	}
 	if dir, err = os.MkdirTemp(base, scratchPrefix); err != nil {
+		return "", nil, fmt.Errorf("temporary directory: %w", err)
+	}
+	if err := os.Chmod(dir, mode); err != nil {
 		return "", nil, fmt.Errorf("temporary directory: %w", err)
 	}
 	lock, err = acquire(filepath.Join(dir, lockName), unix.LOCK_EX|unix.LOCK_NB)

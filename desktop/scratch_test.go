@@ -47,7 +47,7 @@ func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it set
 	}
 	remote := plant(t, disk, "remote")
 	t.Setenv("TMPDIR", t.TempDir())
-	base, err := scratchBase()
+	base, err := scratchBase(privateMode)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 	}
 	child, err := d.group.Start(supervise.Spec{
 		Name: "Xvfb", Path: "Xvfb", Args: args, Env: d.serverEnviron(), Dir: d.dirs.home,
-		LogPath: d.dirs.log, ExtraFiles: []*os.File{w},
+		LogPath: d.dirs.log, Credential: d.user.Credential, ExtraFiles: []*os.File{w},
 	})
 	w.Close()
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *Desktop) startBus(ctx context.Context, s *session) (*supervise.Child, e
 	child, err := d.group.Start(supervise.Spec{
 		Name: "dbus", Path: "dbus-daemon",
 		Args: []string{"--session", "--nofork", "--nopidfile", "--nosyslog", "--address=" + d.busAddress(), "--print-address=3"},
-		Env:  s.env, Dir: d.dirs.home, LogPath: d.dirs.log, ExtraFiles: []*os.File{w},
+		Env:  s.env, Dir: d.dirs.home, LogPath: d.dirs.log, Credential: d.user.Credential, ExtraFiles: []*os.File{w},
 	})
 	w.Close()
 	if err != nil {
@@ -149,6 +149,7 @@ func (d *Desktop) startWindowManager(ctx context.Context, s *session) error {
 		s.wm, err = d.group.Start(supervise.Spec{
 			Name: "openbox", Path: "openbox", Args: []string{"--sm-disable"},
 			Env: d.openboxEnviron(s.env), Dir: d.dirs.home, LogPath: d.dirs.log,
+			Credential: d.user.Credential,
 		})
 		if err != nil {
 			return fmt.Errorf("start openbox: %w", err)
@@ -197,6 +198,7 @@ func (d *Desktop) runAutostart(s *session) {
 	}
 	_, err := d.apps.Start(supervise.Spec{
 		Name: "autostart", Path: "sh", Args: []string{script}, Env: s.env, Dir: d.dirs.home, LogPath: d.dirs.log,
+		Credential: d.user.Credential,
 	})
 	if err != nil {
 		d.log.Debug("autostart", "error", err)

@@ -98,7 +98,7 @@ func (d *Desktop) open(ctx context.Context, s *session) error {
 // startServer runs the X server and returns the display. Meanwhile it looks
 // whether browsers need wrappers.
 func (d *Desktop) startServer(ctx context.Context, s *session) (string, error) {
-	if err := x11.WriteAuthority(d.dirs.authority, d.cookie); err != nil {
+	if err := d.user.Do(func() error { return x11.WriteAuthority(d.dirs.authority, d.cookie) }); err != nil {
 		return "", err
 	}
 	var both errgroup.Group

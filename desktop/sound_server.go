@@ -73,7 +73,7 @@ func (s *sound) openLocked() error {
 	case s.door != nil:
 		return nil
 	}
-	err := s.prepare()
+	err := s.d.user.Do(s.prepare)
 	s.problem = ""
 	if err != nil {
 		s.problem = err.Error()
@@ -245,6 +245,7 @@ func (s *sound) start() (*supervise.Child, error) {
 	defer s.unblock()
 	child, err := s.d.group.Start(supervise.Spec{
 		Name: "pulseaudio", Path: "sh", Env: s.environ(), Dir: s.d.soundDir(), LogPath: s.d.dirs.log,
+		Credential: s.d.user.Credential,
 		// Only the new process can tell its own number.
 		Args:       append([]string{"-c", `LISTEN_PID=$$ exec pulseaudio "$@"`, "pulseaudio"}, s.args()...),
 		ExtraFiles: []*os.File{door},
@@ -321,7 +322,11 @@ func (s *sound) add(l *Listener) error {
 	}
 	if s.pipe == nil {
 		// Both ends, so that it does not matter whether PulseAudio has it.
-		pipe, err := os.OpenFile(s.d.soundPipe(), os.O_RDWR|unix.O_NONBLOCK, 0)
+		var pipe *os.File
+		err := s.d.user.Do(func() (err error) {
+			pipe, err = os.OpenFile(s.d.soundPipe(), os.O_RDWR|unix.O_NONBLOCK, 0)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("pipe for sound: %w", err)
 		}

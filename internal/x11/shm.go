@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/shm"
@@ -44,6 +45,7 @@ func (c *Conn) attachShared(id shm.Seg, size int) ([]byte, error) {
 	// when this process is killed. Linux lets the server attach all the same,
 	// by number, as long as someone is attached: so attach, remove, tell.
 	mem, err := unix.SysvShmAttach(key, 0, 0)
+	c.admitServer(key)
 	_, _ = unix.SysvShmCtl(key, unix.IPC_RMID, nil)
 	if err != nil {
 		return nil, fmt.Errorf("shmat: %w", err)
@@ -59,6 +61,22 @@ func (c *Conn) attachShared(id shm.Seg, size int) ([]byte, error) {
 		return nil, fmt.Errorf("attach: %w", err)
 	}
 	return mem, nil
+}
+
+// admitServer lets a server that runs as another user attach a segment. Only root
+// has such a server, and gives the segment to that user; it stays this program's,
+// too, which made it.
+func (c *Conn) admitServer(key int) {
+	server, ok := c.wire.peer()
+	if !ok || int(server.Uid) == os.Geteuid() {
+		return
+	}
+	var desc unix.SysvShmDesc
+	if _, err := unix.SysvShmCtl(key, unix.IPC_STAT, &desc); err != nil {
+		return // attaching fails then, and says why
+	}
+	desc.Perm.Uid = server.Uid
+	_, _ = unix.SysvShmCtl(key, unix.IPC_SET, &desc)
 }
 
 // checkShared finds out whether the server writes to our memory. In another IPC

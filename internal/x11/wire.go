@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // wire is the socket below xgb. It does two things that xgb does not offer:
@@ -17,6 +19,23 @@ type wire struct {
 	greeted bool // the connection setup was sent
 	corked  int
 	held    []byte
+}
+
+// peer tells which user the X server runs as.
+func (w *wire) peer() (*unix.Ucred, bool) {
+	sock, ok := w.Conn.(*net.UnixConn)
+	if !ok {
+		return nil, false
+	}
+	raw, err := sock.SyscallConn()
+	if err != nil {
+		return nil, false
+	}
+	var cred *unix.Ucred
+	control := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) //nolint:gosec // descriptors are small
+	})
+	return cred, control == nil && err == nil
 }
 
 // maxHeld bounds what is held back, so that a cork that outlives its purpose
