@@ -115,6 +115,12 @@ type Config struct {
 	// desktop.
 	DesktopMenu bool
 
+	// DesktopUser is the user, by name or number, that the programs of desktops run
+	// as. Start must heed it, which finds it in desktop.Config.RunAs. Empty: the
+	// user of this program. Another one needs root. When AgentHost.RunAs names a
+	// user and this is root, agents get no desktop.
+	DesktopUser string
+
 	// Secrets names environment variables that neither ever sees, beside
 	// deskhand's own and, where EventLog is a Postgres, those that have its
 	// password ([eventlog.Secrets]).
@@ -167,6 +173,8 @@ type Config struct {
 
 	// AccessLog logs every request, without the tokens in its URL.
 	AccessLog bool
+
+	users users // set by New
 
 	// also adds routes, for tests.
 	also func(*Server)

@@ -367,6 +367,18 @@ func (sl *slot) config(o startOptions) (desktop.Config, error) {
 		}
 	}
 	cfg.EnvPolicy, cfg.Secrets = sl.all.cfg.EnvPolicy, sl.all.cfg.Secrets
+	switch {
+	case sl.all.cfg.users.desktop.Credential != nil:
+		cfg.RunAs, cfg.Home = sl.all.cfg.DesktopUser, ""
+		if !sl.generated {
+			cfg.Home = sl.all.cfg.users.homeOf(sl.id)
+		}
+	case cfg.Home != "":
+		// Earlier versions let others look into it.
+		if err := errors.Join(os.MkdirAll(cfg.Home, 0o700), os.Chmod(cfg.Home, 0o700)); err != nil {
+			return cfg, fmt.Errorf("home: %w", err)
+		}
+	}
 	cfg.ProgramMenu = sl.all.cfg.DesktopMenu
 	cfg.ShareAuthority = true
 	cfg.Logger = sl.all.cfg.Logger

@@ -99,12 +99,12 @@ func (m *mounts) forget(desktopID string) {
 	}
 }
 
-// findDesktop says whether there is a desktop for an agent.
+// findDesktop says whether there is a desktop for an agent, which it may have.
 func (s *Server) findDesktop(id string) error {
 	if s.desktops.find(id) == nil {
 		return unknownDesktop(id)
 	}
-	return nil
+	return s.cfg.users.mayMount()
 }
 
 // mount says how an agent that runs here reaches a desktop: by tools, over HTTP
@@ -112,8 +112,8 @@ func (s *Server) findDesktop(id string) error {
 // that X programs need. The desktop is started if it does not run.
 func (s *Server) mount(ctx context.Context, desktopID, agent string) (agents.Mount, error) {
 	sl := s.desktops.find(desktopID)
-	if sl == nil {
-		return agents.Mount{}, unknownDesktop(desktopID)
+	if err := s.findDesktop(desktopID); err != nil {
+		return agents.Mount{}, err
 	}
 	if err := sl.start(ctx, startOptions{}); err != nil {
 		return agents.Mount{}, err

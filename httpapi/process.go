@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -157,6 +158,7 @@ func (s *Server) spec(b *startBody) (process.Spec, error) {
 		if spec.Environ, err = s.desktopEnviron(b.Desktop); err != nil {
 			return spec, err
 		}
+		spec.User = cmp.Or(spec.User, s.cfg.DesktopUser) // whose home it has
 	}
 	return spec, nil
 }

@@ -76,6 +76,10 @@ func New(cfg Config) (*Server, error) {
 	if err := cmp.Or(cfg.validate(), cfg.limitConnections()); err != nil {
 		return nil, err
 	}
+	var err error
+	if cfg.users, err = cfg.lookUpUsers(); err != nil {
+		return nil, err
+	}
 	at, err := newPlaces(cfg)
 	if err != nil {
 		return nil, err

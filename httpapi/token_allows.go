@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"os"
 	"os/user"
 	"strconv"
@@ -9,7 +10,7 @@ import (
 // allows tells in words what a token of a scope amounts to, so that whoever
 // makes one knows what is given away.
 func (c Config) allows(s scope) string {
-	as := "as user " + userName()
+	as := "as user " + cmp.Or(c.users.desktop.Name, userName())
 	switch s {
 	case scopeView:
 		return "Seeing the desktop; no input."

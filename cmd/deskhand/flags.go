@@ -47,6 +47,7 @@ type serverFlags struct {
 	envPolicy   string
 	desktop     bool
 	desktopMenu bool
+	desktopUser string
 	demo        bool
 	logFile     string
 	logLevel    string
@@ -80,6 +81,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.sessions.register(flags)
 	f.recordings.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
+	flags.StringVar(&f.desktopUser, "desktop-user", "", "`user` that desktops and their programs run as; this one, unless given")
 	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "put Terminal and Browser into the menu of desktops, which whoever has control can use")
 	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
@@ -157,7 +159,7 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
 		MaxConnections: f.maxConns, MaxConnectionsPerAddress: f.maxPerAddr,
-		DesktopMenu: f.desktopMenu,
+		DesktopMenu: f.desktopMenu, DesktopUser: f.desktopUser,
 	}
 	if f.port != 0 {
 		cfg.StateName = "port-" + strconv.Itoa(int(f.port))

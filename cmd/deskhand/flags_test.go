@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deskhand/deskhand/filesystem"
@@ -336,5 +338,23 @@ func TestFileRoots(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+}
+
+func TestDesktopFlags(t *testing.T) {
+	t.Parallel()
+	var f serverFlags
+	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	f.register(flags)
+	if err := flags.Parse([]string{"--desktop-menu", "--desktop-user=nobody"}); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := f.config()
+	if err != nil || !cfg.DesktopMenu || cfg.DesktopUser != "nobody" {
+		t.Errorf("%t, %q, %v", cfg.DesktopMenu, cfg.DesktopUser, err)
+	}
+	on := hostFlags{on: true, yes: true}
+	if err := on.prepare(program{}, false, &cfg); err == nil || !strings.Contains(err.Error(), "excludes --desktop-user") {
+		t.Errorf("--host-desktop: %v", err)
 	}
 }

@@ -42,6 +42,8 @@ func (f *hostFlags) prepare(p program, noToken bool, cfg *httpapi.Config) error 
 		return nil
 	case noToken:
 		return usagef("--host-desktop excludes --no-token: everybody who reaches the server would have your desktop")
+	case cfg.DesktopUser != "":
+		return usagef("--host-desktop excludes --desktop-user: its programs are those of the user who sits at it")
 	case os.Getenv("DISPLAY") == "":
 		return errors.New("--host-desktop: DISPLAY is not set; start this from a terminal of that desktop")
 	}

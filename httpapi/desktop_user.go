@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// users are the users that programs of agents and desktops run as.
+type users struct {
+	agent, desktop supervise.User
+}
+
+// lookUpUsers finds the users that a Config names, and refuses a Config in which
+// every agent would have a desktop that runs with more rights than the agent.
+func (c Config) lookUpUsers() (u users, err error) {
+	if u.desktop, err = supervise.LookupUser(c.DesktopUser); err != nil {
+		return u, fmt.Errorf("config: DesktopUser: %w", err)
+	}
+	if u.agent, err = supervise.LookupUser(c.AgentHost.RunAs); err != nil {
+		return u, fmt.Errorf("config: AgentHost.RunAs: %w", err)
+	}
+	if c.AgentHost.Desktop == "" {
+		return u, nil
+	}
+	if why := u.refusal(); why != "" {
+		return u, fmt.Errorf("config: AgentHost.Desktop: desktop %s: %s", c.AgentHost.Desktop, why)
+	}
+	return u, nil
+}
+
+// refusal tells why agents must not have a desktop as tools; empty: they may. An
+// agent can type into each program of its desktop, and start others there.
+func (u users) refusal() string {
+	if u.agent.Credential == nil || !u.desktop.Root() {
+		return ""
+	}
+	return fmt.Sprintf("cannot be given to agents: they run as user %s, but the programs of desktops run as root, which the agents would control; "+
+		"start the server with --desktop-user %[1]s (Config.DesktopUser)", u.agent.Name)
+}
+
+// mayMount returns an error when agents must not have a desktop.
+func (u users) mayMount() error {
+	if why := u.refusal(); why != "" {
+		return &agents.InvalidError{Field: "desktop", Problem: why}
+	}
+	return nil
+}
+
+// homeOf is the home of a desktop whose programs run as another user: a folder in
+// that user's home. Empty: a temporary one, for a user who has no home.
+func (u users) homeOf(id string) string {
+	home := filepath.Join(u.desktop.Home, ".local", "state", "deskhand", othersName, id, "home")
+	err := u.desktop.Do(func() error {
+		if _, err := os.Stat(u.desktop.Home); err != nil {
+			return err
+		}
+		return os.MkdirAll(home, 0o700)
+	})
+	if err != nil {
+		return ""
+	}
+	return home
+}

@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// TestAgentsGetNoDesktopOfRoot: an agent that runs as another user could have
+// root through the programs of a desktop that root runs.
+func TestAgentsGetNoDesktopOfRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run agents as another user")
+	}
+	for user, refused := range map[string]bool{"": true, "root": true, "nobody": false} {
+		s, err := New(Config{StateDir: t.TempDir(), DesktopUser: user, AgentHost: agents.Config{RunAs: "nobody", Desktop: "main"}})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "start the server with --desktop-user nobody") {
+			t.Errorf("desktop user %q: %v", user, err)
+		}
+		if err == nil {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	s := serve(t, Config{AgentHost: agents.Config{RunAs: "nobody", Launch: func(context.Context, string) (agents.Launch, error) {
+		return agents.Launch{}, errors.New("an agent is started")
+	}}})
+	body := fmt.Sprintf(`{"agent":"any","directory":%q,"desktop":"main"}`, t.TempDir())
+	got := s.post(t, "/v1/sessions/new", body).want(t, 400).json(t)
+	if text := fmt.Sprint(got["detail"]); !strings.Contains(text, "--desktop-user nobody") {
+		t.Errorf("a session with a desktop: %v", got)
+	}
+	if got := s.get(t, "/v1/desktop/status").want(t, 200).json(t)["state"]; got != "inactive" {
+		t.Errorf("the desktop is %v", got)
+	}
+}
+
+// TestDesktopUser: what a token for a desktop, or a process on it, can do is what
+// the desktop's user can.
+func TestDesktopUser(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run desktops as another user")
+	}
+	secret := filepath.Join(t.TempDir(), "secret") // in a folder of root's, mode 0700
+	if err := os.WriteFile(secret, []byte("root's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{DesktopUser: "nobody"})
+	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
+	made := s.post(t, "/v1/tokens", `{"scope":"agent","desktop":"main"}`).want(t, 200).json(t)
+	if text := fmt.Sprint(made["allows"]); !strings.Contains(text, "as user nobody") {
+		t.Errorf("allows: %s", text)
+	}
+	script := "cat " + secret + "; rm -f " + secret + "; id -un > ~/who.new; mv ~/who.new ~/who"
+	body := fmt.Sprintf(`{"app":"xterm","args":["-e","sh","-c",%q],"wait":true}`, script)
+	s.do(t, call{path: "/v1/desktop/launch", body: body, header: map[string]string{"Authorization": "Bearer " + made["token"].(string)}}).want(t, 200)
+	ran := s.post(t, "/v1/processes/run", `{"command":"sh","args":["-c","id -un; xdpyinfo >/dev/null && echo display"],"desktop":"main"}`).want(t, 200).json(t)
+	if got := ran["stdout"]; got != "nobody\ndisplay\n" {
+		t.Errorf("a process on the desktop: %v", ran)
+	}
+	desk, err := s.desktops.find(mainDesktop).desktop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := filepath.Join(desk.Status().Home, "who")
+	until(t, "the terminal has run its script", func() bool { _, err := os.Stat(who); return err == nil })
+	for path, want := range map[string]string{who: "nobody\n", secret: "root's"} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v; want %q", path, got, err, want)
+		}
+	}
+}
+
+// TestHomeIsPrivate: the home of main is for its user alone, also one that an
+// earlier version made.
+func TestHomeIsPrivate(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	state := t.TempDir()
+	if err := os.Mkdir(filepath.Join(state, "home"), 0o755); err != nil { //nolint:gosec // as before
+		t.Fatal(err)
+	}
+	s := serve(t, Config{StateDir: state})
+	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
+	s.post(t, "/v1/desktops", `{"id":"other","width":320,"height":240}`).want(t, 201)
+	for _, home := range []string{"home", "desktops/other/home"} {
+		if info, err := os.Stat(filepath.Join(state, home)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", home, info, err)
+		}
+	}
+}
