@@ -42,6 +42,7 @@ func TestPage(t *testing.T) {
 
 	v.click(`[popovertarget="more-panel"]`)
 	v.click("#stop")
+	v.click("#stop-confirm")
 	v.is("off")
 	v.shows("#cover", "You stopped it")
 	// Somebody else starts it, and stops it.
@@ -65,7 +66,7 @@ func TestPageInput(t *testing.T) {
 	v.shows("#control", "Take control")
 
 	v.point(100, 150)
-	v.shows("#control", "You control")
+	v.shows("#control", "You · in control")
 	eventually(t, "a click in the terminal", func() bool {
 		b, _ := os.ReadFile(file)
 		return strings.Count(string(b), "\x1b[<0;") == 2 // it went down, and up
@@ -214,7 +215,7 @@ func TestPageAsksForTheToken(t *testing.T) {
 		t.Errorf("the page is at %s, want it without the token", at)
 	}
 	testbrowser.Do(ctx, t, chromedp.SendKeys("#token", "wrong, too\r"))
-	testbrowser.Holds(ctx, t, `Boolean(document.querySelector("#cover .problem")?.textContent.includes("does not know"))`)
+	testbrowser.Holds(ctx, t, `Boolean(document.querySelector("#cover .problem")?.textContent.includes("doesn't know"))`)
 	testbrowser.Do(ctx, t, chromedp.SendKeys("#token", s.Token()+"\r"))
 	testbrowser.Holds(ctx, t, `document.body.dataset.state === "off"`)
 	if kept := testbrowser.Evaluate[string](ctx, t, `sessionStorage.getItem("token")`); kept != s.Token() {

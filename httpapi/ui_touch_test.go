@@ -66,7 +66,7 @@ func TestPageTouch(t *testing.T) {
 	v.fingers(start, [2]int{100, 150})
 	v.fingers(end)
 	reports("a tap is a click", "\x1b[<0;17;10m")
-	v.shows("#control", "You control")
+	v.shows("#control", "You · in control")
 
 	v.fingers(start, [2]int{100, 150})
 	reports("a finger that rests clicks with the right button", "\x1b[<2;17;10m")

@@ -46,6 +46,9 @@ takeToken();
 // A link that differs in nothing else does not load the page again.
 addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
 
+/** Whether the token came with a link that somebody shared, or could have. */
+export const byLink = () => token().startsWith("dh_");
+
 export const token = () => sessionStorage.getItem(storage) ?? "";
 export const setToken = (value) => sessionStorage.setItem(storage, value);
 
@@ -118,9 +121,13 @@ export function mediaURL(path) {
   return url.href;
 }
 
-/** eventsURL is that of the desktop's event stream, for EventSource; types are the only ones wanted. */
-export function eventsURL(types = "") {
+/**
+ * eventsURL is that of the desktop's event stream, for EventSource; types are the
+ * only ones wanted. Control of the actor holder ends with the stream.
+ */
+export function eventsURL(types = "", holder = "") {
   const url = new URL(mediaURL("/events"));
   if (types) url.searchParams.set("types", types);
+  if (holder) url.searchParams.set("holder", holder);
   return url;
 }

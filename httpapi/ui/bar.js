@@ -1,8 +1,6 @@
-// The bar at the top: how things are, how well the picture comes, who is here
-// and who has control.
+// The bar at the top: how things are, and how well the picture comes.
 
-import { viewOnly } from "./api.js";
-import { $, announce, hideToast, icon, make, once, setText, show, toast } from "./dom.js";
+import { $, announce, make, setText, show } from "./dom.js";
 import { explain } from "./errors.js";
 
 // What the states of a session are called, and how they look.
@@ -27,7 +25,7 @@ const lasting = ["more-panel", "programs-panel", "recordings-panel"];
 const slideshow = "Pictures one by one, a few in a second: video does not get through";
 const slideshowTime = 8000;
 
-/** Bar shows a session, and who controls its desktop. */
+/** Bar shows a session. */
 export class Bar {
   #session;
   #control;
@@ -40,18 +38,10 @@ export class Bar {
     this.#view = view;
     session.addEventListener("state", () => this.#state());
     session.quality.addEventListener("measured", () => this.#quality());
-    session.addEventListener("link", () => this.#linked());
     view.addEventListener("change", () => this.#facts());
-    control.addEventListener("change", () => this.#controlChanged());
-    control.addEventListener("wanted", () => this.#wanted());
+    control.addEventListener("change", () => this.#facts());
     $("quality-panel").addEventListener("toggle", () => this.#quality());
-    $("control").addEventListener("click", () => this.#press());
-    once($("control-release"), () => { control.release(); $("control-panel").hidePopover(); });
-    once($("control-alone"), () => { control.take(); $("control-panel").hidePopover(); });
-    $("prompt-take").addEventListener("click", () => { control.take(); show($("prompt"), false); });
-    $("prompt-close").addEventListener("click", () => show($("prompt"), false));
     this.#state();
-    this.#controlChanged();
   }
 
   // ---- state ----------------------------------------------------------------
@@ -105,7 +95,7 @@ export class Bar {
     if (status?.display) parts.push(`Display ${status.display}`);
     setText($("facts"), parts.join("\n"));
     show($("facts"), parts.length > 0);
-    const who = this.#control.mine ? "you have control" : "you are watching";
+    const who = this.#control.mine ? "you're in control" : "you're watching";
     $("keyboard").setAttribute("aria-label", `Remote desktop${width ? `, ${width} by ${height}` : ""}, ${who}`);
   }
 
@@ -138,96 +128,5 @@ export class Bar {
     const again = make("button", { type: "button", className: "small" }, "Try WebRTC again");
     again.addEventListener("click", () => { $("quality-panel").hidePopover(); this.#session.retry(); });
     box.replaceChildren(make("p", {}, make("strong", {}, `${what}. `), `${why} ${fix}`), again);
-  }
-
-  // ---- people -------------------------------------------------------------------
-
-  #linked() {
-    const { link } = this.#session;
-    for (const type of ["people", "host"]) link?.addEventListener(type, () => this.#people());
-    link?.addEventListener("refused", ({ detail }) => this.#refused(detail));
-    link?.addEventListener("asked", ({ detail }) => this.#asked(detail));
-    this.#people();
-  }
-
-  #people() {
-    const { link } = this.#session;
-    const people = [...(link?.people.values() ?? [])];
-    show($("people"), people.length > 1);
-    setText($("people-count"), String(people.length));
-    $("people-list").replaceChildren(...people.map((person) => this.#person(person, link)));
-  }
-
-  #person({ id, name, viewOnly }, link) {
-    const me = id === link.me;
-    const host = link.host?.id === id;
-    const about = [me && name ? "you" : "", host ? "has control" : viewOnly ? "watches only" : ""].filter(Boolean).join(", ");
-    const parts = [icon(host ? "pointer" : "eye"), make("span", { className: "name" }, name || (me ? "You" : "Another viewer"), about ? make("small", {}, about) : "")];
-    if (this.#control.mine && !me && !viewOnly) {
-      const give = make("button", { type: "button", className: "small" }, "Give control");
-      give.addEventListener("click", () => { this.#control.give(id); $("people-panel").hidePopover(); });
-      parts.push(give);
-    }
-    return make("li", {}, ...parts);
-  }
-
-  // ---- control --------------------------------------------------------------------
-
-  #controlChanged() {
-    const control = this.#control;
-    const { host, mine, allowed } = control;
-    const live = control.link !== null;
-    show($("control"), live);
-    document.body.dataset.role = viewOnly || (live && !allowed) ? "view" : "control";
-    $("control").dataset.mine = String(mine);
-    $("control").disabled = !allowed;
-    const label = !allowed ? "View only" : mine ? "You control" : "Take control";
-    if ($("control-text").textContent !== label) setText($("control-text"), label);
-    $("control-icon").setAttribute("href", allowed ? "#i-pointer" : "#i-eye");
-    $("control").title = host && !mine ? `${host.name} has control` : "";
-    setText($("control-about"), control.alone
-      ? "Nobody else can act on the desktop, programs included, until you release it or a minute passes without input."
-      : "Other viewers cannot act on the desktop meanwhile. Programs that use the API still can.");
-    show($("control-alone"), !control.alone);
-    if (mine) { show($("prompt"), false); hideToast(); }
-    else if ($("control-panel").matches(":popover-open")) $("control-panel").hidePopover();
-    this.#facts();
-    const now = mine ? "me" : (host?.id ?? "");
-    if (live && this.#host !== undefined && now !== this.#host) {
-      announce(mine ? "You have control" : host ? `${host.name} has control` : "Nobody has control");
-    }
-    this.#host = live ? now : undefined;
-  }
-
-  #host;
-
-  #press() {
-    if (!this.#control.mine) return this.#control.take();
-    $("control-panel").showPopover({ source: $("control") });
-  }
-
-  // The viewer acts, but somebody else has control, or the link is for watching.
-  #wanted() {
-    const { host, allowed } = this.#control;
-    if (!this.#control.link) return;
-    setText($("prompt-text"), allowed ? `${host?.name ?? "Somebody else"} has control.` : "You are watching: this link does not give control.");
-    show($("prompt-take"), allowed);
-    if ($("prompt").hidden) announce($("prompt-text").textContent);
-    show($("prompt"), true);
-  }
-
-  #refused(message) {
-    const { host, allowed } = this.#control;
-    if (!allowed) return this.#wanted();
-    const text = host ? `${host.name} keeps control. Whoever it is may give it to you, or release it.` : `${message}.`;
-    toast(text.charAt(0).toUpperCase() + text.slice(1));
-    announce(text);
-  }
-
-  // Somebody else asks for the control that this viewer has.
-  #asked({ id, name }) {
-    if (!this.#control.mine) return;
-    toast(`${name} asks for control.`, { label: "Give it", act: () => this.#control.give(id) });
-    announce(`${name} asks for control`);
   }
 }

@@ -8,7 +8,8 @@
 //
 // All have open(), close(), stats(), the methods of input below, and tell, as
 // events, of: size, host (who has control), people, cursor, pointer, clipboard,
-// refused, asked, trouble, slow, end (with the Cause, at most once).
+// refused, asked, failed and restarted (of the desktop: { code, message }),
+// trouble, slow, end (with the Cause, at most once).
 
 import { request, socketURL, urlOf, viewOnly } from "./api.js";
 import { Cause } from "./errors.js";
@@ -26,7 +27,7 @@ const silenceTime = 25000;
 export class Link extends EventTarget {
   me = ""; // id of this viewer
   identity = {}; // headers that show the server that a call is this viewer's
-  host = null; // { id, name } of who has control
+  host = null; // who has control: see setHost
   people = new Map(); // id -> { id, name, viewOnly }
   mayControl = !viewOnly;
   ended = false;
@@ -45,12 +46,25 @@ export class Link extends EventTarget {
   /** nameOf is how people are told of a viewer. */
   nameOf(id) { return this.people.get(id)?.name || "Another viewer"; }
 
-  /** setHost notes who has control; id "": nobody. */
-  setHost(id, kind, name) {
-    const names = { api: name || "A program", agent: name ? `Agent ${name}` : "An agent" };
-    this.host = id ? { id, me: id === this.me, name: names[kind] ?? this.nameOf(id) } : null;
+  /**
+   * setHost notes who has control; id "": nobody. The host has short, a name for
+   * the bar, and name for sentences. taken says that others are paused.
+   */
+  setHost(id, kind = "viewer", name = "", taken = false) {
+    const me = id === this.me;
+    const viewer = kind === "viewer" && this.nameOf(id);
+    this.host = id ? { id, kind, me, taken, name: viewer || fullName(kind, name), short: viewer || name || fullName(kind, name) } : null;
     this.tell("host", this.host);
   }
+}
+
+/** keyOf is the id by which the server tells who has control, of one of /presence. */
+export const keyOf = ({ kind, id, name }) => id || (name ? `${kind} ${name}` : `the ${kind}`);
+
+/** fullName is what agents and API clients are called in sentences. */
+export function fullName(kind, name) {
+  if (kind === "agent") return name ? `Agent ${name}` : "An agent";
+  return name ? `API client ${name}` : "An API client";
 }
 
 // Browsers do not tell why a WebSocket did not open; the server tells who asks for
@@ -130,11 +144,13 @@ export class SocketLink extends Link {
       case "control/request": return this.tell("asked", { id: payload.id, name: this.nameOf(payload.id) });
       case "control/refused": return this.tell("refused", payload.message);
       case "screen/updated": return this.tell("size", payload);
+      case "desktop/failed": return this.tell("failed", payload);
+      case "desktop/restarted": return this.tell("restarted", payload);
       case "clipboard/updated": return this.tell("clipboard", payload.text);
     }
   }
 
-  #hosted({ has_host: has, host_id: id, host_kind: kind, host_name: name }) { this.setHost(has ? id : "", kind, name); }
+  #hosted({ has_host: has, host_id: id, host_kind: kind, host_name: name, taken }) { this.setHost(has ? id : "", kind, name, taken); }
 
   #join({ id, profile }) {
     this.people.set(id, { id, name: profile.name ?? "", viewOnly: !profile.can_host });
@@ -154,9 +170,9 @@ export class SocketLink extends Link {
 
   // ---- control and input ----------------------------------------------
 
-  /** request asks for control that nobody has, take for control alone. */
+  /** request asks for control that nobody has; take is that of Control. */
   request() { this.send("control/request"); }
-  take() { this.send("control/take"); }
+  take({ exclusive, force }) { this.send("control/take", { shared: !exclusive, force }); }
   release() { this.send("control/release"); }
   give(id) { this.send("control/give", { id }); }
 

@@ -12,12 +12,11 @@ export class Control extends EventTarget {
   #link = null;
   #waiting = null; // input that came before control was granted
   #timer = 0;
-  /** Whether this viewer asked for control alone, which keeps everybody else out. */
-  alone = false;
-
   get link() { return this.#link; }
   get host() { return this.#link?.host ?? null; }
   get mine() { return this.host?.me === true; }
+  /** Whether this viewer has paused agents and others. */
+  get exclusive() { return this.mine && this.host.taken; }
   get allowed() { return this.#link !== null && this.#link.mayControl; }
 
   /** Whether input would be done, or control be asked for by it. */
@@ -26,7 +25,6 @@ export class Control extends EventTarget {
   /** follow uses another link; null: none. */
   follow(link) {
     this.#link = link;
-    this.alone = false;
     this.#drop();
     for (const type of ["host", "people"]) link?.addEventListener(type, () => this.#changed(link));
     link?.addEventListener("refused", () => this.#drop());
@@ -35,7 +33,6 @@ export class Control extends EventTarget {
 
   #changed(link) {
     if (link !== this.#link) return;
-    if (!this.mine) this.alone = false;
     if (this.mine && this.#waiting) {
       const waiting = this.#waiting;
       this.#drop();
@@ -84,10 +81,12 @@ export class Control extends EventTarget {
   /** letGo does what ends something that act began. */
   letGo(act) { this.hover(act); }
 
-  take() {
-    if (!this.allowed) return;
-    this.alone = true; // until the server says otherwise
-    this.#link.take();
+  /**
+   * take takes control from whoever has it. exclusive pauses agents and others;
+   * force takes it also from a holder who has paused others.
+   */
+  take({ exclusive = false, force = false } = {}) {
+    if (this.allowed) this.#link.take({ exclusive, force });
   }
 
   release() { this.#link?.release(); }

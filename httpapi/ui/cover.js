@@ -48,6 +48,7 @@ export class Cover {
     }
     if (same && !state.wrong) return;
     const focused = this.#element.contains(document.activeElement) && document.activeElement.id;
+    this.#element.classList.toggle("over", Boolean(state.preview));
     this.#element.replaceChildren(make("div", { className: "card" }, ...build.call(this, state)));
     if (focused) $(focused)?.focus();
   }
@@ -56,7 +57,7 @@ export class Cover {
 
   loading() { return [make("p", { className: "busy" }, "Loading")]; }
 
-  locked({ wrong }) {
+  locked({ wrong, ended }) {
     const field = make("input", { id: "token", type: "password", autocomplete: "off", required: true });
     const form = make("form", { id: "login", className: "row" }, field, make("button", { className: "primary" }, "Continue"));
     form.addEventListener("submit", (event) => {
@@ -65,13 +66,16 @@ export class Cover {
       this.#session.unlock();
     });
     queueMicrotask(() => field.focus());
-    announce("A token is needed");
+    const title = ended ? "This link no longer works" : "Enter your access token";
+    announce(title);
     return [
       icon("lock"),
-      make("h2", {}, "This server wants a token"),
-      make("p", {}, "It printed an address with the token when it started. Open that, or enter the token here."),
-      ...(wrong ? [make("p", { className: "problem", role: "alert" }, "The server does not know that token. It may have expired.")] : []),
-      make("label", { htmlFor: "token", className: "hidden" }, "Token"),
+      make("h2", {}, title),
+      make("p", {}, ended
+        ? "It has expired or was revoked. Ask the person who shared it for a new one, or enter an access token."
+        : "The server printed it when it started, with an address that contains it."),
+      ...(wrong ? [make("p", { className: "problem", role: "alert" }, "The server doesn't know that token. It may have expired.")] : []),
+      make("label", { htmlFor: "token", className: "hidden" }, "Access token"),
       form,
     ];
   }
@@ -122,9 +126,10 @@ export class Cover {
     return [make("h2", { className: "busy" }, title), make("p", {}, `${text} `, elapsed)];
   }
 
-  connecting({ transport, slow }) {
-    const text = slow ? "This takes longer than usual; another way is tried if it does not work." : `By ${transport}.`;
-    return [make("h2", { className: "busy" }, "Connecting"), make("p", {}, text)];
+  connecting({ transport, slow, preview }) {
+    const text = slow ? "This takes longer than usual. Another way is tried if it doesn't work." : `By ${transport}.`;
+    const shown = preview ? "Screenshots are shown meanwhile. " : "";
+    return [make("h2", { className: "busy" }, "Connecting…"), make("p", {}, shown + text)];
   }
 
   reconnecting({ attempt, at, transport, explanation }) {

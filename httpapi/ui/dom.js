@@ -76,6 +76,14 @@ export function toast(text, action, time = 6000) {
   toastTimer = setTimeout(close, action ? 2 * time : time);
 }
 
+/** notice shows a text until it is dismissed. */
+export function notice(text) {
+  const close = () => { $("notice").hidden = true; };
+  $("notice").replaceChildren(icon("restart"), make("p", {}, text),
+    make("button", { type: "button", className: "plain", onclick: close, "aria-label": "Dismiss" }, icon("close")));
+  $("notice").hidden = false;
+}
+
 export const hideToast = () => { $("toast").hidden = true; };
 
 /** copyButton is a button that copies what text returns. write says whether it could. */
@@ -91,15 +99,19 @@ export function copyButton(text, write, label = "Copy") {
 /** command is a line to be run, with a button that copies it. */
 export const command = (text, write) => make("div", { className: "command" }, make("pre", { tabIndex: 0 }, text), copyButton(() => text, write));
 
-// Panels are popovers; they open below their button, within the page.
+// Panels are popovers; they open below their button, within the page, and get
+// the focus. It goes back to the button when they close.
 export function placePanels() {
   const sources = new Map();
   for (const panel of document.querySelectorAll("[popover]")) {
+    panel.tabIndex = -1;
     panel.addEventListener("toggle", ({ newState, source }) => {
       const button = source ?? document.querySelector(`[popovertarget="${panel.id}"]`);
       button?.setAttribute("aria-expanded", newState === "open");
       sources.set(panel, button);
-      if (newState === "open") placePanel(panel, button);
+      if (newState !== "open") return;
+      placePanel(panel, button);
+      if (!panel.contains(document.activeElement)) panel.focus({ preventScroll: true });
     });
   }
   addEventListener("resize", () => {

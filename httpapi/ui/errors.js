@@ -104,6 +104,14 @@ export const inOneLine = (error) => {
   return why || sentence(what);
 };
 
+/** restarted is what to tell of a desktop of which a part failed, by the failure's code. */
+export function restarted(code = "") {
+  if (code.startsWith("window_manager")) return "The window manager stopped and was restarted. Your programs are still open.";
+  if (code.startsWith("dbus")) return "The desktop's message bus stopped and was restarted. Some programs may have to be opened again.";
+  if (code.startsWith("xserver")) return "The desktop's X server stopped and was restarted. The programs that were open are gone; files are kept.";
+  return "The desktop was restarted. The programs that were open may be gone; files are kept.";
+}
+
 /** kinds are those of Cause. */
 export const kinds = Object.keys(table);
 

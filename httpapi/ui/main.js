@@ -6,14 +6,17 @@ import { Clipboard } from "./clipboard.js";
 import { Control } from "./control.js";
 import { Cover } from "./cover.js";
 import { Cursor } from "./cursor.js";
-import { $, announce, copyButton, make, once, placePanels, setText, show, toast } from "./dom.js";
-import { inOneLine } from "./errors.js";
+import { $, announce, copyButton, make, notice, once, placePanels, setText, show, toast } from "./dom.js";
+import { inOneLine, restarted } from "./errors.js";
+import { Holder } from "./holder.js";
 import { Input } from "./input.js";
+import { People } from "./people.js";
 import { Player } from "./player.js";
 import { Recordings } from "./recordings.js";
 import { Session } from "./session.js";
 import { Share } from "./share.js";
 import { Sound } from "./sound.js";
+import { StopDialog } from "./stop.js";
 import { View } from "./view.js";
 import { Windows } from "./windows.js";
 
@@ -27,8 +30,12 @@ const write = (text, clicked) => clipboard.write(text, clicked);
 
 const touchScreen = matchMedia("(pointer: coarse)").matches;
 
+let wantsKeys = false; // as soon as there is control
+
 placePanels();
 new Bar({ session, control, view });
+const holder = new Holder({ session, control, wanted: () => { wantsKeys = true; } });
+const people = new People({ session, control, gave: () => holder.letGo() });
 new Cover({ session, room: () => view.room(), write });
 new Windows();
 new Share({ write });
@@ -50,7 +57,7 @@ session.addEventListener("link", () => {
 });
 
 session.addEventListener("state", () => {
-  const { name } = session.state;
+  const { name, preview } = session.state;
   const live = name === "live";
   if (live) {
     $("frame").dataset.surface = session.link.kind === "webrtc" ? "video" : "canvas";
@@ -63,11 +70,15 @@ session.addEventListener("state", () => {
   }
   const stale = name === "reconnecting" && view.size.width > 0;
   $("frame").classList.toggle("stale", stale);
-  show($("frame"), live || stale);
-  show($("stage"), live || stale);
-  if (!live && !stale) view.clear();
+  const shown = live || stale || Boolean(preview);
+  show($("frame"), shown);
+  show($("stage"), shown);
+  if (!shown) view.clear();
   if (live) view.layout();
 });
+
+session.addEventListener("preview", ({ detail }) => view.setSize(detail));
+session.addEventListener("restarted", ({ detail }) => notice(restarted(detail)));
 
 const sizeOfVideo = () => {
   const { videoWidth: width, videoHeight: height } = $("video");
@@ -132,11 +143,7 @@ keys.addEventListener("left", () => {
   $("control").focus();
   announce("The keys are the page's again");
 });
-$("control").addEventListener("click", () => { if (!control.mine) wantsKeys = true; });
-$("prompt-take").addEventListener("click", () => { wantsKeys = true; });
-
-// Who takes control by a button goes on in the desktop.
-let wantsKeys = false;
+// After control is taken by a button, keys go to the desktop.
 control.addEventListener("change", () => {
   if (!wantsKeys || !control.mine) return;
   wantsKeys = false;
@@ -254,9 +261,10 @@ $("programs").addEventListener("click", () => {
   $("more-panel").hidePopover();
   $("programs-panel").showPopover({ source: $("more") });
 });
-once($("stop"), async () => {
+const stopDialog = new StopDialog({ people, stop: () => session.stop() });
+$("stop").addEventListener("click", () => {
   $("more-panel").hidePopover();
-  await session.stop();
+  stopDialog.open();
 });
 session.addEventListener("problem", ({ detail }) => { if (session.state.name === "live") trouble(detail); });
 

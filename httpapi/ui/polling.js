@@ -2,7 +2,7 @@
 // one, a few in a second, and input by the HTTP API.
 
 import { eventsURL, get, name, post, request, urlOf, viewOnly } from "./api.js";
-import { Link } from "./connection.js";
+import { Link, keyOf } from "./connection.js";
 import { Cause } from "./errors.js";
 
 // Pauses between pictures, in milliseconds: while the screen changes, while it
@@ -101,18 +101,19 @@ export class ScreenshotLink extends Link {
   // ---- what happens there -------------------------------------------------
 
   #listen() {
-    const events = this.#events = new EventSource(eventsURL("control,clipboard_changed,closed"));
+    const events = this.#events = new EventSource(eventsURL("control,clipboard_changed,failed,restarted,closed", viewOnly ? "" : actor));
     const on = (type, take) => events.addEventListener(type, ({ data }) => take(JSON.parse(data)));
     on("control", ({ control }) => this.#held(control));
     on("clipboard_changed", ({ selection }) => { if (selection === "clipboard") this.#copied(); });
+    for (const type of ["failed", "restarted"]) on(type, ({ failure }) => this.tell(type, { code: failure?.Code, message: failure?.Message }));
     on("closed", () => this.end(new Cause("lost")));
     get("/control").then((control) => this.#held(control), () => {});
   }
 
-  #held({ holder }) {
+  #held({ holder, taken }) {
     if (!holder) return this.setHost("");
-    const { kind, name: of, id } = holder;
-    this.setHost(kind === "api" && of === actor ? actor : (id ?? of ?? kind), kind, of);
+    const me = holder.kind === "api" && holder.name === actor;
+    this.setHost(me ? actor : keyOf(holder), holder.kind, holder.name, taken);
   }
 
   async #copied() {
@@ -148,7 +149,10 @@ export class ScreenshotLink extends Link {
     this.#busy = false;
   }
 
-  take() { this.#call("/control/take").catch((error) => this.tell("refused", error.message)); }
+  take({ exclusive = false, force = false } = {}) {
+    this.#call("/control/take", { shared: !exclusive, force }).catch((error) => this.tell("refused", error.message));
+  }
+
   request() { this.take(); }
   release() { this.#call("/control/release").catch(() => {}); }
   give() {}

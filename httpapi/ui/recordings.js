@@ -30,6 +30,7 @@ export class Recordings {
   #timer = 0;
   #looked = 0;
   #shown = "";
+  #known = false; // the list is what the server told last
 
   constructor({ session, control, play }) {
     this.#session = session;
@@ -76,8 +77,10 @@ export class Recordings {
       const { recordings } = await get("/recordings");
       this.#all = new Map();
       for (const one of recordings) this.#take(one);
+      this.#known = true;
       this.#tell("");
     } catch (error) {
+      this.#known = false;
       this.#tell(error);
     }
     this.#draw();
@@ -151,7 +154,7 @@ export class Recordings {
   #list() {
     const all = [...this.#all.values()].reverse();
     const key = JSON.stringify(all.map(({ id, status, reason, title }) => [id, status, reason, title]));
-    show($("recordings-none"), all.length === 0);
+    show($("recordings-none"), this.#known && all.length === 0);
     if (key === this.#shown) return; // the focus stays where it is
     this.#shown = key;
     $("recordings").replaceChildren(...all.map((info) => this.#item(info)));
@@ -225,7 +228,7 @@ export class Recordings {
   }
 
   #tell(error) {
-    setText($("recordings-problem"), error && inOneLine(error));
+    setText($("recordings-problem"), error && `${this.#known ? "" : "The recordings can't be listed. "}${inOneLine(error)}`);
     show($("recordings-problem"), Boolean(error));
   }
 }

@@ -1,10 +1,11 @@
 // The life of the page: whether there is a desktop, which link shows it, and
 // what to do when there is none.
 
-import { Problem, actAs, get, post } from "./api.js";
+import { Problem, actAs, byLink, get, post } from "./api.js";
 import { WebRTCLink } from "./connection.js";
 import { Cause, explain } from "./errors.js";
 import { ScreenshotLink } from "./polling.js";
+import { Preview } from "./preview.js";
 import { Quality } from "./quality.js";
 import { VideoLink } from "./video.js";
 
@@ -17,6 +18,10 @@ const firstPause = 500; // before the second attempt; each next one is twice as 
 const longestPause = 10000;
 const brokenTime = 12000; // without a picture before a new connection is made
 
+// Where networks let no video through, a reload begins with what worked.
+const rungStorage = "transport";
+const ofNetwork = ["ice", "socket"];
+
 // The server knows where a connection that was not made ends.
 async function diagnose(cause) {
   const { verdict, remedy } = await get("/stream/diagnose").catch(() => ({}));
@@ -27,17 +32,19 @@ async function diagnose(cause) {
  * Session has a state, { name, ... }, that says what to show:
  *
  *   loading
- *   locked        a token is needed; wrong: the one that was entered is not right
+ *   locked        a token is needed; wrong: the one that was entered is not right;
+ *                 ended: the link that the page was opened by is of no more use
  *   off           note
  *   install       explanation
  *   starting, stopping  since
- *   connecting    attempt, transport, slow
+ *   connecting    attempt, transport, slow, preview (a screenshot is shown)
  *   live          warning
  *   reconnecting  attempt, at (when the next one is), transport, explanation
  *   failed        explanation, at, restart (the label of a button that does it)
  *   stopped       explanation
  *
- * Events: state, link, problem (of something that was asked for).
+ * Events: state, link, preview (its size), problem (of something that was asked
+ * for), restarted (the code of what failed).
  */
 export class Session extends EventTarget {
   state = { name: "loading" };
@@ -53,6 +60,7 @@ export class Session extends EventTarget {
   #whyNot = null; // why WebRTC is not used
   #tried = false; // a token was entered
   #trouble = ""; // that the link is in
+  #preview = null;
   /** Whether a start or stop that was asked for here is under way. */
   changing = false;
 
@@ -60,9 +68,10 @@ export class Session extends EventTarget {
   constructor(surfaces) {
     super();
     this.#surfaces = surfaces;
+    this.#recall();
     addEventListener("focus", () => this.#wake());
     addEventListener("online", () => {
-      this.#rung = 0; // another network may let more through
+      this.#forget(); // another network may let more through
       this.#wake();
     });
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#wake(); });
@@ -73,6 +82,24 @@ export class Session extends EventTarget {
 
   /** fellBack is why something worse than WebRTC is used; null: it is not. */
   get fellBack() { return this.#rung > 0 ? this.#whyNot : null; }
+
+  #recall() {
+    const { rung, kind, more } = JSON.parse(sessionStorage.getItem(rungStorage) ?? "{}");
+    if (!rung) return;
+    this.#rung = rung;
+    this.#whyNot = new Cause(kind, more);
+  }
+
+  #forget() {
+    this.#rung = 0;
+    sessionStorage.removeItem(rungStorage);
+  }
+
+  #remember() {
+    if (this.#rung === 0 || !ofNetwork.includes(this.#whyNot?.kind)) return sessionStorage.removeItem(rungStorage);
+    const { kind, more } = this.#whyNot;
+    sessionStorage.setItem(rungStorage, JSON.stringify({ rung: this.#rung, kind, more }));
+  }
 
   #set(name, more = {}) {
     const next = { name, ...more };
@@ -123,7 +150,7 @@ export class Session extends EventTarget {
   /** retry tries again now, from the best link on. */
   retry() {
     this.#held = null;
-    this.#rung = 0;
+    this.#forget();
     if (this.link) this.link.end(new Cause("again"));
     this.#wake();
   }
@@ -188,9 +215,30 @@ export class Session extends EventTarget {
   // Shows the desktop until the picture ends.
   async #watch(attempt) {
     const again = this.#started === this.status.startedAt;
+    if (!again) this.#beginPreview();
+    try {
+      return await this.#descend(attempt, again);
+    } finally {
+      this.#preview?.end();
+    }
+  }
+
+  #beginPreview() {
+    this.#preview = new Preview({
+      canvas: this.#surfaces.canvas,
+      shown: (size) => {
+        this.dispatchEvent(new CustomEvent("preview", { detail: size }));
+        if (this.state.name === "connecting") this.#set("connecting", { ...this.state, preview: true });
+      },
+    });
+  }
+
+  // Tries the links from the present rung on.
+  async #descend(attempt, again) {
     for (;;) {
       const transport = transports[this.#rung];
-      this.#set(again ? "reconnecting" : "connecting", { attempt, transport });
+      const { name, preview = false } = this.state;
+      this.#set(again ? "reconnecting" : "connecting", { attempt, transport, ...(name === "connecting" && { preview }) });
       const link = new ladder[this.#rung](this.#surfaces);
       const ended = new Promise((done) => link.addEventListener("end", ({ detail }) => done(detail), { once: true }));
       link.addEventListener("slow", () => this.#set(this.state.name, { ...this.state, slow: true }));
@@ -219,7 +267,11 @@ export class Session extends EventTarget {
   }
 
   async #show(link, ended) {
-    this.#started = this.status.startedAt;
+    this.#preview?.end();
+    this.#remember();
+    const { startedAt, lastError } = this.status;
+    const missed = this.state.name === "reconnecting" && this.#started !== "" && this.#started !== startedAt;
+    this.#started = startedAt;
     this.#byMe = false;
     this.#trouble = "";
     link.addEventListener("trouble", ({ detail }) => {
@@ -228,13 +280,25 @@ export class Session extends EventTarget {
     });
     link.addEventListener("end", () => this.#keepPicture(link));
     link.addEventListener("size", () => this.#lookAgain(link));
+    link.addEventListener("failed", () => {
+      this.#trouble = "Part of the desktop has failed and is being restarted";
+      this.#warn("");
+    });
+    link.addEventListener("restarted", ({ detail }) => {
+      this.#trouble = "";
+      this.#warn("");
+      this.#restarted(detail.code);
+    });
     actAs(link.identity);
     this.#set("live", { warning: "" });
     this.quality.follow(link);
+    if (missed) this.#restarted(lastError?.code);
     const cause = await ended;
     if (cause.kind === "stopped") this.#held = cause;
     if (!this.changing) this.#set("reconnecting", { attempt: 1, explanation: explain(cause) });
   }
+
+  #restarted(code) { this.dispatchEvent(new CustomEvent("restarted", { detail: code })); }
 
   // The screen may be another one: that of a desktop that has recovered.
   async #lookAgain(link) {
@@ -279,7 +343,7 @@ export class Session extends EventTarget {
   }
 
   async #locked() {
-    this.#set("locked", { wrong: this.#tried });
+    this.#set("locked", { wrong: this.#tried, ended: byLink() && !this.#tried });
     this.#tried = false;
     await this.#pause();
     return 1;

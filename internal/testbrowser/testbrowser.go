@@ -170,8 +170,9 @@ func misdeeds(ev any, host string) string {
 			return fmt.Sprintf("console: %s", e.Type)
 		}
 	case *log.EventEntryAdded:
-		// What a server refuses may well be the test's subject.
-		refused := e.Entry.Source == log.EntrySourceNetwork && strings.Contains(e.Entry.Text, "responded with a status of 4")
+		// What a server refuses may well be the test's subject, for good or for now.
+		refused := e.Entry.Source == log.EntrySourceNetwork &&
+			(strings.Contains(e.Entry.Text, "responded with a status of 4") || strings.Contains(e.Entry.Text, "responded with a status of 503"))
 		if (e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning) && !refused {
 			return fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}

@@ -1,0 +1,57 @@
+// The question before the desktop is stopped: what ends with it.
+
+import { get } from "./api.js";
+import { $, icon, make } from "./dom.js";
+import { clock } from "./format.js";
+
+const count = (n, one, more) => `${n} ${n === 1 ? one : more}`;
+
+/** StopDialog shows what a stop would end, and calls stop when that is confirmed. */
+export class StopDialog {
+  #people;
+  #dialog = $("stop-dialog");
+
+  constructor({ people, stop }) {
+    this.#people = people;
+    $("stop-cancel").addEventListener("click", () => this.#dialog.close());
+    $("stop-confirm").addEventListener("click", () => {
+      this.#dialog.close();
+      stop();
+    });
+  }
+
+  async open() {
+    this.#fill(null);
+    this.#dialog.showModal();
+    $("stop-cancel").focus();
+    const none = () => null;
+    const [status, recordings] = await Promise.all([get("/status").catch(none), get("/recordings").catch(none)]);
+    if (this.#dialog.open) this.#fill({ status, recordings });
+  }
+
+  #fill(known) {
+    const others = this.#people.all.filter(({ me }) => !me);
+    const of = (kind) => others.filter((one) => one.kind === kind).length;
+    const rows = [];
+    const row = (name, text) => rows.push(make("li", {}, icon(name), make("span", {}, text)));
+    if (known) row("windows", programs(known.status));
+    row("eye", of("viewer") ? `${count(of("viewer"), "other viewer is", "other viewers are")} disconnected` : "Nobody else is watching");
+    if (of("agent")) row("agent", `${count(of("agent"), "agent loses", "agents lose")} the desktop`);
+    if (known) row("record", recording(known.recordings));
+    $("stop-list").replaceChildren(...rows);
+    $("stop-list").setAttribute("aria-busy", String(!known));
+  }
+}
+
+function programs(status) {
+  if (!status) return "Open programs are closed";
+  const n = status.programs ?? 0;
+  return n ? `${count(n, "program is", "programs are")} closed; unsaved work is lost` : "No programs are open";
+}
+
+function recording(answer) {
+  if (!answer) return "A recording in progress ends and is kept";
+  const running = answer.recordings.filter(({ status }) => status === "recording");
+  if (running.length > 1) return `${running.length} recordings end and are kept`;
+  return running.length ? `The recording (${clock(running[0].durationMs)}) ends and is kept` : "Nothing is being recorded";
+}

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/deskhand/deskhand/internal/testbrowser"
+)
+
+// as calls the API under a name.
+func (s *testServer) as(t *testing.T, name, path, body string) answer {
+	t.Helper()
+	return s.do(t, call{method: http.MethodPost, path: mainPath + path, body: body, header: map[string]string{"Deskhand-Actor": name}})
+}
+
+// isFree waits until nobody has control, for less than an idle holder would keep it.
+func (s *testServer) isFree(t *testing.T) {
+	t.Helper()
+	begun := time.Now()
+	eventually(t, "control is free", func() bool { return s.get(t, mainPath+"/control").want(t, 200).json(t)["holder"] == nil })
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("control was free after %v only", took)
+	}
+}
+
+const locked = `document.querySelector("#control-icon").getAttribute("href") === "#i-lock"`
+
+// TestPageTakesOver takes control from an API client and from an agent, which
+// every viewer sees in the bar and in the list of who is here.
+func TestPageTakesOver(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	s.post(t, "/v1/sessions/helper", fmt.Sprintf(`{"agent":"mock","directory":%q,"desktop":"main"}`, t.TempDir())).want(t, 200)
+	s.as(t, "ci", "/control/take", "").want(t, 200)
+	eve := s.view(t, "?role=view&name=Eve&token="+s.Token())
+	ann := eve.another(s.withToken() + "&name=Ann")
+	for _, v := range []*viewer{ann, eve} {
+		v.is("live")
+		v.shows("#control", "ci · in control")
+		v.holds(locked)
+		v.click("#people")
+		v.shows("#people-list", "ci\nAPI client · in control, others are paused")
+		v.shows("#people-list", "mock\nagent")
+		testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))
+	}
+	// One question, in the picture or in the panel.
+	ann.point(100, 100)
+	ann.shows("#prompt", "API client ci is in control.")
+	ann.shows("#prompt-take", "Take over anyway")
+	ann.click("#control")
+	ann.shows("#control-panel", "API client ci is paused while you're in control")
+	testbrowser.Do(ann.ctx, t, chromedp.KeyEvent("\x1b"))
+	ann.click("#prompt-take")
+	ann.shows("#control", "You · in control")
+	eve.shows("#control", "Ann · in control")
+	eve.holds(locked)
+	s.as(t, "ci", "/mouse/move", `{"x":1,"y":1}`).problem(t, 409, "control_held")
+	// Whether others are paused is the viewer's choice.
+	ann.click("#control")
+	ann.shows("#control-panel", "You're in control")
+	ann.holds(`document.querySelector("#control-alone").checked`)
+	ann.click("#control-alone")
+	eve.holds("!(" + locked + ")")
+	s.as(t, "ci", "/mouse/move", `{"x":1,"y":1}`).want(t, 200)
+	ann.click("#control-release")
+	ann.shows("#control", "Take control")
+
+	token := s.post(t, "/v1/tokens", `{"scope":"agent","name":"claude"}`).want(t, 200).json(t)["token"].(string)
+	robot := map[string]string{"Authorization": "Bearer " + token}
+	s.do(t, call{method: http.MethodPost, path: mainPath + "/control/take", header: robot}).want(t, 200)
+	ann.shows("#control", "claude · in control")
+	ann.click("#control")
+	ann.shows("#control-panel", "Agent claude is in control")
+	ann.click("#control-take")
+	ann.shows("#control", "You · in control")
+	ann.holds(locked)
+	// An API client may take it back by force; its viewer sees that.
+	s.as(t, "ci", "/control/take", `{"force":true}`).want(t, 200)
+	ann.shows("#toast", "API client ci is in control now.")
+	ann.click("#control")
+	ann.click("#control-take")
+	ann.holds(locked)
+	eve.shows("#control", "Ann · in control")
+	if err := chromedp.Cancel(ann.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.isFree(t)
+	eve.shows("#control", "View only")
+}
+
+// TestPageScreenshotsControl: control ends with a page that shows screenshots,
+// too, when it has no time to say so.
+func TestPageScreenshotsControl(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	eve := s.view(t, "?role=view&token="+s.Token())
+	eve.is("live")
+	ann := &viewer{t, s, testbrowser.Window(eve.ctx, t, s.url+"/ui/"+s.withToken()+"&name=Ann", `
+		delete window.RTCPeerConnection;
+		delete window.VideoDecoder;
+		const real = window.fetch;
+		window.fetch = (url, init) => (init?.keepalive ? Promise.reject(new TypeError("gone")) : real(url, init));`)}
+	ann.is("live")
+	ann.shows("#state", "Screenshots")
+	ann.click("#control")
+	ann.shows("#control", "You · in control")
+	eve.shows("#control", "Ann")
+	eve.holds("!(" + locked + ")")
+	ann.click("#control")
+	ann.click("#control-alone")
+	ann.holds(locked)
+	eve.holds(locked)
+	testbrowser.Do(ann.ctx, t, chromedp.KeyEvent("\x1b"))
+	ann.click("#people")
+	ann.shows("#people-list", "You\nin control, others are paused")
+	if err := chromedp.Cancel(ann.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.isFree(t)
+}
