@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/deskhand/deskhand/internal/testbrowser"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // as calls the API under a name.
@@ -27,7 +28,8 @@ func (s *testServer) isFree(t *testing.T) {
 	}
 }
 
-const locked = `document.querySelector("#control-icon").getAttribute("href") === "#i-lock"`
+// locked is whether the page shows that others are paused.
+const locked = `!document.querySelector("#control-lock").hidden`
 
 // TestPageTakesOver takes control from an API client and from an agent, which
 // every viewer sees in the bar and in the list of who is here.
@@ -121,4 +123,42 @@ func TestPageScreenshotsControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.isFree(t)
+}
+
+// TestPageBarFits: nothing in the bar covers anything else, however narrow the
+// page is and whoever is in control.
+func TestPageBarFits(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "ffmpeg")
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	s.as(t, "a caller with quite a long name", "/control/take", "").want(t, 200)
+	s.post(t, mainPath+"/recordings", "").want(t, 201)
+	v := s.view(t, s.withToken())
+	v.is("live")
+	v.shows("#control", "in control")
+	v.shows("#record", "0:0")
+	v.holds(`!document.querySelector("#quality").hidden && !document.querySelector("#people").hidden`)
+	v.point(300, 300)
+	v.shows("#prompt", "is in control")
+	for _, width := range []int64{320, 390, 640, 820, 1280} {
+		resize(t, v, width, 700)
+		v.holds("innerWidth === %d", width)
+		if bad := testbrowser.Evaluate[string](v.ctx, t, `(() => {
+			const bad = [];
+			for (const parent of ["bar", "prompt"]) {
+				let right = 0;
+				for (const e of [...document.getElementById(parent).children].filter((e) => e.checkVisibility() && e.offsetWidth)) {
+					const box = e.getBoundingClientRect();
+					if (box.right > innerWidth || (parent === "bar" && box.left < right - 0.5)) bad.push(parent + ": " + (e.id || e.tagName) + " lies over another");
+					if (e.scrollWidth > e.clientWidth + 1) bad.push(parent + ": " + (e.id || e.tagName) + " is cut off");
+					right = box.right;
+				}
+			}
+			const who = document.querySelector("#control-who");
+			if (who.clientWidth < 24) bad.push("no room for the name: " + who.clientWidth);
+			return bad.join(", ");
+		})()`); bad != "" {
+			t.Errorf("%d pixels wide: %s", width, bad)
+		}
+	}
 }

@@ -127,9 +127,11 @@ export class Cover {
   }
 
   connecting({ transport, slow, preview }) {
-    const text = slow ? "This takes longer than usual. Another way is tried if it doesn't work." : `By ${transport}.`;
-    const shown = preview ? "Screenshots are shown meanwhile. " : "";
-    return [make("h2", { className: "busy" }, "Connecting…"), make("p", {}, shown + text)];
+    const text = [
+      slow ? "This takes longer than usual." : preview ? "" : `By ${transport}.`,
+      preview ? "Screenshots are shown meanwhile." : slow ? "Another way is tried if it doesn't work." : "",
+    ].filter(Boolean).join(" ");
+    return [make("h2", { className: "busy" }, "Connecting…"), make("p", {}, text)];
   }
 
   reconnecting({ attempt, at, transport, explanation }) {

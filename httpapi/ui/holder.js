@@ -61,7 +61,8 @@ export class Holder {
     setText($("control-more"), host?.taken ? ", others are paused" : "");
     $("control").dataset.mine = String(mine);
     $("control").dataset.kind = host?.kind ?? "";
-    const name = host?.taken ? "lock" : host ? icons[host.kind] : allowed ? "pointer" : "eye";
+    const name = host ? icons[host.kind] : allowed ? "pointer" : "eye";
+    show($("control-lock"), Boolean(host?.taken));
     $("control-icon").setAttribute("href", `#i-${name}`);
     $("control").title = host?.taken ? `${mine ? "You are" : `${host.name} is`} in control. Others are paused.` : "";
     if (inControl || !allowed) $("control").setAttribute("aria-haspopup", "dialog");
@@ -76,6 +77,7 @@ export class Holder {
     show($("control-release"), mine);
     show($("control-take"), !mine && host !== null && allowed);
     setText($("control-take"), offer(host, allowed).label);
+    show($("control-row"), allowed);
     if (!host && allowed) this.#close();
   }
 

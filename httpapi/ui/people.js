@@ -68,7 +68,7 @@ export class People {
   #draw() {
     const { link } = this.#session;
     const all = this.all;
-    show($("people"), all.length > 1);
+    show($("people"), all.length > 1 && this.#session.state.name === "live");
     setText($("people-count"), String(all.length));
     $("people").title = `Who is here: ${all.length}`;
     if (!$("people-panel").matches(":popover-open")) return;
@@ -86,7 +86,7 @@ export class People {
       host ? `in control${host.taken ? ", others are paused" : ""}` : one.viewOnly ? "view only" : "",
       !host && one.seenAt ? `last input ${ago(one.seenAt)}` : "",
     ].filter(Boolean).join(" · ");
-    const picture = icon(host?.taken ? "lock" : host && one.kind === "viewer" ? "pointer" : icons[one.kind]);
+    const picture = icon(host && one.kind === "viewer" ? "pointer" : icons[one.kind]);
     if (one.kind === "agent") picture.classList.add("agent");
     const parts = [picture, make("span", { className: "name" }, name, about ? make("small", {}, about) : "")];
     if (this.#control.mine && one.kind === "viewer" && !one.me && !one.viewOnly && link.people.has(one.key)) {
