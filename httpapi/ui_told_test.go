@@ -54,23 +54,43 @@ func TestPageAsksBeforeStop(t *testing.T) {
 func TestPageTellsRestart(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, `{"width":640,"height":480}`)
-	v := s.view(t, s.withToken())
+	v := s.view(t, s.withToken(), `
+		const real = window.fetch;
+		window.fetch = (...a) => (window.cut ? Promise.reject(new TypeError("cut")) : real(...a));
+		window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.socket = this; } };`)
 	v.is("live")
 	worse := &viewer{t, s, testbrowser.Window(v.ctx, t, s.url+"/ui/"+s.withToken(), "delete window.RTCPeerConnection; delete window.VideoDecoder;")}
 	worse.is("live")
-	for _, p := range s.get(t, mainPath+"/status").want(t, 200).json(t)["processes"].([]any) {
-		if p := p.(map[string]any); p["name"] == "Xvfb" {
-			if err := syscall.Kill(int(p["pid"].(float64)), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	s.killXServer(t)
 	for _, v := range []*viewer{v, worse} {
 		v.shows("#notice", "X server stopped and was restarted")
 		v.is("live")
 		v.shows("#notice", "X server stopped and was restarted")
 		v.click("#notice button")
 		v.holds(`document.querySelector("#notice").hidden`)
+	}
+	// One that was not connected then is told when it is again.
+	before := s.get(t, mainPath+"/status").want(t, 200).json(t)["startedAt"]
+	testbrowser.Evaluate[bool](v.ctx, t, "window.cut = true, socket.close(), true")
+	v.is("reconnecting")
+	s.killXServer(t)
+	eventually(t, "another X server", func() bool {
+		now := s.get(t, mainPath+"/status").want(t, 200).json(t)
+		return now["state"] == "active" && now["startedAt"] != before
+	})
+	testbrowser.Evaluate[bool](v.ctx, t, "window.cut = false; true")
+	v.is("live")
+	v.shows("#notice", "X server stopped and was restarted")
+}
+
+func (s *testServer) killXServer(t *testing.T) {
+	t.Helper()
+	for _, p := range s.get(t, mainPath+"/status").want(t, 200).json(t)["processes"].([]any) {
+		if p := p.(map[string]any); p["name"] == "Xvfb" {
+			if err := syscall.Kill(int(p["pid"].(float64)), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ export class Session extends EventTarget {
   #tried = false; // a token was entered
   #trouble = ""; // that the link is in
   #preview = null;
+  #missed = false; // a restart, by a page that was not connected then
   /** Whether a start or stop that was asked for here is under way. */
   changing = false;
 
@@ -215,6 +216,7 @@ export class Session extends EventTarget {
   // Shows the desktop until the picture ends.
   async #watch(attempt) {
     const again = this.#started === this.status.startedAt;
+    this.#missed ||= !again && this.#started !== "" && ["reconnecting", "failed"].includes(this.state.name);
     if (!again) this.#beginPreview();
     try {
       return await this.#descend(attempt, again);
@@ -269,9 +271,7 @@ export class Session extends EventTarget {
   async #show(link, ended) {
     this.#preview?.end();
     this.#remember();
-    const { startedAt, lastError } = this.status;
-    const missed = this.state.name === "reconnecting" && this.#started !== "" && this.#started !== startedAt;
-    this.#started = startedAt;
+    this.#started = this.status.startedAt;
     this.#byMe = false;
     this.#trouble = "";
     link.addEventListener("trouble", ({ detail }) => {
@@ -292,7 +292,8 @@ export class Session extends EventTarget {
     actAs(link.identity);
     this.#set("live", { warning: "" });
     this.quality.follow(link);
-    if (missed) this.#restarted(lastError?.code);
+    if (this.#missed) this.#restarted(this.status.lastError?.code);
+    this.#missed = false;
     const cause = await ended;
     if (cause.kind === "stopped") this.#held = cause;
     if (!this.changing) this.#set("reconnecting", { attempt: 1, explanation: explain(cause) });
