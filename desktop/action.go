@@ -38,17 +38,19 @@ func ActorFrom(ctx context.Context) Actor {
 	return a
 }
 
-// Action is one input, as the policy and the event stream see it.
+// Action is one input, as the policy and the event stream see it. What a viewer
+// types is secret: it shows as a Length alone, and events tell it as one "type" for
+// what was typed without a pause of two seconds, within at most ten.
 type Action struct {
 	Name   string    `json:"name"` // "move", "click", "type", "press", ...
 	Actor  Actor     `json:"actor"`
-	At     *Point    `json:"at,omitempty"`     // on the screen
+	At     *Point    `json:"at,omitempty"`     // on the screen; of every pointer action
 	To     *Point    `json:"to,omitempty"`     // end of a drag, or new position of a window
 	Size   *Size     `json:"size,omitempty"`   // of resize actions
 	Button Button    `json:"button,omitempty"` // of pointer actions
 	Count  int       `json:"count,omitempty"`  // of clicks
 	Delta  *Point    `json:"delta,omitempty"`  // of scrolls
-	Keys   string    `json:"keys,omitempty"`   // the chord or key
+	Keys   string    `json:"keys,omitempty"`   // the chord or key; empty when a viewer pressed it
 	Text   string    `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
 	Length int       `json:"length,omitempty"` // of what was typed, in characters
 	Window WindowID  `json:"window,omitempty"` // of window actions

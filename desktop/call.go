@@ -131,7 +131,7 @@ func lost(err error) bool {
 func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
-	a.Actor = ActorFrom(ctx)
+	*a = ActionFrom(ctx, *a)
 	viewer := a.Actor.Kind == ActorViewer
 	ours := false // the turn, of the one goroutine that both functions run on
 	do := func(ctx context.Context, s *session) (v T, err error) {

@@ -18,6 +18,8 @@ type eventLog struct {
 	ring   [eventRing]Event
 	last   uint64        // Seq of the newest event
 	wake   chan struct{} // closed at the next event; nil: nobody waits
+	run    *Event        // what a viewer is typing, which was not emitted yet; nil: nothing
+	pause  *time.Timer   // ends run
 	closed bool
 }
 
@@ -30,6 +32,13 @@ func (l *eventLog) emit(e Event) {
 	defer l.mu.Unlock()
 	if l.closed {
 		return
+	}
+	if e.viewerTyped() {
+		l.typed(e)
+		return
+	}
+	if l.run != nil && l.endsRun(e) {
+		l.endRun()
 	}
 	l.put(e)
 }
@@ -54,6 +63,7 @@ func (l *eventLog) close() {
 	if l.closed {
 		return
 	}
+	l.endRun()
 	l.put(Event{Type: EventClosed})
 	l.closed = true
 }
@@ -136,12 +146,14 @@ func (s *Subscription) deliver(seq uint64) {
 func (s *Subscription) Events() <-chan Event { return s.events }
 
 // Finish has the subscription end with the newest event that there is now, which
-// is still delivered, as are all before it. It does not wait, and may be called
+// is still delivered, as are all before it. What a viewer is typing counts as an
+// event for this. It does not wait, and may be called
 // more than once. Close is needed all the same.
 func (s *Subscription) Finish() {
 	s.finishing.Do(func() {
 		s.log.mu.Lock()
 		defer s.log.mu.Unlock()
+		s.log.endRun()
 		s.last <- s.log.last
 	})
 }

@@ -112,7 +112,7 @@ func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 }
 
 // point runs a pointer action: moves to at, if given, with the modifiers held,
-// and does f, unless it is nil, there.
+// and does f, unless it is nil, there. The action says where that is.
 func (d *Desktop) point(ctx context.Context, op string, at *Point, observation string, modifiers []string, a *Action,
 	f func(*session) error,
 ) (Pointer, error) {
@@ -123,7 +123,9 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 	}
 	prepare := func(s *session) error {
 		if at == nil {
-			return nil
+			p, err := s.pointer()
+			a.At = &p.Point
+			return err
 		}
 		p, err := s.onScreen(*at, observation)
 		a.At = &p
@@ -131,7 +133,7 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 	}
 	return act(ctx, d, op, inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
 		return s.withModifiers(ctx, modifiers, func() error {
-			if a.At != nil {
+			if at != nil {
 				if err := s.input.Move(a.At.X, a.At.Y); err != nil {
 					return err
 				}

@@ -45,6 +45,8 @@ func isAction(name string) func(Entry) bool {
 	return func(e Entry) bool { return e.Action != nil && e.Action.Name == name }
 }
 
+func byAnn(e Entry) bool { return e.Action != nil && e.Action.Actor.Name == "Ann" }
+
 // terminal shows what is typed in a window of its own.
 func terminal(t testing.TB, d *desktop.Desktop) desktop.Window {
 	t.Helper()
@@ -103,7 +105,17 @@ func session(t testing.TB, d *desktop.Desktop, w desktop.Window) {
 	if _, err := d.Drag(ctx, desktop.Drag{Path: []desktop.Point{title, {X: title.X + 40, Y: title.Y + 30}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.RequestControl(ctx, desktop.Actor{Kind: desktop.ActorViewer, Name: "Ann"}); err != nil {
+	ann := desktop.Actor{Kind: desktop.ActorViewer, Name: "Ann"}
+	viewer := desktop.WithActor(t.Context(), ann)
+	if err := d.Type(viewer, desktop.Type{Text: hidden}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range hidden {
+		if err := errors.Join(d.KeyDown(viewer, string(r)), d.KeyUp(viewer, string(r))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.RequestControl(ctx, ann); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,7 +161,10 @@ func TestTimelineOfADesktop(t *testing.T) {
 		if e.At.Duration() > info.Duration+time.Second || (e.Time.Sub(info.Started)-e.At.Duration()).Abs() > 50*time.Millisecond {
 			t.Errorf("%s is at %d, %v, in a recording of %v from %v", e.Type, e.At, e.Time, info.Duration, info.Started)
 		}
-		if isAction("click")(e) || isAction("type")(e) || isAction("drag")(e) {
+		if byAnn(e) && (e.Action.Keys != "" || e.Action.Text != "" || e.Action.Name != "type") {
+			t.Errorf("of what a viewer typed the timeline has %+v", e.Action)
+		}
+		if (isAction("click")(e) || isAction("type")(e) || isAction("drag")(e)) && !byAnn(e) {
 			if e.At < last || e.Action.Actor.Name != "claude" {
 				t.Errorf("%s by %v at %d, after one at %d", e.Action.Name, e.Action.Actor, e.At, last)
 			}
@@ -251,6 +266,8 @@ func captionsTell(t *testing.T, s *Store, id string, length time.Duration) {
 		switch {
 		case isAction("click")(e):
 			want = fmt.Sprintf("agent claude: Click at %d, %d in xterm", e.Action.At.X, e.Action.At.Y)
+		case byAnn(e):
+			want = "Ann typed 42 characters in xterm"
 		case isAction("type")(e) && e.Action.Text != "":
 			want = "agent claude: Type in xterm: hello --> <world> & all"
 		case isAction("type")(e):

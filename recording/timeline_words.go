@@ -17,8 +17,9 @@ const mostWords = 80
 // order of time. Windows tell of their place when they open, get the focus or
 // another title, so that one that a person has moved since may be elsewhere.
 type scene struct {
-	stack []desktop.Window // the latest that opened or got the focus is last
-	focus desktop.WindowID
+	stack  []desktop.Window // the latest that opened or got the focus is last
+	focus  desktop.WindowID
+	guests map[string]int // numbers of the viewers without a name, by their ids
 }
 
 // follow takes note of what an entry tells of the windows.
@@ -53,7 +54,7 @@ func (s *scene) follow(e Entry) {
 		}
 	case EntryType(desktop.EventRestarted):
 		if e.Failure != nil && e.Failure.Code == "xserver_exited" {
-			*s = scene{} // its windows died with it, untold
+			*s = scene{guests: s.guests} // its windows died with it, untold
 		}
 	case EntryType(desktop.EventAction):
 		if e.Action != nil && e.Action.Error == "" {
@@ -149,11 +150,7 @@ func (s *scene) words(e Entry) string {
 		if e.Action == nil {
 			return ""
 		}
-		text := s.actionWords(*e.Action)
-		if text != "" && e.Action.Error != "" {
-			text += " (failed)"
-		}
-		return by(e.Action.Actor, text)
+		return s.told(*e.Action)
 	case EntryMarker:
 		if e.Marker == nil {
 			return ""
@@ -163,7 +160,7 @@ func (s *scene) words(e Entry) string {
 		if e.Control == nil || e.Control.Holder == nil {
 			return "Nobody has control"
 		}
-		return plain(e.Control.Holder.String()) + " has control"
+		return s.name(*e.Control.Holder) + " has control"
 	case EntryType(desktop.EventFailed):
 		if e.Failure == nil {
 			return ""
@@ -174,12 +171,51 @@ func (s *scene) words(e Entry) string {
 	}
 }
 
+// told names an action and its actor.
+func (s *scene) told(a desktop.Action) string {
+	text := s.by(a.Actor, s.actionWords(a))
+	if a.Name == "type" && a.Actor.Kind == desktop.ActorViewer {
+		text = fmt.Sprintf("%s typed %s%s", s.name(a.Actor), characters(a.Length), in(s.find(s.focus)))
+	}
+	if text != "" && a.Error != "" {
+		text += " (failed)"
+	}
+	return text
+}
+
 // by puts the actor in front, unless it is one without a name.
-func by(a desktop.Actor, text string) string {
+func (s *scene) by(a desktop.Actor, text string) string {
 	if text == "" || a.Name == "" && a.ID == "" && (a.Kind == desktop.ActorAPI || a.Kind == "") {
 		return text
 	}
-	return plain(a.String()) + ": " + text
+	return s.name(a) + ": " + text
+}
+
+// name names an actor. A viewer is known by its own name or, without one, by a
+// number in the order in which captions tell of viewers.
+func (s *scene) name(a desktop.Actor) string {
+	switch {
+	case a.Kind != desktop.ActorViewer:
+		return plain(a.String())
+	case a.Name != "":
+		return plain(a.Name)
+	}
+	n, known := s.guests[a.ID]
+	if !known {
+		if s.guests == nil {
+			s.guests = map[string]int{}
+		}
+		n = len(s.guests) + 1
+		s.guests[a.ID] = n
+	}
+	return fmt.Sprintf("Viewer %d", n)
+}
+
+func characters(n int) string {
+	if n == 1 {
+		return "1 character"
+	}
+	return fmt.Sprintf("%d characters", n)
 }
 
 // actionWords names an action. Moves are left out, since the pointer is seen

@@ -46,7 +46,7 @@ func captions(entries iter.Seq2[Entry, error], end Milliseconds) ([]cue, error) 
 	}
 	var now scene
 	var list []caption
-	for _, e := range sorted {
+	for _, e := range gestures(sorted) {
 		if c, ok := now.caption(e); ok {
 			list = append(list, c.after(list))
 		}
@@ -60,7 +60,7 @@ func captions(entries iter.Seq2[Entry, error], end Milliseconds) ([]cue, error) 
 func (s *scene) caption(e Entry) (caption, bool) {
 	c := caption{at: e.At, text: s.words(e), count: 1}
 	if a := e.Action; a != nil && a.Name == "key_down" && a.Error == "" && utf8.RuneCountInString(a.Keys) == 1 {
-		c.text, c.typed = plain(a.Keys), by(a.Actor, "Type"+in(s.find(s.focus))+": ")
+		c.text, c.typed = plain(a.Keys), s.by(a.Actor, "Type"+in(s.find(s.focus))+": ")
 	}
 	return c, c.text != ""
 }

@@ -112,6 +112,7 @@ func script() []Entry {
 	browser := desktop.Window{ID: 2, Title: "News <b>&amp;</b> --> more\nlines", Class: "Chromium", Bounds: desktop.Rect{X: 300, Y: 200, Width: 800, Height: 600}, Frame: desktop.Rect{X: 299, Y: 180, Width: 802, Height: 621}}
 	agent := desktop.Actor{Kind: desktop.ActorAgent, Name: "claude"}
 	ann := desktop.Actor{Kind: desktop.ActorViewer, Name: "Ann <a@b>"}
+	guest, other := desktop.Actor{Kind: desktop.ActorViewer, ID: "q"}, desktop.Actor{Kind: desktop.ActorViewer, ID: "a"}
 	at := func(x, y int) *desktop.Point { return &desktop.Point{X: x, Y: y} }
 	action := func(ms Milliseconds, a desktop.Action) Entry {
 		return Entry{At: ms, Type: "action", Action: &a}
@@ -140,10 +141,23 @@ func script() []Entry {
 		{At: 30000, Type: "control", Control: &desktop.Control{Holder: &ann, Taken: true}},
 	}
 	for i, r := range "hi \x00<" {
-		list = append(list, action(Milliseconds(31000+200*i), desktop.Action{Name: "key_down", Keys: string(r), Actor: ann}),
-			action(Milliseconds(31100+200*i), desktop.Action{Name: "key_up", Keys: string(r), Actor: ann}))
+		list = append(list, action(Milliseconds(27000+200*i), desktop.Action{Name: "key_down", Keys: string(r), Actor: agent}),
+			action(Milliseconds(27100+200*i), desktop.Action{Name: "key_up", Keys: string(r), Actor: agent}))
 	}
 	return append(list,
+		action(31000, desktop.Action{Name: "type", Length: 12, Actor: ann}),
+		action(33000, desktop.Action{Name: "button_down", Button: "left", At: at(412, 500), Actor: guest}),
+		action(33100, desktop.Action{Name: "button_up", Button: "left", At: at(413, 501), Actor: guest}),
+		action(33300, desktop.Action{Name: "button_down", Button: "left", At: at(412, 500), Actor: guest}),
+		action(33380, desktop.Action{Name: "button_up", Button: "left", At: at(412, 500), Actor: guest}),
+		action(34000, desktop.Action{Name: "type", Length: 1, Actor: other}),
+		action(34500, desktop.Action{Name: "button_down", Button: "left", At: at(400, 600), Actor: guest}),
+		action(34900, desktop.Action{Name: "scroll", Delta: at(0, 1), At: at(400, 500), Actor: other}),
+		action(35000, desktop.Action{Name: "scroll", Delta: at(0, 2), At: at(401, 500), Actor: other}),
+		action(35100, desktop.Action{Name: "scroll", Delta: at(0, -1), At: at(401, 500), Actor: other}),
+		action(37500, desktop.Action{Name: "button_up", Button: "left", At: at(500, 700), Actor: guest}),
+		action(38000, desktop.Action{Name: "button_down", Button: "left", At: at(400, 600), Actor: guest}),
+		action(39900, desktop.Action{Name: "button_up", Button: "left", At: at(400, 600), Actor: guest}),
 		window(40000, desktop.EventWindowFocused, terminal),
 		action(41000, desktop.Action{Name: "resize_window", Window: 1, Size: &desktop.Size{Width: 600, Height: 400}, Error: "timeout"}),
 		Entry{At: 42000, Type: "window_focused"},

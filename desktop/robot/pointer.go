@@ -166,6 +166,9 @@ func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point
 			return f()
 		})
 		p = here()
+		if a.At == nil {
+			a.At = &desktop.Point{X: p.X, Y: p.Y}
+		}
 		return err
 	})
 }

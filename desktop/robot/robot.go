@@ -102,7 +102,8 @@ func (d *Desktop) do(ctx context.Context, f func() error) error {
 // act does an input alone, if it is allowed, and tells of it.
 func (d *Desktop) act(ctx context.Context, a desktop.Action, f func(*desktop.Action) error) error {
 	return d.do(ctx, func() error {
-		a.Actor, a.Time = desktop.ActorFrom(ctx), time.Now()
+		a = desktop.ActionFrom(ctx, a)
+		a.Time = time.Now()
 		if d.cfg.Policy != nil {
 			if err := d.cfg.Policy(ctx, a); err != nil {
 				return err

@@ -158,6 +158,11 @@ func (ch Chord) locks() bool {
 	})
 }
 
+// ModifiesOnly says whether all keys of the chord are modifiers.
+func (ch Chord) ModifiesOnly() bool {
+	return !slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool { return !isModifier(sym) })
+}
+
 // edits says whether the keys, without modifiers, only move about in what has
 // the focus, or change a text there. A character alone may also be a menu's.
 func (ch Chord) edits() bool {

@@ -1,0 +1,117 @@
+package desktop
+
+import (
+	"context"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// What people type is secret: it may be a password. An action of a viewer has the
+// number of characters and neither keys nor text, from the moment on at which the
+// policy sees it. Events tell a viewer's keys in runs, since the times of single
+// keys say much about a word.
+
+const (
+	// typingPause is how long a viewer must press no key to end a run.
+	typingPause = 2 * time.Second
+
+	// typingMost is how long a run is at most.
+	typingMost = 10 * time.Second
+)
+
+// ActionFrom returns a as an action of the actor of ctx. If that is a viewer, the
+// keys and the text of a are removed. Its Length is then the number of characters:
+// those of Text, or one for a key or chord that is pressed, whichever it is, but
+// for modifiers.
+func ActionFrom(ctx context.Context, a Action) Action {
+	a.Actor = ActorFrom(ctx)
+	if a.Actor.Kind != ActorViewer {
+		return a
+	}
+	if (a.Name == "press" || a.Name == "key_down") && !modifiesOnly(a.Keys) {
+		a.Length = 1
+	}
+	a.Keys, a.Text = "", ""
+	return a
+}
+
+func modifiesOnly(keys string) bool {
+	chord, err := x11.ParseChord(keys)
+	return err == nil && chord.ModifiesOnly()
+}
+
+// viewerTyped says whether an event tells what a viewer did with the keyboard.
+func (e *Event) viewerTyped() bool {
+	if e.Action == nil || e.Action.Actor.Kind != ActorViewer {
+		return false
+	}
+	switch e.Action.Name {
+	case "type", "press", "key_down", "key_up":
+		return true
+	}
+	return false
+}
+
+// typed adds what a viewer typed to the run that it belongs to. The caller has mu.
+func (l *eventLog) typed(e Event) {
+	a := *e.Action
+	a.Name, a.Keys, a.Text = "type", "", ""
+	e.Action = &a
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	if a.Error != "" {
+		a.Error = "not all of it was typed" // an error's text may name a key
+		l.endRun()
+		l.put(e)
+		return
+	}
+	if a.Length == 0 {
+		return // a modifier, or a key that came up
+	}
+	if r := l.run; r != nil && (!r.Action.Actor.same(a.Actor) || e.Time.Sub(r.Time) > typingMost) {
+		l.endRun()
+	}
+	if l.run == nil {
+		l.run = &e
+	} else {
+		l.run.Action.Length += a.Length
+	}
+	if l.pause == nil {
+		l.pause = time.AfterFunc(typingPause, l.flush)
+	} else {
+		l.pause.Reset(typingPause)
+	}
+}
+
+// endsRun says whether an event has to come after what was typed before it. The
+// caller has mu, and there is a run.
+func (l *eventLog) endsRun(e Event) bool {
+	switch e.Type {
+	case EventAction:
+		return e.Action.Actor.same(l.run.Action.Actor)
+	case EventWindowFocused, EventControl, EventFailed, EventRestarted, EventClosed:
+		return true
+	case EventWindowOpened, EventWindowClosed, EventWindowRenamed, EventClipboardChanged, EventResized, EventGap:
+	}
+	return false
+}
+
+// endRun emits what a viewer has typed. The caller has mu.
+func (l *eventLog) endRun() {
+	if l.run == nil {
+		return
+	}
+	e := *l.run
+	l.run = nil
+	l.pause.Stop()
+	l.put(e)
+}
+
+// flush emits what a viewer has typed so far.
+func (l *eventLog) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endRun()
+}

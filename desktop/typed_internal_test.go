@@ -1,0 +1,85 @@
+package desktop
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestRunsOfKeys has two viewers and an agent act, and looks at what is told: what a
+// viewer typed, once, with the time at which it began.
+func TestRunsOfKeys(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	jane, joe := Actor{Kind: ActorViewer, ID: "1"}, Actor{Kind: ActorViewer, ID: "2"}
+	l := newEventLog("main")
+	sub := l.subscribe(0)
+	defer sub.Close()
+	act := func(ms int, a Action) {
+		l.emit(Event{Type: EventAction, Action: &a, Time: begin.Add(time.Duration(ms) * time.Millisecond)})
+	}
+	key := func(ms int, who Actor) {
+		act(ms, Action{Name: "key_down", Actor: who, Length: 1})
+		act(ms, Action{Name: "key_up", Actor: who})
+	}
+	for ms := range 5 {
+		key(ms, jane)
+	}
+	l.emit(Event{Type: EventWindowRenamed, Window: &Window{ID: 1}}) // by a shell, at each key
+	act(10, Action{Name: "type", Actor: jane, Length: 3})
+	act(11, Action{Name: "click", Actor: Actor{Kind: ActorAgent}})
+	key(20, joe)
+	key(30, jane)
+	l.emit(Event{Type: EventWindowFocused})
+	for ms := 100; ms < 25_000; ms += 100 {
+		key(ms, jane)
+	}
+	l.close()
+	var got string
+	for e := range sub.Events() {
+		if got += string(e.Type); e.Action != nil {
+			got += fmt.Sprintf(" %s by %s, %d, at %d", e.Action.Name, e.Action.Actor.Kind+ActorKind(e.Action.Actor.ID), e.Action.Length, e.Time.Sub(begin).Milliseconds())
+		}
+		got += "\n"
+	}
+	const want = `window_renamed
+action click by agent, 0, at 11
+action type by viewer1, 8, at 0
+action type by viewer2, 1, at 20
+action type by viewer1, 1, at 30
+window_focused
+action type by viewer1, 101, at 100
+action type by viewer1, 101, at 10200
+action type by viewer1, 47, at 20300
+closed
+`
+	if got != want {
+		t.Errorf("told:\n%s", got)
+	}
+}
+
+// TestRunsOfKeysEnd has a viewer stop to type, and a recording end while one types.
+func TestRunsOfKeysEnd(t *testing.T) {
+	t.Parallel()
+	l := newEventLog("main")
+	defer l.close()
+	sub, ended := l.subscribe(0), l.subscribe(0)
+	defer sub.Close()
+	defer ended.Close()
+	typed := func() {
+		l.emit(Event{Type: EventAction, Action: &Action{Name: "type", Actor: Actor{Kind: ActorViewer}, Length: 7}})
+	}
+	typed()
+	ended.Finish()
+	if e, ok := <-ended.Events(); !ok || e.Action.Length != 7 {
+		t.Errorf("a subscription that is finished ends with %+v", e)
+	}
+	if e, ok := <-ended.Events(); ok {
+		t.Errorf("a subscription that is finished goes on with %+v", e)
+	}
+	<-sub.Events()
+	typed()
+	if e := <-sub.Events(); e.Action.Length != 7 { // after a pause
+		t.Errorf("told: %+v", e)
+	}
+}
