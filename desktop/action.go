@@ -38,9 +38,10 @@ func ActorFrom(ctx context.Context) Actor {
 	return a
 }
 
-// Action is one input, as the policy and the event stream see it. What a viewer
-// types is secret: it shows as a Length alone, and events tell it as one "type" for
-// what was typed without a pause of two seconds, within at most ten.
+// Action is one input, as the policy and the event stream see it. What a viewer, or
+// the person of [WithPerson], types is secret: it shows as a Length alone, and events
+// tell it as one "type" for what was typed without a pause of two seconds, within at
+// most ten.
 type Action struct {
 	Name   string    `json:"name"` // "move", "click", "type", "press", ...
 	Actor  Actor     `json:"actor"`
@@ -50,7 +51,7 @@ type Action struct {
 	Button Button    `json:"button,omitempty"` // of pointer actions
 	Count  int       `json:"count,omitempty"`  // of clicks
 	Delta  *Point    `json:"delta,omitempty"`  // of scrolls
-	Keys   string    `json:"keys,omitempty"`   // the chord or key; empty when a viewer pressed it
+	Keys   string    `json:"keys,omitempty"`   // the chord or key; empty when a person pressed it
 	Text   string    `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
 	Length int       `json:"length,omitempty"` // of what was typed, in characters
 	Window WindowID  `json:"window,omitempty"` // of window actions
@@ -59,6 +60,8 @@ type Action struct {
 	// Error tells why it was not done, or not to the end. Actions that had no
 	// effect at all are not told.
 	Error string `json:"error,omitempty"`
+
+	person bool // keys and text were removed
 }
 
 // Button is a pointer button.

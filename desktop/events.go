@@ -18,7 +18,7 @@ type eventLog struct {
 	ring   [eventRing]Event
 	last   uint64        // Seq of the newest event
 	wake   chan struct{} // closed at the next event; nil: nobody waits
-	run    *Event        // what a viewer is typing, which was not emitted yet; nil: nothing
+	run    *Event        // what a person is typing, which was not emitted yet; nil: nothing
 	pause  *time.Timer   // ends run
 	closed bool
 }
@@ -33,7 +33,7 @@ func (l *eventLog) emit(e Event) {
 	if l.closed {
 		return
 	}
-	if e.viewerTyped() {
+	if e.isTyping() {
 		l.typed(e)
 		return
 	}
@@ -146,7 +146,7 @@ func (s *Subscription) deliver(seq uint64) {
 func (s *Subscription) Events() <-chan Event { return s.events }
 
 // Finish has the subscription end with the newest event that there is now, which
-// is still delivered, as are all before it. What a viewer is typing counts as an
+// is still delivered, as are all before it. What a person is typing counts as an
 // event for this. It does not wait, and may be called
 // more than once. Close is needed all the same.
 func (s *Subscription) Finish() {

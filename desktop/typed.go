@@ -7,26 +7,35 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// What people type is secret: it may be a password. An action of a viewer has the
+// What people type is secret: it may be a password. An action of a person has the
 // number of characters and neither keys nor text, from the moment on at which the
-// policy sees it. Events tell a viewer's keys in runs, since the times of single
+// policy sees it. Events tell a person's keys in runs, since the times of single
 // keys say much about a word.
 
 const (
-	// typingPause is how long a viewer must press no key to end a run.
+	// typingPause is how long a person must press no key to end a run.
 	typingPause = 2 * time.Second
 
 	// typingMost is how long a run is at most.
 	typingMost = 10 * time.Second
 )
 
-// ActionFrom returns a as an action of the actor of ctx. If that is a viewer, the
-// keys and the text of a are removed. Its Length is then the number of characters:
-// those of Text, or one for a key or chord that is pressed, whichever it is, but
-// for modifiers.
+type personKey struct{}
+
+// WithPerson returns a context whose input a person gives, whatever its actor is:
+// what is typed is secret, as with a viewer.
+func WithPerson(ctx context.Context) context.Context {
+	return context.WithValue(ctx, personKey{}, true)
+}
+
+// ActionFrom returns a as an action of the actor of ctx. If that is a viewer, or ctx
+// is of [WithPerson], the keys and the text of a are removed. Its Length is then the
+// number of characters: those of Text, or one for a key or chord that is pressed,
+// whichever it is, but for modifiers.
 func ActionFrom(ctx context.Context, a Action) Action {
 	a.Actor = ActorFrom(ctx)
-	if a.Actor.Kind != ActorViewer {
+	a.person = a.Actor.Kind == ActorViewer || ctx.Value(personKey{}) != nil
+	if !a.person {
 		return a
 	}
 	if (a.Name == "press" || a.Name == "key_down") && !modifiesOnly(a.Keys) {
@@ -41,9 +50,9 @@ func modifiesOnly(keys string) bool {
 	return err == nil && chord.ModifiesOnly()
 }
 
-// viewerTyped says whether an event tells what a viewer did with the keyboard.
-func (e *Event) viewerTyped() bool {
-	if e.Action == nil || e.Action.Actor.Kind != ActorViewer {
+// isTyping says whether an event tells what a person did with the keyboard.
+func (e *Event) isTyping() bool {
+	if e.Action == nil || !e.Action.person {
 		return false
 	}
 	switch e.Action.Name {
@@ -53,10 +62,10 @@ func (e *Event) viewerTyped() bool {
 	return false
 }
 
-// typed adds what a viewer typed to the run that it belongs to. The caller has mu.
+// typed adds what a person typed to the run that it belongs to. The caller has mu.
 func (l *eventLog) typed(e Event) {
 	a := *e.Action
-	a.Name, a.Keys, a.Text = "type", "", ""
+	a.Name = "type"
 	e.Action = &a
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -98,7 +107,7 @@ func (l *eventLog) endsRun(e Event) bool {
 	return false
 }
 
-// endRun emits what a viewer has typed. The caller has mu.
+// endRun emits what a person has typed. The caller has mu.
 func (l *eventLog) endRun() {
 	if l.run == nil {
 		return
@@ -109,7 +118,7 @@ func (l *eventLog) endRun() {
 	l.put(e)
 }
 
-// flush emits what a viewer has typed so far.
+// flush emits what a person has typed so far.
 func (l *eventLog) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

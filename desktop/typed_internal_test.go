@@ -7,7 +7,7 @@ import (
 )
 
 // TestRunsOfKeys has two viewers and an agent act, and looks at what is told: what a
-// viewer typed, once, with the time at which it began.
+// viewer typed, in runs, with the time at which it began.
 func TestRunsOfKeys(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
@@ -16,6 +16,7 @@ func TestRunsOfKeys(t *testing.T) {
 	sub := l.subscribe(0)
 	defer sub.Close()
 	act := func(ms int, a Action) {
+		a.person = a.Actor.Kind == ActorViewer
 		l.emit(Event{Type: EventAction, Action: &a, Time: begin.Add(time.Duration(ms) * time.Millisecond)})
 	}
 	key := func(ms int, who Actor) {
@@ -66,8 +67,9 @@ func TestRunsOfKeysEnd(t *testing.T) {
 	sub, ended := l.subscribe(0), l.subscribe(0)
 	defer sub.Close()
 	defer ended.Close()
+	jane := Actor{Kind: ActorViewer, Name: "Jane"}
 	typed := func() {
-		l.emit(Event{Type: EventAction, Action: &Action{Name: "type", Actor: Actor{Kind: ActorViewer}, Length: 7}})
+		l.emit(Event{Type: EventAction, Action: &Action{Name: "type", Actor: jane, Length: 7, person: true}})
 	}
 	typed()
 	ended.Finish()

@@ -124,6 +124,10 @@ const (
 	viewerHeader = "Deskhand-Viewer"
 )
 
+// typingHeader says that a person types by a request: of its keys and text events and
+// recordings tell the number alone.
+const typingHeader = "Deskhand-Typing"
+
 var actorName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._@-]{0,63}$`)
 
 // callerOf checks the name that a request gives of who sends it.

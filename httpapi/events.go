@@ -54,7 +54,7 @@ func (s *Server) registerEvents() {
 				if r.Method() == fiber.MethodHead {
 					return
 				}
-				feed := newEventFeed(d.Subscribe(after), sl.recordings.follow(), in.Types)
+				feed := newEventFeed(d.Subscribe(after), sl.recordings.follow(), in.Types, r.grant.shownSince())
 				release := s.releaser(r, d, in.Holder)
 				s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 					defer release()
@@ -86,7 +86,8 @@ func (s *Server) releaser(r *request, d Desktop, name string) func() {
 const partingTime = 5 * time.Second
 
 const aboutEvents = `A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. It ends
-with the desktop. An event named gap tells how many were missed. One named recording tells what a recording is like whenever
+with the desktop. What a person typed is told as a number of characters, once the person pauses; a token of a scope other than
+admin is told nothing that happened before it was made. An event named gap tells how many were missed. One named recording tells what a recording is like whenever
 that changes, with deleted set once it is gone; it has no id and is not repeated: list the recordings after connecting again.`
 
 // streamEvent is one of a desktop, or about one of its recordings.
@@ -104,8 +105,8 @@ type eventFeed struct {
 }
 
 // newEventFeed takes over both sources. types are the wanted ones, with commas
-// between; empty: all.
-func newEventFeed(sub *desktop.Subscription, recordings *recordingWatch, types string) *eventFeed {
+// between; empty: all. Events of before since are left out.
+func newEventFeed(sub *desktop.Subscription, recordings *recordingWatch, types string, since time.Time) *eventFeed {
 	f := &eventFeed{events: make(chan streamEvent), stop: make(chan struct{}), done: make(chan struct{})}
 	var wanted []string
 	if types != "" {
@@ -116,12 +117,12 @@ func newEventFeed(sub *desktop.Subscription, recordings *recordingWatch, types s
 		defer close(f.events)
 		defer sub.Close()
 		defer recordings.close()
-		f.run(sub.Events(), recordings, func(t string) bool { return wanted == nil || slices.Contains(wanted, t) })
+		f.run(sub.Events(), recordings, since, func(t string) bool { return wanted == nil || slices.Contains(wanted, t) })
 	}()
 	return f
 }
 
-func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch, wanted func(string) bool) {
+func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch, since time.Time, wanted func(string) bool) {
 	send := func(e streamEvent) bool {
 		select {
 		case f.events <- e:
@@ -145,7 +146,7 @@ func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch,
 				tell() // how they ended, which was before the desktop did
 				return
 			}
-			if wanted(string(e.Type)) && !send(streamEvent{Event: e}) {
+			if !e.Time.Before(since) && wanted(string(e.Type)) && !send(streamEvent{Event: e}) {
 				return
 			}
 		case <-recordings.changed:

@@ -88,8 +88,11 @@ func checkKey(key string) error {
 	return nil
 }
 
+const aboutTyping = "With the header Deskhand-Typing: secret, which is for keys that a person presses, events and recordings have their number alone."
+
 func (s *Server) registerKeyboard() {
 	r := route{method: http.MethodPost, tag: "Keyboard", other: inputFailed, errors: []int{http.StatusBadGateway}}
+	r.about = aboutTyping
 	r.id, r.path, r.summary = "typeText", "/keyboard/type", "Type a text"
 	on(s, r, func(in *input[typeBody]) error { return in.Body.check() },
 		func(ctx context.Context, d Desktop, in *input[typeBody]) (*okOutput, error) {
@@ -110,6 +113,7 @@ func (s *Server) registerKeyboard() {
 		func(ctx context.Context, d Desktop, in *input[keyBody]) (*okOutput, error) {
 			return okOr(d.KeyUp(ctx, in.Body.Key))
 		})
+	r.about = ""
 	r.id, r.path, r.summary = "releaseInput", "/input/release", "Release all keys and buttons that are held"
 	on(s, r, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*okOutput, error) {
 		return okOr(d.ReleaseAll(ctx))

@@ -145,8 +145,13 @@ func onRecording[I, O any, P interface {
 		if err != nil {
 			return nil, err
 		}
-		out, err := handle(ctx, store, in)
 		id := P(in).recordingID()
+		if info, err := store.Get(id); err == nil {
+			if err := grantOf(ctx).recordingClosed(r, info); err != nil {
+				return nil, err
+			}
+		}
+		out, err := handle(ctx, store, in)
 		switch {
 		case errors.Is(err, recording.ErrNotFound):
 			return nil, missing("desktop_recording", id)
@@ -201,7 +206,7 @@ func (s *Server) registerRecordings() {
 	r := route{method: http.MethodGet, tag: recordingTag}
 	list := r
 	list.id, list.path, list.summary = "listDesktopRecordings", "/recordings", "List the desktop's recordings"
-	list.about = "Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."
+	list.about = "A token of a scope other than admin sees those that began after it was made, and that others go on. Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."
 	onSlot(s, list, func(ctx context.Context, sl *slot, _ *struct{}) (*recordingListOutput, error) {
 		store, err := sl.recordings.store(ctx)
 		if err != nil {
@@ -209,6 +214,9 @@ func (s *Server) registerRecordings() {
 		}
 		out := &recordingListOutput{recordingList{[]recordingInfo{}}}
 		for _, info := range store.List() {
+			if !grantOf(ctx).shows(info) && info.Status != recording.StatusRecording {
+				continue
+			}
 			out.Body.Recordings = append(out.Body.Recordings, infoOfRecording(info))
 		}
 		return out, nil

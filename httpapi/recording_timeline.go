@@ -51,8 +51,8 @@ type (
 	timelineEntryOutput struct{ Body recording.Entry }
 )
 
-const aboutTimeline = `On the clock of the video: every action with who did it, windows, control, markers, and what was added. Text that was
-typed as a secret is not in it.`
+const aboutTimeline = `On the clock of the video: every action with who did it, windows, control, markers, and what was added. Of what
+people typed, and of text that was typed as a secret, it has the number of characters alone.`
 
 func (s *Server) registerTimeline() {
 	get := route{

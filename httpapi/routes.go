@@ -160,7 +160,11 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		s.write(requestOf(ctx).c, bad)
 		return
 	}
-	ctx = huma.WithContext(ctx, desktop.WithActor(ctx.Context(), actor))
+	acting := desktop.WithActor(ctx.Context(), actor)
+	if requestOf(ctx).c.Get(typingHeader) != "" {
+		acting = desktop.WithPerson(acting)
+	}
+	ctx = huma.WithValue(huma.WithContext(ctx, acting), grantKey{}, requestOf(ctx).grant)
 	next(huma.WithValue(ctx, slotKey{}, sl))
 }
 

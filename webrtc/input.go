@@ -34,6 +34,11 @@ type inputEvent struct {
 	text   string // to type, or the chord to press
 }
 
+// secret says whether an error of the event may tell what was typed.
+func (e inputEvent) secret() bool {
+	return e.kind == inputKeyDown || e.kind == inputKeyUp || e.kind == inputType || e.kind == inputPress
+}
+
 // Opcodes of the data channel (neko 3). All numbers are big endian.
 const (
 	opMove       = 0x01
@@ -59,6 +64,7 @@ var (
 	errKeysym  = errors.New("keysym must be from 0x20 to 0x1fffffff")
 	errFinger  = errors.New("only one finger is understood")
 	errControl = errors.New("the viewer does not have control")
+	errTyping  = errors.New("the desktop did not take what was typed") // in logs: other errors name keys
 )
 
 // parseInput reads a message of the data channel. Pings are none of its business.
@@ -253,6 +259,9 @@ func (v *viewer) act() {
 				break // what was still to come is not done in another's time
 			}
 			if err := v.do(&w, e); err != nil {
+				if e.secret() {
+					err = errTyping
+				}
 				v.s.log.Debug("input", "viewer", v.id, "error", err)
 			}
 		}

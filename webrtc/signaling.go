@@ -183,7 +183,7 @@ func (g *signaling) sessions() map[string]any {
 func (g *signaling) take(ctx context.Context, text []byte) error {
 	var m received
 	if err := json.Unmarshal(text, &m); err != nil {
-		return fmt.Errorf("not a message: %w", err)
+		return errors.New("not a message of the protocol") // an error of JSON quotes what may be secret
 	}
 	payload := m.Payload
 	if payload == nil {
@@ -194,7 +194,7 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 			return nil
 		}
 		if err := json.Unmarshal(payload, v); err != nil {
-			return fmt.Errorf("%s: %w", m.Event, err)
+			return fmt.Errorf("%.40q: its payload does not have the form that it must have", m.Event)
 		}
 		return nil
 	}

@@ -22,7 +22,7 @@ export class ScreenshotLink extends Link {
   kind = "screenshots";
   quiet = true; // pictures come only when something has changed
   me = actor;
-  identity = { "Deskhand-Actor": actor };
+  identity = { "Deskhand-Actor": actor, "Deskhand-Typing": "secret" };
   #stop = new AbortController();
   #events;
   #decoded = 0;

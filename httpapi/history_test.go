@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// TestTokensShowNoPast makes a link after much has happened. It shows what happens from
+// then on.
+func TestTokensShowNoPast(t *testing.T) {
+	t.Parallel()
+	s := recordable(t, `{"width":640,"height":480}`)
+	begin := func() (id, at string) {
+		id = s.post(t, mainPath+"/recordings", "").want(t, 201).json(t)["id"].(string)
+		return id, mainPath + "/recordings/" + id
+	}
+	end := func(at string) {
+		s.awaitVideo(t, at, 200*time.Millisecond)
+		s.post(t, at+"/stop", "").want(t, 200)
+	}
+	events := s.follow(t.Context(), t, mainPath+"/events", nil)
+	s.post(t, mainPath+"/mouse/move", `{"x":1,"y":1}`).want(t, 200)
+	first, _ := await(t, events, desktop.EventAction)
+	old, oldAt := begin()
+	s.post(t, mainPath+"/keyboard/type", `{"text":"before","delayMs":0}`).want(t, 200)
+	end(oldAt)
+	running, runningAt := begin()
+	values := map[string]string{}
+	for _, scope := range []string{"view", "control", "admin"} {
+		_, values[scope] = s.token(t, `{"scope":"`+scope+`"}`)
+	}
+	s.post(t, mainPath+"/keyboard/type", `{"text":"after","delayMs":0}`).want(t, 200)
+	recent, recentAt := begin()
+	end(recentAt)
+
+	for scope, value := range values {
+		all := scope == "admin"
+		with := map[string]string{"Authorization": "Bearer " + value}
+		resumed := s.follow(t.Context(), t, mainPath+"/events?access_token="+value, map[string]string{"Last-Event-ID": first.id})
+		want := "after"
+		if all {
+			want = "before"
+		}
+		if _, e := await(t, resumed, desktop.EventAction); e.Action.Text != want {
+			t.Errorf("%s: events resume with %q", scope, e.Action.Text)
+		}
+		list := string(s.do(t, call{path: mainPath + "/recordings", header: with}).want(t, 200).body)
+		if strings.Contains(list, old) != all || !strings.Contains(list, running) || !strings.Contains(list, recent) {
+			t.Errorf("%s: recordings are %s", scope, list)
+		}
+		for at, may := range map[string]bool{
+			oldAt: all, oldAt + "/timeline": all, oldAt + "/captions.vtt": all, oldAt + "/chapters.vtt": all, oldAt + "/download": all,
+			oldAt + "/thumbnails": all, oldAt + "/clip?from=0&to=100": all,
+			runningAt: true, runningAt + "/timeline": all, runningAt + "/download": all, runningAt + "/download?live=true": all,
+			recentAt: true, recentAt + "/timeline": true, recentAt + "/download": true,
+		} {
+			if strings.Contains(at, "live") && may {
+				continue // it would not end
+			}
+			if a := s.do(t, call{path: at, header: with}); (a.StatusCode == 200) != may {
+				t.Errorf("%s: GET %s: %d %s", scope, at, a.StatusCode, a.body)
+			} else if !may {
+				a.problem(t, 403, "permission_denied")
+			}
+		}
+	}
+	marker := call{method: http.MethodPost, path: oldAt + "/markers", body: `{"title":"x","at":0}`, header: map[string]string{"Authorization": "Bearer " + values["control"]}}
+	s.do(t, marker).problem(t, 403, "permission_denied")
+	marker.path = runningAt + "/markers"
+	s.do(t, marker).want(t, 201)
+	end(runningAt)
+}
+
+// TestPersonsTypingOverHTTP types as the page does where nothing but plain requests
+// gets through.
+func TestPersonsTypingOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	events := s.follow(t.Context(), t, mainPath+"/events", nil)
+	person := map[string]string{"Deskhand-Actor": "Jane", "Deskhand-Typing": "secret"}
+	for _, in := range [][2]string{{"down", `{"key":"0x6a"}`}, {"up", `{"key":"0x6a"}`}, {"press", `{"key":"j"}`}, {"type", `{"text":"jjj"}`}} {
+		s.do(t, call{path: mainPath + "/keyboard/" + in[0], body: in[1], header: person}).want(t, 200)
+	}
+	e, typed := await(t, events, desktop.EventAction)
+	if a := typed.Action; a.Name != "type" || a.Length != 5 || a.Actor.Name != "Jane" || strings.Contains(e.data, "j\"") || strings.Contains(e.data, "0x6a") {
+		t.Errorf("what a person typed is told as %s", e.data)
+	}
+}

@@ -1,0 +1,55 @@
+package webrtc
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// safeBuffer is a log in memory.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// TestLogsHaveNoKeys has a viewer type what the desktop refuses, and send what is no
+// message, with the most talkative log.
+func TestLogsHaveNoKeys(t *testing.T) {
+	t.Parallel()
+	log := new(safeBuffer)
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	ann := watch(t, s, ViewerOptions{Name: "ann"})
+	<-ann.open
+	ann.event("control/host")
+	ann.send("control/type", map[string]string{"text": "hunter2\x01"})
+	ann.send("control/keypress", map[string]any{"keysym": 0x1cafe77})
+	ann.send("control/keypress", map[string]any{"keysym": 77.5})
+	if err := ann.conn.Send(t.Context(), []byte(`{"event":"control/type","payload":hunter2}`)); err != nil {
+		t.Fatal(err)
+	}
+	ann.send("the/end", nil)
+	until(t, "all is logged", func() bool { return strings.Contains(log.String(), "the/end") })
+	until(t, "typing is logged", func() bool { return strings.Count(log.String(), "msg=input") >= 1 })
+	for _, secret := range []string{"hunter2", "U+0001", "cafe77", "77.5", "'h'"} {
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("the log has %q:\n%s", secret, log.String())
+		}
+	}
+}
