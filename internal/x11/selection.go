@@ -39,7 +39,8 @@ var (
 	// ErrNoContent is returned when a selection is empty, or its owner does not
 	// offer it as the type asked for.
 	ErrNoContent = errors.New("selection holds nothing of that type")
-	// ErrContentTooLarge is returned for content of more than MaxContent bytes.
+	// ErrContentTooLarge is returned for content of more than MaxContent bytes, or
+	// than the caller of GetAtMost wants.
 	ErrContentTooLarge = errors.New("selection content is too large")
 	// ErrTransferStalled is returned when the owner of a selection stopped in
 	// the middle of handing it over, or never began, for ten seconds.
@@ -190,18 +191,24 @@ func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, contents ...Con
 // Types lists. It returns ErrNoContent when there is nothing of that type, and
 // ErrTransferStalled when the owner does not answer for ten seconds.
 func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string) ([]byte, error) {
+	return cb.GetAtMost(ctx, sel, typ, MaxContent)
+}
+
+// GetAtMost is like Get but returns ErrContentTooLarge for content of more than most
+// bytes. It stops reading at that, whatever the owner goes on to send.
+func (cb *Clipboard) GetAtMost(ctx context.Context, sel SelectionName, typ string, most int) ([]byte, error) {
 	name, err := cb.selection(sel)
 	if err != nil {
 		return nil, err
 	}
-	data, err := cb.get(ctx, name, typ)
+	data, err := cb.get(ctx, name, typ, most)
 	if err != nil {
 		return nil, fmt.Errorf("read %s as %s: %w", sel, typ, err)
 	}
 	return data, nil
 }
 
-func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string) ([]byte, error) {
+func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most int) ([]byte, error) {
 	own, err := cb.holding(ctx, sel)
 	if err != nil {
 		return nil, err
@@ -214,6 +221,9 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string) ([]by
 		i := slices.IndexFunc(own.contents, func(c Content) bool { return c.Type == typ })
 		if i < 0 {
 			return nil, ErrNoContent
+		}
+		if len(own.contents[i].Data) > most {
+			return nil, ErrContentTooLarge
 		}
 		return bytes.Clone(own.contents[i].Data), nil
 	}
@@ -233,7 +243,7 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string) ([]by
 		if offered != nil && !slices.Contains(offered, target) {
 			continue // an owner that lists no targets is asked for each
 		}
-		got, err := cb.convert(ctx, sel, target)
+		got, err := cb.convert(ctx, sel, target, most)
 		switch {
 		case errors.Is(err, ErrNoContent):
 			continue

@@ -15,6 +15,13 @@ const (
 	pieceLength = 1 << 18
 	// maxTargets bounds what is looked at of an owner's list.
 	maxTargets = 512
+	// maxTargetBytes bounds the list itself.
+	maxTargetBytes = 64 << 10
+	// morePieces and pieceAverage bound the pieces in which content comes: so many,
+	// and one more for every so many bytes that are wanted at most. Programs send
+	// pieces of 4 KiB and more.
+	morePieces   = 256
+	pieceAverage = 1024
 	// maxSpare bounds the requestor windows that are kept for later.
 	maxSpare = 8
 )
@@ -26,6 +33,8 @@ type reading struct {
 	sel, target xproto.Atom
 	asked       bool // the request was sent
 	incr        bool // the content comes in pieces
+	most        int  // bytes that are wanted
+	pieces      int  // that were looked for
 	got         converted
 	last        time.Time
 	result      chan<- conversion
@@ -45,7 +54,7 @@ type conversion struct {
 // targets asks the owner what it offers. The list is nil when there is an owner
 // that cannot tell; ErrNoContent says that there is none.
 func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Atom, error) {
-	got, err := cb.convert(ctx, sel, cb.atoms.targets)
+	got, err := cb.convert(ctx, sel, cb.atoms.targets, maxTargetBytes)
 	if errors.Is(err, ErrNoContent) {
 		r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply()
 		if err != nil {
@@ -66,10 +75,10 @@ func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Ato
 	return list, nil
 }
 
-// convert asks the owner for the selection in one form.
-func (cb *Clipboard) convert(ctx context.Context, sel, target xproto.Atom) (converted, error) {
+// convert asks the owner for the selection in one form, of at most so many bytes.
+func (cb *Clipboard) convert(ctx context.Context, sel, target xproto.Atom, most int) (converted, error) {
 	result := make(chan conversion, 1)
-	r := &reading{sel: sel, target: target, last: time.Now(), result: result}
+	r := &reading{sel: sel, target: target, most: most, last: time.Now(), result: result}
 	if err := cb.do(ctx, func() { cb.beginRead(r) }); err != nil {
 		return converted{}, err
 	}
@@ -145,6 +154,10 @@ func (cb *Clipboard) answered(e xproto.SelectionNotifyEvent) {
 // comes in pieces, or a piece.
 func (cb *Clipboard) collect(r *reading) {
 	r.last = time.Now()
+	if r.pieces++; r.pieces > morePieces+r.most/pieceAverage {
+		cb.endRead(r, ErrContentTooLarge) // an owner that sends crumbs for ever
+		return
+	}
 	before := len(r.got.data)
 	for offset := uint32(0); ; offset += pieceLength {
 		// Deleting takes effect with the last part, and asks for the next piece.
@@ -161,7 +174,7 @@ func (cb *Clipboard) collect(r *reading) {
 		case p.Type == cb.atoms.incr && !r.incr:
 			cb.beginPieces(r, p.Value)
 			return
-		case len(r.got.data)+len(p.Value)+int(p.BytesAfter) > MaxContent:
+		case len(r.got.data)+len(p.Value)+int(p.BytesAfter) > r.most:
 			cb.endRead(r, ErrContentTooLarge)
 			return
 		}
@@ -188,7 +201,7 @@ func (cb *Clipboard) beginPieces(r *reading, size []byte) {
 		return
 	}
 	n := binary.LittleEndian.Uint32(size)
-	if n > MaxContent {
+	if uint64(n) > uint64(r.most) { //nolint:gosec // it is not negative
 		cb.endRead(r, ErrContentTooLarge)
 		return
 	}

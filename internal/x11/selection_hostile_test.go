@@ -1,0 +1,85 @@
+package x11_test
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// flooder owns the clipboard and sends for ever, or much at a time.
+type flooder struct {
+	*peer
+	piece int  // bytes of a piece; with whole, of the content
+	whole bool // all comes in one property
+	list  bool // it answers with that also when it is asked what it offers
+	sent  atomic.Int64
+}
+
+// serve answers whoever asks for the selection.
+func (f *flooder) serve() {
+	incr, utf8, targets := f.atom("INCR"), f.atom("UTF8_STRING"), f.atom("TARGETS")
+	piece := make([]byte, min(f.piece, 200_000))
+	f.conn.Handle(func(ev xgb.Event) {
+		switch e := ev.(type) {
+		case xproto.SelectionRequestEvent:
+			xproto.ChangeWindowAttributes(f.x, e.Requestor, xproto.CwEventMask, []uint32{xproto.EventMaskPropertyChange})
+			answer := xproto.SelectionNotifyEvent{Time: e.Time, Requestor: e.Requestor, Selection: e.Selection, Target: e.Target, Property: e.Property}
+			switch {
+			case e.Target == targets && !f.list:
+				answer.Property = xproto.AtomNone
+			case f.whole:
+				for sent := 0; sent < f.piece; sent += len(piece) {
+					xproto.ChangeProperty(f.x, xproto.PropModeAppend, e.Requestor, e.Property, utf8, 8, uint32(len(piece)), piece)
+				}
+			default:
+				xproto.ChangeProperty(f.x, xproto.PropModeReplace, e.Requestor, e.Property, incr, 32, 1, []byte{1, 0, 0, 0})
+			}
+			xproto.SendEvent(f.x, false, e.Requestor, 0, string(answer.Bytes()))
+		case xproto.PropertyNotifyEvent:
+			if e.State == xproto.PropertyDelete && !f.whole {
+				f.sent.Add(int64(len(piece)))
+				xproto.ChangeProperty(f.x, xproto.PropModeReplace, e.Window, e.Atom, utf8, 8, uint32(len(piece)), piece)
+			}
+		}
+	})
+}
+
+// TestSelectionHostileOwners reads what owners send that never end, or send far too
+// much. It costs no more than what was wanted.
+func TestSelectionHostileOwners(t *testing.T) {
+	const most = 1 << 20
+	for name, f := range map[string]*flooder{
+		"large pieces for ever": {piece: 200_000},
+		"crumbs for ever":       {piece: 1},
+		"24 MB in one":          {piece: 24_000_000, whole: true},
+		"a list for ever":       {piece: 200_000, list: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testx11.Start(t, 320, 200)
+			cb := openClipboard(t, s)
+			f.peer = newPeer(t, s)
+			f.serve()
+			f.own("CLIPBOARD")
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if _, err := cb.GetAtMost(soon(t), x11.SelectionClipboard, x11.TypeText, most); !errors.Is(err, x11.ErrContentTooLarge) {
+				t.Errorf("GetAtMost() = %v, want ErrContentTooLarge", err)
+			}
+			until(t, "end of the read", func() bool { _, reads, _ := cb.Transfers(); return reads == 0 })
+			runtime.ReadMemStats(&after)
+			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64*most {
+				t.Errorf("it took %d bytes of memory", grown)
+			}
+			if sent := f.sent.Load(); sent > 2*most {
+				t.Errorf("%d bytes were taken", sent)
+			}
+		})
+	}
+}
