@@ -90,6 +90,8 @@ func processProblem(err error) *Problem {
 		return conflictOf(fmt.Sprintf("max concurrent process limit reached (%d)", limit.Limit))
 	case errors.As(err, &large):
 		return payloadTooLarge.problem(fmt.Sprintf("invalid request: input payload exceeds maxInputBytesPerRequest (%d)", large.Limit))
+	case errors.Is(err, process.ErrNoRoom):
+		return noRoom.problem("the process was not started: "+process.ErrNoRoom.Error()).header("Retry-After", "5")
 	case errors.As(err, &start):
 		message := "failed to spawn process: " + start.Err.Error()
 		return streamError.problem("stream error: "+message).with("details", map[string]any{"message": message})
@@ -115,6 +117,9 @@ func processProblem(err error) *Problem {
 func conflictOf(message string) *Problem {
 	return conflict.problem("conflict: "+message).with("details", map[string]any{"message": message})
 }
+
+// noRoom is the answer when the system allows no more processes.
+var noRoom = kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 
 // streamError is what the reference answers when the operating system refuses.
 var streamError = kind{"stream_error", "Stream Error", http.StatusBadGateway}

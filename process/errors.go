@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"fmt"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 var (
@@ -21,6 +23,10 @@ var (
 
 	// ErrNotTerminal says that a process runs without a terminal.
 	ErrNotTerminal = errors.New("process is not running in tty mode")
+
+	// ErrNoRoom says that the system allows no more processes: the user's limit
+	// or that of a control group is reached, but for what this program needs.
+	ErrNoRoom = supervise.ErrNoRoom
 
 	// ErrInputClosed says that a process takes no input from here: its input
 	// was closed, or another part of the program started it without.

@@ -24,6 +24,7 @@ type daemon struct {
 	address      string // host:port
 	number       string // file with the process number
 	versionFile  string
+	identity     string // file that tells the process from others that had its number
 	log          string
 	lastFinished string // the log of the one before
 }
@@ -35,7 +36,7 @@ func newDaemon(dir, host string, port uint16) *daemon {
 	host = strings.Trim(host, "[]")
 	// A host may hold a slash only by mistake; it shall not lead out of dir.
 	base := filepath.Join(dir, fmt.Sprintf("daemon-%s-%d", strings.ReplaceAll(host, "/", "_"), port))
-	return &daemon{net.JoinHostPort(host, strconv.Itoa(int(port))), base + ".pid", base + ".version", base + ".log", base + ".log.1"}
+	return &daemon{net.JoinHostPort(host, strconv.Itoa(int(port))), base + ".pid", base + ".version", base + ".start", base + ".log", base + ".log.1"}
 }
 
 // claim takes the lock. The error is errRunning when somebody has it.
@@ -89,6 +90,7 @@ func (d *daemon) record(pid int, version string) error {
 	return errors.Join(
 		os.WriteFile(d.number, []byte(strconv.Itoa(pid)+"\n"), 0o600),
 		os.WriteFile(d.versionFile, []byte(version+"\n"), 0o600),
+		os.WriteFile(d.identity, []byte(identify(pid)+"\n"), 0o600),
 	)
 }
 
@@ -151,7 +153,7 @@ func (d *daemon) end(ctx context.Context) error {
 	if !d.running() {
 		return d.forget()
 	}
-	if !holds(pid, d.number) {
+	if !d.isServer(pid) {
 		return fmt.Errorf("process %d does not hold %s, though some process does; end that by hand", pid, d.number)
 	}
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
@@ -169,19 +171,26 @@ func (d *daemon) end(ctx context.Context) error {
 	return fmt.Errorf("process %d does not end, even by SIGKILL", pid)
 }
 
-// holds tells whether a process has a file open.
-func holds(pid int, file string) bool {
-	want, err := filepath.EvalSymlinks(file)
+// isServer tells whether a process is the one that record was called with: no
+// other has both its number and its start time.
+func (d *daemon) isServer(pid int) bool {
+	text, err := os.ReadFile(d.identity)
+	is := identify(pid)
+	return err == nil && is != "" && is == strings.TrimSpace(string(text))
+}
+
+// identify returns the number and the start time of a process (field 22 of
+// proc_pid_stat(5)), empty if there is none.
+func identify(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return ""
 	}
-	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	for _, l := range links {
-		if at, err := os.Readlink(l); err == nil && at == want {
-			return true
-		}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 20 {
+		return ""
 	}
-	return false
+	return fmt.Sprintf("%d %s", pid, fields[19])
 }
 
 // waitEnd waits for the end of a process. A handle is readable then
@@ -215,7 +224,7 @@ func (d *daemon) forget() error {
 	}
 	defer f.Close()
 	var errs []error
-	for _, file := range []string{d.versionFile, d.number} {
+	for _, file := range []string{d.versionFile, d.identity, d.number} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -67,6 +67,10 @@ type program struct {
 
 func main() {
 	p := program{filepath.Base(os.Args[0]), os.Args[1:], os.Stdin, os.Stdout, os.Stderr}
+	if err := conceal(); err != nil {
+		fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
+		os.Exit(exitFailure)
+	}
 	// The first signal asks for an orderly end; a second one is not waited for,
 	// from before anything ends on.
 	told, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

@@ -19,8 +19,8 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-const aboutServer = `Serves desktops over HTTP until it gets SIGINT, SIGTERM or SIGHUP, then ends all that it
-started. Prints one line with its URL when it is ready.
+const aboutServer = `Serves desktops over HTTP until it gets SIGINT, SIGTERM or SIGHUP, then ends
+all that it started. Prints one line with its URL when it is ready.
 
 Without --token, --token-file or --no-token it makes a token and prints it.
 DESKHAND_HOST, _PORT, _TOKEN and _TOKEN_FILE stand in for the flags, and so do
@@ -65,6 +65,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer closeLog()
 	cfg.Logger = log
+	supervise.ReserveThreads()
 	unguard, err := guard(log)
 	if err != nil {
 		return err

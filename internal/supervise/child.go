@@ -137,6 +137,9 @@ func (c *Child) fork(s Spec, st *streams) error {
 	if err != nil {
 		return err
 	}
+	if err := checkRoom(); err != nil {
+		return err
+	}
 	c.since = since
 	hearSignals()
 	program.forker.acquire()
@@ -151,11 +154,17 @@ func (c *Child) fork(s Spec, st *streams) error {
 		if err != nil && s.Cgroup != nil {
 			c.pid, err = forkAndMove(c.command, attr)
 		}
+		if err == nil && s.Credential == nil {
+			boundTasks(c.pid)
+		}
 	})
 	runtime.KeepAlive(st)
 	runtime.KeepAlive(s)
 	if err != nil {
 		program.forker.release()
+		if errors.Is(err, syscall.EAGAIN) {
+			err = fmt.Errorf("%w (%w)", ErrNoRoom, err)
+		}
 		return &os.PathError{Op: "fork/exec", Path: c.command.path, Err: err}
 	}
 	program.born(c)

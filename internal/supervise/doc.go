@@ -54,7 +54,7 @@
 //
 // # Errors
 //
-// [ErrClosed], [ErrNotFound]; a [LeftoverError] names processes that survived
+// [ErrClosed], [ErrNotFound], [ErrNoRoom]; a [LeftoverError] names processes that survived
 // SIGKILL, which only an uninterruptible system call makes possible.
 //
 // # Requirements

@@ -106,7 +106,8 @@ func newToken() string {
 }
 
 // Start starts a child. The error is [ErrClosed] after Close, [ErrNotFound]
-// when there is no such program, and otherwise what fork or exec said.
+// when there is no such program, [ErrNoRoom] when no more processes can be
+// started, and otherwise what fork or exec said.
 func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Lock()
 	if g.closed {

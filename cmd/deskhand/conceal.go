@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// conceal keeps the other processes of this user, which a server's children are,
+// from reading the tokens and passwords in this program's memory: they may
+// neither open its /proc/PID/mem and /proc/PID/environ nor trace it, and it
+// leaves no core dump. Children can be traced again, as of their execve(2).
+//
+// Root is not kept from anything, but sees no secrets in /proc/PID/environ.
+func conceal() error {
+	coverEnvironment()
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep other processes out of this program's memory: %w", err)
+	}
+	return nil
+}
+
+// coverEnvironment overwrites confidential values where the kernel shows the
+// environment: in the memory that it wrote it to, of which Go has made a copy.
+// Where that cannot be written, it stays.
+func coverEnvironment() {
+	stat, err1 := os.ReadFile("/proc/self/stat")
+	env, err2 := os.ReadFile("/proc/self/environ")
+	if err1 != nil || err2 != nil {
+		return
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from field 3 of proc_pid_stat(5)
+	if len(fields) <= 50-3 {
+		return
+	}
+	start, err := strconv.ParseInt(fields[50-3], 10, 64)
+	if err != nil {
+		return
+	}
+	mem, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer mem.Close()
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		name, value, _ := strings.Cut(string(entry), "=")
+		if confidential(name, value) {
+			_, _ = mem.WriteAt(bytes.Repeat([]byte("*"), len(value)), start+int64(len(name)+1))
+		}
+		start += int64(len(entry) + 1)
+	}
+}
+
+// confidential tells whether the value of an environment variable may be a
+// secret: by its name, or as a URL that holds a password.
+func confidential(name, value string) bool {
+	if name = strings.ToUpper(name); strings.HasSuffix(name, "_FILE") || strings.HasSuffix(name, "_PATH") {
+		return false
+	}
+	_, rest, isURL := strings.Cut(value, "://")
+	return isURL && strings.Contains(rest, "@") || slices.ContainsFunc(
+		[]string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "KEY", "AUTH", "DATABASE", "DSN"},
+		func(word string) bool { return strings.Contains(name, word) })
+}

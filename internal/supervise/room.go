@@ -1,0 +1,181 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoRoom says that no process can be started because the system allows no
+// more of them: the user's limit (RLIMIT_NPROC) or that of a control group
+// (pids.max) is reached but for what this program needs itself.
+var ErrNoRoom = errors.New("the limit of processes is reached; end some, or raise the limit")
+
+const (
+	// reservedTasks is how many processes and threads are left to this program.
+	reservedTasks = 64
+	// spareThreads is how many threads ReserveThreads makes.
+	spareThreads = 32
+)
+
+// ReserveThreads makes threads that the Go runtime keeps and uses before it makes
+// others: when it cannot make one, it ends the program.
+func ReserveThreads() {
+	var made, all sync.WaitGroup
+	made.Add(spareThreads)
+	for range spareThreads {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			made.Done()
+			made.Wait()
+		})
+	}
+	all.Wait()
+}
+
+// taskLimits are what bounds the processes and threads of this program and its
+// children.
+type taskLimits struct {
+	user   uint64   // RLIMIT_NPROC; zero: it does not count for this user
+	groups []string // folders of control groups that have a limit
+}
+
+var readTaskLimits = sync.OnceValue(func() (l taskLimits) {
+	var limit unix.Rlimit
+	// The kernel exempts the first user, whatever its capabilities are.
+	if os.Getuid() != 0 && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &limit) == nil && limit.Cur < math.MaxInt32 {
+		l.user = limit.Cur
+	}
+	l.groups = pidsGroups()
+	return l
+})
+
+// checkRoom returns ErrNoRoom if one process more would be taken from what this
+// program needs itself. A limit that is smaller than twice that leaves half.
+func checkRoom() error {
+	l := readTaskLimits()
+	if l.user > 0 {
+		if most := childTasks(l.user); tasksOfAll() >= most && tasksOf(os.Getuid()) >= most {
+			return fmt.Errorf("%w (this user may have %d, and children %d of them)", ErrNoRoom, l.user, most)
+		}
+	}
+	for _, dir := range l.groups {
+		most, ok := readCount(dir, "pids.max")
+		if !ok {
+			continue
+		}
+		if now, ok := readCount(dir, "pids.current"); ok && now >= childTasks(most) {
+			return fmt.Errorf("%w (the control group has %d of %d)", ErrNoRoom, now, most)
+		}
+	}
+	return nil
+}
+
+// childTasks is the part of a limit that children may use up.
+func childTasks(limit uint64) uint64 { return limit - min(reservedTasks, limit/2) }
+
+// boundTasks lowers a child's limit of processes below this program's. What the
+// child has started by then gets it as well.
+func boundTasks(pid int) {
+	l := readTaskLimits()
+	if l.user == 0 {
+		return
+	}
+	limit := unix.Rlimit{Cur: childTasks(l.user), Max: childTasks(l.user)}
+	pids := []int{pid}
+	for len(pids) > 0 {
+		pid, pids = pids[0], pids[1:]
+		if unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil) != nil {
+			continue
+		}
+		for field := range strings.FieldsSeq(procText(pid, "task/"+strconv.Itoa(pid)+"/children")) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+}
+
+// tasksOfAll is how many processes and threads there are of all users: the second
+// number of the fourth field of proc_loadavg(5). It is cheap to know.
+func tasksOfAll() uint64 {
+	b, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(b))
+	if err != nil || len(fields) < 4 {
+		return math.MaxUint64
+	}
+	_, text, _ := strings.Cut(fields[3], "/")
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return math.MaxUint64
+	}
+	return n
+}
+
+// tasksOf counts the processes and threads of a user.
+func tasksOf(uid int) (n uint64) {
+	all, _, err := processes()
+	if err != nil {
+		return 0
+	}
+	for pid, p := range all {
+		if uids := readStatus(pid).words("Uid"); len(uids) > 0 && uids[0] == strconv.Itoa(uid) {
+			n += uint64(max(1, p.threads))
+		}
+	}
+	return n
+}
+
+// pidsGroups returns the folders of the control groups that this program is in
+// and that count tasks, of version 1 or 2, as far as they can be seen.
+func pidsGroups() (folders []string) {
+	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
+	groups, err2 := os.ReadFile("/proc/self/cgroup")
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(groups)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
+		if len(part) < 3 || part[0] != "0" && part[1] != "pids" {
+			continue
+		}
+		for mount := range strings.Lines(string(mounts)) {
+			left, right, _ := strings.Cut(mount, " - ")
+			where, kind := strings.Fields(left), strings.Fields(right)
+			if len(where) < 5 || len(kind) < 3 ||
+				part[0] == "0" && kind[0] != "cgroup2" ||
+				part[0] != "0" && (kind[0] != "cgroup" || !strings.Contains(kind[2]+",", "pids,")) {
+				continue
+			}
+			rel := strings.TrimPrefix(part[2], strings.TrimSuffix(where[3], "/"))
+			for dir := filepath.Join(where[4], rel); ; dir = filepath.Dir(dir) {
+				if _, ok := readCount(dir, "pids.current"); ok {
+					folders = append(folders, dir)
+				}
+				if len(dir) <= len(where[4]) {
+					break
+				}
+			}
+		}
+	}
+	return folders
+}
+
+// readCount reads a number of a control group; "max" is none.
+func readCount(dir, name string) (uint64, bool) {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	return n, err == nil
+}
