@@ -189,7 +189,7 @@ func (c Config) folders() (*folders.Store, error) {
 	if c.Folders != nil {
 		return c.Folders, nil
 	}
-	return folders.Open(folders.Config{StateDir: c.StateDir, Trust: c.TrustFolders})
+	return folders.Open(folders.Config{StateDir: c.StateDir, Trust: c.TrustFolders, RunAs: c.RunAs})
 }
 
 func (c Config) environ() []string { return inherited(c.CleanEnv, c.Secrets) }

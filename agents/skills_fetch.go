@@ -138,19 +138,24 @@ func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, 
 	return place{folder.Local{}, dir, "."}, stale, err
 }
 
-// localSource is where a local source is.
+// localSource is where a local source is. It is read with the rights of the
+// agents' user.
 func (h *Host) localSource(cwd, source string) (place, error) {
+	files := h.folders.Files()
 	if rest, ok := strings.CutPrefix(source, "~/"); ok {
-		home, err := os.UserHomeDir()
-		return place{folder.Local{}, filepath.Join(home, rest), "."}, err
+		home, err := h.user.Home, error(nil)
+		if h.user.Credential == nil {
+			home, err = os.UserHomeDir()
+		}
+		return place{files, filepath.Join(home, rest), "."}, err
 	}
 	switch {
 	case filepath.IsAbs(source):
-		return place{folder.Local{}, source, "."}, nil
+		return place{files, source, "."}, nil
 	case filepath.IsLocal(source):
-		return place{h.folders.Files(), cwd, filepath.Clean(source)}, nil
+		return place{files, cwd, filepath.Clean(source)}, nil
 	}
-	return place{folder.Local{}, filepath.Join(cwd, source), "."}, nil
+	return place{files, filepath.Join(cwd, source), "."}, nil
 }
 
 // failedFetch is an attempt to renew a copy that did not succeed.
@@ -304,9 +309,13 @@ func commitOf(dir string) string {
 // git runs git, which may ask nobody anything and use no program of a URL's
 // choice.
 func (h *Host) git(ctx context.Context, dir string, args ...string) error {
+	protocols := "https:http:ssh:git"
+	if h.user.Credential == nil { // else it would read files that the agents' user may not
+		protocols += ":file"
+	}
 	c, err := h.group.Start(supervise.Spec{
 		Path: "git", Args: args, Dir: dir,
-		Env: supervise.Environ(h.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=https:http:ssh:git:file", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+		Env: supervise.Environ(h.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
 	if errors.Is(err, supervise.ErrNotFound) {
 		return errors.New("git is not installed")

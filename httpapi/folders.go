@@ -15,7 +15,7 @@ func openFolders(cfg Config, at *places) (*folders.Store, error) {
 	for i, dir := range trust {
 		trust[i] = expandHome(dir)
 	}
-	s, err := folders.Open(folders.Config{Locate: at.agentDir, Trust: trust, Remedy: howToApprove})
+	s, err := folders.Open(folders.Config{Locate: at.agentDir, Trust: trust, RunAs: cfg.AgentHost.RunAs, Remedy: howToApprove})
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}

@@ -49,6 +49,7 @@ import (
 
 	"github.com/deskhand/deskhand/internal/configfile"
 	"github.com/deskhand/deskhand/internal/folder"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Kind is what an entry configures.
@@ -88,6 +89,10 @@ type Config struct {
 	// them. "/" trusts every folder.
 	Trust []string
 
+	// RunAs is the user, by name or number, with whose rights all work inside of
+	// folders is done. Empty: the one of this program. Another one needs root.
+	RunAs string
+
 	// Remedy says how a user approves an entry that does not count; it ends the
 	// message about one. Nil: by Approve.
 	Remedy func(dir string, kind Kind, name, hash string) string
@@ -103,6 +108,7 @@ type Entry struct {
 // Store keeps the configuration of folders. Make one with [Open].
 type Store struct {
 	cfg     Config
+	files   folder.Files
 	trust   []string
 	entries configfile.Store // in folders
 	records configfile.Store // in the state directory
@@ -112,9 +118,16 @@ type Store struct {
 }
 
 // Open makes a store. It returns an error if a folder of Config.Trust is not
-// absolute.
+// absolute, or if there is no user Config.RunAs.
 func Open(cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg}
+	user, err := supervise.LookupUser(cfg.RunAs)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, files: folder.Local{}}
+	if user.Credential != nil {
+		s.files = folder.Acting(user.Do)
+	}
 	s.entries.Files, s.entries.Written = s.Files(), s.written
 	for _, dir := range cfg.Trust {
 		if !filepath.IsAbs(dir) {
@@ -138,7 +151,7 @@ func (s *Store) Refusal(dir string, kind Kind, name string, e Entry) string {
 }
 
 // Files does all work inside of folders.
-func (s *Store) Files() folder.Files { return folder.Local{} }
+func (s *Store) Files() folder.Files { return s.files }
 
 // Close removes what a store without a state directory has recorded.
 func (s *Store) Close() error {

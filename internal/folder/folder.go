@@ -19,7 +19,11 @@
 // # Who does the work
 //
 // [Files] is what the packages above ask for. [Local] does the work with the
-// rights of the calling thread.
+// rights of the calling thread, [Acting] with those of another user.
+//
+// No magic link of /proc (/proc/PID/cwd, root, fd) is followed on the way to a
+// directory: it leads around the rights to what is above it. Kernels before Linux
+// 5.6 cannot tell such links, and follow them.
 //
 // # Concurrency
 //

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -26,7 +27,7 @@ func openParent(dir, name string, create bool) (d *os.Root, base string, err err
 
 // openBelow opens a directory below dir; "." is dir itself.
 func openBelow(dir, name string, create bool) (*os.Root, error) {
-	d, err := os.OpenRoot(dir)
+	d, err := openDir(dir)
 	if err != nil || name == "." {
 		return d, err
 	}
@@ -46,6 +47,26 @@ func openBelow(dir, name string, create bool) (*os.Root, error) {
 		d = next
 	}
 	return d, nil
+}
+
+// openDir opens a directory which its caller has chosen, by way of links but for
+// the magic ones of /proc.
+func openDir(dir string) (*os.Root, error) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
+	for err == unix.EINTR || err == unix.EAGAIN {
+		fd, err = unix.Openat2(unix.AT_FDCWD, dir, how)
+	}
+	switch err {
+	case nil:
+	case unix.ENOSYS, unix.EPERM: // before Linux 5.6, or the call is filtered
+		return os.OpenRoot(dir)
+	default:
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer unix.Close(fd)
+	d, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
+	return d, within(dir, err)
 }
 
 // enter opens a directory of d that is no link. An os.Root never leads out of
