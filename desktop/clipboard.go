@@ -11,7 +11,10 @@ import (
 )
 
 // Clipboard reads a selection, the clipboard for "", as contentType: TypeText
-// (also for "") or TypePNG. It returns ErrNoClipboardContent when there is nothing of that type.
+// (also for "") or TypePNG. It returns ErrNoClipboardContent when there is nothing
+// of that type. Selections are read one at a time. For a viewer, or the person of
+// [WithPerson], content of more than 1 MiB is an error: it is fetched unasked,
+// whatever program put it there.
 func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType string) (Content, error) {
 	if sel == "" {
 		sel = Clipboard
@@ -29,10 +32,23 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 				return Content{}, err
 			}
 		}
-		data, err := s.clipboard.Get(ctx, name, contentType)
+		most := x11.MaxContent
+		if isPerson(ctx) {
+			most = maxViewed
+		}
+		select {
+		case d.reading <- struct{}{}:
+			defer func() { <-d.reading }()
+		case <-ctx.Done():
+			return Content{}, ctx.Err()
+		}
+		data, err := s.clipboard.GetAtMost(ctx, name, contentType, most)
 		return Content{Type: contentType, Data: data}, err
 	})
 }
+
+// maxViewed is how many bytes of a selection a person gets.
+const maxViewed = 1 << 20
 
 // SetClipboard puts content on each of the selections, the clipboard if none is
 // given. It stays there until something else is copied, or the desktop ends.

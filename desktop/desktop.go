@@ -31,6 +31,7 @@ type Desktop struct {
 	control   control
 	sound     sound
 	turns     *turns
+	reading   chan struct{} // holds one while a selection is read
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is through
@@ -85,7 +86,7 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 
 func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error) {
 	d.cfg, d.log, d.shared = cfg, cfg.Logger.With("desktop", cfg.ID), -1
-	d.turns = newTurns()
+	d.turns, d.reading = newTurns(), make(chan struct{}, 1)
 	d.suspicion = make(chan struct{}, 1)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)

@@ -34,7 +34,7 @@ func WithPerson(ctx context.Context) context.Context {
 // whichever it is, but for modifiers.
 func ActionFrom(ctx context.Context, a Action) Action {
 	a.Actor = ActorFrom(ctx)
-	a.person = a.Actor.Kind == ActorViewer || ctx.Value(personKey{}) != nil
+	a.person = isPerson(ctx)
 	if !a.person {
 		return a
 	}
@@ -43,6 +43,11 @@ func ActionFrom(ctx context.Context, a Action) Action {
 	}
 	a.Keys, a.Text = "", ""
 	return a
+}
+
+// isPerson says whether a person acts with ctx.
+func isPerson(ctx context.Context) bool {
+	return ActorFrom(ctx).Kind == ActorViewer || ctx.Value(personKey{}) != nil
 }
 
 func modifiesOnly(keys string) bool {

@@ -370,10 +370,11 @@ type presence struct {
 	sub    *desktop.Subscription
 	change <-chan struct{} // closed at the next change of known
 	known  []ViewerInfo
+	copied chan struct{} // holds one when the clipboard has changed
 }
 
 func (g *signaling) beginPresence() *presence {
-	return &presence{sub: g.s.d.Subscribe(0), change: g.s.nextChange(), known: g.s.Viewers()}
+	return &presence{sub: g.s.d.Subscribe(0), change: g.s.nextChange(), known: g.s.Viewers(), copied: make(chan struct{}, 1)}
 }
 
 // nextChange is closed when somebody comes or goes.
@@ -385,6 +386,11 @@ func (s *Streamer) nextChange() <-chan struct{} {
 
 // followPresence tells the client who comes and goes, and that we are there.
 func (g *signaling) followPresence(ctx context.Context, p *presence) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	work.Go(func() { g.followClipboard(ctx, p.copied) })
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
@@ -400,6 +406,13 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 		case e, open := <-p.sub.Events():
 			if !open {
 				return
+			}
+			if e.Type == desktop.EventClipboardChanged && e.Selection == desktop.Clipboard {
+				select {
+				case p.copied <- struct{}{}:
+				default:
+				}
+				continue
 			}
 			err = g.tellEvent(ctx, e)
 		}
@@ -452,9 +465,7 @@ func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
 			return err
 		}
 		return g.tellFailure(ctx, "desktop/restarted", e.Failure)
-	case desktop.EventClipboardChanged:
-		return g.tellClipboard(ctx, e.Selection)
-	case desktop.EventAction, desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused,
+	case desktop.EventClipboardChanged, desktop.EventAction, desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused,
 		desktop.EventWindowRenamed, desktop.EventClosed, desktop.EventGap:
 	}
 	return nil
@@ -471,21 +482,4 @@ func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Fa
 		return nil
 	}
 	return g.send(ctx, event, map[string]any{"code": f.Code, "message": f.Message, "at": f.At})
-}
-
-// clipboardMost is how much text of the clipboard is sent to viewers.
-const clipboardMost = 1 << 20
-
-// tellClipboard sends the text that was copied on the desktop to who has
-// control.
-func (g *signaling) tellClipboard(ctx context.Context, sel desktop.Selection) error {
-	v := g.viewing()
-	if v == nil || sel != desktop.Clipboard || !v.controls() {
-		return nil
-	}
-	c, err := g.s.d.Clipboard(ctx, sel, desktop.TypeText)
-	if err != nil || len(c.Data) > clipboardMost {
-		return nil //nolint:nilerr // it may hold a picture, or nothing any more
-	}
-	return g.send(ctx, "clipboard/updated", map[string]string{"text": string(c.Data)})
 }

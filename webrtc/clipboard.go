@@ -1,0 +1,62 @@
+package webrtc
+
+import (
+	"context"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+const (
+	// clipboardMost is how much text of the clipboard is sent to viewers.
+	clipboardMost = 1 << 20
+
+	// clipboardPause is how long after one text the next is fetched, and
+	// clipboardLimit how long a program may take to hand one over.
+	clipboardPause = 500 * time.Millisecond
+	clipboardLimit = 5 * time.Second
+)
+
+// followClipboard sends the client the text of the clipboard when that changes and
+// the client has control. Any program on the desktop may change the clipboard, as
+// often as it likes: texts are fetched one at a time, with a pause between, and none
+// that no viewer gets.
+func (g *signaling) followClipboard(ctx context.Context, copied <-chan struct{}) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		if !arrives(ctx, copied) || !arrives(ctx, pause.C) {
+			return
+		}
+		v := g.viewing()
+		if v == nil || !v.controls() {
+			pause.Reset(0)
+			continue
+		}
+		if err := g.tellClipboard(ctx, v); err != nil {
+			return
+		}
+		pause.Reset(clipboardPause)
+	}
+}
+
+// arrives waits for a value and says whether it came before the end of ctx.
+func arrives[T any](ctx context.Context, c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tellClipboard sends the text that was copied to the viewer who has control.
+func (g *signaling) tellClipboard(ctx context.Context, v *viewer) error {
+	fetching, cancel := context.WithTimeout(desktop.WithActor(ctx, v.actor), clipboardLimit)
+	defer cancel()
+	c, err := g.s.d.Clipboard(fetching, desktop.Clipboard, desktop.TypeText)
+	if err != nil || len(c.Data) > clipboardMost || !v.controls() {
+		return nil //nolint:nilerr // it may hold a picture, or nothing any more
+	}
+	return g.send(ctx, "clipboard/updated", map[string]string{"text": string(c.Data)})
+}
