@@ -26,7 +26,8 @@
 // server, the machine (which costs the last seconds). The end of ffmpeg ends the
 // recording, as [StatusRecovered]; a new X server does not. What was not ended when
 // this program died is repaired by Open. A recording is [StatusCompleted] only when
-// its first picture was seen to decode.
+// its first picture was seen to decode and its file has every byte that was written.
+// Open looks at the sizes of files again.
 //
 // After the end, the file is replaced by one that has its index in front and
 // chapters, with the same pictures; whoever reads the old one is not disturbed.

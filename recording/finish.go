@@ -22,7 +22,11 @@ const (
 // conclude finds out what a recording that is not written any more has become.
 // whole says that all was written that should be.
 func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole bool, problem error) {
+	written := e.snapshot().Bytes
 	m, err := examine(filepath.Join(e.dir, videoFile))
+	if err == nil && whole && m.good != written {
+		whole, problem = false, errors.Join(problem, fmt.Errorf("its file has %d of %d bytes that can be read", m.good, written))
+	}
 	if err == nil {
 		err = s.probe(ctx, filepath.Join(e.dir, videoFile))
 	}

@@ -10,8 +10,12 @@ import (
 // repair makes what it can of a recording that a crash cut short. Its file is a
 // row of whole fragments, up to where a power cut may have left something else.
 func (s *Store) repair(ctx context.Context, e *entry) {
+	before := e.snapshot()
 	err := cutOff(filepath.Join(e.dir, videoFile))
-	s.conclude(ctx, e, e.snapshot().Reason, false, err)
+	if before.Error != "" {
+		err = errors.Join(errors.New(before.Error), err)
+	}
+	s.conclude(ctx, e, before.Reason, false, err)
 }
 
 // cutOff removes from a file what comes after its last whole fragment.
@@ -21,7 +25,7 @@ func cutOff(path string) error {
 		return nil //nolint:nilerr // there is nothing to save; conclude says why
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Size() == m.good {
+	if err != nil || info.Size() == m.good || !m.fragmented { // one with its index in front plays up to where it was cut
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -149,6 +149,7 @@ func (s *Store) find(id, dir string) *entry {
 	}
 	e.info.FileName = id + ".mp4"
 	e.info.ProcessID = ""
+	written := e.info.Bytes
 	if statErr == nil {
 		e.info.Bytes = video.Size()
 	}
@@ -159,8 +160,18 @@ func (s *Store) find(id, dir string) *entry {
 	case statErr != nil:
 		e.info.Status, e.info.Reason, e.info.Bytes = StatusFailed, ReasonFilesRemoved, 0
 		e.info.Error = "its video file is gone"
+	case e.info.Bytes != written && !e.whole():
+		e.info.Status = StatusRecovering
+		e.info.Error = fmt.Sprintf("its file has %d of %d bytes", e.info.Bytes, written)
 	}
 	return e
+}
+
+// whole says whether the video file has all pictures. Its size may differ from the
+// manifest's after a crash right behind the move of the index.
+func (e *entry) whole() bool {
+	m, err := examine(filepath.Join(e.dir, videoFile))
+	return err == nil && m.good == e.info.Bytes && m.frames == e.info.Frames
 }
 
 // sweepParts removes what a crash left half written.
