@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -46,6 +47,7 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	default:
 		r.grant = g
+		defer r.endWith(g)()
 		next(ctx)
 		return
 	}
@@ -53,6 +55,32 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		with("details", map[string]any{"message": "missing or invalid bearer token"}).
 		header(fiber.HeaderWWWAuthenticate, "Bearer")
 	s.write(r.c, p)
+}
+
+type grantKey struct{}
+
+// grantOf is the token that a request came with; nil: the server's own, or none.
+func grantOf(ctx context.Context) *grant {
+	g, _ := ctx.Value(grantKey{}).(*grant)
+	return g
+}
+
+// endWith has the request's context end with its token, until stop.
+func (r *request) endWith(g *grant) (stop func()) {
+	if g == nil {
+		return func() {}
+	}
+	// It is not cancelled when the handler returns: what the handler has left
+	// running ends by itself, or with what hold was called for.
+	ctx, cancel := context.WithCancel(context.WithValue(r.ctx, grantKey{}, g))
+	r.WithContext(ctx)
+	end := context.AfterFunc(g.ctx, cancel)
+	return func() { end() }
+}
+
+// errTokenOver is the answer to a request whose token ends before it is done.
+func errTokenOver() *Problem {
+	return tokenInvalid.problem("token invalid").with("details", map[string]any{"message": "the token has expired or was revoked"})
 }
 
 // admits says whether a request has a token that is good for anything. The grant

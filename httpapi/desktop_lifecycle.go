@@ -281,6 +281,7 @@ func (s *Server) delete(ctx context.Context, sl *slot) error {
 		return err
 	}
 	s.mounts.forget(sl.id)
+	s.tokens.forget(sl.id)
 	err := errors.Join(sl.recordings.close(), sl.discard())
 	s.desktops.remove(sl) // now: nobody finds its recordings while they go
 	return err

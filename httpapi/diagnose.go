@@ -18,8 +18,8 @@ type diagnosis struct {
 	TCP     diagnosedTCP     `json:"tcp" doc:"The port of HTTP, as one for media"`
 	Servers []diagnosedICE   `json:"iceServers" nullable:"false" doc:"The STUN and TURN servers that were configured"`
 	Told    []string         `json:"addresses" nullable:"false" doc:"That a viewer is told to try, as udp 192.0.2.1:59050"`
-	Viewers []diagnosedPath  `json:"viewers" nullable:"false" doc:"Those who watch or try to"`
-	Failed  []diagnosedPath  `json:"failed" nullable:"false" doc:"The last who tried in vain or were cut off, the latest first"`
+	Viewers []diagnosedPath  `json:"viewers" nullable:"false" doc:"Those who watch or try to; a view, control or agent token gets its own only"`
+	Failed  []diagnosedPath  `json:"failed" nullable:"false" doc:"The last who tried in vain or were cut off, the latest first; a view, control or agent token gets its own only"`
 }
 
 type diagnosedRequest struct {
@@ -88,8 +88,8 @@ func (s *Server) registerDiagnosis(r route) {
 	r.id, r.path, r.summary, r.about = "diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached", aboutDiagnosis
 	onSlot(s, r, func(ctx context.Context, sl *slot, in *diagnosisInput) (*diagnosisOutput, error) {
 		c := in.request.c
-		q := webrtc.Inquiry{ViewerOptions: s.viewer(c), Proxies: proxyHeaders(c)}
-		return &diagnosisOutput{wireDiagnosis(sl.diagnose(ctx, q))}, nil
+		q := webrtc.Inquiry{ViewerOptions: s.viewer(in.request), Proxies: proxyHeaders(c)}
+		return &diagnosisOutput{wireDiagnosis(sl.diagnose(ctx, q), in.request.grant)}, nil
 	})
 }
 
@@ -108,7 +108,7 @@ func (sl *slot) diagnose(ctx context.Context, q webrtc.Inquiry) webrtc.Diagnosis
 	return cfg.Network.Diagnose(ctx, q)
 }
 
-func wireDiagnosis(d webrtc.Diagnosis) diagnosis {
+func wireDiagnosis(d webrtc.Diagnosis, g *grant) diagnosis {
 	out := diagnosis{
 		Verdict: d.Verdict, Remedy: d.Remedy,
 		Request: diagnosedRequest{d.Request.Host, some(d.Request.Addresses), d.Request.Problem, d.Request.Remote, some(d.Request.Proxies)},
@@ -121,10 +121,14 @@ func wireDiagnosis(d webrtc.Diagnosis) diagnosis {
 		out.Servers = append(out.Servers, diagnosedICE{s.URL, s.Tried, s.Answered, s.Address, inMS(s.RoundTrip), s.Problem})
 	}
 	for _, v := range d.Viewers {
-		out.Viewers = append(out.Viewers, wirePath(v))
+		if g.sees(v.Owner) {
+			out.Viewers = append(out.Viewers, wirePath(v))
+		}
 	}
 	for _, v := range d.Failed {
-		out.Failed = append(out.Failed, wirePath(v))
+		if g.sees(v.Owner) {
+			out.Failed = append(out.Failed, wirePath(v))
+		}
 	}
 	return out
 }

@@ -126,7 +126,8 @@ func (s *Server) sendFile(out *readOutput, f source, size int64, modified time.T
 	out.Body = func(ctx huma.Context) {
 		ctx.SetStatus(out.Status)
 		rc := requestOf(ctx).c.Context()
-		rc.SetBodyStream(&download{file: f, conn: rc.Conn(), part: part, patience: s.patience}, int(part.length))
+		release := requestOf(ctx).grant.hold(rc.Conn())
+		rc.SetBodyStream(&download{file: f, conn: rc.Conn(), part: part, patience: s.patience, release: release}, int(part.length))
 	}
 	return out, nil
 }
@@ -253,10 +254,14 @@ type download struct {
 	conn     net.Conn
 	part     byteRange
 	patience time.Duration
+	release  func() // of the connection, from the token
 }
 
 // Close closes the file. fasthttp calls it in any case.
-func (d *download) Close() error { return d.file.Close() }
+func (d *download) Close() error {
+	d.release()
+	return d.file.Close()
+}
 
 // Read is not used: fasthttp prefers WriteTo.
 func (d *download) Read(p []byte) (int, error) {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -11,14 +10,6 @@ import (
 // A token shows nothing that happened before it was made: a link that is given away
 // opens what its maker shows, not what was done before. The server's own token and
 // those of scope admin show everything.
-
-type grantKey struct{}
-
-// grantOf is the token of a request that is about a desktop; nil: the server's own.
-func grantOf(ctx context.Context) *grant {
-	g, _ := ctx.Value(grantKey{}).(*grant)
-	return g
-}
 
 // shownSince is the moment from which on a token shows what happened.
 func (g *grant) shownSince() time.Time {

@@ -61,8 +61,9 @@ func (m *mounts) token(desktopID, agent string) string {
 	value := "dha_" + rand.Text()
 	g := &grant{
 		ID: mountedActor(agent).ID, Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
-		Created: time.Now(), Expires: time.Now().Add(longestTokenTime), Hash: hashOf(value),
+		Created: time.Now(), Hash: hashOf(value),
 	}
+	g.ctx, g.end = context.WithCancel(context.Background())
 	if m.grants == nil {
 		m.grants, m.byHash = map[mountKey]*mountGrant{}, map[string]*grant{}
 	}

@@ -20,6 +20,7 @@ type packing struct {
 	conn     net.Conn
 	patience time.Duration
 	pipe     *io.PipeReader
+	release  func()         // of the connection, from the token; nil: it is not held
 	wait     sync.WaitGroup // for what makes it
 }
 
@@ -42,6 +43,7 @@ func (s *Server) pack(write func(io.Writer) error) (func(huma.Context), error) {
 		ctx.SetStatus(http.StatusOK)
 		rc := requestOf(ctx).c.Context()
 		p.conn = rc.Conn()
+		p.release = requestOf(ctx).grant.hold(p.conn)
 		rc.SetBodyStream(p, -1)
 	}, nil
 }
@@ -56,6 +58,9 @@ func (p *packing) Read(b []byte) (int, error) {
 
 // Close ends the making. fasthttp calls it in any case.
 func (p *packing) Close() error {
+	if p.release != nil {
+		p.release()
+	}
 	err := p.pipe.Close()
 	p.wait.Wait()
 	return err

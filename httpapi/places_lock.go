@@ -47,8 +47,8 @@ const mostNames = 64
 
 // lockDir locks a directory. The kernel lets go of the lock when this program
 // dies.
-func lockDir(dir, name string) (*dirLock, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func lockDir(dir, name string, log *slog.Logger) (*dirLock, error) {
+	if err := makePrivate(dir, log); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -67,6 +67,29 @@ func lockDir(dir, name string) (*dirLock, error) {
 	}
 	l.tell()
 	return l, nil
+}
+
+// makePrivate makes a directory that only this user can enter, or takes the
+// permissions of others off one that exists. A directory that is meant for
+// several users, such as /tmp, is refused.
+func makePrivate(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil || info.Mode().Perm()&0o077 == 0:
+		return err
+	case info.Mode()&os.ModeSticky != 0:
+		return fmt.Errorf("%s is shared by several users (mode %v), and the state directory must be open to this one only; choose a directory in it, such as %s",
+			dir, info.Mode(), filepath.Join(dir, "deskhand"))
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("%s is open to other users (mode %v), and that cannot be changed: %w; run chmod 700 on it as its owner, or choose another directory",
+			dir, info.Mode(), err)
+	}
+	log.Warn("the state directory was open to other users; its mode is 0700 now", "directory", dir, "mode", info.Mode())
+	return nil
 }
 
 // tell writes down who has the lock. That this fails, on a full disk for
@@ -125,7 +148,7 @@ func (p *places) lockSoon(dir string) (*dirLock, error) {
 	defer cancel()
 	begun, told := time.Now(), false
 	for {
-		l, err := lockDir(dir, p.name)
+		l, err := lockDir(dir, p.name, p.log)
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return l, err
 		}

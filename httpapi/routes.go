@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -83,6 +84,9 @@ func (s *Server) fail(ctx context.Context, r route, err error) error {
 		other = internal
 	}
 	p := problemOf(err, other)
+	if grantOf(ctx).over() && errors.Is(err, context.Canceled) {
+		p = errTokenOver()
+	}
 	if p.Status == http.StatusInternalServerError {
 		a, _ := ctx.Value(askedKey{}).(asked)
 		s.failed(a, "request failed", "operation", r.id, "error", err)
@@ -164,7 +168,7 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 	if requestOf(ctx).c.Get(typingHeader) != "" {
 		acting = desktop.WithPerson(acting)
 	}
-	ctx = huma.WithValue(huma.WithContext(ctx, acting), grantKey{}, requestOf(ctx).grant)
+	ctx = huma.WithContext(ctx, acting)
 	next(huma.WithValue(ctx, slotKey{}, sl))
 }
 

@@ -111,7 +111,7 @@ func New(cfg Config) (*Server, error) {
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
 	s.ahead.of, s.ahead.log = s.projections.of, s.agents.opened
 	s.agents.grown = s.ahead.grown
-	s.tokens = &tokens{places: at}
+	s.tokens = &tokens{places: at, log: cfg.Logger}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ type streamStatus struct {
 type streamViewer struct {
 	ID        string           `json:"id"`
 	Name      string           `json:"name,omitempty"`
-	Remote    string           `json:"remote,omitempty"`
+	Owner     string           `json:"token,omitempty" doc:"Id of the token with which it watches; left out for the server's own and admin tokens, and for viewers of another token than the request's"`
+	Remote    string           `json:"remote,omitempty" doc:"Its address; left out for viewers of another token than the request's, unless that is the server's own or an admin token"`
 	Transport webrtc.Transport `json:"transport" enum:"webrtc,whep,websocket"`
 	ViewOnly  bool             `json:"viewOnly"`
 	Control   bool             `json:"control"`
@@ -43,8 +45,8 @@ type streamViewer struct {
 
 type streamOutput struct{ Body streamStatus }
 
-// statusOf describes a stream; nil: none runs.
-func statusOf(s *webrtc.Streamer) *streamOutput {
+// statusOf describes a stream to a token; nil: none runs.
+func statusOf(s *webrtc.Streamer, g *grant) *streamOutput {
 	if s == nil {
 		return &streamOutput{}
 	}
@@ -53,6 +55,9 @@ func statusOf(s *webrtc.Streamer) *streamOutput {
 		Active: true, ProcessID: st.ProcessID, Codec: st.Codec, Audio: st.Audio, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
 	}}
 	for _, v := range st.Viewers {
+		if !g.sees(v.Owner) {
+			v.Owner, v.Remote = "", ""
+		}
 		out.Body.Viewers = append(out.Body.Viewers, streamViewer(v))
 	}
 	return out
@@ -90,8 +95,8 @@ func (s *Server) registerStream() {
 	r := route{method: http.MethodGet, tag: "Live view", other: streamError}
 	status := r
 	status.id, status.path, status.summary = "getStream", "/stream/status", "Tell about the live view"
-	onSlot(s, status, func(_ context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
-		return statusOf(sl.live.running()), nil
+	onSlot(s, status, func(ctx context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
+		return statusOf(sl.live.running(), grantOf(ctx)), nil
 	})
 	s.registerDiagnosis(r)
 	r.errors = []int{http.StatusConflict}
@@ -107,7 +112,7 @@ func (s *Server) registerStream() {
 		if err != nil {
 			return nil, err
 		}
-		return statusOf(stream), nil
+		return statusOf(stream, grantOf(ctx)), nil
 	})
 	stop := r
 	stop.id, stop.method, stop.path, stop.summary = "stopStream", http.MethodPost, "/stream/stop", "End the live view of everybody"
@@ -149,9 +154,8 @@ func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn,
 			return nil, err
 		}
 		return &socketOutput{Body: func(ctx huma.Context) {
-			c := requestOf(ctx).c
 			g := requestOf(ctx).grant
-			o := s.viewer(c)
+			o := s.viewer(requestOf(ctx))
 			o.Name, o.ViewOnly = in.Name, in.Role == "view" || g != nil && g.scope == scopeView
 			if o.Name == "" && g != nil {
 				o.Name = g.Name
@@ -201,7 +205,7 @@ func (s *Server) registerWHEP(r route) {
 	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
 	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
 	play.status, play.scope = http.StatusCreated, scopeView
-	play.errors = append(play.errors, http.StatusBadRequest, http.StatusUnsupportedMediaType)
+	play.errors = append(play.errors, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	play.more = map[string]*huma.Response{"201": {
 		Description: "The answer",
@@ -217,7 +221,7 @@ func (s *Server) registerWHEP(r route) {
 			return nil, err
 		}
 		c := in.request.c
-		o := s.viewer(c)
+		o := s.viewer(in.request)
 		o.Name = in.Name
 		answer, id, err := stream.Play(ctx, string(in.RawBody), o)
 		if err != nil {
@@ -229,12 +233,19 @@ func (s *Server) registerWHEP(r route) {
 	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
 	leave.scope = scopeView
 	leave.status, leave.errors = http.StatusNoContent, []int{http.StatusNotFound}
-	onSlot(s, leave, func(_ context.Context, sl *slot, in *whepID) (*struct{}, error) {
+	onSlot(s, leave, func(ctx context.Context, sl *slot, in *whepID) (*struct{}, error) {
 		stream := sl.live.running()
-		if stream == nil || errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
+		if stream == nil || !ownViewer(stream, in.ID, grantOf(ctx)) || errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
 			return nil, missing("viewer", in.ID)
 		}
 		return nil, nil
+	})
+}
+
+// ownViewer says whether a token may end a viewer.
+func ownViewer(s *webrtc.Streamer, id string, g *grant) bool {
+	return slices.ContainsFunc(s.Viewers(), func(v webrtc.ViewerInfo) bool {
+		return v.ID == id && g.sees(v.Owner)
 	})
 }
 

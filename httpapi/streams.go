@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/webrtc"
@@ -189,8 +192,10 @@ func streamProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, webrtc.ErrClosed):
 		return conflictOf("desktop streaming is not active")
+	case errors.Is(err, webrtc.ErrTooManyOfOwner):
+		return kind{"too_many_viewers", "Too Many Viewers", http.StatusTooManyRequests}.problem(err.Error())
 	case errors.Is(err, webrtc.ErrTooManyViewers):
-		return conflictOf("too many viewers watch already; close one first")
+		return kind{"too_many_viewers", "Too Many Viewers", http.StatusServiceUnavailable}.problem(err.Error()).header(fiber.HeaderRetryAfter, "10")
 	case errors.Is(err, webrtc.ErrOffer):
 		return invalidRequest.problem("invalid request: " + err.Error())
 	case errors.Is(err, webrtc.ErrNoPort):

@@ -48,8 +48,9 @@ func (s *Server) registerTokens() {
 	create := r
 	create.id, create.method, create.summary = "createToken", http.MethodPost, "Make a token for somebody else"
 	create.about = "It is accepted wherever the server's own is, for as much as its scope allows, until it expires or is revoked. " +
+		"It ends with the token that made it, and with its desktop. " +
 		"Put a view token behind #token= of the page at /ui/ to have a link to share."
-	create.errors = []int{http.StatusBadRequest, http.StatusConflict}
+	create.errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
 	add(s, create, s.createToken)
 	list := r
 	list.id, list.method, list.summary = "listTokens", http.MethodGet, "List tokens, without their values"
@@ -64,19 +65,16 @@ func (s *Server) registerTokens() {
 	})
 	revoke := r
 	revoke.id, revoke.method, revoke.path, revoke.summary = "revokeToken", http.MethodDelete, "/v1/tokens/{id}", "Revoke a token"
-	revoke.about = "Whoever uses it is cut off at once."
-	revoke.status, revoke.errors = http.StatusNoContent, []int{http.StatusNotFound}
+	revoke.about = "Whatever uses it ends within a second, and so do the tokens that were made with it. 503 and 507 say that the token " +
+		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
+	revoke.status, revoke.errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
 	add(s, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) { return nil, s.tokens.revoke(in.ID) })
 }
 
 func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenOutput, error) {
 	b := &in.Body
 	g := &grant{Scope: b.Scope, Name: b.Name, Desktop: b.Desktop}
-	for sc, name := range scopeNames {
-		if name == b.Scope {
-			g.scope = sc
-		}
-	}
+	g.scope, _ = scopeNamed(b.Scope)
 	switch {
 	case b.Desktop != "" && g.scope == scopeAdmin:
 		return nil, invalidRequest.problem("invalid request: desktop cannot narrow the scope admin; leave it out").with("field", "desktop")
@@ -89,7 +87,7 @@ func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenO
 	if b.TTL != nil {
 		ttl = min(time.Duration(*b.TTL)*time.Second, longestTokenTime)
 	}
-	value, err := s.tokens.create(ctx, g, ttl)
+	value, err := s.tokens.create(g, ttl, grantOf(ctx))
 	if err != nil {
 		return nil, err
 	}

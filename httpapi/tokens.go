@@ -6,16 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
-	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
-	"github.com/deskhand/deskhand/internal/configfile"
 )
 
 // scope says what a token is good for. Each has all that those before it have.
@@ -31,6 +32,16 @@ const (
 var scopeNames = map[scope]string{scopeAdmin: "admin", scopeView: "view", scopeControl: "control", scopeAgent: "agent"}
 
 func (s scope) String() string { return scopeNames[s] }
+
+// scopeNamed returns the scope of a name.
+func scopeNamed(name string) (s scope, ok bool) {
+	for s, n := range scopeNames {
+		if n == name {
+			return s, true
+		}
+	}
+	return 0, false
+}
 
 // allows says whether a token of scope s may do what needs the scope of a route.
 func (s scope) allows(needed scope) bool {
@@ -51,16 +62,19 @@ type grant struct {
 	Name    string    `json:"name,omitempty"`
 	Scope   string    `json:"scope"`
 	Desktop string    `json:"desktop,omitempty"`
+	By      string    `json:"by,omitempty"` // id of the token that made it; empty: the server's own
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 	Hash    string    `json:"hash"` // of the value, SHA-256 in hexadecimal
 
 	scope scope
-	timer *time.Timer
+	ctx   context.Context //nolint:containedctx // ends with the token; what the token is used for ends with it
+	end   context.CancelFunc
+}
 
-	mu    sync.Mutex // guards what follows
-	over  bool
-	conns map[net.Conn]int // that live for long: event streams and WebSockets
+// begin makes the token valid until it expires or end is called.
+func (g *grant) begin() {
+	g.ctx, g.end = context.WithDeadline(context.Background(), g.Expires)
 }
 
 // hold has a connection closed when the token ends, until release. A request of
@@ -69,36 +83,12 @@ func (g *grant) hold(conn net.Conn) (release func()) {
 	if g == nil {
 		return func() {}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.over {
-		_ = conn.Close()
-	}
-	if g.conns == nil {
-		g.conns = map[net.Conn]int{}
-	}
-	g.conns[conn]++
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.conns[conn]--; g.conns[conn] == 0 {
-			delete(g.conns, conn)
-		}
-	}
+	stop := context.AfterFunc(g.ctx, func() { _ = conn.Close() })
+	return func() { stop() }
 }
 
-// end closes what the token was used for.
-func (g *grant) end() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.over = true
-	if g.timer != nil {
-		g.timer.Stop()
-	}
-	for conn := range g.conns {
-		_ = conn.Close()
-	}
-}
+// over says whether the token has ended.
+func (g *grant) over() bool { return g != nil && g.ctx.Err() != nil }
 
 // actor is who acts with the token, under the name that the request gives.
 func (g *grant) actor(name string) desktop.Actor {
@@ -120,158 +110,224 @@ func (g *grant) actor(name string) desktop.Actor {
 // directory, so that links outlive a restart.
 type tokens struct {
 	places *places
-	store  configfile.Store
+	log    *slog.Logger
 
-	mu     sync.Mutex // guards what follows
-	loaded bool
+	loading sync.Mutex // held while load reads the files; guards loaded
+	loaded  bool
+
+	mu     sync.Mutex // guards what follows; not held while files are read or written
 	byHash map[string]*grant
+	making int             // calls of create that write a file
+	ended  map[string]bool // ids of tokens that have ended and whose files are still there; true: the log says so
+	retry  *time.Timer     // tries to remove these; nil: none is set
 	closed bool
+	work   sync.WaitGroup // for the retry
 }
+
+// tokenPrefix begins the value of every token that is made by request.
+const tokenPrefix = "dh_"
 
 func hashOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
 }
 
-// tokensName is the file of the tokens, in the state directory.
-const tokensName = "tokens.json"
-
-// file is where the tokens are kept.
-func (t *tokens) file() (string, error) {
-	dir, err := t.places.claim()
-	return filepath.Join(dir, tokensName), err
-}
-
-// load reads the tokens of an earlier server, once. While there is no file of
-// them there are no tokens, and whoever comes with a wrong one leaves the state
-// directory alone. The caller has mu.
+// load reads the tokens of an earlier server, once. While there are no files of
+// tokens it does nothing, so that a wrong token leaves the state directory alone.
 func (t *tokens) load() error {
-	if t.loaded || t.places.claimed.Load() == nil && !present(filepath.Join(t.places.where().dir, tokensName)) {
+	t.loading.Lock()
+	defer t.loading.Unlock()
+	if t.loaded || t.places.claimed.Load() == nil && !present(tokenDir(t.places.where().dir)) {
 		return nil
 	}
-	file, err := t.file()
+	dir, err := t.places.claim()
 	if err != nil {
 		return err
 	}
-	entries, err := t.store.Entries(file)
+	grants, err := readTokens(tokenDir(dir), t.log)
 	if err != nil {
 		return err
 	}
-	t.loaded, t.byHash = true, map[string]*grant{}
-	for _, entry := range entries {
-		g := new(grant)
-		if err := json.Unmarshal(entry, g); err != nil {
-			continue // somebody else's; it opens nothing
-		}
-		for s, name := range scopeNames {
-			if name == g.Scope {
-				g.scope = s
-				t.add(g)
-			}
-		}
+	t.loaded = true
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byHash, t.ended = map[string]*grant{}, map[string]bool{}
+	if t.closed {
+		return ErrClosed
 	}
+	there := map[string]bool{"": true}
+	for _, g := range grants {
+		g.begin()
+		t.byHash[g.Hash], there[g.ID] = g, true
+	}
+	t.finish(func(g *grant) bool { return g.over() || !there[g.By] })
 	return nil
-}
-
-// add makes a token known until it expires. The caller has mu.
-func (t *tokens) add(g *grant) {
-	left := time.Until(g.Expires)
-	if left <= 0 || t.closed {
-		return
-	}
-	t.byHash[g.Hash] = g
-	g.timer = time.AfterFunc(left, func() { _ = t.revoke(g.ID) }) // what stays in the file opens nothing any more
 }
 
 // find returns the token of a value, or nil.
 func (t *tokens) find(value string) *grant {
-	if value == "" {
+	if !strings.HasPrefix(value, tokenPrefix) {
+		return nil
+	}
+	if err := t.load(); err != nil {
+		t.log.Error("tokens that were made by request are refused, since they cannot be read", "error", err)
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.load(); err != nil {
-		return nil
-	}
 	// The hash is looked up, not the value: how long that takes tells nothing.
-	g := t.byHash[hashOf(value)]
-	if g != nil && time.Now().After(g.Expires) {
-		return nil
+	if g := t.byHash[hashOf(value)]; g != nil && !g.over() {
+		return g
 	}
-	return g
+	return nil
 }
 
 // list returns the tokens in the order of their making.
 func (t *tokens) list() ([]*grant, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if err := t.load(); err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.finish((*grant).over)
 	return slices.SortedFunc(maps.Values(t.byHash), func(a, b *grant) int { return a.Created.Compare(b.Created) }), nil
 }
 
-// create makes a token and returns its value, which nobody will see again.
-func (t *tokens) create(ctx context.Context, g *grant, ttl time.Duration) (value string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	file, err := t.file()
+// create makes a token and returns its value, which is not kept. by is the token
+// of the request; the new one ends with it.
+func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, err error) {
+	dir, err := t.places.claim()
 	if err != nil {
 		return "", err
 	}
 	if err := t.load(); err != nil {
 		return "", err
 	}
-	if len(t.byHash) >= mostTokens {
-		return "", conflictOf(fmt.Sprintf("there are %d tokens already; DELETE some first", mostTokens))
+	if err := t.reserve(); err != nil {
+		return "", err
 	}
-	value = "dh_" + rand.Text()
+	value = tokenPrefix + rand.Text()
 	g.ID, g.Hash = "tok_"+rand.Text()[:12], hashOf(value)
 	g.Created = time.Now().UTC()
 	g.Expires = g.Created.Add(ttl)
-	entry, err := json.Marshal(g)
-	if err != nil {
-		return "", err
+	if by != nil {
+		g.By = by.ID
+		if by.Expires.Before(g.Expires) {
+			g.Expires = by.Expires
+		}
 	}
-	if err := t.store.Put(ctx, file, g.ID, entry); err != nil {
-		return "", err
+	err = writeToken(tokenDir(dir), g)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.making--
+	switch {
+	case err != nil:
+		return "", tokenStorage("the token was not made", err)
+	case by.over(), t.closed:
+		t.ended[g.ID] = false
+		t.eraseSoon(0)
+		return "", errTokenOver()
 	}
-	t.add(g)
+	g.begin()
+	t.byHash[g.Hash] = g
 	return value, nil
 }
 
-// revoke ends a token. The error is that of a token that there is not.
-func (t *tokens) revoke(id string) error {
-	t.mu.Lock()
-	if err := t.load(); err != nil {
-		t.mu.Unlock()
-		return err
-	}
-	var found *grant
-	for hash, g := range t.byHash {
-		if g.ID == id {
-			found = g
-			delete(t.byHash, hash)
-		}
-	}
-	t.mu.Unlock()
-	if found == nil {
-		return missing("token", id)
-	}
-	found.end()
-	file, err := t.file()
-	if err != nil {
-		return err
-	}
-	return t.store.Delete(context.Background(), file, id)
-}
-
-// close stops the clocks.
-func (t *tokens) close() {
+// reserve makes room for one more token, which the caller takes off making.
+func (t *tokens) reserve() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.finish((*grant).over)
+	if len(t.byHash)+t.making >= mostTokens {
+		return conflictOf(fmt.Sprintf("there are %d tokens already; DELETE some first", mostTokens))
+	}
+	t.making++
+	return nil
+}
+
+// revoke ends a token and all that were made with it. They are of no use from
+// then on, also if the error says that this could not be stored.
+func (t *tokens) revoke(id string) error {
+	if err := t.load(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	_, known := t.ended[id] // revoked before, and that could not be stored
+	known = t.finish(func(g *grant) bool { return g.ID == id }) || known
+	t.mu.Unlock()
+	if !known {
+		return missing("token", id)
+	}
+	if err := t.erase()[id]; err != nil {
+		return tokenStorage("the token is revoked, but that could not be stored, and the token would be valid again after a restart; "+
+			"deskhand tries again every few seconds, and so does another DELETE", err)
+	}
+	return nil
+}
+
+// forget ends the tokens that are good for one desktop, which was deleted.
+func (t *tokens) forget(desktopID string) {
+	if err := t.load(); err != nil {
+		t.log.Error("tokens of a desktop that was deleted", "desktop", desktopID, "error", err)
+		return
+	}
+	t.mu.Lock()
+	found := t.finish(func(g *grant) bool { return g.Desktop == desktopID })
+	t.mu.Unlock()
+	if found {
+		t.erase()
+	}
+}
+
+// finish ends the tokens of which is is true, and all that were made with them.
+// It returns false if there are none. Their files are removed soon. The caller
+// has mu.
+func (t *tokens) finish(is func(*grant) bool) bool {
+	ids := map[string]bool{}
+	for more := true; more; {
+		more = false
+		for hash, g := range t.byHash {
+			if is(g) || ids[g.By] {
+				delete(t.byHash, hash)
+				g.end()
+				ids[g.ID], t.ended[g.ID], more = true, false, true
+			}
+		}
+	}
+	if len(ids) > 0 {
+		t.eraseSoon(0)
+	}
+	return len(ids) > 0
+}
+
+// close ends the tokens of this server. Their files stay for the next one.
+func (t *tokens) close() {
+	t.mu.Lock()
 	t.closed = true
 	for _, g := range t.byHash {
-		g.timer.Stop()
+		g.end()
 	}
+	if t.retry != nil && t.retry.Stop() {
+		t.work.Done()
+	}
+	left := len(t.ended)
+	t.mu.Unlock()
+	t.work.Wait()
+	if left > 0 {
+		t.erase()
+	}
+}
+
+var errNotToken = errors.New("not the file of a token")
+
+// parse fills a grant from its file.
+func (g *grant) parse(text []byte) error {
+	if err := json.Unmarshal(text, g); err != nil {
+		return err
+	}
+	var ok bool
+	if g.scope, ok = scopeNamed(g.Scope); !ok || g.ID == "" || g.Hash == "" {
+		return errNotToken
+	}
+	return nil
 }

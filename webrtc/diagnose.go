@@ -74,6 +74,7 @@ type ServerPath struct {
 type ViewerPath struct {
 	ID        string
 	Transport Transport
+	Owner     string    // as ViewerOptions has it
 	Remote    string    // from where its request came
 	State     string    // as of an RTCPeerConnection, such as "checking"
 	Since     time.Time // it has been there
@@ -220,7 +221,7 @@ func (v *viewer) way() ViewerPath {
 		state = webrtc.PeerConnectionStateConnected
 	}
 	return ViewerPath{
-		ID: v.id, Transport: v.transport, Remote: v.options.Remote, State: state.String(), Since: v.since,
+		ID: v.id, Transport: v.transport, Owner: v.options.Owner, Remote: v.options.Remote, State: state.String(), Since: v.since,
 		Sent: v.bytes.Load(),
 	}
 }
@@ -228,7 +229,7 @@ func (v *viewer) way() ViewerPath {
 // way tells how the viewer is reached, as far as the agent knows at the moment.
 func (p *peer) way() ViewerPath {
 	w := ViewerPath{
-		ID: p.v.id, Transport: p.v.transport, Remote: p.v.options.Remote, State: p.pc.ConnectionState().String(), Since: p.v.since,
+		ID: p.v.id, Transport: p.v.transport, Owner: p.v.options.Owner, Remote: p.v.options.Remote, State: p.pc.ConnectionState().String(), Since: p.v.since,
 		Offered: int(p.offered.Load()),
 	}
 	// Not from the ICETransport, which is not to be asked while it starts.

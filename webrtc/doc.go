@@ -65,7 +65,7 @@
 //
 // # Errors
 //
-// [ErrClosed], [ErrTooManyViewers], [ErrViewerNotFound], [ErrOffer], [ErrCodec],
+// [ErrClosed], [ErrTooManyViewers], [ErrTooManyOfOwner], [ErrViewerNotFound], [ErrOffer], [ErrCodec],
 // [ErrNoPort].
 //
 // # Requirements

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -42,7 +43,8 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	defer stop()
 	v, err := s.newViewer(o, TransportWebSocket, "")
 	if err != nil {
-		return err
+		g := &signaling{s: s, conn: conn}
+		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
 	}
 	w := &videoSocket{v: v, conn: conn, ctx: ctx, pointers: make(chan []byte, pointersMost)}
 	g := &signaling{s: s, conn: conn, options: o, id: v.id, key: rand.Text(), viewer: v}

@@ -44,12 +44,22 @@ type ViewerOptions struct {
 
 	// Remote is the viewer's address, for lists.
 	Remote string
+
+	// Owner is on whose behalf the viewer watches, such as the id of a token. The
+	// viewers of one owner get half of Config.MaxViewers at most, and those of
+	// all owners together leave an eighth of it free. Empty: the program itself,
+	// whose viewers may have every place.
+	Owner string
+
+	// Until ends the viewer when it is done. Nil: nothing but the viewer does.
+	Until context.Context //nolint:containedctx // ends with the owner's leave to watch
 }
 
 // ViewerInfo tells about somebody who watches.
 type ViewerInfo struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name,omitempty"`
+	Owner     string    `json:"owner,omitempty"` // as ViewerOptions has it
 	Remote    string    `json:"remote,omitempty"`
 	Transport Transport `json:"transport"`
 	ViewOnly  bool      `json:"viewOnly"`
@@ -90,7 +100,8 @@ type viewer struct {
 	cancel   context.CancelCauseFunc
 	work     sync.WaitGroup
 	ended    sync.Once
-	starting sync.Mutex           // guards gone and finish, and work's Go against close's Wait
+	starting sync.Mutex           // guards gone, leave and finish, and work's Go against close's Wait
+	leave    func() bool          // waits for ViewerOptions.Until no longer; nil: it has none
 	gone     bool                 // close has begun
 	finish   func(reason string)  // ends the transport; called once
 	peer     atomic.Pointer[peer] // nil: it has no connection of WebRTC
@@ -113,15 +124,41 @@ func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*
 	v.lost.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, ErrClosed
-	case len(s.viewers) >= s.cfg.MaxViewers:
-		return nil, ErrTooManyViewers
+	if err := s.hasRoom(o.Owner); err != nil {
+		return nil, err
 	}
 	s.viewers = append(s.viewers, v)
 	s.presenceChanged()
+	if o.Until != nil {
+		v.starting.Lock()
+		defer v.starting.Unlock()
+		v.leave = context.AfterFunc(o.Until, func() { v.close("its leave to watch has ended") })
+	}
 	return v, nil
+}
+
+// hasRoom returns nil if one more viewer of an owner may come. The caller has mu.
+func (s *Streamer) hasRoom(owner string) error {
+	all := s.cfg.MaxViewers
+	own := 0
+	for _, v := range s.viewers {
+		if v.options.Owner == owner {
+			own++
+		}
+	}
+	switch {
+	case s.closed:
+		return ErrClosed
+	case len(s.viewers) >= all:
+		return ErrTooManyViewers
+	case owner == "":
+		return nil
+	case own >= max(all/2, 1):
+		return ErrTooManyOfOwner
+	case len(s.viewers) >= all-all/8:
+		return ErrTooManyViewers
+	}
+	return nil
 }
 
 // begin has pictures sent to the viewer, the first one soon.
@@ -237,8 +274,11 @@ func (v *viewer) close(reason string) {
 		v.cancel(nil)
 		v.starting.Lock()
 		v.gone = true
-		finish := v.finish
+		finish, leave := v.finish, v.leave
 		v.starting.Unlock()
+		if leave != nil {
+			leave()
+		}
 		if finish != nil {
 			finish(reason)
 		}
@@ -263,7 +303,7 @@ const partingTime = 5 * time.Second
 func (v *viewer) info() ViewerInfo {
 	c := v.s.d.Control()
 	return ViewerInfo{
-		ID: v.id, Name: v.options.Name, Remote: v.options.Remote, Transport: v.transport,
+		ID: v.id, Name: v.options.Name, Owner: v.options.Owner, Remote: v.options.Remote, Transport: v.transport,
 		ViewOnly: v.options.ViewOnly, Control: c.Holder != nil && *c.Holder == v.actor,
 		Connected: v.live.Load(), Since: v.since,
 		Pictures: v.pictures.Load(), Skipped: v.skipped.Load(), Bytes: v.bytes.Load(),
