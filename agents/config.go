@@ -22,6 +22,7 @@ const (
 	DefaultStartTimeout    = time.Minute
 	DefaultRestoreTimeout  = 90 * time.Second
 	DefaultGoneAfter       = 30 * time.Second
+	DefaultIdleTimeout     = 30 * time.Minute
 	DefaultMaxMessageBytes = 64 << 20
 	DefaultSkillsAge       = 10 * time.Minute
 )
@@ -71,8 +72,9 @@ type Config struct {
 	// process. Zero: 90 s.
 	RestoreTimeout time.Duration
 
-	// IdleTimeout ends an agent for which nothing was to do, and which nobody
-	// followed, for that long. The next request starts it again. Zero: never.
+	// IdleTimeout ends an agent that has had no request, no open question and no
+	// follower for that long, as when its client is gone. The next request starts
+	// it again. Zero: DefaultIdleTimeout. Negative: never.
 	IdleTimeout time.Duration
 
 	// GoneAfter is how long another host with the same log must be gone until this
@@ -137,8 +139,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("config: Log is missing")
 	case c.Registry == nil && c.Launch == nil:
 		return c, errors.New("config: Registry is missing")
-	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.IdleTimeout < 0 || c.GoneAfter < 0 || c.MaxMessageBytes < 0:
-		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, IdleTimeout, GoneAfter and MaxMessageBytes must not be negative")
+	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.GoneAfter < 0 || c.MaxMessageBytes < 0:
+		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, GoneAfter and MaxMessageBytes must not be negative")
 	}
 	if c.Folders != nil && len(c.TrustFolders) > 0 {
 		return c, errors.New("config: Folders and TrustFolders exclude each other; give the folders to folders.Open")
@@ -157,6 +159,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.StartTimeout, DefaultStartTimeout)
 	setDefault(&c.RestoreTimeout, DefaultRestoreTimeout)
 	setDefault(&c.GoneAfter, DefaultGoneAfter)
+	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
 	setDefault(&c.MaxMessageBytes, DefaultMaxMessageBytes)
 	setDefault(&c.SkillsAge, DefaultSkillsAge)
 	if c.Observe == nil {

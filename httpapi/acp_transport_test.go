@@ -1,13 +1,17 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/agents"
 )
 
 const (
@@ -267,6 +271,33 @@ func TestACPTransportRestart(t *testing.T) {
 	p.follow(t, "")
 	p.accepted(t, "", `{"method":"notify","params":3}`)
 	p.follow(t, "", "Last-Event-ID", seen.id).says(`{"method":"notified","params":2}`, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"method":"notified","params":3}`)
+}
+
+// An agent whose client is gone ends, and the client's next message finds all
+// that was said.
+func TestACPTransportIdle(t *testing.T) {
+	t.Parallel()
+	var running atomic.Int32
+	launch := func(ctx context.Context, agent string) (agents.Launch, error) {
+		l, err := acpLaunch(ctx, agent)
+		l.Run = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			running.Add(1)
+			defer running.Add(-1)
+			return acpAgent(ctx, in, out)
+		}
+		return l, err
+	}
+	s := serve(t, Config{AgentHost: agents.Config{IdleTimeout: time.Millisecond, Launch: launch}})
+	p := s.connected(t)
+	own := p.follow(t, "")
+	p.accepted(t, "", `{"method":"notify","params":1}`)
+	seen := own.says(`{"method":"notified","params":1}`)
+	p.accepted(t, "", `{"method":"notify","params":2}`)
+	own.next()
+	own.cancel()
+	until(t, "the agent has ended", func() bool { return running.Load() == 0 })
+	p.accepted(t, "", `{"id":1,"method":"echo","params":{}}`)
+	p.follow(t, "", "Last-Event-ID", seen.id).says(`{"method":"notified","params":2}`, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 }
 
 // The end of the agent is the end of the connection.

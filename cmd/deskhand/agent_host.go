@@ -33,7 +33,7 @@ func (f *sessionFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.user, "agent-user", "", "`user` that agents run as; this one, unless given")
 	flags.StringVar(&f.permissions, "agent-permissions", "ask", "what agents that ask are told when their session does not say: `ask|allow|reject`")
 	flags.DurationVar(&f.patience, "agent-permission-timeout", 0, "cancel what nobody answers for that `time`; 0 is never")
-	flags.DurationVar(&f.idle, "agent-idle-timeout", 0, "end agents that have nothing to do for that `time`, until they are needed; 0 is never")
+	flags.DurationVar(&f.idle, "agent-idle-timeout", agents.DefaultIdleTimeout, "end agents that have nothing to do for that `time`, until they are needed; 0 is never")
 	flags.StringVar(&f.desktop, "agent-desktop", "", "`id` of the desktop that all agents get as tools; none, unless given")
 }
 
@@ -67,6 +67,9 @@ func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 		return usagef("--agent-permission-timeout and --agent-idle-timeout must not be negative")
 	}
 	cfg.AgentHost.Permissions = agents.Policy{Mode: mode, Timeout: f.patience}
+	if f.idle == 0 {
+		f.idle = -1
+	}
 	cfg.AgentHost.RunAs, cfg.AgentHost.IdleTimeout, cfg.AgentHost.Desktop = f.user, f.idle, f.desktop
 	if v := variable("ACP_REQUEST_TIMEOUT_MS"); v != "" {
 		ms, err := strconv.ParseUint(v, 10, 31)

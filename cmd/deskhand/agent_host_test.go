@@ -42,6 +42,16 @@ func TestSessionFlags(t *testing.T) {
 	}
 }
 
+func TestIdleTimeoutFlag(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]time.Duration{"": 30 * time.Minute, "--agent-idle-timeout=0": -1, "--agent-idle-timeout=2h": 2 * time.Hour} {
+		cfg, err := sessionConfig(t, strings.Fields(arg)...)
+		if err != nil || cfg.AgentHost.IdleTimeout != want {
+			t.Errorf("%q: %v, %v, want %v", arg, cfg.AgentHost.IdleTimeout, err, want)
+		}
+	}
+}
+
 func TestWrongSessionFlags(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{
