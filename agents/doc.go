@@ -29,9 +29,10 @@
 // $/cancel_request names; and the id of a session whose agent calls it by
 // another name than its clients do. A session that is made or opened gets, in
 // addition to what its client asks for, the tool servers and skills that are
-// configured for its folder (.sandbox-agent/config/mcp.json, skills.json), and
-// the desktop that it is to have; what of that does not work is told in
-// [Session].Problems and does not keep it from starting.
+// configured for its folder (.sandbox-agent/config/mcp.json, skills.json) and
+// count (package agents/folders), and the desktop that it is to have; what of that
+// does not work, or was not approved, is told in [Session].Problems and does not
+// keep it from starting.
 //
 // Of several answers to a question of the agent's the first counts. Of one
 // process 1024 questions may be open, which together may have

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // envelope is one JSON-RPC message. What is in it stays the bytes that came:
@@ -88,6 +90,14 @@ func parse(raw []byte) (*envelope, error) {
 		}
 	}
 	return e, nil
+}
+
+// parseClient is parse for a message of a client, whose nesting is bounded.
+func parseClient(raw []byte) (*envelope, error) {
+	if err := jsonlimit.Check(raw); err != nil {
+		return nil, err
+	}
+	return parse(raw)
 }
 
 // oneLine replaces line breaks, which can only be between tokens.

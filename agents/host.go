@@ -233,7 +233,7 @@ func (h *Host) fresh(id string) *server {
 // [StartError], [ExitedError], [TimeoutError], [RestoreError], [ErrClosed],
 // [ElsewhereError], those of Config.Launch and those of the log.
 func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) ([]byte, error) {
-	env, err := parse(body)
+	env, err := parseClient(body)
 	if err != nil {
 		return nil, &EnvelopeError{err}
 	}

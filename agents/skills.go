@@ -197,11 +197,12 @@ func (h *Host) skillEntries(ctx context.Context, cwd string) (entries map[string
 // placeSkill copies a skill to its place, unless it is there as it is.
 func (h *Host) placeSkill(ctx context.Context, to place, s skill, before map[string]folders.Placement) error {
 	old, known := before[to.name]
-	there := true
-	if _, err := to.files.List(to.dir, to.name, 0, maxSkillFiles); errors.Is(err, fs.ErrNotExist) {
-		there = false
-	}
-	if there && !known {
+	_, err := to.files.List(to.dir, to.name, 0, maxSkillFiles)
+	there := !errors.Is(err, fs.ErrNotExist)
+	switch {
+	case there && !known && errors.Is(err, folder.ErrLink):
+		return err
+	case there && !known:
 		return fmt.Errorf("%s is there already and is not from here; rename or remove it", filepath.Join(to.dir, to.name))
 	}
 	entries, state, err := s.from.list()

@@ -34,7 +34,7 @@ func Inspect(message []byte) (Message, error) {
 // there: it returns as soon as the message is in the log. When the agent ends
 // before it answers a request, the server's events tell that alone.
 func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte) error {
-	env, err := parse(body)
+	env, err := parseClient(body)
 	if err != nil {
 		return &EnvelopeError{err}
 	}

@@ -104,13 +104,18 @@ type configured struct {
 func (s *Server) registerConfiguration() {
 	schemas := s.api.OpenAPI().Components.Schemas
 	mcp := newMCPSchemas(schemas)
-	registerEntries[mcpQuery, mcpInput](s, configured{
+	servers := configured{
 		kind: folders.MCP, id: "McpConfig", param: "mcpName", noun: "MCP server", schema: mcp.any, check: mcp.check, store: s.folders,
-	})
+	}
+	registerEntries[mcpQuery, mcpInput](s, servers)
+	registerApproval[mcpApproval](s, servers)
 	skills := newSkillsSchema(schemas)
-	registerEntries[skillsQuery, skillsInput](s, configured{
+	sets := configured{
 		kind: folders.Skills, id: "SkillsConfig", param: "skillName", noun: "set of skills", schema: skills.schema, check: skills.check, store: s.folders,
-	})
+	}
+	registerEntries[skillsQuery, skillsInput](s, sets)
+	registerApproval[skillsApproval](s, sets)
+	s.registerFolders()
 }
 
 // registerEntries adds the routes of one kind: Q names an entry, I has its

@@ -1,7 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 
@@ -33,8 +38,107 @@ func (p *places) agentDir(write bool) (string, error) {
 
 // howToApprove ends what a session says about an entry that does not count.
 func howToApprove(dir string, kind folders.Kind, name, hash string) string {
+	param := map[folders.Kind]string{folders.MCP: "mcpName", folders.Skills: "skillName"}[kind]
 	directory := url.Values{"directory": {dir}}.Encode()
-	query := url.Values{"directory": {dir}, "name": {name}, "kind": {string(kind)}, "hash": {hash}}.Encode()
-	return fmt.Sprintf("read it with GET /v1/config?%s and approve it with POST /v1/config/approve?%s, "+
-		"or start the server with --trust-folders %s", directory, query, dir)
+	query := url.Values{param: {name}, "hash": {hash}}.Encode()
+	return fmt.Sprintf("read it with GET /v1/config?%s and approve it with POST /v1/config/%s/approve?%s&%s, "+
+		"or start the server with --trust-folders %s", directory, kind, directory, query, dir)
+}
+
+// foundEntry is an entry of a folder, whether it counts or not.
+type foundEntry struct {
+	Kind     folders.Kind    `json:"kind" enum:"mcp,skills"`
+	Name     string          `json:"name"`
+	Approved bool            `json:"approved" doc:"false: sessions leave it out until it is approved"`
+	Hash     string          `json:"hash" doc:"Of the content: what is approved"`
+	Content  json.RawMessage `json:"content" doc:"As it stands in the file"`
+}
+
+type foundInput struct {
+	Directory string `query:"directory" required:"true" doc:"Whose configuration it is. Relative ones are below the server's working directory, ~ is its home directory"`
+}
+
+type foundOutput struct {
+	Body struct {
+		Directory string       `json:"directory"`
+		Entries   []foundEntry `json:"entries" nullable:"false"`
+	}
+}
+
+func (s *Server) registerFolders() {
+	add(s, route{
+		id: "listConfig", method: http.MethodGet, path: "/v1/config", tag: "Configuration", summary: "List the configuration of a folder",
+		about:  "All its MCP servers and skills, and which of them count. Those that were found in the folder count after their approval.",
+		errors: []int{http.StatusBadRequest, http.StatusForbidden},
+	}, s.listConfig)
+}
+
+func (s *Server) listConfig(ctx context.Context, in *foundInput) (*foundOutput, error) {
+	dir, err := folderOf(in.Directory)
+	if err != nil {
+		return nil, err
+	}
+	out := &foundOutput{}
+	out.Body.Directory, out.Body.Entries = dir, []foundEntry{}
+	for _, kind := range []folders.Kind{folders.MCP, folders.Skills} {
+		entries, err := s.folders.Entries(ctx, dir, kind)
+		if err != nil {
+			return nil, configProblem(err)
+		}
+		for name, e := range entries {
+			out.Body.Entries = append(out.Body.Entries, foundEntry{kind, name, e.Approved, e.Hash, e.Content})
+		}
+	}
+	slices.SortFunc(out.Body.Entries, func(a, b foundEntry) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return out, nil
+}
+
+// The queries that approve an entry.
+type (
+	mcpApproval struct {
+		MCPQuery
+		Hash string `query:"hash" required:"true" doc:"Of the content that is approved, as GET /v1/config and the ETag of the entry tell it"`
+	}
+	skillsApproval struct {
+		SkillsQuery
+		Hash string `query:"hash" required:"true" doc:"Of the content that is approved, as GET /v1/config and the ETag of the entry tell it"`
+	}
+	approvalQuery interface {
+		entryQuery
+		approved() string
+	}
+)
+
+func (q *mcpApproval) approved() string    { return q.Hash }
+func (q *skillsApproval) approved() string { return q.Hash }
+
+// registerApproval adds the route that approves entries of one kind.
+func registerApproval[A any, PA interface {
+	*A
+	approvalQuery
+}](s *Server, c configured,
+) {
+	add(s, route{
+		id: "approve" + c.id, method: http.MethodPost, path: "/v1/config/" + string(c.kind) + "/approve", tag: "Configuration",
+		summary: "Approve the configuration of one " + c.noun,
+		about: "It counts in sessions of the folder from then on, until its content changes. The hash says which content is approved; " +
+			"if the entry has another one by now, nothing is. Entries that were written with PUT need no approval.",
+		status: http.StatusNoContent, errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, func(ctx context.Context, q *A) (*struct{}, error) { return nil, c.approve(ctx, PA(q)) })
+}
+
+func (c configured) approve(ctx context.Context, q approvalQuery) error {
+	dir, name, err := c.locate(q)
+	if err != nil {
+		return err
+	}
+	err = c.store.Approve(ctx, dir, c.kind, name, q.approved())
+	var changed *folders.ChangedError
+	switch {
+	case errors.Is(err, folders.ErrNotFound):
+		return missing(string(c.kind), name)
+	case errors.As(err, &changed):
+		return conflictOf(changed.Error())
+	}
+	return configProblem(err)
 }

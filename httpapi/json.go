@@ -10,17 +10,19 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// decodeJSON is json.Unmarshal, but stricter: text that is no Unicode is an
-// error instead of becoming other text, and so are members whose names differ
+// decodeJSON is json.Unmarshal, but stricter: text that is nested deeper than
+// jsonlimit.MaxDepth is an error, text that is no Unicode is one instead of becoming other text, and so are members whose names differ
 // only in case, of which one would be validated and the other used. huma calls
 // it twice, first with an *any that it validates; members that are null are
 // left out of that.
 func decodeJSON(data []byte, v any) error {
 	tree, first := v.(*any)
 	if first {
-		if err := checkText(data); err != nil {
+		if err := errors.Join(checkText(data), jsonlimit.Check(data)); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -21,6 +22,7 @@ type sessionFlags struct {
 	patience    time.Duration
 	idle        time.Duration
 	desktop     string
+	trust       []string
 	retention   eventlog.Retention
 }
 
@@ -31,6 +33,7 @@ func (f *sessionFlags) register(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.retention.Bytes, "database-max-bytes", 0, "the same by their size in `bytes`; 0 keeps all")
 	flags.DurationVar(&f.retention.Age, "database-max-age", 0, "delete events that are older than a `time` as 720h; 0 keeps them")
 	flags.StringVar(&f.user, "agent-user", "", "`user` that agents run as; this one, unless given")
+	flags.StringArrayVar(&f.trust, "trust-folders", nil, "`path` of folders whose MCP servers and skills count without approval; may be repeated; / is all; none, unless given")
 	flags.StringVar(&f.permissions, "agent-permissions", "ask", "what agents that ask are told when their session does not say: `ask|allow|reject`")
 	flags.DurationVar(&f.patience, "agent-permission-timeout", 0, "cancel what nobody answers for that `time`; 0 is never")
 	flags.DurationVar(&f.idle, "agent-idle-timeout", agents.DefaultIdleTimeout, "end agents that have nothing to do for that `time`, until they are needed; 0 is never")
@@ -71,6 +74,16 @@ func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 		f.idle = -1
 	}
 	cfg.AgentHost.RunAs, cfg.AgentHost.IdleTimeout, cfg.AgentHost.Desktop = f.user, f.idle, f.desktop
+	for _, dir := range f.trust {
+		if dir == "" {
+			return usagef("--trust-folders must not be empty; it is the path of a folder, or / for all")
+		}
+		at, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		cfg.TrustFolders = append(cfg.TrustFolders, at)
+	}
 	if v := variable("ACP_REQUEST_TIMEOUT_MS"); v != "" {
 		ms, err := strconv.ParseUint(v, 10, 31)
 		if err != nil || ms == 0 {
