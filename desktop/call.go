@@ -98,6 +98,7 @@ func callThen[T any](ctx context.Context, d *Desktop, op string, limit time.Dura
 func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 	var invalid *InvalidError
 	var deadline *DeadlineError
+	var interrupted *InterruptedError
 	switch {
 	case err == nil:
 		return nil
@@ -105,6 +106,8 @@ func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 		return err
 	case d.isClosing() && (lost(err) || errors.Is(err, context.Canceled)):
 		return fmt.Errorf("%s: %w", op, ErrClosed)
+	case errors.As(err, &interrupted):
+		return err
 	case lost(err):
 		return fmt.Errorf("%s: %w", op, ErrRestarting)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -132,11 +135,22 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
 	*a = ActionFrom(ctx, *a)
-	viewer := a.Actor.Kind == ActorViewer
+	viewer, releases := a.Actor.Kind == ActorViewer, a.Name == "release_all"
+	if a.long {
+		var done func()
+		ctx, done = d.pending.begin(ctx, a.Actor)
+		defer done()
+	}
 	ours := false // the turn, of the one goroutine that both functions run on
 	do := func(ctx context.Context, s *session) (v T, err error) {
-		if err := d.turns.take(ctx, viewer || a.Name == "release_all"); err != nil {
-			return v, err
+		if releases {
+			if err := d.admit(ctx, a); err != nil {
+				return v, err
+			}
+			d.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.same(a.Actor) })
+		}
+		if err := d.turns.take(ctx, viewer || releases); err != nil {
+			return v, cutShort(ctx, op, a, err)
 		}
 		ours = true
 		if prepare != nil {
@@ -144,26 +158,23 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 				return v, err
 			}
 		}
-		a.Time = time.Now()
-		if err := d.control.allows(a.Actor); err != nil {
-			return v, err
-		}
-		if d.cfg.Policy != nil {
-			if err := d.cfg.Policy(ctx, *a); err != nil {
+		if !releases {
+			if err := d.admit(ctx, a); err != nil {
 				return v, err
 			}
 		}
 		if err := s.follows(ctx, a); err != nil {
-			return v, err
+			return v, cutShort(ctx, op, a, err)
 		}
 		if ours, err = d.awaitListener(ctx, s, a); err != nil {
-			return v, err
+			return v, cutShort(ctx, op, a, err)
 		}
 		v, err = f(ctx, s)
+		err = cutShort(ctx, op, a, err)
 		d.tell(a, err)
 		return v, err
 	}
-	return callThen(ctx, d, op, limit, do, func(s *session) {
+	v, err := callThen(ctx, d, op, limit, do, func(s *session) {
 		switch {
 		case ours && viewer: // waits for what they see
 			d.turns.give(nil)
@@ -171,6 +182,22 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 			d.turns.give(s.input.Settle)
 		}
 	})
+	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
+		err = &InterruptedError{Op: op, Cause: context.Cause(ctx)} // f has not told how far it came
+	}
+	return v, err
+}
+
+// admit asks whether an action may be done: by who has control, and by the policy.
+func (d *Desktop) admit(ctx context.Context, a *Action) error {
+	a.Time = time.Now()
+	if err := d.control.allows(a.Actor); err != nil {
+		return err
+	}
+	if d.cfg.Policy == nil {
+		return nil
+	}
+	return d.cfg.Policy(ctx, *a)
 }
 
 // follows has an action wait until programs have dealt with the input before it.
@@ -223,6 +250,9 @@ func (d *Desktop) tell(a *Action, err error) {
 
 // refused says whether an action failed before it had any effect.
 func refused(err error) bool {
+	if errors.Is(err, ErrInterrupted) {
+		return false
+	}
 	for _, why := range []error{
 		ErrInvalid, ErrRestarting, ErrControlHeld, ErrAppNotFound, ErrUnsupported, ErrWindowNotFound,
 		x11.ErrNoWindow, x11.ErrScreenSize, x11.ErrContentTooLarge,

@@ -102,13 +102,17 @@ func (c *control) allows(a Actor) error {
 	c.note(a)
 	h := c.now.Holder
 	switch {
-	case h == nil:
-	case h.same(a):
-		c.used, c.acted = time.Now(), true
-	case c.now.Taken, a.Kind == ActorViewer:
+	case c.now.refuses(a):
 		return &ControlHeldError{*h}
+	case h != nil && h.same(a):
+		c.used, c.acted = time.Now(), true
 	}
 	return nil
+}
+
+// refuses says whether an actor may not send input.
+func (c Control) refuses(a Actor) bool {
+	return c.Holder != nil && !c.Holder.same(a) && (c.Taken || a.Kind == ActorViewer)
 }
 
 // arm has the control given back when its holder is idle for too long. The
@@ -161,8 +165,9 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 }
 
 // TakeControl gives control to a alone: until it is released, given away or idle,
-// everybody else's input is refused. It is taken from who was only granted it
-// and, by a viewer, from an agent. From others only force takes it.
+// everybody else's input is refused, and their typing that is under way ends. It is
+// taken from who was only granted it and, by a viewer, from an agent. From others only
+// force takes it.
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, true)
 }
@@ -211,7 +216,7 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 }
 
 // changeControl makes what decide, which runs with mu held, returns the state of
-// control. Whatever the holder before holds down is let go of, before anybody
+// control. Long typing of actors that may send no input any more ends. Whatever the holder before holds down is let go of, before anybody
 // else's input.
 func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, error)) error {
 	if d.isClosing() {
@@ -254,7 +259,13 @@ func (d *Desktop) tryControl(decide func() (Control, error), inTurn bool) (moves
 	if err != nil {
 		return false, err
 	}
-	moves = c.now.Holder != nil && c.acted && (next.Holder == nil || !next.Holder.same(*c.now.Holder))
+	before := c.now.Holder
+	moves = before != nil && c.acted && (next.Holder == nil || !next.Holder.same(*before))
+	if next.Holder != nil {
+		d.pending.interrupt(&ControlHeldError{*next.Holder}, func(a Actor) bool {
+			return next.refuses(a) || moves && before.same(a)
+		})
+	}
 	if moves && !inTurn {
 		return true, nil
 	}
@@ -271,6 +282,9 @@ func (d *Desktop) tryControl(decide func() (Control, error), inTurn bool) (moves
 func (d *Desktop) expireControl() {
 	c := &d.control
 	c.mu.Lock()
+	if h := c.now.Holder; h != nil && d.pending.of(*h) { // it types a long text
+		c.used = time.Now()
+	}
 	left := c.idle - time.Since(c.used)
 	idle := !c.over && c.now.Holder != nil && left <= 0
 	if !c.over && c.now.Holder != nil && left > 0 {

@@ -32,6 +32,7 @@ type Desktop struct {
 	sound     sound
 	turns     *turns
 	reading   chan struct{} // holds one while a selection is read
+	pending   pendingInputs
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is through

@@ -20,6 +20,8 @@ var (
 	ErrMissingPrograms = errors.New("programs are missing")
 	// ErrTimeout is wrapped by every *DeadlineError.
 	ErrTimeout = errors.New("deadline exceeded")
+	// ErrInterrupted is wrapped by every *InterruptedError.
+	ErrInterrupted = errors.New("input was interrupted")
 	// ErrWindowNotFound is returned when no window has the given id.
 	ErrWindowNotFound = errors.New("window not found")
 	// ErrNoFocusedWindow is returned when no window has the focus.
@@ -76,3 +78,25 @@ func (e *DeadlineError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrTimeout) true.
 func (e *DeadlineError) Unwrap() error { return ErrTimeout }
+
+// InterruptedError tells that an input ended before all of it was done. It wraps
+// ErrInterrupted and Cause.
+type InterruptedError struct {
+	Op   string // "type text"
+	Done string // how far it came: "412 of 1000 characters were typed"; empty: not known, or nothing was done
+
+	// Cause is a *ControlHeldError if another actor took control, or the cause
+	// of the context that ended. After ReleaseAll it is an error with a text only.
+	Cause error
+}
+
+func (e *InterruptedError) Error() string {
+	s := fmt.Sprintf("%s: interrupted: %v", e.Op, e.Cause)
+	if e.Done != "" {
+		s += " (" + e.Done + ")"
+	}
+	return s
+}
+
+// Unwrap makes errors.Is(err, ErrInterrupted) true.
+func (e *InterruptedError) Unwrap() []error { return []error{ErrInterrupted, e.Cause} }

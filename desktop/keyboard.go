@@ -22,13 +22,16 @@ const (
 	perRune  = 50 * time.Millisecond
 	typeBase = 30 * time.Second
 	typeMost = time.Hour
+	// longTyping is how long typing may be expected to take before a release of
+	// all input, or control that another takes, ends it instead of waiting.
+	longTyping = time.Second
 )
 
 // Type types text into the window that has the focus: any Unicode text, at any
 // load of the machine. A line feed is Return, a tab is Tab.
 //
-// When it fails, the *DeadlineError, or the error's text, tells how many
-// characters had been typed.
+// When it fails, the *DeadlineError, the *InterruptedError or the error's text
+// tells how many characters had been typed.
 func (d *Desktop) Type(ctx context.Context, t Type) error {
 	n := utf8.RuneCountInString(t.Text)
 	switch {
@@ -48,18 +51,16 @@ func (d *Desktop) Type(ctx context.Context, t Type) error {
 	if t.Secret {
 		a.Text = ""
 	}
-	limit := min(typeBase+time.Duration(n)*(perRune+t.Delay), typeMost)
+	expected := time.Duration(n) * (perRune + t.Delay)
+	a.long = expected > longTyping
+	limit := min(typeBase+expected, typeMost)
 	return d.act(ctx, "type text", limit, a, func(ctx context.Context, s *session) error {
 		typed, err := s.input.Type(ctx, t.Text, t.Delay)
 		if err == nil {
 			return nil
 		}
-		progress := fmt.Sprintf("%d of %d characters were typed", typed, n)
-		var deadline *DeadlineError
-		if errors.Is(err, context.DeadlineExceeded) && errors.As(context.Cause(ctx), &deadline) {
-			return &DeadlineError{Op: deadline.Op, After: deadline.After, Done: progress}
-		}
-		return fmt.Errorf("%s: %w", progress, err)
+		a.Typed = &typed
+		return err
 	})
 }
 

@@ -201,8 +201,9 @@ func keyError(field string, err error) error {
 	return err
 }
 
-// ReleaseAll lets go of every key and button that is held down through this
-// Desktop.
+// ReleaseAll ends long typing that is under way or waits for its turn, with an
+// [InterruptedError], and lets go of every key and button that is held down
+// through this Desktop. A viewer ends only its own typing.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	return d.act(ctx, "release all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
 		// With nothing held it sends nothing, and would say that all is well of

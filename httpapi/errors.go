@@ -27,7 +27,7 @@ func problemOf(err error, other kind) *Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
-	if p := cmp.Or(fileProblem(err), processProblem(err), streamProblem(err), controlProblem(err), recordingProblem(err)); p != nil {
+	if p := cmp.Or(fileProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err), controlProblem(err), recordingProblem(err)); p != nil {
 		return p
 	}
 	switch {
@@ -85,6 +85,25 @@ func tooLate(e *desktop.DeadlineError) *Problem {
 		details["progress"] = e.Done
 	}
 	return timedOut.problem("timeout: "+e.Error()).with("details", details)
+}
+
+// interruptedProblem is the answer to input that ended before all of it was done,
+// or nil.
+func interruptedProblem(err error) *Problem {
+	var cut *desktop.InterruptedError
+	if !errors.As(err, &cut) {
+		return nil
+	}
+	p := controlProblem(cut.Cause)
+	if p == nil {
+		p = inputEnded.desktop("")
+	}
+	p.Detail = sentence(err)
+	details := map[string]any{"message": err.Error(), "operation": cut.Op}
+	if cut.Done != "" {
+		details["progress"] = cut.Done
+	}
+	return p.with("details", details)
 }
 
 // answerError answers with an error that no operation handled.

@@ -115,6 +115,7 @@ func (s *Server) registerKeyboard() {
 		})
 	r.about = ""
 	r.id, r.path, r.summary = "releaseInput", "/input/release", "Release all keys and buttons that are held"
+	r.about = "Long typing that is under way or waits for its turn ends, and is answered with 409 and how far it came."
 	on(s, r, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*okOutput, error) {
 		return okOr(d.ReleaseAll(ctx))
 	})

@@ -75,6 +75,8 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 		actor.Kind = desktop.ActorAgent // else the client's name is used
 		ctx = desktop.WithActor(ctx, actor)
 	}
+	ctx, stop := untilGone(ctx, in.request.c)
+	defer stop()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpPath, bytes.NewReader(bytes.Clone(in.RawBody)))
 	if err != nil {
 		return nil, err

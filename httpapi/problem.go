@@ -117,6 +117,7 @@ var (
 	invalidAction     = kind{"desktop_invalid_action", "Desktop Invalid Action", http.StatusBadRequest}
 	screenshotFailed  = kind{"desktop_screenshot_failed", "Desktop Screenshot Failed", http.StatusBadGateway}
 	inputFailed       = kind{"desktop_input_failed", "Desktop Input Failed", http.StatusBadGateway}
+	inputEnded        = kind{"desktop_input_failed", "Desktop Input Failed", http.StatusConflict}
 	windowNotFound    = kind{"window_not_found", "Window Not Found", http.StatusNotFound}
 	noFocusedWindow   = kind{"no_focused_window", "No Focused Window", http.StatusNotFound}
 	appNotFound       = kind{"app_not_found", "App Not Found", http.StatusNotFound}

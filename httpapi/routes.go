@@ -104,6 +104,8 @@ const (
 
 type slotKey struct{}
 
+type requestKey struct{}
+
 // onSlot registers an operation of a desktop twice: of main, and of any.
 func onSlot[I, O any](s *Server, r route, handle func(context.Context, *slot, *I) (*O, error)) {
 	of := func(ctx context.Context, in *I) (*O, error) {
@@ -126,7 +128,8 @@ func onSlot[I, O any](s *Server, r route, handle func(context.Context, *slot, *I
 	add(s, r, of)
 }
 
-// on registers an operation on a running desktop. check sees the arguments
+// on registers an operation on a running desktop, which ends when the client
+// closes its connection. check sees the arguments
 // first: what is wrong with them is told before what is wrong with the desktop.
 func on[I, O any](s *Server, r route, check func(*I) error, handle func(context.Context, Desktop, *I) (*O, error)) {
 	r.errors = append([]int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.errors...)
@@ -139,6 +142,11 @@ func on[I, O any](s *Server, r route, check func(*I) error, handle func(context.
 		d, err := sl.desktop()
 		if err != nil {
 			return nil, err
+		}
+		if r, ok := ctx.Value(requestKey{}).(*request); ok {
+			var stop func()
+			ctx, stop = untilGone(ctx, r.c)
+			defer stop()
 		}
 		return handle(ctx, d, in)
 	})
@@ -169,7 +177,7 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		acting = desktop.WithPerson(acting)
 	}
 	ctx = huma.WithContext(ctx, acting)
-	next(huma.WithValue(ctx, slotKey{}, sl))
+	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestKey{}, requestOf(ctx)))
 }
 
 // visit is the desktop of that id, and who a request acts as on it, unless it

@@ -1,0 +1,89 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// errReleased is the cause of inputs that ReleaseAll ended.
+var errReleased = errors.New("all input was released")
+
+// pendingInputs is the long inputs that are under way or wait for their turn.
+// Others wait for a short one.
+type pendingInputs struct {
+	mu  sync.Mutex
+	all map[*pendingInput]struct{}
+}
+
+type pendingInput struct {
+	actor  Actor
+	cancel context.CancelCauseFunc
+}
+
+// begin adds an input and returns a context that interrupt ends. done removes
+// the input.
+func (p *pendingInputs) begin(ctx context.Context, a Actor) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	in := &pendingInput{a, cancel}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = make(map[*pendingInput]struct{})
+	}
+	p.all[in] = struct{}{}
+	return ctx, func() {
+		p.mu.Lock()
+		delete(p.all, in)
+		p.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// interrupt ends the inputs of the actors that which accepts.
+func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for in := range p.all {
+		if which(in.actor) {
+			in.cancel(cause)
+		}
+	}
+}
+
+// of says whether an actor has input under way.
+func (p *pendingInputs) of(a Actor) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for in := range p.all {
+		if in.actor.same(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutShort adds to the error of an action how far the action came. If the error
+// is that of ctx, it becomes a *DeadlineError or an *InterruptedError.
+func cutShort(ctx context.Context, op string, a *Action, err error) error {
+	if err == nil {
+		return nil
+	}
+	progress := ""
+	if a.Typed != nil {
+		progress = fmt.Sprintf("%d of %d characters were typed", *a.Typed, a.Length)
+	}
+	var deadline *DeadlineError
+	switch cause := context.Cause(ctx); {
+	case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
+		if progress == "" {
+			return err
+		}
+		return fmt.Errorf("%s: %w", progress, err)
+	case errors.As(cause, &deadline):
+		return &DeadlineError{Op: deadline.Op, After: deadline.After, Done: progress}
+	default:
+		return &InterruptedError{Op: op, Done: progress, Cause: cause}
+	}
+}

@@ -1,0 +1,119 @@
+package desktop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// TestInputIsInterrupted: a long typing ends with its context, with ReleaseAll
+// and with control that another takes. The error and the event say how far it
+// came, and the next input is done.
+func TestInputIsInterrupted(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	gone := errors.New("the caller has gone")
+	for _, test := range []struct {
+		name   string
+		end    func(context.Context, context.CancelCauseFunc) error
+		cause  string
+		wanted error
+	}{
+		{"context", func(_ context.Context, cancel context.CancelCauseFunc) error { cancel(gone); return nil }, gone.Error(), gone},
+		{"release", func(ctx context.Context, _ context.CancelCauseFunc) error { return d.ReleaseAll(ctx) }, "released", nil},
+		{"control", func(ctx context.Context, _ context.CancelCauseFunc) error { return d.TakeControl(ctx, ann, false) }, "viewer guest has control", desktop.ErrControlHeld},
+		{"forced control", func(ctx context.Context, _ context.CancelCauseFunc) error { return d.TakeControl(ctx, ann, true) }, "viewer guest has control", desktop.ErrControlHeld},
+	} {
+		if test.name == "forced control" {
+			if err := d.TakeControl(t.Context(), robot, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(desktop.WithActor(t.Context(), robot))
+		typed := make(chan error, 1)
+		go func() {
+			typed <- d.Type(ctx, desktop.Type{Text: strings.Repeat("x\n", 2000), Delay: 100 * time.Millisecond})
+		}()
+		until(t, "typing has begun", func() bool {
+			now, err := os.ReadFile(path)
+			return err == nil && len(now) > len(before)
+		})
+		began := time.Now()
+		if err := test.end(t.Context(), cancel); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		err = <-typed
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: typing ended after %v", test.name, took)
+		}
+		var cut *desktop.InterruptedError
+		if !errors.As(err, &cut) || !strings.Contains(err.Error(), test.cause) || !strings.HasSuffix(cut.Done, " of 4000 characters were typed") ||
+			test.wanted != nil && !errors.Is(err, test.wanted) {
+			t.Errorf("%s: Type() = %v, want an *InterruptedError with how far it came", test.name, err)
+		}
+		e := await(t, sub, "the typing of "+test.name, func(e desktop.Event) bool { return e.Type == desktop.EventAction && e.Action.Name == "type" })
+		if a := e.Action; a.Typed == nil || *a.Typed < 1 || *a.Typed >= 4000 || a.Length != 4000 || !strings.Contains(a.Error, test.cause) {
+			t.Errorf("%s: the event is %+v", test.name, a)
+		}
+		if test.name == "context" || test.name == "release" {
+			if _, err := d.Click(t.Context(), desktop.Click{}); err != nil {
+				t.Errorf("%s: the next click: %v", test.name, err)
+			}
+		} else if !moves(t, d, ann) {
+			t.Errorf("%s: the new holder may not act", test.name)
+		}
+		cancel(nil)
+		if err := d.ReleaseControl(t.Context(), ann); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTypingIsNotIdle: control stays with the actor whose long text is typed.
+func TestTypingIsNotIdle(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{ControlIdle: 200 * time.Millisecond})
+	xterm(t, d)
+	as := desktop.WithActor(t.Context(), robot)
+	if err := d.TakeControl(as, robot, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Type(as, desktop.Type{Text: "0123456789", Delay: 100 * time.Millisecond}); err != nil {
+		t.Errorf("typing of the actor with control: %v", err)
+	}
+}
+
+// TestViewerReleasesOnlyItsOwn: a viewer whose page loses the focus lets go of its
+// keys. That ends no input of an agent.
+func TestViewerReleasesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	typed := make(chan error, 1)
+	go func() {
+		typed <- d.Type(desktop.WithActor(t.Context(), robot), desktop.Type{Text: "0123456789\n", Delay: 100 * time.Millisecond})
+	}()
+	until(t, "typing has begun", func() bool { return typing(d) })
+	if err := d.ReleaseAll(desktop.WithActor(t.Context(), ann)); err != nil {
+		t.Error(err)
+	}
+	if err := <-typed; err != nil {
+		t.Errorf("Type() = %v", err)
+	}
+	wantTyped(t, path, "0123456789\n")
+}
+
+// typing says whether an agent has sent input.
+func typing(d *desktop.Desktop) bool { return len(d.Actors()) > 0 }
