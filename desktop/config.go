@@ -170,7 +170,9 @@ type Status struct {
 
 // Failure is something that went wrong with a desktop itself.
 type Failure struct {
-	Code    string // "xserver_exited", "window_manager_exited", "dbus_exited", "pulseaudio_exited", "start_failed"
+	// Code is "xserver_exited", "xserver_hung", "window_manager_exited", "window_manager_hung", "keyboard_broken",
+	// "dbus_exited", "pulseaudio_exited" or "start_failed".
+	Code    string
 	Message string
 	At      time.Time
 }

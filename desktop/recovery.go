@@ -22,12 +22,19 @@ const (
 	// hangLimit is how long an X server may leave a question unanswered, after
 	// a call to it was not done in time, before it is replaced.
 	hangLimit = 10 * time.Second
+	// checkEvery is how often the window manager and the keyboard are looked at.
+	checkEvery = 5 * time.Second
+	// keyboardPause is for how long a program may leave a keyboard without keys
+	// that it is about to bring back.
+	keyboardPause = time.Second
 )
 
 // recover replaces what dies, until Close. It alone changes a session's
 // children after the start.
 func (d *Desktop) recover() {
 	var pause pauses
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for {
 		s, err := d.current()
 		if err != nil {
@@ -51,6 +58,8 @@ func (d *Desktop) recover() {
 				s.hung = true
 				d.replaceSession(s, &pause)
 			}
+		case <-check.C:
+			d.check(s, &pause)
 		}
 	}
 }
@@ -61,7 +70,11 @@ func (d *Desktop) replaceWindowManager(s *session, pause *pauses) {
 		return
 	}
 	s.wmReady.Store(false)
-	d.repair(s, "window_manager_exited", "openbox exited"+exitText(s.wm), pause, func(ctx context.Context) error {
+	code, text := "window_manager_exited", "openbox exited"+exitText(s.wm)
+	if s.wmHung {
+		code, text, s.wmHung = "window_manager_hung", fmt.Sprintf("openbox did not answer for %v", hangLimit), false
+	}
+	d.repair(s, code, text, pause, func(ctx context.Context) error {
 		err := d.startWindowManager(ctx, s)
 		if err == nil {
 			s.wmReady.Store(true)

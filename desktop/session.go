@@ -28,6 +28,7 @@ type session struct {
 	wm      *supervise.Child // likewise
 	wmReady atomic.Bool
 	hung    bool // of the recovery goroutine: it gave the X server up
+	wmHung  bool // likewise, the window manager
 
 	conn      *x11.Conn
 	capture   *x11.Capture
@@ -147,6 +148,9 @@ func (d *Desktop) openParts(ctx context.Context, s *session) error {
 		}
 		s.input.Follow(s.windows)
 		if d.attached == "" {
+			if _, err := s.input.CheckKeyboard(); err != nil { // keeps it
+				return err
+			}
 			if err := s.centrePointer(); err != nil {
 				return err
 			}

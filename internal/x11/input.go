@@ -40,6 +40,7 @@ type Input struct {
 	waiting   []xproto.Window // that may have got its key
 	token     uint32
 	closed    bool
+	backup    *keyboardBackup // see CheckKeyboard
 
 	acted       acted
 	listener    xproto.Window // that had the focus when Unheard asked last

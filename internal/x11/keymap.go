@@ -19,6 +19,7 @@ const (
 	keyShiftL     xproto.Keysym = 0xffe1
 	keyShiftR     xproto.Keysym = 0xffe2
 	keyControlL   xproto.Keysym = 0xffe3
+	keyControlR   xproto.Keysym = 0xffe4
 	keyAltL       xproto.Keysym = 0xffe9
 	keySuperL     xproto.Keysym = 0xffeb
 	keyCapsLock   xproto.Keysym = 0xffe5

@@ -221,7 +221,7 @@ func (in *Input) mapSlots(changed []*slot) error {
 		span.entries[s.code-lo] = keyEntry(a.level(b), b.level(a))
 	}
 	in.c.wire.cork()
-	cookie := in.xkb.setEntries(span)
+	cookie := in.xkb.setEntries(span, 0)
 	in.recordSlots()
 	if err := in.flush("change keyboard mapping"); err != nil {
 		return err

@@ -75,6 +75,24 @@ func (w *Windows) handled(ctx context.Context, limit time.Duration) (bool, error
 	return false, err
 }
 
+// Responds says whether the window manager answers a question within limit. It
+// says yes when there is none that could be asked.
+func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, error) {
+	for deadline := time.Now().Add(limit); ; {
+		if can, err := w.answers(); err != nil || !can {
+			return err == nil, err
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false, nil
+		}
+		// In steps, as input that waits for the window manager asks it, too.
+		if ok, err := w.handled(ctx, min(left, askAgain)); ok || err != nil {
+			return ok, err
+		}
+	}
+}
+
 // answers says whether there is a window manager that handled can ask: one that
 // lives and that lists the question among what it supports (EWMH _NET_SUPPORTED).
 func (w *Windows) answers() (bool, error) {

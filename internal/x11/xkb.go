@@ -146,7 +146,7 @@ func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
 
 // setEntries replaces the keysyms of a range of keycodes (SetMap). Check the
 // returned cookie.
-func (k xkb) setEntries(m keyEntries) *xgb.Cookie {
+func (k xkb) setEntries(m keyEntries, flags uint16) *xgb.Cookie {
 	const header = 36
 	size := header
 	for _, e := range m.entries {
@@ -157,6 +157,7 @@ func (k xkb) setEntries(m keyEntries) *xgb.Cookie {
 	binary.LittleEndian.PutUint16(b[2:], uint16(size/4))
 	binary.LittleEndian.PutUint16(b[4:], xkbCoreKeyboard)
 	binary.LittleEndian.PutUint16(b[6:], xkbKeySyms)
+	binary.LittleEndian.PutUint16(b[8:], flags)
 	b[10], b[11] = byte(m.min), byte(m.max)
 	b[14], b[15] = byte(m.first), byte(len(m.entries))
 	binary.LittleEndian.PutUint16(b[16:], uint16((size-header-keyEntrySize*len(m.entries))/4))

@@ -1,0 +1,91 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// check replaces a window manager that does not answer, and restores a keyboard
+// that cannot be used. It leaves alone what a desktop that was there before has.
+func (d *Desktop) check(s *session, pause *pauses) {
+	if s.wm == nil || s.ask(hangLimit, d.closing) != nil {
+		return
+	}
+	if !d.managerResponds(s) {
+		s.wmHung = true
+		killed, cancel := context.WithCancel(context.Background())
+		cancel() // it would not hear SIGTERM
+		_ = s.wm.Stop(killed)
+		d.replaceWindowManager(s, pause)
+		return
+	}
+	missing := d.checkKeyboard(s)
+	if missing == "" || !d.pause(s, keyboardPause) {
+		return
+	}
+	if missing = d.checkKeyboard(s); missing != "" {
+		d.repair(s, "keyboard_broken", "the keyboard has no "+missing, pause, func(context.Context) error {
+			return s.input.RestoreKeyboard()
+		})
+	}
+}
+
+// managerResponds says whether the window manager answers within hangLimit. An
+// end of it, of the session or of the desktop is seen elsewhere.
+func (d *Desktop) managerResponds(s *session) bool {
+	ctx, stop := s.bounded(d.closing)
+	defer stop()
+	ok, err := s.windows.Responds(ctx, hangLimit)
+	return ok || err != nil
+}
+
+// bounded returns a context that ends when there is nothing left to look at.
+func (s *session) bounded(closing <-chan struct{}) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-closing:
+		case <-s.conn.Done():
+		case <-ended(s.wm):
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, func() { cancel(); <-over }
+}
+
+// pause returns false when the desktop or the session ends meanwhile.
+func (d *Desktop) pause(s *session, t time.Duration) bool {
+	ctx, stop := s.bounded(d.closing)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, t)
+	defer cancel()
+	<-ctx.Done()
+	return errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// checkKeyboard says what the keyboard lacks. It does not wait for an X server
+// that hangs.
+func (d *Desktop) checkKeyboard(s *session) string {
+	missing := make(chan string, 1)
+	go func() { // ends with the connection at the latest
+		m, err := s.input.CheckKeyboard()
+		if err != nil {
+			m = ""
+		}
+		missing <- m
+	}()
+	ctx, stop := s.bounded(d.closing)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, hangLimit)
+	defer cancel()
+	select {
+	case m := <-missing:
+		return m
+	case <-ctx.Done():
+		return ""
+	}
+}

@@ -1,0 +1,82 @@
+package desktop_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// TestWindowManagerHangs: one that does not answer is replaced, and its windows
+// go on.
+func TestWindowManagerHangs(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	pid := pidOf(t, d, "openbox")
+	signal(t, pid, syscall.SIGSTOP)
+	failed := await(t, sub, "failure", ofType(desktop.EventFailed))
+	if failed.Failure.Code != "window_manager_hung" {
+		t.Errorf("failure = %+v", failed.Failure)
+	}
+	restarted := await(t, sub, "restart", ofType(desktop.EventRestarted))
+	if restarted.Failure == nil || restarted.Failure.Code != "window_manager_hung" {
+		t.Errorf("restarted after %+v", restarted.Failure)
+	}
+	if st := d.Status(); st.State != desktop.StateActive || st.Restarts != 1 {
+		t.Errorf("status after the restart: %+v", st)
+	}
+	if now := pidOf(t, d, "openbox"); now == pid {
+		t.Error("openbox was not replaced")
+	}
+	windows, err := d.Windows(t.Context(), desktop.WindowFilter{})
+	if err != nil || len(windows) != 1 {
+		t.Fatalf("windows after the restart: %+v, %v", windows, err)
+	}
+	if _, err := d.FocusWindow(t.Context(), windows[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Type(t.Context(), desktop.Type{Text: "there\n"}); err != nil {
+		t.Fatal(err)
+	}
+	wantTyped(t, path, "there\n")
+}
+
+// TestKeyboardIsRestored that a program took apart and ended.
+func TestKeyboardIsRestored(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xmodmap")
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	var script strings.Builder
+	for _, modifier := range []string{"shift", "lock", "control", "mod1"} {
+		script.WriteString("clear " + modifier + "\n")
+	}
+	script.WriteString("keycode 36 =\nkeycode 50 =\nkeycode 62 =\n")
+	file := filepath.Join(t.TempDir(), "xmodmap")
+	if err := os.WriteFile(file, []byte(script.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xmodmap", Args: []string{file}}); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, sub, "failure", ofType(desktop.EventFailed)); e.Failure.Code != "keyboard_broken" {
+		t.Errorf("failure = %+v", e.Failure)
+	}
+	await(t, sub, "restart", ofType(desktop.EventRestarted))
+	if st := d.Status(); st.State != desktop.StateActive {
+		t.Errorf("status after the restart: %+v", st)
+	}
+	if err := d.Type(t.Context(), desktop.Type{Text: "Hello, Wörld\n"}); err != nil {
+		t.Fatal(err)
+	}
+	wantTyped(t, path, "Hello, Wörld\n")
+}

@@ -1,0 +1,105 @@
+package x11_test
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// TestKeyboardCheck: layouts that people use are left alone, and a keyboard that
+// a program has broken is brought back as it was.
+func TestKeyboardCheck(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "setxkbmap")
+	s := testx11.Start(t, 320, 200)
+	c := s.Dial(t)
+	in, err := c.NewInput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	usable := func(what string) {
+		t.Helper()
+		if missing, err := in.CheckKeyboard(); err != nil || missing != "" {
+			t.Errorf("%s: CheckKeyboard() = %q, %v, want that it can be used", what, missing, err)
+		}
+	}
+	usable("the first keyboard")
+	for _, args := range [][]string{{"us"}, {"fr"}, {"ru"}, {"us,ru"}, {"gr"}, {"jp"}, {"us", "-variant", "dvorak"}, {"us", "-option", "ctrl:swapcaps"}, {"de"}} {
+		cmd := exec.Command("setxkbmap", args...)
+		cmd.Env = s.Env()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("setxkbmap %q: %v\n%s", args, err, out)
+		}
+		usable("setxkbmap " + args[0])
+	}
+	x := c.X()
+	setup := xproto.Setup(x)
+	first, count := setup.MinKeycode, setup.MaxKeycode-setup.MinKeycode+1
+	keysyms := func() *xproto.GetKeyboardMappingReply {
+		m, err := xproto.GetKeyboardMapping(x, first, byte(count)).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	modifiers := func() []xproto.Keycode {
+		m, err := xproto.GetModifierMapping(x).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes := slices.Clone(m.Keycodes)
+		slices.Sort(codes)
+		return slices.Compact(codes)
+	}
+	want, wantModifiers := keysyms(), modifiers()
+	if _, err := in.Type(soon(t), "é漢", 0); err != nil { // on keycodes that were empty
+		t.Fatal(err)
+	}
+	usable("after typing")
+	set := func(per byte, syms []xproto.Keysym) {
+		if err := xproto.ChangeKeyboardMappingChecked(x, byte(count), first, per, syms).Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, damage := range map[string]func(){
+		"no keysyms": func() { set(1, make([]xproto.Keysym, count)) },
+		"no empty keycode": func() {
+			m := keysyms()
+			for i := range int(count) {
+				if row := m.Keysyms[i*int(m.KeysymsPerKeycode):]; row[0] == 0 {
+					row[0] = 'x'
+				}
+			}
+			set(m.KeysymsPerKeycode, m.Keysyms)
+		},
+		"no modifiers": func() {
+			if r, err := xproto.SetModifierMapping(x, 1, make([]xproto.Keycode, 8)).Reply(); err != nil || r.Status != 0 {
+				t.Fatal(r, err)
+			}
+		},
+	} {
+		damage()
+		if missing, err := in.CheckKeyboard(); err != nil || missing == "" {
+			t.Errorf("%s: CheckKeyboard() = %q, %v, want what is missing", name, missing, err)
+		}
+		if err := in.RestoreKeyboard(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		usable(name + ", restored")
+		if diff := cmp.Diff(want.Keysyms, keysyms().Keysyms); diff != "" {
+			t.Errorf("%s: keysyms are not as before (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(wantModifiers, modifiers()); diff != "" {
+			t.Errorf("%s: modifiers are not as before (-want +got):\n%s", name, diff)
+		}
+	}
+	if _, err := in.Type(soon(t), "Aé", 0); err != nil {
+		t.Errorf("typing on the restored keyboard: %v", err)
+	}
+}
