@@ -48,7 +48,7 @@ func TestWHEP(t *testing.T) {
 	defer server.Close()
 
 	ctx := testbrowser.Open(t, server.URL)
-	testbrowser.Holds(ctx, t, "document.querySelector('video').videoWidth === 640")
+	testbrowser.Holds(ctx, t, "document.querySelector('video').videoWidth === 640 && document.querySelector('video').readyState >= 2")
 	text := testbrowser.Evaluate[string](ctx, t, `(() => {
 		const v = document.querySelector("video"), c = document.createElement("canvas");
 		[c.width, c.height] = [v.videoWidth, v.videoHeight];
@@ -120,7 +120,7 @@ func TestHandler(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	ctx := testbrowser.Open(t, server.URL+"/desk/")
-	testbrowser.Holds(ctx, t, "document.querySelector('video').videoWidth === 640")
+	testbrowser.Holds(ctx, t, "document.querySelector('video').videoWidth === 640 && document.querySelector('video').readyState >= 2")
 	testbrowser.Holds(ctx, t, "document.querySelector('[role=status]').textContent === ''")
 	if v := s.Viewers(); len(v) != 1 {
 		t.Errorf("viewers = %+v", v)
