@@ -32,7 +32,8 @@ type processInfo struct {
 	Cwd         string        `json:"cwd,omitempty"`
 	TTY         bool          `json:"tty"`
 	Interactive bool          `json:"interactive"`
-	Owner       process.Owner `json:"owner" enum:"user,desktop,system" doc:"desktop: it belongs to a desktop, which may start it again when it ends"`
+	Owner       process.Owner `json:"owner" enum:"user,desktop,system" doc:"desktop: it belongs to a desktop, which may start it again when it ends. system: this server started it"`
+	Part        string        `json:"part,omitempty" doc:"Which part of the server started it, of owner system" example:"agent"`
 	Status      string        `json:"status" enum:"running,exited"`
 	PID         int           `json:"pid,omitempty" doc:"While it runs"`
 	ExitCode    *int          `json:"exitCode,omitempty" doc:"When it exited; left out when a signal ended it"`
@@ -81,7 +82,7 @@ type (
 func processOf(i process.Info) processInfo {
 	p := processInfo{
 		ID: i.ID, Command: i.Command, Args: i.Args, Cwd: i.Dir, TTY: i.Terminal, Interactive: i.Interactive,
-		Owner: i.Owner, Status: "running", PID: i.PID, CreatedAtMS: i.Started.UnixMilli(),
+		Owner: i.Owner, Part: i.Part, Status: "running", PID: i.PID, CreatedAtMS: i.Started.UnixMilli(),
 	}
 	if p.Args == nil {
 		p.Args = []string{}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // shell is the body that runs a script, with further members.
@@ -415,4 +417,28 @@ func TestServerEndsProcesses(t *testing.T) {
 	}
 	s.client.CloseIdleConnections()
 	runtime.KeepAlive(id)
+}
+
+// TestProcessesOfAgents: what agents run is the system's, in the words of the
+// document and of published clients, and says more in a member of its own.
+func TestProcessesOfAgents(t *testing.T) {
+	t.Parallel()
+	g, err := supervise.NewGroup(supervise.GroupConfig{Owner: "agent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	child, err := g.Start(supervise.Spec{Path: "sleep", Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{})
+	for _, path := range []string{"/v1/processes", "/v1/processes?owner=system"} {
+		var list struct{ Processes []map[string]any }
+		decode(t, s.get(t, path).want(t, 200).body, &list)
+		i := slices.IndexFunc(list.Processes, func(p map[string]any) bool { return p["id"] == child.ID() })
+		if i < 0 || list.Processes[i]["owner"] != "system" || list.Processes[i]["part"] != "agent" {
+			t.Errorf("%s: %v", path, list.Processes)
+		}
+	}
 }

@@ -58,24 +58,36 @@ func TestOtherGroups(t *testing.T) {
 	}
 	first := start(t, m, script("sleep 1000"))
 	second := child("echo one; echo two >&2; read line <" + fifo(t))
+	agents, err := supervise.NewGroup(supervise.GroupConfig{Owner: "agent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agents.Close()
+	agent, err := agents.Start(supervise.Spec{Path: "sleep", Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	third := start(t, m, process.Spec{Command: "sleep", Args: []string{"1000"}, Owner: process.OwnerSystem})
 	foreign := start(t, stranger, script("sleep 1000"))
 
 	mine := func(owner process.Owner) (all []string) { // other tests have groups as well
 		for _, id := range ids(m.List(owner)) {
-			if slices.Contains([]string{first.ID(), second.ID(), third.ID(), foreign.ID()}, id) {
+			if slices.Contains([]string{first.ID(), second.ID(), agent.ID(), third.ID(), foreign.ID()}, id) {
 				all = append(all, id)
 			}
 		}
 		return all
 	}
 	for owner, want := range map[process.Owner][]string{
-		"": {first.ID(), second.ID(), third.ID()}, process.OwnerUser: {first.ID()}, process.OwnerDesktop: {second.ID()},
-		process.OwnerSystem: {third.ID()}, "none": nil,
+		"": {first.ID(), second.ID(), agent.ID(), third.ID()}, process.OwnerUser: {first.ID()}, process.OwnerDesktop: {second.ID()},
+		process.OwnerSystem: {agent.ID(), third.ID()}, "none": nil, "agent": nil,
 	} {
 		if diff := cmp.Diff(want, mine(owner)); diff != "" {
 			t.Errorf("owner %q: %s", owner, diff)
 		}
+	}
+	if p, err := m.Find(agent.ID()); err != nil || p.Info().Owner != process.OwnerSystem || p.Info().Part != "agent" {
+		t.Errorf("an agent's process: %+v, %v", p.Info(), err)
 	}
 	if _, err := m.Find(foreign.ID()); !errors.Is(err, process.ErrNotFound) {
 		t.Errorf("Find of another manager's process: %v", err)

@@ -22,11 +22,22 @@ const (
 	OwnerSystem  Owner = "system"
 )
 
+// ownerOf is the owner of a child. The parts of the program that are neither the
+// user nor a desktop are the system.
 func ownerOf(c *supervise.Child) Owner {
-	if o := Owner(c.Owner()); o != "" {
+	switch o := Owner(c.Owner()); o {
+	case OwnerUser, OwnerDesktop:
 		return o
 	}
 	return OwnerSystem
+}
+
+// partOf is the part of the system that a child belongs to, if it has a name.
+func partOf(c *supervise.Child) string {
+	if ownerOf(c) != OwnerSystem || c.Owner() == string(OwnerSystem) {
+		return ""
+	}
+	return c.Owner()
 }
 
 // Exit tells how a process ended.
@@ -59,6 +70,7 @@ type Info struct {
 	Terminal    bool
 	Interactive bool
 	Owner       Owner
+	Part        string // which part of the system it belongs to, "agent"; empty: none has a name
 	Running     bool
 	PID         int   // zero once it has ended
 	Exit        *Exit // nil while it runs
@@ -181,7 +193,7 @@ func foreignProcess(m *Manager, c *supervise.Child) *Process {
 func foreignInfo(c *supervise.Child) Info {
 	i := c.Info()
 	info := Info{
-		ID: i.ID, Command: i.Path, Args: i.Args, Owner: ownerOf(c), Running: true, PID: i.PID,
+		ID: i.ID, Command: i.Path, Args: i.Args, Owner: ownerOf(c), Part: partOf(c), Running: true, PID: i.PID,
 		Started: i.Started, number: numberOf(i.ID),
 	}
 	if !i.Running {
