@@ -31,6 +31,8 @@ func hostProblem(err error, server, agent string) *Problem {
 	var refused *agents.ResponseError
 	var bad *agents.InvalidError
 	switch {
+	case NoSpace(err):
+		return fullProblem(err)
 	case errors.As(err, &envelope), errors.Is(err, agents.ErrNotObject):
 		return invalidRequest.problem("invalid request: " + err.Error())
 	case errors.Is(err, agents.ErrAgentNeeded):
@@ -114,8 +116,6 @@ func exitDetails(e *agents.ExitedError) map[string]any {
 func logProblem(err error) *Problem {
 	var damaged *eventlog.CorruptError
 	switch {
-	case errors.Is(err, eventlog.ErrFull):
-		return noSpace.problem("stream error: " + err.Error() + "; nothing was done; try again when there is space")
 	case errors.Is(err, eventlog.ErrBusy), errors.Is(err, eventlog.ErrUnavailable), errors.Is(err, eventlog.ErrUncertain):
 		return logUnavailable.problem("stream error: "+err.Error()).header("Retry-After", "1")
 	case errors.Is(err, eventlog.ErrInUse), errors.As(err, &damaged):

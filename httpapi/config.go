@@ -106,6 +106,10 @@ type Config struct {
 	// with TrustProxy.
 	MaxConnectionsPerAddress int
 
+	// Version is what MCP clients are told in serverInfo. Empty: that of the
+	// document.
+	Version string
+
 	// EnvPolicy chooses what desktops' programs and clients' processes see of
 	// this program's environment.
 	EnvPolicy desktop.EnvPolicy
@@ -185,6 +189,9 @@ func (c Config) withDefaults() Config {
 	c.Secrets, c.Roots = slices.Concat(c.Secrets, eventlog.Secrets(c.EventLog.DSN)), slices.Clone(c.Roots)
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if c.Version == "" {
+		c.Version = apiVersion
 	}
 	if c.MaxDesktops == 0 {
 		c.MaxDesktops = DefaultMaxDesktops

@@ -263,8 +263,8 @@ func configProblem(err error) error {
 		return timedOut.problem("timeout: "+err.Error()).with("details", map[string]any{"message": err.Error()})
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return permissionDenied.problem("permission denied: " + err.Error())
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return noSpace.problem("stream error: " + err.Error())
+	case NoSpace(err):
+		return fullProblem(err)
 	case errors.As(err, &path) && (errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ELOOP)):
 		return invalidRequest.problem("invalid request: " + err.Error())
 	}

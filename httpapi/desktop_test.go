@@ -116,6 +116,9 @@ func TestScreenshots(t *testing.T) {
 			t.Errorf("%s: the pixel at the pointer is %x %x %x, not red", name, r>>8, g>>8, b>>8)
 		}
 	}
+	for _, query := range []string{"show_cursor=1", "show_cursor=true&show_cursor=false"} {
+		s.get(t, "/v1/desktop/screenshot?"+query).problem(t, 400, "invalid_request")
+	}
 	head := s.do(t, call{method: "HEAD", path: "/v1/desktop/screenshot"}).want(t, 200)
 	if len(head.body) != 0 || head.ContentLength <= 0 || head.Header.Get("Content-Type") != "image/png" {
 		t.Errorf("HEAD: %d bytes, Content-Length %d, %v", len(head.body), head.ContentLength, head.Header)

@@ -109,7 +109,7 @@ func TestOpenOperations(t *testing.T) {
 				continue
 			}
 			media++
-			if method != "GET" {
+			if method != "GET" && !strings.Contains(path, "/stream/whep") {
 				t.Errorf("%s %s takes the token in its URL", method, path)
 			}
 		}

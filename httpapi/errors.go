@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/recording"
 )
 
 // installCommand is what brings the programs that desktops need.
@@ -27,7 +31,8 @@ func problemOf(err error, other kind) *Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
-	if p := cmp.Or(fileProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err), controlProblem(err), recordingProblem(err)); p != nil {
+	if p := cmp.Or(fileProblem(err), fullProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err),
+		controlProblem(err), recordingProblem(err)); p != nil {
 		return p
 	}
 	switch {
@@ -60,6 +65,28 @@ func problemOf(err error, other kind) *Problem {
 		return internal.problem("something went wrong inside the server; its log has the details under this response's X-Request-Id")
 	}
 	return other.desktop(sentence(err))
+}
+
+// NoSpace reports whether an error of this package says that a disk is full or
+// that a quota is used up.
+func NoSpace(err error) bool {
+	return isAny(err, syscall.ENOSPC, syscall.EDQUOT, eventlog.ErrFull, filesystem.ErrNoSpace, recording.ErrNoSpace)
+}
+
+// fullProblem is the answer when there is no space to write to, or nil.
+func fullProblem(err error) *Problem {
+	if !NoSpace(err) {
+		return nil
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	text := err.Error()
+	if errors.Is(err, recording.ErrNoSpace) {
+		text = "there is too little space left on the disk of the recordings; delete some"
+	}
+	return noSpace.problem("stream error: "+text+"; nothing was done; try again when there is space").
+		with("details", map[string]any{"message": text})
 }
 
 // sentence is an error's text as the start of a detail.

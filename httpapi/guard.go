@@ -257,7 +257,8 @@ func (g gate) knownHost(c *fiber.Ctx) bool {
 
 // exposed are the response headers that pages of other sites may read.
 const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, " +
-	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Link, Acp-Connection-Id"
+	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Deskhand-Approved, Location, Link, " +
+	"Acp-Connection-Id, Mcp-Protocol-Version, X-Accel-Buffering, Allow, Retry-After, WWW-Authenticate"
 
 // allow tells a browser that a listed origin's page may see the answer
 // (Fetch standard, section 3.3).

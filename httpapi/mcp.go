@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -88,6 +89,11 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 	}
 	w := &collected{header: http.Header{}}
 	server.ServeHTTP(w, r)
+	if kind := w.header.Get(fiber.HeaderContentType); w.status >= http.StatusBadRequest && !strings.HasPrefix(kind, fiber.MIMEApplicationJSON) {
+		k := invalidRequest
+		k.status, k.title = w.status, http.StatusText(w.status)
+		return nil, k.problem("invalid request: " + strings.TrimSpace(w.body.String()))
+	}
 	return &mcpAnswer{Body: func(ctx huma.Context) {
 		for _, name := range []string{fiber.HeaderContentType, fiber.HeaderAllow, "Mcp-Protocol-Version"} {
 			if v := w.header.Get(name); v != "" {
@@ -142,7 +148,7 @@ func (m *mcpServers) of(ds *desktops, sl *slot, d Desktop) (*computer.Server, er
 			return have.server, nil
 		}
 	}
-	server, err := computer.NewServer(d, computer.Config{Logger: ds.cfg.Logger})
+	server, err := computer.NewServer(d, computer.Config{Version: ds.cfg.Version, Logger: ds.cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("offer the desktop as tools: %w", err)
 	}

@@ -203,6 +203,32 @@ func TestAgentsReachDesktop(t *testing.T) {
 	}
 }
 
+// TestMCPAnswers wants what MCP clients and HTTP clients go by.
+func TestMCPAnswers(t *testing.T) {
+	t.Parallel()
+	requireDesktop(t)
+	s := serve(t, Config{Version: "v1.2.3"})
+	if _, err := s.StartDesktop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	post := func(body string) answer {
+		return s.do(t, call{path: mcpPath, body: body, header: map[string]string{"Accept": "application/json, text/event-stream"}})
+	}
+	init := post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`).want(t, 200)
+	if !strings.Contains(string(init.body), `"version":"v1.2.3"`) {
+		t.Errorf("initialize: %s", init.body)
+	}
+	for _, body := range []string{"no json", `{"jsonrpc":"1.0","id":1,"method":"tools/list"}`} {
+		post(body).problem(t, 400, "invalid_request")
+	}
+	for _, method := range []string{"prompts/list", "resources/list", "resources/templates/list", "logging/setLevel", "completion/complete"} {
+		a := post(`{"jsonrpc":"2.0","id":2,"method":"` + method + `","params":{"level":"info","ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}}`)
+		if !strings.Contains(string(a.body), `"code":-32601`) {
+			t.Errorf("%s: %d %s", method, a.StatusCode, a.body)
+		}
+	}
+}
+
 // TestMCPOfANewLife has the tools of a desktop that was stopped and started.
 func TestMCPOfANewLife(t *testing.T) {
 	t.Parallel()

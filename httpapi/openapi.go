@@ -35,6 +35,8 @@ func apiConfig() huma.Config {
 	cfg.Info.Description = "Virtual Linux desktops that programs and agents can see and use. " +
 		"Compatible with sandbox-agent " + apiVersion + ". Everything below /v1/desktop is also below " +
 		"/v1/desktops/{desktop}, where the desktop called main is the one of /v1/desktop."
+	cfg.Servers = []*huma.Server{{URL: "/", Description: "The server that has this document"}}
+	cfg.Tags = tags()
 	cfg.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", "", nil
 	cfg.AllowAdditionalPropertiesByDefault = true
@@ -48,6 +50,37 @@ func apiConfig() huma.Config {
 		},
 	}
 	return cfg
+}
+
+// tags are the groups of operations, as documentation lists them.
+func tags() []*huma.Tag {
+	var all []*huma.Tag
+	for _, t := range [][2]string{
+		{"Server", "The server: whether it answers, and its document"},
+		{"Tokens", "Tokens for others, with a scope and an end"},
+		{"Desktop lifecycle", "Desktops: start, stop, status"},
+		{"Screenshots", "Pictures of a desktop"},
+		{"Mouse", "The pointer and its buttons"},
+		{"Keyboard", "Keys and text"},
+		{"Clipboard", "Both selections, text and images"},
+		{"Windows", "Windows of a desktop"},
+		{"Programs", "Programs that are launched on a desktop"},
+		{"Display", "The display and its size"},
+		{"Events", "What happens on a desktop, as a stream"},
+		{"Live view", "Watching a desktop, by WebRTC, WHEP or WebSocket"},
+		{"Control", "Who may act on a desktop"},
+		{"Recordings", "Recordings, their timelines, captions and clips"},
+		{"Processes", "Programs without a desktop, their output, input and terminals"},
+		{"Files", "Files and directories"},
+		{"Configuration", "MCP servers and skills of a directory"},
+		{"Agents", "Agents that can be installed, and desktops as their tools"},
+		{"Agents (ACP)", "The Agent Client Protocol over HTTP"},
+		{"Sessions", "Sessions of agents, their messages and events"},
+		{"OpenComputer", "The API of OpenComputer"},
+	} {
+		all = append(all, &huma.Tag{Name: t[0], Description: t[1]})
+	}
+	return all
 }
 
 // problem describes the members that problems have.

@@ -227,8 +227,6 @@ func recordingProblem(err error) *Problem {
 		return conflictOf("stop the active desktop recording before deleting it")
 	case errors.Is(err, recording.ErrNotActive):
 		return conflictOf("the recording has ended")
-	case errors.Is(err, recording.ErrNoSpace):
-		return noSpace.problem("there is too little space left on the disk of the recordings; delete some")
 	case errors.Is(err, recording.ErrLocked):
 		return conflictOf(err.Error())
 	case errors.Is(err, recording.ErrTimelineFull):

@@ -49,6 +49,7 @@ func (s *Server) operation(r route) huma.Operation {
 	}
 	switch {
 	case r.open:
+		op.Security = []map[string][]string{} // nil would leave it to the document
 	case r.query:
 		op.Security = byTokenOrQuery()
 	default:
@@ -213,6 +214,10 @@ func missing(resource, id string) *Problem {
 		with("details", map[string]any{"resource": resource, "id": id})
 }
 
+// oldSpellings are further names of query parameters, which the document leaves
+// out: code that is generated of it has one name for both.
+var oldSpellings = map[string]string{"showCursor": "show_cursor"}
+
 // checkQuery refuses what huma would let pass: parameters that are given twice,
 // and booleans other than true and false.
 func (s *Server) checkQuery(ctx huma.Context, next func(huma.Context)) {
@@ -222,7 +227,11 @@ func (s *Server) checkQuery(ctx huma.Context, next func(huma.Context)) {
 		if p.In != "query" {
 			continue
 		}
-		values := args.PeekMulti(p.Name)
+		name := p.Name
+		if old := oldSpellings[name]; old != "" && args.Has(old) && !args.Has(name) {
+			name = old
+		}
+		values := args.PeekMulti(name)
 		problem := ""
 		switch {
 		case len(values) > 1:
@@ -233,7 +242,7 @@ func (s *Server) checkQuery(ctx huma.Context, next func(huma.Context)) {
 			}
 		}
 		if problem != "" {
-			s.write(r.c, rejected(invalidRequest, []*huma.ErrorDetail{{Location: "query." + p.Name, Message: problem}}))
+			s.write(r.c, rejected(invalidRequest, []*huma.ErrorDetail{{Location: "query." + name, Message: problem}}))
 			return
 		}
 	}

@@ -20,7 +20,7 @@ type shotQuery struct {
 	Quality        int64   `query:"quality" default:"85" doc:"Of JPEG, 1 to 100"`
 	Scale          float64 `query:"scale" default:"1" doc:"0.1 to 1.0"`
 	ShowCursor     bool    `query:"showCursor" doc:"Draw a red cross at the pointer"`
-	ShowCursorOld  bool    `query:"show_cursor" doc:"The same" deprecated:"true"`
+	ShowCursorOld  bool    `query:"show_cursor" hidden:"true"` // see oldSpellings
 	CursorStyle    string  `query:"cursorStyle" enum:"none,crosshair,pointer" doc:"How to draw the pointer; pointer is its real image"`
 	SettleMS       int64   `query:"settleMs" minimum:"0" doc:"Wait until the screen has been still for that long"`
 	TimeoutMS      int64   `query:"timeoutMs" minimum:"0" doc:"Wait at most that long for settleMs; 5000 when left out"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -82,9 +83,15 @@ func (in *whepInput) Resolve(ctx huma.Context) []error {
 }
 
 type whepOutput struct {
-	ContentType string `header:"Content-Type"`
-	Location    string `header:"Location"`
+	ContentType string   `header:"Content-Type"`
+	Location    string   `header:"Location"`
+	Link        []string `header:"Link"`
 	Body        []byte
+}
+
+// leftOutput has no body, and the status 200 that the draft wants.
+type leftOutput struct {
+	Status int
 }
 
 type whepID struct {
@@ -204,8 +211,8 @@ func (s *Server) registerWHEP(r route) {
 	play := r
 	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
 	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
-	play.status, play.scope = http.StatusCreated, scopeView
-	play.errors = append(play.errors, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+	play.status, play.scope, play.query = http.StatusCreated, scopeView, true
+	play.errors = append(play.errors, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	play.more = map[string]*huma.Response{"201": {
 		Description: "The answer",
@@ -223,22 +230,29 @@ func (s *Server) registerWHEP(r route) {
 		c := in.request.c
 		o := s.viewer(in.request)
 		o.Name = in.Name
-		answer, id, err := stream.Play(ctx, string(in.RawBody), o)
+		played, err := stream.Play(ctx, string(in.RawBody), o)
 		if err != nil {
 			return nil, err
 		}
-		return &whepOutput{ContentType: sdpType, Location: strings.TrimSuffix(c.Path(), "/") + "/" + id, Body: []byte(answer)}, nil
+		location := strings.TrimSuffix(c.Path(), "/") + "/" + played.ID
+		if token := c.Query("access_token"); token != "" { // the player has no other way to leave
+			location += "?" + url.Values{"access_token": {token}}.Encode()
+		}
+		return &whepOutput{ContentType: sdpType, Location: location, Link: played.Links(), Body: []byte(played.Answer)}, nil
 	})
 	leave := r
 	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
-	leave.scope = scopeView
-	leave.status, leave.errors = http.StatusNoContent, []int{http.StatusNotFound}
-	onSlot(s, leave, func(ctx context.Context, sl *slot, in *whepID) (*struct{}, error) {
-		stream := sl.live.running()
-		if stream == nil || !ownViewer(stream, in.ID, grantOf(ctx)) || errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
+	leave.about = "A second DELETE is answered like the first."
+	leave.scope, leave.query, leave.errors = scopeView, true, []int{http.StatusNotFound}
+	onSlot(s, leave, func(ctx context.Context, sl *slot, in *whepID) (*leftOutput, error) {
+		if stream := sl.live.running(); stream != nil && ownViewer(stream, in.ID, grantOf(ctx)) && !errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
+			sl.live.remember(in.ID)
+			return &leftOutput{}, nil
+		}
+		if !sl.live.remembers(in.ID) {
 			return nil, missing("viewer", in.ID)
 		}
-		return nil, nil
+		return &leftOutput{}, nil
 	})
 }
 

@@ -56,6 +56,7 @@ func TestStreamRoutes(t *testing.T) {
 	s.do(t, call{path: base + "/whep", method: http.MethodPost, body: "x"}).problem(t, 415, "unsupported_media_type")
 	s.do(t, call{path: base + "/whep", body: "x", kind: "application/sdp"}).problem(t, 400, "invalid_request")
 	s.do(t, call{path: base + "/whep/nobody", method: http.MethodDelete}).problem(t, 404, "not_found")
+	s.playsWHEP(t, base+"/whep")
 
 	conn := s.dial(t, base+"/signaling?access_token="+s.Token(), http.Header{})
 	init := signal(t, conn, "system/init")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,24 @@ type live struct {
 	desk    Desktop    // that the streamer shows
 	stream  *webrtc.Streamer
 	network *webrtc.Network // of this stream alone; nil: the shared one
+	left    []string        // ids of WHEP players that have left, the latest last
+}
+
+// mostLeft bounds the ids that are remembered of players that have left.
+const mostLeft = 256
+
+// remember notes that a player has left.
+func (l *live) remember(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = append(l.left[max(0, len(l.left)-mostLeft+1):], id)
+}
+
+// remembers says whether a player has left.
+func (l *live) remembers(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.left, id)
 }
 
 // networks holds the one that streams share, from its first use on.
@@ -196,6 +215,8 @@ func streamProblem(err error) *Problem {
 		return kind{"too_many_viewers", "Too Many Viewers", http.StatusTooManyRequests}.problem(err.Error())
 	case errors.Is(err, webrtc.ErrTooManyViewers):
 		return kind{"too_many_viewers", "Too Many Viewers", http.StatusServiceUnavailable}.problem(err.Error()).header(fiber.HeaderRetryAfter, "10")
+	case errors.Is(err, webrtc.ErrNoCodec):
+		return notAcceptable.problem("not acceptable: " + err.Error())
 	case errors.Is(err, webrtc.ErrOffer):
 		return invalidRequest.problem("invalid request: " + err.Error())
 	case errors.Is(err, webrtc.ErrNoPort):

@@ -65,7 +65,7 @@
 //
 // # Errors
 //
-// [ErrClosed], [ErrTooManyViewers], [ErrTooManyOfOwner], [ErrViewerNotFound], [ErrOffer], [ErrCodec],
+// [ErrClosed], [ErrTooManyViewers], [ErrTooManyOfOwner], [ErrViewerNotFound], [ErrOffer], [ErrNoCodec], [ErrCodec],
 // [ErrNoPort].
 //
 // # Requirements

@@ -50,18 +50,18 @@ func TestAskForLess(t *testing.T) {
 	}
 	<-gathered
 	sdp := strings.Replace(pc.LocalDescription().SDP, "a=setup", "b=TIAS:2000000\r\na=setup", 1)
-	answer, id, err := s.Play(t.Context(), sdp, ViewerOptions{})
+	play, err := s.Play(t.Context(), sdp, ViewerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: answer}); err != nil {
+	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: play.Answer}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the viewer is connected", func() bool { return s.Viewers()[0].Pictures > 0 })
 	if got := s.Status().Target; got > 2_000_000 {
 		t.Errorf("the first picture was made at %d bit/s, want at most 2000000", got)
 	}
-	if err := s.EndViewer(id); err != nil {
+	if err := s.EndViewer(play.ID); err != nil {
 		t.Fatal(err)
 	}
 	watch(t, s, ViewerOptions{}).next("one", picture.key)

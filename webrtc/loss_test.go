@@ -153,11 +153,11 @@ func (l *badLine) play(t *testing.T, s *Streamer) *receiver {
 		t.Fatal(err)
 	}
 	<-gathered
-	answer, _, err := s.Play(t.Context(), p.pc.LocalDescription().SDP, ViewerOptions{})
+	play, err := s.Play(t.Context(), p.pc.LocalDescription().SDP, ViewerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: answer}); err != nil {
+	if err := p.pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: play.Answer}); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -116,7 +116,7 @@ func TestPortRange(t *testing.T) {
 	if err := json.Unmarshal(c.event("system/disconnect"), &told); err != nil || !strings.Contains(told.Message, "webrtcPortRange") {
 		t.Errorf("told %q, %v; want the name of the option", told.Message, err)
 	}
-	if _, _, err := s.Play(t.Context(), "", ViewerOptions{}); !errors.Is(err, ErrNoPort) {
+	if _, err := s.Play(t.Context(), "", ViewerOptions{}); !errors.Is(err, ErrNoPort) {
 		t.Errorf("Play: %v, want ErrNoPort", err)
 	}
 	if n := len(s.Viewers()); n != 2 {

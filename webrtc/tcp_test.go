@@ -141,15 +141,15 @@ func TestTCPPlayer(t *testing.T) {
 	if err := pc.SetLocalDescription(offer); err != nil {
 		t.Fatal(err)
 	}
-	answer, _, err := s.Play(t.Context(), offer.SDP, ViewerOptions{Host: ln.Addr().String(), TCP: true})
+	play, err := s.Play(t.Context(), offer.SDP, ViewerOptions{Host: ln.Addr().String(), TCP: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	port := ln.Addr().(*net.TCPAddr).Port
-	if want := fmt.Sprintf(" 127.0.0.1 %d typ host tcptype passive\r\n", port); strings.Count(answer, "a=candidate:") != 1 || !strings.Contains(answer, want) {
-		t.Errorf("answer\n%s\nwant one candidate, with %q", answer, want)
+	if want := fmt.Sprintf(" 127.0.0.1 %d typ host tcptype passive\r\n", port); strings.Count(play.Answer, "a=candidate:") != 1 || !strings.Contains(play.Answer, want) {
+		t.Errorf("answer\n%s\nwant one candidate, with %q", play.Answer, want)
 	}
-	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: answer}); err != nil {
+	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: play.Answer}); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -19,31 +19,58 @@ const silentLimit = 30 * time.Second
 // somebody who wants to watch.
 var ErrOffer = errors.New("not an offer to receive video")
 
+// ErrNoCodec is returned for an offer whose video has other codecs than the
+// stream.
+var ErrNoCodec = errors.New("no codec of the offer fits")
+
+// Playback is what a WHEP player gets for its offer.
+type Playback struct {
+	ID         string // of the viewer; EndViewer ends it
+	Answer     string // the session description, with all candidates
+	ICEServers []ICEServer
+}
+
+// Links are the values of the Link headers that name the ICE servers
+// (draft-ietf-wish-whep-02, section 4.6).
+func (p Playback) Links() []string {
+	var links []string
+	for _, s := range p.ICEServers {
+		for _, text := range s.URLs {
+			link := "<" + text + `>; rel="ice-server"`
+			if s.Username != "" {
+				link += fmt.Sprintf("; username=%q; credential=%q; credential-type=\"password\"", s.Username, s.Credential)
+			}
+			links = append(links, link)
+		}
+	}
+	return links
+}
+
 // Play adds a viewer that offers a session itself (WHEP,
-// draft-ietf-wish-whep-02), and returns the answer and the viewer's id, by which
-// EndViewer ends it. Such a viewer only watches.
-func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (answer, id string, err error) {
+// draft-ietf-wish-whep-02). Such a viewer only watches. The error is [ErrOffer],
+// [ErrNoCodec], [ErrTooManyViewers] or [ErrClosed].
+func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Playback, error) {
 	candidates, err := checkDescription(offer)
 	if err != nil {
-		return "", "", fmt.Errorf("%w: %w", ErrOffer, err)
+		return Playback{}, fmt.Errorf("%w: %w", ErrOffer, err)
 	}
 	o.ViewOnly = true
 	p, err := s.newPeer(o, TransportWHEP, "")
 	if err != nil {
-		return "", "", err
+		return Playback{}, err
 	}
 	p.offered.Store(int32(candidates)) //nolint:gosec // it is bounded
-	answer, err = p.answer(ctx, offer)
+	answer, err := p.answer(ctx, offer)
 	if err != nil {
 		p.v.close("")
-		return "", "", err
+		return Playback{}, err
 	}
 	time.AfterFunc(silentLimit, func() {
 		if !p.v.live.Load() {
 			p.v.close("nobody came")
 		}
 	})
-	return answer, p.v.id, nil
+	return Playback{p.v.id, answer, p.link.iceServers()}, nil
 }
 
 // answer makes the answer to an offer, with all candidates in it.
@@ -52,17 +79,29 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrOffer, err)
 	}
 	a, err := p.pc.CreateAnswer(nil)
+	if errors.Is(err, webrtc.ErrSenderWithNoCodecs) {
+		return "", p.noCodec()
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrOffer, err)
 	}
-	if !strings.Contains(a.SDP, "m=video") || strings.Contains(a.SDP, "m=video 0 ") {
-		return "", fmt.Errorf("%w: it has no video in %s", ErrOffer, p.v.s.cfg.Codec)
+	switch {
+	case !strings.Contains(a.SDP, "m=video"):
+		return "", fmt.Errorf("%w: it has no video", ErrOffer)
+	case strings.Contains(a.SDP, "m=video 0 "):
+		return "", p.noCodec()
 	}
 	done := webrtc.GatheringCompletePromise(p.pc)
 	if err := p.pc.SetLocalDescription(a); err != nil {
 		return "", err
 	}
 	return p.described(ctx, done), nil
+}
+
+// noCodec says which codec an offer needs.
+func (p *peer) noCodec() error {
+	return fmt.Errorf("%w: the video of this stream is %s; offer that, or start the stream with another codec",
+		ErrNoCodec, strings.ToUpper(string(p.v.s.cfg.Codec)))
 }
 
 // EndViewer ends a viewer. The error is [ErrViewerNotFound].
@@ -111,8 +150,11 @@ func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Where the network has a TCP, it is the one that this server's port is
 	// shared with.
-	answer, id, err := s.Play(r.Context(), string(offer), ViewerOptions{Host: r.Host, Remote: r.RemoteAddr, TCP: true})
+	play, err := s.Play(r.Context(), string(offer), ViewerOptions{Host: r.Host, Remote: r.RemoteAddr, TCP: true})
 	switch {
+	case errors.Is(err, ErrNoCodec):
+		http.Error(w, err.Error(), http.StatusNotAcceptable)
+		return
 	case errors.Is(err, ErrOffer):
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -121,7 +163,8 @@ func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/sdp")
-	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+id)
+	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+play.ID)
+	w.Header()["Link"] = play.Links()
 	w.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(w, answer)
+	_, _ = io.WriteString(w, play.Answer)
 }

@@ -221,6 +221,11 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				}
 			}
 		}
+		// The SDK answers these, although there is nothing that the client could get.
+		switch family, _, _ := strings.Cut(method, "/"); family {
+		case "prompts", "resources", "completion", "logging":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has tools only, so not " + method}
+		}
 		return next(ctx, method, req)
 	}
 }

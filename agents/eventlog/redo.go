@@ -63,7 +63,7 @@ func openRedo(path, id string, sync bool) (*redoLog, error) {
 		return nil, err
 	}
 	if err := fillFile(f, 2*redoHalf); err != nil {
-		if errors.Is(err, unix.ENOSPC) {
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 			err = fmt.Errorf("%w: %w", ErrFull, err)
 		}
 		return nil, errors.Join(err, f.Close())

@@ -64,7 +64,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return err
 	}
 	defer closeLog()
-	cfg.Logger = log
+	cfg.Logger, cfg.Version = log, version
 	supervise.ReserveThreads()
 	unguard, err := guard(log)
 	if err != nil {
@@ -119,14 +119,8 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	}
 	// At once, so that the server which comes next knows that this one ends.
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // who made s gets its error
-	if err := sweep(s, log); err != nil {
+	if err := openState(ctx, s, log); err != nil {
 		return errors.Join(err, ln.Close())
-	}
-	if err := s.OpenRecordings(ctx); err != nil && ctx.Err() == nil {
-		return errors.Join(fmt.Errorf("%w; choose another directory with --recordings-dir", err), ln.Close())
-	}
-	if err := s.OpenAgents(ctx); err != nil && ctx.Err() == nil {
-		return errors.Join(fmt.Errorf("agents' sessions: %w", err), ln.Close())
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
@@ -142,6 +136,36 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 		return err
 	}
 	return ln.Close() // it ended before it began to serve
+}
+
+// openState opens what an earlier server left. A full disk is no reason not to
+// start: clients can delete files through the server, and what could not be
+// opened is opened by the first request that needs it.
+func openState(ctx context.Context, s *httpapi.Server, log *slog.Logger) error {
+	for _, open := range []func() error{
+		func() error { return sweep(s, log) },
+		func() error {
+			if err := s.OpenRecordings(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%w; choose another directory with --recordings-dir", err)
+			}
+			return nil
+		},
+		func() error {
+			if err := s.OpenAgents(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("agents' sessions: %w", err)
+			}
+			return nil
+		},
+	} {
+		err := open()
+		if err != nil && !httpapi.NoSpace(err) {
+			return err
+		}
+		if err != nil {
+			log.Error("the disk is full; delete files, also through this server", "error", err)
+		}
+	}
+	return nil
 }
 
 func (f *serverFlags) listen(ctx context.Context) (net.Listener, error) {

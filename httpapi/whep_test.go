@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	pion "github.com/pion/webrtc/v4"
+)
+
+// offerOf is the offer of a player that knows one video codec.
+func offerOf(t *testing.T, mime string) string {
+	t.Helper()
+	var media pion.MediaEngine
+	codec := pion.RTPCodecParameters{RTPCodecCapability: pion.RTPCodecCapability{MimeType: mime, ClockRate: 90000}, PayloadType: 96}
+	if err := media.RegisterCodec(codec, pion.RTPCodecTypeVideo); err != nil {
+		t.Fatal(err)
+	}
+	pc, err := pion.NewAPI(pion.WithMediaEngine(&media)).NewPeerConnection(pion.Configuration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.GracefulClose()
+	if _, err := pc.AddTransceiverFromKind(pion.RTPCodecTypeVideo, pion.RTPTransceiverInit{Direction: pion.RTPTransceiverDirectionRecvonly}); err != nil {
+		t.Fatal(err)
+	}
+	offer, err := pc.CreateOffer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offer.SDP
+}
+
+// playsWHEP speaks WHEP as players do that have nothing but a URL.
+func (s *testServer) playsWHEP(t *testing.T, path string) {
+	t.Helper()
+	play := func(mime string) answer {
+		return s.do(t, call{path: path + "?access_token=" + s.Token(), body: offerOf(t, mime), kind: sdpType, anon: true})
+	}
+	p := play(pion.MimeTypeH264).problem(t, 406, "not_acceptable")
+	if detail := p["detail"].(string); !strings.Contains(detail, "VP8") {
+		t.Errorf("detail = %q", detail)
+	}
+	a := play(pion.MimeTypeVP8).want(t, 201)
+	if link := a.Header.Get("Link"); !strings.HasPrefix(link, "<stun:") || !strings.HasSuffix(link, `>; rel="ice-server"`) {
+		t.Errorf("Link = %q", link)
+	}
+	place := a.Header.Get("Location")
+	for _, method := range []string{http.MethodPatch, http.MethodGet} {
+		got := s.do(t, call{method: method, path: place, anon: true, body: "x", kind: "application/trickle-ice-sdpfrag"}).problem(t, 405, "invalid_request")
+		if got["detail"] == "" {
+			t.Errorf("%s: %v", method, got)
+		}
+	}
+	for range 2 {
+		s.do(t, call{method: http.MethodDelete, path: place, anon: true}).want(t, 200)
+	}
+}
