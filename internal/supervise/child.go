@@ -123,12 +123,14 @@ func (c *Child) fork(s Spec, st *streams) error {
 	attr := &syscall.ProcAttr{
 		Dir:   s.Dir,
 		Files: st.fds(),
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
-	if s.TTY != nil {
-		attr.Sys.Setpgid = false // a session leader leads its group anyway
-		attr.Sys.Setsid, attr.Sys.Setctty, attr.Sys.Ctty = true, true, 0
-	}
+	// Another user gets no terminal of ours: who shares it can type into it
+	// (TIOCSTI), which is to say into our user's shell. A session leader leads its
+	// group, too.
+	attr.Sys.Setsid = s.TTY != nil || s.Credential != nil
+	attr.Sys.Setpgid = !attr.Sys.Setsid
+	attr.Sys.Setctty = s.TTY != nil // of descriptor 0
 	attr.Sys.Credential = s.Credential
 	if s.Cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.Cgroup.Fd())

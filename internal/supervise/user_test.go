@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // nobody is another user; only root may be that.
@@ -87,6 +89,18 @@ func TestReach(t *testing.T) {
 	}
 	if err := errors.Join(u.CanStart("/bin/sh", []string{"-c", closed}), u.Reach(filepath.Join(dir, "absent")), User{}.Reach(closed)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Another user's child is in a session of its own, so that /dev/tty is not this
+// program's terminal, into which it could type.
+func TestUserTerminal(t *testing.T) {
+	t.Parallel()
+	u := nobody(t)
+	g := newTestGroup(t, GroupConfig{})
+	c := start(t, g, Spec{Path: "sleep", Args: []string{"60"}, Dir: "/", Credential: u.Credential})
+	if sid, err := unix.Getsid(c.PID()); err != nil || sid != c.PID() {
+		t.Errorf("session %d of process %d, %v", sid, c.PID(), err)
 	}
 }
 
