@@ -2,7 +2,9 @@ package deskhand_test
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,4 +48,30 @@ func TestFileLength(t *testing.T) {
 			t.Errorf("%s has %d lines; split it by topic before it passes %d", file, n, limit)
 		}
 	})
+}
+
+// TestSharedTestdata wants a file that several packages' tests read in testdata
+// of the root folder, not a copy in each package.
+func TestSharedTestdata(t *testing.T) {
+	t.Parallel()
+	first := make(map[string]string) // by content
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !e.Type().IsRegular() || !strings.Contains("/"+path, "/testdata/"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if other, found := first[string(text)]; found {
+			t.Errorf("%s is a copy of %s; put one into testdata of the root folder", path, other)
+		}
+		first[string(text)] = path
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

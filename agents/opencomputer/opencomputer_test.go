@@ -20,7 +20,22 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// entries reads a log from testdata.
+// logFiles returns this package's own logs and those that several packages'
+// tests read.
+func logFiles(t testing.TB) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{"testdata", "../../testdata/agentlogs"} {
+		found, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+		if err != nil || len(found) == 0 {
+			t.Fatal(dir, found, err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// entries reads a log.
 func entries(t testing.TB, file string) (all []opencomputer.Entry) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -44,11 +59,7 @@ func entries(t testing.TB, file string) (all []opencomputer.Entry) {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.jsonl")
-	if err != nil || len(files) < 4 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
+	for _, file := range logFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			var s opencomputer.State
@@ -67,7 +78,7 @@ func TestGolden(t *testing.T) {
 			if turns != ends || len(open) > 0 {
 				t.Errorf("%d turns, %d ends; tools without result: %v", turns, ends, open)
 			}
-			golden := strings.TrimSuffix(file, ".jsonl") + ".golden"
+			golden := "testdata/" + strings.TrimSuffix(filepath.Base(file), ".jsonl") + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
@@ -144,11 +155,7 @@ func TestOptions(t *testing.T) {
 
 // FuzzApply has anything in a log.
 func FuzzApply(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.jsonl")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range logFiles(f) {
 		for _, e := range entries(f, file) {
 			f.Add(uint8(e.Dir), e.Kind, e.Payload)
 		}

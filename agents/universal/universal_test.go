@@ -21,7 +21,10 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// entries reads a log from testdata.
+// logs holds the logs of sessions that several packages' tests read.
+const logs = "../../testdata/agentlogs/"
+
+// entries reads a log.
 func entries(t testing.TB, file string) (all []universal.Entry) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -52,7 +55,7 @@ func entries(t testing.TB, file string) (all []universal.Entry) {
 // Codex, Gemini and OpenCode have.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.jsonl")
+	files, err := filepath.Glob(logs + "*.jsonl")
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
@@ -75,7 +78,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			check(t, all)
-			golden := strings.TrimSuffix(file, ".jsonl") + ".golden"
+			golden := "testdata/" + strings.TrimSuffix(filepath.Base(file), ".jsonl") + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
@@ -194,7 +197,7 @@ func TestRequestID(t *testing.T) {
 
 // FuzzApply has anything in a log.
 func FuzzApply(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.jsonl")
+	files, err := filepath.Glob(logs + "*.jsonl")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -230,7 +233,7 @@ func FuzzApply(f *testing.F) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	log := entries(b, "testdata/mock.jsonl")
+	log := entries(b, logs+"mock.jsonl")
 	for b.Loop() {
 		s := universal.NewState("s1")
 		for _, e := range log {

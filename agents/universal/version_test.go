@@ -17,7 +17,7 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/version"
 	sum := sha256.New()
-	files, err := filepath.Glob("testdata/*.jsonl")
+	files, err := filepath.Glob(logs + "*.jsonl")
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
@@ -58,7 +58,7 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := universal.NewState("s1")
 	var open, idle int
-	for _, e := range entries(t, "testdata/mock.jsonl") {
+	for _, e := range entries(t, logs+"mock.jsonl") {
 		before := s.Idle()
 		for _, u := range s.Apply(e) {
 			switch u.Type {
@@ -86,7 +86,7 @@ func TestIdle(t *testing.T) {
 // FuzzRestore goes on from whatever somebody says a state is.
 func FuzzRestore(f *testing.F) {
 	s := universal.NewState("s1")
-	for _, e := range entries(f, "testdata/mock.jsonl") {
+	for _, e := range entries(f, logs+"mock.jsonl") {
 		s.Apply(e)
 		if text, err := s.Snapshot(); err == nil && e.Seq%5 == 0 {
 			f.Add(text)
@@ -94,7 +94,7 @@ func FuzzRestore(f *testing.F) {
 	}
 	f.Add([]byte(`{"version":1,"state":{"order":["x"],"tools":{"x":null}}}`))
 	f.Add([]byte(`{"version":1,"state":{"order":["x","x"],"tools":{"x":{},"y":{}},"text":{}}}`))
-	rest := entries(f, "testdata/others.jsonl")
+	rest := entries(f, logs+"others.jsonl")
 	f.Fuzz(func(t *testing.T, snapshot []byte) {
 		s := universal.Restore(snapshot)
 		if s == nil {
