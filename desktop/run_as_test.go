@@ -130,6 +130,36 @@ func TestRunAs(t *testing.T) {
 	}
 }
 
+// The desktop's other programs can neither trace the X server nor take its
+// connections, to this program for one, to send what they like.
+func TestRunAsServer(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	u := other(t)
+	d := start(t, desktop.Config{RunAs: u.Name, StateDir: t.TempDir()})
+	var server, manager string
+	for _, p := range d.Status().Processes {
+		switch p.Name {
+		case "Xvfb":
+			server = strconv.Itoa(p.PID)
+		case "openbox":
+			manager = strconv.Itoa(p.PID)
+		}
+	}
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(d.Status().Home, "out")
+	line := "for p in " + server + " " + manager + "; do cat /proc/$p/environ >/dev/null 2>&1 && echo yes || echo no; done > ~/new; mv ~/new ~/out\n"
+	if err := d.Type(t.Context(), desktop.Type{Text: line}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the terminal's answer", func() bool { _, err := os.Stat(out); return err == nil })
+	if got := readFile(t, out); got != "no\nyes\n" {
+		t.Errorf("may look into the X server, and the window manager: %q", got)
+	}
+}
+
 // TestRunAsWithLinks has the desktop's user put links to files of root's where
 // this program writes and reads while the desktop runs.
 func TestRunAsWithLinks(t *testing.T) {

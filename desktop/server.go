@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -77,7 +78,7 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 	}
 	child, err := d.group.Start(supervise.Spec{
 		Name: "Xvfb", Path: "Xvfb", Args: args, Env: d.serverEnviron(), Dir: d.dirs.home,
-		LogPath: d.dirs.log, Credential: d.user.Credential, ExtraFiles: []*os.File{w},
+		LogPath: d.dirs.log, Credential: d.serverCredential(), ExtraFiles: []*os.File{w},
 	})
 	w.Close()
 	if err != nil {
@@ -96,6 +97,31 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 		return 0, fmt.Errorf("start Xvfb: :%d: %w", number, errDisplayTaken)
 	}
 	return 0, fmt.Errorf("start Xvfb: %w%s", err, tail(child))
+}
+
+// lonelyGroup is a group that nobody is in. It is below 65534, as far as
+// containers of unprivileged users usually have groups.
+const lonelyGroup = 65533
+
+// serverCredential is whom the X server runs as: another user with a group of its
+// own. The kernel lets that user's other programs, whose group is the user's,
+// neither trace it nor take its descriptors (ptrace(2)), so they cannot speak to
+// this program in its place. They may still end it.
+func (d *Desktop) serverCredential() *syscall.Credential {
+	c := d.user.Credential
+	if c == nil {
+		return nil
+	}
+	return &syscall.Credential{Uid: c.Uid, Gid: lonelyGroup, Groups: c.Groups}
+}
+
+// serverNumber is the process with which this program speaks X: the user may put
+// a socket of another one into its place. Zero, any, when there is no other user.
+func (d *Desktop) serverNumber(s *session) int {
+	if d.user.Credential == nil || s.xserver == nil {
+		return 0
+	}
+	return s.xserver.PID()
 }
 
 // displayTaken tells quickly, for most numbers, what Xvfb would find out. A

@@ -28,6 +28,9 @@ import (
 // ErrConnClosed is returned once the connection to the X server is gone.
 var ErrConnClosed = errors.New("connection to the X server is closed")
 
+// errImpostor: whoever may remove an X server's socket can put another one there.
+var errImpostor = errors.New("another program has taken the X server's socket")
+
 // Window is an X window's number.
 type Window uint32
 
@@ -41,6 +44,9 @@ type Config struct {
 	// Authority is an Xauthority file. Empty: the one that XAUTHORITY names, or
 	// ~/.Xauthority.
 	Authority string
+	// Server is the number of the process that must be the X server; another one
+	// gets nothing, the cookie neither. Zero: any.
+	Server int
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
@@ -96,6 +102,11 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = sock.SetDeadline(time.Unix(1, 0)) })
 	w := &wire{Conn: sock, cookie: cookie}
+	if peer, ok := w.peer(); cfg.Server != 0 && (!ok || int(peer.Pid) != cfg.Server) {
+		stop()
+		_ = sock.Close()
+		return nil, fmt.Errorf("connect to display :%d: %w", number, errImpostor)
+	}
 	x, err := xgb.NewConnNet(w)
 	if err != nil {
 		stop()

@@ -52,6 +52,16 @@ func TestDialWrongCookie(t *testing.T) {
 	}
 }
 
+// A program that is not the X server does not get the cookie.
+func TestDialImpostor(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 640, 480)
+	_, err := x11.Dial(t.Context(), x11.Config{Display: s.Display, Cookie: s.Cookie, Server: os.Getpid()})
+	if err == nil || !strings.Contains(err.Error(), "another program") {
+		t.Fatalf("Dial to another process: %v", err)
+	}
+}
+
 func TestDialAuthority(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 640, 480)
