@@ -34,6 +34,8 @@ type Host struct {
 	lives   sync.WaitGroup  // their goroutines; added to by tasks only
 	ctx     context.Context //nolint:containedctx // of no call: what tasks do, until Close
 	cancel  context.CancelFunc
+
+	endGroup func() error // endProcesses, once
 }
 
 // Start makes a host. What an earlier one with the same log and StateDir left
@@ -74,6 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
+	h.endGroup = sync.OnceValue(h.endProcesses)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if cfg.Log.Shared() {
 		_ = h.task(h.watch) // it is not closed
@@ -99,22 +102,66 @@ func (h *Host) Close() error {
 	h.tasks.Wait()
 	h.endAll() // what was about to start meanwhile
 	h.lives.Wait()
-	err := errors.Join(h.group.Close(), h.groups.close(), h.skills.close())
+	err := errors.Join(h.endGroup(), h.groups.close(), h.skills.close())
 	if h.folders != h.cfg.Folders {
 		err = errors.Join(err, h.folders.Close())
 	}
 	return err
 }
 
-// endAll ends all agents at once.
+// endAll ends all agents concurrently.
 func (h *Host) endAll() {
 	var wg sync.WaitGroup
+	wg.Go(func() { _ = h.endGroup() }) // Close returns its error
 	for _, s := range h.all() {
 		if l := s.newest(); l != nil {
 			wg.Go(func() { l.end(endedServer) })
 		}
 	}
 	wg.Wait()
+}
+
+// endProcesses ends the processes of all agents, also of deleted ones. It gives
+// those agents eofWait together, from the end of their input, to end without a
+// signal.
+func (h *Host) endProcesses() error {
+	t := time.NewTimer(eofWait)
+	defer t.Stop()
+	for _, l := range h.allLives() {
+		select {
+		case <-l.proc.done:
+		case <-t.C:
+			return h.group.Close()
+		}
+	}
+	return h.group.Close()
+}
+
+// allLives returns the agents that have a process, also the deleted ones.
+func (h *Host) allLives() []*life {
+	servers := h.all()
+	h.mu.Lock()
+	for _, e := range h.ending {
+		servers = append(servers, e.s)
+	}
+	h.mu.Unlock()
+	var lives []*life
+	for _, s := range servers {
+		if l := s.newest(); l != nil {
+			lives = append(lives, l)
+		}
+	}
+	return lives
+}
+
+// stop ends an agent's process and what it started. While the host closes, all
+// end together: the search for the processes of one reads all of the machine's.
+func (h *Host) stop(ctx context.Context, c *supervise.Child) error {
+	if h.isClosed() {
+		_ = h.endGroup() // Close returns its error
+		return nil
+	}
+	return c.Stop(ctx)
 }
 
 func (s *server) newest() *life {
@@ -372,8 +419,11 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 		return nil, ErrServerNotFound
 	}
 	env := environ(h.user, h.cfg.environ(), launch.Env, mounted.Env)
-	p, err := startProc(h.group, h.groups, agent, launch, env, h.user)
-	if err != nil {
+	p, err := h.startProc(agent, launch, env)
+	switch {
+	case errors.Is(err, supervise.ErrClosed):
+		return nil, ErrClosed
+	case err != nil:
 		return nil, &StartError{agent, err}
 	}
 	l := h.newLife(s, agent, p)

@@ -71,11 +71,11 @@ func pipe(ours int) (mine, theirs *os.File, err error) {
 	return os.NewFile(uintptr(p[ours]), "agent"), os.NewFile(uintptr(p[1-ours]), "agent"), nil
 }
 
-func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env []string, as supervise.User) (*proc, error) {
+func (h *Host) startProc(name string, l Launch, env []string) (*proc, error) {
 	if l.Run != nil {
 		return startBuiltin(l), nil
 	}
-	if err := as.CanStart(l.Path, l.Args); err != nil {
+	if err := h.user.CanStart(l.Path, l.Args); err != nil {
 		return nil, fmt.Errorf("%w; what npm installs is below $XDG_DATA_HOME of this program", err)
 	}
 	in, theirIn, err := pipe(1)
@@ -86,10 +86,10 @@ func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env [
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), theirIn.Close())
 	}
-	group := groups.add()
-	c, err := g.Start(supervise.Spec{
+	group := h.groups.add()
+	c, err := h.group.Start(supervise.Spec{
 		Name: name, Path: l.Path, Args: l.Args, Env: env, Dir: l.Dir, Stdin: theirIn, Stdout: theirOut,
-		Credential: as.Credential, Grace: termWait, Cgroup: group.fd(),
+		Credential: h.user.Credential, Grace: termWait, Cgroup: group.fd(),
 	})
 	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.begun())
 	if err != nil {
@@ -97,7 +97,7 @@ func startProc(g *supervise.Group, groups *cgroups, name string, l Launch, env [
 	}
 	return &proc{
 		in: in, out: out, pid: c.PID(), done: doneOf(c), stderr: c.Tail,
-		kill: func(ctx context.Context) error { return errors.Join(c.Stop(ctx), group.end()) },
+		kill: func(ctx context.Context) error { return errors.Join(h.stop(ctx, c), group.end()) },
 		exit: func() ended {
 			e := c.Exit()
 			if e.Signal != 0 {
