@@ -10,7 +10,7 @@ FUZZTIME ?= 50s
 
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run test test-agents soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build run test test-agents agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary, and the licences of what is in it
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
@@ -31,6 +31,11 @@ test-agents: ## Claude Code, Codex and OpenCode against a model that does as it 
 	@.ci/install test
 	@mkdir -p .cache/agents
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -timeout 30m $(ARGS) ./internal/agenttest
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -run '^TestRealLock$$' ./agents/registry
+
+agent-locks: ## write agents/registry/locks anew: all npm packages that agents need, with their checksums
+	@.ci/install test
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 $(GO) test -count=1 -run '^TestLocks$$' ./agents/registry -args -update
 
 soak: ## the soak tests at full length
 	@.ci/install test

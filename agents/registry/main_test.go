@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 
 	"go.uber.org/goleak"
 
@@ -13,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newRegistry makes one whose files and programs are in folders of the test.
+// newRegistry makes one whose files and programs are in folders of the test. It has
+// no locks: what tests serve has other checksums.
 func newRegistry(t testing.TB, cfg Config) *Registry {
 	t.Helper()
 	if cfg.Env == nil {
@@ -26,6 +28,7 @@ func newRegistry(t testing.TB, cfg Config) *Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.locks = fstest.MapFS{}
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

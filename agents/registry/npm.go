@@ -70,15 +70,8 @@ func (n *npm) install(ctx context.Context, s source) (*manifest, error) {
 	for _, p := range s.packages {
 		wanted[n.in.host.fill(p.name)] = p.version
 	}
-	text, err := json.Marshal(map[string]any{"private": true, "dependencies": wanted})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(n.staging, "package.json"), text, 0o644); err != nil {
-		return nil, n.in.fail(StageResolve, err, "")
-	}
 	n.in.tell(Progress{Stage: StageResolve, Message: "find out what " + n.in.agent.Name + " needs"})
-	if err := n.run(ctx, StageResolve, nil, "install", "--package-lock-only"); err != nil {
+	if err := n.resolve(ctx, s.kind, wanted); err != nil {
 		return nil, err
 	}
 	total, err := n.count()
@@ -100,6 +93,29 @@ func (n *npm) install(ctx context.Context, s source) (*manifest, error) {
 		m.Packages = append(m.Packages, got)
 	}
 	return m, nil
+}
+
+// resolve writes package.json and package-lock.json: the lock that comes with this
+// program if it has the wanted packages, else what npm finds in its registry.
+func (n *npm) resolve(ctx context.Context, kind Source, wanted map[string]string) error {
+	text, err := json.Marshal(map[string]any{"private": true, "dependencies": wanted})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(n.staging, "package.json"), text, 0o644); err != nil {
+		return n.in.fail(StageResolve, err, "")
+	}
+	lock, err := n.in.pinned(kind, wanted)
+	if err != nil {
+		return n.in.fail(StageResolve, err, "")
+	}
+	if lock == nil {
+		return n.run(ctx, StageResolve, nil, "install", "--package-lock-only")
+	}
+	if err := os.WriteFile(filepath.Join(n.staging, "package-lock.json"), lock, 0o644); err != nil {
+		return n.in.fail(StageResolve, err, "")
+	}
+	return nil
 }
 
 func packageVersion(folder string) (string, error) {

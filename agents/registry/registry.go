@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -69,6 +70,7 @@ type Registry struct {
 	cfg    Config
 	user   supervise.User
 	agents []Agent // in the order of lists
+	locks  fs.FS   // embeddedLocks, but in tests
 	log    *slog.Logger
 
 	group   func() (*supervise.Group, error) // of npm, and of agents that are asked
@@ -95,7 +97,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.AskTimeout < 0 {
 		return nil, &InvalidError{"AskTimeout", "must not be negative"}
 	}
-	r := &Registry{cfg: cfg, log: cfg.Logger, said: map[string]observed{}, told: map[string]told{}, closed: make(chan struct{})}
+	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, said: map[string]observed{}, told: map[string]told{}, closed: make(chan struct{})}
 	var err error
 	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, err

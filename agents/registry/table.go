@@ -30,7 +30,7 @@ var (
 
 // agents is the table, in the order of lists. What runs where was tried with
 // these versions; a newer one is a change of this file and a run of
-// make test-agents.
+// make agent-locks and make test-agents.
 var agents = []Agent{
 	{
 		ID: "claude", Name: "Claude Code",

@@ -1,0 +1,60 @@
+package registry
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// embeddedLocks are what make agent-locks wrote: for each source of the table a
+// package-lock.json with the versions and the checksums of all its packages, also
+// those that they need themselves.
+//
+//go:embed locks/*.json
+var embeddedLocks embed.FS
+
+// lockPath is the name of a source's lock in embeddedLocks.
+func lockPath(agent string, kind Source) string {
+	if kind == SourceFallback {
+		agent += "-fallback"
+	}
+	return "locks/" + agent + ".json"
+}
+
+// packageLock is a package-lock.json of npm.
+type packageLock struct {
+	Version  int                       `json:"lockfileVersion"`
+	Requires bool                      `json:"requires"`
+	Packages map[string]map[string]any `json:"packages"` // by folder; "": the project itself
+}
+
+// pinned returns the package-lock.json with which npm installs exactly the wanted
+// packages, by name and version, and what they need. It returns nil if the lock of
+// the source does not have all of them, as when other versions were asked for.
+func (in *installation) pinned(kind Source, wanted map[string]string) ([]byte, error) {
+	name := lockPath(in.agent.ID, kind)
+	text, err := fs.ReadFile(in.r.locks, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var lock packageLock
+	if err := json.Unmarshal(text, &lock); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for name, version := range wanted {
+		p := lock.Packages["node_modules/"+name]
+		if p["version"] != version {
+			return nil, nil
+		}
+		delete(p, "optional") // in the lock, since it is for one platform; npm would go on without it
+	}
+	// The programs for other platforms stay in the lock, but npm installs only what
+	// the project depends on.
+	lock.Packages[""] = map[string]any{"dependencies": wanted}
+	return json.Marshal(lock)
+}
