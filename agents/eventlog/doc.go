@@ -61,7 +61,8 @@
 // # Lifetime
 //
 // [Open] makes the database or brings its schema up to date, and checks a file
-// for damage. Contexts bound the calls that they are given to and nothing else.
+// for damage. What is lost with a damaged -wal or redo file is logged as an error,
+// and a copy of that file is kept with .damaged behind its name. Contexts bound the calls that they are given to and nothing else.
 // [Log.Close] commits what waits for it and wakes all followers.
 //
 // # Concurrency

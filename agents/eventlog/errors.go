@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 var (
@@ -51,7 +52,9 @@ type InvalidError struct {
 // Error implements error.
 func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 
-// CorruptError says that a database is damaged. Nothing is written to it.
+// CorruptError says that a database is damaged, or that its file is missing while
+// its -wal or -redo file is there: then it wraps [fs.ErrNotExist]. Nothing is
+// written to it.
 type CorruptError struct {
 	Path string // of the file; empty with Postgres
 	Err  error  // what is wrong
@@ -61,6 +64,9 @@ type CorruptError struct {
 func (e *CorruptError) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("the event log is damaged: %v", e.Err)
+	}
+	if errors.Is(e.Err, fs.ErrNotExist) {
+		return fmt.Sprintf("the event log %s: %v; put it back, or move its -wal, -shm and -redo files away to begin a new one", e.Path, e.Err)
 	}
 	return fmt.Sprintf("the event log %s is damaged: %v; move it and its -wal, -shm and -redo files away to begin a new one, "+
 		"or put a copy back; `sqlite3 %s .recover` prints what can still be read", e.Path, e.Err, e.Path)

@@ -124,7 +124,11 @@ func killOnce(t *testing.T, dsn string, mode eventlog.Mode, acked map[int64]stri
 
 func checkVictim(t *testing.T, dsn string, acked map[int64]string) {
 	t.Helper()
-	l := open(t, eventlog.Config{DSN: dsn}) // checks the file, too
+	errs := &errorLog{}
+	l := open(t, eventlog.Config{DSN: dsn, Logger: errs.logger()}) // checks the file, too
+	if errs.String() != "" {
+		t.Errorf("after kill -9: %s", errs)
+	}
 	defer closeLog(t, l)
 	var own [victimSessions][]eventlog.Event
 	for s := range own {

@@ -36,6 +36,9 @@ func lockFile(file string) (path string, lock *os.File, err error) {
 		}
 		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
+	if err := missing(path); err != nil {
+		return "", nil, errors.Join(err, unlockFile(lock))
+	}
 	// Who holds it is for people to read.
 	if err := lock.Truncate(0); err == nil {
 		_, _ = lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -46,6 +47,7 @@ type redoLog struct {
 type redoRecord struct {
 	number     int64
 	statements []statement
+	cut        bool // it does not fit into its half, and has no statements
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -166,50 +168,73 @@ func (r *redoLog) head(b []byte, number int64) {
 func (r *redoLog) turn(half int) { r.half, r.at = half, 0 }
 
 // after returns the records that follow a commit, as far as they go on without a
-// gap, and how many there are behind one.
-func (r *redoLog) after(last int64) (all []redoRecord, dropped int, err error) {
+// gap, and those that are dropped because they are behind one, or are damaged.
+func (r *redoLog) after(last int64) (all, dropped []redoRecord, err error) {
 	if r.f == nil {
-		return nil, 0, nil
+		return nil, nil, nil
 	}
 	b := make([]byte, 2*redoHalf)
 	if _, err := r.f.ReadAt(b, 0); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	for half := range 2 {
 		records, err := r.read(b[half*redoHalf:(half+1)*redoHalf], last)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		all = append(all, records...)
 	}
 	slices.SortFunc(all, func(a, b redoRecord) int { return int(a.number - b.number) })
 	for i := range all {
-		if all[i].number != last+1+int64(i) {
-			return all[:i], len(all) - i, nil // what is between was lost with the machine
+		if all[i].number != last+1+int64(i) || all[i].cut {
+			return all[:i], all[i:], nil // what is between was damaged, or lost with the machine
 		}
 	}
-	return all, 0, nil
+	return all, nil, nil
 }
 
-// read returns the records of a half that follow a commit: those of its
-// beginning that are whole, and go on without a gap.
+// read returns the records of a half that follow a commit, also those behind a
+// damaged one. It looks for them at each byte, since the size of that one may be
+// wrong. Behind the last one are older records, and perhaps one that was not
+// written to its end because the process was killed.
 func (r *redoLog) read(b []byte, last int64) (all []redoRecord, err error) {
-	before := int64(-1)
-	for len(b) >= redoHead {
+	next, place := last+1, len(b) // of the next record: its number, and what is left from its head on
+	for b = candidate(b, next); b != nil; b = candidate(b[1:], next) {
 		size := binary.LittleEndian.Uint32(b[4:])
 		number := int64(binary.LittleEndian.Uint64(b[8:]))
-		if uint64(size) > uint64(len(b)-redoHead) || before >= 0 && number != before+1 ||
-			crc32.Update(r.seed, castagnoli, b[4:redoHead+size]) != binary.LittleEndian.Uint32(b) {
-			return all, nil
-		}
-		if number > last {
+		switch {
+		case number < next: // none, or an older one
+		case uint64(size) > uint64(len(b)-redoHead):
+			if number == next && len(b) == place { // no record is written that does not fit
+				all = append(all, redoRecord{number: number, cut: true})
+			}
+		case crc32.Update(r.seed, castagnoli, b[4:redoHead+size]) == binary.LittleEndian.Uint32(b):
 			statements, err := decodeStatements(b[redoHead : redoHead+size])
 			if err != nil {
 				return nil, fmt.Errorf("redo log, commit %d: %w", number, err)
 			}
-			all = append(all, redoRecord{number, statements})
+			all = append(all, redoRecord{number: number, statements: statements})
+			next, place = number+1, len(b)-redoHead-int(size)
+			b = b[redoHead+size-1:]
 		}
-		before, b = number, b[redoHead+size:]
 	}
 	return all, nil
+}
+
+// candidate returns b from the first place on where the number of a record may
+// be: it is not 0, and its upper bytes are those of next. Most of a half is zeros
+// or text, which this skips quickly.
+func candidate(b []byte, next int64) []byte {
+	upper := binary.LittleEndian.AppendUint64(nil, uint64(next))[5:]
+	for len(b) >= redoHead {
+		i := bytes.Index(b[13:], upper)
+		if i < 0 {
+			return nil
+		}
+		if b = b[i:]; binary.LittleEndian.Uint64(b[8:]) != 0 {
+			return b
+		}
+		b = b[len(b)-15-len(bytes.TrimLeft(b[8:], "\x00")):] // until one of the number's bytes is not 0
+	}
+	return nil
 }

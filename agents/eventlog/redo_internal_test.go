@@ -232,8 +232,8 @@ func TestGapInRedoLog(t *testing.T) {
 	}
 	r.turn(1)
 	add(r, 11, 20) // those before did not reach the disk
-	if records, dropped, err := r.after(0); len(records) != 0 || dropped != 10 || err != nil {
-		t.Errorf("%d records, %d dropped, %v", len(records), dropped, err)
+	if records, dropped, err := r.after(0); len(records) != 0 || len(dropped) != 10 || err != nil {
+		t.Errorf("%d records, %d dropped, %v", len(records), len(dropped), err)
 	}
 	next := redoAt(t, path, "mine")
 	next.sign("mine, opened again")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,9 +95,12 @@ func TestRedoIsGone(t *testing.T) {
 			t.Parallel()
 			path := copied(t, path)
 			change(t, path+"-redo")
-			l := open(t, eventlog.Config{DSN: path})
+			l, logged := openDamaged(t, path)
 			if n := len(readAll(t, l, "s")); n != 1 {
 				t.Errorf("%d events", n)
+			}
+			if lost := strings.Contains(logged, "redo log is missing or cut off"); lost != (name != "another's") {
+				t.Errorf("logged %q", logged)
 			}
 			if e := put(t, l, "s", "on"); e[0].Seq != 2 {
 				t.Errorf("goes on with %d", e[0].Seq)

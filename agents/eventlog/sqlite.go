@@ -30,6 +30,7 @@ const checkTime = 3 * time.Second
 // read what is committed meanwhile.
 type sqliteDB struct {
 	path     string // empty: in memory
+	crashed  bool   // it was not closed the last time
 	lock     *os.File
 	writer   *sql.DB
 	conn     *sql.Conn     // of writer
@@ -53,6 +54,9 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 	if file != "" {
 		var err error
 		if db.path, db.lock, err = lockFile(file); err != nil {
+			return nil, err
+		}
+		if db.crashed, err = reportDamage(db.path, cfg.Logger); err != nil {
 			return nil, err
 		}
 	}

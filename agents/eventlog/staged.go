@@ -229,6 +229,9 @@ func (db *sqliteDB) redo(ctx context.Context, cfg Config) error {
 	if err := db.conn.QueryRowContext(ctx, "select id, applied from redo").Scan(&id, &applied); err != nil {
 		return err
 	}
+	if err := db.reportShortRedo(applied, cfg.Logger); err != nil {
+		return err
+	}
 	log, err := openRedo(db.path, id, cfg.Synchronous == Full)
 	if err != nil {
 		return err
@@ -247,8 +250,11 @@ func (db *sqliteDB) redo(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return db.corrupt(err)
 	}
-	if dropped > 0 {
-		cfg.Logger.Warn("commits of the redo log stand on what was lost with the machine, and are dropped", "commits", dropped)
+	if n := len(dropped); n > 0 {
+		good := applied + int64(len(records))
+		cfg.Logger.Error("the redo log is damaged, or stands on what was lost with the machine: the newest commits are lost; "+
+			"check the disk, and restore a backup of the database if sessions lack events",
+			"file", db.path+redoSuffix, "commits", dropped[n-1].number-good, "copy", keepDamaged(db.path+redoSuffix))
 	}
 	if len(records) == 0 {
 		return nil
