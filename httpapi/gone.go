@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
+	"net"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -13,6 +13,10 @@ import (
 // watchAfter is how long a call on a desktop runs before its connection is
 // watched. Most calls are over by then, and keep their connection.
 const watchAfter = 500 * time.Millisecond
+
+// noDeadline is a deadline that no call reaches. The connections of Handler can
+// wake a reader only if it began to read with a deadline.
+const noDeadline = 365 * 24 * time.Hour
 
 // errClientGone is the cause of contexts whose client closed its connection.
 var errClientGone = errors.New("the client closed its connection")
@@ -26,32 +30,14 @@ func untilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func(
 	if rc.RequestBodyStream() != nil && !bodyOf(c).ended {
 		return ctx, func() {} // what would be read is the body
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	conn, over := rc.Conn(), make(chan struct{})
-	var mu sync.Mutex // orders the deadlines of the connection
-	var wait sync.WaitGroup
-	watched := false
-	watch := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		select {
-		case <-over:
-		default:
-			watched = conn.SetReadDeadline(time.Time{}) == nil
-		}
-		return watched
+	conn := rc.Conn()
+	if conn.SetReadDeadline(time.Now().Add(noDeadline)) != nil {
+		return ctx, func() {}
 	}
-	wait.Go(func() {
-		t := time.NewTimer(watchAfter)
-		defer t.Stop()
-		select {
-		case <-over:
-			return
-		case <-t.C:
-		}
-		if !watch() {
-			return
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	over, ended := make(chan struct{}), make(chan struct{})
+	watch := time.AfterFunc(watchAfter, func() {
+		defer close(ended)
 		_, _ = io.Copy(io.Discard, conn)
 		select {
 		case <-over: // the deadline that stop sets
@@ -60,15 +46,26 @@ func untilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func(
 		}
 	})
 	return ctx, func() {
-		mu.Lock()
-		close(over)
-		_ = conn.SetReadDeadline(time.Unix(1, 0))
-		mu.Unlock()
-		wait.Wait()
-		cancel(nil)
-		if watched {
+		if !watch.Stop() {
+			close(over)
+			wakeReader(conn, ended)
 			rc.SetConnectionClose()
 		}
+		cancel(nil)
 		_ = conn.SetReadDeadline(time.Time{})
+	}
+}
+
+// wakeReader ends a read of conn and waits until ended is closed. A connection of
+// Handler wakes its reader only at a deadline that is in the future when it is
+// set, which a busy machine may miss. Hence the repetition.
+func wakeReader(conn net.Conn, ended <-chan struct{}) {
+	for delay := time.Millisecond; ; delay *= 2 {
+		_ = conn.SetReadDeadline(time.Now().Add(delay))
+		select {
+		case <-ended:
+			return
+		case <-time.After(10 * delay):
+		}
 	}
 }
