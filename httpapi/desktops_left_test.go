@@ -41,7 +41,7 @@ func TestSweepRemovesWhatIsLeft(t *testing.T) {
 		"state/desktops/No Desktop/generated",
 	} {
 		path := filepath.Join(base, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

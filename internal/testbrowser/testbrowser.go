@@ -172,7 +172,9 @@ func misdeeds(ev any, host string) string {
 	case *log.EventEntryAdded:
 		// What a server refuses may well be the test's subject, for good or for now.
 		refused := e.Entry.Source == log.EntrySourceNetwork &&
-			(strings.Contains(e.Entry.Text, "responded with a status of 4") || strings.Contains(e.Entry.Text, "responded with a status of 503"))
+			(strings.Contains(e.Entry.Text, "responded with a status of 4") || strings.Contains(e.Entry.Text, "responded with a status of 503") ||
+				// An event stream is cut off when its token ends.
+				strings.Contains(e.Entry.Text, "ERR_INCOMPLETE_CHUNKED_ENCODING") && strings.Contains(e.Entry.URL, "/events?access_token="))
 		if (e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning) && !refused {
 			return fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
