@@ -2,6 +2,7 @@ package computer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,9 @@ type Relay struct {
 	// ActorHeader, if set, is the header in which the other server expects the
 	// name of who acts. It gets the client's name, unless Header has it.
 	ActorHeader string
+
+	// Version is what the client is told in serverInfo. Empty: "1".
+	Version string
 }
 
 // Run serves until in ends or ctx does. Then it closes both, and returns why: nil
@@ -38,7 +42,7 @@ func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) er
 	defer base.CloseIdleConnections()
 	p := &peer{relay: r, base: base}
 	defer p.close()
-	s := mcp.NewServer(&mcp.Implementation{Name: "deskhand", Title: "Desktop", Version: "1"}, &mcp.ServerOptions{
+	s := mcp.NewServer(&mcp.Implementation{Name: "deskhand", Title: "Desktop", Version: cmp.Or(r.Version, "1")}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})

@@ -72,8 +72,11 @@ func (p program) relayMCP(ctx context.Context, f clientFlags, id, actor string, 
 	if actor != "" {
 		header.Set(actorHeader, actor)
 	}
-	return computer.Relay{Endpoint: at.String(), Header: header}.Run(ctx, in, out)
+	return computer.Relay{Endpoint: at.String(), Header: header, Version: mcpVersion()}.Run(ctx, in, out)
 }
+
+// mcpVersion is the version that deskhand mcp tells in serverInfo. Empty: unknown.
+func mcpVersion() string { return strings.TrimPrefix(version, "v") }
 
 // ownMCP serves a desktop of its own.
 func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in io.ReadCloser, out io.WriteCloser) (err error) {
@@ -94,7 +97,7 @@ func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	cfg := computer.Config{Version: strings.TrimPrefix(version, "v")}
+	cfg := computer.Config{Version: mcpVersion()}
 	if actor != "" {
 		cfg.Actor = desktop.Actor{Kind: desktop.ActorAgent, Name: actor}
 	}

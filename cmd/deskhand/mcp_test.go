@@ -29,6 +29,9 @@ func mcpClient(t *testing.T, env []string, args ...string) (*mcp.ClientSession, 
 	if err != nil {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
+	if v := session.InitializeResult().ServerInfo.Version; v != "1.2.3-test" {
+		t.Errorf("the server calls its version %q", v)
+	}
 	t.Cleanup(func() {
 		_ = session.Close()
 		if s := stderr.String(); s != "" {
