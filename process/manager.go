@@ -21,9 +21,10 @@ const (
 // Config configures a [Manager]. The zero value is a good one.
 type Config struct {
 	// Dir is where the manager keeps the record by which its next start ends
-	// what this program left running when it was killed. It is made if it is
-	// not there. Empty: no record; direct children die with the program even
-	// so, but not what they started.
+	// what this program left running when it was killed. The first start of a
+	// process writes the record, and makes Dir if it is not there. Empty: no
+	// record; direct children die with the program even so, but not what they
+	// started.
 	Dir string
 
 	// Environ is the environment of processes, to which each Spec adds. Nil:

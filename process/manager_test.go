@@ -330,24 +330,29 @@ func TestRecords(t *testing.T) {
 func TestRecordOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	m := newManager(t, process.Config{Dir: dir})
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("%d records, %v", len(files), err)
+	records := func(want int) {
+		t.Helper()
+		if files, err := os.ReadDir(dir); err != nil || len(files) != want {
+			t.Errorf("%d records, want %d, %v", len(files), want, err)
+		}
 	}
+	m := newManager(t, process.Config{Dir: dir})
+	records(0)
+	wait(t, start(t, m, script("true")))
+	records(1)
 	second := newManager(t, process.Config{Dir: dir}) // leaves the living one alone
 	p := start(t, second, script("sleep 1000"))
 	newManager(t, process.Config{Dir: dir})
 	if !p.Running() {
 		t.Error("a new manager has ended another's process")
 	}
+	records(2)
 	for _, m := range []*process.Manager{m, second} {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("%d records, %v", len(files), err)
-	}
+	records(0)
 }
 
 // TestRemovedProcessesLetGo: the log of a removed process, which may be large,

@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("%s: %s %s: %d %s", name, c.method, c.path, status, text)
 			}
 		}
-		for _, path := range []string{"/v1/desktop/status", "/v1/desktop/recordings", "/v1/tokens"} {
+		for _, path := range []string{"/v1/desktop/status", "/v1/desktop/recordings", "/v1/processes", "/v1/tokens"} {
 			if status, text := send("GET", path, ""); status != http.StatusOK {
 				t.Errorf("%s: %s: %d %s", name, path, status, text)
 			}

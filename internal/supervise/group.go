@@ -25,9 +25,10 @@ const (
 
 // GroupConfig configures a [Group].
 type GroupConfig struct {
-	// Dir is where the group's record is kept for a later [Sweep]. It is made,
-	// for this user alone, if it is not there. Empty: no record, and nothing
-	// ends what the children started should this program be killed.
+	// Dir is where the group's record is kept for a later [Sweep]. The first
+	// start writes the record, and makes Dir, for this user alone, if it is not
+	// there. Empty: no record, and nothing ends what the children started should
+	// this program be killed.
 	Dir string
 
 	// Owner is told in lists: "desktop", "user" or "system".
@@ -59,7 +60,10 @@ type Group struct {
 	token   string
 	lineage string // of this program, with a comma behind it; empty: it is nobody's child
 	since   uint64 // ticks; no member is older
-	record  *recordFile
+	mark    mark
+
+	recording sync.Mutex  // guards record
+	record    *recordFile // nil before the first start, and without GroupConfig.Dir
 
 	closing sync.Once
 	err     error // of Close
@@ -81,21 +85,25 @@ func NewGroup(cfg GroupConfig) (*Group, error) {
 	if outer := os.Getenv(GroupVariable); outer != "" {
 		g.lineage = outer + ","
 	}
-	var m mark
 	if p := program.guard.Load(); p != nil {
 		g.lineage += p.token + ","
-		m = p.mark
-	}
-	if cfg.Dir != "" {
-		g.record, err = writeRecord(cfg.Dir, record{
-			Token: g.token, PID: os.Getpid(), Boot: bootID(), Since: since, Mark: m, Owner: cfg.Owner,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("new group: %w", err)
-		}
+		g.mark = p.mark
 	}
 	program.add(g)
 	return g, nil
+}
+
+// writeRecord writes the group's record unless it is there.
+func (g *Group) writeRecord() (err error) {
+	g.recording.Lock()
+	defer g.recording.Unlock()
+	if g.cfg.Dir == "" || g.record != nil {
+		return nil
+	}
+	g.record, err = writeRecord(g.cfg.Dir, record{
+		Token: g.token, PID: os.Getpid(), Boot: bootID(), Since: g.since, Mark: g.mark, Owner: g.cfg.Owner,
+	})
+	return err
 }
 
 // newToken returns 128 random bits as 32 hexadecimal digits.
@@ -107,7 +115,7 @@ func newToken() string {
 
 // Start starts a child. The error is [ErrClosed] after Close, [ErrNotFound]
 // when there is no such program, [ErrNoRoom] when no more processes can be
-// started, and otherwise what fork or exec said.
+// started, and otherwise what fork, exec or the write of the record said.
 func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Lock()
 	if g.closed {
@@ -119,6 +127,10 @@ func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Unlock()
 	defer g.starting.Done()
 
+	if err := g.writeRecord(); err != nil {
+		s.closeMaster()
+		return nil, fmt.Errorf("start %s: %w", s.title(), err)
+	}
 	c, err := g.spawn(s)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.title(), err)

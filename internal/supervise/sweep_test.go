@@ -231,6 +231,9 @@ func TestSweepBesideNewGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := g.writeRecord(); err != nil {
+			t.Fatal(err)
+		}
 		if !g.record.current() {
 			t.Fatal("the record of a living group was swept")
 		}
