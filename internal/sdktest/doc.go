@@ -14,6 +14,9 @@
 // are installed from npm by the lock file in sdk/, once per user, into a cache
 // directory.
 //
+// TestGenerators has generators of clients and linters read the OpenAPI document:
+// those of generators/ from npm, and oapi-codegen, whose module is testdata/go.
+//
 // # Usage
 //
 //	go test ./internal/sdktest

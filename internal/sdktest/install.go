@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,11 +18,17 @@ import (
 //go:embed sdk/package.json sdk/package-lock.json
 var manifest embed.FS
 
-// Install returns a node_modules directory with the packages of the lock file.
+// Install returns a node_modules directory with the SDK: see [installFrom].
+func Install(ctx context.Context) (modules string, err error) {
+	return installFrom(ctx, manifest, "sdk")
+}
+
+// installFrom returns a node_modules directory with the packages of the lock file
+// in a folder.
 // The first call for a lock file takes them from npm into a directory of the
 // user's cache; that directory appears complete or not at all, so that several
 // programs may call this at once.
-func Install(ctx context.Context) (modules string, err error) {
+func installFrom(ctx context.Context, manifest fs.FS, folder string) (modules string, err error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("install npm packages: %w", err)
@@ -29,7 +36,7 @@ func Install(ctx context.Context) (modules string, err error) {
 	sum := sha256.New()
 	files := make(map[string][]byte)
 	for _, name := range []string{"package.json", "package-lock.json"} {
-		files[name], err = manifest.ReadFile("sdk/" + name)
+		files[name], err = fs.ReadFile(manifest, folder+"/"+name)
 		if err != nil {
 			return "", err
 		}
@@ -82,6 +89,9 @@ func install(ctx context.Context, final string, files map[string][]byte) error {
 
 func makeExecutable(modules string) error {
 	path, err := ReferenceBinary(modules)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is not among the packages
+	}
 	if err != nil {
 		return err
 	}
