@@ -11,6 +11,13 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
+// A session names each entry that does not count, and how to approve it. These
+// bound what a file of strangers costs by that.
+const (
+	maxRefused = 100
+	maxName    = 256
+)
+
 // compact is a text without white space; what is no JSON stays as it is.
 func compact(text json.RawMessage) []byte {
 	var b bytes.Buffer
@@ -38,7 +45,8 @@ func (s *Store) Entries(ctx context.Context, dir string, kind Kind) (map[string]
 
 // read reads the entries of a folder, and what of them counts.
 func (s *Store) read(dir string, kind Kind) (map[string]Entry, error) {
-	found, err := s.entries.Entries(configfile.Path(dir, string(kind)))
+	file := configfile.Path(dir, string(kind))
+	found, err := s.entries.Entries(file)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -47,14 +55,23 @@ func (s *Store) read(dir string, kind Kind) (map[string]Entry, error) {
 		return nil, err
 	}
 	trusted := s.trusted(dir)
-	entries := make(map[string]Entry, len(found))
+	refused, entries := 0, map[string]Entry{}
 	for name, content := range found {
 		hash := Hash(content)
 		var known string
 		if raw, ok := approved[approvalKey(kind, name)]; ok && json.Unmarshal(raw, &known) != nil {
 			known = ""
 		}
-		entries[name] = Entry{content, hash, trusted || known == hash}
+		e := Entry{content, hash, trusted || known == hash}
+		if entries[name] = e; e.Approved {
+			continue
+		}
+		switch refused++; {
+		case refused > maxRefused:
+			return nil, &configfile.InvalidFileError{Path: file, Reason: fmt.Errorf("has more than %d entries that are not approved", maxRefused)}
+		case len(name) > maxName:
+			return nil, &configfile.InvalidFileError{Path: file, Reason: fmt.Errorf("has an entry whose name has more than %d bytes and that is not approved", maxName)}
+		}
 	}
 	return entries, nil
 }

@@ -48,6 +48,35 @@ func entry(t *testing.T, s *folders.Store, dir string, kind folders.Kind, name s
 	return e
 }
 
+// TestManyEntries: what strangers can have told by a file of theirs is bounded.
+func TestManyEntries(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	many := func(n int, name string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"%s%d":0`, name, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	s, trusting := open(t, folders.Config{}), open(t, folders.Config{Trust: []string{dir}})
+	for _, tt := range []struct{ text, want, trusted string }{
+		{many(100, "a"), "", ""},
+		{many(101, "a"), "more than 100 entries that are not approved", ""},
+		{many(1, strings.Repeat("a", 256)), "more than 256 bytes", ""},
+		{many(10_000, ""), "more than 100 entries", ""},
+		{many(10_001, ""), "more than 10000 entries", "more than 10000 entries"},
+	} {
+		place(t, dir, "mcp", tt.text)
+		for store, want := range map[*folders.Store]string{s: tt.want, trusting: tt.trusted} {
+			_, err := store.Entries(t.Context(), dir, folders.MCP)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%d bytes: %v, want %q", len(tt.text), err, want)
+			}
+		}
+	}
+}
+
 // TestApprovalIsOfContent approves random entries, and changes one byte of each:
 // what is not the content that was approved does not count, whatever became of it.
 func TestApprovalIsOfContent(t *testing.T) {

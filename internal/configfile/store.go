@@ -21,13 +21,18 @@ import (
 // MaxSize is how many bytes a file may have.
 const MaxSize = 16 << 20
 
+// maxEntries is how many entries a file may have: small ones cost a hundred times
+// their size.
+const maxEntries = 10_000
+
 var (
 	// ErrNotFound says that a file has no entry of a name. A file that does
 	// not exist has none at all.
 	ErrNotFound = errors.New("no such entry")
 
-	// ErrTooLarge says that a change would let a file grow beyond MaxSize.
-	ErrTooLarge = fmt.Errorf("would have more than %d bytes", MaxSize)
+	// ErrTooLarge says that a change would let a file grow beyond MaxSize, or
+	// 10,000 entries.
+	ErrTooLarge = fmt.Errorf("would have more than %d bytes or %d entries", MaxSize, maxEntries)
 
 	// ErrLocked says that another program has kept the lock for too long.
 	ErrLocked = folder.ErrLocked

@@ -43,6 +43,9 @@ func parse(text []byte) (map[string]json.RawMessage, error) {
 		if _, ok := entries[name]; ok {
 			return nil, fmt.Errorf("has two entries named %q", name)
 		}
+		if len(entries) == maxEntries {
+			return nil, fmt.Errorf("has more than %d entries", maxEntries)
+		}
 		var entry json.RawMessage
 		if err := d.Decode(&entry); err != nil {
 			return nil, cutShort(err)
@@ -75,7 +78,7 @@ func format(entries map[string]json.RawMessage) ([]byte, error) {
 	for name, entry := range entries {
 		size += len(name) + len(`"": ,`) + 1 + indent + jsonlimit.Indented(entry, indent, 1)
 	}
-	if size > MaxSize { // before memory is spent on it: the indentation may be most of it
+	if size > MaxSize || len(entries) > maxEntries { // before memory is spent on it: the indentation may be most of it
 		return nil, ErrTooLarge
 	}
 	var b bytes.Buffer
