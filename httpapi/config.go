@@ -90,7 +90,8 @@ type Config struct {
 	// archive. Zero: no bound but the disk.
 	MaxUploadBytes int64
 
-	// MaxDesktops bounds the desktops that exist at a time. Zero: 32.
+	// MaxDesktops bounds the desktops that exist at a time, main and those that
+	// are stopped included. Zero: 32.
 	MaxDesktops int
 
 	// MaxConnections bounds the connections to all listeners of Serve, idle ones

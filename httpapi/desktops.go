@@ -78,8 +78,8 @@ func (ds *desktops) reserve(id string, generated bool) (*slot, error) {
 		return nil, conflict.problem(fmt.Sprintf("conflict: what an earlier server left of a desktop %s is being removed; try again", id)).
 			with("details", map[string]any{"message": "id is being cleaned up", "id": id})
 	case len(ds.slots) >= ds.cfg.MaxDesktops:
-		return nil, conflict.problem(fmt.Sprintf("conflict: there are %d desktops, as many as this server allows; DELETE one first", len(ds.slots))).
-			with("details", map[string]any{"message": "too many desktops"})
+		return nil, conflict.problem(fmt.Sprintf("conflict: there are %d desktops and this server allows %d; DELETE one first, or start the server with a larger --max-desktops", len(ds.slots), ds.cfg.MaxDesktops)).
+			with("details", map[string]any{"message": "too many desktops", "limit": ds.cfg.MaxDesktops})
 	case slices.ContainsFunc(ds.slots, func(sl *slot) bool { return sl.id == id }):
 		return nil, conflict.problem(fmt.Sprintf("conflict: a desktop %s exists already; choose another id, or start that one", id)).
 			with("details", map[string]any{"message": "id is taken", "id": id})

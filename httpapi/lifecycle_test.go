@@ -309,7 +309,10 @@ func TestMoreDesktops(t *testing.T) {
 	}
 	f.start <- nil
 	id := (<-created).want(t, 201).json(t)["id"].(string)
-	s.post(t, "/v1/desktops", `{}`).problem(t, 409, "conflict")
+	refusal := s.post(t, "/v1/desktops", `{}`).problem(t, 409, "conflict")
+	if text := fmt.Sprint(refusal); !strings.Contains(text, "this server allows 3") || !strings.Contains(text, "--max-desktops") {
+		t.Errorf("the refusal does not name the limit and the flag: %v", refusal)
+	}
 	list := s.get(t, "/v1/desktops").want(t, 200).json(t)["desktops"].([]any)
 	if len(list) != 3 || list[0].(map[string]any)["id"] != "main" {
 		t.Errorf("desktops = %v", list)

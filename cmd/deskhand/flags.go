@@ -42,6 +42,7 @@ type serverFlags struct {
 	stateDir    string
 	roots       []string
 	maxUpload   int64
+	maxDesktops int
 	maxConns    int
 	maxPerAddr  int
 	envPolicy   string
@@ -73,6 +74,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for sessions and desktops' files; $XDG_STATE_HOME/deskhand, unless given")
 	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` that clients may reach files below; may be repeated; everything, unless given")
 	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "how many `bytes` may be uploaded at once; 0 is without a bound")
+	flags.IntVar(&f.maxDesktops, "max-desktops", httpapi.DefaultMaxDesktops, "how many desktops may exist, main and those that are stopped included")
 	flags.IntVar(&f.maxConns, "max-connections", 0, "how many connections may be open; half of the open files that the system allows, at most 4096, unless given")
 	flags.IntVar(&f.maxPerAddr, "max-connections-per-address", 0, "how many of them may come from one address; three quarters of them, or all with --trust-proxy, unless given")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
@@ -159,7 +161,7 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
 		MaxConnections: f.maxConns, MaxConnectionsPerAddress: f.maxPerAddr,
-		DesktopMenu: f.desktopMenu, DesktopUser: f.desktopUser,
+		MaxDesktops: f.maxDesktops, DesktopMenu: f.desktopMenu, DesktopUser: f.desktopUser,
 	}
 	if f.port != 0 {
 		cfg.StateName = "port-" + strconv.Itoa(int(f.port))
@@ -170,6 +172,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	}
 	if cfg.MaxUploadBytes = f.maxUpload; f.maxUpload < 0 {
 		return cfg, usagef("--max-upload-bytes must not be negative")
+	}
+	if f.maxDesktops < 1 {
+		return cfg, usagef("--max-desktops must be at least 1, not %d", f.maxDesktops)
 	}
 	switch f.envPolicy {
 	case "inherit":

@@ -115,6 +115,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"server", "--fs-root", dir, "--fs-root", dir}, "", exitUsage, "same name", ""},
 		{[]string{"server", "--max-upload-bytes", "-1"}, "", exitUsage, "--max-upload-bytes must not be negative", ""},
 		{[]string{"server", "--max-upload-bytes", "1G"}, "", exitUsage, `--max-upload-bytes must be a whole number, not "1G"`, ""},
+		{[]string{"server", "--max-desktops", "0"}, "", exitUsage, "--max-desktops must be at least 1, not 0", ""},
+		{[]string{"server", "--max-desktops", "-1"}, "", exitUsage, "--max-desktops must be at least 1, not -1", ""},
+		{[]string{"server", "--max-desktops", "many"}, "", exitUsage, `--max-desktops must be a whole number, not "many"`, ""},
 		{[]string{"server", "--host", "192.0.2.1", "-p", "0"}, "", exitFailure, "192.0.2.1", ""},
 		{[]string{"version", "1"}, "", exitUsage, `"1"`, "deskhand version --help"},
 		{[]string{"install"}, "", exitUsage, "install what? There is: install desktop", ""},
@@ -188,6 +191,16 @@ func TestToken(t *testing.T) {
 			t.Errorf("with another server's token: %d", status)
 		}
 	})
+}
+
+// TestMaxDesktops: the desktop main counts, running or not.
+func TestMaxDesktops(t *testing.T) {
+	t.Parallel()
+	s := serve(t, environ(t), "--max-desktops", "1")
+	status, answer := s.call(t, "/v1/desktops", "{}")
+	if status != http.StatusConflict || !strings.Contains(string(answer), "this server allows 1") || !strings.Contains(string(answer), "--max-desktops") {
+		t.Errorf("a second desktop: %d %s", status, answer)
+	}
 }
 
 func TestAddress(t *testing.T) {
