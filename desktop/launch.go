@@ -79,7 +79,8 @@ func (d *Desktop) spawn(s *session, l Launch) (*supervise.Child, error) {
 }
 
 // await waits, for at most limit, for the first window of a program or of one
-// that it started, or for the end of all of them. Waiting is not input: others
+// that it started, and until the window manager has given it the focus or has
+// decided not to, or for the end of all of them. Waiting is not input: others
 // may act meanwhile.
 func (d *Desktop) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
 	started := App{ProcessID: child.ID(), PID: child.PID()}
@@ -96,7 +97,7 @@ func (d *Desktop) await(ctx context.Context, op string, limit time.Duration, chi
 		case err == nil:
 			app.Window = WindowID(info.ID)
 			s.input.Shown(info.ID)
-			return app, nil
+			return app, s.windows.AwaitFocus(ctx, info.ID)
 		case waiting.Err() == nil, errors.Is(err, x11.ErrConnClosed):
 			return app, err
 		case ctx.Err() != nil:

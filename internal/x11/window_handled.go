@@ -93,6 +93,30 @@ func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, erro
 	}
 }
 
+// AwaitFocus waits until the window manager has given a new window the focus, or
+// has decided not to. It does not fail when there is no window manager or when
+// it does not answer in time.
+//
+// A window is listed before it gets the focus, and the window manager names it
+// as active only when it has heard from the server that it has the focus: hence
+// more than one question.
+func (w *Windows) AwaitFocus(ctx context.Context, id Window) error {
+	deadline := time.Now().Add(focusLimit)
+	for range focusRounds {
+		active, err := w.word(w.c.root, w.atoms.active)
+		if err != nil {
+			return wrap("read the active window", err)
+		}
+		if Window(active) == id {
+			return nil
+		}
+		if ok, err := w.Responds(ctx, time.Until(deadline)); err != nil || !ok {
+			return err
+		}
+	}
+	return nil
+}
+
 // answers says whether there is a window manager that handled can ask: one that
 // lives and that lists the question among what it supports (EWMH _NET_SUPPORTED).
 func (w *Windows) answers() (bool, error) {
