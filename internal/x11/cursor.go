@@ -23,15 +23,16 @@ type Cursor struct {
 	Pix []byte
 }
 
-// ErrNoCursor says that the X server does not tell what the pointer looks like:
-// its SECURITY extension denies it once the client that set the picture has
-// gone.
-var ErrNoCursor = errors.New("the X server keeps the pointer's picture to itself")
+// ErrNoCursor says that the pointer's picture cannot be read: the SECURITY
+// extension of the X server denies it once the client that set the picture has
+// gone, and a picture of more than 4 MiB is not read.
+var ErrNoCursor = errors.New("the pointer's picture cannot be read")
 
 // Cursor reads the pointer's picture and place (XFIXES GetCursorImage).
 func (c *Conn) Cursor() (*Cursor, error) {
 	r, err := xfixes.GetCursorImage(c.x).Reply()
-	if _, denied := errors.AsType[xproto.AccessError](err); denied {
+	_, denied := errors.AsType[xproto.AccessError](err)
+	if _, long := errors.AsType[xproto.AllocError](err); denied || long {
 		return nil, fmt.Errorf("get cursor image: %w", ErrNoCursor)
 	}
 	if err != nil {

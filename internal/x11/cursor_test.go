@@ -2,11 +2,15 @@ package x11_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/render"
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/internal/x11"
 )
 
 func TestCursor(t *testing.T) {
@@ -49,6 +53,54 @@ func TestCursor(t *testing.T) {
 			if p := got.Pix[4*(16*y+x):][:4]; !bytes.Equal(p, want) {
 				t.Fatalf("pixel %d,%d is %x, want %x", x, y, p, want)
 			}
+		}
+	}
+}
+
+// TestHugeCursor checks that the pointer's picture of a hostile client, which may
+// have gigabytes, is not taken into memory, and that the connection goes on.
+func TestHugeCursor(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 320, 240)
+	c := s.Dial(t)
+	x, root := c.Raw()
+	setCursor(t, x, root, 1200)
+	if got, err := c.Cursor(); !errors.Is(err, x11.ErrNoCursor) {
+		t.Errorf("Cursor() = %v, %v, want %v", got != nil, err, x11.ErrNoCursor)
+	}
+	setCursor(t, x, root, 64)
+	if got, err := c.Cursor(); err != nil || got.Width != 64 {
+		t.Errorf("the next Cursor() = %v, %v", got, err)
+	}
+}
+
+// setCursor shows a pointer of that width and height over the whole screen.
+func setCursor(t *testing.T, x *xgb.Conn, root xproto.Window, side uint16) {
+	t.Helper()
+	if err := render.Init(x); err != nil {
+		t.Fatal(err)
+	}
+	formats, err := render.QueryPictFormats(x).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var format render.Pictformat
+	for _, f := range formats.Formats {
+		if f.Depth == 32 && f.Direct.AlphaMask == 0xff {
+			format = f.Id
+		}
+	}
+	pixmap, _ := xproto.NewPixmapId(x)
+	picture, _ := render.NewPictureId(x)
+	id, _ := xproto.NewCursorId(x)
+	for _, err := range []error{
+		xproto.CreatePixmapChecked(x, 32, pixmap, xproto.Drawable(root), side, side).Check(),
+		render.CreatePictureChecked(x, picture, xproto.Drawable(pixmap), format, 0, nil).Check(),
+		render.CreateCursorChecked(x, id, picture, 0, 0).Check(),
+		xproto.ChangeWindowAttributesChecked(x, root, xproto.CwCursor, []uint32{uint32(id)}).Check(),
+	} {
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -124,6 +124,7 @@ func (c *Conn) request(id shm.Seg, s *segment, y, w, h int) imageRequest {
 	if s.shared {
 		r.shared = shm.GetImage(c.x, root, 0, int16(y), uint16(w), uint16(h), allPlanes, xproto.ImageFormatZPixmap, id, uint32(r.offset))
 	} else {
+		c.wire.expect(4 * w * h)
 		r.plain = xproto.GetImage(c.x, xproto.ImageFormatZPixmap, root, 0, int16(y), uint16(w), uint16(h), allPlanes)
 	}
 	return r

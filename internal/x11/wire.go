@@ -2,18 +2,29 @@ package x11
 
 import (
 	"encoding/binary"
+	"errors"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
+	"github.com/jezek/xgb/xproto"
 	"golang.org/x/sys/unix"
 )
 
-// wire is the socket below xgb. It does two things that xgb does not offer:
-// connect with a given cookie (xgb knows only $XAUTHORITY), and hold requests
-// back so that several reach the server in one write.
+// wire is the socket below xgb. It does three things that xgb does not offer:
+// connect with a given cookie (xgb knows only $XAUTHORITY), hold requests
+// back so that several reach the server in one write, and refuse replies that
+// are too long.
 type wire struct {
 	net.Conn
 	cookie []byte // nil: connect without one
+
+	// The state of Read.
+	answered bool         // the server's answer to the connection setup was read
+	head     []byte       // of a message, not returned yet
+	rest     int64        // bytes of the message that follow head
+	most     atomic.Int64 // bytes of the longest reply that expect announced
 
 	mu      sync.Mutex
 	greeted bool // the connection setup was sent
@@ -65,6 +76,82 @@ func (w *wire) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return w.Conn.Write(b)
+}
+
+// maxReply is the most bytes after its head that a reply may have, unless expect
+// announced more. Other clients choose the size of some things that are read
+// whole, such as the pointer's picture, which may have gigabytes.
+const maxReply = 4 << 20
+
+const (
+	setupHead   = 8  // bytes before the part of the setup's answer whose length they tell
+	messageHead = 32 // the same of replies; errors and events have no more
+	kindError   = 0
+	kindReply   = 1
+)
+
+// expect has replies of n bytes accepted from now on.
+func (w *wire) expect(n int) {
+	for {
+		most := w.most.Load()
+		if int64(n) <= most || w.most.CompareAndSwap(most, int64(n)) {
+			return
+		}
+	}
+}
+
+// Read reads what the server sends. In place of a reply that is too long it
+// gives the error that the server gives when its own memory does not suffice.
+func (w *wire) Read(b []byte) (int, error) {
+	if len(w.head) == 0 && w.rest == 0 {
+		if err := w.nextMessage(); err != nil {
+			return 0, err
+		}
+	}
+	if len(w.head) > 0 {
+		n := copy(b, w.head)
+		w.head = w.head[n:]
+		return n, nil
+	}
+	n, err := w.Conn.Read(b[:min(int64(len(b)), w.rest)])
+	w.rest -= int64(n)
+	if errors.Is(err, io.EOF) && w.rest > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// nextMessage reads the head of a message. It returns io.EOF if none follows.
+func (w *wire) nextMessage() error {
+	size := messageHead
+	if !w.answered {
+		size = setupHead
+	}
+	head := make([]byte, size)
+	if _, err := io.ReadFull(w.Conn, head); err != nil {
+		return err
+	}
+	w.head = head
+	if !w.answered {
+		w.answered = true
+		w.rest = 4 * int64(binary.LittleEndian.Uint16(head[6:]))
+		return nil
+	}
+	if head[0] != kindReply {
+		return nil
+	}
+	w.rest = 4 * int64(binary.LittleEndian.Uint32(head[4:]))
+	if w.rest <= max(maxReply, w.most.Load()) {
+		return nil
+	}
+	_, err := io.CopyN(io.Discard, w.Conn, w.rest)
+	w.rest = 0
+	clear(head[4:])
+	head[0], head[1] = kindError, xproto.BadAlloc
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // cork holds requests back until the matching uncork. A caller must not wait
