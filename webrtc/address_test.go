@@ -206,6 +206,9 @@ func TestCheckDescription(t *testing.T) {
 		"long":       strings.Repeat(" ", descriptionMost+1),
 		"media":      strings.Repeat(media, mediaMost+1),
 		"candidates": strings.Repeat(candidate, maxCandidates+1),
+		// Pion takes each of these for the end of a line, too.
+		"candidates, lines end otherwise": strings.Repeat("\r"+strings.TrimSpace(candidate)+"\n", maxCandidates+1),
+		"candidates, lines end in CR":     strings.Repeat(strings.TrimSpace(candidate)+"\r", maxCandidates+1),
 	} {
 		if _, err := checkDescription(sdp); err == nil {
 			t.Errorf("%s: no error", name)

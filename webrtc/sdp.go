@@ -27,7 +27,9 @@ func checkDescription(sdp string) (candidates int, err error) {
 		return 0, fmt.Errorf("it has more than %d bytes", descriptionMost)
 	}
 	media := 0
-	for line := range strings.Lines(sdp) {
+	// The parser ends lines at either character, and passes over empty ones.
+	eol := func(r rune) bool { return r == '\r' || r == '\n' }
+	for line := range strings.FieldsFuncSeq(sdp, eol) {
 		switch {
 		case strings.HasPrefix(line, "m="):
 			media++
