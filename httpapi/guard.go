@@ -170,12 +170,14 @@ func (g gate) host(c *fiber.Ctx) string {
 // guard refuses requests that another site's page sent without leave, and
 // answers preflights.
 func (s *Server) guard(c *fiber.Ctx) error {
-	if s.cfg.NoToken && s.byLoopback(c) && !s.gate.knownHost(c) {
+	if s.cfg.NoToken && s.byLoopback(c) {
 		// A page whose name was pointed at this machine (DNS rebinding) is
 		// same-origin to its browser; only the name gives it away.
-		return permissionDenied.problem(fmt.Sprintf(
-			"permission denied: this server needs no token and listens on loopback, so it does not answer as %q; use 127.0.0.1 or localhost, set a token, or list that origin (-O)",
-			s.gate.host(c)))
+		if name := s.gate.foreignHost(c); name != "" {
+			return permissionDenied.problem(fmt.Sprintf(
+				"permission denied: this server needs no token and listens on loopback, so it does not answer as %q; use 127.0.0.1 or localhost, set a token, or list that origin (-O)",
+				name))
+		}
 	}
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {
@@ -241,9 +243,20 @@ func (s *Server) byLoopback(c *fiber.Ctx) bool {
 	return e.loopback || e.proxied && c.Get(innerLoopback) != ""
 }
 
-// knownHost says whether a request's Host can only mean this machine.
-func (g gate) knownHost(c *fiber.Ctx) bool {
-	host := g.host(c)
+// foreignHost is the name by which a request came if it can mean another machine
+// than this one, else empty. X-Forwarded-Host does not stand in for Host here: a
+// page can set the one, but not the other.
+func (g gate) foreignHost(c *fiber.Ctx) string {
+	for _, name := range []string{g.host(c), string(c.Request().Header.Host())} {
+		if !g.knownHost(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// knownHost says whether a host can only mean this machine.
+func (g gate) knownHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}

@@ -75,6 +75,7 @@ func TestOriginAndHost(t *testing.T) {
 	open := serve(t, Config{NoToken: true})
 	openListed := serve(t, Config{NoToken: true, Origins: []string{"http://desk.lan:2468"}})
 	proxied := serve(t, Config{TrustProxy: true})
+	openProxied := serve(t, Config{NoToken: true, TrustProxy: true, Origins: []string{"https://desk.example"}})
 	all := serve(t, Config{Origins: []string{"*"}})
 	host := func(s *testServer) string { return strings.TrimPrefix(s.url, "http://") }
 	for _, tc := range []struct {
@@ -110,6 +111,9 @@ func TestOriginAndHost(t *testing.T) {
 		{"below localhost", open, map[string]string{"Host": "desk.localhost"}, 200},
 		{"not localhost", open, map[string]string{"Host": "localhost.evil.example"}, 403},
 		{"address", open, map[string]string{"Host": "[::1]:80"}, 200},
+		{"rebound name, forwarded as localhost", openProxied, map[string]string{"Host": "evil.example", "X-Forwarded-Host": "localhost"}, 403},
+		{"forwarded rebound name", openProxied, map[string]string{"Host": "127.0.0.1", "X-Forwarded-Host": "evil.example"}, 403},
+		{"forwarded listed name", openProxied, map[string]string{"Host": "127.0.0.1", "X-Forwarded-Host": "desk.example"}, 200},
 		{"listed host", openListed, map[string]string{"Host": "desk.lan:2468"}, 200},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
