@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -62,6 +63,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.StateDir != "" {
 		record = filepath.Join(cfg.StateDir, "processes")
 		if _, err := supervise.Sweep(record, cfg.Logger); err != nil {
+			return nil, fmt.Errorf("agent host: %w", err)
+		}
+		// Names of control groups are made from the state directory.
+		if err := os.MkdirAll(record, 0o700); err != nil {
 			return nil, fmt.Errorf("agent host: %w", err)
 		}
 	}
