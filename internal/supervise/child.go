@@ -131,7 +131,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 	attr.Sys.Setsid = s.TTY != nil || s.Credential != nil
 	attr.Sys.Setpgid = !attr.Sys.Setsid
 	attr.Sys.Setctty = s.TTY != nil // of descriptor 0
-	attr.Sys.Credential = s.Credential
+	attr.Sys.Credential = c.group.mark.credential(s.Credential)
 	if s.Cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.Cgroup.Fd())
 	}

@@ -25,6 +25,13 @@ func playGuarded() error {
 		return err
 	}
 	s := Spec{Path: "bash", Args: []string{"-c", os.Getenv("SUPERVISE_TEST_SCRIPT")}, Stdout: os.Stdout}
+	if name := os.Getenv("SUPERVISE_TEST_USER"); name != "" {
+		u, err := LookupUser(name)
+		if err != nil {
+			return err
+		}
+		s.Dir, s.Credential = "/", u.Credential
+	}
 	if dir := os.Getenv("SUPERVISE_TEST_CGROUP"); dir != "" {
 		GuardCgroup(dir)
 		if s.Cgroup, err = os.Open(dir); err != nil {
@@ -130,6 +137,57 @@ func TestGuardianEndsCgroup(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A process of another user that has taken the limit and its environment off
+// cannot leave the group of the mark.
+func TestGuardianEndsOtherUsers(t *testing.T) {
+	t.Parallel()
+	u := nobody(t)
+	cmd := startGuarded(t, "ulimit -x 1000 && env -i setsid -f sleep 1000 && echo ready; wait", "SUPERVISE_TEST_USER="+u.Name)
+	m := markOf(cmd.Process.Pid)
+	hidden := func() []int {
+		all, _, err := processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pids []int
+		for pid, p := range all {
+			if !p.gone() && markOf(pid) == 0 && m.on(pid) {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	if len(hidden()) == 0 {
+		t.Fatal("no process has the group of the mark without the limit")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := poll(10*time.Second, func() error {
+		if left := hidden(); len(left) > 0 {
+			return fmt.Errorf("left: %v", left)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMappedGroups(t *testing.T) {
+	t.Parallel()
+	const all, part = "         0          0 4294967295\n", "0 100000 65536\n1073741824 165536 10\n"
+	for _, c := range []struct {
+		text  string
+		group uint32
+		want  bool
+	}{{all, 1 << 30, true}, {part, 65535, true}, {part, 65536, false}, {part, 1<<30 + 9, true}, {part, 1<<30 + 10, false}, {"", 0, false}} {
+		if got := mapped(c.text, c.group); got != c.want {
+			t.Errorf("mapped(%q, %d) = %v", c.text, c.group, got)
+		}
 	}
 }
 

@@ -4,8 +4,12 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +22,43 @@ const smallestMark = 1 << 40
 // it inherits it, through setsid(2), a second fork and execve(2), whatever its
 // environment is, and /proc/PID/limits shows it to all users. The limit itself
 // has had no effect since Linux 2.4.25. Zero is no mark.
+//
+// A process can lower its limit. Children of another user therefore have a
+// supplementary group as well, which a process without CAP_SETGID cannot leave.
 type mark uint64
+
+// group returns the supplementary group that belongs to the mark.
+func (m mark) group() uint32 { return 1<<30 + uint32(m%(1<<30)) }
+
+// credential returns c with the group of the mark added. It returns c itself if
+// there is no mark or this user namespace does not have the group.
+func (m mark) credential(c *syscall.Credential) *syscall.Credential {
+	if c == nil || m == 0 || !mapped(groupMap(), m.group()) {
+		return c
+	}
+	marked := *c
+	marked.Groups = append(slices.Clip(c.Groups), m.group())
+	return &marked
+}
+
+// on tells whether a process has the mark.
+func (m mark) on(pid int) bool {
+	return markOf(pid) == m || slices.Contains(readStatus(pid).words("Groups"), strconv.FormatUint(uint64(m.group()), 10))
+}
+
+// groupMap is the text of /proc/self/gid_map (user_namespaces(7)).
+var groupMap = sync.OnceValue(func() string { return procText(os.Getpid(), "gid_map") })
+
+// mapped tells whether a user namespace with a map of groups has the group.
+func mapped(gidMap string, group uint32) bool {
+	for line := range strings.Lines(gidMap) {
+		var first, outside, count uint64
+		if _, err := fmt.Sscan(line, &first, &outside, &count); err == nil && uint64(group) >= first && uint64(group)-first < count {
+			return true
+		}
+	}
+	return false
+}
 
 // takeMark gives this program a mark of its own, for all that it starts from now
 // on. It is zero where the limit is too low already.

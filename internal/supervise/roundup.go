@@ -253,11 +253,7 @@ func (r *roundup) tagged(p process) bool {
 }
 
 func (r *roundup) hasMark(p process) bool {
-	if !slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 }) {
-		return false
-	}
-	m := markOf(p.pid)
-	return m != 0 && slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.mark == m })
+	return slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 && p.start >= t.since && t.mark.on(p.pid) })
 }
 
 func (r *roundup) hasToken(p process) bool {
