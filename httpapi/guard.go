@@ -215,7 +215,7 @@ func (g gate) admitLoad(c *fiber.Ctx) bool {
 		listed = listed || g.listed(from.Scheme+"://"+from.Host)
 	}
 	setResourcePolicy(c, listed)
-	switch c.Get("Sec-Fetch-Site") {
+	switch strings.ToLower(c.Get("Sec-Fetch-Site")) {
 	case "cross-site", "same-site":
 		navigation := c.Get("Sec-Fetch-Mode") == "navigate" && c.Get("Sec-Fetch-Dest") == "document"
 		return listed || navigation && c.Method() == fiber.MethodGet && isPage(c.Path())

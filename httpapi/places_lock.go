@@ -77,9 +77,15 @@ func makePrivate(dir string, log *slog.Logger) error {
 		return err
 	}
 	info, err := os.Stat(dir)
-	switch {
-	case err != nil || info.Mode().Perm()&0o077 == 0:
+	if err != nil {
 		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, who could change what is in it; choose another directory, or make it yours with chown", dir, owner.Uid)
+	}
+	switch {
+	case info.Mode().Perm()&0o077 == 0:
+		return nil
 	case info.Mode()&os.ModeSticky != 0:
 		return fmt.Errorf("%s is shared by several users (mode %v), and the state directory must be open to this one only; choose a directory in it, such as %s",
 			dir, info.Mode(), filepath.Join(dir, "deskhand"))

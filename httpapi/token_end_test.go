@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -303,6 +304,15 @@ func TestStateDirIsPrivate(t *testing.T) {
 	}
 	if _, err := lockDir(dir, "", slog.Default()); err == nil || !strings.Contains(err.Error(), "choose a directory in it") {
 		t.Errorf("a directory like /tmp: %v", err)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := errors.Join(os.Chmod(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockDir(dir, "", slog.Default()); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("a directory of another user: %v", err)
 	}
 }
 

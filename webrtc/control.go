@@ -9,6 +9,10 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
+// errUnknownMessage does not name the message: a faulty client may send there what
+// somebody typed.
+var errUnknownMessage = errors.New("unknown message")
+
 // pointBody is a place on the screen, as the protocol's messages have it.
 type pointBody struct {
 	X *int `json:"x"`
@@ -248,5 +252,5 @@ func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
 		}
 		return one(touchEvent(touches[event], b.Finger, *at))
 	}
-	return nil, fmt.Errorf("unknown message %.40q", event)
+	return nil, errUnknownMessage
 }

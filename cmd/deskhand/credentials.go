@@ -27,7 +27,16 @@ type credentialFlags struct {
 
 func (p program) credentials(args []string) error {
 	const which = "credentials what? There are: credentials extract, credentials extract-env"
-	if len(args) == 0 {
+	flags := p.flags("credentials", "")
+	flags.SetInterspersed(false)
+	p.ignoreAccess(flags)
+	flags.Usage = func() {
+		fmt.Fprintf(p.stdout, "Usage: %s credentials extract|extract-env [FLAGS]\n\n%s\n\nextract-env: %s\n", p.name, aboutExtract, aboutExtractEnv)
+	}
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if args = flags.Args(); len(args) == 0 {
 		return usagef(which)
 	}
 	switch args[0] {
@@ -35,9 +44,6 @@ func (p program) credentials(args []string) error {
 		return inCommand("credentials extract", p.extract(args[1:]))
 	case "extract-env":
 		return inCommand("credentials extract-env", p.extractEnv(args[1:]))
-	case "-h", "--help":
-		_, err := fmt.Fprintf(p.stdout, "Usage: %s credentials extract|extract-env [FLAGS]\n\n%s\n\nextract-env: %s\n", p.name, aboutExtract, aboutExtractEnv)
-		return err
 	}
 	return usagef(which)
 }
@@ -53,6 +59,7 @@ func (p program) extract(args []string) error {
 	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in; $HOME, unless given")
 	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out tokens of users who are logged in")
 	reveal := flags.BoolP("reveal", "r", false, "do not mask")
+	p.ignoreAccess(flags)
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -130,6 +137,7 @@ func (p program) extractEnv(args []string) error {
 	export := flags.BoolP("export", "e", false, "write export before each")
 	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in; $HOME, unless given")
 	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out tokens of users who are logged in")
+	p.ignoreAccess(flags)
 	if err := parse(flags, args); err != nil {
 		return err
 	}

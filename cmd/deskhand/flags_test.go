@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -369,5 +370,26 @@ func TestDesktopFlags(t *testing.T) {
 	on := hostFlags{on: true, yes: true}
 	if err := on.prepare(program{}, false, &cfg); err == nil || !strings.Contains(err.Error(), "excludes --desktop-user") {
 		t.Errorf("--host-desktop: %v", err)
+	}
+}
+
+// TestAccessFlagsAnywhere gives -t and -n to commands that call no server, before
+// and after their names.
+func TestAccessFlagsAnywhere(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	for _, command := range [][]string{
+		{"version"}, {"install", "desktop", "--print-only", "--package-manager", "apt"}, {"install-agent", "mock"},
+		{"credentials", "extract", "--home-dir", home}, {"credentials", "extract-env", "--home-dir", home},
+	} {
+		for _, args := range [][]string{
+			append([]string{"-t", "secret"}, command...), append(slices.Clone(command), "-t", "secret"),
+			append(slices.Clone(command), "--token=secret"), append(slices.Clone(command), "-n"),
+			append([]string{command[0], "-t", "secret"}, command[1:]...),
+		} {
+			if got := runCommandLine(t, environ(t), args...); got.status != exitOK {
+				t.Errorf("%q: %+v", args, got)
+			}
+		}
 	}
 }

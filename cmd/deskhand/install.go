@@ -68,6 +68,7 @@ func (p program) install(ctx context.Context, args []string) error {
 	name := flags.String("package-manager", "", "`apt|dnf|apk`; the one that is installed, unless given")
 	noFonts := flags.Bool("no-fonts", false, "leave the fonts out")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
+	p.ignoreAccess(flags)
 	if err := parse(flags, args); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func (p program) installAgent(ctx context.Context, args []string) error {
 	flags.StringVar(&o.ProcessVersion, "agent-process-version", "", "`version` or tag of the package that makes it speak ACP")
 	f.register(flags)
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
+	p.ignoreAccess(flags)
 	flags.Usage = func() {
 		about := fmt.Sprintf(aboutInstallAgent, strings.Join(agentNames(), ", "))
 		fmt.Fprintf(p.stdout, "Usage: %s install-agent AGENT|--all [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, about, flags.FlagUsages())

@@ -133,6 +133,7 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
+	hide(access.token, p.argv)
 	if *showVersion {
 		return p.version()
 	}
@@ -175,13 +176,26 @@ func (p program) flags(command, about string) *pflag.FlagSet {
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // errors are printed once, by run
 	flags.Usage = func() {
-		if !flags.HasFlags() {
+		if !flags.HasAvailableFlags() {
 			fmt.Fprintf(p.stdout, "Usage: %s %s\n\n%s\n", p.name, command, about)
 			return
 		}
 		fmt.Fprintf(p.stdout, "Usage: %s %s [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, command, about, flags.FlagUsages())
 	}
 	return flags
+}
+
+// ignoreAccess accepts -t and -n for a command that calls no server, as
+// sandbox-agent does, and hides the token from the process list.
+func (p program) ignoreAccess(flags *pflag.FlagSet) {
+	flags.FuncP("token", "t", "", func(token string) error {
+		hide(token, p.argv)
+		return nil
+	})
+	flags.BoolP("no-token", "n", false, "")
+	for _, name := range []string{"token", "no-token"} {
+		_ = flags.MarkHidden(name)
+	}
 }
 
 // parse makes every error of the command line a usageError.
@@ -208,6 +222,7 @@ func inCommand(command string, err error) error {
 
 func (p program) showVersion(args []string) error {
 	flags := p.flags("version", "Prints the version.")
+	p.ignoreAccess(flags)
 	if err := parse(flags, args); err != nil {
 		return err
 	}

@@ -116,6 +116,8 @@ func openFile(d *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	switch {
 	case errors.Is(err, unix.ELOOP):
 		return nil, nil, ErrLink
+	case errors.Is(err, unix.ENXIO): // a socket
+		return nil, nil, ErrNotRegular
 	case err != nil:
 		return nil, nil, err
 	}
