@@ -67,9 +67,13 @@ func TestKeyboardCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, damage := range map[string]func(){
-		"no keysyms": func() { set(1, make([]xproto.Keysym, count)) },
-		"no empty keycode": func() {
+	for _, damaged := range []struct {
+		name   string
+		damage func()
+	}{
+		// It comes first: restoring the keyboard empties the keycodes that were typed on.
+		{"no keysyms", func() { set(1, make([]xproto.Keysym, count)) }},
+		{"no empty keycode", func() {
 			m := keysyms()
 			for i := range int(count) {
 				if row := m.Keysyms[i*int(m.KeysymsPerKeycode):]; row[0] == 0 {
@@ -77,14 +81,15 @@ func TestKeyboardCheck(t *testing.T) {
 				}
 			}
 			set(m.KeysymsPerKeycode, m.Keysyms)
-		},
-		"no modifiers": func() {
+		}},
+		{"no modifiers", func() {
 			if r, err := xproto.SetModifierMapping(x, 1, make([]xproto.Keycode, 8)).Reply(); err != nil || r.Status != 0 {
 				t.Fatal(r, err)
 			}
-		},
+		}},
 	} {
-		damage()
+		name := damaged.name
+		damaged.damage()
 		if missing, err := in.CheckKeyboard(); err != nil || missing == "" {
 			t.Errorf("%s: CheckKeyboard() = %q, %v, want what is missing", name, missing, err)
 		}
