@@ -72,9 +72,9 @@ type Config struct {
 	// process. Zero: 90 s.
 	RestoreTimeout time.Duration
 
-	// IdleTimeout ends an agent that has had no request, no open question and no
-	// follower for that long, as when its client is gone. The next request starts
-	// it again. Zero: DefaultIdleTimeout. Negative: never.
+	// IdleTimeout is how long an agent keeps running without a request, an open
+	// question or a follower, such as after its client has disconnected. The next
+	// request starts it again. Zero: DefaultIdleTimeout. Negative: no limit.
 	IdleTimeout time.Duration
 
 	// GoneAfter is how long another host with the same log must be gone until this
@@ -92,13 +92,13 @@ type Config struct {
 	// stay as they are.
 	SkillsAge time.Duration
 
-	// Folders keeps the configuration of sessions' folders and decides which of it
-	// counts. Nil: a store of the host's own, in StateDir, which trusts
-	// TrustFolders. [Host.Folders] returns either.
+	// Folders stores the configuration of sessions' folders and decides which
+	// entries count. Nil: a store in StateDir that trusts TrustFolders.
+	// [Host.Folders] returns the store that is used.
 	Folders *folders.Store
 
-	// TrustFolders lists folders, by absolute path, whose configuration counts
-	// without approval, and that of all folders below them. It must be empty when
+	// TrustFolders lists absolute paths of folders. Entries of these folders, and
+	// of all folders below them, count without approval. It must be empty when
 	// Folders is set.
 	TrustFolders []string
 

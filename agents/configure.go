@@ -109,8 +109,9 @@ func (env environment) lookup(name string) (value string, ok bool) {
 	return "", false
 }
 
-// serverOf is what an entry means. ok is false when it is switched off. Variables
-// are those of the agent: an entry must not learn what the agent does not.
+// serverOf returns the MCP server that an entry describes. ok is false when the
+// entry is switched off. Variables come from the agent's environment, so that an
+// entry cannot read variables that the agent does not have.
 func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, ok bool, err error) {
 	var e mcpEntry
 	if err := json.Unmarshal(raw, &e); err != nil {

@@ -30,9 +30,9 @@
 // another name than its clients do. A session that is made or opened gets, in
 // addition to what its client asks for, the tool servers and skills that are
 // configured for its folder (.sandbox-agent/config/mcp.json, skills.json) and
-// count (package agents/folders), and the desktop that it is to have; what of that
-// does not work, or was not approved, is told in [Session].Problems and does not
-// keep it from starting.
+// count (package agents/folders), and its desktop. [Session].Problems lists
+// entries that do not work or are not approved; they do not keep the session
+// from starting.
 //
 // Of several answers to a question of the agent's the first counts. Of one
 // process 1024 questions may be open, which together may have

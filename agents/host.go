@@ -126,9 +126,8 @@ func (h *Host) endAll() {
 	wg.Wait()
 }
 
-// endProcesses ends the processes of all agents, also of deleted ones. It gives
-// those agents eofWait together, from the end of their input, to end without a
-// signal.
+// endProcesses ends the processes of all agents, also of deleted ones. From the
+// end of their input, all agents together have eofWait to end without a signal.
 func (h *Host) endProcesses() error {
 	t := time.NewTimer(eofWait)
 	defer t.Stop()
@@ -159,8 +158,8 @@ func (h *Host) allLives() []*life {
 	return lives
 }
 
-// stop ends an agent's process and what it started. While the host closes, all
-// end together: the search for the processes of one reads all of the machine's.
+// stop ends an agent's process and its descendants. While the host closes, all
+// agents end together, because one search reads all processes of the machine.
 func (h *Host) stop(ctx context.Context, c *supervise.Child) error {
 	if h.isClosed() {
 		_ = h.endGroup() // Close returns its error

@@ -101,7 +101,7 @@ func (q *question) stop() {
 
 const methodPermission = "session/request_permission"
 
-// cancelled is the result of a question about a permission that no option answers.
+// cancelled is the result of a permission request that no option answers.
 var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
 
 // outcome is the result for the first of the kinds that the agent offers, or nil.

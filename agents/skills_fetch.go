@@ -114,8 +114,8 @@ func (p place) skills(name string) (all []skill, err error) {
 
 var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
-// fetch returns where the files of a source are, and why they are not of now, if
-// they are not. Those in the session's folder are read as all in there.
+// fetch returns where the files of a source are. If they are not up to date, it
+// says why. Sources in the session's folder are read without following links.
 func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, stale string, err error) {
 	if s.Source == "" {
 		return place{}, "", errors.New("source must not be empty")

@@ -38,10 +38,10 @@ func ActorFrom(ctx context.Context) Actor {
 	return a
 }
 
-// Action is one input, as the policy and the event stream see it. What a viewer, or
-// the person of [WithPerson], types is secret: it shows as a Length alone, and events
-// tell it as one "type" for what was typed without a pause of two seconds, within at
-// most ten.
+// Action is one input, as the policy and the event stream see it. What a viewer, or the
+// person of [WithPerson], types is secret: the action has its Length alone. The
+// event stream joins such actions into one "type" event, which ends after a pause of
+// two seconds, or after ten seconds.
 type Action struct {
 	Name   string    `json:"name"` // "move", "click", "type", "press", ...
 	Actor  Actor     `json:"actor"`

@@ -19,8 +19,8 @@ type Presence struct {
 }
 
 // Actors returns the API callers and agents that sent input in the last five
-// minutes, at most 32, in the order in which they came. Viewers are not among
-// them: a live view knows who watches.
+// minutes, at most 32, in the order of their first input. It does not return
+// viewers, which the live view knows.
 func (d *Desktop) Actors() []Presence {
 	c := &d.control
 	c.mu.Lock()
@@ -29,7 +29,7 @@ func (d *Desktop) Actors() []Presence {
 	return slices.Clone(c.present)
 }
 
-// note keeps when an actor sent input. The caller has mu.
+// note records the time of an actor's input. The caller has mu.
 func (c *control) note(a Actor) {
 	if a.Kind == ActorViewer {
 		return
@@ -52,9 +52,9 @@ func (c *control) dropAbsent() {
 	c.present = slices.DeleteFunc(c.present, func(p Presence) bool { return time.Since(p.Seen) > presentTime })
 }
 
-// Programs counts the programs that are open on a desktop: those that were
-// launched and still run, and the owners of windows that were started in other
-// ways, such as from a terminal. The windows are those of [Desktop.Windows].
+// Programs returns the number of programs that are open on a desktop: the launched
+// programs that still run, and the owners of windows that were opened in another
+// way, such as from a terminal. The windows come from [Desktop.Windows].
 func (s Status) Programs(windows []Window) int {
 	groups := map[int]bool{} // of processes: a launched script may not own its window
 	for _, p := range s.Processes {

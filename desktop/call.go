@@ -188,7 +188,7 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 	return v, err
 }
 
-// admit asks whether an action may be done: by who has control, and by the policy.
+// admit returns an error if control or the policy does not allow an action.
 func (d *Desktop) admit(ctx context.Context, a *Action) error {
 	a.Time = time.Now()
 	if err := d.control.allows(a.Actor); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // check replaces a window manager that does not answer, and restores a keyboard
-// that cannot be used. It leaves alone what a desktop that was there before has.
+// that cannot be used. It does nothing on an attached desktop.
 func (d *Desktop) check(s *session, pause *pauses) {
 	if s.wm == nil || s.ask(hangLimit, d.closing) != nil {
 		return
@@ -31,8 +31,9 @@ func (d *Desktop) check(s *session, pause *pauses) {
 	}
 }
 
-// managerResponds says whether the window manager answers within hangLimit. An
-// end of it, of the session or of the desktop is seen elsewhere.
+// managerResponds reports whether the window manager answers within hangLimit. It
+// also returns true if the window manager, the session or the desktop has ended,
+// which other code handles.
 func (d *Desktop) managerResponds(s *session) bool {
 	ctx, stop := s.bounded(d.closing)
 	defer stop()
@@ -40,7 +41,7 @@ func (d *Desktop) managerResponds(s *session) bool {
 	return ok || err != nil
 }
 
-// bounded returns a context that ends when there is nothing left to look at.
+// bounded returns a context that ends with the desktop, the X server or the window manager.
 func (s *session) bounded(closing <-chan struct{}) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
@@ -57,7 +58,7 @@ func (s *session) bounded(closing <-chan struct{}) (ctx context.Context, stop fu
 	return ctx, func() { cancel(); <-over }
 }
 
-// pause returns false when the desktop or the session ends meanwhile.
+// pause waits for t. It returns false if the desktop or the session ends meanwhile.
 func (d *Desktop) pause(s *session, t time.Duration) bool {
 	ctx, stop := s.bounded(d.closing)
 	defer stop()
@@ -67,8 +68,8 @@ func (d *Desktop) pause(s *session, t time.Duration) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// checkKeyboard says what the keyboard lacks. It does not wait for an X server
-// that hangs.
+// checkKeyboard returns a description of the missing key, or "". It does not wait
+// for an X server that hangs.
 func (d *Desktop) checkKeyboard(s *session) string {
 	missing := make(chan string, 1)
 	go func() { // ends with the connection at the latest

@@ -69,14 +69,14 @@ type Config struct {
 	Home string
 
 	// RunAs is the user, by name or number, that the X server and all programs of
-	// the desktop run as. What they need is kept in a temporary directory that
-	// this user can enter; Home is made with the user's rights. Empty: the user of
-	// this program. Another one needs root. Attach refuses it.
+	// the desktop run as. Their files are in a temporary directory that this user
+	// can enter; Home is made with the user's rights. Empty: the user of this
+	// program. Another user needs root. Attach refuses RunAs.
 	RunAs string
 
-	// ProgramMenu puts Terminal and Browser into the menu that a right click on
-	// the empty desktop opens, unless Home has a menu.xml of its own. Without it
-	// no menu and no key of the window manager starts a program.
+	// ProgramMenu adds Terminal and Browser to the menu that a right click on the
+	// empty desktop opens, unless Home has a menu.xml of its own. Without it, no
+	// menu and no key of the window manager starts a program.
 	ProgramMenu bool
 
 	// LogPath receives the output of the X server, the window manager, D-Bus

@@ -164,17 +164,17 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 	})
 }
 
-// TakeControl gives control to a alone: until it is released, given away or idle,
-// everybody else's input is refused, and their typing that is under way ends. It is
-// taken from who was only granted it and, by a viewer, from an agent. From others only
-// force takes it.
+// TakeControl gives control to a alone: until it is released, given away or idle, all
+// other input is refused, and other actors' typing ends. A holder that was granted
+// control always loses it, and an agent loses it to a viewer. Any other holder loses
+// it only if force is set; otherwise the error is a [ControlHeldError].
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, true)
 }
 
 // TakeSharedControl is like TakeControl, but leaves control as if it had been
-// granted: other viewers' input is refused, that of API callers and agents is
-// not. If a has control alone already, it shares it from then on.
+// granted: input of other viewers is refused, input of API callers and agents is
+// not. If a already has control alone, it shares control from then on.
 func (d *Desktop) TakeSharedControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, false)
 }
@@ -215,9 +215,9 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 	})
 }
 
-// changeControl makes what decide, which runs with mu held, returns the state of
-// control. Long typing of actors that may send no input any more ends. Whatever the holder before holds down is let go of, before anybody
-// else's input.
+// changeControl makes the state that decide returns the state of control. decide
+// runs with mu held. Long typing ends if its actor may no longer send input. Keys
+// and buttons that the former holder holds are released before any other input.
 func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, error)) error {
 	if d.isClosing() {
 		return fmt.Errorf("change control: %w", ErrClosed)

@@ -79,14 +79,14 @@ func (e *DeadlineError) Error() string {
 // Unwrap makes errors.Is(err, ErrTimeout) true.
 func (e *DeadlineError) Unwrap() error { return ErrTimeout }
 
-// InterruptedError tells that an input ended before all of it was done. It wraps
+// InterruptedError says that an input ended before it was complete. It wraps
 // ErrInterrupted and Cause.
 type InterruptedError struct {
 	Op   string // "type text"
-	Done string // how far it came: "412 of 1000 characters were typed"; empty: not known, or nothing was done
+	Done string // the progress: "412 of 1000 characters were typed"; empty: unknown or none
 
 	// Cause is a *ControlHeldError if another actor took control, or the cause
-	// of the context that ended. After ReleaseAll it is an error with a text only.
+	// of the context that ended. After ReleaseAll it is an error with a fixed text.
 	Cause error
 }
 

@@ -10,8 +10,8 @@ import (
 // errReleased is the cause of inputs that ReleaseAll ended.
 var errReleased = errors.New("all input was released")
 
-// pendingInputs is the long inputs that are under way or wait for their turn.
-// Others wait for a short one.
+// pendingInputs is the set of long inputs that run or wait for their turn. Short
+// inputs are not in it: other actors wait for them.
 type pendingInputs struct {
 	mu  sync.Mutex
 	all map[*pendingInput]struct{}
@@ -41,7 +41,7 @@ func (p *pendingInputs) begin(ctx context.Context, a Actor) (_ context.Context, 
 	}
 }
 
-// interrupt ends the inputs of the actors that which accepts.
+// interrupt ends the inputs of the actors for which which returns true.
 func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +64,8 @@ func (p *pendingInputs) of(a Actor) bool {
 	return false
 }
 
-// cutShort adds to the error of an action how far the action came. If the error
-// is that of ctx, it becomes a *DeadlineError or an *InterruptedError.
+// cutShort adds the progress of an action to its error. If the error is ctx's
+// error, it becomes a *DeadlineError or an *InterruptedError.
 func cutShort(ctx context.Context, op string, a *Action, err error) error {
 	if err == nil {
 		return nil

@@ -10,18 +10,18 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// openboxFiles are the configuration of openbox for homes that have none.
+// openboxFiles are the configuration of openbox for homes that do not have one.
 //
 //go:embed openbox/rc.xml openbox/menu.xml openbox/menu-programs.xml
 var openboxFiles embed.FS
 
-// openboxConfigDir is the folder below the shared directory that stands before
-// the system's in XDG_CONFIG_DIRS of openbox. The distribution's own files have
-// a menu and keys that start programs.
+// openboxConfigDir is a folder below the shared directory. It comes before the
+// system's folders in openbox's XDG_CONFIG_DIRS, because the distribution's files
+// have a menu and keys that start programs.
 const openboxConfigDir = "xdg"
 
-// writeOpenboxConfig writes openboxFiles to where openbox looks for what the
-// home does not have.
+// writeOpenboxConfig writes openboxFiles to the folder that openbox searches after
+// the home.
 func (d *Desktop) writeOpenboxConfig() error {
 	dir := filepath.Join(d.dirs.shared, openboxConfigDir, "openbox")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -201,9 +201,9 @@ func keyError(field string, err error) error {
 	return err
 }
 
-// ReleaseAll ends long typing that is under way or waits for its turn, with an
-// [InterruptedError], and lets go of every key and button that is held down
-// through this Desktop. A viewer ends only its own typing.
+// ReleaseAll releases every key and button that is held down through this Desktop.
+// It ends long typing that runs or waits for its turn with an [InterruptedError].
+// A viewer's call ends only the typing of that viewer.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	return d.act(ctx, "release all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
 		// With nothing held it sends nothing, and would say that all is well of

@@ -22,10 +22,10 @@ const (
 	// hangLimit is how long an X server may leave a question unanswered, after
 	// a call to it was not done in time, before it is replaced.
 	hangLimit = 10 * time.Second
-	// checkEvery is how often the window manager and the keyboard are looked at.
+	// checkEvery is the interval between checks of the window manager and the keyboard.
 	checkEvery = 5 * time.Second
-	// keyboardPause is for how long a program may leave a keyboard without keys
-	// that it is about to bring back.
+	// keyboardPause is how long a program may leave the keyboard without keys before
+	// the keyboard counts as broken.
 	keyboardPause = time.Second
 )
 

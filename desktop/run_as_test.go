@@ -60,7 +60,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// rootOnly is a directory that nobody but root enters, with a file in it.
+// rootOnly is a directory that only root can enter, with a file in it.
 func rootOnly(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "closed")

@@ -29,7 +29,7 @@ const (
 var errInUse = errors.New("is in use by another desktop")
 
 // scratchBase returns the folder of this user's temporary directories of a mode.
-// Others can write to where it is, so it counts only if it is really ours.
+// Other users can write to its parent, so the owner of the folder is checked.
 func scratchBase(mode fs.FileMode) (string, error) {
 	base := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
 	if mode == openMode {
@@ -57,8 +57,8 @@ func makeMode(dir string, mode fs.FileMode) error {
 	return os.Chmod(dir, mode)
 }
 
-// newScratch makes a temporary directory of a mode, and removes those of that
-// mode whose owners are gone.
+// newScratch makes a temporary directory of a mode. It removes directories of the
+// same mode whose owners are gone.
 func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 	base, err := scratchBase(mode)
 	if err != nil {

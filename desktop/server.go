@@ -99,14 +99,14 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 	return 0, fmt.Errorf("start Xvfb: %w%s", err, tail(child))
 }
 
-// lonelyGroup is a group that nobody is in. It is below 65534, as far as
-// containers of unprivileged users usually have groups.
+// lonelyGroup is a group without members. It is below 65534 because containers of
+// unprivileged users usually have groups up to there.
 const lonelyGroup = 65533
 
-// serverCredential is whom the X server runs as: another user with a group of its
-// own. The kernel lets that user's other programs, whose group is the user's,
-// neither trace it nor take its descriptors (ptrace(2)), so they cannot speak to
-// this program in its place. They may still end it.
+// serverCredential is the credential of the X server: another user, with a group of
+// its own. That user's other programs have the user's group, so the kernel does not
+// let them trace the X server or take its descriptors (ptrace(2)), and they cannot
+// speak to this program in its place. They can still end it.
 func (d *Desktop) serverCredential() *syscall.Credential {
 	c := d.user.Credential
 	if c == nil {
@@ -115,8 +115,9 @@ func (d *Desktop) serverCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: c.Uid, Gid: lonelyGroup, Groups: c.Groups}
 }
 
-// serverNumber is the process with which this program speaks X: the user may put
-// a socket of another one into its place. Zero, any, when there is no other user.
+// serverNumber is the number of the process with which this program speaks X: the
+// user can replace the socket by one of another process. It is zero, which allows
+// any process, if there is no other user.
 func (d *Desktop) serverNumber(s *session) int {
 	if d.user.Credential == nil || s.xserver == nil {
 		return 0

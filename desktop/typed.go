@@ -8,9 +8,9 @@ import (
 )
 
 // What people type is secret: it may be a password. An action of a person has the
-// number of characters and neither keys nor text, from the moment on at which the
-// policy sees it. Events tell a person's keys in runs, since the times of single
-// keys say much about a word.
+// number of characters, and neither keys nor text, before the policy sees it. Events
+// join a person's keys into runs, because the times of single keys reveal much about
+// a word.
 
 const (
 	// typingPause is how long a person must press no key to end a run.
@@ -22,16 +22,16 @@ const (
 
 type personKey struct{}
 
-// WithPerson returns a context whose input a person gives, whatever its actor is:
-// what is typed is secret, as with a viewer.
+// WithPerson returns a context for input that a person gives, whatever actor sends it.
+// What is typed is secret, as it is for a viewer.
 func WithPerson(ctx context.Context) context.Context {
 	return context.WithValue(ctx, personKey{}, true)
 }
 
-// ActionFrom returns a as an action of the actor of ctx. If that is a viewer, or ctx
-// is of [WithPerson], the keys and the text of a are removed. Its Length is then the
-// number of characters: those of Text, or one for a key or chord that is pressed,
-// whichever it is, but for modifiers.
+// ActionFrom returns a with the actor of ctx. If the actor is a viewer, or ctx comes
+// from [WithPerson], it removes Keys and Text. Length is then the number of characters:
+// the length of Text, or one for a key or chord that is pressed, unless it consists of
+// modifiers.
 func ActionFrom(ctx context.Context, a Action) Action {
 	a.Actor = ActorFrom(ctx)
 	a.person = isPerson(ctx)
@@ -45,7 +45,7 @@ func ActionFrom(ctx context.Context, a Action) Action {
 	return a
 }
 
-// isPerson says whether a person acts with ctx.
+// isPerson reports whether a person sends the input of ctx.
 func isPerson(ctx context.Context) bool {
 	return ActorFrom(ctx).Kind == ActorViewer || ctx.Value(personKey{}) != nil
 }
@@ -55,7 +55,7 @@ func modifiesOnly(keys string) bool {
 	return err == nil && chord.ModifiesOnly()
 }
 
-// isTyping says whether an event tells what a person did with the keyboard.
+// isTyping reports whether an event is about a person's typing.
 func (e *Event) isTyping() bool {
 	if e.Action == nil || !e.Action.person {
 		return false
@@ -99,7 +99,7 @@ func (l *eventLog) typed(e Event) {
 	}
 }
 
-// endsRun says whether an event has to come after what was typed before it. The
+// endsRun reports whether an event must follow the run of typing before it. The
 // caller has mu, and there is a run.
 func (l *eventLog) endsRun(e Event) bool {
 	switch e.Type {

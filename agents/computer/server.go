@@ -221,7 +221,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				}
 			}
 		}
-		// The SDK answers these, although there is nothing that the client could get.
+		// The SDK would answer these methods, although this server has tools only.
 		switch family, _, _ := strings.Cut(method, "/"); family {
 		case "prompts", "resources", "completion", "logging":
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has tools only, so not " + method}

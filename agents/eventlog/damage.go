@@ -23,8 +23,8 @@ const (
 	damagedBytes  = 256 << 20  // of a copy; what is behind them is left out
 )
 
-// missing returns an error if the database is absent or empty while a file
-// beside it has commits: SQLite would begin a new database and delete its -wal.
+// missing returns an error if the database is absent or empty while its -wal or
+// -redo file has commits: SQLite would create a new database and delete the -wal.
 func missing(path string) error {
 	if size, err := sizeOf(path); err != nil || size > 0 {
 		return err
@@ -55,8 +55,7 @@ func sizeOf(path string) (int64, error) {
 
 // reportDamage logs what SQLite is about to drop from a damaged -wal file, and
 // keeps a copy of the file. It must be called before SQLite opens the database.
-// It returns whether there is such a file, which a log that is closed does not
-// leave.
+// crashed reports whether there is such a file: closing the log removes it.
 func reportDamage(path string, logger *slog.Logger) (crashed bool, err error) {
 	path += walSuffix
 	size, err := sizeOf(path)
@@ -73,7 +72,7 @@ func reportDamage(path string, logger *slog.Logger) (crashed bool, err error) {
 	return true, nil
 }
 
-// walLoss is what SQLite ignores of a damaged -wal file.
+// walLoss is the part of a damaged -wal file that SQLite ignores.
 type walLoss struct {
 	damaged      bool
 	offset       int64 // of the first frame that is damaged; 0: the file's header
@@ -161,8 +160,8 @@ func (s *walSum) is(stored []byte) bool {
 	return s.a == binary.BigEndian.Uint32(stored) && s.b == binary.BigEndian.Uint32(stored[4:])
 }
 
-// keepDamaged copies a file that is about to be changed, instead of an earlier
-// copy. It returns the name of the copy, or why there is none.
+// keepDamaged copies a file that is about to be changed, and replaces an earlier
+// copy. It returns the name of the copy, or a text that says why there is none.
 func keepDamaged(path string) string {
 	name := path + damagedSuffix
 	from, err := os.Open(path)

@@ -53,8 +53,8 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 
 // CorruptError says that a database is damaged, or that its file is missing while
-// its -wal or -redo file is there: then it wraps [fs.ErrNotExist]. Nothing is
-// written to it.
+// its -wal or -redo file exists. In the second case it wraps [fs.ErrNotExist].
+// Nothing is written to such a database.
 type CorruptError struct {
 	Path string // of the file; empty with Postgres
 	Err  error  // what is wrong

@@ -221,9 +221,9 @@ func (r *redoLog) read(b []byte, last int64) (all []redoRecord, err error) {
 	return all, nil
 }
 
-// candidate returns b from the first place on where the number of a record may
-// be: it is not 0, and its upper bytes are those of next. Most of a half is zeros
-// or text, which this skips quickly.
+// candidate returns the part of b that begins at the first place where a record's
+// number can be: a nonzero number with the upper bytes of next. Most of a half is
+// zeros or text, which this skips quickly.
 func candidate(b []byte, next int64) []byte {
 	upper := binary.LittleEndian.AppendUint64(nil, uint64(next))[5:]
 	for len(b) >= redoHead {

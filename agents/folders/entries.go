@@ -11,14 +11,14 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
-// A session names each entry that does not count, and how to approve it. These
-// bound what a file of strangers costs by that.
+// A session reports each entry that does not count and how to approve it. These
+// limits bound the cost of a file that is not trusted.
 const (
 	maxRefused = 100
 	maxName    = 256
 )
 
-// compact is a text without white space; what is no JSON stays as it is.
+// compact returns a JSON text without white space, and other text unchanged.
 func compact(text json.RawMessage) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
@@ -27,8 +27,8 @@ func compact(text json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// Entries returns all entries of a folder, those that do not count too. A folder
-// without configuration has none.
+// Entries returns all entries of a folder, including those that do not count. A
+// folder without configuration has no entries.
 func (s *Store) Entries(ctx context.Context, dir string, kind Kind) (map[string]Entry, error) {
 	dir = resolve(dir)
 	entries, err := s.read(dir, kind)
@@ -43,7 +43,7 @@ func (s *Store) Entries(ctx context.Context, dir string, kind Kind) (map[string]
 	return entries, err
 }
 
-// read reads the entries of a folder, and what of them counts.
+// read returns the entries of a folder and marks those that count.
 func (s *Store) read(dir string, kind Kind) (map[string]Entry, error) {
 	file := configfile.Path(dir, string(kind))
 	found, err := s.entries.Entries(file)
@@ -89,25 +89,25 @@ func (s *Store) Entry(ctx context.Context, dir string, kind Kind, name string) (
 	return e, nil
 }
 
-// Put sets an entry, which counts from then on as it is. It makes the folder when
-// it does not exist. ctx bounds the wait for others.
+// Put sets an entry, which counts from then on. It makes the folder if it does
+// not exist. It waits for other writers until ctx ends.
 func (s *Store) Put(ctx context.Context, dir string, kind Kind, name string, content json.RawMessage) error {
 	return s.entries.Put(ctx, configfile.Path(resolve(dir), string(kind)), name, content)
 }
 
-// Delete removes an entry, if it is there.
+// Delete removes an entry. It returns nil if there is no such entry.
 func (s *Store) Delete(ctx context.Context, dir string, kind Kind, name string) error {
 	return s.entries.Delete(ctx, configfile.Path(resolve(dir), string(kind)), name)
 }
 
-// DeleteIf removes an entry if its content has a hash.
+// DeleteIf removes an entry if its content has the given hash.
 func (s *Store) DeleteIf(ctx context.Context, dir string, kind Kind, name, hash string) error {
 	is := func(content json.RawMessage) bool { return Hash(content) == hash }
 	return s.entries.DeleteIf(ctx, configfile.Path(resolve(dir), string(kind)), name, is)
 }
 
-// written records that entries count which were written, and that others are not
-// there any more.
+// written records that the entries that were set count, and removes the records
+// of those that were deleted.
 func (s *Store) written(ctx context.Context, file string, changed map[string]json.RawMessage) error {
 	dir, kind := configfile.Split(file)
 	notes := map[string]any{}
@@ -120,9 +120,9 @@ func (s *Store) written(ctx context.Context, file string, changed map[string]jso
 	return s.note(ctx, dir, notes)
 }
 
-// Approve makes an entry count whose content has that hash, as Entries told it,
-// until the content changes. It returns [ErrNotFound], or a [ChangedError] if the
-// entry is another one.
+// Approve makes an entry count until its content changes. hash is the Hash that
+// Entries returned. It returns [ErrNotFound], or a [ChangedError] if the entry's
+// content has another hash.
 func (s *Store) Approve(ctx context.Context, dir string, kind Kind, name, hash string) error {
 	dir = resolve(dir)
 	file := configfile.Path(dir, string(kind))

@@ -1,11 +1,11 @@
 // Package folders keeps the configuration of sessions' folders, MCP servers and
-// skills, and decides which of it counts.
+// skills, and decides which entries count, that is, take effect.
 //
-// A folder may be a repository of strangers, and so may the configuration in it.
+// A folder, and the configuration in it, may come from an untrusted repository.
 // An entry counts when it was written by [Store.Put], when its content was
-// approved by [Store.Approve], or when its folder is trusted (Config.Trust). What
-// was approved is recorded as a hash of the content in the state directory, so
-// that an entry that is changed in the folder does not count any more.
+// approved by [Store.Approve], or when its folder is trusted (Config.Trust). An
+// approval is recorded in the state directory as a hash of the content, so an
+// entry that is changed in the folder no longer counts.
 //
 // # Usage
 //
@@ -16,19 +16,19 @@
 //
 // # Lifetime
 //
-// A Store has no goroutines. Close removes what a Store without a state directory
-// keeps.
+// A Store has no goroutines. Close deletes the records of a Store that has no
+// state directory.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A reader sees an entry together
-// with its approval, also while it is being replaced. A state directory belongs to
-// one Store.
+// All methods may be called from any goroutine. A reader sees an entry and its
+// approval together, also while a writer replaces them. Two Stores must not share
+// a state directory.
 //
 // # Errors
 //
-// [ErrNotFound], [ChangedError]; those of internal/configfile about files that
-// cannot be used, and those of the operating system.
+// [ErrNotFound] and [ChangedError]. Errors of internal/configfile describe files
+// that cannot be used. All other errors come from the operating system.
 //
 // # Requirements
 //
@@ -64,10 +64,10 @@ const (
 // ErrNotFound says that a folder has no entry of a name.
 var ErrNotFound = configfile.ErrNotFound
 
-// ChangedError says that an entry is not what the caller has approved.
+// ChangedError says that an entry no longer has the content that the caller approved.
 type ChangedError struct {
 	Name string
-	Hash string // of what it is now
+	Hash string // the hash of the present content
 }
 
 // Error names the entry.
@@ -77,7 +77,7 @@ func (e *ChangedError) Error() string {
 
 // Config configures a [Store].
 type Config struct {
-	// StateDir is where it is recorded what counts. Empty: in a temporary
+	// StateDir is the directory of the records of approvals. Empty: a temporary
 	// directory, which Close removes.
 	StateDir string
 
@@ -85,24 +85,24 @@ type Config struct {
 	// unless write is set.
 	Locate func(write bool) (string, error)
 
-	// Trust lists folders whose entries all count, and those of all folders below
-	// them. "/" trusts every folder.
+	// Trust lists folders. All entries in them and in the folders below them
+	// count. "/" trusts every folder.
 	Trust []string
 
-	// RunAs is the user, by name or number, with whose rights all work inside of
-	// folders is done. Empty: the one of this program. Another one needs root.
+	// RunAs is the user, by name or number, with whose rights folders are read and
+	// written. Empty: this program's user. Another user needs root.
 	RunAs string
 
-	// Remedy says how a user approves an entry that does not count; it ends the
-	// message about one. Nil: by Approve.
+	// Remedy returns a text that says how to approve an entry. The message about
+	// an entry that does not count ends with it. Nil: a text about Approve.
 	Remedy func(dir string, kind Kind, name, hash string) string
 }
 
 // Entry is an entry of a folder's configuration.
 type Entry struct {
 	Content  json.RawMessage
-	Hash     string // of the content, however it is indented
-	Approved bool   // it counts
+	Hash     string // the hash of the content; indentation does not change it
+	Approved bool   // whether the entry counts
 }
 
 // Store keeps the configuration of folders. Make one with [Open].
@@ -118,7 +118,7 @@ type Store struct {
 }
 
 // Open makes a store. It returns an error if a folder of Config.Trust is not
-// absolute, or if there is no user Config.RunAs.
+// absolute, or if the user Config.RunAs does not exist.
 func Open(cfg Config) (*Store, error) {
 	user, err := supervise.LookupUser(cfg.RunAs)
 	if err != nil {
@@ -138,7 +138,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Refusal is what to tell the user about an entry that does not count.
+// Refusal returns the message for the user about an entry that does not count.
 func (s *Store) Refusal(dir string, kind Kind, name string, e Entry) string {
 	remedy := s.cfg.Remedy
 	if remedy == nil {
@@ -150,10 +150,10 @@ func (s *Store) Refusal(dir string, kind Kind, name string, e Entry) string {
 		configfile.Path(dir, string(kind)), remedy(dir, kind, name, e.Hash))
 }
 
-// Files does all work inside of folders.
+// Files returns the Files that reads and writes in folders.
 func (s *Store) Files() folder.Files { return s.files }
 
-// Close removes what a store without a state directory has recorded.
+// Close deletes the records of a store that has no state directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,8 @@ func (s *Store) Close() error {
 	return os.RemoveAll(dir)
 }
 
-// resolve is the path of a folder without symbolic links, as far as it exists.
+// resolve returns the path of a folder with symbolic links resolved, as far as the
+// folder exists.
 func resolve(dir string) string {
 	dir = filepath.Clean(dir)
 	for rest, at := "", dir; ; {
@@ -180,7 +181,7 @@ func resolve(dir string) string {
 	}
 }
 
-// Hash tells a content from others, however it is indented.
+// Hash returns the hash of a content. Indentation does not change it.
 func Hash(content json.RawMessage) string {
 	sum := sha256.Sum256(compact(content))
 	return hex.EncodeToString(sum[:])

@@ -30,7 +30,7 @@ func open(t *testing.T, cfg folders.Config) *folders.Store {
 	return s
 }
 
-// place writes a folder's file, as somebody else than the store does.
+// place writes a folder's file without the store, as another program would.
 func place(t *testing.T, dir, kind, text string) {
 	t.Helper()
 	file := filepath.Join(dir, ".sandbox-agent", "config", kind+".json")

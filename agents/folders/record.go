@@ -16,9 +16,8 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
-// What is recorded of a folder is a file of its own in the state directory, with
-// these entries: the folder's path, the hashes that were approved, and what was
-// placed.
+// The record of a folder is a file in the state directory. Its entries are the
+// folder's path, the hashes of approved entries, and the files that were placed.
 const (
 	folderKey    = "folder"
 	placedPrefix = "placed "
@@ -26,7 +25,7 @@ const (
 
 func approvalKey(kind Kind, name string) string { return "approved " + string(kind) + " " + name }
 
-// Placement says what was placed in a folder.
+// Placement describes something that was placed in a folder.
 type Placement struct {
 	Source string `json:"source"`
 	State  string `json:"state"` // of the source when it was copied
@@ -69,7 +68,7 @@ func (s *Store) record(dir string) (map[string]json.RawMessage, error) {
 	return s.records.Entries(file)
 }
 
-// note writes entries of the record of a folder; those that are nil are removed.
+// note sets entries of a folder's record, and removes those that are nil.
 func (s *Store) note(ctx context.Context, dir string, notes map[string]any) error {
 	write := slices.ContainsFunc(slices.Collect(maps.Values(notes)), func(v any) bool { return v != nil })
 	file, err := s.recordFile(dir, write)
@@ -95,7 +94,7 @@ func (s *Store) note(ctx context.Context, dir string, notes map[string]any) erro
 	return s.records.Edit(ctx, file, set)
 }
 
-// Placed returns what was placed in a folder, by its path in there.
+// Placed returns all placements in a folder, by their path in the folder.
 func (s *Store) Placed(dir string) (map[string]Placement, error) {
 	entries, err := s.record(resolve(dir))
 	if err != nil {
@@ -116,8 +115,8 @@ func (s *Store) Placed(dir string) (map[string]Placement, error) {
 	return all, nil
 }
 
-// SetPlaced records what was placed at a path in a folder; the zero Placement is
-// nothing.
+// SetPlaced records a placement at a path in a folder. The zero Placement removes
+// the record.
 func (s *Store) SetPlaced(ctx context.Context, dir, at string, p Placement) error {
 	var value any
 	if p != (Placement{}) {

@@ -23,12 +23,13 @@
 // # Installing
 //
 // [Registry.Install] has npm put the packages into a folder beside, without
-// running any of their scripts, and in the versions and with the checksums of a
-// lock file in this package unless other versions are asked for. It checks that
-// what will be started is there and runs here, and only then gives the folder its
-// name. Whoever is killed in the middle leaves nothing that counts as installed;
-// what was downloaded is kept, so that the next attempt goes on from there. Two
-// installs of one agent wait for each other, also those of several programs.
+// [Registry.Install] has npm put the packages into a temporary folder, without
+// running any of their scripts. Versions and checksums come from a lock file in
+// this package, unless other versions are asked for. Install checks that the
+// agent's program is there and runs on this machine, and only then renames the
+// folder. An install that is killed leaves nothing that counts as installed; the
+// next one continues with the downloads that it left. Installs of one agent wait
+// for each other, also in different programs.
 //
 // The folders are $XDG_DATA_HOME/deskhand/agents/NAME/VERSION. The one before
 // the current one stays, for agents that were started from it.

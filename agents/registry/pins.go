@@ -8,9 +8,9 @@ import (
 	"io/fs"
 )
 
-// embeddedLocks are what make agent-locks wrote: for each source of the table a
-// package-lock.json with the versions and the checksums of all its packages, also
-// those that they need themselves.
+// embeddedLocks are the files that make agent-locks wrote: for each source of the
+// table a package-lock.json with the versions and the checksums of its packages
+// and of all their dependencies.
 //
 //go:embed locks/*.json
 var embeddedLocks embed.FS
@@ -31,8 +31,8 @@ type packageLock struct {
 }
 
 // pinned returns the package-lock.json with which npm installs exactly the wanted
-// packages, by name and version, and what they need. It returns nil if the lock of
-// the source does not have all of them, as when other versions were asked for.
+// packages, by name and version, and their dependencies. It returns nil if the
+// source's lock lacks one of them, such as when other versions were asked for.
 func (in *installation) pinned(kind Source, wanted map[string]string) ([]byte, error) {
 	name := lockPath(in.agent.ID, kind)
 	text, err := fs.ReadFile(in.r.locks, name)

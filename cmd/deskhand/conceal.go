@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conceal keeps the other processes of this user, which a server's children are,
-// from reading the tokens and passwords in this program's memory: they may
-// neither open its /proc/PID/mem and /proc/PID/environ nor trace it, and it
-// leaves no core dump. Children can be traced again, as of their execve(2).
+// conceal protects the tokens and passwords in this program's memory from other
+// processes of the same user, such as the server's children. They cannot open its
+// /proc/PID/mem and /proc/PID/environ or trace it, and it leaves no core dump.
+// Children can be traced again after their execve(2).
 //
-// Root is not kept from anything, but sees no secrets in /proc/PID/environ.
+// Root can still read the memory, but finds no secrets in /proc/PID/environ.
 func conceal() error {
 	coverEnvironment()
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -25,9 +25,9 @@ func conceal() error {
 	return nil
 }
 
-// coverEnvironment overwrites confidential values where the kernel shows the
-// environment: in the memory that it wrote it to, of which Go has made a copy.
-// Where that cannot be written, it stays.
+// coverEnvironment overwrites confidential values in the memory to which the
+// kernel wrote the environment; Go has made a copy of it. If that memory cannot
+// be written, the values stay.
 func coverEnvironment() {
 	stat, err1 := os.ReadFile("/proc/self/stat")
 	env, err2 := os.ReadFile("/proc/self/environ")

@@ -171,8 +171,8 @@ func (d *daemon) end(ctx context.Context) error {
 	return fmt.Errorf("process %d does not end, even by SIGKILL", pid)
 }
 
-// isServer tells whether a process is the one that record was called with: no
-// other has both its number and its start time.
+// isServer reports whether a process is the one that the record describes. No
+// other process has both its number and its start time.
 func (d *daemon) isServer(pid int) bool {
 	text, err := os.ReadFile(d.identity)
 	is := identify(pid)

@@ -81,8 +81,8 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, f, cfg.Token != "", log) })
 }
 
-// guard has the children end with this program however it ends, until unguard.
-// With process 1 the kernel ends all others.
+// guard starts a guardian, which ends the children when this program ends, until
+// unguard. If this program is process 1, the kernel ends all others.
 func guard(log *slog.Logger) (unguard func() error, err error) {
 	if os.Getpid() == 1 {
 		return func() error { return nil }, nil
@@ -138,9 +138,9 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	return ln.Close() // it ended before it began to serve
 }
 
-// openState opens what an earlier server left. A full disk is no reason not to
-// start: clients can delete files through the server, and what could not be
-// opened is opened by the first request that needs it.
+// openState opens the state that an earlier server left. The server starts on a
+// full disk too, so that clients can delete files through it. State that could
+// not be opened is opened by the first request that needs it.
 func openState(ctx context.Context, s *httpapi.Server, log *slog.Logger) error {
 	for _, open := range []func() error{
 		func() error { return sweep(s, log) },
