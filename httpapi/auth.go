@@ -59,13 +59,13 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 
 type grantKey struct{}
 
-// grantOf is the token that a request came with; nil: the server's own, or none.
+// grantOf returns the grant of a request's token; nil for the server's own or none.
 func grantOf(ctx context.Context) *grant {
 	g, _ := ctx.Value(grantKey{}).(*grant)
 	return g
 }
 
-// endWith has the request's context end with its token, until stop.
+// endWith ends the request's context when its token ends, unless stop is called before.
 func (r *request) endWith(g *grant) (stop func()) {
 	if g == nil {
 		return func() {}
@@ -105,7 +105,7 @@ func (s *Server) admits(r *request) (*grant, bool) {
 	return s.lookUp(token)
 }
 
-// lookUp says whether a token is valid. The grant is nil for the server's own.
+// lookUp reports whether a token is valid. The grant is nil for the server's own.
 func (s *Server) lookUp(token string) (*grant, bool) {
 	if token == "" {
 		return nil, false
@@ -120,12 +120,12 @@ func (s *Server) lookUp(token string) (*grant, bool) {
 	return g, g != nil
 }
 
-// tokenNames are the query parameters in which tokens come. Those of the page
-// are t and token.
+// tokenNames are the query parameters that can hold a token. The page uses t and
+// token.
 var tokenNames = []string{"access_token", "token", "api_key", "t"}
 
-// proven says whether a request has a valid token anywhere. A page that a user
-// only visits cannot know one, and browsers do not add one by themselves.
+// proven reports whether a request has a valid token anywhere. A foreign page that
+// a user visits does not know a token, and browsers do not add one by themselves.
 func (s *Server) proven(c *fiber.Ctx) bool {
 	bearer, _ := strings.CutPrefix(c.Get(fiber.HeaderAuthorization), "Bearer ")
 	given := []string{bearer, c.Get("X-Api-Key")}

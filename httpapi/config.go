@@ -90,40 +90,40 @@ type Config struct {
 	// archive. Zero: no bound but the disk.
 	MaxUploadBytes int64
 
-	// MaxDesktops bounds the desktops that exist at a time, main and those that
-	// are stopped included. Zero: 32.
+	// MaxDesktops is the largest number of desktops, including main and desktops
+	// that are stopped. Zero: 32.
 	MaxDesktops int
 
-	// MaxConnections bounds the connections to all listeners of Serve, idle ones
-	// and WebSockets included. Further ones are answered 503. Zero: half of the
-	// descriptors that this process may have, and at most 4096. Handler and Mount
-	// are left to the servers that call them.
+	// MaxConnections is the largest number of open connections to all listeners of
+	// Serve, including idle ones and WebSockets. Further connections are answered
+	// 503. Zero: half of the descriptors that this process may have, at most 4096.
+	// It does not apply to Handler and Mount.
 	MaxConnections int
 
-	// MaxConnectionsPerAddress bounds how many of them come from one IPv4 address
-	// or from one IPv6 network of 64 bits. The clients of a proxy share its
+	// MaxConnectionsPerAddress is the largest number of open connections from one
+	// IPv4 address or one IPv6 network of 64 bits. The clients of a proxy share its
 	// address, and so do all programs on this machine. Zero: three quarters of
-	// MaxConnections, so that no address keeps the others out, or all of them
-	// with TrustProxy.
+	// MaxConnections, so that one address cannot use all of them, or with
+	// TrustProxy all of MaxConnections.
 	MaxConnectionsPerAddress int
 
-	// Version is what MCP clients are told in serverInfo. Empty: that of the
-	// document.
+	// Version is the serverInfo.version that MCP clients get. Empty: the version of
+	// the OpenAPI document.
 	Version string
 
 	// EnvPolicy chooses what desktops' programs and clients' processes see of
 	// this program's environment.
 	EnvPolicy desktop.EnvPolicy
 
-	// DesktopMenu gives desktops a menu with Terminal and Browser, which whoever
-	// has control can use. Without it no program can be started from an empty
-	// desktop.
+	// DesktopMenu gives desktops a menu with Terminal and Browser, for the viewer,
+	// API caller or agent that has control. Without it no program can be started
+	// from an empty desktop.
 	DesktopMenu bool
 
 	// DesktopUser is the user, by name or number, that the programs of desktops run
-	// as. Start must heed it, which finds it in desktop.Config.RunAs. Empty: the
-	// user of this program. Another one needs root. When AgentHost.RunAs names a
-	// user and this is root, agents get no desktop.
+	// as. Start finds it in desktop.Config.RunAs and must use it. Empty: this
+	// program's user. Another user needs root. When AgentHost.RunAs names a user
+	// and DesktopUser is root, agents get no desktop.
 	DesktopUser string
 
 	// Secrets names environment variables that neither ever sees, beside
@@ -140,15 +140,15 @@ type Config struct {
 	// that of AgentHost, and its Secrets are beside those of the server.
 	Agents registry.Config
 
-	// TrustFolders lists folders whose configuration of MCP servers and skills
-	// counts without approval, and that of all folders below them. "/" trusts every
-	// folder, as sandbox-agent does. Empty: what is found in a folder counts after
-	// it was approved; see package agents/folders.
+	// TrustFolders lists folders. MCP servers and skills that are configured in
+	// them and in the folders below them count without approval. "/" trusts every
+	// folder, as sandbox-agent does. Empty: configuration that is found in a
+	// folder counts after its approval; see package agents/folders.
 	TrustFolders []string
 
-	// AgentHost says how agents are run. Its Log, StateDir and Folders are the
-	// server's own, and so is what else is not set; its Secrets and TrustFolders are
-	// beside those of the server.
+	// AgentHost says how agents are run. The server replaces its Log, StateDir and
+	// Folders, sets other fields that are zero, and adds the server's Secrets and
+	// TrustFolders to the ones given here.
 	AgentHost agents.Config
 
 	// AgentURL is where agents that run on this machine reach this server, for

@@ -211,7 +211,7 @@ func mustBeJSON(contentType string) error {
 	return nil
 }
 
-// locate is the folder and the name of an entry.
+// locate returns the folder and the name of an entry.
 func (c configured) locate(q entryQuery) (dir, name string, err error) {
 	directory, name := q.entry()
 	switch {
@@ -228,7 +228,7 @@ func missingQuery(name string) error {
 	return invalidRequest.problem(fmt.Sprintf("invalid request: missing required '%s' query parameter", name))
 }
 
-// folderOf is the folder that a query names.
+// folderOf returns the folder that a query names.
 func folderOf(directory string) (string, error) {
 	switch {
 	case strings.TrimSpace(directory) == "":

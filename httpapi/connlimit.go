@@ -17,21 +17,21 @@ import (
 const DefaultMaxConnections = 4096
 
 const (
-	// refusalTime is how long a refused connection stays open for its client to
-	// read the answer, and mostRefusals how many such connections there are. A
-	// further one has the oldest closed.
+	// refusalTime is how long a refused connection stays open so that its client
+	// can read the answer. At most mostRefusals refused connections stay open; a
+	// further one closes the oldest.
 	refusalTime  = time.Second
 	mostRefusals = 64
-	// acceptDelay is the first wait after a failed accept. It doubles up to
+	// acceptDelay is the wait after the first failed accept. It doubles up to
 	// maxAcceptDelay.
 	acceptDelay    = 5 * time.Millisecond
 	maxAcceptDelay = time.Second
-	// warnInterval is the least time between two log lines about refusals.
+	// warnInterval is the shortest time between two log lines about refusals.
 	warnInterval = time.Minute
 )
 
-// connLimits counts the open connections of a server, and decides which are
-// let in.
+// connLimits counts the open connections of a server and decides which new ones
+// are accepted.
 type connLimits struct {
 	total, perAddress int
 	log               *slog.Logger
@@ -50,8 +50,8 @@ func newConnLimits(cfg Config) *connLimits {
 	}
 }
 
-// descriptorLimit is how many files this process may have open. The Go runtime
-// has raised it as far as it may.
+// descriptorLimit returns how many files this process may have open. The Go runtime
+// has already raised the limit to its maximum.
 func descriptorLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -60,7 +60,7 @@ func descriptorLimit() int {
 	return int(min(limit.Cur, 1<<30))
 }
 
-// limitConnections fills in the limits that were left open, and checks the others.
+// limitConnections sets the default limits and checks the configured ones.
 func (c *Config) limitConnections() error {
 	files := descriptorLimit()
 	if c.MaxConnections == 0 {
@@ -81,8 +81,8 @@ func (c *Config) limitConnections() error {
 	return nil
 }
 
-// addressOf is what clients are told apart by: an IPv4 address or an IPv6
-// network of 64 bits, which one client usually has as a whole.
+// addressOf returns what identifies a client: an IPv4 address or an IPv6 network
+// of 64 bits, which usually belongs to one client.
 func addressOf(conn net.Conn) netip.Prefix {
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -100,7 +100,7 @@ func addressOf(conn net.Conn) netip.Prefix {
 	return p
 }
 
-// admit counts a connection, or says why it is refused.
+// admit counts a connection and returns "", or returns the reason for refusing it.
 func (l *connLimits) admit(conn net.Conn) (refusal string) {
 	from := addressOf(conn)
 	l.mu.Lock()
@@ -120,7 +120,7 @@ func (l *connLimits) admit(conn net.Conn) (refusal string) {
 	return ""
 }
 
-// release counts a connection no longer. It may be called more than once.
+// release stops counting a connection. It may be called more than once.
 func (l *connLimits) release(conn net.Conn) {
 	if l == nil {
 		return
@@ -137,8 +137,8 @@ func (l *connLimits) release(conn net.Conn) {
 	}
 }
 
-// refuse counts a refused connection among those that are open for their
-// answers, and logs that connections are refused unless it did lately.
+// refuse adds a connection to the refused connections that are still open. It logs
+// refusals, at most once per warnInterval.
 func (l *connLimits) refuse(conn net.Conn, reason string) {
 	l.mu.Lock()
 	if len(l.refused) == mostRefusals {
@@ -175,8 +175,8 @@ func (l *connLimits) closeRefused() {
 	}
 }
 
-// limitedListener is a listener that refuses connections beyond the limits, and
-// outlives what ends a plain one: a lack of descriptors or memory.
+// limitedListener is a listener that refuses connections beyond the limits. It
+// continues when accept fails for lack of descriptors or memory.
 type limitedListener struct {
 	net.Listener
 	limits *connLimits
@@ -184,7 +184,7 @@ type limitedListener struct {
 	work   *sync.WaitGroup // refusals that have not ended
 }
 
-// retried are the errors of accept after which it may succeed.
+// retried are the errors after which accept is called again.
 var retried = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 
 // Accept implements net.Listener.
@@ -206,7 +206,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// accept tries until there is a connection or an error that stays.
+// accept returns the next connection. It retries after the errors in retried.
 func (l *limitedListener) accept() (net.Conn, error) {
 	for delay := acceptDelay; ; delay = min(2*delay, maxAcceptDelay) {
 		conn, err := l.Listener.Accept()
@@ -224,8 +224,8 @@ func (l *limitedListener) accept() (net.Conn, error) {
 	}
 }
 
-// answerRefused answers the first request of a connection, or an idle one after
-// refusalTime. Clients take an answer that precedes its request for a fault.
+// answerRefused answers the first request of a connection, or sends the answer after
+// refusalTime without one. Clients treat an answer before their request as an error.
 func answerRefused(conn net.Conn, reason string) {
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
 	_, _ = conn.Read(make([]byte, 1))

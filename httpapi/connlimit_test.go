@@ -10,7 +10,7 @@ import (
 )
 
 // TestConnectionsCountUntilTheyEnd wants WebSockets, and requests whose bodies
-// nobody read, to count as long as their connections are open.
+// read, to count as long as their connections are open.
 func TestConnectionsCountUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{also: echo, MaxConnections: 2, MaxConnectionsPerAddress: 2})

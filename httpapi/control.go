@@ -124,8 +124,8 @@ const (
 	viewerHeader = "Deskhand-Viewer"
 )
 
-// typingHeader says that a person types by a request: of its keys and text events and
-// recordings tell the number alone.
+// typingHeader says that a person types through the request: events and recordings get
+// the number of its keys or characters alone.
 const typingHeader = "Deskhand-Typing"
 
 var actorName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._@-]{0,63}$`)

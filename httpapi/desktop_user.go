@@ -14,8 +14,8 @@ type users struct {
 	agent, desktop supervise.User
 }
 
-// lookUpUsers finds the users that a Config names, and refuses a Config in which
-// every agent would have a desktop that runs with more rights than the agent.
+// lookUpUsers finds the users that a Config names. It returns an error if agents
+// would get a desktop that runs with more rights than they have.
 func (c Config) lookUpUsers() (u users, err error) {
 	if u.desktop, err = supervise.LookupUser(c.DesktopUser); err != nil {
 		return u, fmt.Errorf("config: DesktopUser: %w", err)
@@ -32,8 +32,8 @@ func (c Config) lookUpUsers() (u users, err error) {
 	return u, nil
 }
 
-// refusal tells why agents must not have a desktop as tools; empty: they may. An
-// agent can type into each program of its desktop, and start others there.
+// refusal returns why agents must not have a desktop as tools, or "" if they may.
+// An agent can type into each program of its desktop, and start others there.
 func (u users) refusal() string {
 	if u.agent.Credential == nil || !u.desktop.Root() {
 		return ""
@@ -42,7 +42,7 @@ func (u users) refusal() string {
 		"start the server with --desktop-user %[1]s (Config.DesktopUser)", u.agent.Name)
 }
 
-// mayMount returns an error when agents must not have a desktop.
+// mayMount returns an error if agents must not have a desktop.
 func (u users) mayMount() error {
 	if why := u.refusal(); why != "" {
 		return &agents.InvalidError{Field: "desktop", Problem: why}
@@ -50,8 +50,8 @@ func (u users) mayMount() error {
 	return nil
 }
 
-// homeOf is the home of a desktop whose programs run as another user: a folder in
-// that user's home. Empty: a temporary one, for a user who has no home.
+// homeOf returns the home of a desktop whose programs run as another user: a folder
+// in that user's home. It returns "", for a temporary home, if the user has no home.
 func (u users) homeOf(id string) string {
 	home := filepath.Join(u.desktop.Home, ".local", "state", "deskhand", othersName, id, "home")
 	err := u.desktop.Do(func() error {

@@ -73,7 +73,7 @@ func NoSpace(err error) bool {
 	return isAny(err, syscall.ENOSPC, syscall.EDQUOT, eventlog.ErrFull, filesystem.ErrNoSpace, recording.ErrNoSpace)
 }
 
-// fullProblem is the answer when there is no space to write to, or nil.
+// fullProblem returns the problem for a full disk, or nil if err is another error.
 func fullProblem(err error) *Problem {
 	if !NoSpace(err) {
 		return nil
@@ -114,8 +114,8 @@ func tooLate(e *desktop.DeadlineError) *Problem {
 	return timedOut.problem("timeout: "+e.Error()).with("details", details)
 }
 
-// interruptedProblem is the answer to input that ended before all of it was done,
-// or nil.
+// interruptedProblem returns the problem for input that ended before it was complete,
+// or nil if err is another error.
 func interruptedProblem(err error) *Problem {
 	var cut *desktop.InterruptedError
 	if !errors.As(err, &cut) {

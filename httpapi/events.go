@@ -66,7 +66,7 @@ func (s *Server) registerEvents() {
 	})
 }
 
-// releaser returns what gives control back that the caller has under that name.
+// releaser returns a function that releases the control that the caller holds under that name.
 func (s *Server) releaser(r *request, d Desktop, name string) func() {
 	c, ok := d.(controller)
 	if !ok || name == "" {
@@ -82,7 +82,7 @@ func (s *Server) releaser(r *request, d Desktop, name string) func() {
 	}
 }
 
-// partingTime is how long the release of a caller's keys may take.
+// partingTime bounds the release of a caller's keys.
 const partingTime = 5 * time.Second
 
 const aboutEvents = `A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. It ends

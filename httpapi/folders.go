@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/agents/folders"
 )
 
-// openFolders opens what keeps the configuration of folders. It shares the
-// directory of the agents' host, and makes it when something is written.
+// openFolders opens the store of folders' configuration. It shares the directory of
+// the agents' host, and makes that directory with the first write.
 func openFolders(cfg Config, at *places) (*folders.Store, error) {
 	trust := slices.Concat(cfg.TrustFolders, cfg.AgentHost.TrustFolders)
 	for i, dir := range trust {
@@ -27,7 +27,7 @@ func openFolders(cfg Config, at *places) (*folders.Store, error) {
 	return s, nil
 }
 
-// agentDir is the directory of the agents' host; it is made ours for writing.
+// agentDir returns the directory of the agents' host. For writing, it makes the directory.
 func (p *places) agentDir(write bool) (string, error) {
 	if !write {
 		return agentDir(p.where().dir), nil
@@ -36,7 +36,7 @@ func (p *places) agentDir(write bool) (string, error) {
 	return agentDir(dir), err
 }
 
-// howToApprove ends what a session says about an entry that does not count.
+// howToApprove returns the end of a session's message about an entry that does not count.
 func howToApprove(dir string, kind folders.Kind, name, hash string) string {
 	param := map[folders.Kind]string{folders.MCP: "mcpName", folders.Skills: "skillName"}[kind]
 	directory := url.Values{"directory": {dir}}.Encode()
@@ -45,7 +45,7 @@ func howToApprove(dir string, kind folders.Kind, name, hash string) string {
 		"or start the server with --trust-folders %s", directory, kind, directory, query, dir)
 }
 
-// foundEntry is an entry of a folder, whether it counts or not.
+// foundEntry is an entry of a folder and whether it counts.
 type foundEntry struct {
 	Kind     folders.Kind    `json:"kind" enum:"mcp,skills"`
 	Name     string          `json:"name"`
@@ -93,7 +93,7 @@ func (s *Server) listConfig(ctx context.Context, in *foundInput) (*foundOutput, 
 	return out, nil
 }
 
-// The queries that approve an entry.
+// The query parameters of an approval.
 type (
 	mcpApproval struct {
 		MCPQuery

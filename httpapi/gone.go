@@ -11,20 +11,20 @@ import (
 )
 
 // watchAfter is how long a call on a desktop runs before its connection is
-// watched. Most calls are over by then, and keep their connection.
+// watched. Most calls end earlier, and their connection is used again.
 const watchAfter = 500 * time.Millisecond
 
-// noDeadline is a deadline that no call reaches. The connections of Handler can
-// wake a reader only if it began to read with a deadline.
+// noDeadline is a deadline that no call reaches. A read on a connection of Handler
+// can be ended by a deadline only if it began with one.
 const noDeadline = 365 * 24 * time.Hour
 
 // errClientGone is the cause of contexts whose client closed its connection.
 var errClientGone = errors.New("the client closed its connection")
 
-// untilGone returns a context that also ends when the client closes its
-// connection, of which fasthttp tells nothing. Only reading the connection tells;
-// as in request.stream, it is not used again after it was read. The caller calls
-// stop before it answers.
+// untilGone returns a context that also ends when the client closes its connection.
+// fasthttp does not report that, so untilGone reads from the connection, which is
+// closed after the answer (as in request.stream). The caller must call stop before
+// it answers.
 func untilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func()) {
 	rc := c.Context()
 	if rc.RequestBodyStream() != nil && !bodyOf(c).ended {
@@ -57,8 +57,8 @@ func untilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func(
 }
 
 // wakeReader ends a read of conn and waits until ended is closed. A connection of
-// Handler wakes its reader only at a deadline that is in the future when it is
-// set, which a busy machine may miss. Hence the repetition.
+// Handler heeds a deadline only if it is in the future when it is set. A busy
+// machine may miss that moment, so wakeReader repeats it.
 func wakeReader(conn net.Conn, ended <-chan struct{}) {
 	for delay := time.Millisecond; ; delay *= 2 {
 		_ = conn.SetReadDeadline(time.Now().Add(delay))

@@ -205,10 +205,10 @@ func (s *Server) guard(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// admitLoad says whether a request without an Origin may be answered by a server
-// without a token. Browsers send such requests for pictures, videos, scripts and
-// links of any page, and say in Sec-Fetch-Site how that page is related (Fetch
-// Metadata). Programs do not send that header.
+// admitLoad reports whether a server without a token may answer a request without an
+// Origin. Browsers send such requests when a page of any site loads pictures, videos,
+// scripts or links, and Sec-Fetch-Site says how the page is related (Fetch Metadata).
+// Programs do not send that header.
 func (g gate) admitLoad(c *fiber.Ctx) bool {
 	listed := slices.Contains(g.origins, "*")
 	if from, err := url.Parse(c.Get(fiber.HeaderReferer)); err == nil && from.Host != "" {
@@ -223,8 +223,8 @@ func (g gate) admitLoad(c *fiber.Ctx) bool {
 	return true
 }
 
-// setResourcePolicy has browsers keep an answer from pages of origins that are
-// not listed (Fetch standard, section 3.7).
+// setResourcePolicy has browsers withhold an answer from pages whose origin is not
+// listed (Fetch standard, section 3.7).
 func setResourcePolicy(c *fiber.Ctx, listed bool) {
 	policy := "same-origin"
 	if listed {
@@ -233,7 +233,7 @@ func setResourcePolicy(c *fiber.Ctx, listed bool) {
 	c.Set("Cross-Origin-Resource-Policy", policy)
 }
 
-// isPage says whether a path is that of the page, or leads to it.
+// isPage reports whether a path is the page's, or redirects to it.
 func isPage(path string) bool { return path == "/" || path == "/ui" || strings.HasPrefix(path, "/ui/") }
 
 // byLoopback says whether only programs on this machine come the way that a
@@ -243,9 +243,9 @@ func (s *Server) byLoopback(c *fiber.Ctx) bool {
 	return e.loopback || e.proxied && c.Get(innerLoopback) != ""
 }
 
-// foreignHost is the name by which a request came if it can mean another machine
-// than this one, else empty. X-Forwarded-Host does not stand in for Host here: a
-// page can set the one, but not the other.
+// foreignHost returns the host name of a request if it may name another machine,
+// else "". It checks both Host and X-Forwarded-Host, because a page can set
+// X-Forwarded-Host but not Host.
 func (g gate) foreignHost(c *fiber.Ctx) string {
 	for _, name := range []string{g.host(c), string(c.Request().Header.Host())} {
 		if !g.knownHost(name) {
@@ -255,7 +255,7 @@ func (g gate) foreignHost(c *fiber.Ctx) string {
 	return ""
 }
 
-// knownHost says whether a host can only mean this machine.
+// knownHost reports whether a host can only mean this machine.
 func (g gate) knownHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

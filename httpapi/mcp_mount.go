@@ -72,7 +72,7 @@ func (m *mounts) token(desktopID, agent string) string {
 	return value
 }
 
-// mountedActor is who an agent that runs here acts as on desktops.
+// mountedActor is the actor of an agent that runs here and uses a desktop.
 func mountedActor(agent string) desktop.Actor {
 	return desktop.Actor{Kind: desktop.ActorAgent, Name: agent, ID: "agent_" + agent}
 }
@@ -100,7 +100,7 @@ func (m *mounts) forget(desktopID string) {
 	}
 }
 
-// findDesktop says whether there is a desktop for an agent, which it may have.
+// findDesktop returns an error if there is no such desktop or the agent may not have it.
 func (s *Server) findDesktop(id string) error {
 	if s.desktops.find(id) == nil {
 		return unknownDesktop(id)

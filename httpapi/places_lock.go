@@ -69,9 +69,9 @@ func lockDir(dir, name string, log *slog.Logger) (*dirLock, error) {
 	return l, nil
 }
 
-// makePrivate makes a directory that only this user can enter, or takes the
-// permissions of others off one that exists. A directory that is meant for
-// several users, such as /tmp, is refused.
+// makePrivate makes a directory that only this user can enter. If the directory
+// exists, it removes the permissions of other users. It refuses a directory that is
+// meant for several users, such as /tmp.
 func makePrivate(dir string, log *slog.Logger) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

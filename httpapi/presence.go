@@ -8,7 +8,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// presenceBody lists who uses a desktop.
+// presenceBody lists the viewers, agents and API callers of a desktop.
 type presenceBody struct {
 	Present []presentBody `json:"present" nullable:"false" doc:"Viewers, agents whose process runs with this desktop, whoever has control, and API callers and agents that sent input in the last five minutes"`
 }
@@ -21,7 +21,7 @@ type presentBody struct {
 
 type presenceOutput struct{ Body presenceBody }
 
-// actorLister is a desktop that knows who sends input.
+// actorLister is a desktop that knows which actors send input.
 type actorLister interface{ Actors() []desktop.Presence }
 
 func (s *Server) registerPresence(r route) {
@@ -32,7 +32,7 @@ func (s *Server) registerPresence(r route) {
 	})
 }
 
-// present lists who uses a desktop, each once.
+// present lists the viewers, agents and API callers of a desktop, each once.
 func (s *Server) present(ctx context.Context, sl *slot) []presentBody {
 	list := []presentBody{}
 	add := func(a desktop.Actor, seen *time.Time) {
@@ -66,7 +66,7 @@ func (s *Server) present(ctx context.Context, sl *slot) []presentBody {
 	return list
 }
 
-// using returns the agents whose process runs with a desktop.
+// using returns the names of the agents whose process has a desktop's tools.
 func (a *agentHost) using(ctx context.Context, desktopID string) []string {
 	host := a.started()
 	if host == nil {

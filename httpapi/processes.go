@@ -118,7 +118,7 @@ func conflictOf(message string) *Problem {
 	return conflict.problem("conflict: "+message).with("details", map[string]any{"message": message})
 }
 
-// noRoom is the answer when the system allows no more processes.
+// noRoom returns the problem for a system that allows no more processes.
 var noRoom = kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 
 // streamError is what the reference answers when the operating system refuses.

@@ -23,8 +23,8 @@ func (s *Server) viewer(r *request) webrtc.ViewerOptions {
 	return o
 }
 
-// viewersOf is the owner that the viewers of a token have: those of the server's
-// own token and of admin tokens have none.
+// viewersOf returns the owner of the viewers of a token. It is empty for the server's
+// own token and for admin tokens.
 func (g *grant) viewersOf() string {
 	if g == nil || g.scope == scopeAdmin {
 		return ""
@@ -32,8 +32,8 @@ func (g *grant) viewersOf() string {
 	return g.ID
 }
 
-// sees says whether a token may see from where a viewer of that owner comes, and
-// end it: the token's own viewers, or all, with the server's token or an admin one.
+// sees reports whether a token may see the addresses of an owner's viewers and end
+// them. The server's token and admin tokens may, and other tokens for their own viewers.
 func (g *grant) sees(owner string) bool {
 	own := g.viewersOf()
 	return own == "" || own == owner

@@ -46,7 +46,7 @@ type streamViewer struct {
 
 type streamOutput struct{ Body streamStatus }
 
-// statusOf describes a stream to a token; nil: none runs.
+// statusOf describes a stream to a token; nil: no stream runs.
 func statusOf(s *webrtc.Streamer, g *grant) *streamOutput {
 	if s == nil {
 		return &streamOutput{}
@@ -256,7 +256,7 @@ func (s *Server) registerWHEP(r route) {
 	})
 }
 
-// ownViewer says whether a token may end a viewer.
+// ownViewer reports whether a token may end a viewer.
 func ownViewer(s *webrtc.Streamer, id string, g *grant) bool {
 	return slices.ContainsFunc(s.Viewers(), func(v webrtc.ViewerInfo) bool {
 		return v.ID == id && g.sees(v.Owner)

@@ -26,17 +26,17 @@ type live struct {
 	left    []string        // ids of WHEP players that have left, the latest last
 }
 
-// mostLeft bounds the ids that are remembered of players that have left.
+// mostLeft is how many ids of WHEP players that have left are remembered.
 const mostLeft = 256
 
-// remember notes that a player has left.
+// remember records that a player has left.
 func (l *live) remember(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.left = append(l.left[max(0, len(l.left)-mostLeft+1):], id)
 }
 
-// remembers says whether a player has left.
+// remembers reports whether a player has left.
 func (l *live) remembers(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

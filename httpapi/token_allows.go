@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// allows tells in words what a token of a scope amounts to, so that whoever
-// makes one knows what is given away.
+// allows describes what the holder of a token of a scope can do, for the user who
+// makes the token.
 func (c Config) allows(s scope) string {
 	as := "as user " + cmp.Or(c.users.desktop.Name, userName())
 	switch s {
@@ -27,8 +27,8 @@ func (c Config) allows(s scope) string {
 	return "Everything: a shell as user " + userName() + ", all desktops, files, agents and tokens."
 }
 
-// userName is the name of the user that this program runs as, or the number of
-// one without a name.
+// userName returns the name of the user that this program runs as, or its number if
+// it has no name.
 func userName() string {
 	id := strconv.Itoa(os.Geteuid())
 	if u, err := user.LookupId(id); err == nil {

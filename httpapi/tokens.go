@@ -33,7 +33,7 @@ var scopeNames = map[scope]string{scopeAdmin: "admin", scopeView: "view", scopeC
 
 func (s scope) String() string { return scopeNames[s] }
 
-// scopeNamed returns the scope of a name.
+// scopeNamed returns the scope with a name.
 func scopeNamed(name string) (s scope, ok bool) {
 	for s, n := range scopeNames {
 		if n == name {
@@ -87,7 +87,7 @@ func (g *grant) hold(conn net.Conn) (release func()) {
 	return func() { stop() }
 }
 
-// over says whether the token has ended.
+// over reports whether the token has ended.
 func (g *grant) over() bool { return g != nil && g.ctx.Err() != nil }
 
 // actor is who acts with the token, under the name that the request gives.
@@ -124,7 +124,7 @@ type tokens struct {
 	work   sync.WaitGroup // for the retry
 }
 
-// tokenPrefix begins the value of every token that is made by request.
+// tokenPrefix begins the value of every token that POST /v1/tokens makes.
 const tokenPrefix = "dh_"
 
 func hashOf(value string) string {
@@ -132,8 +132,8 @@ func hashOf(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// load reads the tokens of an earlier server, once. While there are no files of
-// tokens it does nothing, so that a wrong token leaves the state directory alone.
+// load reads the tokens of an earlier server, once. If there are no token files it
+// does nothing, so a wrong token does not change the state directory.
 func (t *tokens) load() error {
 	t.loading.Lock()
 	defer t.loading.Unlock()
@@ -193,8 +193,8 @@ func (t *tokens) list() ([]*grant, error) {
 	return slices.SortedFunc(maps.Values(t.byHash), func(a, b *grant) int { return a.Created.Compare(b.Created) }), nil
 }
 
-// create makes a token and returns its value, which is not kept. by is the token
-// of the request; the new one ends with it.
+// create makes a token and returns its value, which is not stored. by is the token
+// of the request; the new token ends when by does.
 func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, err error) {
 	dir, err := t.places.claim()
 	if err != nil {
@@ -233,7 +233,7 @@ func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, e
 	return value, nil
 }
 
-// reserve makes room for one more token, which the caller takes off making.
+// reserve makes room for one more token. The caller decrements making afterwards.
 func (t *tokens) reserve() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,8 +245,8 @@ func (t *tokens) reserve() error {
 	return nil
 }
 
-// revoke ends a token and all that were made with it. They are of no use from
-// then on, also if the error says that this could not be stored.
+// revoke ends a token and all tokens that were made with it. They are invalid from
+// then on, even if the error says that the revocation could not be stored.
 func (t *tokens) revoke(id string) error {
 	if err := t.load(); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (t *tokens) revoke(id string) error {
 	return nil
 }
 
-// forget ends the tokens that are good for one desktop, which was deleted.
+// forget ends the tokens for one desktop, which was deleted.
 func (t *tokens) forget(desktopID string) {
 	if err := t.load(); err != nil {
 		t.log.Error("tokens of a desktop that was deleted", "desktop", desktopID, "error", err)
@@ -279,9 +279,9 @@ func (t *tokens) forget(desktopID string) {
 	}
 }
 
-// finish ends the tokens of which is is true, and all that were made with them.
-// It returns false if there are none. Their files are removed soon. The caller
-// has mu.
+// finish ends the tokens for which is returns true, and all tokens that were made
+// with them. It returns false if there are none. Their files are removed soon
+// afterwards. The caller has mu.
 func (t *tokens) finish(is func(*grant) bool) bool {
 	ids := map[string]bool{}
 	for more := true; more; {
@@ -300,7 +300,7 @@ func (t *tokens) finish(is func(*grant) bool) bool {
 	return len(ids) > 0
 }
 
-// close ends the tokens of this server. Their files stay for the next one.
+// close ends the tokens in this server. Their files stay for the next server.
 func (t *tokens) close() {
 	t.mu.Lock()
 	t.closed = true
@@ -320,7 +320,7 @@ func (t *tokens) close() {
 
 var errNotToken = errors.New("not the file of a token")
 
-// parse fills a grant from its file.
+// parse reads a grant from the text of its file.
 func (g *grant) parse(text []byte) error {
 	if err := json.Unmarshal(text, g); err != nil {
 		return err

@@ -15,16 +15,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Each token has a file. A revoked token's file is removed, which a full disk
-// does not prevent.
+// Each token has a file. Revoking a token removes its file, which works on a full
+// disk too.
 
-// tokenDir is where a state directory has the files of tokens.
+// tokenDir returns the directory of the token files in a state directory.
 func tokenDir(stateDir string) string { return filepath.Join(stateDir, "tokens") }
 
 const tokenSuffix = ".json"
 
-// readTokens reads the files of all tokens. A file that is damaged is left out
-// and logged.
+// readTokens reads the files of all tokens. It logs a damaged file and skips it.
 func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +53,7 @@ func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
 	return grants, nil
 }
 
-// writeToken makes the file of a new token, and forces it to disk.
+// writeToken creates the file of a new token and syncs it to disk.
 func writeToken(dir string, g *grant) (err error) {
 	text, err := json.Marshal(g)
 	if err != nil {
@@ -75,7 +74,7 @@ func writeToken(dir string, g *grant) (err error) {
 	return err
 }
 
-// syncDir forces to disk which files a directory has.
+// syncDir syncs a directory's list of files to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,10 +90,10 @@ func syncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// eraseRetry is how often the files of ended tokens are tried to remove.
+// eraseRetry is the interval of attempts to remove the files of ended tokens.
 const eraseRetry = 2 * time.Second
 
-// eraseSoon has erase called after a while, unless that is due already. The
+// eraseSoon schedules a call of erase after a while, unless one is scheduled. The
 // caller has mu.
 func (t *tokens) eraseSoon(after time.Duration) {
 	if t.retry != nil || t.closed {
@@ -110,8 +109,8 @@ func (t *tokens) eraseSoon(after time.Duration) {
 	})
 }
 
-// erase removes the files of tokens that have ended, and returns why that failed
-// of each that is left. These are tried again until they are gone.
+// erase removes the files of tokens that have ended. It returns an error for each
+// file that cannot be removed, and schedules another attempt.
 func (t *tokens) erase() map[string]error {
 	dir := tokenDir(t.places.where().dir)
 	failed := map[string]error{}
@@ -147,7 +146,7 @@ func (t *tokens) erase() map[string]error {
 	return failed
 }
 
-// tokenStorage is the problem when the files of tokens cannot be changed.
+// tokenStorage returns the problem for token files that cannot be changed.
 func tokenStorage(what string, err error) *Problem {
 	k := kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

@@ -18,7 +18,7 @@ func (s *testServer) as(t *testing.T, name, path, body string) answer {
 	return s.do(t, call{method: http.MethodPost, path: mainPath + path, body: body, header: map[string]string{"Deskhand-Actor": name}})
 }
 
-// isFree waits until nobody has control, for less than an idle holder would keep it.
+// isFree waits until no actor has control, for less than an idle holder would keep it.
 func (s *testServer) isFree(t *testing.T) {
 	t.Helper()
 	begun := time.Now()

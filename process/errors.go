@@ -24,8 +24,8 @@ var (
 	// ErrNotTerminal says that a process runs without a terminal.
 	ErrNotTerminal = errors.New("process is not running in tty mode")
 
-	// ErrNoRoom says that the system allows no more processes: the user's limit
-	// or that of a control group is reached, but for what this program needs.
+	// ErrNoRoom says that the system allows no more processes, except for those that
+	// this program keeps for itself. The limit is the user's or a control group's.
 	ErrNoRoom = supervise.ErrNoRoom
 
 	// ErrInputClosed says that a process takes no input from here: its input

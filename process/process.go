@@ -22,8 +22,8 @@ const (
 	OwnerSystem  Owner = "system"
 )
 
-// ownerOf is the owner of a child. The parts of the program that are neither the
-// user nor a desktop are the system.
+// ownerOf returns the owner of a child: the user, a desktop, or the system for all
+// other parts of the program.
 func ownerOf(c *supervise.Child) Owner {
 	switch o := Owner(c.Owner()); o {
 	case OwnerUser, OwnerDesktop:
@@ -32,7 +32,7 @@ func ownerOf(c *supervise.Child) Owner {
 	return OwnerSystem
 }
 
-// partOf is the part of the system that a child belongs to, if it has a name.
+// partOf returns the name of the part of the system that owns a child, or "".
 func partOf(c *supervise.Child) string {
 	if ownerOf(c) != OwnerSystem || c.Owner() == string(OwnerSystem) {
 		return ""

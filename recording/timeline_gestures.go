@@ -5,29 +5,29 @@ import (
 )
 
 const (
-	// pressTime is how long a button that makes a click is held at most, and
-	// pressSlack how far the pointer moves meanwhile, in pixels.
+	// pressTime is the longest time that a button is held in a click, and pressSlack
+	// the largest distance that the pointer moves meanwhile, in pixels.
 	pressTime  Milliseconds = 500
 	pressSlack              = 4
 
-	// againTime is how soon the next click makes a double click.
+	// againTime is the longest time between the clicks of a double click.
 	againTime Milliseconds = 500
 
-	// wheelPause is how long a viewer must not turn the wheel to end a scroll, and
-	// wheelMost how long a scroll is at most.
+	// wheelPause is the pause that ends a viewer's scroll, and wheelMost the longest
+	// time that a scroll lasts.
 	wheelPause Milliseconds = 1000
 	wheelMost  Milliseconds = 5000
 )
 
-// hand is one button of one actor, or with no button the wheel.
+// hand is one button of one actor, or the wheel if button is empty.
 type hand struct {
 	actor  desktop.Actor
 	button desktop.Button
 }
 
-// gestures makes clicks and drags of buttons that go down and come up, and one
-// scroll of what a viewer scrolls without a pause: viewers send each such event by
-// itself. What became part of another entry is left without an action.
+// gestures joins button events into clicks and drags, and a viewer's turns of the
+// wheel into scrolls: viewers send each such event separately. An entry that became
+// part of another one has no action afterwards.
 func gestures(sorted []Entry) []Entry {
 	g := gesturing{list: sorted, down: map[hand]int{}, clicked: map[hand]int{}, scrolled: map[hand]wheelTurn{}}
 	for i, e := range sorted {

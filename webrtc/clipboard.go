@@ -11,16 +11,15 @@ const (
 	// clipboardMost is how much text of the clipboard is sent to viewers.
 	clipboardMost = 1 << 20
 
-	// clipboardPause is how long after one text the next is fetched, and
-	// clipboardLimit how long a program may take to hand one over.
+	// clipboardPause is the time between two texts, and clipboardLimit the longest
+	// time that a program may take to send one.
 	clipboardPause = 500 * time.Millisecond
 	clipboardLimit = 5 * time.Second
 )
 
-// followClipboard sends the client the text of the clipboard when that changes and
-// the client has control. Any program on the desktop may change the clipboard, as
-// often as it likes: texts are fetched one at a time, with a pause between, and none
-// that no viewer gets.
+// followClipboard sends the clipboard's text to the client when the text changes and
+// the client has control. Programs can change the clipboard at any rate, so texts are
+// fetched one at a time, with a pause in between, and only if a viewer gets them.
 func (g *signaling) followClipboard(ctx context.Context, copied <-chan struct{}) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -40,7 +39,7 @@ func (g *signaling) followClipboard(ctx context.Context, copied <-chan struct{})
 	}
 }
 
-// arrives waits for a value and says whether it came before the end of ctx.
+// arrives waits for a value. It returns false if ctx ends before one arrives.
 func arrives[T any](ctx context.Context, c <-chan T) bool {
 	select {
 	case <-c:
@@ -50,7 +49,7 @@ func arrives[T any](ctx context.Context, c <-chan T) bool {
 	}
 }
 
-// tellClipboard sends the text that was copied to the viewer who has control.
+// tellClipboard sends the copied text to the viewer that has control.
 func (g *signaling) tellClipboard(ctx context.Context, v *viewer) error {
 	fetching, cancel := context.WithTimeout(desktop.WithActor(ctx, v.actor), clipboardLimit)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// errUnknownMessage does not name the message: a faulty client may send there what
-// somebody typed.
+// errUnknownMessage does not contain the message: a faulty client may have put typed
+// text there.
 var errUnknownMessage = errors.New("unknown message")
 
 // pointBody is a place on the screen, as the protocol's messages have it.
@@ -82,7 +82,7 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 	return nil
 }
 
-// takeOver gives the viewer control, or tells it and the holder why not.
+// takeOver gives the viewer control. If it cannot, it tells the viewer and the holder why.
 func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool) error {
 	if v.options.ViewOnly {
 		return errControl

@@ -34,7 +34,7 @@ type inputEvent struct {
 	text   string // to type, or the chord to press
 }
 
-// secret says whether an error of the event may tell what was typed.
+// secret reports whether an error of the event may contain typed text.
 func (e inputEvent) secret() bool {
 	return e.kind == inputKeyDown || e.kind == inputKeyUp || e.kind == inputType || e.kind == inputPress
 }

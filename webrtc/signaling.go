@@ -125,8 +125,8 @@ func (g *signaling) screen() screenSize {
 	return screenSize{size.Width, size.Height, g.s.cfg.FrameRate}
 }
 
-// controlHost tells who has control. Kind, name and taken are ours: the host need
-// not be one of the sessions, and taken says that it has control alone.
+// controlHost names the holder of control. Kind, name and taken are additions of this
+// package: the holder need not be a session, and taken says that it has control alone.
 type controlHost struct {
 	ID       string            `json:"id"`
 	HasHost  bool              `json:"has_host"`

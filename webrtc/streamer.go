@@ -115,12 +115,12 @@ var (
 	// ErrClosed is returned by every method after Close, and by those under way
 	// when the desktop ends.
 	ErrClosed = errors.New("streamer is closed")
-	// ErrTooManyViewers is returned when as many viewers watch already as
-	// Config.MaxViewers allows, or, to a viewer with an owner, all but the places
-	// that are kept for the program's own.
+	// ErrTooManyViewers is returned when Config.MaxViewers viewers are watching. A
+	// viewer with an owner gets it earlier, because some places are kept for viewers
+	// without an owner.
 	ErrTooManyViewers = errors.New("too many viewers watch this desktop; try again when one has left")
-	// ErrTooManyOfOwner is returned when too many viewers of the same owner
-	// watch already: see [ViewerOptions].
+	// ErrTooManyOfOwner is returned when too many viewers of the same owner are
+	// watching: see [ViewerOptions].
 	ErrTooManyOfOwner = errors.New("too many viewers watch with this token; close one of them first")
 	// ErrViewerNotFound is returned when no viewer has the given id.
 	ErrViewerNotFound = errors.New("viewer not found")

@@ -45,13 +45,13 @@ type ViewerOptions struct {
 	// Remote is the viewer's address, for lists.
 	Remote string
 
-	// Owner is on whose behalf the viewer watches, such as the id of a token. The
-	// viewers of one owner get half of Config.MaxViewers at most, and those of
-	// all owners together leave an eighth of it free. Empty: the program itself,
-	// whose viewers may have every place.
+	// Owner identifies the user of the viewer, such as by the id of a token. The
+	// viewers of one owner get at most half of Config.MaxViewers. Viewers with an
+	// owner together leave an eighth of it free. Empty: the program itself, whose
+	// viewers may use all of it.
 	Owner string
 
-	// Until ends the viewer when it is done. Nil: nothing but the viewer does.
+	// Until ends the viewer when it is done. Nil: the viewer has no such end.
 	Until context.Context //nolint:containedctx // ends with the owner's leave to watch
 }
 
@@ -137,7 +137,7 @@ func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*
 	return v, nil
 }
 
-// hasRoom returns nil if one more viewer of an owner may come. The caller has mu.
+// hasRoom returns nil if another viewer of an owner may watch. The caller has mu.
 func (s *Streamer) hasRoom(owner string) error {
 	all := s.cfg.MaxViewers
 	own := 0

@@ -19,18 +19,17 @@ const silentLimit = 30 * time.Second
 // somebody who wants to watch.
 var ErrOffer = errors.New("not an offer to receive video")
 
-// ErrNoCodec is returned for an offer whose video has other codecs than the
-// stream.
+// ErrNoCodec is returned for an offer that does not include the codec of the stream's video.
 var ErrNoCodec = errors.New("no codec of the offer fits")
 
-// Playback is what a WHEP player gets for its offer.
+// Playback is the result of a WHEP player's offer.
 type Playback struct {
 	ID         string // of the viewer; EndViewer ends it
 	Answer     string // the session description, with all candidates
 	ICEServers []ICEServer
 }
 
-// Links are the values of the Link headers that name the ICE servers
+// Links are the values of the Link headers with the ICE servers
 // (draft-ietf-wish-whep-02, section 4.6).
 func (p Playback) Links() []string {
 	var links []string
@@ -98,7 +97,7 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 	return p.described(ctx, done), nil
 }
 
-// noCodec says which codec an offer needs.
+// noCodec returns an error that names the codec that an offer needs.
 func (p *peer) noCodec() error {
 	return fmt.Errorf("%w: the video of this stream is %s; offer that, or start the stream with another codec",
 		ErrNoCodec, strings.ToUpper(string(p.v.s.cfg.Codec)))

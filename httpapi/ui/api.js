@@ -46,7 +46,7 @@ takeToken();
 // A link that differs in nothing else does not load the page again.
 addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
 
-/** Whether the token came with a link that somebody shared, or could have. */
+/** Whether the token came with a shared link, or could have. */
 export const byLink = () => token().startsWith("dh_");
 
 export const token = () => sessionStorage.getItem(storage) ?? "";
@@ -122,8 +122,8 @@ export function mediaURL(path) {
 }
 
 /**
- * eventsURL is that of the desktop's event stream, for EventSource; types are the
- * only ones wanted. Control of the actor holder ends with the stream.
+ * eventsURL returns the URL of the desktop's event stream, for EventSource, with
+ * events of these types only. When the stream ends, control of the actor holder ends.
  */
 export function eventsURL(types = "", holder = "") {
   const url = new URL(mediaURL("/events"));

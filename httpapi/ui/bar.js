@@ -1,4 +1,4 @@
-// The bar at the top: how things are, and how well the picture comes.
+// The bar at the top: the state of the session, and the quality of the picture.
 
 import { $, announce, make, setText, show } from "./dom.js";
 import { explain } from "./errors.js";

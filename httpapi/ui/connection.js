@@ -47,8 +47,8 @@ export class Link extends EventTarget {
   nameOf(id) { return this.people.get(id)?.name || "Another viewer"; }
 
   /**
-   * setHost notes who has control; id "": nobody. The host has short, a name for
-   * the bar, and name for sentences. taken says that others are paused.
+   * setHost records which actor has control; id "": none. The host has short, a name
+   * for the bar, and name for sentences. taken says that others are paused.
    */
   setHost(id, kind = "viewer", name = "", taken = false) {
     const me = id === this.me;
@@ -58,10 +58,10 @@ export class Link extends EventTarget {
   }
 }
 
-/** keyOf is the id by which the server tells who has control, of one of /presence. */
+/** keyOf returns the server's key of an actor in /presence, to compare with the holder of control. */
 export const keyOf = ({ kind, id, name }) => id || (name ? `${kind} ${name}` : `the ${kind}`);
 
-/** fullName is what agents and API clients are called in sentences. */
+/** fullName returns the name of an agent or API client for sentences. */
 export function fullName(kind, name) {
   if (kind === "agent") return name ? `Agent ${name}` : "An agent";
   return name ? `API client ${name}` : "An API client";
@@ -170,7 +170,7 @@ export class SocketLink extends Link {
 
   // ---- control and input ----------------------------------------------
 
-  /** request asks for control that nobody has; take is that of Control. */
+  /** request asks for control that is free; take is Control's take. */
   request() { this.send("control/request"); }
   take({ exclusive, force }) { this.send("control/take", { shared: !exclusive, force }); }
   release() { this.send("control/release"); }

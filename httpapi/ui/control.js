@@ -82,8 +82,8 @@ export class Control extends EventTarget {
   letGo(act) { this.hover(act); }
 
   /**
-   * take takes control from whoever has it. exclusive pauses agents and others;
-   * force takes it also from a holder who has paused others.
+   * take takes control from its holder. exclusive pauses agents and others; force
+   * takes control also from a holder who has paused others.
    */
   take({ exclusive = false, force = false } = {}) {
     if (this.allowed) this.#link.take({ exclusive, force });

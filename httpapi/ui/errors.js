@@ -104,7 +104,7 @@ export const inOneLine = (error) => {
   return why || sentence(what);
 };
 
-/** restarted is what to tell of a desktop of which a part failed, by the failure's code. */
+/** restarted returns the text about a desktop of which a part failed, by the failure's code. */
 export function restarted(code = "") {
   if (code.startsWith("window_manager")) return "The window manager stopped and was restarted. Your programs are still open.";
   if (code.startsWith("dbus")) return "The desktop's message bus stopped and was restarted. Some programs may have to be opened again.";

@@ -1,4 +1,4 @@
-// Who is in control: the button in the bar, its panel, and the prompt for a
+// The holder of control: the button in the bar, its panel, and the prompt for a
 // viewer who acts without control.
 
 import { viewOnly } from "./api.js";
@@ -6,7 +6,7 @@ import { $, announce, hideToast, once, setText, show, toast } from "./dom.js";
 
 const icons = { viewer: "pointer", agent: "agent", api: "code" };
 
-/** Holder shows who has control, and takes it. wanted is called when it is taken by a button. */
+/** Holder shows the holder of control, and takes control. wanted is called when a button takes it. */
 export class Holder {
   #control;
   #wanted;
@@ -88,7 +88,7 @@ export class Holder {
     this.#control.take();
   }
 
-  // The viewer was told what taking control means for its holder.
+  // The viewer has read what taking control does to its holder.
   #take() {
     const { host } = this.#control;
     const program = host !== null && host.kind !== "viewer";
@@ -111,7 +111,7 @@ export class Holder {
     if (lost && !host && before.taken) toast("A minute passed without input, so you released control. Agents and others can act again.");
   }
 
-  // The viewer acts, but another is in control, or the link is for watching.
+  // The viewer acts, but another actor is in control, or the link only allows watching.
   #prompt() {
     const { host, allowed, link } = this.#control;
     if (!link || (allowed && !host)) return show($("prompt"), false);
@@ -146,7 +146,7 @@ export class Holder {
   }
 }
 
-// What a viewer is offered while host, if any, has control.
+// What a viewer is offered while host has control; null: control is free.
 function offer(host, allowed) {
   if (!allowed) return { label: "", about: "You're watching. This link doesn't give control." };
   if (!host) return { label: "Take control", about: "" };

@@ -1,4 +1,4 @@
-// Who is here: viewers, agents and API clients.
+// The people panel: viewers, agents and API clients.
 
 import { get } from "./api.js";
 import { fullName, keyOf } from "./connection.js";
@@ -9,7 +9,7 @@ const lookTime = 10000; // between looks at who is here beside the viewers
 const icons = { viewer: "eye", agent: "agent", api: "code" };
 const kinds = { agent: "agent", api: "API client" };
 
-/** People fills the panel and counts in the bar. gave is called before control is given away. */
+/** People fills the panel and the count in the bar. gave is called before control is given away. */
 export class People {
   #session;
   #control;
@@ -35,7 +35,7 @@ export class People {
     this.#draw();
   }
 
-  // Viewers and control are told by the link, the rest is asked for.
+  // The link reports viewers and control; the page polls /presence for the rest.
   async #look() {
     clearTimeout(this.#timer);
     this.#draw();

@@ -1,5 +1,5 @@
-// What is shown while the live view connects: a screenshot each second, so that
-// a network which carries no video does not mean a blank page.
+// The picture while the live view connects: a screenshot each second, so that the
+// page is not blank on a network that carries no video.
 
 import { request, urlOf } from "./api.js";
 

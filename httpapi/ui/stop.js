@@ -1,4 +1,4 @@
-// The question before the desktop is stopped: what ends with it.
+// The dialog before the desktop is stopped. It lists what ends with the desktop.
 
 import { get } from "./api.js";
 import { $, icon, make } from "./dom.js";

@@ -20,10 +20,10 @@
 // crash leaves the old one. The mode of a file is kept; a new one, which may get
 // keys and passwords, can be read by its owner only.
 //
-// The directory that [Path] is given may be reached through symbolic links. Below
-// it no link is followed, nor is a file that is a link itself: the directory may
-// be a repository of strangers. Text that is nested deeper than
-// jsonlimit.MaxDepth is refused before it is decoded.
+// The directory that is given to [Path] may be reached through symbolic links. Below
+// it no link is followed, and a file that is a link is refused: the directory may
+// be an untrusted repository. Text that is nested deeper than jsonlimit.MaxDepth is
+// refused before it is decoded.
 //
 // # Concurrency
 //

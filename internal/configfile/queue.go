@@ -77,9 +77,8 @@ type batch struct {
 	changed map[string]json.RawMessage // what entries are now; nil: deleted
 }
 
-// apply applies changes to the text of a file, nil if there is none. Those that
-// would make the file too large get that error, which is the fault of some of
-// them only.
+// apply applies changes to the text of a file, nil if there is none. Changes that
+// would make the file too large get that error; the others are applied.
 func apply(file string, old []byte, changes []*change) (b *batch, text []byte, err error) {
 	entries := map[string]json.RawMessage{}
 	if old != nil {
@@ -124,9 +123,9 @@ func prefixed(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// Exclusive runs f while no change of a file is being written by this Store, so
-// that f sees changes together with what Written made of them. It waits until ctx
-// ends, and returns the error of f.
+// Exclusive runs f while this Store writes no change of a file, so that f sees each
+// change together with the work of Written. It waits until ctx ends at most, and
+// returns the error of f.
 func (s *Store) Exclusive(ctx context.Context, file string, f func() error) error {
 	q := s.join(file, nil)
 	defer s.leave(file, q)
@@ -139,7 +138,7 @@ func (s *Store) Exclusive(ctx context.Context, file string, f func() error) erro
 	}
 }
 
-// join makes known that somebody uses a file, to make a change unless c is nil.
+// join registers a caller that uses a file. c is its change, or nil if it makes none.
 func (s *Store) join(file string, c *change) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()

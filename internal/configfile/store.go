@@ -67,9 +67,9 @@ type Store struct {
 	// Files does the work on the disk. Nil: folder.Local.
 	Files folder.Files
 
-	// Written is called after each write of a file with the entries that were set
-	// or deleted (nil) in it, before the callers have their answers; its error is
-	// theirs. Further changes of the file wait for it. Nil: nothing is called.
+	// Written is called after each write of a file, before the callers get their
+	// results, with the entries that were set or deleted (nil). Its error is
+	// returned to these callers. Further changes of the file wait for it.
 	Written func(ctx context.Context, file string, changed map[string]json.RawMessage) error
 
 	mu     sync.Mutex
@@ -118,7 +118,7 @@ func (s *Store) Put(ctx context.Context, file, name string, entry json.RawMessag
 	return s.Edit(ctx, file, map[string]json.RawMessage{name: entry})
 }
 
-// Edit is Put for several entries; those that are nil are deleted.
+// Edit is like Put for several entries; entries that are nil are deleted.
 func (s *Store) Edit(ctx context.Context, file string, set map[string]json.RawMessage) error {
 	for name, entry := range set {
 		if entry == nil {
@@ -168,7 +168,7 @@ func (s *Store) DeleteIf(ctx context.Context, file, name string, is func(json.Ra
 	})
 }
 
-// Split is the directory and the kind of a file that [Path] returned.
+// Split returns the directory and the kind of a file that [Path] returned.
 func Split(file string) (directory, kind string) {
 	directory, name := split(file)
 	return directory, strings.TrimSuffix(filepath.Base(name), ".json")
@@ -192,7 +192,7 @@ func (s *Store) read(file string) ([]byte, error) {
 	return text, describe(file, err)
 }
 
-// describe makes an InvalidFileError of what is no file that can be read.
+// describe returns an InvalidFileError if err says that a file cannot be read as such, else err.
 func describe(file string, err error) error {
 	switch {
 	case errors.Is(err, folder.ErrTooLarge):

@@ -2,11 +2,11 @@ package folder
 
 import "context"
 
-// Acting returns Files whose work is done by do, which runs a function with the
-// rights of another user and returns its error, as supervise.User.Do does. A nil
-// do is [Local].
+// Acting returns Files that work with the rights of another user. do runs a function
+// with these rights and returns its error, as supervise.User.Do does. If do is nil,
+// Acting returns [Local].
 //
-// The edit of Update runs with these rights, too.
+// The edit function of Update runs with these rights, too.
 func Acting(do func(func() error) error) Files {
 	if do == nil {
 		return Local{}

@@ -10,20 +10,20 @@
 // # Links
 //
 // Each method takes a directory, which its caller trusts and which may be
-// reached through symbolic links, and the name of something below it. No
-// symbolic link below the directory is followed, in no component of the name,
-// also when another process exchanges directories meanwhile: a link on the way is
-// [ErrLink]. Names are relative and separated by slashes; a name that leads out
-// of the directory is [ErrName].
+// reached through symbolic links, and the name of a file or folder below it. No
+// symbolic link below the directory is followed, in any component of the name, even
+// if another process exchanges directories meanwhile. A link in a name is [ErrLink].
+// Names are relative and separated by slashes; a name that leads out of the
+// directory is [ErrName].
 //
-// # Who does the work
+// # Rights
 //
-// [Files] is what the packages above ask for. [Local] does the work with the
-// rights of the calling thread, [Acting] with those of another user.
+// [Files] is the interface that callers use. [Local] works with the rights of the
+// calling thread, [Acting] with the rights of another user.
 //
-// No magic link of /proc (/proc/PID/cwd, root, fd) is followed on the way to a
-// directory: it leads around the rights to what is above it. Kernels before Linux
-// 5.6 cannot tell such links, and follow them.
+// A magic link of /proc (/proc/PID/cwd, root, fd) in the path of the directory is
+// refused, because it bypasses the permissions of the directories above its target.
+// Kernels before Linux 5.6 cannot detect magic links, and follow them.
 //
 // # Concurrency
 //
@@ -31,9 +31,9 @@
 //
 // # Errors
 //
-// [ErrLink], [ErrName], [ErrNotRegular], [ErrTooLarge], [ErrTooMany],
-// [ErrLocked]; others are those of the operating system. All of them name the
-// path.
+// [ErrLink], [ErrName], [ErrNotRegular], [ErrTooLarge], [ErrTooMany] and
+// [ErrLocked]. All other errors come from the operating system. Every error names
+// the path.
 //
 // # Requirements
 //
@@ -54,7 +54,7 @@ var (
 	// ErrName says that a name is empty, absolute, or leads out of its directory.
 	ErrName = errors.New("must name something below the folder")
 
-	// ErrNotRegular says that there is something else in the place of a file.
+	// ErrNotRegular says that a path is not a regular file.
 	ErrNotRegular = errors.New("not a regular file")
 
 	// ErrTooLarge says that a file has more bytes than the caller allows.
@@ -73,23 +73,23 @@ type Files interface {
 	// Read returns the content of a regular file of at most limit bytes.
 	Read(dir, name string, limit int64) ([]byte, error)
 
-	// Update replaces a file by what edit makes of it, atomically, while it holds
-	// an advisory lock (flock) on the directory of the file, for which it waits
-	// until ctx ends, and ten seconds at most. old is nil when there is no file:
-	// dir and the directories below it are made, and the file gets the mode 0600.
-	// When edit returns nil or an error the file stays as it is.
+	// Update replaces a file by the text that edit returns, atomically. It holds an
+	// advisory lock (flock) on the file's directory, for which it waits until ctx
+	// ends, and ten seconds at most. If there is no file, old is nil, dir and the
+	// directories below it are made, and the file gets the mode 0600. If edit
+	// returns nil or an error, the file does not change.
 	Update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error
 
-	// List returns the regular files below a folder, but for folders named .git
-	// and links. Folders that are nested deeper than depth are left out. More
-	// than limit entries are ErrTooMany.
+	// List returns the regular files below a folder. It skips links, folders named
+	// .git, and folders that are nested deeper than depth. The error is ErrTooMany
+	// if there are more than limit entries.
 	List(dir, name string, depth, limit int) ([]Entry, error)
 
-	// WriteTree makes a folder of files, in place of what has that name.
+	// WriteTree makes a folder of files. It replaces anything that has that name.
 	WriteTree(dir, name string, files []File) error
 
-	// RemoveAll removes a file, a link or a folder with all that is in it. What
-	// does not exist is no error.
+	// RemoveAll removes a file, a link, or a folder and its content. It returns nil
+	// if the name does not exist.
 	RemoveAll(dir, name string) error
 }
 

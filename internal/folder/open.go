@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openParent opens the directory in which a name is, and returns the name in it.
-// With create, the directories on the way are made.
+// openParent opens the directory of a name, and returns the last component of the
+// name. With create, it makes missing directories.
 func openParent(dir, name string, create bool) (d *os.Root, base string, err error) {
 	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
 		return nil, "", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: ErrName}
@@ -49,8 +49,8 @@ func openBelow(dir, name string, create bool) (*os.Root, error) {
 	return d, nil
 }
 
-// openDir opens a directory which its caller has chosen, by way of links but for
-// the magic ones of /proc.
+// openDir opens a directory that the caller trusts. It follows links, except the
+// magic links of /proc.
 func openDir(dir string) (*os.Root, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
@@ -69,9 +69,9 @@ func openDir(dir string) (*os.Root, error) {
 	return d, within(dir, err)
 }
 
-// enter opens a directory of d that is no link. An os.Root never leads out of
-// itself; that the directory is the one that was looked at makes sure that no
-// link was followed inside of it either.
+// enter opens a directory of d that is not a link. An os.Root never leads out of
+// itself; comparing the opened directory with the result of Lstat makes sure that
+// no link was followed inside of it either.
 func enter(d *os.Root, name string, create bool) (*os.Root, error) {
 	if create {
 		if err := d.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -103,8 +103,7 @@ func enter(d *os.Root, name string, create bool) (*os.Root, error) {
 	return nil, ErrLink
 }
 
-// openFile opens a regular file of a directory. It does not wait for the writer
-// of a FIFO.
+// openFile opens a regular file of a directory. It does not block on a FIFO.
 func openFile(d *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	self, err := d.Open(".")
 	if err != nil {
@@ -149,7 +148,7 @@ func readFile(d *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error)
 	return text, info, nil
 }
 
-// within names the whole path in an error of one of its components.
+// within puts the whole path into an error that names one of its components.
 func within(at string, err error) error {
 	if err == nil {
 		return nil

@@ -45,9 +45,9 @@ func (Local) List(dir, name string, depth, limit int) (all []Entry, err error) {
 	return all, within(filepath.Join(dir, name), err)
 }
 
-// walk calls f with the entries of a directory d and of those below it, but for
-// those of folders for which it returns fs.SkipDir. It holds every folder that it
-// is in open, so f bounds the depth.
+// walk calls f with the entries of a directory d and of all directories below it. It
+// skips a directory for which f returns fs.SkipDir. It holds all directories on the
+// way open, so f must bound the depth.
 func walk(d *os.Root, prefix string, f func(at string, e fs.DirEntry, d *os.Root) error) error {
 	self, err := d.Open(".")
 	if err != nil {
@@ -82,8 +82,8 @@ func walk(d *os.Root, prefix string, f func(at string, e fs.DirEntry, d *os.Root
 	}
 }
 
-// WriteTree implements [Files]. The folder is made under another name first, so
-// that it is there whole or not at all.
+// WriteTree implements [Files]. It makes the folder under a temporary name and
+// renames it, so that the folder appears complete or not at all.
 func (Local) WriteTree(dir, name string, files []File) (err error) {
 	d, base, err := openParent(dir, name, true)
 	if err != nil {
@@ -132,8 +132,8 @@ func (Local) RemoveAll(dir, name string) error {
 	return within(filepath.Join(dir, name), removeAll(d, base))
 }
 
-// removeAll removes what has a name in a directory, and follows no link. What is
-// nested too deep is refused before anything is removed: the recursion holds
+// removeAll removes a name from a directory, and follows no link. A tree that is
+// nested too deep is refused before anything is removed, because the recursion holds
 // each folder open.
 func removeAll(d *os.Root, name string) error {
 	info, err := d.Lstat(name)

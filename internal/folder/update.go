@@ -49,8 +49,8 @@ func (Local) Update(ctx context.Context, dir, name string, limit int64, edit fun
 }
 
 // lock opens the directory of a file and waits until no other program changes
-// what is in it. The directory is what is locked: the file is replaced by each
-// change, and a lock file would be left behind in what often is a repository.
+// files in it. It locks the directory and not the file, because each change replaces
+// the file; a lock file would stay behind, often in a repository.
 func lock(ctx context.Context, dir, name string) (d *os.Root, base string, unlock func(), err error) {
 	for {
 		d, base, err := openParent(dir, name, true)
@@ -73,7 +73,7 @@ func lock(ctx context.Context, dir, name string) (d *os.Root, base string, unloc
 	}
 }
 
-// current tells whether a directory is still the one in which a name is.
+// current reports whether a name still leads to a directory that was opened.
 func current(d *os.Root, dir, name string) bool {
 	now, _, err := openParent(dir, name, true)
 	if err != nil {
@@ -107,8 +107,8 @@ func flock(ctx context.Context, d *os.File, at string) error {
 	}
 }
 
-// unsupported says whether a file system has no such locks: EBADF is NFS's
-// answer for what is not open for writing, which a directory cannot be.
+// unsupported reports whether a file system has no such locks. NFS returns EBADF for
+// a file that is not open for writing, and a directory cannot be.
 func unsupported(err error) bool {
 	for _, known := range []error{syscall.EBADF, syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL} {
 		if errors.Is(err, known) {
@@ -118,8 +118,8 @@ func unsupported(err error) bool {
 	return false
 }
 
-// replace puts a new file in the place of the old one, or leaves that. info is
-// what the old one was, or nil. The directory must be locked.
+// replace replaces a file, or returns an error and leaves it unchanged. info
+// describes the old file, or is nil. The directory must be locked.
 func replace(d *os.Root, name string, text []byte, info fs.FileInfo) (err error) {
 	sweep(d, "."+name+".")
 	temp := "." + name + "." + rand.Text() + tempSuffix
@@ -138,7 +138,7 @@ func replace(d *os.Root, name string, text []byte, info fs.FileInfo) (err error)
 	if err := d.Rename(temp, name); err != nil {
 		return err
 	}
-	// That this fails is no reason to call the change undone: everybody sees it.
+	// An error is ignored: the change is already visible to all readers.
 	if self, err := d.Open("."); err == nil {
 		_, _ = self.Sync(), self.Close()
 	}
@@ -164,8 +164,8 @@ func fill(f *os.File, text []byte, info fs.FileInfo) error {
 	return f.Sync()
 }
 
-// sweep removes the new files of programs that were killed in the middle of a
-// change. No program is in the middle of one while the directory is locked.
+// sweep removes temporary files of programs that were killed during a change. While
+// the directory is locked, no program is changing the file.
 func sweep(d *os.Root, prefix string) {
 	self, err := d.Open(".")
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package guardian makes a program that imports it able to be its own guardian:
-// started as [supervise.StartGuardian] does, such a program is nothing else, and
-// ends with that.
+// Package guardian lets a program that imports it be its own guardian. If the
+// program was started by [supervise.StartGuardian], it runs the guardian during
+// initialization and exits when the guardian ends.
 //
-// It happens while packages are initialized, before those which the guardian
-// does not need, so that it takes less than 3 MiB of memory of its own. Only
-// cmd/deskhand imports this package: a program that embeds desktops is never run
-// a second time.
+// The guardian runs before packages that it does not need are initialized, so
+// that it takes less than 3 MiB of memory of its own. Only cmd/deskhand imports
+// this package, so a program that embeds desktops is never run a second time.
 package guardian
 
 import (

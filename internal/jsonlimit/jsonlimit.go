@@ -1,6 +1,6 @@
-// Package jsonlimit bounds JSON of strangers before it is decoded: encoding/json
-// accepts 10,000 levels of nesting, which makes a text of 20 kB cost hundreds of
-// megabytes when it is indented, and deep recursions elsewhere.
+// Package jsonlimit bounds untrusted JSON before it is decoded. encoding/json
+// accepts 10,000 levels of nesting: indenting such a text of 20 kB takes hundreds of
+// megabytes, and other code recurses as deep.
 package jsonlimit
 
 import (
@@ -14,9 +14,9 @@ const MaxDepth = 100
 // ErrTooDeep says that a text is nested too deep.
 var ErrTooDeep = errors.New("is nested too deep")
 
-// Check returns an error that wraps [ErrTooDeep] and names the limit if more than
-// MaxDepth objects and arrays are open at one place of a text. It allocates
-// nothing and reads up to that place. The text need not be valid.
+// Check returns an error that wraps [ErrTooDeep] and names the limit if objects and
+// arrays are nested deeper than MaxDepth. It does not allocate, and stops reading at
+// the first place that is too deep. The text need not be valid.
 func Check(text []byte) error { return CheckDepth(text, MaxDepth) }
 
 // CheckDepth is like Check with another limit.
@@ -38,8 +38,8 @@ func CheckDepth(text []byte, limit int) error {
 	return nil
 }
 
-// Indented is at most how many bytes a valid text has once json.Indent has
-// indented it by so many bytes a level, beginning at a level.
+// Indented returns an upper bound of the size of a valid text after json.Indent, with
+// so many bytes of indentation for each level, beginning at a given level.
 func Indented(text []byte, indent, level int) int {
 	size := len(text)
 	brackets(text, func(c byte) bool {

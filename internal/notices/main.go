@@ -4,8 +4,9 @@
 //
 //	go list -deps -json ./cmd/deskhand | go run ./internal/notices > bin/THIRD_PARTY_NOTICES
 //
-// It fails and names the file if a module has no licence, one that licensecheck
-// does not recognise, or one that deskhand may not be distributed with.
+// It fails and names the file if a module has no licence, a licence that
+// licensecheck does not recognise, or one under which deskhand may not be
+// distributed.
 package main
 
 import (
@@ -24,15 +25,15 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed is the licences that linked code may have (SPDX identifiers), and the
-// patent grants that come with some.
+// allowed lists the licences that linked code may have (SPDX identifiers), and
+// patent grants that come with some of them.
 var allowed = []string{
 	"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense", "WTFPL", "Zlib",
 	"CC-BY-4.0", // of documentation
 	"GooglePatentClause", "GooglePatentsFile",
 }
 
-// reviewed is files that licensecheck does not know, and what a person read in them.
+// reviewed lists files that licensecheck does not know, with the licence that a person found.
 var reviewed = map[string]string{
 	"modernc.org/memory/LICENSE-LOGO":   "the origin of a picture that is not linked",
 	"modernc.org/sqlite/LICENSE-SQLITE": "public domain",
@@ -153,8 +154,8 @@ func (n *notice) add(moduleDir, folder string, required bool) error {
 	return nil
 }
 
-// classify returns the licences in a file. whole says that the file must be
-// licences and little else; a list of the licences of parts may have prose.
+// classify returns the licences in a file. If whole is set, little of the file may be
+// other text; a list of the licences of parts may contain more.
 func classify(name string, text []byte, whole bool) ([]string, error) {
 	if what, ok := reviewed[name]; ok {
 		return []string{what}, nil
@@ -176,7 +177,7 @@ func classify(name string, text []byte, whole bool) ([]string, error) {
 	return ids, nil
 }
 
-// write writes the texts, those that several modules share once.
+// write writes the texts. A text that several modules share is written once.
 func write(to io.Writer, notices []notice) error {
 	var out bytes.Buffer
 	out.WriteString("deskhand contains Go's standard library and the modules below, under the licences that follow.\n" +

@@ -14,8 +14,8 @@
 // are installed from npm by the lock file in sdk/, once per user, into a cache
 // directory.
 //
-// TestGenerators has generators of clients and linters read the OpenAPI document:
-// those of generators/ from npm, and oapi-codegen, whose module is testdata/go.
+// TestGenerators runs client generators and linters on the OpenAPI document: the npm
+// packages in generators/, and oapi-codegen, whose module is testdata/go.
 //
 // # Usage
 //

@@ -26,8 +26,8 @@ const (
 	freezeTries     = 1000            // looks for processes that are not stopped yet
 )
 
-// Guardian is a process that ends what this program started, should this program
-// end without doing so, for one by SIGKILL. Make one with [StartGuardian].
+// Guardian is a process that ends the children of this program if this program ends
+// without doing so, such as by SIGKILL. Make one with [StartGuardian].
 type Guardian struct {
 	logger *slog.Logger
 	args   []string
@@ -39,7 +39,7 @@ type Guardian struct {
 	groups []string
 }
 
-// guardianOrder is what a guardian is told when it starts.
+// guardianOrder holds the arguments of a guardian.
 type guardianOrder struct {
 	token string
 	mark  mark
@@ -56,11 +56,10 @@ func parseOrder(args []string) (o guardianOrder, err error) {
 }
 
 // StartGuardian starts the guardian: this program's own executable, with
-// [GuardianName] as argument 0 and without an environment, which must call
-// [RunGuardian] then. What groups start from now on is found by it whatever
-// happens to its environment and its place in the process tree, because
-// StartGuardian marks this program with a limit (RLIMIT_LOCKS) that children
-// inherit. A guardian that ends is replaced.
+// [GuardianName] as argument 0 and without an environment. The program must then
+// call [RunGuardian]. StartGuardian marks this program with a limit (RLIMIT_LOCKS)
+// that children inherit. The guardian finds them by it, even if they change their
+// environment or leave the process tree. A guardian that ends is replaced.
 //
 // It may be called once in a program, before the first [NewGroup]. logger may be
 // nil.
@@ -146,8 +145,8 @@ func (g *Guardian) closePipe() {
 	}
 }
 
-// Close ends the guardian, which ends what is left of this program's children
-// before that. It is called after every group was closed.
+// Close waits until the guardian has ended what is left of this program's children
+// and has exited. It must be called after all groups were closed.
 func (g *Guardian) Close() error {
 	close(g.stop)
 	g.closePipe()
@@ -159,8 +158,8 @@ func (g *Guardian) Close() error {
 	}
 }
 
-// GuardCgroup tells the guardian, if there is one, of a control group of version
-// 2 that it kills, with all below it, when this program ends.
+// GuardCgroup tells the guardian, if there is one, to kill a control group of version
+// 2 and all groups below it when this program ends.
 func GuardCgroup(dir string) {
 	p := program.guard.Load()
 	if p == nil {
@@ -175,8 +174,8 @@ func GuardCgroup(dir string) {
 	}
 }
 
-// RunGuardian is what the program does that [StartGuardian] started: it waits for
-// the end of its parent, ends all that the parent has left, and returns.
+// RunGuardian is the main function of a guardian. It waits for the end of the process
+// that called [StartGuardian], ends all processes that it left, and returns.
 func RunGuardian(args []string) error {
 	o, err := parseOrder(args)
 	if err != nil {

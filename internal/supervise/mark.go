@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallestMark is larger than any number of locks that somebody would choose as
-// a limit.
+// smallestMark is the smallest mark. It is larger than any limit on locks that a
+// user would choose.
 const smallestMark = 1 << 40
 
-// mark is a random value of RLIMIT_LOCKS. Every descendant of a process that has
-// it inherits it, through setsid(2), a second fork and execve(2), whatever its
-// environment is, and /proc/PID/limits shows it to all users. The limit itself
-// has had no effect since Linux 2.4.25. Zero is no mark.
+// mark is a random value of RLIMIT_LOCKS, a limit without effect since Linux 2.4.25.
+// All descendants of a process with the mark inherit it, through setsid(2), a second
+// fork and execve(2), whatever their environment is. /proc/PID/limits shows it to all
+// users. Zero is no mark.
 //
 // A process can lower its limit. Children of another user therefore have a
 // supplementary group as well, which a process without CAP_SETGID cannot leave.
@@ -41,7 +41,7 @@ func (m mark) credential(c *syscall.Credential) *syscall.Credential {
 	return &marked
 }
 
-// on tells whether a process has the mark.
+// on reports whether a process has the mark.
 func (m mark) on(pid int) bool {
 	return markOf(pid) == m || slices.Contains(readStatus(pid).words("Groups"), strconv.FormatUint(uint64(m.group()), 10))
 }
@@ -49,7 +49,7 @@ func (m mark) on(pid int) bool {
 // groupMap is the text of /proc/self/gid_map (user_namespaces(7)).
 var groupMap = sync.OnceValue(func() string { return procText(os.Getpid(), "gid_map") })
 
-// mapped tells whether a user namespace with a map of groups has the group.
+// mapped reports whether a user namespace with a map of groups has the group.
 func mapped(gidMap string, group uint32) bool {
 	for line := range strings.Lines(gidMap) {
 		var first, outside, count uint64

@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoRoom says that no process can be started because the system allows no
-// more of them: the user's limit (RLIMIT_NPROC) or that of a control group
-// (pids.max) is reached but for what this program needs itself.
+// ErrNoRoom says that the system allows no more processes, except for those that
+// this program keeps for itself. The limit is the user's (RLIMIT_NPROC) or a control
+// group's (pids.max).
 var ErrNoRoom = errors.New("the limit of processes is reached; end some, or raise the limit")
 
 const (
-	// reservedTasks is how many processes and threads are left to this program.
+	// reservedTasks is how many processes and threads are kept for this program.
 	reservedTasks = 64
 	// spareThreads is how many threads ReserveThreads makes.
 	spareThreads = 32
 )
 
-// ReserveThreads makes threads that the Go runtime keeps and uses before it makes
-// others: when it cannot make one, it ends the program.
+// ReserveThreads makes threads that the Go runtime keeps for later use. Without them
+// the runtime ends the program when it needs a thread and cannot make one.
 func ReserveThreads() {
 	var made, all sync.WaitGroup
 	made.Add(spareThreads)
@@ -59,8 +59,8 @@ var readTaskLimits = sync.OnceValue(func() (l taskLimits) {
 	return l
 })
 
-// checkRoom returns ErrNoRoom if one process more would be taken from what this
-// program needs itself. A limit that is smaller than twice that leaves half.
+// checkRoom returns ErrNoRoom if one more process would use the reserve of this
+// program. If the limit is less than twice the reserve, the reserve is half of it.
 func checkRoom() error {
 	l := readTaskLimits()
 	if l.user > 0 {
@@ -80,7 +80,7 @@ func checkRoom() error {
 	return nil
 }
 
-// childTasks is the part of a limit that children may use up.
+// childTasks returns the part of a limit that children may use.
 func childTasks(limit uint64) uint64 { return limit - min(reservedTasks, limit/2) }
 
 // boundTasks lowers a child's limit of processes below this program's. What the

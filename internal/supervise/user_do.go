@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Do runs f with the user's rights to files: what f opens, makes, changes and
-// removes is checked by the kernel as if the user did it, and new files are the
-// user's. It returns f's error, or an error before f when the rights cannot be
-// changed. For the zero User it just calls f.
+// Do runs f with the user's rights to files. The kernel checks each file that f
+// opens, makes, changes or removes as if the user did it, and new files belong to
+// the user. It returns f's error, or an error without calling f if the rights cannot
+// be changed. For the zero User, Do just calls f.
 //
 // f must do its work in the goroutine that calls it and start no child process:
 // other goroutines keep the rights of this program. File descriptors that f
 // opens keep the user's rights.
 //
-// The rights are those of one thread (setfsuid(2)), which ends with the call and
-// runs nothing else. The thread's real user stays, so the user can neither signal
-// nor trace this program.
+// Do changes the rights of one thread (setfsuid(2)), which ends with the call and
+// runs nothing else. The thread's real user stays, so the other user can neither
+// signal nor trace this program.
 func (u User) Do(f func() error) error {
 	if u.Credential == nil {
 		return f()
@@ -55,8 +55,8 @@ func (u User) Do(f func() error) error {
 	return err
 }
 
-// assume gives the calling thread the user's rights to files. The calls are made
-// directly: those of package syscall change all threads.
+// assume gives the calling thread the user's rights to files. It makes the system
+// calls directly, because the functions of package syscall change all threads.
 func (u User) assume() error {
 	c := u.Credential
 	groups := c.Groups
@@ -80,9 +80,9 @@ func (u User) assume() error {
 	return u.dropCapabilities()
 }
 
-// dropCapabilities takes the thread's effective capabilities away, of which
-// setfsuid leaves those that are not about files, such as looking into other
-// processes' folders in /proc.
+// dropCapabilities drops the thread's effective capabilities. setfsuid drops only
+// capabilities about files, and leaves others, such as reading other processes'
+// folders in /proc.
 func (u User) dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3} // of this thread
 	var none [2]unix.CapUserData

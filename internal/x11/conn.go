@@ -28,7 +28,7 @@ import (
 // ErrConnClosed is returned once the connection to the X server is gone.
 var ErrConnClosed = errors.New("connection to the X server is closed")
 
-// errImpostor: whoever may remove an X server's socket can put another one there.
+// errImpostor is returned if the X server's socket belongs to another process than Config.Server.
 var errImpostor = errors.New("another program has taken the X server's socket")
 
 // Window is an X window's number.
@@ -44,8 +44,8 @@ type Config struct {
 	// Authority is an Xauthority file. Empty: the one that XAUTHORITY names, or
 	// ~/.Xauthority.
 	Authority string
-	// Server is the number of the process that must be the X server; another one
-	// gets nothing, the cookie neither. Zero: any.
+	// Server is the number of the X server's process. Nothing, not even the cookie,
+	// is sent to another process. Zero: any process.
 	Server int
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger

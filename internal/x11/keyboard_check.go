@@ -19,10 +19,10 @@ type keyboardBackup struct {
 // ("The X Keyboard Extension: Protocol Specification", SetMap).
 const setRecomputeActions = 1 << 1
 
-// CheckKeyboard says what a keyboard lacks that every layout has, such as a key
-// for Return: another program may have changed it, and ended. It returns "" for a
-// keyboard that can be used, which is kept for RestoreKeyboard, and while input
-// is being sent.
+// CheckKeyboard returns what a keyboard lacks that every layout has, such as a key
+// for Return: a program may have changed the keyboard and then exited. It returns ""
+// if the keyboard can be used, and keeps it for RestoreKeyboard. It also returns ""
+// while input is being sent.
 func (in *Input) CheckKeyboard() (missing string, err error) {
 	if !in.mu.TryLock() {
 		return "", nil
@@ -58,8 +58,8 @@ func (in *Input) CheckKeyboard() (missing string, err error) {
 	return "", nil
 }
 
-// lacks says what a keymap has no key for. What layouts differ in, such as letters,
-// is not looked at.
+// lacks returns the first key that a keymap lacks, or "". It ignores keys that differ
+// between layouts, such as letters.
 func (in *Input) lacks(k *keymap) string {
 	if k.shift == 0 {
 		return "Shift"
@@ -85,8 +85,7 @@ func (in *Input) lacks(k *keymap) string {
 	return ""
 }
 
-// RestoreKeyboard brings back the keyboard that CheckKeyboard saw last when it
-// could be used.
+// RestoreKeyboard restores the last usable keyboard that CheckKeyboard saw.
 func (in *Input) RestoreKeyboard() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

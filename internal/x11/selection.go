@@ -194,8 +194,8 @@ func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string) ([]
 	return cb.GetAtMost(ctx, sel, typ, MaxContent)
 }
 
-// GetAtMost is like Get but returns ErrContentTooLarge for content of more than most
-// bytes. It stops reading at that, whatever the owner goes on to send.
+// GetAtMost is like Get but returns ErrContentTooLarge if the content has more than
+// most bytes. It stops reading there, even if the owner sends more.
 func (cb *Clipboard) GetAtMost(ctx context.Context, sel SelectionName, typ string, most int) ([]byte, error) {
 	name, err := cb.selection(sel)
 	if err != nil {

@@ -22,7 +22,7 @@ type flooder struct {
 	sent  atomic.Int64
 }
 
-// serve answers whoever asks for the selection.
+// serve answers requests for the selection.
 func (f *flooder) serve() {
 	incr, utf8, targets := f.atom("INCR"), f.atom("UTF8_STRING"), f.atom("TARGETS")
 	piece := make([]byte, min(f.piece, 200_000))

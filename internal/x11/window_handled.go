@@ -75,8 +75,8 @@ func (w *Windows) handled(ctx context.Context, limit time.Duration) (bool, error
 	return false, err
 }
 
-// Responds says whether the window manager answers a question within limit. It
-// says yes when there is none that could be asked.
+// Responds reports whether the window manager answers a question within limit. It
+// returns true if there is no window manager to ask.
 func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, error) {
 	for deadline := time.Now().Add(limit); ; {
 		if can, err := w.answers(); err != nil || !can {
@@ -94,8 +94,8 @@ func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, erro
 }
 
 // AwaitFocus waits until the window manager has given a new window the focus, or
-// has decided not to. It does not fail when there is no window manager or when
-// it does not answer in time.
+// has decided not to. It returns nil if there is no window manager or if it does
+// not answer in time.
 //
 // A window is listed before it gets the focus, and the window manager names it
 // as active only when it has heard from the server that it has the focus: hence

@@ -4,9 +4,8 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// Requests to the window manager are client messages to the root window (EWMH
-// 1.5, "Root Window Properties"; ICCCM 4.1.4). Their field names and numbers are
-// those of the specifications.
+// Requests to the window manager are client messages to the root window. Names and
+// numbers of fields are from EWMH 1.5, "Root Window Properties", and ICCCM 4.1.4.
 const (
 	// sourcePager is the source indication of a direct wish of the user, which
 	// window managers obey (EWMH, "Source indication in requests").
