@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/agents"
 )
 
-// What a repository of strangers brings must have no effect by itself. Each test
-// opens a session in a folder that somebody else has prepared.
+// The configuration in an untrusted repository must have no effect by itself. Each
+// test opens a session in a folder that an attacker has prepared.
 
 // opened makes a session in a folder, and returns what its agent got and its
 // problems.

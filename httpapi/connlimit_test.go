@@ -9,8 +9,8 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// TestConnectionsCountUntilTheyEnd wants WebSockets, and requests whose bodies
-// read, to count as long as their connections are open.
+// TestConnectionsCountUntilTheyEnd checks that WebSockets, and requests whose
+// bodies were not read, count as long as their connections are open.
 func TestConnectionsCountUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{also: echo, MaxConnections: 2, MaxConnectionsPerAddress: 2})

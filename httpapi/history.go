@@ -23,8 +23,8 @@ func (g *grant) shownSince() time.Time {
 func (g *grant) shows(info recording.Info) bool { return !info.Started.Before(g.shownSince()) }
 
 // recordingClosed returns a problem if a recording began before the token was made.
-// While such a recording goes on, the token may read its description; it may do
-// nothing else with it.
+// While such a recording goes on, only reading more than its description is
+// refused.
 func (g *grant) recordingClosed(r route, info recording.Info) error {
 	about := r.method != http.MethodGet || r.path == "/recordings/{id}"
 	if g.shows(info) || info.Status == recording.StatusRecording && about {

@@ -272,7 +272,7 @@ func TestStateDirIsPrivate(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	open, err := os.Open(dir) // by somebody, while that was possible
+	open, err := os.Open(dir) // as another program, before the mode changes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (s *testServer) isFree(t *testing.T) {
 const locked = `!document.querySelector("#control-lock").hidden`
 
 // TestPageTakesOver takes control from an API client and from an agent, which
-// every viewer sees in the bar and in the list of who is here.
+// every viewer sees in the bar and in the people panel.
 func TestPageTakesOver(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, `{"width":640,"height":480}`)
@@ -126,7 +126,7 @@ func TestPageScreenshotsControl(t *testing.T) {
 }
 
 // TestPageBarFits: nothing in the bar covers anything else, however narrow the
-// page is and whoever is in control.
+// page is and whichever actor is in control.
 func TestPageBarFits(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffmpeg")

@@ -45,7 +45,7 @@ func TestPageViewers(t *testing.T) {
 	bob.holds(`document.querySelector("#main").classList.contains("captured")`)
 	bob.types("c")
 	got(t, file, "aAc")
-	// API callers may act until Bob pauses them, and then nobody but Bob, who may by all ways.
+	// API callers may act until Bob pauses them. Then only Bob may, by the page and by the API.
 	s.post(t, mainPath+"/mouse/move", `{"x":3,"y":3}`).want(t, 200)
 	bob.click("#control")
 	bob.holds(`!document.querySelector("#control-alone").checked`)

@@ -25,8 +25,8 @@ func (c *counted) Clipboard(ctx context.Context, sel desktop.Selection, typ stri
 	return c.Desktop.Clipboard(ctx, sel, typ)
 }
 
-// TestClipboardThatChangesAlways has the clipboard change all the time, with nobody in
-// control and with a viewer.
+// TestClipboardThatChangesAlways changes the clipboard all the time, without a holder of
+// control and with a viewer in control.
 func TestClipboardThatChangesAlways(t *testing.T) {
 	t.Parallel()
 	d := &counted{Desktop: startDesktop(t, desktop.Config{})}

@@ -28,8 +28,8 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-// TestLogsHaveNoKeys has a viewer type what the desktop refuses, and send what is no
-// message, with the most talkative log.
+// TestLogsHaveNoKeys has a viewer type keys that the desktop refuses, and send invalid
+// messages, with the log at its lowest level.
 func TestLogsHaveNoKeys(t *testing.T) {
 	t.Parallel()
 	log := new(safeBuffer)

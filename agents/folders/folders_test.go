@@ -136,7 +136,7 @@ func TestApprovalIsOfContent(t *testing.T) {
 }
 
 // TestPutCounts: what is written through the store counts, also for the next
-// store with its state directory, until somebody else changes it or it is deleted.
+// store with its state directory, until another program changes it or it is deleted.
 func TestPutCounts(t *testing.T) {
 	t.Parallel()
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "new")

@@ -146,7 +146,7 @@ func (l packageLock) has(name string) bool {
 	return false
 }
 
-// locked is a registry of agents whose locks are those of the packages that an npm
+// locked returns a registry of agents whose lock files hold the packages that an npm
 // registry has now.
 func locked(t testing.TB, env []string, agent string) *Registry {
 	t.Helper()

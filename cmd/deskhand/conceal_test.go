@@ -34,8 +34,8 @@ func unprivileged(t *testing.T) (env, prefix []string) {
 	return env, []string{"setpriv", "--reuid=" + strconv.Itoa(nobody), "--regid=" + strconv.Itoa(nobody), "--clear-groups"}
 }
 
-// nobody is a user of this test's own, without a name: what the kernel counts of a
-// user is of all programs on the machine.
+// nobody is a user for this test alone, without a name: the kernel's counts for a
+// user include all programs on the machine.
 var nobody = 1<<24 + os.Getpid()
 
 // serveUnprivileged runs a server as another user than root.
