@@ -60,8 +60,8 @@ func TestFoundLinkedSkills(t *testing.T) {
 	}
 }
 
-// No variable of the server goes to a server of the repository's choice, and none
-// that the agent does not have to one that counts.
+// A server in the folder's configuration gets no variable of the deskhand server. An
+// approved one gets only variables that the agent has.
 func TestFoundVariables(t *testing.T) {
 	t.Setenv("TEST_DATABASE_PASSWORD", "hidden-password")
 	t.Setenv("TEST_AGENTS_OWN", "known-to-agents")

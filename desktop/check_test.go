@@ -48,7 +48,7 @@ func TestWindowManagerHangs(t *testing.T) {
 	wantTyped(t, path, "there\n")
 }
 
-// TestKeyboardIsRestored that a program took apart and ended.
+// TestKeyboardIsRestored breaks the keyboard with a program that exits.
 func TestKeyboardIsRestored(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xmodmap")

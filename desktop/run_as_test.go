@@ -32,7 +32,7 @@ func other(t *testing.T) supervise.User {
 	return u
 }
 
-// owner is the user whose a file or process is.
+// owner returns the user that owns a file or a process.
 func owner(t *testing.T, path string) uint32 {
 	t.Helper()
 	info, err := os.Lstat(path)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestRunsOfKeys has two viewers and an agent act, and looks at what is told: what a
-// viewer typed, in runs, with the time at which it began.
+// TestRunsOfKeys has two viewers and an agent act, and checks the events: runs of a
+// viewer's typing, with the time at which each began.
 func TestRunsOfKeys(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

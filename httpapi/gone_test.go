@@ -46,7 +46,7 @@ func begins(t *testing.T, path string, start func()) {
 	eventually(t, "typing begins", func() bool { return size() > before })
 }
 
-// TestTypingEndsWithItsRequest: a client that has gone does not keep the desktop.
+// TestTypingEndsWithItsRequest: typing ends when its client disconnects.
 func TestTypingEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, `{}`)

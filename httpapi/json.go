@@ -14,9 +14,9 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// decodeJSON is json.Unmarshal, but stricter: text that is nested deeper than
-// jsonlimit.MaxDepth is an error, text that is no Unicode is one instead of becoming other text, and so are members whose names differ
-// only in case, of which one would be validated and the other used. huma calls
+// decodeJSON is like json.Unmarshal but stricter. It also returns an error for text
+// that is nested deeper than jsonlimit.MaxDepth, for text that is not Unicode, and for
+// members whose names differ only in case: one would be validated and the other used. huma calls
 // it twice, first with an *any that it validates; members that are null are
 // left out of that.
 func decodeJSON(data []byte, v any) error {

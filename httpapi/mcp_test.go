@@ -203,7 +203,7 @@ func TestAgentsReachDesktop(t *testing.T) {
 	}
 }
 
-// TestMCPAnswers wants what MCP clients and HTTP clients go by.
+// TestMCPAnswers checks the parts of answers that MCP and HTTP clients rely on.
 func TestMCPAnswers(t *testing.T) {
 	t.Parallel()
 	requireDesktop(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDocumentForGenerators wants what programs that generate clients, or check
-// documents, insist on.
+// TestDocumentForGenerators checks what client generators and linters require of the
+// document.
 func TestDocumentForGenerators(t *testing.T) {
 	t.Parallel()
 	type parameter struct{ Name, In string }

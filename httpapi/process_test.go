@@ -419,8 +419,8 @@ func TestServerEndsProcesses(t *testing.T) {
 	runtime.KeepAlive(id)
 }
 
-// TestProcessesOfAgents: what agents run is the system's, in the words of the
-// document and of published clients, and says more in a member of its own.
+// TestProcessesOfAgents: processes of agents have the owner system, which the document
+// and published clients know, and are told apart by part.
 func TestProcessesOfAgents(t *testing.T) {
 	t.Parallel()
 	g, err := supervise.NewGroup(supervise.GroupConfig{Owner: "agent"})

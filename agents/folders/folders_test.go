@@ -48,7 +48,7 @@ func entry(t *testing.T, s *folders.Store, dir string, kind folders.Kind, name s
 	return e
 }
 
-// TestManyEntries: what strangers can have told by a file of theirs is bounded.
+// TestManyEntries: the messages about an untrusted file are bounded in size.
 func TestManyEntries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -77,8 +77,8 @@ func TestManyEntries(t *testing.T) {
 	}
 }
 
-// TestApprovalIsOfContent approves random entries, and changes one byte of each:
-// what is not the content that was approved does not count, whatever became of it.
+// TestApprovalIsOfContent approves random entries and changes one byte of each. An
+// entry with content that was not approved must not count.
 func TestApprovalIsOfContent(t *testing.T) {
 	t.Parallel()
 	state, dir, other := t.TempDir(), t.TempDir(), t.TempDir()

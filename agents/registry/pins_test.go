@@ -24,7 +24,7 @@ var platforms = []platform{
 	{arch: "arm64"}, {arch: "arm64", musl: true},
 }
 
-// unlocked are the packages of the table that the registry did not have when the
+// unlocked are the packages of the table that were not in the registry when the
 // locks were made. npm finds them itself, at the version of the table.
 var unlocked = []string{
 	"opencode-linux-x64-musl", "opencode-linux-x64-baseline-musl", "opencode-linux-arm64", "opencode-linux-arm64-musl",
@@ -160,8 +160,8 @@ func locked(t testing.TB, env []string, agent string) *Registry {
 	return r
 }
 
-// What was published after the lock was made is not installed, and what has another
-// checksum is refused, even if the registry names that checksum, too.
+// A package that was published after the lock was made is not installed. A package
+// with another checksum is refused, even if the registry names that checksum, too.
 func TestInstallFromLock(t *testing.T) {
 	t.Parallel()
 	npm, env := serveNPM(t, codexPackages(t)...)

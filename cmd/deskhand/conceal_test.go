@@ -46,8 +46,8 @@ func serveUnprivileged(t *testing.T, more []string, args ...string) *server {
 	return serveAs(t, line[0], append(env, more...), line[1:]...)
 }
 
-// TestConcealed wants processes with the server's user id to read neither its
-// environment nor its memory, nor to trace it, and root to see no secrets.
+// TestConcealed checks that processes with the server's user id can neither read its
+// environment and memory nor trace it, and that root sees no secrets.
 func TestConcealed(t *testing.T) {
 	t.Parallel()
 	const password = "do-not-tell-the-password"

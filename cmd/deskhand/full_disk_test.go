@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestFullDisk starts a server whose state directory is on a full disk, is told
-// of that by every route that writes, and deletes a file through the server.
+// TestFullDisk starts a server whose state directory is on a full disk, checks that
+// every route that writes says so, and deletes a file through the server.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")

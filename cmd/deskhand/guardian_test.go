@@ -97,8 +97,8 @@ func wantEnded(t *testing.T, list []process) {
 	t.Logf("nothing is left %v after the kill", time.Since(begun))
 }
 
-// TestGuardian kills a server whose processes have hidden from it, and wants them
-// to end without another server.
+// TestGuardian kills a server whose processes hide from it, and checks that they end
+// without another server.
 func TestGuardian(t *testing.T) {
 	t.Parallel()
 	s := serve(t, environ(t))

@@ -58,7 +58,7 @@ func TestCursor(t *testing.T) {
 }
 
 // TestHugeCursor checks that the pointer's picture of a hostile client, which may
-// have gigabytes, is not taken into memory, and that the connection goes on.
+// have gigabytes, is not read, and that the connection still works.
 func TestHugeCursor(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 320, 240)
