@@ -22,7 +22,6 @@
 //
 // # Installing
 //
-// [Registry.Install] has npm put the packages into a folder beside, without
 // [Registry.Install] has npm put the packages into a temporary folder, without
 // running any of their scripts. Versions and checksums come from a lock file in
 // this package, unless other versions are asked for. Install checks that the
