@@ -42,8 +42,12 @@ func (m mark) credential(c *syscall.Credential) *syscall.Credential {
 }
 
 // on reports whether a process has the mark.
-func (m mark) on(pid int) bool {
-	return markOf(pid) == m || slices.Contains(readStatus(pid).words("Groups"), strconv.FormatUint(uint64(m.group()), 10))
+func (m mark) on(pid int) bool { return m.among(markOf(pid), readStatus(pid).words("Groups")) }
+
+// among reports whether the mark is a process's own, or its group is one of the
+// process's supplementary groups.
+func (m mark) among(own mark, groups []string) bool {
+	return own == m || slices.Contains(groups, strconv.FormatUint(uint64(m.group()), 10))
 }
 
 // groupMap is the text of /proc/self/gid_map (user_namespaces(7)).

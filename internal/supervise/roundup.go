@@ -253,7 +253,11 @@ func (r *roundup) tagged(p process) bool {
 }
 
 func (r *roundup) hasMark(p process) bool {
-	return slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 && p.start >= t.since && t.mark.on(p.pid) })
+	if !slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 }) {
+		return false
+	}
+	own, groups := markOf(p.pid), readStatus(p.pid).words("Groups")
+	return slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 && p.start >= t.since && t.mark.among(own, groups) })
 }
 
 func (r *roundup) hasToken(p process) bool {
