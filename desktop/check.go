@@ -9,7 +9,7 @@ import (
 // check replaces a window manager that does not answer, and restores a keyboard
 // that cannot be used. It does nothing on an attached desktop.
 func (d *Desktop) check(s *session, pause *pauses) {
-	if s.wm == nil || s.ask(hangLimit, d.closing) != nil {
+	if s.wm == nil || s.ask(hangLimit, d.closing, s.conn.Sync) != nil {
 		return
 	}
 	if !d.managerResponds(s) {
@@ -26,19 +26,24 @@ func (d *Desktop) check(s *session, pause *pauses) {
 	}
 	if missing = d.checkKeyboard(s); missing != "" {
 		d.repair(s, "keyboard_broken", "the keyboard has no "+missing, pause, func(context.Context) error {
-			return s.input.RestoreKeyboard()
+			return s.ask(hangLimit, d.closing, s.input.RestoreKeyboard)
 		})
 	}
 }
 
 // managerResponds reports whether the window manager answers within hangLimit. It
-// also returns true if the window manager, the session or the desktop has ended,
-// which other code handles.
+// also returns true if the window manager, the X server or the desktop does not let
+// it ask, which other code handles.
 func (d *Desktop) managerResponds(s *session) bool {
 	ctx, stop := s.bounded(d.closing)
 	defer stop()
-	ok, err := s.windows.Responds(ctx, hangLimit)
-	return ok || err != nil
+	answers := make(chan bool, 1)
+	err := s.ask(2*hangLimit, d.closing, func() error {
+		ok, err := s.windows.Responds(ctx, hangLimit)
+		answers <- ok
+		return err
+	})
+	return err != nil || <-answers
 }
 
 // bounded returns a context that ends with the desktop, the X server or the window manager.
@@ -68,25 +73,17 @@ func (d *Desktop) pause(s *session, t time.Duration) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// checkKeyboard returns a description of the missing key, or "". It does not wait
-// for an X server that hangs.
+// checkKeyboard returns a description of the missing key, or "". It returns "" too
+// if the X server does not answer.
 func (d *Desktop) checkKeyboard(s *session) string {
 	missing := make(chan string, 1)
-	go func() { // ends with the connection at the latest
+	err := s.ask(hangLimit, d.closing, func() error {
 		m, err := s.input.CheckKeyboard()
-		if err != nil {
-			m = ""
-		}
 		missing <- m
-	}()
-	ctx, stop := s.bounded(d.closing)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, hangLimit)
-	defer cancel()
-	select {
-	case m := <-missing:
-		return m
-	case <-ctx.Done():
+		return err
+	})
+	if err != nil {
 		return ""
 	}
+	return <-missing
 }

@@ -1,11 +1,14 @@
 package desktop_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -46,6 +49,18 @@ func TestWindowManagerHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTyped(t, path, "there\n")
+}
+
+// TestCloseDuringCheck closes a desktop while its check waits for an X server that
+// hangs. It is not parallel, as it looks for the check among all goroutines.
+func TestCloseDuringCheck(t *testing.T) {
+	d := start(t, desktop.Config{})
+	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
+	stacks := make([]byte, 4<<20)
+	until(t, "the check waits", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("desktop.(*Desktop).check("))
+	})
+	closes(t, d, 8*time.Second)
 }
 
 // TestKeyboardIsRestored breaks the keyboard with a program that exits.

@@ -54,7 +54,7 @@ func (d *Desktop) recover() {
 		case <-d.suspicion:
 			// Of a server that is not ours only the connection could be
 			// replaced, with another one to a server that hangs.
-			if s.xserver != nil && errors.Is(s.ask(hangLimit, d.closing), errHung) {
+			if s.xserver != nil && errors.Is(s.ask(hangLimit, d.closing, s.conn.Sync), errHung) {
 				s.hung = true
 				d.replaceSession(s, &pause)
 			}
@@ -142,18 +142,23 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 // errHung says that an X server does not answer.
 var errHung = errors.New("the X server does not answer")
 
-// serverGone says whether it is the X server that died, of which its clients'
-// ends are often the first that is seen. One that only hangs is there.
+// errClosing says that the desktop was closed before the X server answered.
+var errClosing = errors.New("the desktop is closing")
+
+// serverGone reports whether the X server has ended. Its clients' ends are often
+// seen first. It returns false if the X server hangs.
 func (s *session) serverGone() bool {
-	err := s.ask(time.Second, nil)
+	err := s.ask(time.Second, nil, s.conn.Sync)
 	return err != nil && !errors.Is(err, errHung)
 }
 
-// ask waits for an answer of the X server: errHung when there is none within
-// limit. When the desktop is closed meanwhile, that does not matter any more.
-func (s *session) ask(limit time.Duration, closing <-chan struct{}) error {
+// ask calls question, which may wait for the X server, and returns its error. It
+// returns errHung if there is no answer within limit, x11.ErrConnClosed if the X
+// server ends, and errClosing when closing is closed. question then goes on until
+// the connection is closed.
+func (s *session) ask(limit time.Duration, closing <-chan struct{}, question func() error) error {
 	answer := make(chan error, 1)
-	go func() { answer <- s.conn.Sync() }() // ends with the connection at the latest
+	go func() { answer <- question() }()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -162,7 +167,7 @@ func (s *session) ask(limit time.Duration, closing <-chan struct{}) error {
 	case <-s.conn.Done():
 	case <-ended(s.xserver):
 	case <-closing:
-		return nil
+		return errClosing
 	case <-timer.C:
 		return errHung
 	}
