@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -167,8 +168,11 @@ func (b contentBlock) String() string {
 
 // replayed finds the sessions that are named in a history which a client tells
 // an agent: sandbox-agent's SDK resumes a session by making a new one whose
-// first prompt begins with the old one's envelopes.
-var replayed = regexp.MustCompile(`\\?"sessionId\\?"\s*:\s*\\?"([^"\\]{1,512})\\?"`)
+// first prompt begins with the old one's envelopes. It is compiled when it is
+// first needed, because that takes part of every start.
+var replayed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\\?"sessionId\\?"\s*:\s*\\?"([^"\\]{1,512})\\?"`)
+})
 
 const replayedMark = "session history is replayed below"
 
@@ -185,7 +189,7 @@ func (l *life) linkHistory(t *talk, env *envelope) {
 	var blocks []contentBlock
 	_ = json.Unmarshal(prompt, &blocks)
 	for _, b := range blocks {
-		for _, m := range replayed.FindAllStringSubmatch(b.Text, 50) {
+		for _, m := range replayed().FindAllStringSubmatch(b.Text, 50) {
 			if m[1] != t.row.ID && l.host.taken(m[1]) {
 				t.row.Continues = m[1]
 				return

@@ -80,7 +80,7 @@ func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenO
 		return nil, invalidRequest.problem("invalid request: desktop cannot narrow the scope admin; leave it out").with("field", "desktop")
 	case b.Desktop != "" && !desktopID.MatchString(b.Desktop):
 		return nil, invalidRequest.problem("invalid request: desktop must be the id of a desktop, such as main").with("field", "desktop")
-	case b.Name != "" && !actorName.MatchString(b.Name):
+	case b.Name != "" && !actorName().MatchString(b.Name):
 		return nil, invalidRequest.problem("invalid request: name must have letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit").with("field", "name")
 	}
 	ttl := defaultTokenTime

@@ -52,6 +52,14 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err := f.onHost.prepare(p, f.noToken, &cfg); err != nil {
 		return err
 	}
+	// Before all that takes time, so that clients that connect early wait in the
+	// listener's queue instead of being refused. A server that gets no port leaves
+	// no trace.
+	ln, err := f.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
 	hide(cfg.Token, p.argv)
 	if strings.Contains(cfg.EventLog.DSN, "://") { // it may hold a password
 		hide(cfg.EventLog.DSN, p.argv)
@@ -78,7 +86,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return usagef("%s", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, f, cfg.Token != "", log) })
+	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, ln, f, cfg.Token != "", log) })
 }
 
 // guard starts a guardian, which ends the children when this program ends, until
@@ -94,9 +102,9 @@ func guard(log *slog.Logger) (unguard func() error, err error) {
 	return g.Close, nil
 }
 
-// serve runs the server until ctx ends. tokenKnown says that the user chose the
-// token, which then need not be shown.
-func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, tokenKnown bool, log *slog.Logger) error {
+// serve runs the server on ln until ctx ends. tokenKnown says that the user chose
+// the token, which then need not be shown.
+func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, f serverFlags, tokenKnown bool, log *slog.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if os.Getpid() == 1 {
@@ -109,18 +117,13 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 		}()
 		defer func() { cancel(nil); <-reaped }()
 	}
-	// First, so that a server which has no port leaves no trace.
-	ln, err := f.listen(ctx)
-	if err != nil {
-		return err
-	}
 	if err := openMedia(s, f); err != nil {
-		return errors.Join(err, ln.Close())
+		return err
 	}
 	// At once, so that the server which comes next knows that this one ends.
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // who made s gets its error
 	if err := openState(ctx, s, log); err != nil {
-		return errors.Join(err, ln.Close())
+		return err
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
@@ -135,7 +138,7 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, f serverFlags, to
 	if err := <-served; !errors.Is(err, httpapi.ErrClosed) {
 		return err
 	}
-	return ln.Close() // it ended before it began to serve
+	return nil // it ended before it began to serve
 }
 
 // openState opens the state that an earlier server left. The server starts on a
