@@ -39,7 +39,8 @@ type diagnosedUDP struct {
 }
 
 type diagnosedTCP struct {
-	Shared  bool   `json:"shared" doc:"Viewers may connect to the port by which this request came"`
+	Shared  bool   `json:"shared" doc:"Viewers may connect to the port by which this request came, or to --media-tcp-port"`
+	Port    int    `json:"port,omitempty" doc:"The number given as --media-tcp-port"`
 	Problem string `json:"problem,omitempty" doc:"Why not"`
 }
 

@@ -1,6 +1,7 @@
 package webrtc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/crc32"
@@ -180,6 +181,7 @@ type reach struct {
 	Own       []netip.Addr     // those on which the port is open
 	Reflexive []netip.AddrPort // how STUN servers see it
 	TCP       bool             // what comes to the target arrives at a shared listener
+	TCPPort   int              // at this port; 0: at the target's
 	Target    target
 }
 
@@ -230,14 +232,20 @@ func (r reach) reflexive() []address {
 	return all
 }
 
+func (r reach) tcpPort() int { return cmp.Or(r.TCPPort, r.Target.Port) }
+
 // tcp lists the addresses of the HTTP port, if viewers may come to it.
 func (r reach) tcp() []address {
 	if !r.TCP {
 		return nil
 	}
+	ips := r.Target.IPs
+	if r.TCPPort != 0 {
+		ips = slices.Concat(r.Announce, ips)
+	}
 	var all []address
-	for _, ip := range r.Target.IPs {
-		all = append(all, address{TCP: true, IP: ip, Port: r.Target.Port})
+	for _, ip := range ips {
+		all = append(all, address{TCP: true, IP: ip, Port: r.tcpPort()})
 	}
 	return all
 }
@@ -253,7 +261,7 @@ func (r reach) names() []address {
 		all = append(all, address{Name: r.Target.Host, Port: r.UDP})
 	}
 	if r.TCP {
-		all = append(all, address{TCP: true, Name: r.Target.Host, Port: r.Target.Port})
+		all = append(all, address{TCP: true, Name: r.Target.Host, Port: r.tcpPort()})
 	}
 	return all
 }

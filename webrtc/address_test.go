@@ -80,6 +80,10 @@ func TestReach(t *testing.T) {
 			reach{UDP: 5, Own: own, Announce: ips("203.0.113.7"), Target: docker},
 			[]string{"udp 203.0.113.7:5", "udp 192.168.1.5:5"},
 		},
+		"past a proxy": {
+			reach{UDP: 5, Own: own, Announce: ips("203.0.113.7"), Target: parseTarget("desk.example"), TCP: true, TCPPort: 2468},
+			[]string{"udp 203.0.113.7:5", "tcp 203.0.113.7:2468", "udp desk.example:5", "tcp desk.example:2468"},
+		},
 		"by a name": {
 			reach{UDP: 5, Own: own, Target: parseTarget("desk.example:2468"), TCP: true},
 			[]string{"udp 10.0.0.2:5", "udp desk.example:5", "tcp desk.example:2468"},

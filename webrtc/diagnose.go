@@ -57,6 +57,7 @@ type UDPPath struct {
 // TCPPath tells whether viewers may connect to the port of HTTP.
 type TCPPath struct {
 	Shared  bool
+	Port    int    // NetworkConfig.TCPPort
 	Problem string // why not
 }
 
@@ -134,7 +135,7 @@ func (n *Network) look(ctx context.Context, q Inquiry) Diagnosis {
 	l, err := n.link(q.ViewerOptions)
 	if err != nil {
 		d.UDP.Problem = err.Error()
-		l = &link{n: n, target: parseTarget(q.Host), tcp: q.TCP && n.cfg.TCP != nil}
+		l = &link{n: n, target: parseTarget(q.Host), tcp: n.takesTCP(q.ViewerOptions)}
 	}
 	defer func() { _ = l.close() }() // it was never used
 	l.target = l.target.resolved(ctx)
@@ -180,6 +181,8 @@ func (l *link) lookTCP(q Inquiry) TCPPath {
 	switch {
 	case l.n.cfg.TCP == nil:
 		return TCPPath{Problem: "this network has no way to take viewers in there"}
+	case l.n.cfg.TCPPort != 0:
+		return TCPPath{Shared: true, Port: int(l.n.cfg.TCPPort)}
 	case len(q.Proxies) > 0:
 		return TCPPath{Problem: "the request came through an HTTP proxy, which lets nothing but HTTP pass"}
 	case !q.TCP:

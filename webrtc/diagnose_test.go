@@ -126,6 +126,12 @@ func TestDiagnoseHops(t *testing.T) {
 			"HTTP proxy (Via)",
 			func(d Diagnosis) bool { return !d.TCP.Shared && strings.Contains(d.Remedy, "TURN") },
 		},
+		"past a proxy": {
+			NetworkConfig{TCP: new(TCP), UDPPort: -1, TCPPort: 2468},
+			Inquiry{Proxies: []string{"Via"}, ViewerOptions: ViewerOptions{Host: "10.0.0.1"}},
+			"by TCP only",
+			func(d Diagnosis) bool { return slices.Equal(d.Told, []string{"tcp 10.0.0.1:2468"}) },
+		},
 		"an unknown name": {
 			NetworkConfig{},
 			Inquiry{ViewerOptions: ViewerOptions{Host: "nowhere.invalid:80"}},
@@ -200,6 +206,9 @@ func TestJudge(t *testing.T) {
 		"nothing arrives through a proxy": {with(func(d *Diagnosis) {
 			d.Viewers, d.TCP = []ViewerPath{trying}, TCPPath{Problem: "x"}
 		}), "no packet of it arrived, at UDP port 59050.", "instead of through an HTTP proxy"},
+		"nothing arrives past a proxy": {with(func(d *Diagnosis) {
+			d.Viewers, d.TCP = []ViewerPath{trying}, TCPPath{Shared: true, Port: 2468}
+		}), "no packet of it arrived, neither at UDP port 59050 nor at TCP port 2468.", "--announce-ip"},
 		"nothing arrives in a range": {with(func(d *Diagnosis) {
 			d.Viewers, d.UDP = []ViewerPath{trying}, UDPPath{Open: true, Range: "1-9"}
 		}), "the UDP ports 1-9 nor", "docker run -p 1-9:1-9/udp"},

@@ -22,7 +22,7 @@ const (
 
 // reach is what decides by which addresses the viewer may reach this program.
 func (l *link) reach() reach {
-	r := reach{Announce: l.n.announce, TCP: l.tcp, Target: l.target}
+	r := reach{Announce: l.n.announce, TCP: l.tcp, TCPPort: int(l.n.cfg.TCPPort), Target: l.target}
 	if l.udp != nil {
 		r.UDP, r.Own = l.udp.port, l.udp.addresses()
 	}

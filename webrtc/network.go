@@ -45,6 +45,12 @@ type NetworkConfig struct {
 	// UDP, or a TURN server.
 	TCP *TCP
 
+	// TCPPort is the port that viewers are told for TCP, at the host of their
+	// request and at Announce. Connections to it must arrive at a listener that
+	// shares its port with TCP, without an HTTP proxy between. Zero: the port of
+	// the request, unless an HTTP proxy has passed that on.
+	TCPPort uint16
+
 	// ICEServers are told to viewers. This program itself asks those for STUN
 	// by which address its port is seen, and has those for TURN relay for it.
 	// Empty: viewers are told the STUN server that the UDP port is.
@@ -159,7 +165,7 @@ type link struct {
 
 // link makes the way for a viewer. It must be closed.
 func (n *Network) link(o ViewerOptions) (*link, error) {
-	l := &link{n: n, udp: n.udp, target: parseTarget(o.Host), tcp: o.TCP && n.cfg.TCP != nil}
+	l := &link{n: n, udp: n.udp, target: parseTarget(o.Host), tcp: n.takesTCP(o)}
 	if n.cfg.PortMin > 0 {
 		var err error
 		if l.udp, err = n.openInRange(); err != nil {
@@ -168,6 +174,11 @@ func (n *Network) link(o ViewerOptions) (*link, error) {
 		l.own = true
 	}
 	return l, nil
+}
+
+// takesTCP reports whether a viewer is told of TCP.
+func (n *Network) takesTCP(o ViewerOptions) bool {
+	return n.cfg.TCP != nil && (o.TCP || n.cfg.TCPPort != 0)
 }
 
 // openInRange opens the next free port of the range. The one that was given

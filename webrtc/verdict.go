@@ -77,7 +77,10 @@ func (d *Diagnosis) doors() string {
 	case d.UDP.Open:
 		all = append(all, fmt.Sprintf("neither at UDP port %d", d.UDP.Port))
 	}
-	if d.TCP.Shared {
+	switch {
+	case d.TCP.Port != 0:
+		all = append(all, fmt.Sprintf("at TCP port %d", d.TCP.Port))
+	case d.TCP.Shared:
 		all = append(all, "at the TCP port of "+d.Request.Host)
 	}
 	switch len(all) {
@@ -108,7 +111,7 @@ func (d *Diagnosis) openDoors() string {
 		ways = append(ways, "give media a UDP port (--media-udp-port)")
 	}
 	if !d.TCP.Shared {
-		ways = append(ways, "open the page at this server's own port instead of through an HTTP proxy")
+		ways = append(ways, "open the page at this server's own port instead of through an HTTP proxy, or publish that port beside the proxy (--media-tcp-port)")
 	}
 	if d.relays() {
 		ways = append(ways, "see that the TURN server relays")
@@ -181,7 +184,7 @@ func (d *Diagnosis) judgeProspects() (verdict, remedy string) {
 	case len(d.Told) == 0:
 		return "Nobody can watch: there is no address to tell viewers, because the UDP port is not open (" + d.UDP.Problem +
 			"), and the TCP port takes none in (" + d.TCP.Problem + ").", d.openDoors()
-	case len(d.Request.Proxies) > 0 && !d.relays():
+	case len(d.Request.Proxies) > 0 && !d.TCP.Shared && !d.relays():
 		return fmt.Sprintf("Nobody watches; the request came through an HTTP proxy (%s), which passes no media, so that viewers need UDP port %s.",
 				strings.Join(d.Request.Proxies, ", "), d.ports()),
 			"If viewers do not connect: " + d.openDoors()

@@ -40,6 +40,7 @@ type ViewerOptions struct {
 	// TCP says that connections to Host arrive at a listener that shares its
 	// port with NetworkConfig.TCP, so that the viewer can be told to try that.
 	// It should not be set when the request came through an HTTP proxy.
+	// NetworkConfig.TCPPort counts in any case.
 	TCP bool
 
 	// Remote is the viewer's address, for lists.

@@ -15,6 +15,7 @@ import (
 // mediaFlags say how viewers of the live view reach the server.
 type mediaFlags struct {
 	udpPort   string
+	tcpPort   string
 	portRange string
 	announce  []string
 	servers   []string
@@ -22,6 +23,7 @@ type mediaFlags struct {
 
 func (m *mediaFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&m.udpPort, "media-udp-port", "", "UDP `port` for the live view of all viewers, or off; 59050 or a free one, unless given")
+	flags.StringVar(&m.tcpPort, "media-tcp-port", "", "`port` at which viewers reach this server by TCP, past any HTTP proxy; that of their request, unless given or proxied")
 	flags.StringVar(&m.portRange, "media-port-range", "", "give every viewer a UDP port of its own, from `LOW-HIGH`")
 	flags.StringArrayVar(&m.announce, "announce-ip", nil, "`address` to tell viewers instead of this machine's own; may be repeated")
 	flags.StringArrayVar(&m.servers, "ice-server", nil,
@@ -33,6 +35,13 @@ func (m *mediaFlags) config(cfg *httpapi.Config) error {
 	var err error
 	if cfg.Media.UDPPort, err = udpPort(m.udpPort); err != nil {
 		return err
+	}
+	if m.tcpPort != "" {
+		n, err := strconv.ParseUint(m.tcpPort, 10, 16)
+		if err != nil || n == 0 {
+			return usagef("--media-tcp-port must be a number from 1 to 65535, not %q", m.tcpPort)
+		}
+		cfg.Media.TCPPort = uint16(n)
 	}
 	if m.portRange != "" {
 		if m.udpPort != "" {

@@ -27,6 +27,7 @@ func TestMediaFlags(t *testing.T) {
 		{mediaFlags{}, webrtc.NetworkConfig{}},
 		{mediaFlags{udpPort: "off"}, webrtc.NetworkConfig{UDPPort: -1}},
 		{mediaFlags{udpPort: "7000"}, webrtc.NetworkConfig{UDPPort: 7000}},
+		{mediaFlags{tcpPort: "2468"}, webrtc.NetworkConfig{TCPPort: 2468}},
 		{mediaFlags{portRange: "7000-7010"}, webrtc.NetworkConfig{PortMin: 7000, PortMax: 7010}},
 		{mediaFlags{announce: []string{"203.0.113.7", "2001:db8::7"}}, webrtc.NetworkConfig{Announce: []string{"203.0.113.7", "2001:db8::7"}}},
 		{
@@ -68,6 +69,7 @@ func TestMediaMistakes(t *testing.T) {
 		{[]string{"--media-udp-port", "x"}, exitUsage, `--media-udp-port must be a number from 1 to 65535, or off, not "x"`},
 		{[]string{"--media-udp-port", "65536"}, exitUsage, "--media-udp-port must be"},
 		{[]string{"--media-udp-port", "0"}, exitUsage, "--media-udp-port must be"},
+		{[]string{"--media-tcp-port", "0"}, exitUsage, `--media-tcp-port must be a number from 1 to 65535, not "0"`},
 		{[]string{"--media-port-range", "5"}, exitUsage, "--media-port-range must be two numbers"},
 		{[]string{"--media-port-range", "9-5"}, exitUsage, "the lower first"},
 		{[]string{"--media-port-range", "0-5"}, exitUsage, "--media-port-range must be"},
