@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -115,14 +117,15 @@ func (d *Desktop) serverCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: c.Uid, Gid: lonelyGroup, Groups: c.Groups}
 }
 
-// serverNumber is the number of the process with which this program speaks X: the
-// user can replace the socket by one of another process. It is zero, which allows
-// any process, if there is no other user.
-func (d *Desktop) serverNumber(s *session) int {
-	if d.user.Credential == nil || s.xserver == nil {
-		return 0
+// serverPeer describes the process with which this program speaks X: the user can
+// replace the socket by one of another process. It is nil, which allows any process,
+// if there is no other user.
+func (d *Desktop) serverPeer(s *session) *unix.Ucred {
+	c := d.serverCredential()
+	if c == nil || s.xserver == nil {
+		return nil
 	}
-	return s.xserver.PID()
+	return &unix.Ucred{Pid: int32(s.xserver.PID()), Uid: c.Uid, Gid: c.Gid} //nolint:gosec // process numbers have 22 bits
 }
 
 // displayTaken tells quickly, for most numbers, what Xvfb would find out. A

@@ -71,7 +71,7 @@ func (d *Desktop) open(ctx context.Context, s *session) error {
 		}
 	}
 	s.env = d.environ(display)
-	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: d.cookie, Server: d.serverNumber(s), Logger: d.log}); err != nil {
+	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: d.cookie, Server: d.serverPeer(s), Logger: d.log}); err != nil {
 		return err
 	}
 	// Whoever waits for a server that hangs is freed by the connection's end.

@@ -23,6 +23,7 @@ import (
 	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
+	"golang.org/x/sys/unix"
 )
 
 // ErrConnClosed is returned once the connection to the X server is gone.
@@ -44,9 +45,11 @@ type Config struct {
 	// Authority is an Xauthority file. Empty: the one that XAUTHORITY names, or
 	// ~/.Xauthority.
 	Authority string
-	// Server is the number of the X server's process. Nothing, not even the cookie,
-	// is sent to another process. Zero: any process.
-	Server int
+	// Server is the number, user and group of the X server's process. Nothing, not
+	// even the cookie, is sent to another process. The number alone does not suffice:
+	// a socket keeps that of the process that listened first, after that process has
+	// ended and the X server has got its number. Nil: any process.
+	Server *unix.Ucred
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
@@ -102,7 +105,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = sock.SetDeadline(time.Unix(1, 0)) })
 	w := &wire{Conn: sock, cookie: cookie}
-	if peer, ok := w.peer(); cfg.Server != 0 && (!ok || int(peer.Pid) != cfg.Server) {
+	if peer, ok := w.peer(); cfg.Server != nil && (!ok || *peer != *cfg.Server) {
 		stop()
 		_ = sock.Close()
 		return nil, fmt.Errorf("connect to display :%d: %w", number, errImpostor)

@@ -2,13 +2,16 @@ package x11_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/testx11"
 	"github.com/deskhand/deskhand/internal/x11"
@@ -52,14 +55,43 @@ func TestDialWrongCookie(t *testing.T) {
 	}
 }
 
-// A program that is not the X server does not get the cookie.
+// A program that is not the X server does not get the cookie, also if the number of
+// its process is the X server's because that program listened with this number before.
 func TestDialImpostor(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 640, 480)
-	_, err := x11.Dial(t.Context(), x11.Config{Display: s.Display, Cookie: s.Cookie, Server: os.Getpid()})
-	if err == nil || !strings.Contains(err.Error(), "another program") {
-		t.Fatalf("Dial to another process: %v", err)
+	sock, err := net.Dial("unix", "/tmp/.X11-unix/X"+strings.TrimPrefix(s.Display, ":"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer sock.Close()
+	raw, err := sock.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server *unix.Ucred
+	control := raw.Control(func(fd uintptr) { server, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(control, err); err != nil {
+		t.Fatal(err)
+	}
+	for what, wanted := range map[string]unix.Ucred{
+		"number": {Pid: server.Pid + 1, Uid: server.Uid, Gid: server.Gid},
+		"user":   {Pid: server.Pid, Uid: server.Uid + 1, Gid: server.Gid},
+		"group":  {Pid: server.Pid, Uid: server.Uid, Gid: server.Gid + 1},
+	} {
+		c, err := x11.Dial(t.Context(), x11.Config{Display: s.Display, Cookie: s.Cookie, Server: &wanted})
+		if err == nil {
+			_ = c.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "another program") {
+			t.Errorf("Dial to a process of another %s: %v", what, err)
+		}
+	}
+	c, err := x11.Dial(t.Context(), x11.Config{Display: s.Display, Cookie: s.Cookie, Server: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
 }
 
 func TestDialAuthority(t *testing.T) {
