@@ -29,8 +29,17 @@ func (f *clientFlags) register(flags *pflag.FlagSet) {
 
 // api calls routes of a running server.
 func (p program) api(ctx context.Context, access accessFlags, args []string) error {
-	f := clientFlags{accessFlags: access}
-	c := apiclient.Command{
+	c := p.apiCommand(&clientFlags{accessFlags: access})
+	err := c.Run(ctx, args)
+	if usage, ok := errors.AsType[*apiclient.UsageError](err); ok {
+		return &usageError{text: usage.Text, command: strings.TrimSpace("api " + usage.Command)}
+	}
+	return inCommand("api", err)
+}
+
+// apiCommand is the command line of api, whose flags are read into f.
+func (p program) apiCommand(f *clientFlags) apiclient.Command {
+	return apiclient.Command{
 		Name: p.name + " api", Document: httpapi.OpenAPI(), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
 		Reports:  []apiclient.Report{agentsReport},
 		Register: f.register,
@@ -40,11 +49,6 @@ func (p program) api(ctx context.Context, access accessFlags, args []string) err
 			return server, err
 		},
 	}
-	err := c.Run(ctx, args)
-	if usage, ok := errors.AsType[*apiclient.UsageError](err); ok {
-		return &usageError{text: usage.Text, command: strings.TrimSpace("api " + usage.Command)}
-	}
-	return inCommand("api", err)
 }
 
 // server is the one that flags and environment name. A URL as the server prints

@@ -31,7 +31,7 @@ func (p program) credentials(args []string) error {
 	flags.SetInterspersed(false)
 	p.ignoreAccess(flags)
 	flags.Usage = func() {
-		fmt.Fprintf(p.stdout, "Usage: %s credentials extract|extract-env [FLAGS]\n\n%s\n\nextract-env: %s\n", p.name, aboutExtract, aboutExtractEnv)
+		p.showHelp(helpText{"credentials extract|extract-env [FLAGS]", aboutExtract + "\n\nextract-env: " + aboutExtractEnv, flags})
 	}
 	if err := parse(flags, args); err != nil {
 		return err

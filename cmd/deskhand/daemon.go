@@ -18,18 +18,13 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-const aboutDaemon = `Usage: %[1]s daemon start|stop|status [FLAGS] [-- SERVER-FLAGS]
-
-Runs a server in the background.
+const aboutDaemon = `Runs a server in the background.
 
   start    start it, and wait until it answers; flags of the server follow after --
   stop     end it, and wait for its end
   status   tell whether it runs; the exit status is 1 when it does not
 
-Its number, its version and its log are $XDG_DATA_HOME/deskhand/daemon/daemon-HOST-PORT.*
-
-Flags:
-%[2]s`
+Its number, its version and its log are $XDG_DATA_HOME/deskhand/daemon/daemon-HOST-PORT.*`
 
 // readyPrefix begins the line that the server prints when it is ready.
 const readyPrefix = "deskhand is ready at "
@@ -56,7 +51,9 @@ func (p program) daemon(ctx context.Context, access accessFlags, args []string) 
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token")
 	flags.BoolVar(&f.upgrade, "upgrade", false, "start: replace one of another version")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
-	flags.Usage = func() { fmt.Fprintf(p.stdout, aboutDaemon, p.name, flags.FlagUsages()) }
+	flags.Usage = func() {
+		p.showHelp(helpText{"daemon start|stop|status [FLAGS] [-- SERVER-FLAGS]", aboutDaemon, flags})
+	}
 	if err := parse(flags, args); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -59,13 +60,14 @@ type serverFlags struct {
 	sessions    sessionFlags
 	onHost      hostFlags
 	recordings  recordingFlags
+	socket      net.Listener // passed by systemd; nil: there is none
 }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.host, "host", "H", "127.0.0.1", "`address` to listen on")
 	flags.Uint16VarP(&f.port, "port", "p", defaultPort, "`port` to listen on; 0 takes a free one")
 	f.accessFlags.register(flags)
-	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token; - is standard input")
 	flags.StringArrayVarP(&f.origins, "cors-allow-origin", "O", nil, "`origin` whose pages may call, or *; may be repeated")
 	flags.StringArrayVarP(&f.methods, "cors-allow-method", "M", nil, "`method` that they may use; any, unless given")
 	flags.StringArrayVarP(&f.headers, "cors-allow-header", "A", nil, "`header` that they may send; any, unless given")
@@ -221,7 +223,11 @@ func fileRoots(given []string) ([]filesystem.Root, error) {
 }
 
 func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	read := func() ([]byte, error) { return os.ReadFile(file) }
+	if file == "-" {
+		file, read = "standard input", func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, 4<<10)) }
+	}
+	text, err := read()
 	if err != nil {
 		return "", fmt.Errorf("token file: %w", err)
 	}

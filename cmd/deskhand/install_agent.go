@@ -34,7 +34,7 @@ func (p program) installAgent(ctx context.Context, args []string) error {
 	p.ignoreAccess(flags)
 	flags.Usage = func() {
 		about := fmt.Sprintf(aboutInstallAgent, strings.Join(agentNames(), ", "))
-		fmt.Fprintf(p.stdout, "Usage: %s install-agent AGENT|--all [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, about, flags.FlagUsages())
+		p.showHelp(helpText{"install-agent AGENT|--all [FLAGS]", about, flags})
 	}
 	if err := parse(flags, args); err != nil {
 		return err

@@ -9,6 +9,9 @@
 //	deskhand install-agent     install an agent
 //	deskhand credentials       find the keys that agents would use
 //	deskhand mcp               serve a desktop as MCP tools, on standard input and output
+//	deskhand upgrade           replace this program with the newest release
+//	deskhand completion        print the completions of a shell
+//	deskhand man               print the manual page
 //	deskhand version
 //
 // Every command has --help. deskhand server takes the flags of sandbox-agent
@@ -17,6 +20,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +67,19 @@ type program struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
+
+	// onHelp gets the help of a command in place of its being printed. Nil: it is printed.
+	onHelp func(helpText)
+}
+
+// helpText is the help of a command. usage is its command line without the program's name.
+type helpText struct {
+	usage, about string
+	flags        *pflag.FlagSet
 }
 
 func main() {
-	p := program{filepath.Base(os.Args[0]), os.Args[1:], os.Stdin, os.Stdout, os.Stderr}
+	p := program{name: filepath.Base(os.Args[0]), argv: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	if err := conceal(); err != nil {
 		fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
 		os.Exit(exitFailure)
@@ -105,22 +118,32 @@ func (p program) run(ctx context.Context, args []string) int {
 	return exitFailure
 }
 
-const overview = `Usage: %[1]s [-t TOKEN | -n] COMMAND [FLAGS]
+// commands lists the commands, each with what it does, as help, the manual page
+// and the completions show them.
+var commands = [][2]string{
+	{"server", "serve desktops over HTTP"},
+	{"api", "call a running server, one command for each route"},
+	{"record", "record a desktop of a running server"},
+	{"daemon", "run a server in the background"},
+	{"install desktop", "install the programs that desktops need"},
+	{"install-agent", "install an agent"},
+	{"credentials", "find the keys that agents would use"},
+	{"mcp", "serve a desktop as MCP tools, on standard input and output"},
+	{"upgrade", "replace this program with the newest release"},
+	{"completion", "print the completions of a shell"},
+	{"man", "print the manual page"},
+	{"version", "print the version"},
+	{"help", "print this"},
+}
 
-Commands:
-  server             serve desktops over HTTP
-  api                call a running server, one command for each route
-  record             record a desktop of a running server
-  daemon             run a server in the background
-  install desktop    install the programs that desktops need
-  install-agent      install an agent
-  credentials        find the keys that agents would use
-  mcp                serve a desktop as MCP tools, on standard input and output
-  version            print the version
-  help               print this
-
-'%[1]s COMMAND --help' tells a command's flags.
-`
+// overview prints the commands.
+func (p program) overview() {
+	fmt.Fprintf(p.stdout, "Usage: %s [-t TOKEN | -n] COMMAND [FLAGS]\n\nCommands:\n", p.name)
+	for _, c := range commands {
+		fmt.Fprintf(p.stdout, "  %-17s  %s\n", c[0], c[1])
+	}
+	fmt.Fprintf(p.stdout, "\n'%s COMMAND --help' tells a command's flags.\n", p.name)
+}
 
 func (p program) dispatch(ctx context.Context, args []string) error {
 	var access accessFlags
@@ -128,7 +151,7 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	flags.SetInterspersed(false)
 	access.register(flags)
 	flags.Bool("no-telemetry", false, "")
-	flags.Usage = func() { fmt.Fprintf(p.stdout, overview, p.name) }
+	flags.Usage = p.overview
 	showVersion := flags.BoolP("version", "V", false, "")
 	if err := parse(flags, args); err != nil {
 		return err
@@ -160,6 +183,14 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 		return inCommand(mockCommand, p.mockAgent(ctx, rest))
 	case "mcp":
 		return inCommand("mcp", p.mcp(ctx, access, rest))
+	case "upgrade":
+		return inCommand("upgrade", p.upgrade(ctx, rest))
+	case "completion":
+		return inCommand("completion", p.completion(rest))
+	case completeCommand:
+		return p.complete(ctx, rest)
+	case "man":
+		return inCommand("man", p.man(ctx, rest))
 	case "version":
 		return inCommand("version", p.showVersion(rest))
 	case "help":
@@ -176,13 +207,25 @@ func (p program) flags(command, about string) *pflag.FlagSet {
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // errors are printed once, by run
 	flags.Usage = func() {
-		if !flags.HasAvailableFlags() {
-			fmt.Fprintf(p.stdout, "Usage: %s %s\n\n%s\n", p.name, command, about)
-			return
+		usage := command
+		if flags.HasAvailableFlags() {
+			usage += " [FLAGS]"
 		}
-		fmt.Fprintf(p.stdout, "Usage: %s %s [FLAGS]\n\n%s\n\nFlags:\n%s", p.name, command, about, flags.FlagUsages())
+		p.showHelp(helpText{usage, about, flags})
 	}
 	return flags
+}
+
+// showHelp prints the help of a command.
+func (p program) showHelp(h helpText) {
+	if p.onHelp != nil {
+		p.onHelp(h)
+		return
+	}
+	fmt.Fprintf(p.stdout, "Usage: %s %s\n\n%s\n", p.name, h.usage, h.about)
+	if h.flags.HasAvailableFlags() {
+		fmt.Fprintf(p.stdout, "\nFlags:\n%s", h.flags.FlagUsages())
+	}
 }
 
 // ignoreAccess accepts -t and -n for a command that calls no server, as
@@ -237,14 +280,12 @@ func (p program) version() error {
 	return err
 }
 
-// versionText is the version of this program.
+// versionText is the version of this program: the linker's, or that of the
+// module, which go install and go build record.
 func versionText() string {
 	v := version
 	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
 		v = info.Main.Version
 	}
-	if v == "" {
-		v = "unknown"
-	}
-	return v
+	return cmp.Or(v, "unknown")
 }

@@ -137,9 +137,15 @@ func serve(tb testing.TB, env []string, args ...string) *server {
 
 func serveAs(tb testing.TB, program string, env []string, args ...string) *server {
 	tb.Helper()
-	s := &server{ended: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}, Timeout: callLimit}}
 	cmd := exec.Command(program, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, &s.stdout, &s.stderr
+	cmd.Env = env
+	return serveCommand(tb, cmd)
+}
+
+func serveCommand(tb testing.TB, cmd *exec.Cmd) *server {
+	tb.Helper()
+	s := &server{ended: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}, Timeout: callLimit}}
+	cmd.Stdout, cmd.Stderr = &s.stdout, &s.stderr
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}

@@ -75,8 +75,8 @@ func (p program) relayMCP(ctx context.Context, f clientFlags, id, actor string, 
 	return computer.Relay{Endpoint: at.String(), Header: header, Version: mcpVersion()}.Run(ctx, in, out)
 }
 
-// mcpVersion is the version that deskhand mcp tells in serverInfo. Empty: unknown.
-func mcpVersion() string { return strings.TrimPrefix(version, "v") }
+// mcpVersion is the version that deskhand mcp tells in serverInfo.
+func mcpVersion() string { return strings.TrimPrefix(versionText(), "v") }
 
 // ownMCP serves a desktop of its own.
 func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in io.ReadCloser, out io.WriteCloser) (err error) {

@@ -24,7 +24,8 @@ all that it started. Prints one line with its URL when it is ready.
 
 Without --token, --token-file or --no-token it makes a token and prints it.
 DESKHAND_HOST, _PORT, _TOKEN and _TOKEN_FILE stand in for the flags, and so do
-those variables of sandbox-agent (SANDBOX_AGENT_...).`
+those variables of sandbox-agent (SANDBOX_AGENT_...). A socket that systemd passes
+is served in place of --host and --port.`
 
 func (p program) server(ctx context.Context, access accessFlags, args []string) (err error) {
 	f := serverFlags{accessFlags: access}
@@ -41,6 +42,12 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	if err := keepLock(); err != nil {
 		return err
+	}
+	if f.socket, err = passedSocket(); err != nil {
+		return err
+	}
+	if f.socket != nil {
+		defer f.socket.Close()
 	}
 	cfg, err := f.config()
 	if err != nil {
@@ -72,7 +79,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return err
 	}
 	defer closeLog()
-	cfg.Logger, cfg.Version = log, version
+	cfg.Logger, cfg.Version = log, mcpVersion()
 	supervise.ReserveThreads()
 	unguard, err := guard(log)
 	if err != nil {
@@ -172,6 +179,9 @@ func openState(ctx context.Context, s *httpapi.Server, log *slog.Logger) error {
 }
 
 func (f *serverFlags) listen(ctx context.Context) (net.Listener, error) {
+	if f.socket != nil {
+		return f.socket, nil
+	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address())
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

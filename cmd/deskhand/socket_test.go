@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// asService makes a command line that starts the server as systemd does: with
+// sockets from file descriptor 3 on, and their number in the environment.
+func asService(t *testing.T, count string, socket *os.File, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=$0 LISTEN_FDNAMES=deskhand exec "$@"`, count, binary, "server"}, args...)...)
+	cmd.Env = environ(t)
+	cmd.ExtraFiles = []*os.File{socket}
+	return cmd
+}
+
+// TestSocketActivation serves a socket that was open before the server started,
+// with the token from standard input, and keeps both from its children.
+func TestSocketActivation(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	socket, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	base := "http://" + ln.Addr().String()
+	early := make(chan error, 1) // a client that connects before there is a server
+	go func() {
+		res, err := http.Get(base + "/livez")
+		if err == nil {
+			err = res.Body.Close()
+		}
+		early <- err
+	}()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-secret-token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := asService(t, "1", socket, "--host", "192.0.2.1", "--token-file", "-")
+	if cmd.Stdin, err = os.Open(token); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Stdin.(*os.File).Close()
+	s := serveCommand(t, cmd)
+	s.token = "a-secret-token"
+	if s.base != base {
+		t.Errorf("it serves %s, not %s", s.base, base)
+	}
+	if err := <-early; err != nil {
+		t.Errorf("the early client: %v", err)
+	}
+	var run struct{ Stdout string }
+	s.ask(t, "/v1/processes/run", `{"command":"sh","args":["-c","env | grep ^LISTEN_; ls -l /proc/self/fd"]}`, &run)
+	for _, leaked := range []string{"LISTEN_", "socket:", token} {
+		if strings.Contains(run.Stdout, leaked) {
+			t.Errorf("a child has %s:\n%s", leaked, run.Stdout)
+		}
+	}
+}
+
+func TestSocketErrors(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	socket, err := ln.(*net.UnixListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for count, want := range map[string]string{"1": "write ListenStream=127.0.0.1:2468 in the socket unit", "2": "systemd passed 2 sockets, and deskhand serves one"} {
+		if got := finish(t, asService(t, count, socket)); got.status != exitFailure || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s sockets: %+v, want %q", count, got, want)
+		}
+	}
+}
