@@ -54,7 +54,7 @@ func (s *Server) registerEvents() {
 				if r.Method() == fiber.MethodHead {
 					return
 				}
-				feed := newEventFeed(d.Subscribe(after), sl.recordings.follow(), in.Types, r.grant.shownSince())
+				feed := newEventFeed(d.Subscribe(after), &sl.recordings, in.Types, r.grant)
 				release := s.releaser(r, d, in.Holder)
 				s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 					defer release()
@@ -88,7 +88,8 @@ const partingTime = 5 * time.Second
 const aboutEvents = `A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. It ends
 with the desktop. What a person typed is told as a number of characters, once the person pauses; a token of a scope other than
 admin is told nothing that happened before it was made. An event named gap tells how many were missed. One named recording tells what a recording is like whenever
-that changes, with deleted set once it is gone; it has no id and is not repeated: list the recordings after connecting again.`
+that changes, with the status deleted once it is gone; it has no id and is not repeated: list the recordings after connecting again. A recording that began
+before the token was made is told while it goes on, and then as deleted.`
 
 // streamEvent is one of a desktop, or about one of its recordings.
 type streamEvent struct {
@@ -104,25 +105,28 @@ type eventFeed struct {
 	done   chan struct{}
 }
 
-// newEventFeed takes over both sources. types are the wanted ones, with commas
-// between; empty: all. Events of before since are left out.
-func newEventFeed(sub *desktop.Subscription, recordings *recordingWatch, types string, since time.Time) *eventFeed {
+// newEventFeed follows both sources until close. types are the wanted ones, with commas
+// between; empty: all. The feed leaves out what the token does not show.
+func newEventFeed(sub *desktop.Subscription, of *recordings, types string, g *grant) *eventFeed {
 	f := &eventFeed{events: make(chan streamEvent), stop: make(chan struct{}), done: make(chan struct{})}
 	var wanted []string
 	if types != "" {
 		wanted = append(strings.Split(types, ","), string(desktop.EventGap))
 	}
+	changes := of.follow()
+	filter := newRecordingFilter(g, of.running())
 	go func() {
 		defer close(f.done)
 		defer close(f.events)
 		defer sub.Close()
-		defer recordings.close()
-		f.run(sub.Events(), recordings, since, func(t string) bool { return wanted == nil || slices.Contains(wanted, t) })
+		defer changes.close()
+		f.run(sub.Events(), changes, filter, func(t string) bool { return wanted == nil || slices.Contains(wanted, t) })
 	}()
 	return f
 }
 
-func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch, since time.Time, wanted func(string) bool) {
+func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch, filter *recordingFilter, wanted func(string) bool) {
+	since := filter.grant.shownSince()
 	send := func(e streamEvent) bool {
 		select {
 		case f.events <- e:
@@ -133,7 +137,7 @@ func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch,
 	}
 	tell := func() bool {
 		for _, e := range recordings.take() {
-			if wanted(recordingEventType) && !send(streamEvent{recording: e}) {
+			if e = filter.filter(e); e != nil && wanted(recordingEventType) && !send(streamEvent{recording: e}) {
 				return false
 			}
 		}

@@ -19,16 +19,73 @@ func (g *grant) shownSince() time.Time {
 	return g.Created
 }
 
-// shows reports whether a token shows the whole of a recording.
-func (g *grant) shows(info recording.Info) bool { return !info.Started.Before(g.shownSince()) }
+// recordingView is how much of a recording a token shows.
+type recordingView int
 
-// recordingClosed returns a problem if a recording began before the token was made.
-// While such a recording goes on, only reading more than its description is
-// refused.
+const (
+	recordingHidden recordingView = iota // nothing
+	recordingListed                      // its description
+	recordingShown                       // everything
+)
+
+// view returns how much of a recording a token shows. The token shows a recording that
+// began after it was made. It lists an older one while that goes on, so that people
+// know that they are recorded.
+func (g *grant) view(info recording.Info) recordingView {
+	switch {
+	case !info.Started.Before(g.shownSince()):
+		return recordingShown
+	case info.Status == recording.StatusRecording:
+		return recordingListed
+	}
+	return recordingHidden
+}
+
+// recordingClosed returns a problem if the token does not show what a route reads of a
+// recording or does to it.
 func (g *grant) recordingClosed(r route, info recording.Info) error {
-	about := r.method != http.MethodGet || r.path == "/recordings/{id}"
-	if g.shows(info) || info.Status == recording.StatusRecording && about {
+	needed := recordingShown
+	if r.method != http.MethodGet || r.path == "/recordings/{id}" {
+		needed = recordingListed
+	}
+	if g.view(info) >= needed {
 		return nil
 	}
 	return permissionDenied.problem("permission denied: this recording began before the token was made; use a token of scope admin")
+}
+
+// recordingFilter selects the events about recordings that a token is told.
+type recordingFilter struct {
+	grant  *grant
+	listed map[string]bool // ids of recordings whose description the client may have
+}
+
+// newRecordingFilter returns the filter of a token. active are the recordings that go on.
+func newRecordingFilter(g *grant, active []recording.Info) *recordingFilter {
+	f := &recordingFilter{grant: g, listed: map[string]bool{}}
+	for _, info := range active {
+		f.listed[info.ID] = g.view(info) == recordingListed
+	}
+	return f
+}
+
+// filter returns what the token is told of an event: nil for nothing. When a recording
+// is hidden that was listed, the client is told once that it is deleted.
+func (f *recordingFilter) filter(e *recordingEvent) *recordingEvent {
+	id := e.info.ID
+	switch f.grant.view(e.info) {
+	case recordingShown:
+		return e
+	case recordingListed:
+		f.listed[id] = true
+		return e
+	case recordingHidden:
+	}
+	if !f.listed[id] {
+		return nil
+	}
+	delete(f.listed, id)
+	hidden := *e
+	hidden.Recording = infoOfRecording(recording.Info{ID: id, Desktop: e.info.Desktop, Started: e.info.Started, Status: recording.StatusDeleted})
+	return &hidden
 }

@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/recording"
 )
 
 // TestTokensShowNoPast makes a link after much has happened. It shows what happens from
@@ -73,6 +76,57 @@ func TestTokensShowNoPast(t *testing.T) {
 	marker.path = runningAt + "/markers"
 	s.do(t, marker).want(t, 201)
 	end(runningAt)
+}
+
+// TestRecordingEventsShowNoPast ends and deletes recordings that began before a link
+// was made. The link is told only that the one that was running left its list.
+func TestRecordingEventsShowNoPast(t *testing.T) {
+	t.Parallel()
+	s := recordable(t, `{"width":640,"height":480}`)
+	begin := func() (id, at string) {
+		id = s.post(t, mainPath+"/recordings", "").want(t, 201).json(t)["id"].(string)
+		return id, mainPath + "/recordings/" + id
+	}
+	old, oldAt := begin()
+	s.awaitVideo(t, oldAt, 200*time.Millisecond)
+	s.post(t, oldAt+"/stop", "").want(t, 200)
+	running, runningAt := begin()
+	_, value := s.token(t, `{"scope":"view"}`)
+	events := s.follow(t.Context(), t, mainPath+"/events?types=recording&access_token="+value, nil)
+	all := s.follow(t.Context(), t, mainPath+"/events?types=recording", nil)
+	s.awaitVideo(t, runningAt, 200*time.Millisecond)
+	s.post(t, runningAt+"/stop", "").want(t, 200)
+	for _, at := range []string{runningAt, oldAt} {
+		s.do(t, call{method: http.MethodDelete, path: at}).want(t, 204)
+	}
+	recent, _ := begin()
+
+	told := func(events <-chan sse) (statuses map[string][]recording.Status, left recordingInfo) {
+		statuses = map[string][]recording.Status{}
+		for statuses[recent] == nil {
+			e, _ := await(t, events, recordingEventType)
+			var decoded recordingEvent
+			if err := json.Unmarshal([]byte(e.data), &decoded); err != nil {
+				t.Fatal(err)
+			}
+			info := decoded.Recording
+			if statuses[info.ID] = append(statuses[info.ID], info.Status); info.Status == recording.StatusDeleted {
+				left = info
+			}
+		}
+		return statuses, left
+	}
+	statuses, left := told(events)
+	last := slices.DeleteFunc(statuses[running], func(s recording.Status) bool { return s == recording.StatusRecording })
+	if statuses[old] != nil || !slices.Equal(last, []recording.Status{recording.StatusDeleted}) {
+		t.Errorf("the link is told %v; the old one is %s, the running one %s", statuses, old, running)
+	}
+	if left.EndedAt != "" || left.Bytes != 0 || left.Duration != 0 || left.Reason != "" {
+		t.Errorf("the end of the running one is told as %+v", left)
+	}
+	if statuses, _ := told(all); len(statuses) != 3 {
+		t.Errorf("the server's token is told %v", statuses)
+	}
 }
 
 // TestPersonsTypingOverHTTP types as the page does where nothing but plain requests

@@ -214,7 +214,7 @@ func (s *Server) registerRecordings() {
 		}
 		out := &recordingListOutput{recordingList{[]recordingInfo{}}}
 		for _, info := range store.List() {
-			if !grantOf(ctx).shows(info) && info.Status != recording.StatusRecording {
+			if grantOf(ctx).view(info) == recordingHidden {
 				continue
 			}
 			out.Body.Recordings = append(out.Body.Recordings, infoOfRecording(info))

@@ -158,6 +158,8 @@ type recordingEvent struct {
 	Time      time.Time     `json:"time"`
 	Desktop   string        `json:"desktop"`
 	Recording recordingInfo `json:"recording"`
+
+	info recording.Info
 }
 
 // recordingWatch gathers what changes for one reader: of each recording the
@@ -166,6 +168,17 @@ type recordingWatch struct {
 	of      *recordings
 	changed chan struct{} // has an element when there is something to take
 	pending []*recordingEvent
+}
+
+// running returns the recordings that go on.
+func (r *recordings) running() []recording.Info {
+	r.mu.Lock()
+	store := r.opened
+	r.mu.Unlock()
+	if store == nil {
+		return nil
+	}
+	return slices.DeleteFunc(store.List(), func(info recording.Info) bool { return !info.Active() })
 }
 
 // follow begins to gather changes.
@@ -179,7 +192,7 @@ func (r *recordings) follow() *recordingWatch {
 
 // changed tells those who follow. The store calls it.
 func (r *recordings) changed(info recording.Info) {
-	e := &recordingEvent{Type: recordingEventType, Time: time.Now(), Desktop: r.slot.id, Recording: infoOfRecording(info)}
+	e := &recordingEvent{Type: recordingEventType, Time: time.Now(), Desktop: r.slot.id, Recording: infoOfRecording(info), info: info}
 	r.watch.Lock()
 	defer r.watch.Unlock()
 	for _, w := range r.watchers {
