@@ -181,17 +181,18 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestKey{}, requestOf(ctx)))
 }
 
-// visit is the desktop of that id, and who a request acts as on it, unless it
-// may not.
+// visit returns the desktop with an id, and the actor of a request on it. A token that is
+// for another desktop gets the same problem whether the desktop exists or not.
 func (s *Server) visit(r *request, id string, find func(string) *slot) (*slot, desktop.Actor, *Problem) {
+	if g := r.grant; g != nil && g.Desktop != "" && g.Desktop != id {
+		return nil, desktop.Actor{}, permissionDenied.problem(
+			fmt.Sprintf("permission denied: this token is good for the desktop %s only", g.Desktop))
+	}
 	sl := find(id)
 	if sl == nil {
 		return nil, desktop.Actor{}, unknownDesktop(id)
 	}
 	name, bad := callerOf(r.c.Get(actorHeader))
-	if bad == nil && r.grant != nil && r.grant.Desktop != "" && r.grant.Desktop != id {
-		bad = permissionDenied.problem(fmt.Sprintf("permission denied: this token is good for the desktop %s only", r.grant.Desktop))
-	}
 	if bad != nil {
 		return nil, desktop.Actor{}, bad
 	}

@@ -40,6 +40,7 @@ func TestTokenScopes(t *testing.T) {
 		{call{path: "/v1/desktop/clipboard"}, "control agent admin main only"},
 		{call{path: "/v1/desktop/mouse/move", body: move}, "control agent admin main only"},
 		{call{path: "/v1/desktops/other/mouse/move", body: move}, "control agent admin"},
+		{call{path: "/v1/desktops/another-that-is-not/windows"}, "view control agent admin"},
 		{call{path: "/v1/desktop/launch", body: launch}, "agent admin"},
 		{call{path: "/v1/desktops"}, "admin"},
 		{call{path: "/v1/desktop/start", body: "{}"}, "admin"},
@@ -52,6 +53,9 @@ func TestTokenScopes(t *testing.T) {
 			c.header = map[string]string{"Authorization": "Bearer " + value}
 			may := strings.Contains(tt.who, who) && (who != "main only" || !strings.Contains(c.path, "other"))
 			a := s.do(t, c)
+			if who == "main only" && !may && strings.Contains(c.path, "other") && !strings.Contains(string(a.body), "for the desktop main only") {
+				t.Errorf("%s with a token for %s: %s", c.path, who, a.body)
+			}
 			if got := a.StatusCode != 403; got != may || a.StatusCode == 401 {
 				t.Errorf("%s %s with a token for %s: %d %s", a.Request.Method, c.path, who, a.StatusCode, a.body)
 			}
