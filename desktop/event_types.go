@@ -11,7 +11,7 @@ const (
 	EventWindowOpened     EventType = "window_opened"     // Window
 	EventWindowClosed     EventType = "window_closed"     // Window
 	EventWindowFocused    EventType = "window_focused"    // Window; nil when none has the focus
-	EventWindowRenamed    EventType = "window_renamed"    // Window
+	EventWindowRenamed    EventType = "window_renamed"    // Window; four a second of one window, and the last
 	EventClipboardChanged EventType = "clipboard_changed" // Selection
 	EventControl          EventType = "control"           // Control
 	EventResized          EventType = "resized"           // Size

@@ -292,6 +292,37 @@ func TestWindowsWatch(t *testing.T) {
 	stop()
 }
 
+// TestWindowsRenamedAllTheTime has a program change its title without a pause for more
+// than a second. Watchers get few of the titles, and the last.
+func TestWindowsRenamedAllTheTime(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	events := make(chan x11.WindowEvent, 1<<16)
+	defer w.Watch(func(e x11.WindowEvent) { events <- e })()
+	const script = `read x; end=$(($(date +%s) + 2)); i=0
+		while [ $(date +%s) -lt $end ]; do
+			for n in 0 1 2 3 4 5 6 7 8 9; do i=$((i + 1)); printf '\033]0;title %d\007' $i; done
+		done
+		printf '\033]0;the last\007'; sleep 600`
+	w.open(t, "fresh", "xterm", "-T", "fresh", "-e", "sh", "-c", script)
+	begun := time.Now()
+	xdotool(t, w.Server, "key", "Return")
+	count, deadline := 0, soon(t)
+	for title := ""; title != "the last"; {
+		select {
+		case e := <-events:
+			if e.Kind == x11.WindowRenamed {
+				count, title = count+1, e.Window.Title
+			}
+		case <-deadline.Done():
+			t.Fatalf("the last of %d titles is %q", count, title)
+		}
+	}
+	if took := time.Since(begun); count > 2+int(took/(250*time.Millisecond)) {
+		t.Errorf("%d titles were told in %v", count, took)
+	}
+}
+
 func TestWindowsWaitReady(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "openbox")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -210,7 +211,8 @@ type watcher struct {
 	quit   chan struct{}
 }
 
-// Watch has f called when windows open, close, get the focus or another title.
+// Watch has f called when windows open, close, get the focus or another title: of one
+// window at most four titles a second, and always the last.
 // f runs on a goroutine of its own, one call at a time, and may use everything
 // here. When it falls 4096 events behind, it misses some. stop ends that; it
 // does not wait for a call that is running.
@@ -261,11 +263,15 @@ func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
 func (w *Windows) follow() {
 	known := make(map[xproto.Window]WindowInfo)
 	var active xproto.Window
+	renames := renames{told: make(map[xproto.Window]time.Time)}
+	later := time.NewTimer(titleInterval)
+	defer later.Stop()
 	for first := true; ; first = false {
 		select {
 		case <-w.c.done:
 			return
 		case <-w.news.ready:
+		case <-later.C:
 		}
 		now := w.news.take()
 		for _, id := range now.gone {
@@ -274,13 +280,52 @@ func (w *Windows) follow() {
 		if now.list {
 			w.compare(known, first)
 		}
-		for _, id := range now.renamed {
-			w.compareTitle(known, id)
+		due, wait := renames.due(now.renamed, time.Now())
+		for _, id := range due {
+			if w.compareTitle(known, id) {
+				renames.told[id] = time.Now()
+			}
+		}
+		if wait > 0 {
+			later.Reset(wait)
 		}
 		if now.active {
 			active = w.compareActive(known, active, first)
 		}
 	}
+}
+
+// titleInterval is the shortest time between two WindowRenamed events of one window.
+const titleInterval = 250 * time.Millisecond
+
+// renames delays the WindowRenamed events of windows that change their title all the
+// time. The last title is always told.
+type renames struct {
+	told    map[xproto.Window]time.Time // when the last event of a window was
+	waiting []xproto.Window
+}
+
+// due returns the windows whose title may be compared now, out of changed and of those
+// that wait. wait is the time until the first of the others may be; zero: there is none.
+func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Window, wait time.Duration) {
+	maps.DeleteFunc(r.told, func(_ xproto.Window, at time.Time) bool { return now.Sub(at) >= titleInterval })
+	for _, id := range changed {
+		if !slices.Contains(r.waiting, id) {
+			r.waiting = append(r.waiting, id)
+		}
+	}
+	r.waiting = slices.DeleteFunc(r.waiting, func(id xproto.Window) bool {
+		at, recent := r.told[id]
+		if !recent {
+			due = append(due, id)
+			return true
+		}
+		if left := titleInterval - now.Sub(at); wait == 0 || left < wait {
+			wait = left
+		}
+		return false
+	})
+	return due, wait
 }
 
 // compare finds out which windows opened and closed.
@@ -329,19 +374,23 @@ func (w *Windows) closed(known map[xproto.Window]WindowInfo, id xproto.Window) {
 	w.emit(WindowClosed, info)
 }
 
-func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Window) {
+// compareTitle emits WindowRenamed if the title of a window has changed, and reports
+// whether it did.
+func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Window) bool {
 	before, ok := known[id]
 	if !ok {
-		return
+		return false
 	}
 	info, err := w.Get(Window(id))
 	if err != nil {
-		return
+		return false
 	}
 	known[id] = info
-	if info.Title != before.Title {
-		w.emit(WindowRenamed, info)
+	if info.Title == before.Title {
+		return false
 	}
+	w.emit(WindowRenamed, info)
+	return true
 }
 
 func (w *Windows) compareActive(known map[xproto.Window]WindowInfo, before xproto.Window, silent bool) xproto.Window {
