@@ -14,6 +14,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 const mcpPath = "/v1/mcp"
@@ -60,6 +61,9 @@ func (s *Server) registerMCP() {
 const mostMCP = 8 << 20
 
 func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
+	if err := jsonlimit.Check(in.RawBody); err != nil {
+		return nil, invalidRequest.problem("invalid request: the message " + err.Error())
+	}
 	sl, actor, bad := s.visit(in.request, in.Desktop, s.desktops.find)
 	if bad != nil {
 		return nil, bad

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // withToken sends a token, and a name if there is one.
@@ -138,6 +139,10 @@ func TestMCPRefusals(t *testing.T) {
 		if a := post(tt.query, tt.token); a.StatusCode != tt.status || !strings.HasPrefix(a.Header.Get("Content-Type"), problemType) {
 			t.Errorf("%s with %.10s: %d %s", tt.query, tt.token, a.StatusCode, a.body)
 		}
+	}
+	deep := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":` + strings.Repeat("[", jsonlimit.MaxDepth) + strings.Repeat("]", jsonlimit.MaxDepth) + `}`
+	if p := s.post(t, mcpPath, deep).problem(t, 400, "invalid_request"); !strings.Contains(fmt.Sprint(p["detail"]), "nested too deep") {
+		t.Errorf("a message that is nested too deep: %v", p)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		if a := s.do(t, call{method: method, path: mcpPath}); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") == "" {

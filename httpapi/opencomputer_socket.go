@@ -13,6 +13,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // The first bytes of messages.
@@ -155,6 +156,9 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 		Type string `json:"type"`
 		Text string `json:"text"`
 		opencomputer.Options
+	}
+	if err := jsonlimit.Check(line); err != nil {
+		return invalidField("line", "a line "+err.Error())
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
 		return invalidField("line", "a line must be a JSON object with a type: "+err.Error())

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/fasthttp/websocket"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // ocMessage is a line of the agent's, or another frame.
@@ -111,6 +113,12 @@ func TestOpenComputer(t *testing.T) {
 	demo := ocRead(t, conn, ofType("turn_complete"))
 	if got := kinds(demo); !strings.HasSuffix(got, "assistant assistant assistant user assistant user assistant result turn_complete") {
 		t.Error(got)
+	}
+
+	ocWrite(t, conn, `{"type":"configure","more":`+strings.Repeat("[", jsonlimit.MaxDepth)+strings.Repeat("]", jsonlimit.MaxDepth)+"}\n")
+	refused := ocRead(t, conn, ofType("error"))
+	if m := refused[len(refused)-1].Message; !strings.Contains(string(m), "nested too deep") {
+		t.Errorf("a line that is nested too deep: %q", m)
 	}
 
 	// An interrupt is read while the turn runs.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -146,6 +147,7 @@ func TestTerminalFrames(t *testing.T) {
 	if err := c.conn.WriteMessage(websocket.BinaryMessage, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
+	deep := strings.Repeat("[", jsonlimit.MaxDepth) + strings.Repeat("]", jsonlimit.MaxDepth)
 	for _, tt := range []struct{ send, want string }{
 		{"", "binary input is not supported; use text JSON frames"},
 		{"{", "invalid terminal frame: unexpected end of JSON input"},
@@ -156,6 +158,7 @@ func TestTerminalFrames(t *testing.T) {
 		{`{"type":"input","data":7}`, "invalid terminal frame: data must be a string"},
 		{`{"type":"input","data":"%","encoding":"base64"}`, "invalid terminal frame: invalid base64 input"},
 		{`{"type":"input","data":"x","encoding":"hex"}`, "invalid terminal frame: encoding must be one of: base64, utf8, text"},
+		{`{"type":"close","more":` + deep + `}`, "invalid terminal frame: is nested too deep"},
 		{`{"type":"resize","cols":1}`, "invalid terminal frame: resize needs cols and rows"},
 		{`{"type":"resize","cols":70000,"rows":1}`, "invalid terminal frame: cols must be a whole number from 0 to 65535"},
 		{`{"type":"input","data":"` + strings.Repeat("x", 65537) + `"}`, "input payload exceeds maxInputBytesPerRequest (65536)"},

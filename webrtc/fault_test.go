@@ -3,6 +3,7 @@ package webrtc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // TestMalformedSignaling: nothing that a client says ends its connection, or
@@ -47,6 +49,19 @@ func TestMalformedSignaling(t *testing.T) {
 		p, err := d.Pointer(t.Context())
 		return err == nil && p.Point == desktop.Point{X: 11, Y: 22}
 	})
+}
+
+func TestSignalingIsNotNestedDeep(t *testing.T) {
+	t.Parallel()
+	message := func(depth int) []byte {
+		return []byte(`{"event":"video/key","payload":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
+	}
+	if m, err := decodeReceived(message(jsonlimit.MaxDepth - 1)); err != nil || m.Event != "video/key" {
+		t.Errorf("at the limit: %+v, %v", m, err)
+	}
+	if _, err := decodeReceived(message(jsonlimit.MaxDepth)); !errors.Is(err, jsonlimit.ErrTooDeep) {
+		t.Errorf("beyond the limit: %v", err)
+	}
 }
 
 // TestControlBetweenViewers: input counts only of who has control, and what a

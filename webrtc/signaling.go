@@ -12,6 +12,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // Conn is a connection that carries whole messages, such as a WebSocket. One
@@ -179,11 +180,23 @@ func (g *signaling) sessions() map[string]any {
 	return all
 }
 
-// take does what a client asks for.
-func (g *signaling) take(ctx context.Context, text []byte) error {
+// decodeReceived decodes a message of a client, whose nesting is bounded.
+func decodeReceived(text []byte) (received, error) {
+	if err := jsonlimit.Check(text); err != nil {
+		return received{}, fmt.Errorf("the message %w", err)
+	}
 	var m received
 	if err := json.Unmarshal(text, &m); err != nil {
-		return errors.New("not a message of the protocol") // an error of JSON quotes what may be secret
+		return received{}, errors.New("not a message of the protocol") // an error of JSON quotes what may be secret
+	}
+	return m, nil
+}
+
+// take does what a client asks for.
+func (g *signaling) take(ctx context.Context, text []byte) error {
+	m, err := decodeReceived(text)
+	if err != nil {
+		return err
 	}
 	payload := m.Payload
 	if payload == nil {

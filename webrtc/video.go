@@ -96,8 +96,7 @@ func (w *videoSocket) listen(g *signaling) error {
 		case err != nil:
 			return nil //nolint:nilerr // the client has gone
 		}
-		var m received
-		if err := json.Unmarshal(text, &m); err == nil && m.Event == "video/key" {
+		if m, err := decodeReceived(text); err == nil && m.Event == "video/key" {
 			w.v.lost.Store(true)
 			w.v.askForKey()
 			continue

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // stdio is the SDK's transport of one message per line, with two differences: a
@@ -167,6 +169,9 @@ func faultOf(line []byte, whole bool) *jsonrpc.Error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line is too long"}
 	case !json.Valid(line):
 		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON"}
+	}
+	if err := jsonlimit.Check(line); err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line " + err.Error()}
 	}
 	parts := []json.RawMessage{line}
 	if line[0] == '[' {

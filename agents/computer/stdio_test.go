@@ -124,6 +124,7 @@ func TestLinesOfNoMessage(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "null", -32600},
 		{`{"jsonrpc":"2.0","id":"x","method":5}`, `"x"`, -32600},
 		{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "null", -32600},
+		{`{"jsonrpc":"2.0","id":5,"method":"ping","params":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, "5", -32600},
 		{`"` + strings.Repeat("x", mcp.DefaultMaxLineLength) + `"`, "null", -32600},
 	} {
 		talk(t, "\n \r\n"+c.line+"\n"+`{"jsonrpc":"2.0","id":99,"method":"tools/list","params":{}}`, func(t *testing.T, got told) {

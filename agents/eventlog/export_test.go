@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // conversation commits a session with events in several streams, among those of
@@ -117,6 +118,7 @@ func TestBadImports(t *testing.T) {
 		"no session":      {joined(good[0], `{"end":{"events":0}}`), "something is missing"},
 		"another session": {joined(good[0], strings.Replace(good[1], `"id":"a"`, `"id":"x"`, 1)), `must be the one session "a"`},
 		"not JSON":        {"hello", "line 1 of the import: invalid character"},
+		"nested too deep": {`{"what":` + strings.Repeat("[", jsonlimit.MaxDepth) + strings.Repeat("]", jsonlimit.MaxDepth) + `}`, "nested too deep"},
 		"unknown":         {`{"what":1}`, `unknown field "what"`},
 		"empty object":    {`{}`, "must have one of"},
 		"newer":           {strings.Replace(good[0], `"version":1`, `"version":2`, 1), "version 2 of the format is unknown"},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // A session is exported as lines of JSON, each an object with one member:
@@ -162,8 +164,11 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// strict is JSON without members that nobody knows.
+// strict decodes JSON whose nesting is bounded. It returns an error for an unknown member.
 func strict(text []byte, v any) error {
+	if err := jsonlimit.Check(text); err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
