@@ -211,7 +211,7 @@ func (s *Server) registerWHEP(r route) {
 	play := r
 	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
 	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
-	play.status, play.scope, play.query = http.StatusCreated, scopeView, true
+	play.status, play.scope, play.query, play.most = http.StatusCreated, scopeView, true, webrtc.MaxDescription
 	play.errors = append(play.errors, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	play.more = map[string]*huma.Response{"201": {

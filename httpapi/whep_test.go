@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	pion "github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/webrtc"
 )
 
 // offerOf is the offer of a player that knows one video codec.
@@ -37,6 +39,8 @@ func (s *testServer) playsWHEP(t *testing.T, path string) {
 	play := func(mime string) answer {
 		return s.do(t, call{path: path + "?access_token=" + s.Token(), body: offerOf(t, mime), kind: sdpType, anon: true})
 	}
+	long := s.do(t, call{path: path + "?access_token=" + s.Token(), body: strings.Repeat("x", webrtc.MaxDescription+1), kind: sdpType, anon: true})
+	long.problem(t, 413, "invalid_request")
 	p := play(pion.MimeTypeH264).problem(t, 406, "not_acceptable")
 	if detail := p["detail"].(string); !strings.Contains(detail, "VP8") {
 		t.Errorf("detail = %q", detail)

@@ -207,7 +207,7 @@ func TestCheckDescription(t *testing.T) {
 		t.Errorf("as much as there may be: %d, %v", n, err)
 	}
 	for name, sdp := range map[string]string{
-		"long":       strings.Repeat(" ", descriptionMost+1),
+		"long":       strings.Repeat(" ", MaxDescription+1),
 		"media":      strings.Repeat(media, mediaMost+1),
 		"candidates": strings.Repeat(candidate, maxCandidates+1),
 		// Pion takes each of these for the end of a line, too.

@@ -214,8 +214,9 @@ func (l *link) close() error {
 const playoutDelayURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
 // connect makes the connection of a viewer, and the estimator of its line. Only
-// these codecs are offered.
-func (l *link) connect(codec Codec, sound audioFormat, least, most int) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
+// these codecs are offered. It calls flooded for each stream of the viewer's beyond
+// mostStreams.
+func (l *link) connect(codec Codec, sound audioFormat, least, most int, flooded func()) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
 	media := &webrtc.MediaEngine{}
 	if err := registerCodec(media, codec); err != nil {
 		return nil, nil, err
@@ -240,7 +241,9 @@ func (l *link) connect(codec Codec, sound audioFormat, least, most int) (*webrtc
 			return nil, nil, err
 		}
 	}
-	api := webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(l.settings()))
+	settings := l.settings()
+	settings.BufferFactory = boundStreams(flooded)
+	api := webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(settings))
 	pc, err := api.NewPeerConnection(webrtc.Configuration{BundlePolicy: webrtc.BundlePolicyMaxBundle, ICEServers: l.n.relays()})
 	return pc, line, err
 }

@@ -28,6 +28,7 @@ type peer struct {
 
 	answered  chan struct{}              // closed when the viewer has answered our offer
 	connected atomic.Bool                // was, at least
+	excess    atomic.Bool                // it opened too many streams or channels
 	offered   atomic.Int32               // addresses that the viewer has told
 	last      atomic.Pointer[ViewerPath] // what was known of its way when it was last looked
 }
@@ -81,9 +82,10 @@ func (p *peer) open() (err error) {
 	if p.link, err = s.network.link(p.v.options); err != nil {
 		return err
 	}
-	if p.pc, p.line, err = p.link.connect(s.cfg.Codec, s.audioFormat, s.cfg.MinBitrate, s.cfg.Bitrate); err != nil {
+	if p.pc, p.line, err = p.link.connect(s.cfg.Codec, s.audioFormat, s.cfg.MinBitrate, s.cfg.Bitrate, p.flooded); err != nil {
 		return err
 	}
+	p.boundChannels()
 	capability := webrtc.RTPCodecCapability{MimeType: mimeType(s.cfg.Codec), ClockRate: clockRate}
 	if p.track, err = webrtc.NewTrackLocalStaticRTP(capability, "video", "stream"); err != nil {
 		return err

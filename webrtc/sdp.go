@@ -9,8 +9,9 @@ import (
 // Bounds of what clients send. Each medium and each candidate costs memory here
 // and packets to where it points.
 const (
-	// descriptionMost is how long a session description may be, in bytes.
-	descriptionMost = 64 << 10
+	// MaxDescription is how long a session description may be, in bytes.
+	MaxDescription = 64 << 10
+
 	// mediaMost is how many media it may have.
 	mediaMost = 8
 	// maxCandidates is how many addresses a client may have, in its session
@@ -23,8 +24,8 @@ const (
 // checkDescription refuses a session description that is larger than any that
 // is of use. It returns how many candidates there are in it.
 func checkDescription(sdp string) (candidates int, err error) {
-	if len(sdp) > descriptionMost {
-		return 0, fmt.Errorf("it has more than %d bytes", descriptionMost)
+	if len(sdp) > MaxDescription {
+		return 0, fmt.Errorf("it has more than %d bytes", MaxDescription)
 	}
 	media := 0
 	// The parser ends lines at either character, and passes over empty ones.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,6 +73,11 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
 	defer stop()
 	g := &signaling{s: s, conn: conn, options: o, id: newID(), key: rand.Text()}
+	leave, err := s.admit(o.Owner)
+	if err != nil {
+		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
+	}
+	defer leave()
 	defer g.endPeer()
 	around := g.beginPresence()
 	defer around.sub.Close()
@@ -95,6 +101,36 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 			s.log.Debug("signalling", "viewer", g.id, "error", err)
 		}
 	}
+}
+
+// admit counts a signalling connection of an owner until leave is called. A connection
+// that has no viewer takes memory, too. There may be twice as many as viewers, because a
+// browser that reconnects is here twice for a while.
+func (s *Streamer) admit(owner string) (leave func(), err error) {
+	if owner == "" {
+		return func() {}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := 0
+	for _, o := range s.signals {
+		if o == owner {
+			own++
+		}
+	}
+	switch {
+	case own >= s.cfg.MaxViewers:
+		return nil, ErrTooManyOfOwner
+	case len(s.signals) >= 2*s.cfg.MaxViewers:
+		return nil, ErrTooManyViewers
+	}
+	s.signals = append(s.signals, owner)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.Index(s.signals, owner)
+		s.signals = slices.Delete(s.signals, i, i+1)
+	}, nil
 }
 
 // sayEnd tells a client that it is not its connection that failed.

@@ -151,6 +151,7 @@ type Streamer struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	viewers []*viewer // in the order of their arrival
+	signals []string  // the owner of each signalling connection that has one
 	process string    // of the encoder, if it is one
 	packets *packetizer
 	size    desktop.Size  // of the pictures

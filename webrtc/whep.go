@@ -142,7 +142,7 @@ func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the offer must come as application/sdp", http.StatusUnsupportedMediaType)
 		return
 	}
-	offer, err := io.ReadAll(io.LimitReader(r.Body, descriptionMost+1))
+	offer, err := io.ReadAll(io.LimitReader(r.Body, MaxDescription+1))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

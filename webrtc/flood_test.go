@@ -1,0 +1,115 @@
+package webrtc
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pion/rtcp"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Each stream that a viewer names and each data channel that it opens costs memory until
+// the connection ends.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	for name, flood := range map[string]func(c *client){
+		"streams": func(c *client) {
+			report := &rtcp.ReceiverReport{SSRC: 1}
+			for ssrc := range uint32(2 * mostStreams) {
+				report.Reports = []rtcp.ReceptionReport{{SSRC: 1000 + ssrc}}
+				if err := c.pc.WriteRTCP([]rtcp.Packet{report}); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+		},
+		"channels": func(c *client) {
+			for range 2 * mostChannels {
+				if _, err := c.pc.CreateDataChannel("", nil); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other, c := watch(t, s, ViewerOptions{}), watch(t, s, ViewerOptions{})
+			other.next("of another viewer", nil)
+			c.next("before the flood", nil)
+			flood(c)
+			until(t, "the viewer is ended", func() bool { return !watches(s, c.id) })
+			if !watches(s, other.id) {
+				t.Error("another viewer has been ended, too")
+			}
+		})
+	}
+}
+
+// A viewer may name and open a few.
+func TestFewStreams(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	c := watch(t, s, ViewerOptions{})
+	c.next("the first one", nil)
+	for ssrc := range uint32(mostStreams / 2) {
+		if err := c.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: 1000 + ssrc}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range mostChannels {
+		opened := make(chan struct{})
+		ch, err := c.pc.CreateDataChannel("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch.OnOpen(func() { close(opened) })
+		select {
+		case <-opened:
+		case <-time.After(patience):
+			t.Fatal("a channel does not open")
+		}
+	}
+	if !watches(s, c.id) {
+		t.Error("the viewer has been ended")
+	}
+}
+
+// A connection takes memory before it asks for pictures.
+func TestManyConnections(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{MaxViewers: 2})
+	first := signal(t, s, ViewerOptions{Owner: "a"})
+	signal(t, s, ViewerOptions{Owner: "a"})
+	refused := func(owner string, want error) {
+		t.Helper()
+		near, far := newPipe()
+		defer near.close()
+		if err := s.ServeSignaling(t.Context(), far, ViewerOptions{Owner: owner}); !errors.Is(err, want) {
+			t.Fatalf("a connection of %s: %v, want %v", owner, err, want)
+		}
+		m, err := near.Receive(t.Context())
+		if err != nil || !strings.Contains(string(m), `"system/disconnect"`) || !strings.Contains(string(m), want.Error()) {
+			t.Errorf("told %s, %v", m, err)
+		}
+	}
+	refused("a", ErrTooManyOfOwner)
+	signal(t, s, ViewerOptions{Owner: "b"})
+	signal(t, s, ViewerOptions{Owner: "b"})
+	refused("c", ErrTooManyViewers)
+	signal(t, s, ViewerOptions{}) // of the program
+	first.leave()
+	signal(t, s, ViewerOptions{Owner: "a"})
+}
+
+// watches reports whether a viewer is there.
+func watches(s *Streamer, id string) bool {
+	for _, v := range s.Viewers() {
+		if v.ID == id {
+			return true
+		}
+	}
+	return false
+}
