@@ -3,6 +3,8 @@ package registry
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -10,6 +12,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // provider is who sells what agents think with.
@@ -88,7 +94,7 @@ func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 		}
 		wanted = []string{o.Agent}
 	}
-	f := finder{home: r.home(), env: r.environment(), oauth: !o.NoOAuth, now: time.Now()}
+	f := finder{user: r.user, home: r.home(), env: r.environment(), oauth: !o.NoOAuth, now: time.Now()}
 	found := map[string]Credential{}
 	add := func(c Credential) {
 		if _, known := found[c.Provider]; !known && c.Secret.text != "" {
@@ -126,6 +132,7 @@ func (r *Registry) home() string { return cmp.Or(r.cfg.Home, r.user.Home, r.vari
 
 // finder looks for credentials.
 type finder struct {
+	user  supervise.User // whose files they are
 	home  string
 	env   []string
 	oauth bool
@@ -240,18 +247,41 @@ func (f finder) valid(expires any) bool {
 // credentialFileMost bounds what is read: .claude.json has a history as well.
 const credentialFileMost = 64 << 20
 
-// read is a file's JSON object; nil: it has none.
+// read is a file's JSON object; nil: it has none. The file is read with the rights
+// of its user, who may exchange it for a device or a link meanwhile.
 func (f finder) read(path string) (file string, content map[string]any) {
 	file = filepath.Join(f.home, filepath.FromSlash(path))
-	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > credentialFileMost {
-		return file, nil
-	}
-	b, err := os.ReadFile(file)
-	if err != nil || json.Unmarshal(b, &content) != nil {
+	var text []byte
+	err := f.user.Do(func() (err error) {
+		text, err = readCredentialFile(file)
+		return err
+	})
+	if err != nil || json.Unmarshal(text, &content) != nil {
 		return file, nil
 	}
 	return file, content
+}
+
+// readCredentialFile returns the content of a regular file. It does not block on a
+// FIFO.
+func readCredentialFile(file string) ([]byte, error) {
+	in, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("read %s: is not a regular file", file)
+	}
+	text, err := io.ReadAll(io.LimitReader(in, credentialFileMost+1))
+	if err == nil && len(text) > credentialFileMost {
+		err = fmt.Errorf("read %s: has more than %d bytes", file, credentialFileMost)
+	}
+	return text, err
 }
 
 // member is what a path of names leads to.

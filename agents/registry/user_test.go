@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -48,5 +50,46 @@ func TestRunAs(t *testing.T) {
 	}
 	if _, err := New(Config{RunAs: "nobody-such"}); err == nil {
 		t.Error("a user that does not exist was taken")
+	}
+}
+
+// A file of the agents' user is read with that user's rights, and a device or a FIFO
+// in its place is not read.
+func TestCredentialFilesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may")
+	}
+	home, err := os.MkdirTemp("", "runas") //nolint:usetesting // not everybody may enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	const key = `{"OPENAI_API_KEY":"sk"}`
+	file := filepath.Join(home, ".codex", "auth.json")
+	write(t, file, key, 0o644)
+	if err := errors.Join(os.Chmod(home, 0o755), os.Chmod(filepath.Dir(file), 0o755)); err != nil { //nolint:gosec // others may enter it
+		t.Fatal(err)
+	}
+	r := newRegistry(t, Config{RunAs: "nobody", Home: home})
+	if !r.HasCredentials("codex") {
+		t.Fatal("a file that the user may read does not count")
+	}
+	mine := filepath.Join(t.TempDir(), "auth.json")
+	write(t, mine, key, 0o600)
+	if err := errors.Join(os.Remove(file), os.Symlink(mine, file)); err != nil {
+		t.Fatal(err)
+	}
+	if r.HasCredentials("codex") {
+		t.Error("a link leads to a file of root's")
+	}
+	fifo := filepath.Join(home, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{fifo, "/dev/zero"} {
+		if _, err := readCredentialFile(file); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
