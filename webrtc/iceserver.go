@@ -67,10 +67,11 @@ func (l *link) iceServers() []ICEServer {
 	}
 	host, port := l.target.Host, l.target.Port
 	if host == "" {
-		host, port = "127.0.0.1", DefaultUDPPort
+		host, port = "127.0.0.1", DefaultUDPPort+1
 	}
-	if l.udp != nil {
-		port = l.udp.port
+	if l.n.stun != nil {
+		l.n.stun.refresh()
+		port = l.n.stun.port
 	}
 	return []ICEServer{{URLs: []string{"stun:" + net.JoinHostPort(host, strconv.Itoa(port))}}}
 }

@@ -53,7 +53,9 @@ type NetworkConfig struct {
 
 	// ICEServers are told to viewers. This program itself asks those for STUN
 	// by which address its port is seen, and has those for TURN relay for it.
-	// Empty: viewers are told the STUN server that the UDP port is.
+	// Empty: viewers are told a STUN server of this program, on a UDP port of its
+	// own: the next one after UDPPort or, if that is in use, one that the kernel
+	// chooses.
 	ICEServers []ICEServer
 
 	// Logger receives debug messages. Nil: none.
@@ -105,6 +107,7 @@ type Network struct {
 	machine  machine
 	announce []netip.Addr
 	udp      *udpPort // of all viewers; nil: each has its own, or there is none
+	stun     *udpPort // carries no media; nil: there is none
 
 	mu   sync.Mutex
 	next uint16 // port of the range to try next
@@ -126,7 +129,11 @@ func newNetwork(cfg NetworkConfig, m machine) (*Network, error) {
 	}
 	n := &Network{cfg: cfg, machine: m, next: cfg.PortMin}
 	n.announce, _ = cfg.announce()
-	if cfg.UDPPort < 0 || cfg.PortMin > 0 {
+	if cfg.UDPPort < 0 {
+		return n, nil
+	}
+	if cfg.PortMin > 0 {
+		n.openSTUN(0)
 		return n, nil
 	}
 	port := cfg.UDPPort
@@ -141,14 +148,33 @@ func newNetwork(cfg NetworkConfig, m machine) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open UDP port for media: %w", err)
 	}
+	n.openSTUN((n.udp.port + 1) % 65536)
 	return n, nil
 }
 
-// Close gives the port back.
+// openSTUN opens the port of the STUN server that viewers are told, unless others
+// were configured. It is not that of media, because Chromium drops all packets of
+// media that come from the address of a STUN server. A viewer can do without it.
+func (n *Network) openSTUN(port int) {
+	if len(n.cfg.ICEServers) > 0 {
+		return
+	}
+	var err error
+	if n.stun, err = openUDP(port, n.machine, n.cfg.Logger); err != nil {
+		n.stun, err = openUDP(0, n.machine, n.cfg.Logger)
+	}
+	if err != nil {
+		n.cfg.Logger.Debug("open UDP port for STUN", "error", err)
+	}
+}
+
+// Close closes the ports.
 func (n *Network) Close() error {
 	n.closing.Do(func() {
-		if n.udp != nil {
-			n.err = n.udp.Close()
+		for _, u := range []*udpPort{n.udp, n.stun} {
+			if u != nil {
+				n.err = errors.Join(n.err, u.Close())
+			}
 		}
 	})
 	return n.err

@@ -252,9 +252,9 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 		if g.viewer != nil {
 			return errors.New("this connection carries the pictures itself")
 		}
-		var wanted struct{ Audio struct{ Disabled bool } }
+		var wanted request
 		_ = into(&wanted) // whatever else it asks for, it gets the picture
-		return g.provide(ctx, wanted.Audio.Disabled)
+		return g.provide(ctx, wanted)
 	case "signal/audio":
 		var wanted struct{ Disabled bool }
 		if err := into(&wanted); err != nil {
@@ -279,9 +279,19 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 	return g.takeControl(ctx, m.Event, into)
 }
 
+// request is the payload of signal/request.
+type request struct {
+	Audio      struct{ Disabled bool } // it may be switched on later
+	ICEServers string                  // onlyConfigured, or empty: a list that is never empty
+}
+
+// onlyConfigured is an addition of this package: the client wants no STUN server
+// that is not needed.
+const onlyConfigured = "configured"
+
 // provide makes a connection and offers it. A client that asks again gets a new
-// one. Sound that is disabled may be switched on later.
-func (g *signaling) provide(ctx context.Context, silent bool) error {
+// one.
+func (g *signaling) provide(ctx context.Context, wanted request) error {
 	g.endPeer()
 	o := g.options
 	p, err := g.s.newPeer(o, TransportWebRTC, g.id)
@@ -293,7 +303,7 @@ func (g *signaling) provide(ctx context.Context, silent bool) error {
 		return err
 	}
 	p.v.hear(g)
-	p.hear(!silent)
+	p.hear(!wanted.Audio.Disabled)
 	g.mu.Lock()
 	g.peer, g.held, g.seen = p, nil, 0
 	wants := g.wants
@@ -307,8 +317,12 @@ func (g *signaling) provide(ctx context.Context, silent bool) error {
 	if err != nil {
 		return err
 	}
+	servers := p.link.iceServers()
+	if wanted.ICEServers == onlyConfigured {
+		servers = append([]ICEServer{}, p.link.n.cfg.ICEServers...)
+	}
 	if err := g.send(ctx, "signal/provide", map[string]any{
-		"sdp": offer.SDP, "iceservers": p.link.iceServers(),
+		"sdp": offer.SDP, "iceservers": servers,
 		"video": map[string]any{"disabled": false, "id": "main", "video": "main", "auto": false},
 		"audio": audioState{Disabled: !p.v.hears.Load()},
 	}); err != nil {

@@ -49,7 +49,7 @@ func exchange(t *testing.T, conn net.Conn, packet []byte) []byte {
 }
 
 // The entry that viewers are told without any configuration is a STUN server, on
-// every address, while viewers use the same port.
+// every address, and not where media comes from.
 func TestSTUNServer(t *testing.T) {
 	t.Parallel()
 	n := network(t, NetworkConfig{})
@@ -61,14 +61,17 @@ func TestSTUNServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		servers := l.iceServers()
-		if want := "stun:" + net.JoinHostPort(ip.String(), strconv.Itoa(n.udp.port)); len(servers) != 1 || servers[0].URLs[0] != want {
+		if n.stun.port == n.udp.port {
+			t.Fatalf("STUN and media have the same port %d", n.udp.port)
+		}
+		if want := "stun:" + net.JoinHostPort(ip.String(), strconv.Itoa(n.stun.port)); len(servers) != 1 || servers[0].URLs[0] != want {
 			t.Fatalf("servers = %v, want %s", servers, want)
 		}
 		uri, err := stun.ParseURI(servers[0].URLs[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn := n.udp.dial(t, netip.MustParseAddr(uri.Host))
+		conn := n.stun.dial(t, netip.MustParseAddr(uri.Host))
 		client, err := stun.NewClient(conn)
 		if err != nil {
 			t.Fatal(err)

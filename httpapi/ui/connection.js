@@ -248,7 +248,7 @@ export class WebRTCLink extends SocketLink {
       const timer = setTimeout(() => fail(new Cause("ice")), networkTime);
       this.failed = (cause) => { clearTimeout(timer); fail(cause); };
       this.connected = () => { clearTimeout(timer); done(); };
-      this.send("signal/request", { video: {}, audio: { disabled: true } });
+      this.send("signal/request", { video: {}, audio: { disabled: true }, iceservers: "configured" });
     });
   }
 

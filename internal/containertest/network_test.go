@@ -22,6 +22,7 @@ import (
 	"github.com/coder/websocket/wsjson"
 	pion "github.com/pion/webrtc/v4"
 
+	"github.com/deskhand/deskhand/internal/testbrowser"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -49,7 +50,7 @@ const (
 // page, although neither knows of the address translation between them and no
 // flag tells of it.
 func TestTranslatedNetwork(t *testing.T) {
-	testx11.Require(t, "unshare", "nsenter", "ip", "Xvfb", "openbox", "dbus-daemon")
+	testx11.Require(t, "unshare", "nsenter", "ip", "Xvfb", "openbox", "dbus-daemon", "chromium")
 	switch os.Getenv(stageVariable) {
 	case "machine":
 		runMachine(t)
@@ -297,6 +298,14 @@ func runClient(t *testing.T) {
 			watch(t, net.JoinHostPort("localhost", port), "tcp", tunnel)
 		})
 	}
+	t.Run("in a browser", func(t *testing.T) {
+		testbrowser.Open(t, "http://"+published+"/ui/?token="+token)
+		waitVerdict(t, published, want)
+	})
+	t.Run("in a browser that uses the STUN server it is told", func(t *testing.T) {
+		testbrowser.Evaluate[bool](testbrowser.Open(t, "http://"+published+"/livez"), t, "("+sdkViewer+")("+strconv.Quote(token)+")")
+		waitVerdict(t, published, want)
+	})
 	t.Run("through an HTTP proxy", func(t *testing.T) {
 		proxy := &http.Server{Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: published})
@@ -364,12 +373,40 @@ func watch(t *testing.T, host, network, from string) {
 	if got := net.JoinHostPort(pair.Remote.Address, strconv.Itoa(int(pair.Remote.Port))); pair.Remote.Protocol.String() != network || got != from {
 		t.Errorf("video comes by %s from %s, want %s from %s", pair.Remote.Protocol, got, network, from)
 	}
+	waitVerdict(t, host, network)
+}
+
+// waitVerdict waits until the server says that its only viewer uses a network.
+func waitVerdict(t *testing.T, host, network string) {
+	t.Helper()
 	poll(t, callLimit, "the server knows how", func() (bool, string) {
 		d := ask(t, http.MethodGet, "http://"+host+"/v1/desktop/stream/diagnose", "")
 		verdict := d["verdict"].(string)
 		return strings.Contains(verdict, "1 by "+strings.ToUpper(network)), verdict
 	})
 }
+
+// sdkViewer is a script that watches as the published client does: with the list
+// of ICE servers that it gets.
+const sdkViewer = `(token) => {
+	const socket = new WebSocket("ws://" + location.host + "/v1/desktop/stream/signaling?access_token=" + token);
+	const send = (event, payload) => socket.send(JSON.stringify({ event, payload }));
+	let pc, pending = Promise.resolve();
+	const take = async ({ event, payload }) => {
+		if (event === "signal/provide") {
+			if (payload.iceservers.length === 0) return; // it would ask a public server
+			pc = new RTCPeerConnection({ iceServers: payload.iceservers });
+			pc.onicecandidate = (e) => { if (e.candidate) send("signal/candidate", e.candidate.toJSON()); };
+			await pc.setRemoteDescription({ type: "offer", sdp: payload.sdp });
+			await pc.setLocalDescription();
+			send("signal/answer", { sdp: pc.localDescription.sdp });
+		}
+		if (event === "signal/candidate") await pc.addIceCandidate(payload).catch(() => {});
+	};
+	socket.onmessage = (e) => { pending = pending.then(() => take(JSON.parse(e.data))); };
+	socket.onopen = () => send("signal/request", { video: {} });
+	return true;
+}`
 
 // viewer is a browser, as far as the protocol goes.
 type viewer struct {
