@@ -7,6 +7,8 @@ import (
 	"errors"
 	"image"
 	"io"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -212,6 +214,10 @@ func (c *client) connect() {
 	}
 	engine := pion.SettingEngine{LoggerFactory: quiet{}}
 	engine.SetIncludeLoopbackCandidate(true)
+	engine.SetIPFilter(func(ip net.IP) bool {
+		a, ok := netip.AddrFromSlice(ip)
+		return ok && arrivesAsSent(a.Unmap())
+	})
 	if c.settings != nil {
 		c.settings(&engine)
 	}

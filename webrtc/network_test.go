@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	pion "github.com/pion/webrtc/v4"
 
@@ -19,7 +20,7 @@ import (
 // network opens one until the test ends.
 func network(t *testing.T, cfg NetworkConfig) *Network {
 	t.Helper()
-	n, err := NewNetwork(cfg)
+	n, err := newNetwork(cfg, untranslated{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,33 @@ func network(t *testing.T, cfg NetworkConfig) *Network {
 		}
 	})
 	return n
+}
+
+// untranslated is this machine without the addresses whose packets to this machine
+// leave with another sender, as those of Docker's bridge do.
+type untranslated struct{ thisMachine }
+
+func (m untranslated) addresses() ([]netip.Addr, error) {
+	all, err := m.thisMachine.addresses()
+	return slices.DeleteFunc(all, func(ip netip.Addr) bool { return !arrivesAsSent(ip) }), err
+}
+
+// arrivesAsSent sends a packet from an address to itself.
+func arrivesAsSent(ip netip.Addr) bool {
+	to, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
+	if err != nil {
+		return false
+	}
+	defer to.Close()
+	from, err := net.DialUDP("udp", nil, to.LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		return false
+	}
+	defer from.Close()
+	_ = to.SetReadDeadline(time.Now().Add(patience))
+	_, _ = from.Write([]byte("x"))
+	_, sender, err := to.ReadFromUDP(make([]byte, 1))
+	return err == nil && sender.String() == from.LocalAddr().String()
 }
 
 // freePorts are so many UDP ports in a row that nobody has.
