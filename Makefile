@@ -3,6 +3,7 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 ARGS    ?=
+BIN     ?= bin
 
 # What long runs are given; make test does a tenth of each.
 SOAK     ?= 10
@@ -10,18 +11,21 @@ FUZZTIME ?= 50s
 
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run test test-agents agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build run npm test test-npm test-agents agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary, and the licences of what is in it
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/deskhand ./cmd/deskhand
-	CGO_ENABLED=0 $(GO) list -deps -json ./cmd/deskhand >bin/.packages
-	GOOS= GOARCH= $(GO) run ./internal/notices <bin/.packages >bin/THIRD_PARTY_NOTICES
-	@rm bin/.packages
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/deskhand' ./cmd/deskhand
+	CGO_ENABLED=0 $(GO) list -deps -json ./cmd/deskhand >'$(BIN)/.packages'
+	GOOS= GOARCH= $(GO) run ./internal/notices <'$(BIN)/.packages' >'$(BIN)/THIRD_PARTY_NOTICES'
+	@rm '$(BIN)/.packages'
 
 run: ## install what is missing, build, and serve a desktop to look at; ARGS='--port 8080' are passed on
 	@.ci/install run
 	@$(MAKE) --no-print-directory build
 	bin/deskhand server --demo $(ARGS)
+
+npm: ## build the npm packages in dist/npm
+	PATH="$$(.ci/node)$$PATH" VERSION='$(VERSION)' node npm/build.mjs
 
 test: ## install what is missing and run everything that must pass
 	@.ci/install test
@@ -32,6 +36,10 @@ test-agents: ## Claude Code, Codex and OpenCode against a model that does as it 
 	@mkdir -p .cache/agents
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -timeout 30m $(ARGS) ./internal/agenttest
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -run '^TestRealLock$$' ./agents/registry
+
+test-npm: ## all npm packages: every platform, a Docker engine, and the SDKs of sandbox vendors on recorded calls
+	@.ci/install npm
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_NPM=1 $(GO) test -count=1 -v -timeout 20m $(ARGS) ./internal/npmtest
 
 agent-locks: ## write agents/registry/locks anew: all npm packages that agents need, with their checksums
 	@.ci/install test
@@ -66,7 +74,7 @@ cover: ## test coverage, by function and in coverage.html
 	$(GO) tool cover -html=coverage.out -o coverage.html
 
 clean: ## remove what the targets above made
-	rm -rf bin .cache coverage.out coverage.html
+	rm -rf bin dist .cache coverage.out coverage.html
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
