@@ -114,7 +114,6 @@ func (s *Server) registerSessions() {
 	follow.query = true
 	add(s, follow, s.followSession)
 	s.registerReplies(on)
-	s.registerTransfer(on)
 }
 
 func (s *Server) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {

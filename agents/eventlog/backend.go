@@ -54,9 +54,6 @@ type backend interface {
 	begin(ctx context.Context) (transaction, error)
 	reader() querier
 
-	// settle gives the database what it does not have yet of all commits.
-	settle(ctx context.Context) error
-
 	// snapshot calls f with a querier to which nothing changes.
 	snapshot(ctx context.Context, f func(querier) error) error
 

@@ -23,22 +23,17 @@ const (
 	damagedBytes  = 256 << 20  // of a copy; what is behind them is left out
 )
 
-// missing returns an error if the database is absent or empty while its -wal or
-// -redo file has commits: SQLite would create a new database and delete the -wal.
+// missing returns an error if the database is absent or empty while its -wal file
+// has commits: SQLite would create a new database and delete the -wal.
 func missing(path string) error {
 	if size, err := sizeOf(path); err != nil || size > 0 {
 		return err
 	}
-	for _, suffix := range []string{walSuffix, redoSuffix} {
-		size, err := sizeOf(path + suffix)
-		if err != nil {
-			return err
-		}
-		if size > 0 {
-			return &CorruptError{path, fmt.Errorf("%w or is empty, but %s, which belongs to it, is there", fs.ErrNotExist, path+suffix)}
-		}
+	size, err := sizeOf(path + walSuffix)
+	if err == nil && size > 0 {
+		err = &CorruptError{path, fmt.Errorf("%w or is empty, but %s, which belongs to it, is there", fs.ErrNotExist, path+walSuffix)}
 	}
-	return nil
+	return err
 }
 
 // sizeOf returns the size of a file, 0 if it is absent.
@@ -55,21 +50,20 @@ func sizeOf(path string) (int64, error) {
 
 // reportDamage logs what SQLite is about to drop from a damaged -wal file, and
 // keeps a copy of the file. It must be called before SQLite opens the database.
-// crashed reports whether there is such a file: closing the log removes it.
-func reportDamage(path string, logger *slog.Logger) (crashed bool, err error) {
+func reportDamage(path string, logger *slog.Logger) error {
 	path += walSuffix
 	size, err := sizeOf(path)
 	if err != nil || size == 0 {
-		return false, err
+		return err
 	}
 	loss, err := readWAL(path)
 	if err != nil || !loss.damaged {
-		return true, err
+		return err
 	}
-	logger.Error("the event log's write-ahead log is damaged: what it has from there on is lost, except for commits that the redo log still has; "+
+	logger.Error("the event log's write-ahead log is damaged: what it has from there on is lost; "+
 		"check the disk, and restore a backup of the database if sessions lack events",
 		"file", path, "offset", loss.offset, "frames", loss.frames, "transactions", loss.transactions, "copy", keepDamaged(path))
-	return true, nil
+	return nil
 }
 
 // walLoss is the part of a damaged -wal file that SQLite ignores.
@@ -178,22 +172,4 @@ func keepDamaged(path string) string {
 		return "none: " + err.Error()
 	}
 	return name
-}
-
-// reportShortRedo logs that commits may be lost with the redo log after a crash,
-// and keeps a copy of what there is of it. The file has its full size from the
-// first commit on, so it was removed or cut off.
-func (db *sqliteDB) reportShortRedo(applied int64, logger *slog.Logger) error {
-	if !db.crashed || applied == 0 {
-		return nil
-	}
-	path := db.path + redoSuffix
-	size, err := sizeOf(path)
-	if err != nil || size >= 2*redoHalf {
-		return err
-	}
-	logger.Error("the redo log is missing or cut off: commits of the last moments before the crash are lost if the database did not have them yet; "+
-		"put it back, or restore a backup of both files, if sessions lack events",
-		"file", path, "bytes", size, "want", 2*redoHalf, "copy", keepDamaged(path))
-	return nil
 }

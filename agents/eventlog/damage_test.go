@@ -2,7 +2,6 @@ package eventlog_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -62,51 +61,58 @@ func sameFile(t *testing.T, path string, want []byte) {
 	}
 }
 
+// copyFiles copies a database and its -wal file, as a crash would leave them.
+func copyFiles(t testing.TB, from string) string {
+	t.Helper()
+	to := file(t)
+	for _, suffix := range []string{"", "-wal"} {
+		text, err := os.ReadFile(from + suffix)
+		must(t, err)
+		must(t, os.WriteFile(to+suffix, text, 0o600))
+	}
+	return to
+}
+
 // TestMissingDatabase checks that a log whose database is gone is refused and
-// left as it is, while its -wal or -redo file is there.
+// left as it is, while its -wal file is there.
 func TestMissingDatabase(t *testing.T) {
 	t.Parallel()
-	path, _ := stagedLog(t)
-	for _, beside := range []string{"-wal", "-redo"} {
-		for name, lose := range map[string]func(string) error{
-			"absent": os.Remove,
-			"empty":  func(path string) error { return os.Truncate(path, 0) },
-		} {
-			t.Run(name+beside, func(t *testing.T) {
-				t.Parallel()
-				whole := copied(t, path)
-				must(t, os.Remove(whole+map[string]string{"-wal": "-redo", "-redo": "-wal"}[beside]))
-				database, err := os.ReadFile(whole)
-				must(t, err)
-				must(t, lose(whole))
-				for range 2 { // the first attempt must not make the second one succeed
-					l, err := eventlog.Open(t.Context(), eventlog.Config{DSN: whole})
-					if err == nil {
-						closeLog(t, l)
-					}
-					damage := new(eventlog.CorruptError)
-					if !errors.As(err, &damage) || damage.Path != whole || !errors.Is(err, fs.ErrNotExist) {
-						t.Fatalf("got %v", err)
-					}
-					for _, want := range []string{whole + beside, "put it back", "move"} {
-						if !strings.Contains(err.Error(), want) {
-							t.Errorf("%q is not in %q", want, err)
-						}
+	path := file(t)
+	l := open(t, eventlog.Config{DSN: path})
+	put(t, l, "s", "1")
+	for name, lose := range map[string]func(string) error{
+		"absent": os.Remove,
+		"empty":  func(path string) error { return os.Truncate(path, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole := copyFiles(t, path)
+			database, err := os.ReadFile(whole)
+			must(t, err)
+			must(t, lose(whole))
+			for range 2 { // the first attempt must not make the second one succeed
+				l, err := eventlog.Open(t.Context(), eventlog.Config{DSN: whole})
+				if err == nil {
+					closeLog(t, l)
+				}
+				damage := new(eventlog.CorruptError)
+				if !errors.As(err, &damage) || damage.Path != whole || !errors.Is(err, fs.ErrNotExist) {
+					t.Fatalf("got %v", err)
+				}
+				for _, want := range []string{whole + "-wal", "put it back", "move"} {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%q is not in %q", want, err)
 					}
 				}
-				must(t, os.WriteFile(whole, database, 0o600))
-				want := map[string]int{"-wal": 1, "-redo": 0}[beside]
-				if n := len(readAll(t, open(t, eventlog.Config{DSN: whole}), "s")); n < want {
-					t.Errorf("%d events after the database was put back, want %d", n, want)
-				}
-			})
-		}
+			}
+			must(t, os.WriteFile(whole, database, 0o600))
+			if n := len(readAll(t, open(t, eventlog.Config{DSN: whole}), "s")); n != 1 {
+				t.Errorf("%d events after the database was put back", n)
+			}
+		})
 	}
 	unused := file(t)
-	for _, suffix := range []string{"-wal", "-redo"} {
-		must(t, os.WriteFile(unused+suffix, nil, 0o600))
-	}
-	open(t, eventlog.Config{DSN: unused}) // empty files hold nothing
+	must(t, os.WriteFile(unused+"-wal", nil, 0o600))
+	open(t, eventlog.Config{DSN: unused}) // an empty file holds nothing
 }
 
 // TestDamagedJournal checks that transactions behind damage in the -wal file are
@@ -118,7 +124,6 @@ func TestDamagedJournal(t *testing.T) {
 	l := open(t, eventlog.Config{DSN: path})
 	for range 60 {
 		fill(t, l, "a", 1)
-		settle(t, l)
 	}
 	const frame = 24 + 2048
 	journal, err := os.ReadFile(path + "-wal")
@@ -137,8 +142,7 @@ func TestDamagedJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			to := file(t)
-			copyFiles(t, path, to, "", "-redo")
+			to := copyFiles(t, path)
 			b := bytes.Clone(journal)
 			c.change(b)
 			must(t, os.WriteFile(to+"-wal", b, 0o600))
@@ -152,59 +156,6 @@ func TestDamagedJournal(t *testing.T) {
 				t.Error("nothing was lost")
 			}
 			sameFile(t, to+"-wal.damaged", b)
-		})
-	}
-}
-
-// TestDamagedRedo checks that commits which are lost with the redo log are
-// reported, with a copy of the file. A last record that was not written to its
-// end is no damage.
-func TestDamagedRedo(t *testing.T) {
-	t.Parallel()
-	path, _ := stagedLog(t) // with six records
-	redo, err := os.ReadFile(path + "-redo")
-	must(t, err)
-	const half = 256 << 10
-	start := 0
-	if binary.LittleEndian.Uint64(redo[half+8:]) > binary.LittleEndian.Uint64(redo[8:]) {
-		start = half
-	}
-	record := func(n int) (at int) {
-		for at = start; n > 0; n-- {
-			at += 16 + int(binary.LittleEndian.Uint32(redo[at+4:]))
-		}
-		return at
-	}
-	for name, c := range map[string]struct {
-		change func(b []byte) []byte
-		events int
-		want   []string // nothing: no error
-	}{
-		"middle":    {func(b []byte) []byte { b[record(2)+20] ^= 1; return b }, 2, []string{"commits=4"}},
-		"size":      {func(b []byte) []byte { b[record(2)+6] = 0xff; return b }, 2, []string{"commits=4"}},
-		"last":      {func(b []byte) []byte { b[record(6)-1] ^= 1; return b }, 4, nil},
-		"cut off":   {func(b []byte) []byte { return b[:record(3)+20] }, 3, []string{"bytes="}},
-		"last size": {func(b []byte) []byte { b[record(5)+6] = 0xff; return b }, 4, []string{"commits=1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			to := copied(t, path)
-			b := c.change(bytes.Clone(redo))
-			must(t, os.WriteFile(to+"-redo", b, 0o600))
-			if c.want != nil {
-				c.want = append(c.want, "redo log", "file="+to+"-redo", "backup", "copy="+to+"-redo.damaged")
-			}
-			l, got := openDamaged(t, to, c.want...)
-			if n := len(readAll(t, l, "s")); n != c.events {
-				t.Errorf("%d events, want %d", n, c.events)
-			}
-			if c.want == nil {
-				if got != "" {
-					t.Errorf("logged %s", got)
-				}
-				return
-			}
-			sameFile(t, to+"-redo.damaged", b)
 		})
 	}
 }

@@ -42,12 +42,6 @@
 // came in meanwhile as one transaction, so that many callers share the wait for
 // the disk.
 //
-// A small commit does not wait for SQLite: it is acknowledged when it is in the
-// redo log, a file beside the database (redo.go), from which the database gets it
-// within 100 ms, or with the next [Open]. Whoever reads sees it at once. While the
-// database takes nothing, what is in the redo log alone cannot be read unless it
-// is in memory.
-//
 // While Postgres is away a commit waits for it, as long as its context lets it;
 // [Log.TryCommit] returns an error at once instead.
 //
@@ -61,8 +55,9 @@
 // # Lifetime
 //
 // [Open] makes the database or brings its schema up to date, and checks a file
-// for damage. What is lost with a damaged -wal or redo file is logged as an error,
-// and a copy of that file is kept with .damaged behind its name. Contexts bound the calls that they are given to and nothing else.
+// for damage. What is lost with a damaged -wal file is logged as an error, and a
+// copy of that file is kept with .damaged behind its name. Contexts bound the
+// calls that they are given to and nothing else.
 // [Log.Close] commits what waits for it and wakes all followers.
 //
 // # Concurrency
@@ -72,8 +67,8 @@
 //
 // # Errors
 //
-// [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered], [*InvalidError] and
-// [*LineError] tell of the call; [ErrInUse], [ErrBusy], [ErrFull],
+// [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered] and [*InvalidError]
+// tell of the call; [ErrInUse], [ErrBusy], [ErrFull],
 // [ErrUnavailable], [ErrUncertain], [*UncertainError], [*CorruptError] and
 // [*SchemaError] of the database. None of these harms what was committed before.
 //

@@ -13,8 +13,8 @@ var (
 	// ErrNotFound says that there is no such session, life or request.
 	ErrNotFound = errors.New("not in the event log")
 
-	// ErrExists says that something would be there twice: a session that is
-	// imported, an event, the public id of a request.
+	// ErrExists says that an event or the public id of a request would be there
+	// twice.
 	ErrExists = errors.New("already in the event log")
 
 	// ErrAnswered says that a request was answered or cancelled before.
@@ -53,7 +53,7 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 
 // CorruptError says that a database is damaged, or that its file is missing while
-// its -wal or -redo file exists. In the second case it wraps [fs.ErrNotExist].
+// its -wal file exists. In the second case it wraps [fs.ErrNotExist].
 // Nothing is written to such a database.
 type CorruptError struct {
 	Path string // of the file; empty with Postgres
@@ -66,9 +66,9 @@ func (e *CorruptError) Error() string {
 		return fmt.Sprintf("the event log is damaged: %v", e.Err)
 	}
 	if errors.Is(e.Err, fs.ErrNotExist) {
-		return fmt.Sprintf("the event log %s: %v; put it back, or move its -wal, -shm and -redo files away to begin a new one", e.Path, e.Err)
+		return fmt.Sprintf("the event log %s: %v; put it back, or move its -wal and -shm files away to begin a new one", e.Path, e.Err)
 	}
-	return fmt.Sprintf("the event log %s is damaged: %v; move it and its -wal, -shm and -redo files away to begin a new one, "+
+	return fmt.Sprintf("the event log %s is damaged: %v; move it and its -wal and -shm files away to begin a new one, "+
 		"or put a copy back; `sqlite3 %s .recover` prints what can still be read", e.Path, e.Err, e.Path)
 }
 

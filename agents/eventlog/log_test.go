@@ -356,5 +356,4 @@ func TestEndedInCommit(t *testing.T) {
 	if e := put(t, l, "s", "1"); e[0].Seq != 1 {
 		t.Errorf("goes on with %d", e[0].Seq)
 	}
-	settle(t, l)
 }

@@ -87,14 +87,6 @@ func put(t testing.TB, l *eventlog.Log, stream string, payloads ...string) (even
 	return events
 }
 
-// settle has all that is committed in the database, for those who look at that
-// themselves.
-func settle(t testing.TB, l *eventlog.Log) {
-	t.Helper()
-	_, _, err := l.Sessions(t.Context(), eventlog.SessionFilter{}, "", 1)
-	must(t, err)
-}
-
 // fill appends n events in one commit.
 func fill(t testing.TB, l *eventlog.Log, stream string, n int) {
 	t.Helper()

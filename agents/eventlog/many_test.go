@@ -43,7 +43,7 @@ func numbers(t testing.TB, l *eventlog.Log, stream string, n int, from int64) {
 }
 
 // TestAppendMany: an event that stands for several is found by each of their
-// numbers, in memory and in the database, here and after an import.
+// numbers, in memory and in the database.
 func TestAppendMany(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -67,11 +67,6 @@ func TestAppendMany(t *testing.T) {
 						}
 					}
 				}
-				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error { return tx.PutSession(aSession("a")) }))
-				other := open(t, eventlog.Config{DSN: dsn(t)})
-				_, err := other.Import(t.Context(), strings.NewReader(export(t, l, "a")))
-				must(t, err)
-				numbers(t, other, "uni:a", n, 1)
 			})
 		}
 	}

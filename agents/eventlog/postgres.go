@@ -139,8 +139,6 @@ func (db *postgresDB) corrupt(err error) error { return &CorruptError{Err: err} 
 func (db *postgresDB) reader() querier { return postgresQuerier{db, db.pool} }
 
 // settle has nothing to do: a commit is one of the database.
-func (db *postgresDB) settle(context.Context) error { return nil }
-
 func (db *postgresDB) snapshot(ctx context.Context, f func(querier) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.explain(pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {

@@ -156,23 +156,6 @@ func TestGroupsOfServers(t *testing.T) {
 	}
 }
 
-func TestImportElsewhere(t *testing.T) {
-	t.Parallel()
-	from := open(t, eventlog.Config{})
-	conversation(t, from, "a")
-	lines := export(t, from, "a")
-	dsn := testpostgres.DSN(t)
-	here, there := open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn})
-	put(t, here, "ses:b", "first")
-	var wg sync.WaitGroup
-	wg.Go(func() { follow(t, there, "uni:a", 12) })
-	wg.Go(func() { follow(t, there, "ses:b", 2) })
-	_, err := here.Import(t.Context(), strings.NewReader(lines))
-	must(t, err)
-	put(t, here, "ses:b", "second")
-	wg.Wait()
-}
-
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)

@@ -18,14 +18,6 @@ func putRequest(r Request) statement {
 	}}
 }
 
-// refusable tells whether the database may refuse a statement for what is there
-// already: a request's public id may be another's. Nothing else that is written
-// can meet anything.
-func refusable(s statement) bool {
-	const publicID = 4 // among the columns
-	return s.sql == requestUpsert && s.args[publicID] != nil
-}
-
 func scanRequest(scan func(...any) error) (r Request, err error) {
 	var asked, answered int64
 	var public *string

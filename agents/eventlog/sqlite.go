@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -29,22 +30,18 @@ const checkTime = 3 * time.Second
 // sqliteDB is a file, or memory: one connection that writes, and some that
 // read what is committed meanwhile.
 type sqliteDB struct {
-	path     string // empty: in memory
-	crashed  bool   // it was not closed the last time
-	lock     *os.File
-	writer   *sql.DB
-	conn     *sql.Conn     // of writer
-	inTx     *prepared     // conn's
-	using    turn          // of who has conn in a transaction
-	patience time.Duration // Config.BusyTimeout
-	staged   staged
-	readers  *sql.DB
-	outside  *prepared // of readers
-	closed   atomic.Bool
+	path    string // empty: in memory
+	lock    *os.File
+	writer  *sql.DB
+	conn    *sql.Conn // of writer
+	inTx    *prepared // conn's
+	readers *sql.DB
+	outside *prepared // of readers
+	closed  atomic.Bool
 }
 
 func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error) {
-	db := &sqliteDB{patience: cfg.BusyTimeout}
+	db := &sqliteDB{}
 	ok := false
 	defer func() {
 		if !ok {
@@ -56,7 +53,7 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 		if db.path, db.lock, err = lockFile(file); err != nil {
 			return nil, err
 		}
-		if db.crashed, err = reportDamage(db.path, cfg.Logger); err != nil {
+		if err = reportDamage(db.path, cfg.Logger); err != nil {
 			return nil, err
 		}
 	}
@@ -103,11 +100,7 @@ func sqliteName(path string, cfg Config) string {
 		(&url.URL{Path: path}).EscapedPath(), max(cfg.BusyTimeout.Milliseconds(), 1), synchronous)
 }
 
-// redoSince is the version of the schema from which on there is a redo log.
-const redoSince = 3
-
-// prepare checks the file, brings it up to date with its redo log, and its
-// schema with this program.
+// prepare checks the file and brings its schema up to date.
 func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 	m := sqliteMigrator{db.conn}
 	version, err := m.version(ctx)
@@ -132,9 +125,8 @@ func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	if version >= redoSince && version <= len(all) {
-		// It speaks of tables as they are now.
-		if err := db.redo(ctx, cfg); err != nil {
+	if version == redoVersion { // before the migration, which changes the tables
+		if err := db.takeOverRedo(ctx, cfg.Logger); err != nil {
 			return err
 		}
 	}
@@ -143,8 +135,10 @@ func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	if db.staged.redo == nil {
-		return db.redo(ctx, cfg)
+	if version >= redoVersion && db.path != "" {
+		if err := os.Remove(db.path + redoSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }
@@ -196,11 +190,7 @@ func (db *sqliteDB) check(ctx context.Context) error {
 }
 
 func (db *sqliteDB) close() error {
-	db.staged.close()
 	var errs []error
-	if db.staged.redo != nil {
-		errs = append(errs, db.settle(context.Background()), db.staged.redo.close())
-	}
 	db.closed.Store(true)
 	if db.outside != nil {
 		db.outside.close()
@@ -229,12 +219,9 @@ func (db *sqliteDB) uncertain() bool { return false }
 
 func (db *sqliteDB) corrupt(err error) error { return &CorruptError{db.path, err} }
 
-func (db *sqliteDB) reader() querier { return sqliteReader{db} }
+func (db *sqliteDB) reader() querier { return sqliteQuerier{db, db.outside} }
 
 func (db *sqliteDB) snapshot(ctx context.Context, f func(querier) error) error {
-	if err := db.settle(ctx); err != nil {
-		return err
-	}
 	tx, err := db.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return db.explain(err)

@@ -106,41 +106,32 @@ func execute(t testing.TB, db *sql.DB, query string) {
 	must(t, err)
 }
 
-// TestLockedByAnother: commits go on for a moment and then fail, and the next one
-// succeeds. What was acknowledged is there, and nothing else.
+// TestLockedByAnother checks that a commit fails while another program has the
+// database locked, that the log can be read, and that the next commit succeeds.
 func TestLockedByAnother(t *testing.T) {
 	t.Parallel()
 	path := file(t)
-	l := open(t, eventlog.Config{DSN: path, BusyTimeout: 100 * time.Millisecond})
-	put(t, l, "s", "1")
+	l := open(t, eventlog.Config{DSN: path, BusyTimeout: 100 * time.Millisecond, Memory: 1})
+	put(t, l, "s", "1", "2")
 	other := raw(t, path)
 	execute(t, other, "begin immediate")
-	acknowledged := 1
-	var err error
-	for deadline := time.Now().Add(limit); err == nil; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d commits, and none fails", acknowledged)
-		}
-		if err = l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-			_, err := tx.Append(eventlog.Event{Stream: "s"})
-			return err
-		}); err == nil {
-			acknowledged++
-		}
-	}
+	err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		_, err := tx.Append(eventlog.Event{Stream: "s"})
+		return err
+	})
 	if !errors.Is(err, eventlog.ErrBusy) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
-	if n := len(readAll(t, l, "s")); n != acknowledged {
-		t.Errorf("%d events, %d were acknowledged", n, acknowledged)
+	if n := len(readAll(t, l, "s")); n != 2 {
+		t.Errorf("%d events while it is locked", n)
 	}
 	execute(t, other, "rollback")
-	if e := put(t, l, "s", "2"); e[0].Seq != int64(acknowledged)+1 {
-		t.Errorf("goes on with %d after %d", e[0].Seq, acknowledged)
+	if e := put(t, l, "s", "3"); e[0].Seq != 3 {
+		t.Errorf("goes on with %d", e[0].Seq)
 	}
 	must(t, l.Close())
-	if n := len(readAll(t, open(t, eventlog.Config{DSN: path}), "s")); n != acknowledged+1 {
-		t.Errorf("%d events, %d were acknowledged", n, acknowledged+1)
+	if n := len(readAll(t, open(t, eventlog.Config{DSN: path}), "s")); n != 3 {
+		t.Errorf("%d events", n)
 	}
 }
 
@@ -224,7 +215,6 @@ func TestTornJournal(t *testing.T) {
 	for i := range commits {
 		fill(t, l, "a", 1+i%3)
 		fill(t, l, "b", 1)
-		settle(t, l)
 	}
 	db, err := os.ReadFile(path)
 	must(t, err)

@@ -19,7 +19,6 @@ const (
 type job struct {
 	f     func(*Tx) error
 	alone func(context.Context, transaction) error // instead of f
-	after func()                                   // once alone is committed, before the next job; nil: nothing
 	state atomic.Int32
 	left  atomic.Bool // by its caller, who does not know how it ends
 
@@ -210,14 +209,7 @@ func (l *Log) serve(ctx context.Context, j *job) {
 // doAlone does what has a transaction for itself, which may take long: what was
 // committed before does not wait for that, nor do those who read it.
 func (l *Log) doAlone(ctx context.Context, j *job) error {
-	if err := l.db.settle(ctx); err != nil {
-		return err
-	}
-	err := again(ctx, func() error { return l.transact(ctx, j.alone) })
-	if err == nil && j.after != nil {
-		j.after()
-	}
-	return err
+	return again(ctx, func() error { return l.transact(ctx, j.alone) })
 }
 
 // again does f as long as it gets in the way of other servers' transactions.

@@ -22,8 +22,7 @@
 //     method changes something in place (PUT, PATCH, DELETE). GET is get, POST
 //     is set.
 //
-// A member whose only method is POST is made by it: that is create. A collection
-// that is sent lines of JSON takes what was exported: import. What releases
+// A member whose only method is POST is made by it: that is create. What releases
 // of sandbox-agent before 0.2 called "sessions send-message", events-sse,
 // reply-permission and so on is understood as well.
 //

@@ -55,8 +55,6 @@ func verb(op *Operation, collection, shared bool) string {
 	item := strings.HasSuffix(op.Path, "}")
 	names := map[string]string{"PUT": "put", "PATCH": "update", "DELETE": "delete"}
 	switch {
-	case collection && !item && op.takesLines():
-		names["POST"] = "import" // of what their exports are
 	case collection && !item:
 		maps.Copy(names, map[string]string{"GET": "list", "POST": "create"})
 	case item && !shared:
@@ -68,15 +66,6 @@ func verb(op *Operation, collection, shared bool) string {
 		maps.Copy(names, map[string]string{"GET": "get", "POST": "set"})
 	}
 	return names[op.Method]
-}
-
-// takesLines tells whether an operation is sent lines of JSON.
-func (op *Operation) takesLines() bool {
-	if op.body == nil {
-		return false
-	}
-	_, lines := op.body.Content["application/x-ndjson"]
-	return lines
 }
 
 // find goes along words as far as they lead. It returns how many of them were

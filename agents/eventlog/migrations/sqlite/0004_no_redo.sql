@@ -1,0 +1,3 @@
+-- Commits go to the database alone.
+
+drop table redo;

@@ -1,0 +1,61 @@
+package eventlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// TestReadYourCommits checks that a read after a commit returns what was committed.
+func TestReadYourCommits(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", file(t)} {
+		l := open(t, eventlog.Config{DSN: path, Memory: 1})
+		for i := range 50 {
+			state := []eventlog.State{eventlog.Idle, eventlog.Running}[i%2]
+			put(t, l, "s", "x")
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				return tx.PutSession(eventlog.Session{ID: "session", State: state})
+			}))
+			if s, err := l.Session(t.Context(), "session"); err != nil || s.State != state {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			if events, err := l.Read(t.Context(), "s", 0, 0); err != nil || len(events) != i+1 {
+				t.Fatalf("%d events of %d, %v", len(events), i+1, err)
+			}
+		}
+	}
+}
+
+// TestCloseWhileRead checks that readers of a log that is being closed get ErrClosed.
+func TestCloseWhileRead(t *testing.T) {
+	t.Parallel()
+	for i := range 50 {
+		l := open(t, eventlog.Config{})
+		var wg sync.WaitGroup
+		for k, read := range []func() error{
+			func() error { return second(l.Session(context.Background(), "x")) },
+			func() error { return second(l.Requests(context.Background(), eventlog.RequestFilter{})) },
+			func() error { return second(l.Read(context.Background(), fmt.Sprint("s", i), 0, 0)) },
+		} {
+			started := make(chan struct{})
+			wg.Go(func() {
+				close(started)
+				for {
+					if err := read(); errors.Is(err, eventlog.ErrClosed) {
+						return
+					}
+				}
+			})
+			if k%2 == i%2 {
+				<-started
+			}
+		}
+		closeLog(t, l)
+		wg.Wait()
+	}
+}
