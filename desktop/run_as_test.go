@@ -182,6 +182,14 @@ func TestRunAsWithLinks(t *testing.T) {
 	if l, err := d.Listen(t.Context()); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("Listen by way of a link: %v, %v", l, err)
 	}
+	sound := filepath.Join(runtime, "pulse", "sound")
+	if err := u.Do(func() error { return errors.Join(os.Remove(sound), os.Symlink("/dev/zero", sound)) }); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := d.Listen(t.Context()); err == nil {
+		l.Close()
+		t.Error("a device in place of the pipe is listened to")
+	}
 	sub := d.Subscribe(0)
 	defer sub.Close()
 	if err := syscall.Kill(pidOf(t, d, "Xvfb"), syscall.SIGKILL); err != nil {

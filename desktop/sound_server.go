@@ -3,6 +3,7 @@ package desktop
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -324,7 +325,7 @@ func (s *sound) add(l *Listener) error {
 		// Both ends, so that it does not matter whether PulseAudio has it.
 		var pipe *os.File
 		err := s.d.user.Do(func() (err error) {
-			pipe, err = os.OpenFile(s.d.soundPipe(), os.O_RDWR|unix.O_NONBLOCK, 0)
+			pipe, err = openPipe(s.d.soundPipe())
 			return err
 		})
 		if err != nil {
@@ -335,6 +336,23 @@ func (s *sound) add(l *Listener) error {
 	}
 	s.listeners = append(s.listeners, l)
 	return nil
+}
+
+// openPipe opens a pipe that the desktop's user can exchange for another file. Reading
+// a device such as /dev/zero would never end.
+func openPipe(path string) (*os.File, error) {
+	pipe, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := pipe.Stat()
+	if err == nil && info.Mode().Type() != fs.ModeNamedPipe {
+		err = fmt.Errorf("%s is not a pipe", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, pipe.Close())
+	}
+	return pipe, nil
 }
 
 func (s *sound) remove(l *Listener) {
@@ -367,8 +385,9 @@ func (s *sound) read(pipe *os.File) {
 	}
 }
 
-// empty reads what was written while nobody listened, and makes room for a
-// reader that is held up.
+// empty reads what was written before there was a listener, at most as much as the
+// pipe holds: another program may go on writing. It makes room for a reader that is
+// held up.
 func empty(pipe *os.File) error {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
@@ -376,8 +395,9 @@ func empty(pipe *os.File) error {
 	}
 	return raw.Control(func(fd uintptr) {
 		_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, soundBuffer) // a smaller one does, mostly
+		size, _ := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
 		buf := make([]byte, 64<<10)
-		for {
+		for left := size; left > 0; left -= len(buf) {
 			if n, err := unix.Read(int(fd), buf); n <= 0 || err != nil { //nolint:gosec // descriptors are small
 				return
 			}
