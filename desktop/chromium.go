@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,8 @@ const smallShm = 512 << 20
 // without --no-sandbox, which nobody thinks of typing into a menu or a
 // terminal. Wrappers that add the flag go into a folder of the desktop's, put
 // before PATH and before the folders of desktop entries; where the sandbox
-// works nothing is done.
+// works nothing is done. Where the folder is mounted noexec, Launch and the desktop
+// entries add the flag, and programs of the desktop have to do so.
 func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 	var found []string
 	for _, name := range browsers {
@@ -36,10 +38,10 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 	if len(found) == 0 || d.attached != "" || d.sandboxWorks(ctx) {
 		return nil
 	}
-	flags := " --no-sandbox"
+	flags := []string{"--no-sandbox"}
 	var fs unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &fs); err != nil || fs.Blocks*uint64(fs.Bsize) < smallShm {
-		flags += " --disable-dev-shm-usage"
+		flags = append(flags, "--disable-dev-shm-usage")
 	}
 	shims := filepath.Join(d.dirs.shared, "shims")
 	bin, entries := filepath.Join(shims, "bin"), filepath.Join(shims, "share", "applications")
@@ -48,19 +50,29 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 			return fmt.Errorf("browser wrappers: %w", err)
 		}
 	}
+	if supervise.NoExec(bin) {
+		d.chromium = flags
+		d.log.Warn("programs in the desktop's directory cannot be executed, so a browser that is typed into a terminal does not start; mount it without noexec (docker run --tmpfs DIR:exec), or choose another state directory",
+			"directory", d.dirs.shared)
+	}
 	for _, path := range found {
 		name := filepath.Base(path)
-		wrapper := filepath.Join(bin, name)
-		script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " + shellQuote(path) + flags + " \"$@\"\n"
-		if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
-			return fmt.Errorf("browser wrappers: %w", err)
+		command := execQuote(path) + " " + strings.Join(flags, " ")
+		if d.chromium == nil {
+			wrapper := filepath.Join(bin, name)
+			command = execQuote(wrapper)
+			script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " +
+				shellQuote(path) + " " + strings.Join(flags, " ") + " \"$@\"\n"
+			if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
+				return fmt.Errorf("browser wrappers: %w", err)
+			}
 		}
 		// The packaged entry names the program by its absolute path.
 		entry, err := os.ReadFile("/usr/share/applications/" + name + ".desktop")
 		if err != nil {
 			continue
 		}
-		entry = bytes.ReplaceAll(entry, []byte("Exec="+path), []byte("Exec="+execQuote(wrapper)))
+		entry = bytes.ReplaceAll(entry, []byte("Exec="+path), []byte("Exec="+command))
 		if err := os.WriteFile(filepath.Join(entries, name+".desktop"), entry, 0o644); err != nil {
 			return fmt.Errorf("browser wrappers: %w", err)
 		}
@@ -99,6 +111,15 @@ func (d *Desktop) sandboxWorks(ctx context.Context) bool {
 	case <-ctx.Done():
 		return true
 	}
+}
+
+// browserArgs returns a program's arguments, with the flags that a browser needs
+// where there is no wrapper.
+func (d *Desktop) browserArgs(path string, args []string) []string {
+	if d.chromium == nil || !slices.Contains(browsers, filepath.Base(path)) {
+		return args
+	}
+	return slices.Concat(d.chromium, args)
 }
 
 // shimEnv puts the wrappers first.

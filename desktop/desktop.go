@@ -27,6 +27,7 @@ type Desktop struct {
 	group     *supervise.Group // X server, window manager, D-Bus
 	apps      *supervise.Group // what was launched: it ends before those
 	browsers  func() error     // prepareBrowsers, once
+	chromium  []string         // flags that Launch gives to browsers; nil: wrappers do, or none are needed
 	events    *eventLog
 	control   control
 	sound     sound

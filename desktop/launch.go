@@ -75,7 +75,7 @@ func (d *Desktop) spawn(s *session, l Launch) (*supervise.Child, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, &InvalidError{"dir", fmt.Sprintf("%q is not a directory", dir)}
 	}
-	return d.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: l.Args, Env: env, Dir: dir, Credential: d.user.Credential})
+	return d.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: d.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: d.user.Credential})
 }
 
 // await waits, for at most limit, for the first window of a program or of one

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // InstallOptions say what to install.
@@ -200,6 +202,10 @@ func (in *installation) run(ctx context.Context, plan []source) (Installed, erro
 	}
 	if err := in.r.user.Reach(dir); err != nil {
 		return Installed{}, in.fail(StageResolve, err, "set XDG_DATA_HOME to a folder that this user may enter, as /var/lib")
+	}
+	if supervise.NoExec(dir) {
+		return Installed{}, in.fail(StageResolve, fmt.Errorf("programs in %s cannot be executed (noexec)", dir),
+			"set XDG_DATA_HOME to a directory where they can, or mount this one without noexec (docker run --tmpfs DIR:exec)")
 	}
 	unlock, err := in.lock(ctx, dir)
 	if err != nil {
