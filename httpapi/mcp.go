@@ -93,6 +93,9 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 	}
 	w := &collected{header: http.Header{}}
 	server.ServeHTTP(w, r)
+	if err := ctx.Err(); err != nil { // the token has ended, or the client has closed the connection
+		return nil, err
+	}
 	if kind := w.header.Get(fiber.HeaderContentType); w.status >= http.StatusBadRequest && !strings.HasPrefix(kind, fiber.MIMEApplicationJSON) {
 		k := invalidRequest
 		k.status, k.title = w.status, http.StatusText(w.status)

@@ -163,6 +163,35 @@ func TestRequestsEndWithToken(t *testing.T) {
 	}
 }
 
+// TestToolsEndWithToken: a call of a tool does nothing more once its token is revoked.
+func TestToolsEndWithToken(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	s := serve(t, Config{})
+	s.post(t, "/v1/desktop/start", `{"width":320,"height":240}`).want(t, 200)
+	id, value := s.token(t, `{"scope":"agent"}`)
+	called := make(chan answer, 1)
+	go func() {
+		header := bearer(value)
+		header["Accept"] = "application/json, text/event-stream"
+		called <- s.try(t.Context(), call{path: mcpPath, header: header, body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"computer",` +
+			`"arguments":{"screenshot":false,"actions":[{"action":"move","coordinate":[7,9]},{"action":"wait","duration":20},{"action":"move","coordinate":[30,40]}]}}}`})
+	}()
+	pointer := func() string { return string(s.get(t, mainPath+"/mouse/position").want(t, 200).body) }
+	eventually(t, "the first action is done", func() bool { return strings.Contains(pointer(), `"x":7,"y":9`) })
+	begun := time.Now()
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
+	if a := <-called; a.err != nil || a.StatusCode != 401 {
+		t.Errorf("the call: %v %d %s", a.err, a.StatusCode, a.body)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the call went on for %v", took)
+	}
+	if p := pointer(); !strings.Contains(p, `"x":7,"y":9`) {
+		t.Errorf("the pointer is at %s after the last action", p)
+	}
+}
+
 // TestTokensEndTogether: with the token that made them, and with their desktop.
 func TestTokensEndTogether(t *testing.T) {
 	t.Parallel()

@@ -181,8 +181,25 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 
 // ServeHTTP serves the streamable HTTP transport without sessions: a POST is
 // answered with one JSON document, all else with 405. It checks neither tokens
-// nor where a request comes from.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.web.ServeHTTP(w, r) }
+// nor where a request comes from. A call ends with the context of its request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.web.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
+}
+
+// requestKey is where the context of a call has that of its HTTP request. The SDK
+// passes values on, but cancellation only with versions of the protocol from 2026-07-28.
+type requestKey struct{}
+
+// withRequest returns a context that also ends with the HTTP request of the call.
+func withRequest(ctx context.Context) (_ context.Context, stop func()) {
+	r, ok := ctx.Value(requestKey{}).(context.Context)
+	if !ok {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(r, func() { cancel(context.Cause(r)) })
+	return ctx, func() { release(); cancel(nil) }
+}
 
 // Run serves one client that sends a JSON object per line, until in ends or ctx
 // does. Then it closes both, and returns why: nil at the end of in, when what was
@@ -247,7 +264,8 @@ func (s *Server) tellSize(list *mcp.ListToolsResult) {
 // called is the handler of a tool.
 func (s *Server) called(name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		ctx = desktop.WithActor(ctx, s.actor(ctx, req))
+		ctx, stop := withRequest(desktop.WithActor(ctx, s.actor(ctx, req)))
+		defer stop()
 		in, err := decode(req.Params.Arguments)
 		if err == nil {
 			var done outcome
