@@ -270,8 +270,11 @@ func (x *extraction) file(h *tar.Header, parts []string, content io.Reader) erro
 
 // setTime sets the time of modification of an entry, not following it.
 func setTime(dir int, name string, modified time.Time) error {
-	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: modified.Unix(), Nsec: int64(modified.Nanosecond())}}
-	return unix.UtimesNanoAt(dir, name, times, unix.AT_SYMLINK_NOFOLLOW)
+	at, err := unix.TimeToTimespec(modified)
+	if err != nil {
+		return err // on arm, a time after 2038
+	}
+	return unix.UtimesNanoAt(dir, name, []unix.Timespec{{Nsec: unix.UTIME_OMIT}, at}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // symlink makes a symbolic link.

@@ -83,7 +83,7 @@ func freeBytes(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		return 0, err
 	}
-	return int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec // no disk is that large
+	return int64(stat.Bavail) * int64(stat.Bsize), nil //nolint:gosec,unconvert // no disk is that large; an int32 on arm
 }
 
 // room says how many bytes may still be written.

@@ -135,7 +135,7 @@ func kind(dir string) string {
 		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
 		unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.TMPFS_MAGIC: "tmpfs",
 	}
-	if name, ok := names[info.Type]; ok {
+	if name, ok := names[int64(info.Type)]; ok { //nolint:unconvert // an int32 on arm
 		return name
 	}
 	return fmt.Sprintf("type %#x", info.Type)
