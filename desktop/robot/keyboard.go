@@ -18,7 +18,8 @@ import (
 // maxText is how long a text may be.
 const maxText = 1 << 20
 
-// Type types ASCII text. A line feed is Return, a tab is Tab.
+// Type types ASCII text. A line feed is Return, a tab is Tab. It returns a
+// *desktop.InterruptedError if ctx ends first, or if ReleaseAll or Close is called.
 func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 	if t.Text == "" || len(t.Text) > maxText {
 		return &desktop.InvalidError{Field: "text", Problem: fmt.Sprintf("must have 1 to %d bytes", maxText)}
@@ -36,18 +37,51 @@ func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 	if !t.Secret {
 		a.Text = t.Text[:min(len(t.Text), 4096)]
 	}
+	typing, done := d.interruptible(ctx)
+	defer done()
 	return d.act(ctx, a, func(*desktop.Action) error {
+		pause := time.NewTimer(0)
+		defer pause.Stop()
 		for i := range len(t.Text) {
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("%d of %d characters were typed: %w", i, len(t.Text), err)
+			select {
+			case <-pause.C:
+			case <-typing.Done():
+			}
+			if typing.Err() != nil {
+				return &desktop.InterruptedError{
+					Op: "type", Done: fmt.Sprintf("%d of %d characters were typed", i, len(t.Text)), Cause: context.Cause(typing),
+				}
 			}
 			if err := tap(t.Text[i]); err != nil {
 				return err
 			}
-			robotgo.MilliSleep(int(t.Delay.Milliseconds()))
+			pause.Reset(t.Delay)
 		}
 		return nil
 	})
+}
+
+// errReleased is the cause of typing that ReleaseAll or Close ended.
+var errReleased = errors.New("all input was released")
+
+// interruptible returns a context that interrupt ends. done must be called.
+func (d *Desktop) interruptible(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	d.typing.Lock()
+	defer d.typing.Unlock()
+	stop := context.AfterFunc(d.uninterrupted, func() { cancel(errReleased) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// interrupt ends all typing that runs or waits for its turn.
+func (d *Desktop) interrupt() {
+	d.typing.Lock()
+	defer d.typing.Unlock()
+	d.endTyping()
+	d.uninterrupted, d.endTyping = context.WithCancel(context.Background())
 }
 
 // shifted are the characters of a US keyboard that need Shift, after those that

@@ -205,8 +205,9 @@ func (d *Desktop) letGo() error {
 	return errors.Join(errs...)
 }
 
-// ReleaseAll lets go of every key and button that is held down through this
-// Desktop.
+// ReleaseAll releases every key and button that is held down through this Desktop. It
+// ends typing that runs or waits for its turn.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
+	d.interrupt()
 	return d.act(ctx, desktop.Action{Name: "release_all"}, func(*desktop.Action) error { return d.letGo() })
 }

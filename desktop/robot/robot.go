@@ -44,6 +44,10 @@ type Desktop struct {
 	mu     sync.Mutex      // guards what follows, and robotgo
 	held   map[string]bool // keys and buttons
 	closed bool
+
+	typing        sync.Mutex      // guards what follows; never held while mu is waited for
+	uninterrupted context.Context //nolint:containedctx // ends with the next interrupt
+	endTyping     context.CancelFunc
 }
 
 var open atomic.Bool // robotgo is one for the whole program
@@ -68,11 +72,14 @@ func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	d := &Desktop{
 		cfg: cfg, events: desktop.NewEventLog(cfg.ID), pictures: desktop.NewPictures(), started: time.Now(), held: map[string]bool{},
 	}
+	d.uninterrupted, d.endTyping = context.WithCancel(context.Background())
 	return d, nil
 }
 
-// Close lets go of what is held. Later calls return desktop.ErrClosed.
+// Close ends typing and releases the keys and buttons that are held. Later calls return
+// desktop.ErrClosed.
 func (d *Desktop) Close() error {
+	d.interrupt()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {

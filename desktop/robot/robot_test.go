@@ -283,6 +283,47 @@ func TestType(t *testing.T) {
 	}
 }
 
+// TestTypingIsInterrupted ends a text that would take minutes, and one that waits.
+func TestTypingIsInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "typed")
+	wanted := map[string]error{"Close": desktop.ErrClosed, "context": context.Canceled} // of the text that waits
+	for name, end := range map[string]func(*robot.Desktop, context.CancelFunc) error{
+		"ReleaseAll": func(d *robot.Desktop, _ context.CancelFunc) error { return d.ReleaseAll(t.Context()) },
+		"Close":      func(d *robot.Desktop, _ context.CancelFunc) error { return d.Close() },
+		"context":    func(_ *robot.Desktop, cancel context.CancelFunc) error { cancel(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d := start(t, robot.Config{})
+			terminal(t, "stty raw -echo; echo ready >"+file+"; exec cat >>"+file, file)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 2)
+			for range cap(ended) {
+				go func() { ended <- d.Type(ctx, desktop.Type{Text: strings.Repeat("x", 60), Delay: 10 * time.Second}) }()
+			}
+			until(t, "a character is typed", func() bool {
+				text, err := os.ReadFile(file)
+				return err == nil && strings.HasSuffix(string(text), "x")
+			})
+			begun := time.Now()
+			if err := end(d, cancel); err != nil {
+				t.Fatal(err)
+			}
+			for range cap(ended) {
+				if err := <-ended; !errors.Is(err, desktop.ErrInterrupted) && (wanted[name] == nil || !errors.Is(err, wanted[name])) {
+					t.Errorf("typing returned %v", err)
+				}
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("typing ended after %v", took)
+			}
+		})
+	}
+}
+
 func TestClipboard(t *testing.T) {
 	testx11.Require(t, "xclip")
 	d := start(t, robot.Config{})
