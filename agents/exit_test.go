@@ -1,34 +1,15 @@
 package agents_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
-
-// safeBuffer is a log that may be read while it is written.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // An agent that ends before it has answered initialize is told of as fully as
 // one that ends later.
@@ -41,7 +22,7 @@ func TestEndsBeforeInitialize(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var log safeBuffer
+			var log testlog.Buffer
 			h := host(t, agents.Config{Launch: shell(c.script), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: "/"})
 			var exited *agents.ExitedError

@@ -1,7 +1,6 @@
 package desktop_test
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -10,12 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -42,24 +41,6 @@ func owner(t *testing.T, path string) uint32 {
 	return info.Sys().(*syscall.Stat_t).Uid //nolint:forcetypeassert // it is one
 }
 
-// lockedBuffer is a buffer for the log.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // rootOnly is a directory that only root can enter, with a file in it.
 func rootOnly(t *testing.T) (dir, file string) {
 	t.Helper()
@@ -78,7 +59,7 @@ func TestRunAs(t *testing.T) {
 	testx11.Require(t, "xterm", "pulseaudio", "pactl")
 	u := other(t)
 	_, secret := rootOnly(t)
-	var log lockedBuffer
+	var log testlog.Buffer
 	d := start(t, desktop.Config{RunAs: u.Name, StateDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	st := d.Status()
 	for _, path := range []string{st.Home, st.Authority} {

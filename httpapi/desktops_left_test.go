@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // under is what there is below a directory, without following links.
@@ -50,7 +51,7 @@ func TestSweepRemovesWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var log lines
+	var log testlog.Buffer
 	s := newServer(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if _, err := s.desktops.reserve("here", false); err != nil {
 		t.Fatal(err)

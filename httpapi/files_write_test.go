@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 func TestWriteFile(t *testing.T) {
@@ -262,7 +264,7 @@ func TestBrokenUploads(t *testing.T) {
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			log := new(logLines)
+			log := new(testlog.Buffer)
 			s := start(t, Config{NoToken: true, AccessLog: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
 			for name, request := range map[string]string{
 				"length":            "Content-Length: 600000\r\n\r\n" + half,

@@ -10,13 +10,14 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/internal/testbrowser"
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // An error in the log tells of which request it is, without an access log, too.
 func TestErrorNamesRequest(t *testing.T) {
 	t.Parallel()
-	var log logLines
+	var log testlog.Buffer
 	cfg := Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	cfg.AgentHost = agents.Config{Launch: acpLaunch}
 	s := serve(t, cfg)

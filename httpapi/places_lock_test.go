@@ -1,35 +1,17 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
-
-// lines are what a server logs.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // unclaimed is newServer without a state directory of the test's own.
 func unclaimed(t *testing.T, cfg Config) *Server {
@@ -98,7 +80,7 @@ func TestStateDirectoryOfOneThatEnds(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- one.Close() }()
-	var log lines
+	var log testlog.Buffer
 	two := newServer(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	got := make(chan string, 1)
 	go func() {
@@ -153,7 +135,7 @@ func TestServersShareTheUsualStateDirectory(t *testing.T) {
 			}
 		}
 	}
-	var log lines
+	var log testlog.Buffer
 	start := func(name, want string) *Server {
 		t.Helper()
 		s, dir := claimed(t, Config{StateName: name, Logger: slog.New(slog.NewTextHandler(&log, nil))})

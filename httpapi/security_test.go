@@ -11,11 +11,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 func TestToken(t *testing.T) {
@@ -290,27 +290,9 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// logLines collects a log.
-type logLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func TestAccessLogHidesTokens(t *testing.T) {
 	t.Parallel()
-	var log logLines
+	var log testlog.Buffer
 	s := serve(t, Config{AccessLog: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	s.do(t, call{path: "/v1/desktop/screenshot?format=png&access%5Ftoken=" + s.Token(), anon: true})
 	s.do(t, call{path: "/?token=" + s.Token(), anon: true})

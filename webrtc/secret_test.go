@@ -1,38 +1,19 @@
 package webrtc
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
-
-// safeBuffer is a log in memory.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // TestLogsHaveNoKeys has a viewer type keys that the desktop refuses, and send invalid
 // messages, with the log at its lowest level.
 func TestLogsHaveNoKeys(t *testing.T) {
 	t.Parallel()
-	log := new(safeBuffer)
+	log := new(testlog.Buffer)
 	d := startDesktop(t, desktop.Config{})
 	s := stream(t, d, Config{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	ann := watch(t, s, ViewerOptions{Name: "ann"})

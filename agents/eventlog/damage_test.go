@@ -7,29 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // errorLog keeps what a Logger gets at the level ERROR.
-type errorLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (e *errorLog) Write(b []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.Write(b)
-}
-
-func (e *errorLog) String() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.String()
-}
+type errorLog struct{ testlog.Buffer }
 
 func (e *errorLog) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(e, &slog.HandlerOptions{Level: slog.LevelError}))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -282,8 +283,8 @@ func TestAPIConfiguration(t *testing.T) {
 // follower is a command that runs on.
 type follower struct {
 	cmd    *exec.Cmd
-	stdout output
-	stderr output
+	stdout testlog.Buffer
+	stderr testlog.Buffer
 }
 
 func (s *server) follow(t *testing.T, args ...string) *follower {

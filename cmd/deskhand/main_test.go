@@ -14,12 +14,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // binary is the command under test, built once by TestMain.
@@ -97,31 +98,13 @@ func finish(tb testing.TB, cmd *exec.Cmd) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// output keeps what a process prints.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // server is a running server.
 type server struct {
 	base   string // http://127.0.0.1:1234
 	token  string // what it is called with; empty: nothing
 	pid    int
-	stdout output
-	stderr output
+	stdout testlog.Buffer
+	stderr testlog.Buffer
 	ended  chan struct{}    // closed when it has
 	state  *os.ProcessState // read after ended
 	client *http.Client

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // mcpClient starts deskhand mcp, as an agent does.
@@ -20,7 +21,7 @@ func mcpClient(t *testing.T, env []string, args ...string) (*mcp.ClientSession, 
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"mcp"}, args...)...)
 	cmd.Env = env
-	var stderr output
+	var stderr testlog.Buffer
 	cmd.Stderr = &stderr
 	c := mcp.NewClient(&mcp.Implementation{Name: "an-agent", Version: "1"}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), readyLimit)

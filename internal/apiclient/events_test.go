@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 func TestEventReader(t *testing.T) {
@@ -161,7 +163,7 @@ func TestEventsAreShownAsTheyCome(t *testing.T) {
 				at, more := teller(t, "text/event-stream; charset=utf-8")
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				var stdout, stderr output
+				var stdout, stderr testlog.Buffer
 				cmd := Command{
 					Name: "deskhand api", Document: apiText(), Stdout: &stdout, Stderr: &stderr,
 					Connect: func() (Server, error) { return Server{URL: at}, nil },

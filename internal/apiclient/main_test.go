@@ -1,7 +1,6 @@
 package apiclient
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -100,24 +101,6 @@ func serve(t *testing.T, handle http.HandlerFunc) *url.URL {
 	return u
 }
 
-// output is a stream that several may look at.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // result is what one run has left.
 type result struct {
 	stdout, stderr string
@@ -131,7 +114,7 @@ func do(t *testing.T, at *url.URL, args ...string) result {
 }
 
 func doWith(ctx context.Context, at *url.URL, stdin string, args ...string) result {
-	var stdout, stderr output
+	var stdout, stderr testlog.Buffer
 	c := Command{
 		Name: "deskhand api", Document: apiText(), Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
 		Connect: func() (Server, error) { return Server{URL: at, Token: "secret"}, nil },

@@ -11,16 +11,18 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // openTerminal returns a pseudo-terminal; what is printed on it is collected.
-func openTerminal(t *testing.T) (screen *output, keyboard, tty *os.File) {
+func openTerminal(t *testing.T) (screen *testlog.Buffer, keyboard, tty *os.File) {
 	t.Helper()
 	keyboard, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	screen = &output{}
+	screen = &testlog.Buffer{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -38,7 +40,7 @@ func openTerminal(t *testing.T) (screen *output, keyboard, tty *os.File) {
 func onTerminal(t *testing.T, at *url.URL, args ...string) (string, error) {
 	t.Helper()
 	screen, _, tty := openTerminal(t)
-	var stderr output
+	var stderr testlog.Buffer
 	c := Command{
 		Name: "deskhand api", Document: apiText(), Stdout: tty, Stderr: &stderr,
 		Connect: func() (Server, error) { return Server{URL: at}, nil },

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 func TestMeterLine(t *testing.T) {
@@ -61,7 +63,7 @@ func TestWords(t *testing.T) {
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var screen output
+		var screen testlog.Buffer
 		m := startMeter(&screen, func() int { return 80 }, "sending", 10<<20, 0)
 		for range 30 {
 			<-time.After(100 * time.Millisecond)
@@ -81,13 +83,13 @@ func TestMeter(t *testing.T) {
 		if text := screen.String(); !strings.HasSuffix(text, "\r\x1b[K") {
 			t.Errorf("the line stays: %q", text)
 		}
-		var report output
+		var report testlog.Buffer
 		m.report(&report, "file")
 		if got := report.String(); got != "file: 2.9 MiB in 3 s, 1000.0 KiB/s\n" {
 			t.Errorf("report: %q", got)
 		}
 
-		var nothing output
+		var nothing testlog.Buffer
 		short := startMeter(&nothing, func() int { return 60 }, "sending", 10, 0)
 		<-time.After(meterDelay / 2)
 		short.close()

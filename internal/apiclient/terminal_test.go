@@ -16,6 +16,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/creack/pty"
 	"golang.org/x/term"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // echoTerminal is a server's side of a terminal: it prints what is typed, tells
@@ -92,7 +94,7 @@ func (s steps) Read(p []byte) (int, error) {
 
 // session is a command that is connected to a terminal.
 type session struct {
-	stdout, stderr output
+	stdout, stderr testlog.Buffer
 	done           chan error
 }
 
@@ -106,7 +108,7 @@ func connect(ctx context.Context, at *url.URL, stdin io.Reader, args ...string) 
 	return s
 }
 
-func wantText(t *testing.T, what string, o *output, want string) {
+func wantText(t *testing.T, what string, o *testlog.Buffer, want string) {
 	t.Helper()
 	poll(t, what, func() string {
 		if got := o.String(); !strings.Contains(got, want) {
@@ -195,7 +197,7 @@ func TestEndedWhileReading(t *testing.T) {
 
 // slowScreen takes what is shown only later.
 type slowScreen struct {
-	output
+	testlog.Buffer
 
 	asked, later chan struct{}
 }
@@ -207,7 +209,7 @@ func (s *slowScreen) Write(p []byte) (int, error) {
 		close(s.asked)
 	}
 	<-s.later
-	return s.output.Write(p)
+	return s.Buffer.Write(p)
 }
 
 // TestTypedAtTheEnd: keys that the connection does not take any more do not hide
@@ -226,7 +228,7 @@ func TestTypedAtTheEnd(t *testing.T) {
 		_ = c.Write(r.Context(), websocket.MessageText, []byte(`{"type":"exit","exitCode":3}`))
 		_ = c.CloseNow()
 	})
-	stdin, done, errs := make(steps), make(chan error, 1), &output{}
+	stdin, done, errs := make(steps), make(chan error, 1), &testlog.Buffer{}
 	c := Command{
 		Name: "deskhand api", Document: apiText(), Stdin: stdin, Stdout: screen, Stderr: errs,
 		Connect: func() (Server, error) { return Server{URL: at, Token: "secret"}, nil },

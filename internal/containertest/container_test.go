@@ -13,13 +13,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -52,30 +52,12 @@ func TestContainer(t *testing.T) {
 type container struct {
 	url    string
 	init   int // process 1, by the number it has out here
-	stdout *output
-	stderr *output
+	stdout *testlog.Buffer
+	stderr *testlog.Buffer
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the server has ended
 	err    error         // what it ended with; read after done
 	client *http.Client
-}
-
-// output keeps what a process prints.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
 
 func buildServer(t *testing.T) string {
@@ -116,7 +98,7 @@ func startContainer(t *testing.T, binary string, uid int) *container {
 	}
 	defer info.Close()
 	c := &container{
-		stdout: new(output), stderr: new(output), done: make(chan struct{}),
+		stdout: new(testlog.Buffer), stderr: new(testlog.Buffer), done: make(chan struct{}),
 		client: &http.Client{Transport: &http.Transport{}, Timeout: callLimit},
 	}
 	c.cmd = sandbox(uid, []string{"--info-fd", "3", "--ro-bind", binary, "/deskhand"}, "/deskhand", "server", "--port", "0", "--no-token", "--access-log")

@@ -23,6 +23,7 @@ import (
 	pion "github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/internal/testbrowser"
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -156,7 +157,7 @@ func startInside(t *testing.T, inside []string) {
 		"--token", token, "--state-dir", t.TempDir())
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out := new(output)
+	out := new(testlog.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	if err := cmd.Start(); err != nil {

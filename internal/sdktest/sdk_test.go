@@ -1,7 +1,6 @@
 package sdktest
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -93,7 +93,7 @@ func startServer(t *testing.T, modules string, cfg Config) *Server {
 			t.Fatal(err)
 		}
 	}
-	log := new(lockedBuffer)
+	log := new(testlog.Buffer)
 	cfg.Log = log
 	server, err := Start(t.Context(), cfg)
 	if err != nil {
@@ -136,7 +136,7 @@ func copyScripts(t *testing.T, modules string) string {
 // environment.
 func runScripts(t *testing.T, server *Server, modules, name string, more ...string) {
 	t.Helper()
-	out := new(lockedBuffer)
+	out := new(testlog.Buffer)
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
 	defer cancel()
 	err := Run(ctx, supervise.Spec{
@@ -165,20 +165,3 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

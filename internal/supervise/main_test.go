@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +9,14 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // roleVariable makes the test binary play another program.
@@ -255,22 +255,7 @@ func wantAlive(t *testing.T, pids ...int) {
 }
 
 // output is a writer that can be waited on.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
+type output struct{ testlog.Buffer }
 
 // await waits for a line that starts with that and returns it.
 func (o *output) await(t *testing.T, prefix string) string {
