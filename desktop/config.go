@@ -111,7 +111,7 @@ type Config struct {
 	// runs while no other input can, so it must not call the Desktop.
 	Policy func(context.Context, Action) error
 
-	// Logger receives debug messages. Nil: none.
+	// Logger receives failures, restarts and debug messages. Nil: none.
 	Logger *slog.Logger
 }
 

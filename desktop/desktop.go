@@ -305,7 +305,7 @@ func (d *Desktop) fail(code string, err error) *Failure {
 		d.state = StateFailed
 	}
 	d.mu.Unlock()
-	d.log.Debug("desktop failed", "code", code, "error", err)
+	d.log.Warn("desktop failed", "code", code, "error", err)
 	d.events.emit(Event{Type: EventFailed, Failure: f})
 	return f
 }

@@ -226,6 +226,7 @@ func (d *Desktop) restarted(after *Failure) {
 		d.state = StateActive
 	}
 	d.mu.Unlock()
+	d.log.Info("desktop restarted", "after", after.Code, "took", time.Since(after.At).Round(time.Millisecond))
 	d.events.emit(Event{Type: EventRestarted, Failure: after})
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -51,10 +53,46 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
+	s.logRefusal(r)
 	p := tokenInvalid.problem("token invalid").
 		with("details", map[string]any{"message": "missing or invalid bearer token"}).
 		header(fiber.HeaderWWWAuthenticate, "Bearer")
 	s.write(r.c, p)
+}
+
+// refusalInterval is the shortest time between two log lines about requests without
+// a valid token.
+const refusalInterval = time.Second
+
+// refusals counts requests that were refused and not logged.
+type refusals struct {
+	mu      sync.Mutex // guards what follows
+	logged  time.Time  // the last time that one was logged
+	skipped int        // since then
+}
+
+// take adds a refusal. It reports whether it is due to be logged, and how many were
+// not logged before it.
+func (r *refusals) take(now time.Time) (skipped int, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.logged) < refusalInterval {
+		r.skipped++
+		return 0, false
+	}
+	skipped, r.logged, r.skipped = r.skipped, now, 0
+	return skipped, true
+}
+
+// logRefusal logs a request without a valid token, but nothing in which the token may
+// be.
+func (s *Server) logRefusal(r *request) {
+	skipped, due := s.refusals.take(time.Now())
+	if !due {
+		return
+	}
+	a := askedOf(r.c)
+	s.log.Warn("request without a valid token", "method", a.method, "path", a.path, "client", s.client(r.c), "request", a.id, "skipped", skipped)
 }
 
 type grantKey struct{}

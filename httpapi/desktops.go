@@ -218,6 +218,7 @@ func (sl *slot) beginStart(opts startOptions) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), startLimit, limit)
 	change := &transition{done: make(chan struct{}), cancel: cancel}
 	sl.phase, sl.change, sl.failure, sl.options = starting, change, nil, opts
+	begun := time.Now()
 	go func() {
 		defer sl.all.running.Done()
 		defer cancel()
@@ -234,9 +235,22 @@ func (sl *slot) beginStart(opts startOptions) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = limit
 		}
+		sl.logStart(desk, err, time.Since(begun))
 		sl.started(change, desk, err)
 	}()
 	return nil
+}
+
+func (sl *slot) logStart(desk Desktop, err error, took time.Duration) {
+	log := sl.all.cfg.Logger.With("desktop", sl.id, "took", took.Round(time.Millisecond))
+	switch {
+	case err == nil:
+		log.Info("desktop started", "display", desk.Status().Display)
+	case errors.Is(err, context.Canceled):
+		log.Info("desktop stopped while it was starting")
+	default:
+		log.Warn("desktop did not start", "error", err)
+	}
 }
 
 // started notes the outcome of a start.
@@ -305,6 +319,7 @@ func (sl *slot) retire(ctx context.Context) error {
 func (sl *slot) beginStop() {
 	change := &transition{done: make(chan struct{})}
 	sl.phase, sl.change = stopping, change
+	begun := time.Now()
 	sl.all.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		defer cancel()
@@ -315,6 +330,8 @@ func (sl *slot) beginStop() {
 		sl.phase, sl.desk, sl.change = idle, nil, nil
 		if err != nil {
 			sl.all.cfg.Logger.Error("stop desktop", "desktop", sl.id, "error", err)
+		} else {
+			sl.all.cfg.Logger.Info("desktop stopped", "desktop", sl.id, "took", time.Since(begun).Round(time.Millisecond))
 		}
 		close(change.done)
 	})

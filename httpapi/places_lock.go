@@ -94,7 +94,7 @@ func makePrivate(dir string, log *slog.Logger) error {
 		return fmt.Errorf("%s is open to other users (mode %v), and that cannot be changed: %w; run chmod 700 on it as its owner, or choose another directory",
 			dir, info.Mode(), err)
 	}
-	log.Warn("the state directory was open to other users; its mode is 0700 now", "directory", dir, "mode", info.Mode())
+	log.Warn("the state directory was open to other users; its mode is 0700 now", "directory", dir, "mode", info.Mode().String())
 	return nil
 }
 

@@ -290,6 +290,41 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreLogged sends many requests with wrong tokens.
+func TestRefusalsAreLogged(t *testing.T) {
+	t.Parallel()
+	var log testlog.Buffer
+	s := serve(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	begun := time.Now()
+	for range 50 {
+		s.do(t, call{path: "/v1/desktop/screenshot?access_token=guess", anon: true, header: map[string]string{"Authorization": "Bearer guess", "X-Request-Id": "first"}})
+	}
+	text := log.String()
+	if n := strings.Count(text, "without a valid token"); n < 1 || n > 1+int(time.Since(begun)/refusalInterval) {
+		t.Errorf("%d lines about 50 requests, want one a second:\n%s", n, text)
+	}
+	for _, want := range []string{"level=WARN", "path=/v1/desktop/screenshot ", "client=127.0.0.1:", "request=first"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the log:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "guess") {
+		t.Errorf("a token is in the log:\n%s", text)
+	}
+	var r refusals
+	now := time.Now()
+	for i, want := range []struct {
+		after   time.Duration
+		skipped int
+		due     bool
+	}{{0, 0, true}, {0, 0, false}, {refusalInterval / 2, 0, false}, {refusalInterval / 2, 2, true}} {
+		now = now.Add(want.after)
+		if skipped, due := r.take(now); skipped != want.skipped || due != want.due {
+			t.Errorf("refusal %d: %d, %v; want %d, %v", i, skipped, due, want.skipped, want.due)
+		}
+	}
+}
+
 func TestAccessLogHidesTokens(t *testing.T) {
 	t.Parallel()
 	var log testlog.Buffer

@@ -47,6 +47,7 @@ type Server struct {
 	agents      *agentHost
 	connections connections
 	limits      *connLimits
+	refusals    refusals
 	patience    time.Duration // how long a client may neither send nor accept anything
 	handler     func() http.Handler
 

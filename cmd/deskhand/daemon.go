@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +27,12 @@ const aboutDaemon = `Runs a server in the background.
 
 Its number, its version and its log are $XDG_DATA_HOME/deskhand/daemon/daemon-HOST-PORT.*`
 
-// readyPrefix begins the line that the server prints when it is ready.
-const readyPrefix = "deskhand is ready at "
+// readyPrefix begins the line that the server prints when it is ready. As JSON the
+// line has readyMessage and a url.
+const (
+	readyPrefix  = readyMessage + " at "
+	readyMessage = "deskhand is ready"
+)
 
 const (
 	// daemonStart is how long a server may take until it answers.
@@ -212,6 +217,10 @@ func (d *daemon) readyAt() string {
 		}
 		if url, ok := strings.CutPrefix(line, readyPrefix); ok {
 			return strings.TrimSuffix(url, "\n")
+		}
+		var entry struct{ Msg, URL string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == readyMessage {
+			return entry.URL
 		}
 	}
 }

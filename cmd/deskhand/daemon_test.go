@@ -159,6 +159,10 @@ func TestDaemonReadyLine(t *testing.T) {
 		}
 		text, want = text+"\n", "http://127.0.0.1:1/?token=abc"
 	}
+	writeFile(t, d.log, `{"msg":"x","url":"y"}`+"\n"+`{"time":"t","level":"INFO","msg":"`+readyMessage+`","url":"http://127.0.0.1:2/"}`+"\n", 0o600)
+	if got, want := d.readyAt(), "http://127.0.0.1:2/"; got != want {
+		t.Errorf("ready at %q, want %q", got, want)
+	}
 }
 
 func TestDaemonFails(t *testing.T) {

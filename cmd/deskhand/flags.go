@@ -110,7 +110,8 @@ func variable(name string) string {
 }
 
 // environment fills in what the command line left open from the environment:
-// DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, and the same of SANDBOX_AGENT_.
+// DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, and the same of SANDBOX_AGENT_;
+// DESKHAND_LOG_FORMAT and _LOG_LEVEL.
 func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 	if v := variable("HOST"); v != "" && !flags.Changed("host") {
 		f.host = v
@@ -124,6 +125,11 @@ func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 	}
 	if v := os.Getenv("SANDBOX_AGENT_LOG_HTTP"); v != "" && !flags.Changed("access-log") {
 		f.accessLog = v != "0"
+	}
+	for name, value := range map[string]*string{"log-format": &f.logFormat, "log-level": &f.logLevel} {
+		if v := os.Getenv("DESKHAND_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); v != "" && !flags.Changed(name) {
+			*value = v
+		}
 	}
 	if flags.Changed("token") && f.token == "" {
 		return usagef("--token is empty; leave it out to have a token made")

@@ -9,13 +9,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deskhand/deskhand/filesystem"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -322,15 +326,35 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := false
-	for line := range strings.Lines(string(text)) {
-		var entry struct{ Msg, URL, Level string }
+	for line := range strings.Lines(s.stdout.String() + string(text)) {
+		var entry struct {
+			Msg, URL, Level string
+			Duration        any
+		}
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Errorf("%q: %v", line, err)
 		}
-		found = found || entry.Msg == "request" && entry.URL == "/v1/health" && entry.Level == "INFO"
+		if entry.Msg == "request" && entry.URL == "/v1/health" && entry.Level == "INFO" {
+			duration, _ := entry.Duration.(string)
+			if _, err := time.ParseDuration(duration); err != nil {
+				t.Errorf("duration %v, want a text with a unit", entry.Duration)
+			}
+			found = true
+		}
 	}
 	if info, err := os.Stat(file); !found || err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the log has no request, or is not private: %v %v\n%s", info.Mode(), err, text)
+	}
+
+	for _, c := range []struct {
+		status int
+		args   []string
+	}{{exitUsage, []string{"server", "--max-desktops", "0"}}, {exitFailure, []string{"server", "--token-file", "/no/such/file"}}} {
+		r := runCommandLine(t, environ(t, "DESKHAND_LOG_FORMAT=json"), c.args...)
+		var entry struct{ Msg, Level, Error string }
+		if err := json.Unmarshal([]byte(r.stderr), &entry); err != nil || r.status != c.status || entry.Level != "ERROR" || entry.Error == "" || r.stdout != "" {
+			t.Errorf("%q: %v, %+v, want status %d and one line of JSON", c.args, err, r, c.status)
+		}
 	}
 
 	s = serve(t, environ(t), "--access-log", "--log-level", "warn")
@@ -338,6 +362,45 @@ func TestLog(t *testing.T) {
 	s.signal(t, 15)
 	if text := s.stderr.String(); text != "" {
 		t.Errorf("at level warn: %s", text)
+	}
+}
+
+// TestLifecycleLog ends the X server of a desktop, and then the desktop.
+func TestLifecycleLog(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	s := serve(t, environ(t), "--log-format", "json")
+	var status struct {
+		Processes []struct {
+			Name string
+			PID  int
+		}
+	}
+	s.ask(t, "/v1/desktop/start", `{"width":320,"height":240}`, &status)
+	for _, p := range status.Processes {
+		if p.Name == "Xvfb" {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	}
+	poll(t, callLimit, "the restart is logged", func() string {
+		if text := s.stderr.String(); !strings.Contains(text, `"msg":"desktop restarted"`) {
+			return text
+		}
+		return ""
+	})
+	s.ask(t, "/v1/desktop/stop", `{}`, nil)
+	var got []string
+	for line := range strings.Lines(s.stderr.String()) {
+		var entry struct{ Msg, Desktop, Level string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		if entry.Desktop == "main" {
+			got = append(got, entry.Level+" "+entry.Msg)
+		}
+	}
+	if want := []string{"INFO desktop started", "WARN desktop failed", "INFO desktop restarted", "INFO desktop stopped"}; !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
 	}
 }
 

@@ -105,6 +105,11 @@ func (p program) run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return exitOK
+	case errors.As(err, new(loggedError)):
+		if errors.As(err, &usage) {
+			return exitUsage
+		}
+		return exitFailure
 	case errors.As(err, &usage):
 		fmt.Fprintf(p.stderr, "%s: %v\nTry '%s --help'.\n", p.name, err, strings.TrimSpace(p.name+" "+usage.command))
 		return exitUsage

@@ -110,7 +110,7 @@ type server struct {
 	client *http.Client
 }
 
-var ready = regexp.MustCompile(`deskhand is ready at (http://[^/\s]+)/(?:\?token=(\S+))?\n`)
+var ready = regexp.MustCompile(`deskhand is ready(?: at |","url":")(http://[^/\s]+)/(?:\?token=(\w+))?"?}?\n`)
 
 // serve runs a server on a free port until the test ends.
 func serve(tb testing.TB, env []string, args ...string) *server {

@@ -20,12 +20,14 @@ import (
 )
 
 const aboutServer = `Serves desktops over HTTP until it gets SIGINT, SIGTERM or SIGHUP, then ends
-all that it started. Prints one line with its URL when it is ready.
+all that it started. Prints one line with its URL when it is ready, as JSON with
+--log-format json.
 
 Without --token, --token-file or --no-token it makes a token and prints it.
 DESKHAND_HOST, _PORT, _TOKEN and _TOKEN_FILE stand in for the flags, and so do
-those variables of sandbox-agent (SANDBOX_AGENT_...). A socket that systemd passes
-is served in place of --host and --port.`
+those variables of sandbox-agent (SANDBOX_AGENT_...). DESKHAND_LOG_FORMAT and
+DESKHAND_LOG_LEVEL stand in for theirs. A socket that systemd passes is served in
+place of --host and --port.`
 
 func (p program) server(ctx context.Context, access accessFlags, args []string) (err error) {
 	f := serverFlags{accessFlags: access}
@@ -34,6 +36,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err := parse(flags, args); err != nil {
 		return err
 	}
+	defer func() { err = p.logEnd(&f, err) }()
 	if flags.NArg() > 0 {
 		return usagef("server takes no argument, so not %q", flags.Arg(0))
 	}
@@ -235,7 +238,11 @@ func (p program) announce(at url.URL, s *httpapi.Server, tokenKnown bool, f serv
 	if s.Token() != "" && !tokenKnown {
 		at.RawQuery = url.Values{"token": {s.Token()}}.Encode()
 	}
-	fmt.Fprintf(p.stdout, "deskhand is ready at %s\n", at.String())
+	if f.logFormat == formatJSON {
+		jsonLogger(p.stdout, slog.LevelInfo).Info(readyMessage, "url", at.String())
+		return
+	}
+	fmt.Fprintf(p.stdout, "%s%s\n", readyPrefix, at.String())
 	if f.demo {
 		p.suggest(base, s.Token(), tokenKnown)
 	}
@@ -276,7 +283,7 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
 		return nil, nil, usagef("--log-level must be debug, info, warn or error, not %q", f.logLevel)
 	}
-	if f.logFormat != "text" && f.logFormat != "json" {
+	if f.logFormat != formatText && f.logFormat != formatJSON {
 		return nil, nil, usagef("--log-format must be text or json, not %q", f.logFormat)
 	}
 	out, done := stderr, func() {}
@@ -287,10 +294,40 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 		}
 		out, done = file, func() { _ = file.Close() }
 	}
-	opts := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(out, opts)
-	if f.logFormat == "json" {
-		handler = slog.NewJSONHandler(out, opts)
+	if f.logFormat == formatJSON {
+		return jsonLogger(out, level), done, nil
 	}
-	return slog.New(handler), done, nil
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), done, nil
+}
+
+// The values of --log-format.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+// jsonLogger writes durations with their units, as in "1.5s". slog would write
+// nanoseconds without a unit.
+func jsonLogger(out io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}}))
+}
+
+// loggedError is an error that was written to the log, so that it need not be
+// printed.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
+// logEnd writes why the server ends as JSON, if the log has that format.
+func (p program) logEnd(f *serverFlags, err error) error {
+	if err == nil || f.logFormat != formatJSON {
+		return err
+	}
+	jsonLogger(p.stderr, slog.LevelInfo).Error("the server cannot run", "error", err)
+	return loggedError{err}
 }
