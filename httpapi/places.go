@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/userhome"
 )
 
 // places are where a server keeps files. Two servers must not use the same, so
@@ -58,6 +58,9 @@ func newPlaces(cfg Config) (*places, error) {
 		}
 		p.base, p.mainHome = filepath.Join(base, "deskhand"), filepath.Join(base, "sandbox-agent", "desktop", "home")
 		p.name = cfg.StateName
+		if !userhome.Writable(p.mainHome) { // as where p.base is all of a read-only system that can be written to
+			p.mainHome = filepath.Join(p.base, "home")
+		}
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
@@ -73,7 +76,7 @@ func stateHome() (string, error) {
 	if home := userHome(); home != "" {
 		return filepath.Join(home, ".local", "state"), nil
 	}
-	dir, err := temporaryState()
+	dir, err := userhome.Temporary()
 	if err != nil {
 		return "", fmt.Errorf("state directory: %w", err)
 	}
@@ -91,24 +94,6 @@ func userHome() string {
 		return ""
 	}
 	return u.HomeDir
-}
-
-// temporaryState makes this user's folder among the temporary files. Everybody
-// can write to where it is, so it counts only if it is really ours.
-func temporaryState() (string, error) {
-	dir := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(owner.Uid) != os.Geteuid() {
-		return "", fmt.Errorf("%s is not this user's own with mode 0700; remove it, or set HOME, XDG_STATE_HOME or TMPDIR", dir)
-	}
-	return dir, nil
 }
 
 // claim makes a directory ours. The error is [ErrInUse] when another server has

@@ -86,9 +86,11 @@ func (r *Registry) locate(a *Agent) (Command, error) {
 	if launcher := r.launcher(a.ID); launcher != "" {
 		return Command{Path: launcher, Source: SourceLocal}, nil
 	}
-	if m, err := r.current(a.ID); err == nil {
-		if c, err := m.command(r); err == nil {
-			return c, nil
+	for _, dir := range append([]string{r.cfg.Dir}, r.shared...) {
+		if m, err := currentIn(dir, a.ID); err == nil {
+			if c, err := m.command(r); err == nil {
+				return c, nil
+			}
 		}
 	}
 	for _, words := range a.names {

@@ -94,8 +94,12 @@ func TestPlatform(t *testing.T) {
 // TestWhereAgentsAreFound adds one place after the other, the nearest last.
 func TestWhereAgentsAreFound(t *testing.T) {
 	t.Parallel()
-	bin, data := t.TempDir(), t.TempDir()
-	r := newRegistry(t, Config{Env: []string{"PATH=" + bin, "XDG_DATA_HOME=" + data, "HOME=" + t.TempDir()}})
+	bin, data, shared := t.TempDir(), t.TempDir(), t.TempDir()
+	r, err := New(Config{Env: []string{"PATH=" + bin, "XDG_DATA_HOME=" + data, "XDG_DATA_DIRS=relative:" + shared, "HOME=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
 	where := func() string {
 		c, err := r.Command("claude")
 		if err != nil {
@@ -118,15 +122,23 @@ func TestWhereAgentsAreFound(t *testing.T) {
 	if got := where(); got != onPath {
 		t.Errorf("on PATH: %s", got)
 	}
-	dir := filepath.Join(r.cfg.Dir, "claude", "1.0.0")
-	program := script(t, filepath.Join(dir, "claude-acp"), "exit")
-	m := manifest{Agent: "claude", Source: SourceRegistry, Packages: []packageManifest{{Version: "1.0.0", Kinds: both, Program: "claude-acp"}}}
-	if err := m.write(dir); err != nil {
-		t.Fatal(err)
+	install := func(agents string) (dir, program string) {
+		dir = filepath.Join(agents, "claude", "1.0.0")
+		program = script(t, filepath.Join(dir, "claude-acp"), "exit")
+		m := manifest{Agent: "claude", Source: SourceRegistry, Packages: []packageManifest{{Version: "1.0.0", Kinds: both, Program: "claude-acp"}}}
+		if err := m.write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("1.0.0", filepath.Join(dir, "..", currentName)); err != nil {
+			t.Fatal(err)
+		}
+		return dir, program
 	}
-	if err := os.Symlink("1.0.0", filepath.Join(dir, "..", currentName)); err != nil {
-		t.Fatal(err)
+	_, forAll := install(filepath.Join(shared, "deskhand", "agents"))
+	if got := where(); got != forAll {
+		t.Errorf("installed for all users: %s", got)
 	}
+	dir, program := install(r.cfg.Dir)
 	if got := where(); got != program {
 		t.Errorf("installed: %s", got)
 	}
@@ -135,7 +147,7 @@ func TestWhereAgentsAreFound(t *testing.T) {
 		t.Errorf("launcher: %s", got)
 	}
 	// What is there no more is passed over.
-	for _, tc := range []struct{ remove, next string }{{launcher, program}, {program, onPath}, {onPath, old}, {old, want}} {
+	for _, tc := range []struct{ remove, next string }{{launcher, program}, {program, forAll}, {forAll, onPath}, {onPath, old}, {old, want}} {
 		if err := os.Remove(tc.remove); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@
 // A command line is looked for in this order: one that was configured; a
 // launcher that sandbox-agent has left in
 // $XDG_DATA_HOME/sandbox-agent/bin/agent_processes/NAME-acp; what this package
-// installed; the adapter's usual names on PATH. The mock agent is built in.
+// installed; what it installed for all users; the adapter's usual names on PATH.
+// The mock agent is built in.
 //
 // # Installing
 //
@@ -31,7 +32,9 @@
 // for each other, also in different programs.
 //
 // The folders are $XDG_DATA_HOME/deskhand/agents/NAME/VERSION. The one before
-// the current one stays, for agents that were started from it.
+// the current one stays, for agents that were started from it. With
+// XDG_DATA_HOME=/usr/local/share, root installs agents for all users: they are
+// found through XDG_DATA_DIRS.
 //
 // # What agents say of themselves
 //

@@ -48,13 +48,17 @@ func (m *manifest) write(dir string) error {
 // dirOf is the folder of an agent's installs.
 func (r *Registry) dirOf(id string) string { return filepath.Join(r.cfg.Dir, id) }
 
-// current reads what is installed of an agent.
-func (r *Registry) current(id string) (*manifest, error) {
-	if r.cfg.Dir == "" {
+// current reads what this user has installed of an agent.
+func (r *Registry) current(id string) (*manifest, error) { return currentIn(r.cfg.Dir, id) }
+
+// currentIn reads what is installed of an agent in a folder with a folder for
+// each agent.
+func currentIn(dir, id string) (*manifest, error) {
+	if dir == "" {
 		return nil, os.ErrNotExist
 	}
 	// Resolved now, so that a later install does not change what is running.
-	dir, err := filepath.EvalSymlinks(filepath.Join(r.dirOf(id), currentName))
+	dir, err := filepath.EvalSymlinks(filepath.Join(dir, id, currentName))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,6 +92,18 @@ func dataHome(env func(string) string) string {
 		return filepath.Join(home, ".local", "share")
 	}
 	return ""
+}
+
+// sharedDirs are the folders of agents that are installed for all users, from the
+// value of XDG_DATA_DIRS.
+func sharedDirs(value string) []string {
+	var dirs []string
+	for _, dir := range filepath.SplitList(cmp.Or(value, "/usr/local/share:/usr/share")) {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, filepath.Join(dir, "deskhand", "agents"))
+		}
+	}
+	return dirs
 }
 
 func isProgram(path string) bool {

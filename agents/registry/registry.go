@@ -22,7 +22,9 @@ const DefaultAskTimeout = time.Minute
 // Config configures a Registry. The zero value knows the agents of the table
 // and installs where the XDG directories say.
 type Config struct {
-	// Dir is where agents are installed. Empty: $XDG_DATA_HOME/deskhand/agents.
+	// Dir is where agents are installed. Empty: $XDG_DATA_HOME/deskhand/agents,
+	// and agents that are not there are looked for in deskhand/agents below the
+	// directories of $XDG_DATA_DIRS.
 	Dir string
 
 	// Records returns the folder in which it is kept what runs of npm and of
@@ -68,6 +70,7 @@ type Config struct {
 // Registry knows the agents. Make one with [New].
 type Registry struct {
 	cfg    Config
+	shared []string // where agents are installed for all users
 	user   supervise.User
 	agents []Agent // in the order of lists
 	locks  fs.FS   // embeddedLocks, but in tests
@@ -109,6 +112,7 @@ func New(cfg Config) (*Registry, error) {
 		if home := dataHome(r.variable); home != "" {
 			r.cfg.Dir = filepath.Join(home, "deskhand", "agents")
 		}
+		r.shared = sharedDirs(r.variable("XDG_DATA_DIRS"))
 	}
 	r.group = sync.OnceValues(r.newGroup)
 	r.close = sync.OnceValue(r.end)

@@ -18,7 +18,8 @@ import (
 const aboutInstallAgent = `Installs an agent from npm, so that its first session need not. No server has to
 run. Names: %s.
 
-It goes into $XDG_DATA_HOME/deskhand/agents. No script of a package is run. What
+It goes into $XDG_DATA_HOME/deskhand/agents; with XDG_DATA_HOME=/usr/local/share,
+all users of this machine find it. No script of a package is run. What
 was downloaded before an interruption is not downloaded again.`
 
 func (p program) installAgent(ctx context.Context, args []string) error {
@@ -46,6 +47,9 @@ func (p program) installAgent(ctx context.Context, args []string) error {
 		return usagef("--all excludes --agent-version and --agent-process-version")
 	case !*all && flags.NArg() != 1:
 		return usagef("install which agent? There are: %s; or --all", strings.Join(agentNames(), ", "))
+	}
+	if _, err := useHome(); err != nil {
+		return err
 	}
 	cfg, err := f.settings()
 	if err != nil {

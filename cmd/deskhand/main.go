@@ -12,6 +12,7 @@
 //	deskhand upgrade           replace this program with the newest release
 //	deskhand completion        print the completions of a shell
 //	deskhand man               print the manual page
+//	deskhand health            ask the server of this container whether it is alive
 //	deskhand version
 //
 // Every command has --help. deskhand server takes the flags of sandbox-agent
@@ -134,6 +135,7 @@ var commands = [][2]string{
 	{"install-agent", "install an agent"},
 	{"credentials", "find the keys that agents would use"},
 	{"mcp", "serve a desktop as MCP tools, on standard input and output"},
+	{"health", "ask the server of this container whether it is alive"},
 	{"upgrade", "replace this program with the newest release"},
 	{"completion", "print the completions of a shell"},
 	{"man", "print the manual page"},
@@ -196,6 +198,8 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 		return p.complete(ctx, rest)
 	case "man":
 		return inCommand("man", p.man(ctx, rest))
+	case "health":
+		return inCommand("health", p.health(ctx, rest))
 	case "version":
 		return inCommand("version", p.showVersion(rest))
 	case "help":

@@ -52,6 +52,10 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if f.socket != nil {
 		defer f.socket.Close()
 	}
+	home, err := useHome()
+	if err != nil {
+		return err
+	}
 	cfg, err := f.config()
 	if err != nil {
 		return err
@@ -83,6 +87,14 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer closeLog()
 	cfg.Logger, cfg.Version = log, mcpVersion()
+	if home != "" {
+		log.Warn("HOME cannot be written to; a temporary home is used, and its files are lost with it", "home", home)
+	}
+	if err := nameUser(); err != nil {
+		log.Warn("some programs need a user with a name", "error", err)
+	}
+	at := baseURL(ln.Addr())
+	defer publishAddress(at.String(), log)()
 	supervise.ReserveThreads()
 	unguard, err := guard(log)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,44 +159,5 @@ func TestDemo(t *testing.T) {
 	}
 	if s.stderr.String() != "" {
 		t.Errorf("stderr: %s", &s.stderr)
-	}
-}
-
-// TestDockerfile wants the image's health check to ask where the server is.
-func TestDockerfile(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var check, command []string
-	for line := range strings.Lines(string(text)) {
-		word, _, _ := strings.Cut(line, " ")
-		into := map[string]*[]string{"HEALTHCHECK": &check, "CMD": &command}[word]
-		if into == nil {
-			continue
-		}
-		if err := json.Unmarshal([]byte(line[strings.IndexByte(line, '['):]), into); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-	}
-	if len(check) == 0 || len(command) == 0 || command[0] != "server" {
-		t.Fatalf("HEALTHCHECK %q, CMD %q", check, command)
-	}
-	testx11.Require(t, check[0])
-	s := serve(t, environ(t), command[1:]...)
-	at := "http://127.0.0.1:" + strconv.Itoa(defaultPort)
-	if asked := check[len(check)-1]; asked != at+"/livez" {
-		t.Errorf("it asks %s, the server is at %s", asked, at)
-	}
-	ask := func() result {
-		return finish(t, exec.Command(check[0], append(check[1:len(check)-1:len(check)-1], s.base+"/livez")...))
-	}
-	if got := ask(); got.status != 0 || got.stdout != "" {
-		t.Errorf("while the server runs: %+v", got)
-	}
-	s.signal(t, syscall.SIGTERM)
-	if got := ask(); got.status == 0 {
-		t.Errorf("after its end: %+v", got)
 	}
 }

@@ -1,0 +1,202 @@
+// Command sbom writes what the file system of a container image consists of, as
+// a CycloneDX document.
+//
+// # Usage
+//
+//	sbom [-root DIR] FILE [NAME=VERSION]...
+//
+// It lists the packages that dpkg has installed, the modules that are linked
+// into /usr/local/bin/deskhand, the npm packages below /usr/local, and the
+// programs that the arguments name. The document has neither a time nor a
+// random number: the same image gives the same document.
+package main
+
+import (
+	"bufio"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// document is the part of CycloneDX 1.5 that is written.
+type document struct {
+	Format      string      `json:"bomFormat"`
+	SpecVersion string      `json:"specVersion"`
+	Version     int         `json:"version"`
+	Metadata    metadata    `json:"metadata"`
+	Components  []component `json:"components"`
+}
+
+type metadata struct {
+	Component component `json:"component"`
+}
+
+type component struct {
+	Type    string `json:"type"`
+	Ref     string `json:"bom-ref,omitempty"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	PURL    string `json:"purl,omitempty"`
+}
+
+func main() {
+	root := flag.String("root", "/", "file system to describe")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: sbom [-root DIR] FILE [NAME=VERSION]...")
+		os.Exit(2)
+	}
+	if err := run(*root, flag.Arg(0), flag.Args()[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "sbom:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root, file string, programs []string) error {
+	d, err := describe(root, programs)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func describe(root string, programs []string) (document, error) {
+	d := document{Format: "CycloneDX", SpecVersion: "1.5", Version: 1}
+	d.Metadata.Component = component{Type: "container", Name: "deskhand"}
+	for _, read := range []func(root string) ([]component, error){debianPackages, goModules, npmPackages} {
+		list, err := read(root)
+		if err != nil {
+			return d, err
+		}
+		d.Components = append(d.Components, list...)
+	}
+	for _, p := range programs {
+		name, version, _ := strings.Cut(p, "=")
+		d.Components = append(d.Components, library("generic", name, version, ""))
+	}
+	slices.SortFunc(d.Components, func(a, b component) int { return strings.Compare(a.PURL, b.PURL) })
+	d.Components = slices.Compact(d.Components)
+	return d, nil
+}
+
+// library is a component with the package URL that names it.
+func library(kind, name, version, query string) component {
+	escaped := strings.NewReplacer("%2F", "/").Replace(url.QueryEscape(name))
+	purl := "pkg:" + kind + "/" + escaped + "@" + url.QueryEscape(version)
+	if query != "" {
+		purl += "?" + query
+	}
+	return component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl}
+}
+
+// debianPackages reads dpkg's list: paragraphs of "Field: value" lines.
+func debianPackages(root string) ([]component, error) {
+	release, err := fields(filepath.Join(root, "etc/os-release"), "=")
+	if err != nil {
+		return nil, err
+	}
+	if len(release) == 0 {
+		return nil, errors.New("etc/os-release is empty")
+	}
+	id, number := strings.Trim(release[0]["ID"], `"`), strings.Trim(release[0]["VERSION_ID"], `"`)
+	packages, err := fields(filepath.Join(root, "var/lib/dpkg/status"), ": ")
+	if err != nil {
+		return nil, err
+	}
+	var list []component
+	for _, p := range packages {
+		if !strings.HasSuffix(p["Status"], " installed") {
+			continue
+		}
+		c := library("deb/"+id, p["Package"], p["Version"], "arch="+p["Architecture"]+"&distro="+id+"-"+number)
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// fields reads a file of paragraphs, each of lines "NAME" + separator + "VALUE".
+func fields(file, separator string) ([]map[string]string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var list []map[string]string
+	open := false
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), separator)
+		if lines.Text() == "" {
+			open = false
+		}
+		if !ok || strings.HasPrefix(name, " ") {
+			continue
+		}
+		if !open {
+			list, open = append(list, map[string]string{}), true
+		}
+		list[len(list)-1][name] = value
+	}
+	return list, lines.Err()
+}
+
+// goModules are those of deskhand itself, and the Go that built it.
+func goModules(root string) ([]component, error) {
+	info, err := buildinfo.ReadFile(filepath.Join(root, "usr/local/bin/deskhand"))
+	if err != nil {
+		return nil, err
+	}
+	list := []component{library("golang", "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "")}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		list = append(list, library("golang", m.Path, m.Version, ""))
+	}
+	return list, nil
+}
+
+// npmPackages are the packages in all folders node_modules below /usr/local.
+func npmPackages(root string) ([]component, error) {
+	var list []component
+	err := filepath.WalkDir(filepath.Join(root, "usr/local"), func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != "package.json" || !isPackage(filepath.Dir(file)) {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var p struct{ Name, Version string }
+		if err := json.Unmarshal(text, &p); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, library("npm", p.Name, p.Version, ""))
+		return nil
+	})
+	return list, err
+}
+
+// isPackage tells whether a folder is node_modules/NAME or
+// node_modules/@SCOPE/NAME.
+func isPackage(dir string) bool {
+	dir = filepath.Dir(dir)
+	if strings.HasPrefix(filepath.Base(dir), "@") {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Base(dir) == "node_modules"
+}

@@ -1,0 +1,54 @@
+// Package userhome finds directories that this user can write to, also where
+// the user has no home: in containers that run with any user number, or with a
+// read-only file system.
+package userhome
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Temporary makes this user's directory among the temporary files, and returns
+// its path. Every user can write to the directory above it, so it returns an
+// error if the directory is not this user's own.
+func Temporary() (string, error) {
+	dir := TemporaryPath()
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(owner.Uid) != os.Geteuid() {
+		return "", fmt.Errorf("%s is not this user's own with mode 0700; remove it, or set HOME, XDG_STATE_HOME or TMPDIR", dir)
+	}
+	return dir, nil
+}
+
+// TemporaryPath is the path that Temporary makes.
+func TemporaryPath() string {
+	return filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
+}
+
+// Writable reports whether this user can write to the directory, or make it if
+// it does not exist.
+func Writable(dir string) bool {
+	if !filepath.IsAbs(dir) {
+		return false
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		err := unix.Faccessat(unix.AT_FDCWD, at, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+		if !errors.Is(err, unix.ENOENT) || at == filepath.Dir(at) {
+			return err == nil
+		}
+	}
+}
