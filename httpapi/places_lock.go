@@ -49,7 +49,7 @@ const mostNames = 64
 // dies.
 func lockDir(dir, name string, log *slog.Logger) (*dirLock, error) {
 	if err := makePrivate(dir, log); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make state directory %s private: %w", dir, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -81,18 +81,17 @@ func makePrivate(dir string, log *slog.Logger) error {
 		return err
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, who could change what is in it; choose another directory, or make it yours with chown", dir, owner.Uid)
+		return fmt.Errorf("it belongs to user %d, who could change its files; choose another directory, or run chown as root", owner.Uid)
 	}
 	switch {
 	case info.Mode().Perm()&0o077 == 0:
 		return nil
 	case info.Mode()&os.ModeSticky != 0:
-		return fmt.Errorf("%s is shared by several users (mode %v), and the state directory must be open to this one only; choose a directory in it, such as %s",
-			dir, info.Mode(), filepath.Join(dir, "deskhand"))
+		return fmt.Errorf("several users share it (mode %v); choose a directory in it, such as %s", info.Mode(), filepath.Join(dir, "deskhand"))
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("%s is open to other users (mode %v), and that cannot be changed: %w; run chmod 700 on it as its owner, or choose another directory",
-			dir, info.Mode(), err)
+		return fmt.Errorf("it is open to other users (mode %v), and its mode cannot be changed: %w; run chmod 700 as its owner, or choose another directory",
+			info.Mode(), err)
 	}
 	log.Warn("the state directory was open to other users; its mode is 0700 now", "directory", dir, "mode", info.Mode().String())
 	return nil

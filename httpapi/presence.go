@@ -10,7 +10,7 @@ import (
 
 // presenceBody lists the viewers, agents and API callers of a desktop.
 type presenceBody struct {
-	Present []presentBody `json:"present" nullable:"false" doc:"Viewers, agents whose process runs with this desktop, whoever has control, and API callers and agents that sent input in the last five minutes"`
+	Present []presentBody `json:"present" nullable:"false" doc:"Viewers, agents whose process runs with this desktop, the holder of control, and API callers and agents that sent input in the last five minutes"`
 }
 
 type presentBody struct {
@@ -25,8 +25,8 @@ type presenceOutput struct{ Body presenceBody }
 type actorLister interface{ Actors() []desktop.Presence }
 
 func (s *Server) registerPresence(r route) {
-	r.id, r.path, r.summary = "getPresence", "/presence", "List who is at the desktop"
-	r.about = "People, agents and API callers. It never waits for the desktop."
+	r.id, r.path, r.summary = "getPresence", "/presence", "List the viewers, agents and API callers of the desktop"
+	r.about = "The list has viewers, agents and API callers. The answer does not wait for the desktop."
 	onSlot(s, r, func(ctx context.Context, sl *slot, _ *struct{}) (*presenceOutput, error) {
 		return &presenceOutput{presenceBody{s.present(ctx, sl)}}, nil
 	})

@@ -51,8 +51,8 @@ type (
 	timelineEntryOutput struct{ Body recording.Entry }
 )
 
-const aboutTimeline = `On the clock of the video: every action with who did it, windows, control, markers, and what was added. Of what
-people typed, and of text that was typed as a secret, it has the number of characters alone.`
+const aboutTimeline = `Entries tell of actions and their actors, windows, changes of control, markers, and events that clients added. Their times
+count from the beginning of the video. For text that a person typed, or that was typed as a secret, an entry has only the number of characters.`
 
 func (s *Server) registerTimeline() {
 	get := route{

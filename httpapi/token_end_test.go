@@ -340,7 +340,7 @@ func TestStateDirIsPrivate(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockDir(dir, "", slog.Default()); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+	if _, err := lockDir(dir, "", slog.Default()); err == nil || !strings.Contains(err.Error(), "make state directory "+dir+" private: it belongs to user 65534") {
 		t.Errorf("a directory of another user: %v", err)
 	}
 }

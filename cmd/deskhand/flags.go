@@ -86,7 +86,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.recordings.register(flags)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.StringVar(&f.desktopUser, "desktop-user", "", "`user` that desktops and their programs run as; this one, unless given")
-	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "put Terminal and Browser into the menu of desktops, which whoever has control can use")
+	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "put Terminal and Browser into the menu of desktops, for the holder of control")
 	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
