@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/folder"
 )
 
 // Temporary directories of desktops are made in one folder of this user's, so
@@ -81,7 +83,7 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 		}
 		if owner, err := acquire(filepath.Join(old, lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			if unmounted(old) == nil { // programs of the killed one may still show remote files in it
-				_ = os.RemoveAll(old)
+				_ = folder.Remove(old)
 			}
 			owner.Close()
 		}
@@ -107,14 +109,14 @@ func removeScratch(dir string) error {
 	errs := []error{err}
 	for _, e := range entries {
 		if e.Name() != lockName {
-			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+			errs = append(errs, folder.Remove(filepath.Join(dir, e.Name())))
 		}
 	}
 	door, err := acquire(filepath.Join(filepath.Dir(dir), lockName), unix.LOCK_EX)
 	if err == nil {
 		defer func() { _ = release(door) }()
 	}
-	return errors.Join(append(errs, os.RemoveAll(dir))...)
+	return errors.Join(append(errs, folder.Remove(dir))...)
 }
 
 // release unlocks a file. To close it would not be enough: a program that is just

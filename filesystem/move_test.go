@@ -300,6 +300,23 @@ func TestRemove(t *testing.T) {
 	})
 }
 
+// TestRemoveDeep removes a tree that is deeper than the process may have
+// descriptors. It is not parallel, because it lowers that limit.
+func TestRemoveDeep(t *testing.T) { //nolint:paralleltest // it lowers a limit of the process
+	dir := t.TempDir()
+	f := open(t, filesystem.Config{Home: dir})
+	must(t, os.MkdirAll(dir+"/deep"+strings.Repeat("/d", 1500), 0o755))
+	var before unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	limit := before
+	limit.Cur = 100
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	err := f.Remove(t.Context(), "deep", true)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	must(t, err)
+	wantMissing(t, dir+"/deep")
+}
+
 // TestRemoveTogether: several who remove the same tree do not get into each
 // other's way.
 func TestRemoveTogether(t *testing.T) {

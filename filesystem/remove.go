@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -85,9 +86,24 @@ func (f *FS) mayMove(p place, n node) error {
 	return nil
 }
 
-// removeTree removes an entry of a folder with all that is below it. It holds
-// one directory open for each level.
+// maxOpen is how many levels of a tree removeTree holds open.
+const maxOpen = 32
+
+// removeTree removes an entry of a folder with all that is below it. It moves
+// folders below maxOpen levels to the top of the tree before it removes them,
+// because each level holds a descriptor.
 func removeTree(dir folder, name string, alive aliveFunc) error {
+	r := &treeRemover{alive: alive}
+	return r.remove(dir, name, 0)
+}
+
+type treeRemover struct {
+	alive aliveFunc
+	top   folder
+}
+
+// remove removes a folder that is depth levels below the top of the tree.
+func (r *treeRemover) remove(dir folder, name string, depth int) error {
 	switch err := dir.rmdir(name); err {
 	case nil, unix.ENOENT:
 		return nil
@@ -95,13 +111,23 @@ func removeTree(dir folder, name string, alive aliveFunc) error {
 	default: // it would stay, so what is in it does: a mount point's disk, for one
 		return at(dir.child(name), err)
 	}
+	if depth >= maxOpen {
+		err := dir.rename(name, r.top, ".deskhand-"+rand.Text()+".tmp", 0)
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		return at(dir.child(name), err)
+	}
 	sub, err := dir.folder(name, folderRead)
 	if err != nil {
 		return at(dir.child(name), err)
 	}
 	defer sub.close()
+	if depth == 0 {
+		r.top = sub
+	}
 	for {
-		removed, err := empty(sub, alive)
+		removed, err := r.empty(sub, depth)
 		if err != nil {
 			return err
 		}
@@ -118,17 +144,17 @@ func removeTree(dir folder, name string, alive aliveFunc) error {
 }
 
 // empty goes through a folder once and removes what it finds.
-func empty(dir folder, alive aliveFunc) (removed int, err error) {
+func (r *treeRemover) empty(dir folder, depth int) (removed int, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return 0, at(dir.path, err)
 	}
 	for {
 		names, err := dir.file.Readdirnames(1024)
 		for _, name := range names {
-			if err := alive(); err != nil {
+			if err := r.alive(); err != nil {
 				return removed, err
 			}
-			if err := removeEntry(dir, name, alive); err != nil {
+			if err := r.entry(dir, name, depth+1); err != nil {
 				return removed, err
 			}
 			removed++
@@ -142,17 +168,23 @@ func empty(dir folder, alive aliveFunc) (removed int, err error) {
 	}
 }
 
-// removeEntry removes what is called name, whatever it is.
+// removeEntry removes an entry of a folder, of any kind, with all that is below it.
 func removeEntry(dir folder, name string, alive aliveFunc) error {
+	r := &treeRemover{alive: alive}
+	return r.entry(dir, name, 0)
+}
+
+// entry removes an entry of any kind that is depth levels below the top.
+func (r *treeRemover) entry(dir folder, name string, depth int) error {
 	err := dir.unlink(name)
 	switch err {
 	case nil, unix.ENOENT:
 		return nil
 	case unix.EISDIR:
-		return removeTree(dir, name, alive)
+		return r.remove(dir, name, depth)
 	case unix.EPERM: // what POSIX says of a directory, and Linux of much else
 		if n, failed := dir.stat(name); failed == nil && n.isDir() {
-			return removeTree(dir, name, alive)
+			return r.remove(dir, name, depth)
 		}
 	}
 	return at(dir.child(name), err)

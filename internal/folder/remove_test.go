@@ -1,0 +1,84 @@
+package folder_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/folder"
+)
+
+// nest makes directories below dir, each in the one before, with a file in the last.
+func nest(t *testing.T, dir string, levels int) {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range levels {
+		if err := unix.Mkdirat(fd, "d", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := unix.Openat(fd, "d", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(fd)
+		fd = next
+	}
+	file, err := unix.Openat(fd, "file", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(file)
+	unix.Close(fd)
+}
+
+// TestRemove removes a tree that is deeper than the process may have descriptors,
+// beside a wide one and a link that leads out.
+func TestRemove(t *testing.T) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	away, dir := t.TempDir(), filepath.Join(t.TempDir(), "tree")
+	write(t, filepath.Join(away, "keep"), "kept")
+	write(t, filepath.Join(dir, ".deskhand-removed-1", "x"), "x")
+	for i := range 3000 {
+		write(t, filepath.Join(dir, "wide", fmt.Sprint(i)), "")
+	}
+	link(t, away, filepath.Join(dir, "wide", "link"))
+	nest(t, dir, 2000)
+	nest(t, filepath.Join(dir, "wide"), 2000)
+	limit := before
+	limit.Cur = 100
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	err := folder.Remove(dir)
+	if e := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); e != nil {
+		t.Fatal(e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the tree is still there: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(away, "keep")); err != nil {
+		t.Error(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "x")
+	for range 2 { // the second time it is absent
+		if err := folder.Remove(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
