@@ -11,7 +11,7 @@ FUZZTIME ?= 50s
 
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run npm test test-npm test-agents agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build run npm test test-npm test-agents test-deploy agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary, and the licences of what is in it
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/deskhand' ./cmd/deskhand
