@@ -156,6 +156,9 @@ func (c *Child) fork(s Spec, st *streams) error {
 		if err != nil && s.Cgroup != nil {
 			c.pid, err = forkAndMove(c.command, attr)
 		}
+		if err == nil {
+			offerToOOM(c.pid)
+		}
 		if err == nil && s.Credential == nil {
 			boundTasks(c.pid)
 		}

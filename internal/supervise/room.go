@@ -91,18 +91,22 @@ func boundTasks(pid int) {
 		return
 	}
 	limit := unix.Rlimit{Cur: childTasks(l.user), Max: childTasks(l.user)}
+	for _, pid := range withChildren(pid) {
+		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
+	}
+}
+
+// withChildren returns a process and all that it has started.
+func withChildren(pid int) []int {
 	pids := []int{pid}
-	for len(pids) > 0 {
-		pid, pids = pids[0], pids[1:]
-		if unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil) != nil {
-			continue
-		}
-		for field := range strings.FieldsSeq(procText(pid, "task/"+strconv.Itoa(pid)+"/children")) {
+	for i := 0; i < len(pids); i++ {
+		for field := range strings.FieldsSeq(procText(pids[i], "task/"+strconv.Itoa(pids[i])+"/children")) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)
 			}
 		}
 	}
+	return pids
 }
 
 // tasksOfAll is how many processes and threads there are of all users: the second
