@@ -67,7 +67,7 @@ func BenchmarkScroll(b *testing.B) {
 }
 
 // cpuTime is the processor time that this program has used.
-func cpuTime(b *testing.B) time.Duration {
+func cpuTime(b testing.TB) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

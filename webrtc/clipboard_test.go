@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // counted counts how often the clipboard is fetched, and how often at the same time.
@@ -66,5 +67,33 @@ func TestClipboardThatChangesAlways(t *testing.T) {
 	copyTo(string(make([]byte, clipboardMost+1)))
 	if c, err := d.Desktop.Clipboard(desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorViewer}), desktop.Clipboard, ""); err == nil {
 		t.Errorf("a viewer gets %d bytes", len(c.Data))
+	}
+}
+
+// TestClipboardThatChangesAlwaysCostsLittle has programs own the clipboard one after the
+// other, without a pause, with a viewer in control.
+func TestClipboardThatChangesAlwaysCostsLittle(t *testing.T) {
+	testx11.Require(t, "xclip")
+	d := &counted{Desktop: startDesktop(t, desktop.Config{})}
+	s := stream(t, d, Config{})
+	ann := watch(t, s, ViewerOptions{Name: "ann"})
+	<-ann.open
+	ann.event("control/host")
+	if _, err := d.Launch(t.Context(), desktop.Launch{
+		App: "sh", Args: []string{"-c", "i=0; while :; do i=$((i+1)); yes $i | head -c 900000 | xclip -selection clipboard; done"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ann.event("clipboard/updated")
+	begin, used, fetches := time.Now(), cpuTime(t), d.fetches.Load()
+	for time.Since(begin) < 3*time.Second {
+		ann.event("clipboard/updated")
+	}
+	took, cost := time.Since(begin), cpuTime(t)-used
+	if cost > took/2 {
+		t.Errorf("%v of CPU time in %v", cost, took)
+	}
+	if n := d.fetches.Load() - fetches; n > 2+int32(took/clipboardPause) {
+		t.Errorf("%d fetches in %v", n, took)
 	}
 }
