@@ -37,7 +37,7 @@ test-agents: ## Claude Code, Codex and OpenCode against a model that does as it 
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -timeout 30m $(ARGS) ./internal/agenttest
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -run '^TestRealLock$$' ./agents/registry
 
-test-npm: ## all npm packages: every platform, a Docker engine, and the SDKs of sandbox vendors on recorded calls
+test-npm: ## all npm packages: every platform, and the Docker provider on a Docker engine
 	@.ci/install npm
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_NPM=1 $(GO) test -count=1 -v -timeout 20m $(ARGS) ./internal/npmtest
 

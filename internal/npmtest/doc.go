@@ -9,9 +9,9 @@
 //	go test ./internal/npmtest
 //	make test-npm
 //
-// The second form also builds the packages of all platforms, runs the Docker
-// provider on a Docker engine that it starts, and runs the other providers with
-// the vendors' SDKs on recorded answers.
+// The second form also builds the packages of all platforms, and runs the Docker
+// provider on a Docker engine that it starts. The other vendors' providers run
+// with the vendors' SDKs on recorded answers.
 //
 // # Requirements
 //

@@ -39,17 +39,20 @@ func TestPackages(t *testing.T) {
 	if !long {
 		env = append(env, "PLATFORMS="+map[string]string{"amd64": "x64", "arm64": "arm64", "arm": "arm"}[runtime.GOARCH])
 	}
-	run(t, env, "npm/build.mjs", dist)
+	run(t, env, "node", "npm/build.mjs", dist)
 	env = append(env, "MODULES="+modules(t, filepath.Join(root, "npm/providers")))
-	scripts, err := filepath.Glob(filepath.Join(root, "npm/test/*.test.mjs"))
-	if err != nil || len(scripts) == 0 {
-		t.Fatalf("scripts in npm/test: %d, %v", len(scripts), err)
-	}
-	for _, script := range scripts {
-		t.Run(filepath.Base(script), func(t *testing.T) {
-			run(t, env, "--test-reporter=spec", script)
+	for _, script := range []string{"cli.test.mjs", "providers.test.mjs", "vendors.test.mjs"} {
+		t.Run(script, func(t *testing.T) {
+			run(t, env, "node", "--test-reporter=spec", "npm/test/"+script)
 		})
 	}
+	t.Run("docker.test.mjs", func(t *testing.T) {
+		if !long {
+			t.Skip("only in make test-npm")
+		}
+		testx11.Require(t, "dockerd", "docker", "debootstrap", "unshare", "ip")
+		run(t, env, "npm/test/docker.sh")
+	})
 }
 
 // modules returns where npm/build.mjs has installed the packages of a folder's
@@ -71,8 +74,8 @@ func modules(t *testing.T, folder string) string {
 	return filepath.Join(cache, "deskhand", "npm-"+hex.EncodeToString(sum.Sum(nil))[:16], "node_modules")
 }
 
-// run runs node in the module's root folder.
-func run(t *testing.T, env []string, args ...string) {
+// run runs a program in the module's root folder.
+func run(t *testing.T, env []string, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -82,17 +85,17 @@ func run(t *testing.T, env []string, args ...string) {
 	}
 	defer group.Close()
 	out := new(lockedBuffer)
-	child, err := group.Start(supervise.Spec{Path: "node", Args: args, Dir: "../..", Env: supervise.Environ(os.Environ(), env...), Output: out})
+	child, err := group.Start(supervise.Spec{Path: program, Args: args, Dir: "../..", Env: supervise.Environ(os.Environ(), env...), Output: out})
 	if err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		t.Fatalf("node %v: %v\n%s", args, ctx.Err(), out)
+		t.Fatalf("%s %v: %v\n%s", program, args, ctx.Err(), out)
 	}
 	if exit := child.Exit(); exit.Code != 0 {
-		t.Fatalf("node %v: %v\n%s", args, exit, out)
+		t.Fatalf("%s %v: %v\n%s", program, args, exit, out)
 	}
 	if testing.Verbose() {
 		t.Logf("%s", out)

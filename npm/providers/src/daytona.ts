@@ -17,6 +17,10 @@ export interface DaytonaOptions extends ServerOptions {
   urlSeconds?: number;
 }
 
+// createSeconds bounds the creation of a sandbox. The first one of an image
+// takes longest, as Daytona fetches the image.
+const createSeconds = 900;
+
 /** daytona runs each sandbox at Daytona. */
 export function daytona(options: DaytonaOptions = {}): Provider {
   const { token, port, env, script } = server(options);
@@ -36,11 +40,8 @@ export function daytona(options: DaytonaOptions = {}): Provider {
     token,
     getToken: async () => token,
     async create() {
-      const sandbox = await client.create({
-        image: options.image ?? image,
-        ...options.create,
-        envVars: { ...options.create?.envVars, ...env },
-      });
+      const parameters = { image: options.image ?? image, ...options.create, envVars: { ...options.create?.envVars, ...env } };
+      const sandbox = await client.create(parameters, { timeout: createSeconds });
       await cleanUp(
         () => serve(sandbox),
         () => sandbox.delete(),

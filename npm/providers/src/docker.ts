@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { get } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { SandboxDestroyedError } from "sandbox-agent";
@@ -44,25 +45,18 @@ export function docker(options: DockerOptions = {}): Provider {
     return await call("inspect", "--format", "{{.State.Status}}", id);
   }
 
-  // ready waits until the server answers. Docker's proxy accepts connections
-  // before that and closes them, on which some fetches hang.
+  // ready waits until the server answers.
   async function ready(id: string): Promise<void> {
-    const url = `${await getUrl(id)}/v1/health`;
-    const end = Date.now() + startLimit;
-    for (;;) {
-      const attempt = { headers: { authorization: `Bearer ${token}` }, signal: AbortSignal.timeout(1000) };
-      const response = await fetch(url, attempt).catch(() => undefined);
-      await response?.body?.cancel();
-      if (response?.ok) return;
-      if (response?.status === 401) {
-        throw new Error(`docker: container ${id} has another token; give the token that it was created with`);
-      }
+    for (const end = Date.now() + startLimit; ; await delay(50)) {
       const now = await state(id);
       if (now !== "running" || Date.now() > end) {
         const { stdout, stderr } = await run(client, ["logs", "--tail", "20", id]);
         throw new Error(`docker: the server in container ${id} does not answer, the container is ${now}; it printed:\n${stdout}${stderr}`);
       }
-      await delay(50);
+      // A container that has just ended has no address.
+      const status = await getUrl(id).then((url) => health(url, token), () => undefined);
+      if (status === 200) return;
+      if (status === 401) throw new Error(`docker: container ${id} has another token; give the token that it was created with`);
     }
   }
 
@@ -113,6 +107,23 @@ export function docker(options: DockerOptions = {}): Provider {
       await ready(id);
     },
   };
+}
+
+/**
+ * health returns the status of a server's answer, or undefined. It does not use
+ * fetch: Docker's proxy accepts connections before the server listens and
+ * closes them, on which fetch of Node.js 20 hangs.
+ */
+function health(url: string, token: string): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const attempt = get(`${url}/v1/health`, { agent: false, headers, timeout: 1000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    attempt.on("timeout", () => attempt.destroy());
+    attempt.on("error", () => resolve(undefined));
+  });
 }
 
 /** gone says whether a command failed since the container does not exist. */

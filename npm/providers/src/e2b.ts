@@ -1,4 +1,4 @@
-import { NotFoundError, Sandbox, type SandboxConnectOpts, type SandboxOpts } from "e2b";
+import { CommandExitError, NotFoundError, Sandbox, type SandboxConnectOpts, type SandboxOpts } from "e2b";
 import { SandboxDestroyedError } from "sandbox-agent";
 import { type Provider, type ServerOptions, cleanUp, installScript, server } from "./server.js";
 
@@ -26,6 +26,15 @@ export function e2b(options: E2BOptions = {}): Provider {
   const setup = options.setup ?? (options.template ? "" : `set -e; ${installScript}; deskhand install desktop --yes`);
   const connect = (id: string) => Sandbox.connect(id, options.connect);
 
+  async function prepare(sandbox: Sandbox): Promise<void> {
+    try {
+      await sandbox.commands.run(setup, { user: "root", timeoutMs: 0 });
+    } catch (error) {
+      if (!(error instanceof CommandExitError)) throw error;
+      throw new Error(`e2b: setup: exit status ${error.exitCode}: ${error.stderr}`, { cause: error });
+    }
+  }
+
   // serve starts the server and lets go of it. A second server ends, as the
   // port is taken.
   async function serve(sandbox: Sandbox): Promise<void> {
@@ -42,7 +51,7 @@ export function e2b(options: E2BOptions = {}): Provider {
       const sandbox = await (options.template ? Sandbox.create(options.template, options.create) : Sandbox.create(options.create));
       await cleanUp(
         async () => {
-          if (setup) await sandbox.commands.run(setup, { user: "root", timeoutMs: 0 });
+          if (setup) await prepare(sandbox);
           await serve(sandbox);
         },
         () => sandbox.kill(),
