@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -19,10 +20,27 @@ import (
 // Root can still read the memory, but finds no secrets in /proc/PID/environ.
 func conceal() error {
 	coverEnvironment()
+	keepDescriptors()
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep other processes out of this program's memory: %w", err)
 	}
 	return nil
+}
+
+// keepDescriptors keeps children from inheriting the file descriptors that this
+// program inherited. They may belong to a file that the children's user cannot open,
+// such as the one of --token-file /dev/fd/3.
+func keepDescriptors() {
+	const first = 3
+	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	open, _ := os.ReadDir("/proc/self/fd") // before Linux 5.11, or the call is filtered
+	for _, d := range open {
+		if fd, err := strconv.Atoi(d.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
 }
 
 // coverEnvironment overwrites confidential values in the memory to which the

@@ -147,3 +147,27 @@ func TestUnprivileged(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
+
+// TestDescriptors starts the server with a token file as a file descriptor, and expects
+// that its children cannot read it there.
+func TestDescriptors(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-secret-token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := exec.Command(binary, "server", "--port", "0", "--token-file", "/dev/fd/3")
+	cmd.Env, cmd.ExtraFiles = environ(t), []*os.File{file}
+	s := serveCommand(t, cmd)
+	s.token = "a-secret-token"
+	var run struct{ Stdout string }
+	s.ask(t, "/v1/processes/run", `{"command":"sh","args":["-c","ls -l /proc/self/fd; cat <&3"]}`, &run)
+	if !strings.Contains(run.Stdout, " 0 -> ") || strings.Contains(run.Stdout, token) || strings.Contains(run.Stdout, s.token) {
+		t.Errorf("a child has the server's file:\n%s", run.Stdout)
+	}
+}
