@@ -12,7 +12,7 @@ import (
 
 // topLevel is everything that may lie in the module's root.
 var topLevel = []string{
-	"desktop", "webrtc", "recording", "agents", "process", "filesystem", "httpapi", "cmd", "npm", "testdata", "docs", "internal",
+	"desktop", "webrtc", "recording", "agents", "process", "filesystem", "httpapi", "cmd", "npm", "deploy", "testdata", "docs", "internal",
 	"go.mod", "go.sum", "doc.go", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "CLAUDE.md",
 	"Makefile", "Dockerfile", ".dockerignore", ".gitignore", ".gitattributes", ".golangci.yml", ".ci", ".git", ".cache",
 	".github", "bin", "dist", "coverage.out", "coverage.html",

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // version is the one that the tests give the packages.
 const version = "v1.2.3-test"
 
-// long says that all packages are tested, not only those of this machine.
+// long is true if the packages of all platforms and the Docker provider are tested.
 var long = os.Getenv("DESKHAND_NPM") != ""
 
 // TestPackages builds the packages and runs npm/test on them.
