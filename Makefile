@@ -9,9 +9,10 @@ BIN     ?= bin
 SOAK     ?= 10
 FUZZTIME ?= 50s
 
+ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run npm test test-npm test-agents test-deploy agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build run npm release test test-npm test-release test-agents test-deploy agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary, and the licences of what is in it
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/deskhand' ./cmd/deskhand
@@ -27,9 +28,17 @@ run: ## install what is missing, build, and serve a desktop to look at; ARGS='--
 npm: ## build the npm packages in dist/npm
 	PATH="$$(.ci/node)$$PATH" VERSION='$(VERSION)' node npm/build.mjs
 
+release: ## build dist: archives, .deb, .rpm, SBOM and sums for three architectures; VERSION=v1.2.3
+	@GO='$(GO)' .ci/release '$(VERSION)'
+
 test: ## install what is missing and run everything that must pass
 	@.ci/install test
 	@GO='$(GO)' .ci/test
+
+test-release: ## the whole release, built twice, and its packages installed in a fresh Debian
+	@.ci/install test
+	@.ci/install release
+	REQUIRE_TOOLS=1 DESKHAND_RELEASE=1 $(GO) test -count=1 -v -timeout 30m $(ARGS) ./deploy
 
 test-agents: ## Claude Code, Codex and OpenCode against a model that does as it is told; downloads a gigabyte
 	@.ci/install test
@@ -64,7 +73,8 @@ bench-stream: ## measure the live view with Chromium as the viewer, ten minutes;
 	@.ci/install test
 	$(GO) run ./internal/benchstream $(ARGS)
 
-lint: ## golangci-lint: the installed one, or a pinned one through go run
+lint: ## golangci-lint, the installed one or a pinned one through go run, and actionlint
+	$(GO) run $(ACTIONLINT)
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(GO) run $(GOLANGCI) run ./...; fi
 
 cover: ## test coverage, by function and in coverage.html

@@ -4,6 +4,9 @@
 //
 //	go list -deps -json ./cmd/deskhand | go run ./internal/notices > bin/THIRD_PARTY_NOTICES
 //
+// With -sbom v1.2.3 it writes the modules of that version of deskhand as a
+// CycloneDX document.
+//
 // It fails and names the file if a module has no licence, a licence that
 // licensecheck does not recognise, or one under which deskhand may not be
 // distributed.
@@ -13,6 +16,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -76,8 +80,14 @@ type licence struct {
 }
 
 func main() {
+	sbom := flag.String("sbom", "", "write a CycloneDX document of this `version` of deskhand")
+	flag.Parse()
 	notices, err := collect(os.Stdin)
-	if err == nil {
+	switch {
+	case err != nil:
+	case *sbom != "":
+		err = writeBOM(os.Stdout, *sbom, notices)
+	default:
 		err = write(os.Stdout, notices)
 	}
 	if err != nil {

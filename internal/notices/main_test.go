@@ -38,6 +38,38 @@ func list(t *testing.T, arch, tags string) *bytes.Buffer {
 	return &out
 }
 
+// TestBOM wants every module in the CycloneDX document, with its licence, and
+// the same bytes each time.
+func TestBOM(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1000000000")
+	notices := []notice{
+		{module: "example.com/b", version: "v2.0.0+incompatible", files: []licence{{ids: []string{"MIT"}}, {ids: []string{"MIT", "GooglePatentsFile"}}}},
+	}
+	var texts [2]bytes.Buffer
+	for i := range texts {
+		if err := writeBOM(&texts[i], "v1.2.3", notices); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(texts[0].Bytes(), texts[1].Bytes()) {
+		t.Error("two documents of the same modules differ")
+	}
+	var got bom
+	if err := json.Unmarshal(texts[0].Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Metadata.Timestamp != "2001-09-09T01:46:40Z" || got.Metadata.Component.PURL != "pkg:golang/github.com/deskhand/deskhand@v1.2.3" {
+		t.Errorf("metadata: %+v", got.Metadata)
+	}
+	if len(got.Components) != 2 || got.Components[0].PURL != "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go") ||
+		got.Components[1].PURL != "pkg:golang/example.com/b@v2.0.0%2Bincompatible" {
+		t.Fatalf("components: %+v", got.Components)
+	}
+	if l := got.Components[1].Licences; len(l) != 2 || l[0].Licence.ID != "MIT" || l[1].Licence.ID != "" || l[1].Licence.Name != "GooglePatentsFile" {
+		t.Errorf("licences: %+v", l)
+	}
+}
+
 // TestLinkedLicences reads the licence of every module that the binary links.
 func TestLinkedLicences(t *testing.T) {
 	t.Parallel()
