@@ -114,7 +114,7 @@ func (env environment) lookup(name string) (value string, ok bool) {
 // entry cannot read variables that the agent does not have.
 func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, ok bool, err error) {
 	var e mcpEntry
-	if err := json.Unmarshal(raw, &e); err != nil {
+	if err := decodeEntry(raw, &e); err != nil {
 		return m, false, fmt.Errorf("MCP server %s: %w", name, err)
 	}
 	if e.Enabled != nil && !*e.Enabled {

@@ -97,6 +97,35 @@ func TestFoundCommand(t *testing.T) {
 	}
 }
 
+// An approved entry that other programs read differently has no effect.
+func TestFoundAmbiguous(t *testing.T) {
+	t.Parallel()
+	cwd := t.TempDir()
+	write(t, filepath.Join(cwd, "evil", "SKILL.md"), "x")
+	write(t, config(cwd, "mcp.json"), `{
+		"a":{"type":"local","command":"safe","Command":"evil"},
+		"b":{"type":"local","command":"safe","command":"evil"},
+		"c":{"type":"local","command":"good","env":{"x":"1","X":"2"},"note":"n"}}`)
+	write(t, config(cwd, "skills.json"), `{
+		"d":{"sources":[],"Sources":[{"type":"local","source":"evil"}]},
+		"e":{"sources":[{"type":"local","source":"good","\u017fource":"evil"}]}}`)
+	got, problems := opened(t, agents.Config{TrustFolders: []string{cwd}}, cwd)
+	if strings.Contains(got, "evil") || !strings.Contains(got, `"good"`) {
+		t.Errorf("the agent got %s", got)
+	}
+	for _, want := range []string{
+		`MCP server a: member "Command" must be written "command"`, `MCP server b: member "command" is given twice`,
+		`skills d: member "Sources" must be written "sources"`, `skills e: member "ſource" must be written "source"`,
+	} {
+		if !strings.Contains(problems, want) {
+			t.Errorf("problems:\n%s\nwant %s", problems, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(cwd, ".agents")); err == nil {
+		t.Error("a skill was placed")
+	}
+}
+
 // Files that are nested deep cost nothing: 119 kB took 4 GB.
 func TestFoundDeepFiles(t *testing.T) {
 	cwd, local := t.TempDir(), t.TempDir()

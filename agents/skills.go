@@ -65,6 +65,12 @@ type skillSource struct {
 	Subpath string   `json:"subpath"`
 }
 
+// UnmarshalJSON decodes a source by decodeEntry.
+func (s *skillSource) UnmarshalJSON(raw []byte) error {
+	type fields skillSource
+	return decodeEntry(raw, (*fields)(s))
+}
+
 func (s skillSource) String() string { return s.Type + " " + s.Source }
 
 // skillFolders are where agents look for skills, in a session's folder.
@@ -166,7 +172,7 @@ func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json
 		var entry struct {
 			Sources []skillSource `json:"sources"`
 		}
-		if err := json.Unmarshal(entries[name], &entry); err != nil {
+		if err := decodeEntry(entries[name], &entry); err != nil {
 			problems, failed = append(problems, fmt.Sprintf("skills %s: %v", name, err)), true
 			continue
 		}
