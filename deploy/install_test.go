@@ -95,7 +95,7 @@ func mirror(tb testing.TB, files map[string]string) string {
 func tools(tb testing.TB, machine string, without ...string) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	for _, name := range strings.Fields("cat chmod cp curl cut grep gzip head id ln mkdir mktemp mv readlink rm sed sh sha256sum tar tr wget") {
+	for name := range strings.FieldsSeq("cat chmod cp curl cut grep gzip head id ln mkdir mktemp mv readlink rm sed sh sha256sum tar tr wget") {
 		if slices.Contains(without, name) {
 			continue
 		}

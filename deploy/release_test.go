@@ -80,6 +80,7 @@ func TestRelease(t *testing.T) {
 
 // testDeb installs the package in a fresh Debian, and removes it.
 func testDeb(t *testing.T, dist string) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("debootstrap needs root")
 	}
@@ -118,6 +119,7 @@ func testDeb(t *testing.T, dist string) {
 // testInstalled installs an older version, by hand, and lets it and install.sh
 // install the one of dist.
 func testInstalled(t *testing.T, dist string) {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, prefix := range []string{"/latest/download/", "/download/" + releaseVersion + "/"} {
 			if name, ok := strings.CutPrefix(r.URL.Path, prefix); ok && !strings.Contains(name, "/") {

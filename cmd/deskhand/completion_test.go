@@ -64,8 +64,7 @@ func TestCompletionScripts(t *testing.T) {
 	testx11.Require(t, "bash", "zsh", "fish")
 	for shell, c := range map[string]struct{ script, want string }{
 		"bash": {`. "$0"; COMP_WORDS=(deskhand server --log-level ""); COMP_CWORD=3; _deskhand; echo "${COMPREPLY[@]}"`, "debug info warn error"},
-		"zsh": {`compdef() { }; _describe() { print -r -- ${(P)2}; }; source "$0"; words=(deskhand daemon st); CURRENT=3; _deskhand`,
-			"start: stop: status:"},
+		"zsh":  {`compdef() { }; _describe() { print -r -- ${(P)2}; }; source "$0"; words=(deskhand daemon st); CURRENT=3; _deskhand`, "start: stop: status:"},
 		"fish": {`source $argv[1]; complete -C "deskhand server --log-level wa"`, "warn"},
 	} {
 		dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -205,5 +206,25 @@ func TestInstallNotRoot(t *testing.T) {
 	if got.status != exitFailure || !strings.HasPrefix(got.stdout, "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get update\n") ||
 		!strings.Contains(got.stderr, "sudo deskhand install desktop --yes") {
 		t.Errorf("with a sudo that wants a password: %+v", got)
+	}
+}
+
+// TestPackageRecommends wants the .deb and the .rpm to recommend what install
+// desktop installs.
+func TestPackageRecommends(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/package/nfpm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := regexp.MustCompile(`(?m)^  (deb|rpm):\n    depends: .*\n    recommends: \[(.*)\]$`).FindAllStringSubmatch(string(text), -1)
+	if len(lists) != 2 {
+		t.Fatalf("it has the lists %q", lists)
+	}
+	for i, list := range lists {
+		want := slices.Concat(managers[i].packages, managers[i].fonts)
+		if got := strings.Split(list[2], ", "); !slices.Equal(got, want) {
+			t.Errorf("%s: recommended are %q, and installed are %q", list[1], got, want)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func release(version string, archive []byte) map[string]string {
 // installed copies the program under test to where it can be replaced.
 func installed(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp(filepath.Dir(binary), "upgrade-")
+	dir, err := os.MkdirTemp(filepath.Dir(binary), "upgrade-") //nolint:usetesting // another user runs it
 	if err != nil {
 		tb.Fatal(err)
 	}
