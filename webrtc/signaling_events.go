@@ -1,0 +1,129 @@
+package webrtc
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// presence is what is told to a client from its greeting on. It is begun before
+// that, so that nothing is missed between.
+type presence struct {
+	sub    *desktop.Subscription
+	change <-chan struct{} // closed at the next change of known
+	known  []ViewerInfo
+	copied chan struct{} // holds one when the clipboard has changed
+}
+
+func (g *signaling) beginPresence() *presence {
+	return &presence{sub: g.s.d.Subscribe(0), change: g.s.nextChange(), known: g.s.Viewers(), copied: make(chan struct{}, 1)}
+}
+
+// nextChange is closed when somebody comes or goes.
+func (s *Streamer) nextChange() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.change
+}
+
+// followPresence tells the client who comes and goes, and that we are there.
+func (g *signaling) followPresence(ctx context.Context, p *presence) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	work.Go(func() { g.followClipboard(ctx, p.copied) })
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			err = g.send(ctx, "system/heartbeat", nil)
+		case <-p.change:
+			p.change = g.s.nextChange()
+			p.known, err = g.tellPresence(ctx, p.known)
+		case e, open := <-p.sub.Events():
+			if !open {
+				return
+			}
+			if e.Type == desktop.EventClipboardChanged && e.Selection == desktop.Clipboard {
+				select {
+				case p.copied <- struct{}{}:
+				default:
+				}
+				continue
+			}
+			err = g.tellEvent(ctx, e)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// tellPresence sends what is different from the viewers that are known.
+func (g *signaling) tellPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {
+	now := g.s.Viewers()
+	in := func(list []ViewerInfo, id string) bool {
+		for _, v := range list {
+			if v.ID == id {
+				return true
+			}
+		}
+		return false
+	}
+	all := g.sessions()
+	for _, v := range now {
+		if !in(known, v.ID) {
+			if err := g.send(ctx, "session/created", all[v.ID]); err != nil {
+				return now, err
+			}
+		}
+	}
+	for _, v := range known {
+		if !in(now, v.ID) {
+			if err := g.send(ctx, "session/deleted", map[string]string{"id": v.ID}); err != nil {
+				return now, err
+			}
+		}
+	}
+	return now, nil
+}
+
+// tellEvent sends what a client shows of what happens on the desktop.
+func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
+	switch e.Type {
+	case desktop.EventControl:
+		return g.send(ctx, "control/host", g.host())
+	case desktop.EventResized:
+		return g.tellScreen(ctx)
+	case desktop.EventFailed:
+		return g.tellFailure(ctx, "desktop/failed", e.Failure)
+	case desktop.EventRestarted:
+		if err := g.tellScreen(ctx); err != nil {
+			return err
+		}
+		return g.tellFailure(ctx, "desktop/restarted", e.Failure)
+	case desktop.EventClipboardChanged, desktop.EventAction, desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused,
+		desktop.EventWindowRenamed, desktop.EventClosed, desktop.EventGap:
+	}
+	return nil
+}
+
+func (g *signaling) tellScreen(ctx context.Context) error {
+	s := g.screen()
+	return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
+}
+
+// tellFailure sends what failed, or what failed and has been restarted.
+func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Failure) error {
+	if f == nil {
+		return nil
+	}
+	return g.send(ctx, event, map[string]any{"code": f.Code, "message": f.Message, "at": f.At})
+}
