@@ -389,6 +389,12 @@ func TestLifecycleLog(t *testing.T) {
 		return ""
 	})
 	s.ask(t, "/v1/desktop/stop", `{}`, nil)
+	poll(t, callLimit, "the stop is logged", func() string {
+		if text := s.stderr.String(); !strings.Contains(text, `"msg":"desktop stopped"`) {
+			return text
+		}
+		return ""
+	})
 	var got []string
 	for line := range strings.Lines(s.stderr.String()) {
 		var entry struct{ Msg, Desktop, Level string }

@@ -157,7 +157,7 @@ func TestDemo(t *testing.T) {
 	if s.ask(t, "/v1/desktop/windows", "", &list); len(list.Windows) < 2 {
 		t.Errorf("windows: %v", list)
 	}
-	if s.stderr.String() != "" {
+	if strings.Contains(s.stderr.String(), "level=WARN") || strings.Contains(s.stderr.String(), "level=ERROR") {
 		t.Errorf("stderr: %s", &s.stderr)
 	}
 }
