@@ -9,7 +9,17 @@ import (
 // check replaces a window manager that does not answer, and restores a keyboard
 // that cannot be used. It does nothing on an attached desktop.
 func (d *Desktop) check(s *session, pause *pauses) {
-	if s.wm == nil || s.ask(hangLimit, d.closing, s.conn.Sync) != nil {
+	if s.wm == nil {
+		return
+	}
+	if err := s.ask(hangLimit, d.closing, s.conn.Sync); err != nil {
+		select {
+		case <-d.suspicion: // a call was not answered either
+			if errors.Is(err, errHung) {
+				d.replaceHung(s, pause)
+			}
+		default:
+		}
 		return
 	}
 	if !d.managerResponds(s) {

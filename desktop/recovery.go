@@ -52,15 +52,21 @@ func (d *Desktop) recover() {
 		case <-ended(s.bus):
 			d.replaceBus(s, &pause)
 		case <-d.suspicion:
-			// Of a server that is not ours only the connection could be
-			// replaced, with another one to a server that hangs.
-			if s.xserver != nil && errors.Is(s.ask(hangLimit, d.closing, s.conn.Sync), errHung) {
-				s.hung = true
-				d.replaceSession(s, &pause)
+			if errors.Is(s.ask(hangLimit, d.closing, s.conn.Sync), errHung) {
+				d.replaceHung(s, &pause)
 			}
 		case <-check.C:
 			d.check(s, &pause)
 		}
+	}
+}
+
+// replaceHung replaces an X server that does not answer. It does nothing on an
+// attached desktop, which could only connect to the same X server again.
+func (d *Desktop) replaceHung(s *session, pause *pauses) {
+	if s.xserver != nil {
+		s.hung = true
+		d.replaceSession(s, pause)
 	}
 }
 
