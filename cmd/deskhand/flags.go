@@ -116,7 +116,8 @@ func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 	if v := variable("HOST"); v != "" && !flags.Changed("host") {
 		f.host = v
 	}
-	if v := variable("PORT"); v != "" && !flags.Changed("port") {
+	// Kubernetes sets DESKHAND_PORT to such a URL if there is a Service named deskhand.
+	if v := variable("PORT"); v != "" && !flags.Changed("port") && !strings.HasPrefix(v, "tcp://") {
 		n, err := strconv.ParseUint(v, 10, 16)
 		if err != nil {
 			return usagef("the PORT of the environment must be a number from 0 to 65535, not %q", v)

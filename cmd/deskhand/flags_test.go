@@ -239,6 +239,15 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// TestServiceVariable: a Service of Kubernetes named deskhand is not the port.
+func TestServiceVariable(t *testing.T) {
+	t.Setenv("DESKHAND_PORT", "tcp://10.0.0.1:2468")
+	f := serverFlags{port: defaultPort}
+	if err := f.environment(pflag.NewFlagSet("", pflag.ContinueOnError)); err != nil || f.port != defaultPort {
+		t.Errorf("port %d, %v; want the default", f.port, err)
+	}
+}
+
 func requireIPv6(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", "[::1]:0")
