@@ -25,6 +25,9 @@ const tries = 200
 // startXServer runs Xvfb and returns its display number when it takes
 // connections.
 func (d *Desktop) startXServer(ctx context.Context, s *session) (int, error) {
+	if err := secureSockets(socketDir); err != nil {
+		d.log.Warn("another user can replace the sockets of X servers; remove the directory while no X server runs", "directory", socketDir, "error", err)
+	}
 	d.mu.Lock()
 	first, again := d.display, !d.startedAt.IsZero()
 	d.mu.Unlock()
@@ -132,9 +135,9 @@ func (d *Desktop) serverPeer(s *session) *unix.Ucred {
 // lock file alone says nothing: Xvfb removes stale ones.
 func displayTaken(ctx context.Context, number int) bool {
 	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
+	c, err := dialer.DialContext(ctx, "unix", socketDir+"/X"+strconv.Itoa(number))
 	if err != nil {
-		c, err = dialer.DialContext(ctx, "unix", "@/tmp/.X11-unix/X"+strconv.Itoa(number))
+		c, err = dialer.DialContext(ctx, "unix", "@"+socketDir+"/X"+strconv.Itoa(number))
 	}
 	if err != nil {
 		return false
