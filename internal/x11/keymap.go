@@ -106,7 +106,7 @@ func (in *Input) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
 		k.group = 0
 	}
 	if !in.claimed {
-		in.slots, in.keymap = recordedSlots(used), nil
+		in.slots, in.keymap = in.recordedSlots(used), nil
 	}
 	in.reconcileSlots(k)
 	if old := in.keymap; old != nil && old.same(k) {

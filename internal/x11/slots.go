@@ -271,7 +271,7 @@ func (in *Input) claimSlots() error {
 	if err != nil {
 		return wrap("read left keycodes", err)
 	}
-	in.slots = recordedSlots(left)
+	in.slots = in.recordedSlots(left)
 	return nil
 }
 
@@ -279,13 +279,19 @@ func (in *Input) askSlots() xproto.GetPropertyCookie {
 	return xproto.GetProperty(in.c.x, false, in.c.root, in.names.slots, xproto.AtomCardinal, 0, 3*256)
 }
 
-// recordedSlots reads what recordSlots wrote.
-func recordedSlots(r *xproto.GetPropertyReply) (slots []slot) {
+// recordedSlots reads what recordSlots wrote. It skips keycodes that the keyboard does not
+// have: any program can write them.
+func (in *Input) recordedSlots(r *xproto.GetPropertyReply) (slots []slot) {
 	if r.Format != 32 {
 		return nil
 	}
+	setup := xproto.Setup(in.c.x)
 	for v := r.Value; len(v) >= 12; v = v[12:] {
-		code := xproto.Keycode(xgb.Get32(v))
+		n := xgb.Get32(v)
+		if n < uint32(setup.MinKeycode) || n > uint32(setup.MaxKeycode) {
+			continue
+		}
+		code := xproto.Keycode(n)
 		if slices.ContainsFunc(slots, func(s slot) bool { return s.code == code }) {
 			continue
 		}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is the socket below xgb. It does three things that xgb does not offer:
+// wire is the socket below xgb. It does four things that xgb does not offer:
 // connect with a given cookie (xgb knows only $XAUTHORITY), hold requests
-// back so that several reach the server in one write, and refuse replies that
-// are too long.
+// back so that several reach the server in one write, refuse replies that
+// are too long, and drop forged events.
 type wire struct {
 	net.Conn
 	cookie []byte // nil: connect without one
@@ -88,7 +88,23 @@ const (
 	messageHead = 32 // the same of replies; errors and events have no more
 	kindError   = 0
 	kindReply   = 1
+	fromProgram = 1 << 7 // set in the kind of events that a program sent with SendEvent
 )
+
+// forged reports whether a message is an event that a program sent although only the X
+// server has reason to send it. The other three are sent by programs: ClientMessage is for
+// that, owners answer with SelectionNotify, and window managers send ConfigureNotify
+// (ICCCM 2.2 and 4.1.5).
+func forged(kind byte) bool {
+	if kind&fromProgram == 0 {
+		return false
+	}
+	switch kind &^ fromProgram {
+	case xproto.ClientMessage, xproto.SelectionNotify, xproto.ConfigureNotify:
+		return false
+	}
+	return true
+}
 
 // expect has replies of n bytes accepted from now on.
 func (w *wire) expect(n int) {
@@ -121,15 +137,21 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// nextMessage reads the head of a message. It returns io.EOF if none follows.
+// nextMessage reads the head of the next message that is not forged. It returns io.EOF if
+// none follows.
 func (w *wire) nextMessage() error {
 	size := messageHead
 	if !w.answered {
 		size = setupHead
 	}
 	head := make([]byte, size)
-	if _, err := io.ReadFull(w.Conn, head); err != nil {
-		return err
+	for {
+		if _, err := io.ReadFull(w.Conn, head); err != nil {
+			return err
+		}
+		if !w.answered || !forged(head[0]) {
+			break
+		}
 	}
 	w.head = head
 	if !w.answered {

@@ -1,0 +1,74 @@
+package x11_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/randr"
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// TestForgedKeycodeRecord has a program write down keycodes that no keyboard has where
+// an Input looks for those that another Input left.
+func TestForgedKeycodeRecord(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 100, 100)
+	x, root := s.Dial(t).Raw()
+	name := "_DESKHAND_KEYCODES"
+	atom, err := xproto.InternAtom(x, false, uint16(len(name)), name).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record []byte
+	for code := range uint32(300) {
+		record = append(record, byte(code), byte(code>>8), 0, 0, 'a', 0, 0, 0, 'b', 0, 0, 0)
+	}
+	if err := xproto.ChangePropertyChecked(x, xproto.PropModeReplace, root, atom.Atom, xproto.AtomCardinal, 32,
+		uint32(len(record)/4), record).Check(); err != nil {
+		t.Fatal(err)
+	}
+	in, err := s.Dial(t).NewInput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := in.Type(context.Background(), "aé漢", 0); err != nil {
+		t.Errorf("type: %v", err)
+	}
+}
+
+// TestForgedEvents sends a forged change of the screen's size, which must not count.
+func TestForgedScreenSize(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 320, 200)
+	c, other := s.Dial(t), s.Dial(t)
+	x, root := other.Raw()
+	e, err := xproto.QueryExtension(x, 5, "RANDR").Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.NewWindows(); err != nil { // it selects property changes
+		t.Fatal(err)
+	}
+	arrived := make(chan struct{})
+	c.Handle(func(ev xgb.Event) {
+		if m, ok := ev.(xproto.ClientMessageEvent); ok && m.Window == root {
+			close(arrived)
+		}
+	})
+	forged := randr.ScreenChangeNotifyEvent{Root: root, RequestWindow: root, Width: 1, Height: 1}
+	b := forged.Bytes()
+	b[0] = e.FirstEvent + randr.ScreenChangeNotify
+	if err := xproto.SendEventChecked(x, false, root, xproto.EventMaskPropertyChange, string(b)).Check(); err != nil {
+		t.Fatal(err)
+	}
+	last := xproto.ClientMessageEvent{Format: 32, Window: root, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5))}
+	xproto.SendEvent(x, false, root, xproto.EventMaskPropertyChange, string(last.Bytes()))
+	waitClosed(t, "the last event", arrived)
+	if w, h, err := c.Size(); err != nil || w != 320 || h != 200 {
+		t.Errorf("Size() = %d, %d, %v after a forged event, want 320, 200", w, h, err)
+	}
+}
