@@ -31,7 +31,7 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 		return nil, acpError(err, in.ID, "")
 	}
 	return &eventsOutput{
-		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		ContentType: eventStream, Cache: streamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
 			r := requestOf(ctx)

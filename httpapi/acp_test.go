@@ -288,7 +288,7 @@ func TestACPEvents(t *testing.T) {
 		s.send(t, "/v1/acp/a?agent=mock", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"echo","params":{}}`, i)).want(t, 200)
 	}
 	all := s.acpEvents(t, "/v1/acp/a", map[string]string{"Accept": "*/*"})
-	if got := all.resp.Header; got.Get("Content-Type") != "text/event-stream" || got.Get("Cache-Control") != "no-cache" {
+	if got := all.resp.Header; got.Get("Content-Type") != "text/event-stream" || got.Get("Cache-Control") != "no-cache, no-transform" || got.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("headers = %v", got)
 	}
 	for i := range 3 {

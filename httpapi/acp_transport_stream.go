@@ -74,7 +74,7 @@ func (s *Server) followTransport(ctx context.Context, in *transportFollow) (*eve
 		return nil, connectionError(err, c)
 	}
 	return &eventsOutput{
-		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		ContentType: eventStream, Cache: streamCache, Buffering: "no",
 		Body: func(ctx huma.Context) { s.sendTransport(requestOf(ctx), c, r, stream) },
 	}, nil
 }

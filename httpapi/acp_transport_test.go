@@ -100,7 +100,7 @@ func TestACPTransport(t *testing.T) {
 	s := serveACP(t, Config{})
 	p := s.connected(t)
 	own := p.follow(t, "")
-	if got := own.resp.Header; got.Get("Content-Type") != "text/event-stream" || got.Get("Cache-Control") != "no-cache" {
+	if got := own.resp.Header; got.Get("Content-Type") != "text/event-stream" || got.Get("Cache-Control") != "no-cache, no-transform" || got.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("headers = %v", got)
 	}
 	p.session(t, "one")

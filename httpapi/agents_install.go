@@ -94,7 +94,7 @@ func (s *Server) registerInstallEvents(r route) {
 		if _, err := s.registry.Agent(in.Agent); err != nil {
 			return nil, agentProblem(err, in.Agent)
 		}
-		return &eventsOutput{ContentType: "text/event-stream", Cache: "no-cache", Buffering: "no", Body: func(ctx huma.Context) {
+		return &eventsOutput{ContentType: "text/event-stream", Cache: streamCache, Buffering: "no", Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
 			r := requestOf(ctx)
 			if r.Method() == fiber.MethodHead {

@@ -47,7 +47,7 @@ func (s *Server) registerEvents() {
 			}
 		}
 		return &eventsOutput{
-			ContentType: "text/event-stream", Cache: "no-cache", Buffering: "no",
+			ContentType: "text/event-stream", Cache: streamCache, Buffering: "no",
 			Body: func(ctx huma.Context) {
 				ctx.SetStatus(http.StatusOK)
 				r := requestOf(ctx)

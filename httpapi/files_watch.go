@@ -47,7 +47,7 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutp
 		return nil, err
 	}
 	return &eventsOutput{
-		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		ContentType: eventStream, Cache: streamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
 			r := requestOf(ctx)

@@ -51,6 +51,10 @@ type logsOutput struct {
 
 const eventStream = "text/event-stream"
 
+// streamCache is Cache-Control of event streams: no proxy may keep one, or compress it,
+// for which it would hold events back.
+const streamCache = "no-cache, no-transform"
+
 func (s *Server) registerProcessLogs() {
 	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
 	add(s, route{
@@ -112,7 +116,7 @@ func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error)
 // followLogs sends the entries that q asks for, and then all that come.
 func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
 	return &logsOutput{
-		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		ContentType: eventStream, Cache: streamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
 			r := requestOf(ctx)

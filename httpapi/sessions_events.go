@@ -131,7 +131,7 @@ func (s *Server) followSession(ctx context.Context, in *sessionFollowInput) (*ev
 // the last.
 func (s *Server) eventStream(v *view, after int64, raw bool, last func(universal.Event) bool) *eventsOutput {
 	return &eventsOutput{
-		ContentType: eventStream, Cache: "no-cache", Buffering: "no",
+		ContentType: eventStream, Cache: streamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
 			r := requestOf(ctx)
