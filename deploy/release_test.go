@@ -166,22 +166,30 @@ func TestGoInstall(t *testing.T) {
 	run(t, "..", nil, "sh", "-ec", `git archive --format=zip --prefix="$1" -o "$0" HEAD . $(git ls-files '*/go.mod' | sed 's|^|:!|; s|/go.mod$||')`,
 		filepath.Join(versions, releaseVersion+".zip"), module+"@"+releaseVersion+"/")
 	run(t, "..", nil, "cp", "go.mod", filepath.Join(versions, releaseVersion+".mod"))
-	if err := os.WriteFile(filepath.Join(versions, releaseVersion+".info"), []byte(`{"Version":"`+releaseVersion+`"}`), 0o644); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{releaseVersion + ".info": `{"Version":"` + releaseVersion + `"}`, "list": releaseVersion + "\n"} {
+		if err := os.WriteFile(filepath.Join(versions, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
+	cache := strings.TrimSpace(run(t, "", nil, "go", "env", "GOMODCACHE"))
+	clean := func() { // one that is in the cache is not fetched
+		left, err := filepath.Glob(filepath.Join(cache, "cache/download", module, "@v", releaseVersion+".*"))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, path := range append(left, filepath.Join(cache, module+"@"+releaseVersion)) {
+			if err := os.RemoveAll(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	clean()
+	t.Cleanup(clean)
 	bin := t.TempDir()
 	upstream := strings.TrimSpace(run(t, "", nil, "go", "env", "GOPROXY"))
 	run(t, bin, []string{
 		"GOPROXY=file://" + proxy + "," + upstream, "GONOSUMDB=" + module, "GOFLAGS=-modcacherw", "GOBIN=" + bin, "CGO_ENABLED=0",
 	}, "go", "install", module+"/cmd/deskhand@"+releaseVersion)
-	defer func() { // another one of that version would not be fetched
-		cache := strings.TrimSpace(run(t, "", nil, "go", "env", "GOMODCACHE"))
-		for _, path := range []string{filepath.Join(cache, module+"@"+releaseVersion), filepath.Join(cache, "cache/download", module)} {
-			if err := os.RemoveAll(path); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
 	if out := run(t, "", nil, filepath.Join(bin, "deskhand"), "version"); out != "deskhand "+releaseVersion+"\n" {
 		t.Errorf("go install gives %q", out)
 	}
