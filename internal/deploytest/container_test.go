@@ -42,7 +42,10 @@ func TestCompose(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "docker-compose")
 	file := repository(t, "deploy/compose/compose.yaml")
-	dir := filepath.Dir(writeFile(t, "compose.yaml", file))
+	dir := filepath.Join(t.TempDir(), "compose")
+	if err := os.CopyFS(filepath.Dir(dir), os.DirFS("../../deploy")); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("sh", "-ec", block(t, "docs/deploy/compose.md", "config", "docker compose", "docker-compose"))
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -50,7 +53,7 @@ func TestCompose(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	home, token := image(t, "WORKDIR"), regexp.MustCompile(`DESKHAND_TOKEN: [A-Za-z0-9_-]{32}\n`)
-	for _, want := range []string{":" + home + ":rw", "mem_limit: 4g", "pids_limit: 2048", "restart: unless-stopped", "no-new-privileges:true"} {
+	for _, want := range []string{":" + home + ":rw", "mem_limit: 4g", "pids_limit: 2048", "restart: unless-stopped", "no-new-privileges:true", "seccomp"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the configuration has no %q", want)
 		}
