@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"os"
@@ -95,7 +96,7 @@ func TestLongInstall(t *testing.T) {
 			t.Errorf("%s: %s, %v", c.how, text, err)
 		}
 	}
-	if got := s.post(t, "/v1/agents/gemini/install", "{}").want(t, 200); string(got.body) != `{"already_installed":true,"artifacts":[]}` {
+	if got := s.post(t, "/v1/agents/gemini/install", "{}").want(t, 200); string(bytes.TrimSpace(got.body)) != `{"already_installed":true,"artifacts":[]}` {
 		t.Errorf("again: %s", got.body)
 	}
 }
