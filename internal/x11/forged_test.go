@@ -40,17 +40,30 @@ func TestForgedKeycodeRecord(t *testing.T) {
 	}
 }
 
-// TestForgedEvents sends a forged change of the screen's size, which must not count.
+// TestForgedScreenSize has a program send a change of the screen's size to a window of the
+// connection.
 func TestForgedScreenSize(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 320, 200)
-	c, other := s.Dial(t), s.Dial(t)
-	x, root := other.Raw()
-	e, err := xproto.QueryExtension(x, 5, "RANDR").Reply()
+	c := s.Dial(t)
+	_, root := c.Raw()
+	in, err := c.NewInput()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.NewWindows(); err != nil { // it selects property changes
+	defer in.Close()
+	x, _ := s.Dial(t).Raw()
+	name := "_DESKHAND_KEYCODES"
+	mark, err := xproto.InternAtom(x, false, uint16(len(name)), name).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := xproto.GetSelectionOwner(x, mark.Atom).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := xproto.QueryExtension(x, 5, "RANDR").Reply()
+	if err != nil {
 		t.Fatal(err)
 	}
 	arrived := make(chan struct{})
@@ -59,14 +72,14 @@ func TestForgedScreenSize(t *testing.T) {
 			close(arrived)
 		}
 	})
-	forged := randr.ScreenChangeNotifyEvent{Root: root, RequestWindow: root, Width: 1, Height: 1}
-	b := forged.Bytes()
-	b[0] = e.FirstEvent + randr.ScreenChangeNotify
-	if err := xproto.SendEventChecked(x, false, root, xproto.EventMaskPropertyChange, string(b)).Check(); err != nil {
-		t.Fatal(err)
-	}
+	forged := randr.ScreenChangeNotifyEvent{Root: root, RequestWindow: root, Width: 1, Height: 1}.Bytes()
+	forged[0] = e.FirstEvent + randr.ScreenChangeNotify
 	last := xproto.ClientMessageEvent{Format: 32, Window: root, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5))}
-	xproto.SendEvent(x, false, root, xproto.EventMaskPropertyChange, string(last.Bytes()))
+	for _, b := range [][]byte{forged, last.Bytes()} {
+		if err := xproto.SendEventChecked(x, false, owner.Owner, 0, string(b)).Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	waitClosed(t, "the last event", arrived)
 	if w, h, err := c.Size(); err != nil || w != 320 || h != 200 {
 		t.Errorf("Size() = %d, %d, %v after a forged event, want 320, 200", w, h, err)
