@@ -27,6 +27,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if errno := os.Getenv(confined); errno != "" {
+		fmt.Fprintln(os.Stderr, confine(errno))
+		os.Exit(1)
+	}
 	dir, err := os.MkdirTemp("", "deskhand-cmd-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // another user runs it too
