@@ -50,6 +50,10 @@ test-npm: ## all npm packages: every platform, and the Docker provider on a Dock
 	@.ci/install npm
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_NPM=1 $(GO) test -count=1 -v -timeout 20m $(ARGS) ./internal/npmtest
 
+test-deploy: ## the deployment guides and the first steps, with real proxies and servers; four minutes
+	@.ci/install deploy
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_DEPLOY=1 $(GO) test -count=1 -v -timeout 20m $(ARGS) ./internal/deploytest
+
 agent-locks: ## write agents/registry/locks anew: all npm packages that agents need, with their checksums
 	@.ci/install test
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 $(GO) test -count=1 -run '^TestLocks$$' ./agents/registry -args -update
