@@ -359,6 +359,9 @@ func TestDamagedToken(t *testing.T) {
 	if err := os.WriteFile(file, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := syscall.Mkfifo(filepath.Join(tokenDir(dir), "tok_PIPE"+tokenSuffix), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var log bytes.Buffer
 	s = serve(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	s.do(t, call{path: "/v1/health", header: bearer(value)}).want(t, 200)

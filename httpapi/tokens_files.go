@@ -36,9 +36,9 @@ func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		g := new(grant)
-		text, err := os.ReadFile(path)
-		if err == nil {
-			err = g.parse(text)
+		err := errNotToken // as a FIFO, which would block
+		if f.Type().IsRegular() {
+			err = g.read(path)
 		}
 		if err == nil && f.Name() != g.ID+tokenSuffix {
 			err = errNotToken
@@ -51,6 +51,15 @@ func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
 		grants = append(grants, g)
 	}
 	return grants, nil
+}
+
+// read reads a grant from its file.
+func (g *grant) read(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return g.parse(text)
 }
 
 // writeToken creates the file of a new token and syncs it to disk.
