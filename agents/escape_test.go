@@ -18,6 +18,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // escaping is an agent that starts what leaves its tree, its session and its
@@ -28,7 +29,7 @@ exec cat`
 // needCgroups skips a test where no control groups can be made.
 func needCgroups(t *testing.T) {
 	t.Helper()
-	own := agents.OwnCgroup()
+	own := supervise.OwnCgroup()
 	dir := filepath.Join(own, "probe-"+strings.ToLower(rand.Text()))
 	if own == "" || os.Mkdir(dir, 0o755) != nil {
 		t.Skip("no control groups of version 2 can be made here")
@@ -59,7 +60,7 @@ func groupOf(t *testing.T, pid int) string {
 		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		host := filepath.Base(filepath.Dir(path))
 		if ok && strings.HasPrefix(host, "deskhand-") {
-			return filepath.Join(agents.OwnCgroup(), host, filepath.Base(path))
+			return filepath.Join(supervise.OwnCgroup(), host, filepath.Base(path))
 		}
 	}
 	t.Fatalf("process %d is in no group of ours:\n%s", pid, b)

@@ -55,7 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if h.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, fmt.Errorf("agent host: %w", err)
 	}
-	h.groups = &cgroups{state: cfg.StateDir, own: ownCgroup()}
+	h.groups = &cgroups{state: cfg.StateDir, own: supervise.OwnCgroup()}
 	if err := h.groups.sweep(); err != nil {
 		cfg.Logger.Warn("control groups of a killed host", "error", err)
 	}

@@ -1,15 +1,68 @@
-package agents
+package supervise
 
 import (
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// ownCgroup is the folder of the control group of version 2 that this program is
+const (
+	// usersPrefix begins the name of the control group of other users' children. The
+	// number of this program follows.
+	usersPrefix = "deskhand_users-"
+
+	cgroupEnd  = time.Second // for killed processes to leave a control group
+	cgroupPoll = 10 * time.Millisecond
+)
+
+// makeUsersCgroup makes a control group for children of other users, which only root
+// can leave, and tells the guardian of it. It returns nil where that is not possible.
+func makeUsersCgroup() *os.File {
+	own := OwnCgroup()
+	if own == "" {
+		return nil
+	}
+	dir := filepath.Join(own, fmt.Sprintf("%s%d-%s", usersPrefix, os.Getpid(), strings.ToLower(rand.Text())))
+	if os.Mkdir(dir, 0o755) != nil {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "cgroup.kill")) // Linux 5.14
+	}
+	if err != nil {
+		_ = f.Close()
+		_ = os.Remove(dir)
+		return nil
+	}
+	GuardCgroup(dir)
+	return f
+}
+
+// killCgroup kills all processes in a control group and in those below it.
+func killCgroup(dir string) { _ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) }
+
+// removeUsersCgroup removes a control group that makeUsersCgroup has made, once the
+// killed processes have left it. It leaves other groups alone.
+func removeUsersCgroup(dir string) {
+	if !strings.HasPrefix(filepath.Base(dir), usersPrefix) {
+		return
+	}
+	for end := time.Now().Add(cgroupEnd); errors.Is(os.Remove(dir), unix.EBUSY) && time.Now().Before(end); {
+		<-time.After(cgroupPoll)
+	}
+}
+
+// OwnCgroup returns the folder of the control group of version 2 that this program is
 // in, or "".
-func ownCgroup() string {
+func OwnCgroup() string {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return ""

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -80,7 +79,7 @@ func StartGuardian(logger *slog.Logger) (*Guardian, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
-	program.guard.Store(&guard{token: o.token, mark: o.mark, guardian: g})
+	program.guard.Store(&guard{token: o.token, mark: o.mark, guardian: g, users: sync.OnceValue(makeUsersCgroup)})
 	go g.watch(cmd)
 	return g, nil
 }
@@ -190,10 +189,9 @@ func RunGuardian(args []string) error {
 	if err != nil {
 		return fmt.Errorf("guardian: %w", err)
 	}
-	for dir := range strings.SplitSeq(strings.TrimSpace(string(told)), "\n") {
-		if dir != "" {
-			_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
-		}
+	for dir := range strings.FieldsFuncSeq(string(told), func(r rune) bool { return r == '\n' }) {
+		killCgroup(dir)
+		defer removeUsersCgroup(dir)
 	}
 	r := &roundup{
 		tags:  []tag{{text: o.token, mark: o.mark, since: o.since}},

@@ -140,6 +140,47 @@ func TestGuardianEndsCgroup(t *testing.T) {
 	}
 }
 
+// Children of another user are in a control group. The guardian kills its processes,
+// also those without any mark, and removes it.
+func TestGuardianEndsUsersCgroup(t *testing.T) {
+	t.Parallel()
+	cgroupFolder(t) // or skip
+	u := nobody(t)
+	cmd := startGuarded(t, "echo ready; sleep 1000", "SUPERVISE_TEST_USER="+u.Name)
+	groups, err := filepath.Glob(filepath.Join(OwnCgroup(), fmt.Sprintf("%s%d-*", usersPrefix, cmd.Process.Pid)))
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("the control groups are %v, %v", groups, err)
+	}
+	procs := filepath.Join(groups[0], "cgroup.procs")
+	if b, err := os.ReadFile(procs); err != nil || len(b) == 0 {
+		t.Errorf("the child is not in the group: %q, %v", b, err)
+	}
+	escaped := exec.Command("sleep", "1000")
+	if err := escaped.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = escaped.Process.Kill() }()
+	if err := os.WriteFile(procs, []byte(fmt.Sprint(escaped.Process.Pid)), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := escaped.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the process without a mark: %v", err)
+	}
+	if err := poll(10*time.Second, func() error {
+		_, err := os.Stat(groups[0])
+		if err == nil {
+			return errors.New("the control group is left")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A process of another user that has taken the limit and its environment off
 // cannot leave the group of the mark.
 func TestGuardianEndsOtherUsers(t *testing.T) {

@@ -30,6 +30,7 @@ type guard struct {
 	token    string // in their environment, before that of their group
 	mark     mark
 	guardian *Guardian
+	users    func() *os.File // control group of other users' children; it returns nil if there is none
 }
 
 // program is the one registry. It is package state because processes are: the
