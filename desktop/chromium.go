@@ -77,6 +77,9 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 			return fmt.Errorf("browser wrappers: %w", err)
 		}
 	}
+	if err := makeReadable(shims); err != nil {
+		return fmt.Errorf("browser wrappers: %w", err)
+	}
 	d.dirs.shims = shims
 	return nil
 }

@@ -3,6 +3,7 @@ package desktop
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -138,6 +139,25 @@ func (d *dirs) createPrivate(dir string, user supervise.User) error {
 		return os.Chmod(dir, 0o700)
 	}
 	return os.Lchown(dir, int(user.Credential.Uid), int(user.Credential.Gid))
+}
+
+// makeReadable lets all users read a folder below the shared directory and what is in
+// it, and run the programs there, whatever the umask was when they were made.
+func makeReadable(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		mode := info.Mode().Perm() | 0o444
+		if mode&0o100 != 0 {
+			mode |= 0o111
+		}
+		return os.Chmod(path, mode)
+	})
 }
 
 // makeOpen makes the temporary directory that another user enters.

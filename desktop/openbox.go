@@ -40,6 +40,10 @@ func (d *Desktop) writeOpenboxConfig() error {
 			return fmt.Errorf("openbox configuration: %w", err)
 		}
 	}
+	// openbox uses the distribution's files if it cannot read these.
+	if err := makeReadable(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("openbox configuration: %w", err)
+	}
 	return nil
 }
 

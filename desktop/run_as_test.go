@@ -52,6 +52,24 @@ func rootOnly(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
+// TestRunAsUmask has a server with a strict umask. If openbox could not read its
+// configuration, it would use the distribution's, whose menu starts programs.
+func TestRunAsUmask(t *testing.T) { //nolint:paralleltest // the umask is the program's
+	testx11.Require(t)
+	u := other(t)
+	defer syscall.Umask(syscall.Umask(0o077))
+	d := start(t, desktop.Config{RunAs: u.Name, StateDir: t.TempDir()})
+	shared := filepath.Dir(filepath.Dir(d.Status().Authority))
+	for _, name := range []string{"rc.xml", "menu.xml"} {
+		if err := u.Do(func() error {
+			_, err := os.ReadFile(filepath.Join(shared, "xdg", "openbox", name))
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestRunAs runs a desktop as another user, and looks for root with what a
 // terminal on it can do.
 func TestRunAs(t *testing.T) {
