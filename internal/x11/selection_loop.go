@@ -271,6 +271,10 @@ func (ch *changes) add(sel SelectionName) {
 	}
 }
 
+// changeInterval is the shortest time between two rounds of calls of OnChange's functions:
+// a program may take a selection thousands of times a second.
+const changeInterval = 250 * time.Millisecond
+
 // tell runs apart from run, so that a function may use the clipboard.
 func (cb *Clipboard) tell() {
 	ch := &cb.changes
@@ -289,6 +293,11 @@ func (cb *Clipboard) tell() {
 			for _, f := range funcs {
 				f(sel)
 			}
+		}
+		select {
+		case <-cb.done:
+			return
+		case <-time.After(changeInterval):
 		}
 	}
 }

@@ -41,6 +41,7 @@ type Windows struct {
 	atoms   windowAtoms
 	idMask  uint32 // the part of a window's number that its client chose
 	news    news
+	told    int // events in this second; follow's
 	waiters atomic.Int32
 	probe   probe
 	// unsettled says that the window manager may still have to give a window

@@ -212,7 +212,8 @@ type watcher struct {
 }
 
 // Watch has f called when windows open, close, get the focus or another title: of one
-// window at most four titles a second, and always the last.
+// window at most four titles a second, and always the last. After 100 events in a second it
+// looks again when the second is over: what was undone meanwhile is not told.
 // f runs on a goroutine of its own, one call at a time, and may use everything
 // here. When it falls 4096 events behind, it misses some. stop ends that; it
 // does not wait for a call that is running.
@@ -249,6 +250,7 @@ func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
 }
 
 func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
+	w.told++
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for wt := range w.watchers {
@@ -263,6 +265,7 @@ func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
 func (w *Windows) follow() {
 	known := make(map[xproto.Window]WindowInfo)
 	var active xproto.Window
+	var second time.Time // when w.told was last 0
 	renames := renames{told: make(map[xproto.Window]time.Time)}
 	later := time.NewTimer(titleInterval)
 	defer later.Stop()
@@ -292,8 +295,24 @@ func (w *Windows) follow() {
 		if now.active {
 			active = w.compareActive(known, active, first)
 		}
+		left := time.Until(second.Add(time.Second))
+		if left <= 0 {
+			second, w.told = time.Now(), 0
+		}
+		if w.told < mostEvents {
+			continue
+		}
+		select {
+		case <-w.c.done:
+			return
+		case <-time.After(left):
+		}
 	}
 }
+
+// mostEvents is how many events are told in a second before those that follow are put
+// together: any program can cause thousands.
+const mostEvents = 100
 
 // titleInterval is the shortest time between two WindowRenamed events of one window.
 const titleInterval = 250 * time.Millisecond
@@ -306,7 +325,7 @@ type renames struct {
 }
 
 // due returns the windows whose title may be compared now, out of changed and of those
-// that wait. wait is the time until the first of the others may be; zero: there is none.
+// that wait, at most mostEvents. wait is the time until the first of the others may be; zero: there is none.
 func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Window, wait time.Duration) {
 	maps.DeleteFunc(r.told, func(_ xproto.Window, at time.Time) bool { return now.Sub(at) >= titleInterval })
 	for _, id := range changed {
@@ -315,6 +334,10 @@ func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Wind
 		}
 	}
 	r.waiting = slices.DeleteFunc(r.waiting, func(id xproto.Window) bool {
+		if len(due) == mostEvents {
+			wait = titleInterval
+			return false
+		}
 		at, recent := r.told[id]
 		if !recent {
 			due = append(due, id)
