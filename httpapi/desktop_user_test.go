@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -41,6 +42,56 @@ func TestAgentsGetNoDesktopOfRoot(t *testing.T) {
 	}
 	if got := s.get(t, "/v1/desktop/status").want(t, 200).json(t)["state"]; got != "inactive" {
 		t.Errorf("the desktop is %v", got)
+	}
+}
+
+// TestStateDirOfUser has the state directory where programs of agents or desktops could
+// replace it.
+func TestStateDirOfUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run agents as another user")
+	}
+	u, err := supervise.LookupUser("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, made := range map[string]struct {
+		owner   uint32
+		mode    os.FileMode
+		refused bool
+	}{
+		"root's":      {0, 0o755, false},
+		"the user's":  {u.Credential.Uid, 0o755, true},
+		"everybody's": {0, 0o777, true},
+		"as /tmp":     {0, 0o777 | os.ModeSticky, false},
+	} {
+		above := t.TempDir()
+		if err := errors.Join(os.Chown(above, int(made.owner), 0), os.Chmod(above, made.mode)); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(filepath.Join(above, "below"), link); err != nil {
+			t.Fatal(err)
+		}
+		below := filepath.Join(above, "below")
+		if err := os.Mkdir(below, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
+			for _, cfg := range []Config{{DesktopUser: "nobody"}, {AgentHost: agents.Config{RunAs: "nobody"}}} {
+				cfg.StateDir = dir
+				s, err := New(cfg)
+				if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "nobody"`) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err == nil {
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -85,6 +85,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.users.mayNotReplace(at.base); err != nil {
+		return nil, fmt.Errorf("config: StateDir: %w", err)
+	}
 	if cfg.Token == "" && !cfg.NoToken {
 		cfg.Token = rand.Text()
 	}
