@@ -12,8 +12,8 @@
 ARG GO_IMAGE=golang:1.26-trixie
 ARG NODE_IMAGE=node:22-trixie-slim
 ARG BASE_IMAGE=debian:trixie-slim
-# An image that has /out, in place of the stage that compiles it.
-ARG BINARIES=build
+# An image that has /out, in place of the stage that compiles what is in it.
+ARG BINARIES=compiled
 
 # The Go compiler runs on the builder's own architecture and cross-compiles.
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
@@ -27,9 +27,13 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
  && make build VERSION="$VERSION" \
  && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o /out/sbom ./internal/sbom \
  && mkdir -p /out/root/usr/local/bin /out/root/usr/local/share/doc/deskhand \
+ && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o /out/root/usr/local/libexec/deskhand-entry ./internal/entry \
  && cp bin/deskhand /out/root/usr/local/bin/ \
  && ln -s deskhand /out/root/usr/local/bin/sandbox-agent \
  && cp LICENSE bin/THIRD_PARTY_NOTICES /out/root/usr/local/share/doc/deskhand/
+
+FROM scratch AS compiled
+COPY --from=build /out /out
 
 FROM ${BINARIES} AS binaries
 
@@ -50,8 +54,9 @@ WORKDIR /home/sandbox
 # The API and the viewer; the media of the live view, if they go by UDP.
 EXPOSE 2468/tcp 59050/udp
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["deskhand", "health"]
-# No init is needed: deskhand reaps what it inherits as process 1.
-ENTRYPOINT ["deskhand"]
+# The first program opens the port of the server before it becomes deskhand. No init
+# is needed: deskhand reaps what it inherits as process 1.
+ENTRYPOINT ["/usr/local/libexec/deskhand-entry", "/usr/local/bin/deskhand"]
 CMD ["server", "--host", "0.0.0.0"]
 LABEL org.opencontainers.image.title="deskhand" \
       org.opencontainers.image.description="Virtual Linux desktops for computer-use agents" \

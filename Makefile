@@ -12,7 +12,7 @@ FUZZTIME ?= 50s
 ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run npm release test test-npm test-release test-agents test-deploy agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build run npm release test test-npm test-image test-release test-agents test-deploy agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
 
 build: ## build bin/deskhand, a static binary, and the licences of what is in it
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/deskhand' ./cmd/deskhand
@@ -33,6 +33,7 @@ release: ## build dist: archives, .deb, .rpm, SBOM and sums for three architectu
 
 test: ## install what is missing and run everything that must pass
 	@.ci/install test
+	@[ "$$(id -u)" != 0 ] || .ci/install image || echo 'the image will not be built'
 	@GO='$(GO)' .ci/test
 
 test-release: ## the whole release, built twice, and its packages installed in a fresh Debian
@@ -53,6 +54,10 @@ test-npm: ## all npm packages: every platform, and the Docker provider on a Dock
 test-deploy: ## the deployment guides and the first steps, with real proxies and servers; four minutes
 	@.ci/install deploy
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_DEPLOY=1 $(GO) test -count=1 -v -timeout 20m $(ARGS) ./internal/deploytest
+
+test-image: ## build all targets of the Dockerfile, run them in every way, and print a table; half an hour
+	@.ci/install image
+	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_IMAGES=1 $(GO) test -count=1 -v -timeout 60m -run '^TestImage$$' $(ARGS) ./internal/containertest
 
 agent-locks: ## write agents/registry/locks anew: all npm packages that agents need, with their checksums
 	@.ci/install test

@@ -46,7 +46,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err := keepLock(); err != nil {
 		return err
 	}
-	if f.socket, err = passedSocket(); err != nil {
+	if f.socket, err = passedSocket(f.address()); err != nil {
 		return err
 	}
 	if f.socket != nil {

@@ -13,10 +13,15 @@ import (
 // (sd_listen_fds(3)).
 const firstSocket = 3
 
+// entryName is the name of the socket that internal/entry passes in a container.
+const entryName = "deskhand-entry"
+
 // passedSocket returns the listener that systemd passed to this process, nil if
-// it passed none. Children do not inherit it or the variables that describe it.
-func passedSocket() (net.Listener, error) {
-	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+// it passed none. Children do not inherit it or the variables that describe it. A
+// listener of internal/entry counts only if it has the address: that program knows
+// the command line less well.
+func passedSocket(address string) (net.Listener, error) {
+	pid, count, name := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_FDNAMES")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, fmt.Errorf("socket of systemd: %w", err)
@@ -38,6 +43,9 @@ func passedSocket() (net.Listener, error) {
 	if _, ok := ln.Addr().(*net.TCPAddr); !ok {
 		_ = ln.Close()
 		return nil, fmt.Errorf("systemd passed the socket %s, and deskhand serves TCP: write ListenStream=127.0.0.1:%d in the socket unit", ln.Addr(), defaultPort)
+	}
+	if name == entryName && ln.Addr().String() != address {
+		return nil, ln.Close()
 	}
 	return ln, nil
 }

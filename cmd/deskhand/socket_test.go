@@ -87,3 +87,31 @@ func TestSocketErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestEntrySocket serves the address of the flags, not the one that a container's
+// first program opened by mistake.
+func TestEntrySocket(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	socket, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wanted, same := range map[string]bool{port: true, "0": false} {
+		cmd := asService(t, "1", socket, "--port", wanted)
+		cmd.Args[2] = strings.Replace(cmd.Args[2], "LISTEN_FDNAMES=deskhand", "LISTEN_FDNAMES="+entryName, 1)
+		s := serveCommand(t, cmd)
+		if got := s.base == "http://"+ln.Addr().String(); got != same {
+			t.Errorf("--port %s: it serves %s, and the socket is %s", wanted, s.base, ln.Addr())
+		}
+	}
+}

@@ -1,6 +1,8 @@
 // Package containertest holds the tests of the server in a container: as its
-// process 1, and behind the address translation around it; it has no code of its
-// own.
+// process 1, behind the address translation around it, and in the image that the
+// Dockerfile makes; it has no code of its own.
+//
+// # Without an engine
 //
 // A container engine is seldom at hand where tests run, so bubblewrap makes
 // what matters of one: fresh process, IPC and user namespaces, a file system
@@ -8,4 +10,17 @@
 // capabilities, and no way to make further user namespaces, which is how
 // Docker's default seccomp profile leaves a program. The networks are namespaces,
 // too, and a forwarder of bytes between them stands for docker run -p.
+//
+// # With an engine
+//
+// TestImage builds the image and runs containers of it. It uses the Docker engine
+// that runs. Without one, root starts one from Debian's packages docker.io and
+// iptables: first in the network of this machine, to build, then in a network of
+// its own, to run containers, so that neither a bridge nor a rule of it stays. The
+// images that the Dockerfile builds on are made with debootstrap and from npm,
+// since no registry may be reachable. The test is skipped where none of that can
+// be done.
+//
+//	make test          the default image: its desktop, a recording, the live view
+//	make test-image    all targets, users, limits, volumes, agents; prints a table
 package containertest

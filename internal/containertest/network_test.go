@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +41,10 @@ const (
 	mediaPort      = "59050"
 )
 
-// The test runs itself again in other namespaces; the environment says as what.
+// stageLimit is how long a stage may take.
+const stageLimit = 30 * time.Minute
+
+// A test runs itself again in other namespaces; the environment says as what.
 const (
 	stageVariable  = "DESKHAND_TEST_STAGE" // "", machine or client
 	binaryVariable = "DESKHAND_TEST_BINARY"
@@ -66,19 +70,21 @@ func TestTranslatedNetwork(t *testing.T) {
 	again(t, "machine", []string{binaryVariable + "=" + buildServer(t)}, "unshare", "-rn")
 }
 
-// again runs this test as another stage, behind the words of wrapper.
+// again runs the test, which must have subtests, as another stage, behind the words
+// of wrapper.
 func again(t *testing.T, stage string, env []string, wrapper ...string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := append(wrapper, self, "-test.run", "^TestTranslatedNetwork$", "-test.v", "-test.timeout", "3m")
+	test, _, _ := strings.Cut(t.Name(), "/")
+	words := append(slices.Clone(wrapper), self, "-test.run", "^"+test+"$", "-test.v", "-test.timeout", stageLimit.String())
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(append(os.Environ(), stageVariable+"="+stage), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
-	if err != nil || strings.Contains(string(out), "--- SKIP") || !strings.Contains(string(out), "--- PASS: TestTranslatedNetwork/") {
+	if err != nil || strings.Contains(string(out), "--- SKIP") || !strings.Contains(string(out), "--- PASS: "+test+"/") {
 		t.Errorf("as %s: %v\n%s", stage, err, out)
 		return
 	}
