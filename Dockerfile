@@ -69,6 +69,8 @@ RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
       ca-certificates dbus fonts-dejavu-core libnss-extrausers openbox xauth xterm xvfb \
  && sed -i 's/^passwd:.*/& extrausers/' /etc/nsswitch.conf \
+# With su, a program could become any user that it writes to the file of names.
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/cache/debconf/*-old /var/log/*
 COPY --from=binaries /out/root /
 RUN --mount=type=bind,from=binaries,source=/out/sbom,target=/tmp/sbom /tmp/sbom /usr/local/share/doc/deskhand/sbom.cdx.json
@@ -82,6 +84,8 @@ RUN apt-get update \
       ca-certificates dbus fonts-dejavu-core libnss-extrausers openbox xauth xterm xvfb \
       chromium curl ffmpeg fonts-noto-cjk fonts-noto-color-emoji git less procps pulseaudio x11-xserver-utils xdg-utils \
  && sed -i 's/^passwd:.*/& extrausers/' /etc/nsswitch.conf \
+# With su, a program could become any user that it writes to the file of names.
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/cache/debconf/*-old /var/log/*
 COPY deploy/image/chromium /etc/chromium.d/deskhand
 COPY --from=node /usr/local/bin/node /usr/local/bin/node

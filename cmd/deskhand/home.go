@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -59,6 +61,35 @@ const (
 	firstID    = 500
 	usersGroup = 100
 )
+
+// reserveNames keeps the file that extraUsers leads to from other users, if this is
+// root: programs such as su believe what it says about users and their passwords.
+func reserveNames() error {
+	file, err := os.Readlink(extraUsers)
+	if err != nil || os.Geteuid() != 0 {
+		return nil //nolint:nilerr // another image, where only root gives names
+	}
+	return emptyNames(file)
+}
+
+// emptyNames puts an empty file of this user in the place of what is at path.
+func emptyNames(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	}
+	if err == nil {
+		err = errors.Join(f.Chmod(0o644), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("keep other users from naming users: %w; remove %s", err, path)
+	}
+	return nil
+}
 
 // nameUser gives this user an entry in extraUsers if /etc/passwd has none and
 // extraUsers is a link. Programs such as dbus-daemon and Node's os.userInfo fail

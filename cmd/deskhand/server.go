@@ -90,6 +90,9 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if home != "" {
 		log.Warn("HOME cannot be written to; a temporary home is used, and its files are lost with it", "home", home)
 	}
+	if err := reserveNames(); err != nil {
+		return err
+	}
 	if err := nameUser(); err != nil {
 		log.Warn("some programs need a user with a name", "error", err)
 	}
