@@ -37,7 +37,9 @@ fetch() {
 		;;
 	wget)
 		if wget --help 2>&1 | grep -q -e --tries; then
-			wget -nv --tries=1 --timeout=60 -O "$2" "$1" 2>"$tmp/wget" || status=$?
+			LC_ALL=C wget --progress=dot:giga --tries=1 --timeout=60 -O "$2" "$1" 2>"$tmp/wget" || status=$?
+			# It has no option for that, but tells each address: --2026-01-31 23:59:59--  http://...
+			case $1 in https:*) ! grep -q '^--.*--  http:' "$tmp/wget" || fail "$1 redirects to http, which is not encrypted; nothing was installed" ;; esac
 		else # of busybox
 			wget -O "$2" "$1" 2>"$tmp/wget" || status=$?
 		fi

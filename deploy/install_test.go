@@ -294,6 +294,32 @@ func TestInstallErrors(t *testing.T) {
 	}
 }
 
+// TestInstallRedirect leads the script from https to http, where all would be right.
+func TestInstallRedirect(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "curl", "wget")
+	plain := mirror(t, release(t, releaseVersion, program(releaseVersion)))
+	secure := httptest.NewTLSServer(http.RedirectHandler(plain+"/latest/download/VERSION", http.StatusFound))
+	t.Cleanup(secure.Close)
+	for fetcher, trust := range map[string]string{"curl": "-k", "wget": "--no-check-certificate"} {
+		t.Run(fetcher, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(fetcher)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := tools(t, "x86_64", "curl", "wget")
+			if err := os.WriteFile(filepath.Join(dir, fetcher), []byte("#!/bin/sh\nexec "+path+" "+trust+" \"$@\"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			out, err := install(t, "sh", dir, secure.URL, 0, "--prefix", t.TempDir())
+			if want := map[string]string{"curl": "cannot download", "wget": "redirects to http"}[fetcher]; err == nil || !strings.Contains(out, want) || !strings.Contains(out, "/VERSION") {
+				t.Errorf("%v: %s\nwant: %s", err, out, want)
+			}
+		})
+	}
+}
+
 // TestInstallCutOff runs the beginnings of the script, as a download that breaks
 // off leaves them. They must do nothing.
 func TestInstallCutOff(t *testing.T) {
