@@ -55,7 +55,7 @@ for (const node of nodes) {
   });
 
   test(`signals reach the binary, and its end is the launcher's: ${base}`, async () => {
-    const first = start(node, [await withScript('trap "echo got USR1" USR1; trap "exit 7" TERM; echo ready; while :; do read -r line; done')]);
+    const first = start(node, [await withScript('trap "echo got USR1" USR1; trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done')]);
     await first.until(/ready/);
     first.child.kill("SIGUSR1");
     await first.until(/got USR1/);
@@ -69,7 +69,10 @@ for (const node of nodes) {
   });
 
   test(`Ctrl-C on a terminal is one SIGINT: ${base}`, async () => {
-    const fake = await withScript('trap "echo got INT" INT; echo ready; while :; do line=; read -r line; [ "$line" != end ] || exit 3; done');
+    const fake = await withScript(`exec '${node}' -e '
+      process.on("SIGINT", () => console.log("got INT"));
+      process.stdin.on("data", (text) => String(text).includes("end") && process.exit(3));
+      console.log("ready");'`);
     const terminal = start("script", ["-qec", `'${node}' '${fake}'`, "/dev/null"]);
     await terminal.until(/ready/);
     terminal.child.stdin.write("\x03");
