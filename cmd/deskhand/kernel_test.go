@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // confined is the variable that makes the test binary run its arguments as a
@@ -101,5 +104,46 @@ func TestOldKernel(t *testing.T) {
 				t.Errorf("exit status %d", code)
 			}
 		})
+	}
+}
+
+// TestBareMachine runs a server and a browser in a network without IPv6, without
+// /dev/shm and without writable control groups.
+func TestBareMachine(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may make namespaces here")
+	}
+	testx11.Require(t, "Xvfb", "openbox", "chromium", "unshare", "ip")
+	if err := exec.Command("unshare", "-mn", "mount", "-t", "tmpfs", "none", "/dev/shm").Run(); err != nil {
+		t.Skipf("no namespaces can be made here: %v", err)
+	}
+	dir := t.TempDir()
+	script := `set -eu
+ip link set lo up
+ipv6=/proc/sys/net/ipv6/conf/all/disable_ipv6
+! [ -e $ipv6 ] || echo 1 >$ipv6
+mount -t tmpfs -o ro,size=4k none /dev/shm
+for g in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do mount -o remount,ro,bind "$g" || umount -l "$g"; done
+"$1" server --port 0 --no-token --state-dir "$2/state" >"$2/out" 2>"$2/err" & server=$!
+trap 'kill $server; wait $server' EXIT
+for i in $(seq 600); do grep -q ready "$2/out" && break; sleep 0.1; done
+at=$(sed -n 's|.*ready at \(http://[^/]*\)/.*|\1|p' "$2/out")
+deskhand=$1
+run() { "$deskhand" api --endpoint "$at" "$@"; }
+run desktop start >/dev/null
+run desktop launch chromium --args about:blank --wait >/dev/null
+run desktop screenshot -o "$2/desk.png"
+run desktop windows list
+`
+	cmd := exec.Command("unshare", "-mn", "--propagation", "private", "sh", "-c", script, "sh", binary, dir)
+	cmd.Env = environ(t)
+	r := finish(t, cmd)
+	log, _ := os.ReadFile(filepath.Join(dir, "err"))
+	if r.status != 0 || !strings.Contains(r.stdout, "hromium") {
+		t.Fatalf("exit status %d: %s\n%s\n%s", r.status, r.stdout, r.stderr, log)
+	}
+	if picture, err := os.ReadFile(filepath.Join(dir, "desk.png")); err != nil || !strings.HasPrefix(string(picture), "\x89PNG") {
+		t.Errorf("desk.png: %v", err)
 	}
 }
