@@ -64,6 +64,11 @@ func TestImage(t *testing.T) {
 		fmt.Printf("%s", text) // without -v as well
 	}()
 	if e := runningEngine(client); e != nil {
+		defer func() {
+			for _, name := range []string{"binaries", "slim", "desktop", "full"} {
+				_, _ = e.try("rmi", imagePrefix+name) // some of them are not built
+			}
+		}()
 		buildImages(t, e, all)
 		if !t.Failed() {
 			again(t, "engine", nil)
