@@ -10,9 +10,9 @@ import (
 )
 
 // decodeEntry decodes an object of a configuration entry into a struct. It returns an
-// error if a member is given twice, or has the name of a field but for the case, which
-// encoding/json would accept. Other programs read another value then: somebody who
-// approves {"command": "safe", "Command": "other"} may see safe alone.
+// error if a member is given twice, or differs from the name of a field only by case.
+// encoding/json accepts both, and other programs take the other value: the user who
+// approves {"command": "safe", "Command": "other"} may be shown "safe" only.
 func decodeEntry(raw json.RawMessage, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return err

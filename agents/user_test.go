@@ -16,7 +16,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// asUser returns a host whose agents run as the user nobody, and a folder of that user.
+// asUser returns a host that runs its agents as the user "nobody", and a folder of that user.
 func asUser(t *testing.T) (h *agents.Host, u supervise.User, cwd string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -32,8 +32,8 @@ func network(t *testing.T, cfg NetworkConfig) *Network {
 	return n
 }
 
-// untranslated is this machine without the addresses whose packets to this machine
-// leave with another sender, as those of Docker's bridge do.
+// untranslated is this machine without the addresses that the kernel replaces as the
+// sender of packets, such as the address of Docker's bridge.
 type untranslated struct{ thisMachine }
 
 func (m untranslated) addresses() ([]netip.Addr, error) {

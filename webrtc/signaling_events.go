@@ -8,8 +8,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// presence is what is told to a client from its greeting on. It is begun before
-// that, so that nothing is missed between.
+// presence is the state of what a client is told after its greeting. It is made before
+// the greeting, so that no change in between is missed.
 type presence struct {
 	sub    *desktop.Subscription
 	change <-chan struct{} // closed at the next change of known
@@ -21,14 +21,15 @@ func (g *signaling) beginPresence() *presence {
 	return &presence{sub: g.s.d.Subscribe(0), change: g.s.nextChange(), known: g.s.Viewers(), copied: make(chan struct{}, 1)}
 }
 
-// nextChange is closed when somebody comes or goes.
+// nextChange returns a channel that is closed when a viewer connects or disconnects.
 func (s *Streamer) nextChange() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.change
 }
 
-// followPresence tells the client who comes and goes, and that we are there.
+// followPresence tells the client which viewers connect and disconnect, and sends
+// heartbeats.
 func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	var work sync.WaitGroup
 	defer work.Wait()

@@ -85,9 +85,8 @@ func (db *sqliteDB) takeOverRedo(ctx context.Context, logger *slog.Logger) error
 	return err
 }
 
-// readRedo returns the records of a half whose checksums are those of the database
-// with this id and whose numbers increase. It also finds records behind a damaged
-// one.
+// readRedo returns the records of a half that have increasing numbers and a valid
+// checksum for the database with this id. It skips damaged records.
 func readRedo(half []byte, id string) (records []redoRecord) {
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	seed := crc32.Checksum([]byte(id), castagnoli)

@@ -34,8 +34,8 @@ func unprivileged(t *testing.T) (env, prefix []string) {
 	return env, []string{"setpriv", "--reuid=" + strconv.Itoa(nobody), "--regid=" + strconv.Itoa(nobody), "--clear-groups"}
 }
 
-// nobody is a user for this test alone, without a name: the kernel's counts for a
-// user include all programs on the machine.
+// nobody is a user id that only this process uses, and that has no name. The kernel
+// counts the processes of a user on the whole machine.
 var nobody = 1<<24 + os.Getpid()
 
 // serveUnprivileged runs a server as another user than root.

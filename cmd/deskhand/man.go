@@ -26,7 +26,7 @@ Stands in for \-\-database.
 .B DESKHAND_BASE_URL
 Where deskhand upgrade finds releases.
 .PP
-The variables of sandbox\-agent (SANDBOX_AGENT_HOST, ...) are read where those of deskhand are not set.
+deskhand also reads the variables of sandbox\-agent, such as SANDBOX_AGENT_HOST. Its own variables win.
 .SH FILES
 .TP
 .I $XDG_STATE_HOME/deskhand

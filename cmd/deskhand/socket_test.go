@@ -20,20 +20,28 @@ func asService(t *testing.T, count string, socket *os.File, args ...string) *exe
 	return cmd
 }
 
+// openSocket returns a listener and its file descriptor, which are open until the test
+// ends.
+func openSocket(t *testing.T, network, address string) (net.Listener, *os.File) {
+	t.Helper()
+	ln, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	socket, err := ln.(interface{ File() (*os.File, error) }).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	return ln, socket
+}
+
 // TestSocketActivation serves a socket that was open before the server started,
 // with the token from standard input, and keeps both from its children.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	socket, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
+	ln, socket := openSocket(t, "tcp", "127.0.0.1:0")
 	base := "http://" + ln.Addr().String()
 	early := make(chan error, 1) // a client that connects before there is a server
 	go func() {
@@ -48,10 +56,12 @@ func TestSocketActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := asService(t, "1", socket, "--host", "192.0.2.1", "--token-file", "-")
-	if cmd.Stdin, err = os.Open(token); err != nil {
+	stdin, err := os.Open(token)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Stdin.(*os.File).Close()
+	defer stdin.Close()
+	cmd.Stdin = stdin
 	s := serveCommand(t, cmd)
 	s.token = "a-secret-token"
 	if s.base != base {
@@ -71,16 +81,7 @@ func TestSocketActivation(t *testing.T) {
 
 func TestSocketErrors(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	socket, err := ln.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
+	_, socket := openSocket(t, "unix", filepath.Join(t.TempDir(), "socket"))
 	for count, want := range map[string]string{"1": "write ListenStream=127.0.0.1:2468 in the socket unit", "2": "systemd passed 2 sockets, and deskhand serves one"} {
 		if got := finish(t, asService(t, count, socket)); got.status != exitFailure || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s sockets: %+v, want %q", count, got, want)
@@ -92,16 +93,7 @@ func TestSocketErrors(t *testing.T) {
 // first program opened by mistake.
 func TestEntrySocket(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	socket, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
+	ln, socket := openSocket(t, "tcp", "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)

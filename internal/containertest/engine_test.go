@@ -303,7 +303,7 @@ func slim(t *testing.T, root string) {
 	configs, _ := filepath.Glob("/etc/apt/apt.conf.d/*")
 	for _, name := range append(configs, "/etc/ssl/certs/ca-certificates.crt") {
 		text, err := os.ReadFile(name)
-		// Of apt's settings, those of how it fetches: a proxy, for example.
+		// Only apt's settings for downloads are copied, such as a proxy.
 		if errors.Is(err, os.ErrNotExist) || strings.HasPrefix(name, "/etc/apt") && !regexp.MustCompile(`^(\s*(Acquire::.*|//.*|#.*)?\n)*$`).Match(text) {
 			continue
 		}

@@ -145,8 +145,8 @@ type server struct {
 
 var announced = regexp.MustCompile(`http://\S+?:(\d+)[/\s]`)
 
-// serve runs a command line of a guide that begins with deskhand server. Flags
-// that the test adds count more than those of the guide.
+// serve runs a command line of a guide that begins with deskhand server. The
+// flags of the test override the flags of the guide.
 func serve(t *testing.T, command string, flags ...string) *server {
 	t.Helper()
 	words := strings.Fields(strings.ReplaceAll(command, "\\\n", " "))

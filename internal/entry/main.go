@@ -12,8 +12,8 @@
 // way systemd does (sd_listen_fds(3)). deskhand does not use it if its flags name
 // another address.
 //
-// Anything that it does not understand, it leaves to deskhand: another command, a
-// port of 0, a host that is no IPv4 address, a port that cannot be opened.
+// It leaves the port to deskhand if the command is not "server", the port is 0, the
+// host is not an IPv4 address, or the port cannot be opened.
 package main
 
 import (

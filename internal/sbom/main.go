@@ -154,7 +154,7 @@ func fields(file, separator string) ([]map[string]string, error) {
 	return list, lines.Err()
 }
 
-// goModules are those of deskhand itself, and the Go that built it.
+// goModules returns the modules in the deskhand binary and the Go version that built it.
 func goModules(root string) ([]component, error) {
 	info, err := buildinfo.ReadFile(filepath.Join(root, "usr/local/bin/deskhand"))
 	if err != nil {
@@ -170,7 +170,7 @@ func goModules(root string) ([]component, error) {
 	return list, nil
 }
 
-// npmPackages are the packages in all folders node_modules below /usr/local.
+// npmPackages returns the packages in every node_modules folder below /usr/local.
 func npmPackages(root string) ([]component, error) {
 	var list []component
 	err := filepath.WalkDir(filepath.Join(root, "usr/local"), func(file string, e fs.DirEntry, err error) error {
