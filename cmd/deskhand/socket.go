@@ -18,8 +18,8 @@ const entryName = "deskhand-entry"
 
 // passedSocket returns the listener that systemd passed to this process, nil if
 // it passed none. Children do not inherit it or the variables that describe it. A
-// listener of internal/entry counts only if it has the address: that program knows
-// the command line less well.
+// listener of internal/entry is used only if it has the address, because that program
+// does not understand every command line.
 func passedSocket(address string) (net.Listener, error) {
 	pid, count, name := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_FDNAMES")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
