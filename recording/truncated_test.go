@@ -48,16 +48,16 @@ func TestTruncatedIsNotCompleted(t *testing.T) {
 			return err == nil && info.Seekable
 		})
 	}
+	if err := s.Close(); err != nil { // the manifests are written
+		t.Fatal(err)
+	}
 	cutInHalf(t, s, ids[0])
 	dir, info, err := s.locate(ids[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	info.Bytes++ // as after a crash right behind the move of the index
+	info.Bytes++ // as after a crash right after the index was moved
 	if err := writeManifest(dir, info, false); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	again := openStore(t, cfg)
