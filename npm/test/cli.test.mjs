@@ -73,7 +73,7 @@ for (const node of nodes) {
       process.on("SIGINT", () => console.log("got INT"));
       process.stdin.on("data", (text) => String(text).includes("end") && process.exit(3));
       console.log("ready");'`);
-    const terminal = start("script", ["-qec", `'${node}' '${fake}'`, "/dev/null"]);
+    const terminal = start("script", ["-qec", `exec '${node}' '${fake}'`, "/dev/null"]);
     await terminal.until(/ready/);
     terminal.child.stdin.write("\x03");
     await terminal.until(/got INT/);
