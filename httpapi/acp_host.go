@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/agents/universal"
 	"github.com/deskhand/deskhand/desktop"
 )
 
@@ -25,10 +27,11 @@ type agentHost struct {
 	registry *registry.Registry
 	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
 	find     func(desktop string) error                                             // before that
-	grown    func(stream string, before, last int64)                                // eventlog.Config.Grown
 	early    time.Duration                                                          // when a response begins whose answer takes longer
 	beat     time.Duration                                                          // between signs of life in it
 	waiting  sync.WaitGroup                                                         // calls of Post
+
+	projector atomic.Pointer[universal.Projector] // of the log; nil: the log is not open
 
 	mu     sync.Mutex // guards what follows
 	host   *agents.Host
@@ -63,13 +66,7 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 	if logConfig.Logger == nil {
 		logConfig.Logger = a.cfg.Logger
 	}
-	logConfig.Grown = a.grown
-	if also := a.cfg.EventLog.Grown; also != nil {
-		logConfig.Grown = func(stream string, before, last int64) {
-			a.grown(stream, before, last)
-			also(stream, before, last)
-		}
-	}
+	logConfig.Grown = a.onAppend
 	log, err := eventlog.Open(ctx, logConfig)
 	if err != nil {
 		return nil, err
@@ -93,7 +90,18 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 		return nil, errors.Join(err, log.Close())
 	}
 	a.host, a.log = host, log
+	a.projector.Store(universal.NewProjector(log))
 	return host, nil
+}
+
+// onAppend is eventlog.Config.Grown.
+func (a *agentHost) onAppend(stream string, before, last int64) {
+	if p := a.projector.Load(); p != nil {
+		p.OnAppend(stream, before, last)
+	}
+	if also := a.cfg.EventLog.Grown; also != nil {
+		also(stream, before, last)
+	}
 }
 
 // started returns the host if there is one.
@@ -101,13 +109,6 @@ func (a *agentHost) started() *agents.Host {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.host
-}
-
-// opened returns the log if it is open.
-func (a *agentHost) opened() *eventlog.Log {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.log
 }
 
 // close ends all agents.
@@ -119,6 +120,7 @@ func (a *agentHost) close() error {
 	if host == nil {
 		return nil
 	}
+	a.projector.Load().Close()
 	err := host.Close()
 	a.waiting.Wait()
 	return errors.Join(err, log.Close())

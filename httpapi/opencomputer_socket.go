@@ -70,6 +70,9 @@ func (c *ocClient) serve(ctx context.Context) {
 	wg.Wait()
 }
 
+// scrollPage is how many entries of the past are read at a time.
+const scrollPage = 512
+
 // show sends what was, and then what comes, until the session ends.
 func (c *ocClient) show(ctx context.Context) {
 	stream := agents.SessionStream(c.session.ID)
@@ -79,7 +82,7 @@ func (c *ocClient) show(ctx context.Context) {
 	}
 	over := false
 	for at := int64(0); at < newest; {
-		entries, err := c.log.Read(ctx, stream, at, entriesAtOnce)
+		entries, err := c.log.Read(ctx, stream, at, scrollPage)
 		if err != nil || len(entries) == 0 {
 			break
 		}

@@ -39,8 +39,6 @@ type Server struct {
 	mounts    mounts
 	mcp       mcpServers
 
-	projections projections
-	ahead       ahead
 	files       *filesystem.FS
 	registry    *registry.Registry
 	folders     *folders.Store
@@ -113,8 +111,6 @@ func New(cfg Config) (*Server, error) {
 	s.agents = &agentHost{cfg: cfg, places: at, folders: trusted, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
-	s.ahead.of, s.ahead.log = s.projections.of, s.agents.opened
-	s.agents.grown = s.ahead.grown
 	s.tokens = &tokens{places: at, log: cfg.Logger}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
@@ -189,7 +185,6 @@ func (s *Server) Close() error {
 		processes, desktops := make(chan error, 1), make(chan error, 1)
 		go func() { processes <- s.processes.close() }()
 		go func() { desktops <- s.desktops.close() }()
-		s.ahead.close()
 		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-desktops, <-processes)
 		s.awaitParting()
 		// The next server may have it now that nothing is written any more.

@@ -171,8 +171,9 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 		info.Error = &sessionFailure{Message: session.EndReason}
 		_ = json.Unmarshal(session.Error, info.Error) // ours
 	}
+	projection := s.agents.projector.Load().Session(session.ID)
 	if session.Origin == restOrigin {
-		if err := s.projections.of(session.ID).catchUpSoon(ctx, log); err != nil {
+		if err := projection.Refresh(ctx); err != nil {
 			return info, err
 		}
 		made, err := log.Read(ctx, restStream(session.ID), 0, 1)
@@ -197,7 +198,7 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 		}
 	}
 	var err error
-	info.EventCount, err = log.Last(ctx, universalStream(session.ID))
+	info.EventCount, err = projection.Count(ctx)
 	return info, err
 }
 
@@ -304,35 +305,9 @@ func (s *Server) streamTurn(ctx context.Context, in *sessionMessage) (*eventsOut
 	if err != nil {
 		return nil, err
 	}
-	// Its events come after those of the entries before it.
-	if err := v.projection.catchUp(ctx, v.log); err != nil {
-		return nil, acpError(err, in.ID, "")
-	}
-	after, err := s.eventsBefore(ctx, v, turn.Seq-1)
+	f, err := v.projection.FollowTurn(ctx, turn.Seq)
 	if err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
-	return s.eventStream(v, after, in.Raw, turnOf(turn.Seq)), nil
-}
-
-// eventsBefore is the last event that an entry up to that one made.
-func (s *Server) eventsBefore(ctx context.Context, v *view, entry int64) (int64, error) {
-	last, err := v.log.Last(ctx, universalStream(v.session.ID))
-	if err != nil {
-		return 0, err
-	}
-	low, high := int64(0), last
-	for low < high { // entries do not go down from event to event
-		middle := (low + high) / 2
-		e, err := readEvents(ctx, v.log, v.session.ID, middle, 1)
-		if err != nil {
-			return 0, err
-		}
-		if len(e) == 1 && e[0].Entry <= entry {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low, nil
+	return s.eventStream(v, f, in.Raw), nil
 }

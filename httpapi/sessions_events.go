@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -53,31 +52,14 @@ func (s *Server) sessionEvents(ctx context.Context, in *sessionEventsInput) (*se
 	if limit == 0 {
 		limit = eventPage
 	}
-	limit = min(limit, mostPage)
-	behind := v.projection.catchUpTo(ctx, v.log, in.Offset+int64(limit)+1)
-	if behind != nil && !logTakesNothing(behind) {
-		return nil, acpError(behind, in.ID, "")
-	}
-	events, err := readEvents(ctx, v.log, in.ID, in.Offset, limit+1)
-	if len(events) == 0 { // there may be some that cannot be stored
-		err = errors.Join(err, behind)
-	}
+	events, more, err := v.projection.Events(ctx, in.Offset, min(limit, mostPage))
 	if err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
 	out := &sessionEventsOutput{}
-	out.Body.Events = []json.RawMessage{}
-	if len(events) > limit {
-		events, out.Body.HasMore = events[:limit], true
-	} else if n := len(events); n > 0 { // a page of large ones has fewer
-		last, err := v.log.Last(ctx, universalStream(in.ID))
-		if err != nil {
-			return nil, acpError(err, in.ID, "")
-		}
-		out.Body.HasMore = behind != nil || last > events[n-1].Event.Sequence
-	}
+	out.Body.Events, out.Body.HasMore = []json.RawMessage{}, more
 	for _, e := range events {
-		text, err := e.tell(ctx, v.log, in.Raw)
+		text, err := v.projection.JSON(ctx, e, in.Raw)
 		if err != nil {
 			return nil, acpError(err, in.ID, "")
 		}
@@ -91,7 +73,7 @@ type view struct {
 	host       *agents.Host
 	log        *eventlog.Log
 	session    agents.Session
-	projection *projection
+	projection *universal.Projection
 }
 
 func (s *Server) view(ctx context.Context, id string) (*view, error) {
@@ -103,7 +85,7 @@ func (s *Server) view(ctx context.Context, id string) (*view, error) {
 	if err != nil {
 		return nil, acpError(err, id, "")
 	}
-	return &view{host, host.Log(), session, s.projections.of(id)}, nil
+	return &view{host, host.Log(), session, s.agents.projector.Load().Session(id)}, nil
 }
 
 type sessionFollowInput struct {
@@ -124,12 +106,15 @@ func (s *Server) followSession(ctx context.Context, in *sessionFollowInput) (*ev
 	if err != nil {
 		return nil, err
 	}
-	return s.eventStream(v, after, in.Raw, nil), nil
+	f, err := v.projection.Follow(ctx, after)
+	if err != nil {
+		return nil, acpError(err, in.ID, "")
+	}
+	return s.eventStream(v, f, in.Raw), nil
 }
 
-// eventStream sends events until the client leaves, or last says that one was
-// the last.
-func (s *Server) eventStream(v *view, after int64, raw bool, last func(universal.Event) bool) *eventsOutput {
+// eventStream sends events until they end or the client leaves.
+func (s *Server) eventStream(v *view, events *universal.Follower, raw bool) *eventsOutput {
 	return &eventsOutput{
 		ContentType: eventStream, Cache: streamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
@@ -139,7 +124,7 @@ func (s *Server) eventStream(v *view, after int64, raw bool, last func(universal
 				return
 			}
 			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
-				f := sessionFollower{view: v, w: w, flush: flush, after: after, raw: raw, last: last}
+				f := sessionFollower{projection: v.projection, events: events, w: w, flush: flush, raw: raw}
 				f.run(gone, ending)
 			})
 		},
@@ -148,105 +133,43 @@ func (s *Server) eventStream(v *view, after int64, raw bool, last func(universal
 
 // sessionFollower sends one client the events of a session, at its own pace.
 type sessionFollower struct {
-	*view
-
-	w     *bufio.Writer
-	flush func() error
-	after int64
-	raw   bool
-	last  func(universal.Event) bool
+	projection *universal.Projection
+	events     *universal.Follower
+	w          *bufio.Writer
+	flush      func() error
+	raw        bool
 }
 
 func (f *sessionFollower) run(gone, ending <-chan struct{}) {
 	ctx, stopped := whileWanted(gone, ending)
 	defer stopped()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
-	newest, err := f.log.Last(ctx, agents.SessionStream(f.session.ID))
-	if err != nil {
-		return
-	}
-	news := f.log.Follow(agents.SessionStream(f.session.ID), newest)
-	for {
-		over, err := f.send(ctx)
-		pause := heartbeat
-		switch {
-		case logTakesNothing(err):
-			pause = logRetry // all that is stored was sent; the rest comes when it can be
-		case err != nil || over:
-			return
-		}
-		wait, stop := context.WithTimeout(ctx, pause)
-		_, err = news.Next(wait)
+	for f.flush() == nil {
+		wait, stop := context.WithTimeout(ctx, heartbeat)
+		events, err := f.events.Next(wait)
 		stop()
 		switch {
 		case err == nil:
+			err = f.write(ctx, events)
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			_, _ = f.w.WriteString(": heartbeat\n\n")
-		default:
+			_, err = f.w.WriteString(": heartbeat\n\n")
+		}
+		if err != nil {
 			return
 		}
 	}
 }
 
-// logRetry is how long a follower waits before it looks again whether the log
-// takes something.
-const logRetry = 2 * time.Second
-
-// send sends what there is.
-func (f *sessionFollower) send(ctx context.Context) (over bool, err error) {
-	for {
-		// A page at a time, so that the first events of a long history come at once.
-		behind := f.projection.catchUpTo(ctx, f.log, f.after+eventPage)
-		if behind != nil && !logTakesNothing(behind) {
-			return false, behind
-		}
-		events, err := readEvents(ctx, f.log, f.session.ID, f.after, eventPage)
+// write writes events to the client's buffer.
+func (f *sessionFollower) write(ctx context.Context, events []universal.Event) error {
+	for _, e := range events {
+		text, err := f.projection.JSON(ctx, e, f.raw)
 		if err != nil {
-			return false, err
+			return err
 		}
-		for _, e := range events {
-			text, err := e.tell(ctx, f.log, f.raw)
-			if err != nil {
-				return false, err
-			}
-			f.after = e.Event.Sequence
-			_, _ = f.w.WriteString("id: " + strconv.FormatInt(f.after, 10) + "\ndata: ") // flush tells the error
-			_, _ = f.w.Write(oneLine(text))
-			_, _ = f.w.WriteString("\n\n")
-			if f.last != nil && f.last(e.Event) {
-				return true, f.flush()
-			}
-		}
-		if err := f.flush(); err != nil {
-			return false, err
-		}
-		if len(events) == 0 {
-			return false, behind
-		}
+		_, _ = f.w.WriteString("id: " + strconv.FormatInt(e.Sequence, 10) + "\ndata: ") // flush returns the error
+		_, _ = f.w.Write(oneLine(text))
+		_, _ = f.w.WriteString("\n\n")
 	}
-}
-
-// turnOf says of each event whether it ends the turn that this entry began.
-func turnOf(entry int64) func(universal.Event) bool {
-	id := ""
-	return func(e universal.Event) bool {
-		var d struct {
-			ID string `json:"turn_id"`
-		}
-		switch e.Type {
-		case universal.TurnStarted, universal.TurnEnded:
-			if json.Unmarshal(e.Data, &d) != nil {
-				return false
-			}
-		}
-		switch {
-		case e.Type == universal.TurnStarted && e.Entry == entry:
-			id = d.ID
-		case e.Type == universal.TurnEnded && id != "":
-			return d.ID == id
-		case e.Type == universal.SessionEnded && id != "":
-			return true
-		}
-		return false
-	}
+	return nil
 }

@@ -1,7 +1,19 @@
 // Package universal makes the events of the older REST API of sandbox-agent
-// (0.1: UniversalEvent) of what a session's log holds.
+// (0.1: UniversalEvent) of what a session's log holds, stores them, and reads
+// them.
 //
 // # Usage
+//
+// A [Projector] has the events of all sessions in a log:
+//
+//	p := universal.NewProjector(log)
+//	defer p.Close()
+//	events, more, err := p.Session("my-session").Events(ctx, after, 100)
+//	for f, err := p.Session("my-session").Follow(ctx, after); err == nil; {
+//		events, err = f.Next(ctx) // waits for at least one
+//	}
+//
+// A [State] makes the events of entries and stores nothing:
 //
 //	s := universal.NewState("my-session")
 //	for _, entry := range entries { // of the session's stream, in order
@@ -36,9 +48,11 @@
 //
 // # Concurrency
 //
-// A State is for one goroutine.
+// The methods of a Projector and a [Projection] may be called from any goroutine.
+// A State and a [Follower] are for one goroutine at a time.
 //
 // # Errors
 //
-// There are none: what cannot be understood becomes agent.unparsed.
+// The errors are those of package eventlog, and [io.EOF] at the end of a turn that
+// is followed. An entry that cannot be understood becomes agent.unparsed.
 package universal

@@ -1,4 +1,4 @@
-package httpapi
+package universal
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
-	"github.com/deskhand/deskhand/agents/universal"
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
@@ -26,15 +25,15 @@ type aHistory struct {
 	log     *eventlog.Log
 	id      string
 	entries int64
-	want    []string         // the events
-	state   *universal.State // after all entries
-	turn    int64            // the prompt that is not answered; 0: none
+	want    []string // the events
+	state   *State   // after all entries
+	turn    int64    // the prompt that is not answered; 0: none
 }
 
 func newHistory(t *testing.T, log *eventlog.Log, seed uint64) *aHistory {
 	t.Helper()
 	id := fmt.Sprint("s", seed)
-	return &aHistory{t: t, random: rand.New(rand.NewPCG(seed, 1)), log: log, id: id, state: universal.NewState(id)}
+	return &aHistory{t: t, random: rand.New(rand.NewPCG(seed, 1)), log: log, id: id, state: NewState(id)}
 }
 
 // openLog opens a log that is closed with the test.
@@ -107,7 +106,7 @@ func (h *aHistory) grow(n int) {
 				return err
 			}
 			h.entries = e.Seq
-			for _, u := range h.state.Apply(toUniversal(&e)) {
+			for _, u := range h.state.Apply(entryOf(&e)) {
 				h.want = append(h.want, h.text(u))
 			}
 		}
@@ -118,7 +117,7 @@ func (h *aHistory) grow(n int) {
 	}
 }
 
-func (h *aHistory) text(e universal.Event) string {
+func (h *aHistory) text(e Event) string {
 	h.t.Helper()
 	text, err := e.JSON(nil)
 	if err != nil {
@@ -128,18 +127,18 @@ func (h *aHistory) text(e universal.Event) string {
 }
 
 // read compares a page with what it should be.
-func (h *aHistory) read(p *projection, log *eventlog.Log, after int64, limit int) {
+func (h *aHistory) read(p *Projection, after int64, limit int) {
 	h.t.Helper()
-	if err := p.catchUpTo(h.t.Context(), log, after+int64(limit)); err != nil {
+	if err := p.catchUpTo(h.t.Context(), after+int64(limit)); err != nil {
 		h.t.Fatal(err)
 	}
-	events, err := readEvents(h.t.Context(), log, h.id, after, limit)
+	events, err := readEvents(h.t.Context(), p.log, h.id, after, limit)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	var got []string
 	for _, e := range events {
-		got = append(got, h.text(e.Event))
+		got = append(got, h.text(e))
 	}
 	if want := h.want[min(int(after), len(h.want)):min(int(after)+limit, len(h.want))]; !cmp.Equal(got, append([]string(nil), want...)) {
 		h.t.Fatalf("%d events after %d are not what they should be (-want +got):\n%s", limit, after, cmp.Diff(want, got))
@@ -151,8 +150,8 @@ func (h *aHistory) read(p *projection, log *eventlog.Log, after int64, limit int
 func (h *aHistory) olderVersion() {
 	h.t.Helper()
 	ctx, single := h.t.Context(), h.random.IntN(2) == 0
-	state := universal.NewState(h.id)
-	stored, err := h.log.Last(ctx, universalStream(h.id))
+	state := NewState(h.id)
+	stored, err := h.log.Last(ctx, storedStream(h.id))
 	var rows []eventlog.Event
 	var counts []int
 	for at := int64(0); err == nil && at < h.entries; {
@@ -160,19 +159,19 @@ func (h *aHistory) olderVersion() {
 		if entries, err = h.log.Read(ctx, agents.SessionStream(h.id), at, 100); err != nil {
 			break
 		}
-		var events []storedEvent
+		var events []Event
 		for i := range entries {
 			at = entries[i].Seq
-			for _, e := range state.Apply(toUniversal(&entries[i])) {
+			for _, e := range state.Apply(entryOf(&entries[i])) {
 				if e.Sequence > stored {
-					events = append(events, storedEvent{e.Entry, e})
+					events = append(events, e)
 				}
 			}
 		}
 		for _, b := range batches(events) {
 			if b.Applied = b.Events[len(b.Events)-1].Entry; !single {
 				b.State = json.RawMessage(`{"version":0,"state":{"session":"` + h.id + `","items":1000000}}`)
-				if b.Events[len(b.Events)-1].Event.Sequence == events[len(events)-1].Event.Sequence {
+				if b.Events[len(b.Events)-1].Event.Sequence == events[len(events)-1].Sequence {
 					b.Applied = at
 				}
 			}
@@ -233,14 +232,14 @@ func TestProjectionsOfAnyHistory(t *testing.T) {
 // live is some time of a session that two servers have.
 func (h *aHistory) live(logs []*eventlog.Log) {
 	h.t.Helper()
-	servers := make([]*projections, len(logs))
-	restart := func(i int) { servers[i] = &projections{} }
+	servers := make([]*Projector, len(logs))
+	restart := func(i int) { servers[i] = NewProjector(logs[i]) }
 	for i := range servers {
 		restart(i)
 	}
 	for range 30 {
 		i := h.random.IntN(len(logs))
-		p := servers[i].of(h.id)
+		p := servers[i].Session(h.id)
 		switch h.random.IntN(8) {
 		case 0, 1:
 			h.grow(1 + h.random.IntN(400))
@@ -252,20 +251,20 @@ func (h *aHistory) live(logs []*eventlog.Log) {
 			h.olderVersion()
 		case 5:
 			ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(h.random.IntN(10_000_000)))
-			if err := p.catchUp(ctx, logs[i]); err != nil && ctx.Err() == nil {
+			if err := p.CatchUp(ctx); err != nil && ctx.Err() == nil {
 				h.t.Fatal(err)
 			}
 			cancel()
 		case 6:
-			if err := p.catchUpSoon(h.t.Context(), logs[i]); err != nil {
+			if err := p.Refresh(h.t.Context()); err != nil {
 				h.t.Fatal(err)
 			}
 		default:
-			h.read(p, logs[i], h.random.Int64N(int64(len(h.want))+1), 1+h.random.IntN(2000))
+			h.read(p, h.random.Int64N(int64(len(h.want))+1), 1+h.random.IntN(2000))
 		}
 	}
-	for i, s := range servers {
-		h.read(s.of(h.id), logs[i], 0, len(h.want)+1)
+	for _, s := range servers {
+		h.read(s.Session(h.id), 0, len(h.want)+1)
 	}
 }
 
@@ -281,17 +280,49 @@ func TestProjectionsGoOnFromAState(t *testing.T) {
 		for h.turn == 0 {
 			h.grow(1)
 		}
-		if err := new(projections).of(h.id).catchUp(t.Context(), log); err != nil {
+		if err := NewProjector(log).Session(h.id).CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m, err := findMark(t.Context(), log, h.id)
-		if err != nil || m.until != h.entries || m.stored != int64(len(h.want)) || m.until-m.at > saveEvery+entriesAtOnce {
+		if err != nil || m.until != h.entries || m.stored != int64(len(h.want)) || m.until-m.at > saveEvery+entryPage {
 			t.Errorf("%+v, %v after %d entries and %d events", m, err, h.entries, len(h.want))
 		}
-		p := new(projections).of(h.id)
-		if err := p.catchUp(t.Context(), log); err != nil || p.state != nil {
+		p := NewProjector(log).Session(h.id)
+		if err := p.CatchUp(t.Context()); err != nil || p.state != nil {
 			t.Errorf("a state was made for nothing, %v", err)
 		}
+	}
+}
+
+// TestReadingNeedsNoState: to read, count and list what is stored restores no state.
+func TestReadingNeedsNoState(t *testing.T) {
+	t.Parallel()
+	log := openLog(t, eventlog.Config{})
+	h := newHistory(t, log, 1)
+	h.grow(300)
+	if err := NewProjector(log).Session(h.id).CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := NewProjector(log).Session(h.id)
+	events, more, err := p.Events(t.Context(), 0, 1)
+	if err != nil || len(events) != 1 || !more || p.state != nil {
+		t.Errorf("%d events, more %v, %v; a state was made: %v", len(events), more, err, p.state != nil)
+	}
+	for range 2 {
+		if err := p.Refresh(t.Context()); err != nil || p.state != nil {
+			t.Errorf("%v; a state was made: %v", err, p.state != nil)
+		}
+	}
+	if n, err := p.Count(t.Context()); err != nil || n != int64(len(h.want)) {
+		t.Errorf("%d events of %d, %v", n, len(h.want), err)
+	}
+	h.grow(5)
+	if err := p.Refresh(t.Context()); err != nil || p.state == nil {
+		t.Errorf("%v; a state was made: %v", err, p.state != nil)
+	}
+	p.dropState()
+	if err := p.Refresh(t.Context()); err != nil || p.state != nil {
+		t.Errorf("a dropped state was made again, %v", err)
 	}
 }
 
@@ -306,7 +337,7 @@ func TestProjectionsOfAVersion(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	h.grow(3)
-	h.read(new(projections).of(h.id), log, 0, len(h.want))
+	h.read(NewProjector(log).Session(h.id), 0, len(h.want))
 	if m, err := findMark(t.Context(), log, h.id); err != nil || m.at != h.entries {
 		t.Errorf("the state is that after %d of %d entries, %v", m.at, h.entries, err)
 	}
@@ -319,12 +350,12 @@ func TestProjectionsAfterRetention(t *testing.T) {
 	h := newHistory(t, log, 1)
 	for h.entries < 3000 {
 		h.grow(100)
-		p := new(projections).of(h.id) // of the next server
-		if err := p.catchUp(t.Context(), log); err != nil {
+		p := NewProjector(log).Session(h.id) // of the next server
+		if err := p.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// The newest ones are there in any case.
-		h.read(p, log, int64(max(0, len(h.want)-300)), 300)
+		h.read(p, int64(max(0, len(h.want)-300)), 300)
 	}
 	deadline := time.Now().Add(time.Minute)
 	for first := int64(0); first < 2000; {
@@ -340,7 +371,7 @@ func TestProjectionsAfterRetention(t *testing.T) {
 func TestProjectionsKeepWhatIsLarge(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})
-	p := new(projections).of("s")
+	p := NewProjector(log).Session("s")
 	text := strings.Repeat("x", 100)
 	say := func(n int) {
 		t.Helper()
@@ -356,7 +387,7 @@ func TestProjectionsKeepWhatIsLarge(t *testing.T) {
 			}
 			return nil
 		})
-		if err = errors.Join(err, p.catchUp(t.Context(), log)); err != nil {
+		if err = errors.Join(err, p.CatchUp(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}

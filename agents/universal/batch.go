@@ -1,0 +1,160 @@
+package universal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// storedStream is the name of the stream that has a session's events.
+func storedStream(session string) string { return "uni:" + session }
+
+// storedEvent is an event as the log has it.
+type storedEvent struct {
+	Entry int64 `json:"entry"` // of the session's stream
+	Event Event `json:"event"`
+}
+
+// Bounds of a batch.
+const (
+	batchEvents = 64
+	batchBytes  = 64 << 10 // without the last event
+)
+
+// batch is one row of the log, with several events. A row for each event would
+// take ten times the space. Only some rows have a state: that of any other row is
+// made of the newest state before it and the entries since.
+type batch struct {
+	Events  []storedEvent   `json:"events"`
+	Applied int64           `json:"applied,omitempty"` // the last entry that was applied
+	State   json.RawMessage `json:"state,omitempty"`   // after that entry
+	Base    int64           `json:"base,omitempty"`    // the newest row with a state, if this one has none; 0: there is none
+
+	seq int64 // of the row
+}
+
+// parseBatch decodes a row. Rows of the first version had one event each and
+// nothing else.
+func parseBatch(row *eventlog.Event) (*batch, error) {
+	var b struct {
+		batch
+		storedEvent
+	}
+	if err := json.Unmarshal(row.Payload, &b); err != nil {
+		return nil, fmt.Errorf("event %d of session %s: %w", row.Seq, row.Session, err)
+	}
+	if len(b.Events) == 0 {
+		b.Events = []storedEvent{b.storedEvent}
+		b.Applied = b.Entry
+	}
+	b.seq = row.Seq
+	first := row.Seq - int64(len(b.Events))
+	for i := range b.Events {
+		e := &b.Events[i]
+		e.Event.Sequence, e.Event.Entry = first+int64(i)+1, e.Entry
+	}
+	return &b.batch, nil
+}
+
+// row returns the row for the log. number is that of the batch's last event.
+func (b *batch) row(session string, number int64) (eventlog.Event, error) {
+	payload, err := json.Marshal(b)
+	return eventlog.Event{
+		Stream: storedStream(session), ID: "uni_" + session + "_" + fmt.Sprint(number), At: b.Events[len(b.Events)-1].Event.Time,
+		Session: session, Dir: eventlog.Daemon, Kind: "events", Payload: payload,
+	}, err
+}
+
+// batches splits events.
+func batches(events []Event) (all []*batch) {
+	for len(events) > 0 {
+		b, bytes := &batch{}, 0
+		for len(events) > 0 && len(b.Events) < batchEvents && bytes < batchBytes {
+			b.Events = append(b.Events, storedEvent{events[0].Entry, events[0]})
+			bytes += len(events[0].Data)
+			events = events[1:]
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// readBatch returns the batch with the event of that number, or nil if there is
+// none.
+func readBatch(ctx context.Context, log *eventlog.Log, session string, number int64) (*batch, error) {
+	rows, err := log.Read(ctx, storedStream(session), number-1, 1)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return parseBatch(&rows[0])
+}
+
+// maxRows is how many rows the log returns at most.
+const maxRows = 1000
+
+// readEvents returns stored events.
+func readEvents(ctx context.Context, log *eventlog.Log, session string, after int64, limit int) (out []Event, err error) {
+	// How many events a row has is not known: read few rows, then more.
+	for rows := limit/batchEvents + 2; len(out) < limit; rows *= 4 {
+		page, err := log.Read(ctx, storedStream(session), after, rows)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			b, err := parseBatch(&page[i])
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range b.Events {
+				if e.Event.Sequence > after {
+					out = append(out, e.Event)
+				}
+			}
+			after = b.seq
+		}
+		if len(page) < min(rows, maxRows) {
+			break // there are no more, or they are large
+		}
+	}
+	return out[:min(len(out), limit)], nil
+}
+
+// mark is a point from which the making of a session's events can go on.
+type mark struct {
+	state  *State
+	at     int64     // the last entry that the state has
+	until  int64     // the last entry whose events are stored
+	stored int64     // the number of the newest event
+	base   int64     // the row that has the state; 0: there is none
+	made   time.Time // the time of that row's last event
+}
+
+// findMark finds the newest stored state of this version.
+func findMark(ctx context.Context, log *eventlog.Log, session string) (*mark, error) {
+	m := &mark{state: NewState(session)}
+	var err error
+	if m.stored, err = log.Last(ctx, storedStream(session)); err != nil || m.stored == 0 {
+		return m, err
+	}
+	newest, err := readBatch(ctx, log, session, m.stored)
+	if err != nil || newest == nil {
+		return m, err
+	}
+	m.until = newest.Applied
+	b := newest
+	if b.State == nil && b.Base > 0 {
+		if b, err = readBatch(ctx, log, session, b.Base); err != nil {
+			return m, err
+		}
+	}
+	if b == nil || b.State == nil || b.Applied > m.until {
+		return m, nil
+	}
+	if state := Restore(b.State); state != nil && state.Session == session {
+		m.state, m.at, m.base, m.made = state, b.Applied, b.seq, b.Events[len(b.Events)-1].Event.Time
+	}
+	return m, nil
+}

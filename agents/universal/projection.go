@@ -1,0 +1,302 @@
+package universal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Projection is the events of one session: those that the log has, and those
+// that are to be made of newer entries. [Projector.Session] returns one.
+type Projection struct {
+	id     string
+	log    *eventlog.Log
+	recent bool // in Projector.recent, whose mutex guards it
+
+	mu      sync.Mutex // guards what follows; held while the log is read and written
+	state   *State     // nil: not known
+	applied int64      // the last entry that the state has
+	stored  int64      // the last event that the log has
+	base    int64      // the last row with a state; 0: there is none
+	made    time.Time  // the time of its last event
+	size    int        // bytes of that state
+	since   int        // bytes of the entries applied since
+}
+
+// dropState frees the state, unless another goroutine uses it. Then it stays until
+// the session is asked for again.
+func (p *Projection) dropState() {
+	if p.mu.TryLock() {
+		p.state = nil
+		p.mu.Unlock()
+	}
+}
+
+var (
+	// errUpToDate says that all entries are applied.
+	errUpToDate = errors.New("there are no new entries")
+
+	// errOvertaken says that another server with the same log has stored events.
+	errOvertaken = errors.New("another server has stored events of the session")
+)
+
+// CatchUp makes and stores the events of all entries of the session.
+func (p *Projection) CatchUp(ctx context.Context) error { return p.catchUpTo(ctx, math.MaxInt64) }
+
+// catchUpTo is like CatchUp but stops when that many events are stored, so that a
+// reader of the beginning does not wait for the end.
+func (p *Projection) catchUpTo(ctx context.Context, events int64) error {
+	for {
+		// Other readers get the mutex between two steps.
+		switch err := p.advance(ctx, events); {
+		case errors.Is(err, errUpToDate):
+			return nil
+		case err != nil && !errors.Is(err, errOvertaken):
+			return fmt.Errorf("events of session %s: %w", p.id, err)
+		}
+	}
+}
+
+// advance applies one page of entries unless that many events are stored.
+func (p *Projection) advance(ctx context.Context, events int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stored := p.stored
+	if p.state == nil { // to read what is stored needs no state
+		var err error
+		if stored, err = p.log.Last(ctx, storedStream(p.id)); err != nil {
+			return err
+		}
+	}
+	if stored >= events {
+		return errUpToDate
+	}
+	err := p.applyPage(ctx)
+	if err != nil && !errors.Is(err, errUpToDate) {
+		p.state = nil // it may have entries whose events are not stored
+	}
+	return err
+}
+
+// Refresh is like CatchUp but does nothing if there are many new entries, so that
+// a list of sessions does not wait for whole histories. It also returns nil if the
+// log cannot store events: those that it has can be read.
+func (p *Projection) Refresh(ctx context.Context) error {
+	last, err := p.log.Last(ctx, agents.SessionStream(p.id))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	known, applied := p.state != nil, p.applied
+	p.mu.Unlock()
+	if applied == last { // also without a state
+		return nil
+	}
+	if !known {
+		m, err := findMark(ctx, p.log, p.id)
+		if err != nil {
+			return err
+		}
+		applied = m.at
+	}
+	if last-applied > saveEvery+entryPage {
+		return nil
+	}
+	if err := p.CatchUp(ctx); !cannotStore(err) {
+		return err
+	}
+	return nil
+}
+
+// cannotStore reports whether an error says that the log takes no events at the
+// moment. Stored events can be read nevertheless.
+func cannotStore(err error) bool {
+	return errors.Is(err, eventlog.ErrFull) || errors.Is(err, eventlog.ErrBusy)
+}
+
+// Count returns how many events are stored.
+func (p *Projection) Count(ctx context.Context) (int64, error) {
+	return p.log.Last(ctx, storedStream(p.id))
+}
+
+// Events returns at most limit events after a number, and whether there are more.
+// It makes those that are not stored yet.
+func (p *Projection) Events(ctx context.Context, after int64, limit int) (events []Event, more bool, err error) {
+	behind := p.catchUpTo(ctx, after+int64(limit)+1)
+	if behind != nil && !cannotStore(behind) {
+		return nil, false, behind
+	}
+	events, err = readEvents(ctx, p.log, p.id, after, limit+1)
+	n := len(events)
+	switch {
+	case n == 0: // there may be some that cannot be stored
+		return nil, false, errors.Join(err, behind)
+	case n > limit:
+		return events[:limit], true, nil
+	}
+	last, err := p.Count(ctx) // a page of large events has fewer
+	return events, behind != nil || last > events[n-1].Sequence, err
+}
+
+// JSON returns an event as clients get it, with the agent's own message if raw is
+// set.
+func (p *Projection) JSON(ctx context.Context, e Event, raw bool) (json.RawMessage, error) {
+	var payload []byte
+	if raw && !e.Synthetic {
+		entries, err := p.log.Read(ctx, agents.SessionStream(e.Session), e.Entry-1, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) == 1 && entries[0].Seq == e.Entry {
+			payload = entries[0].Payload
+		}
+	}
+	return e.JSON(payload)
+}
+
+// entryPage is how many entries are applied at a time.
+const entryPage = 512
+
+// applyPage applies the next entries and stores their events. The caller holds
+// p.mu.
+func (p *Projection) applyPage(ctx context.Context) error {
+	if p.state == nil {
+		if err := p.restore(ctx); err != nil {
+			return err
+		}
+	}
+	entries, err := p.log.Read(ctx, agents.SessionStream(p.id), p.applied, entryPage)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return errUpToDate
+	}
+	var events []Event
+	for i := range entries {
+		p.since += len(entries[i].Payload)
+		events = append(events, p.state.Apply(entryOf(&entries[i]))...)
+	}
+	p.applied = entries[len(entries)-1].Seq
+	if len(events) == 0 {
+		return nil
+	}
+	return p.store(ctx, events)
+}
+
+// store appends events to the stored ones, with the state if that is due.
+func (p *Projection) store(ctx context.Context, events []Event) error {
+	all := batches(events)
+	last := all[len(all)-1]
+	last.Applied = p.applied
+	stored := p.stored + int64(len(events))
+	base, made, since, size := p.base, p.made, p.since, p.size
+	if now := events[len(events)-1].Time; p.due(stored, now) {
+		var err error
+		if last.State, err = p.state.Snapshot(); err != nil {
+			return err
+		}
+		base, made, since, size = stored, now, 0, len(last.State)
+	}
+	rows, err := p.rows(all)
+	if err != nil {
+		return err
+	}
+	err = p.log.Commit(ctx, func(tx *eventlog.Tx) error {
+		if last, err := tx.Last(storedStream(p.id)); err != nil || last != p.stored {
+			return cmp.Or(err, errOvertaken)
+		}
+		for i, row := range rows {
+			if _, err := tx.AppendMany(row, len(all[i].Events)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		p.stored, p.base, p.made, p.since, p.size = stored, base, made, since, size
+	}
+	return err
+}
+
+// rows returns the rows that the log gets for batches.
+func (p *Projection) rows(all []*batch) ([]eventlog.Event, error) {
+	rows := make([]eventlog.Event, len(all))
+	number := p.stored
+	for i, b := range all {
+		if b.State == nil {
+			b.Base = p.base
+		}
+		number += int64(len(b.Events))
+		var err error
+		if rows[i], err = b.row(p.id, number); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// saveEvery is how many events, at least, lie between two stored states while a
+// turn runs. To apply that many again takes a few milliseconds, and retention that
+// removes them leaves a newer state.
+const saveEvery = 256
+
+// due reports whether to store the state with the event of that number and time.
+// Between turns the state is small. Within a turn it is stored so seldom that all
+// states together are smaller than the entries. After a pause retention may have
+// removed the one before.
+func (p *Projection) due(number int64, at time.Time) bool {
+	return p.base == 0 || p.state.Idle() || at.Sub(p.made) > time.Hour ||
+		number-p.base >= saveEvery && p.since >= p.size
+}
+
+// restore sets the state to the one that made the stored events. It returns
+// errUpToDate if there are no newer entries.
+func (p *Projection) restore(ctx context.Context) error {
+	m, err := findMark(ctx, p.log, p.id)
+	if err != nil {
+		return err
+	}
+	last, err := p.log.Last(ctx, agents.SessionStream(p.id))
+	if err != nil {
+		return err
+	}
+	if p.applied = m.until; last <= m.until {
+		return errUpToDate
+	}
+	p.since = 0
+	for at := m.at; at < m.until; {
+		entries, err := p.log.Read(ctx, agents.SessionStream(p.id), at, entryPage)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			break // retention has removed them
+		}
+		if entries[0].Seq > at+1 { // or some
+			m.state.Items = max(m.state.Items, int(m.stored)) // no id is used again
+		}
+		for i := range entries {
+			if at = entries[i].Seq; at > m.until {
+				break
+			}
+			p.since += len(entries[i].Payload)
+			m.state.Apply(entryOf(&entries[i]))
+		}
+	}
+	m.state.Sequence = m.stored // also if another version made another number of events
+	p.state, p.applied, p.stored, p.base, p.made, p.size = m.state, m.until, m.stored, m.base, m.made, 0
+	return nil
+}
+
+func entryOf(e *eventlog.Event) Entry {
+	return Entry{Seq: e.Seq, At: e.At, Life: e.Life, Dir: Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}
+}

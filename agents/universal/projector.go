@@ -1,0 +1,125 @@
+package universal
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// Projector stores the events of sessions in the log that has the sessions. A
+// session's events have a stream of their own, so that their numbers stay valid
+// when a later version makes other events of the same entries.
+//
+// Events are made when a caller reads them. Those of long sessions are made
+// earlier: see OnAppend.
+type Projector struct {
+	log *eventlog.Log
+
+	mu          sync.Mutex // guards what follows
+	projections map[string]*Projection
+	recent      []*Projection      // that may have a state, the least recently used first
+	waiting     []string           // sessions that run makes events for
+	stop        context.CancelFunc // ends run; nil: it does not run
+	closed      bool
+	tasks       sync.WaitGroup // run
+}
+
+const (
+	// appendsBetween is how many entries a session gets before OnAppend has its
+	// events made. It is fewer than the log has in memory. Short sessions, which
+	// most are, cost nothing until a caller reads them.
+	appendsBetween = 2048
+
+	// maxStates bounds how many sessions' states are in memory. The state of
+	// another session is read from the log again.
+	maxStates = 256
+)
+
+// NewProjector returns a projector of the sessions in a log. Close it before the
+// log.
+func NewProjector(log *eventlog.Log) *Projector {
+	return &Projector{log: log, projections: map[string]*Projection{}}
+}
+
+// Session returns the projection of a session.
+func (p *Projector) Session(id string) *Projection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.projections[id]
+	if s == nil {
+		s = &Projection{id: id, log: p.log}
+		p.projections[id] = s
+	}
+	if !s.recent {
+		s.recent = true
+		p.recent = append(p.recent, s)
+	}
+	for len(p.recent) > maxStates {
+		p.recent[0].recent = false
+		p.recent[0].dropState()
+		p.recent = p.recent[1:]
+	}
+	return s
+}
+
+// OnAppend has the events of a session made each time that its stream has grown
+// by some thousand entries. The first reader of a long history then does not wait
+// for all of it. OnAppend does not block. Call it from [eventlog.Config].Grown.
+func (p *Projector) OnAppend(stream string, before, last int64) {
+	session, ok := strings.CutPrefix(stream, agents.SessionStream(""))
+	if !ok || before/appendsBetween == last/appendsBetween {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || slices.Contains(p.waiting, session) {
+		return
+	}
+	p.waiting = append(p.waiting, session)
+	if p.stop == nil {
+		var ctx context.Context
+		ctx, p.stop = context.WithCancel(context.Background())
+		p.tasks.Go(func() { p.run(ctx) })
+	}
+}
+
+// run makes the events of the sessions that wait, one session after the other.
+func (p *Projector) run(ctx context.Context) {
+	for {
+		session, ok := p.next()
+		if !ok {
+			return
+		}
+		// A reader of the session gets the same error, if it lasts.
+		_ = p.Session(session).CatchUp(ctx)
+	}
+}
+
+// next returns the session that has waited for longest, or ends run.
+func (p *Projector) next() (session string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) == 0 || p.closed {
+		p.stop()
+		p.stop = nil
+		return "", false
+	}
+	session = p.waiting[0]
+	p.waiting = p.waiting[1:]
+	return session, true
+}
+
+// Close stops the making of events that OnAppend began, and waits for its end.
+func (p *Projector) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.stop != nil {
+		p.stop()
+	}
+	p.mu.Unlock()
+	p.tasks.Wait()
+}
