@@ -186,7 +186,7 @@ func (s *Server) registerRecording() {
 	})
 	create := r
 	create.id, create.path, create.summary = "createRecording", "/recordings", "Begin a further recording"
-	create.about = "Any number of them may go on at the same time, each with options of its own."
+	create.about = "At most 8 run at the same time, each with options of its own, and at most 4 of them started by tokens of a scope other than admin."
 	create.status = http.StatusCreated
 	onSlot(s, create, func(ctx context.Context, sl *slot, in *input[recordBody]) (*recordingCreated, error) {
 		info, err := sl.record(ctx, &in.Body, false)
@@ -263,7 +263,9 @@ func (sl *slot) record(ctx context.Context, b *recordBody, alone bool) (recordin
 	if !ok {
 		return recordingInfo{}, unsupportedAction.desktop("This kind of desktop cannot be recorded")
 	}
-	rec, err := sl.recordings.begin(ctx, shown, sl.recordingConfig(b), alone)
+	cfg := sl.recordingConfig(b)
+	cfg.Guest = grantOf(ctx).viewersOf() != ""
+	rec, err := sl.recordings.begin(ctx, shown, cfg, alone)
 	if err != nil {
 		return recordingInfo{}, err
 	}

@@ -395,6 +395,43 @@ func TestRecordingRetention(t *testing.T) {
 	})
 }
 
+// TestGuestRecordings starts recordings with a control token. They neither replace
+// those of the server's token nor run in any number.
+func TestGuestRecordings(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "ffmpeg", "ffprobe")
+	cfg := Config{}
+	cfg.Retention.MaxCount = 1
+	s := startReal(t, cfg, `{"width":64,"height":64}`)
+	record := func() (at string) {
+		at = mainPath + "/recordings/" + s.post(t, mainPath+"/recordings", "").want(t, 201).json(t)["id"].(string)
+		s.post(t, at+"/stop", "").want(t, 200)
+		return at
+	}
+	own := record()
+	_, value := s.token(t, `{"scope":"control"}`)
+	with := map[string]string{"Authorization": "Bearer " + value}
+	begin := func() answer {
+		return s.do(t, call{method: "POST", path: mainPath + "/recordings", header: with})
+	}
+	var guests []string
+	for range 4 {
+		guests = append(guests, mainPath+"/recordings/"+begin().want(t, 201).json(t)["id"].(string))
+	}
+	begin().problem(t, 409, "conflict")
+	for _, at := range guests {
+		s.do(t, call{method: "POST", path: at + "/stop", header: with}).want(t, 200)
+	}
+	eventually(t, "the newest of the token's is left", func() bool {
+		return s.get(t, guests[2]).StatusCode == 404 && s.get(t, guests[3]).StatusCode == 200
+	})
+	s.get(t, own).want(t, 200)
+	next := record()
+	eventually(t, "the server's own is replaced by its next", func() bool { return s.get(t, own).StatusCode == 404 })
+	s.get(t, next).want(t, 200)
+	s.get(t, guests[3]).want(t, 200)
+}
+
 // TestRecordingPictures has a poster and thumbnails.
 func TestRecordingPictures(t *testing.T) {
 	t.Parallel()

@@ -236,6 +236,8 @@ func recordingProblem(err error) *Problem {
 	case errors.As(err, &missing):
 		return conflictOf("ffmpeg is required for desktop recording").
 			with("missingDependencies", missing.Programs).with("installCommand", installCommand)
+	case errors.Is(err, recording.ErrTooMany):
+		return conflictOf(err.Error())
 	case errors.Is(err, recording.ErrActive):
 		return conflictOf("stop the active desktop recording before deleting it")
 	case errors.Is(err, recording.ErrNotActive):

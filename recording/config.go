@@ -17,6 +17,8 @@ const (
 	// MaxFrameRate is the highest Config.FrameRate.
 	MaxFrameRate = 60
 
+	// DefaultMaxActive is the default of StoreConfig.MaxActive.
+	DefaultMaxActive = 8
 	// DefaultMinFree is StoreConfig.MinFree's.
 	DefaultMinFree = 256 << 20
 
@@ -112,12 +114,19 @@ type Config struct {
 	// none.
 	ThumbnailInterval time.Duration
 
+	// Guest marks the recording of a caller who must not delete recordings.
+	// Retention counts guest recordings separately, so that they replace each
+	// other only. They may have at most half of StoreConfig.MaxActive.
+	Guest bool
+
 	// Logger receives debug messages. Nil: that of the store.
 	Logger *slog.Logger
 }
 
 // Retention says which recordings go, the oldest first, when a recording ends or
 // the store is opened. A recording that runs never does. Zero fields keep all.
+// MaxCount and MaxBytes apply to guest recordings (Config.Guest) and to the other
+// recordings separately.
 type Retention struct {
 	MaxCount int           // of recordings
 	MaxAge   time.Duration // since the end
@@ -132,6 +141,10 @@ type StoreConfig struct {
 
 	// Retention deletes old recordings. Zero: they are kept.
 	Retention Retention
+
+	// MaxActive is how many recordings may run at the same time. Start returns
+	// ErrTooMany for one more. Zero: 8.
+	MaxActive int
 
 	// MinFree is how many bytes stay free on the disk. Zero: 256 MiB.
 	MinFree int64
@@ -152,6 +165,8 @@ func (c StoreConfig) withDefaults() (StoreConfig, error) {
 	switch {
 	case c.Dir == "":
 		return c, invalid("dir", "name the directory that holds the recordings")
+	case c.MaxActive < 0:
+		return c, invalid("maxActive", "must not be negative, is %d", c.MaxActive)
 	case c.MinFree < 0:
 		return c, invalid("minFree", "must not be negative, is %d", c.MinFree)
 	case c.Retention.MaxCount < 0:
@@ -160,6 +175,9 @@ func (c StoreConfig) withDefaults() (StoreConfig, error) {
 		return c, invalid("retention.maxAge", "must not be negative, is %v", c.Retention.MaxAge)
 	case c.Retention.MaxBytes < 0:
 		return c, invalid("retention.maxBytes", "must not be negative, is %d", c.Retention.MaxBytes)
+	}
+	if c.MaxActive == 0 {
+		c.MaxActive = DefaultMaxActive
 	}
 	if c.MinFree == 0 {
 		c.MinFree = DefaultMinFree

@@ -17,6 +17,9 @@ var (
 	ErrNotActive = errors.New("the recording is not active")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("recording store is closed")
+	// ErrTooMany is returned by Start when as many recordings run as
+	// StoreConfig.MaxActive allows.
+	ErrTooMany = errors.New("too many recordings are active; stop one of them first")
 	// ErrNoSpace is returned when the disk has less room than
 	// StoreConfig.MinFree.
 	ErrNoSpace = errors.New("not enough free disk space for a recording")

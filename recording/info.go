@@ -70,6 +70,9 @@ type Info struct {
 	Dropped   int64 `json:"dropped"`   // pictures that the encoder was too slow for
 	Sound     bool  `json:"sound"`     // it has a sound track
 
+	// Guest is that of Config.
+	Guest bool `json:"guest,omitempty"`
+
 	// SoundProblem says why there is no sound although it was asked for.
 	SoundProblem string `json:"soundProblem,omitempty"`
 

@@ -135,6 +135,19 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%s: %s are left, want %s", test.name, got, test.want)
 		}
 	}
+	for _, keep := range []Retention{{MaxCount: 2}, {MaxBytes: 20}} {
+		dir := leave(time.Hour, time.Hour, time.Hour, time.Hour)
+		for _, n := range []byte{2, 3, 4} {
+			id := formatID(ulid.ULID{5: n})
+			info := Info{ID: id, Status: StatusFailed, Ended: time.Now().Add(-time.Hour), Guest: true}
+			if err := writeManifest(filepath.Join(dir, id), info, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := string(ids(openStore(t, StoreConfig{Dir: dir, Retention: keep}))); got != "134" {
+			t.Errorf("three guests, %+v: %s are left, want 134", keep, got)
+		}
+	}
 	s := openStore(t, StoreConfig{Dir: leave(time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
 	until(t, "the first one is too old", func() bool { return string(ids(s)) == "2" })
 }
@@ -260,4 +273,30 @@ func meanOf(pix []byte, from, to image.Point, x, y, c int) float64 {
 		}
 	}
 	return sum / area
+}
+
+// TestMaxActive starts more recordings than the store allows.
+func TestMaxActive(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := openStore(t, StoreConfig{MaxActive: 2})
+	refused := func(cfg Config) {
+		t.Helper()
+		if _, err := s.Start(t.Context(), d, cfg); !errors.Is(err, ErrTooMany) {
+			t.Errorf("Start = %v, want ErrTooMany", err)
+		}
+	}
+	guest := start(t, s, d, Config{Guest: true})
+	refused(Config{Guest: true})
+	other := start(t, s, d, Config{})
+	refused(Config{})
+	if !guest.Info().Guest || other.Info().Guest {
+		t.Errorf("guests: %v, %v", guest.Info().Guest, other.Info().Guest)
+	}
+	stop(t, guest)
+	if _, err := s.Start(t.Context(), d, Config{Guest: true, Region: &desktop.Rect{X: -100, Width: 16, Height: 16}}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a region outside the screen: %v", err)
+	}
+	stop(t, start(t, s, d, Config{Guest: true}))
+	stop(t, other)
 }

@@ -103,6 +103,15 @@ func (s *Store) start(ctx context.Context, d Desktop, cfg Config, own bool) (*Re
 	if err != nil {
 		return nil, err
 	}
+	if err := s.reserve(cfg.Guest); err != nil {
+		return nil, err
+	}
+	started := false
+	defer func() {
+		if !started {
+			s.release(cfg.Guest)
+		}
+	}()
 	r := &Recording{
 		store: s, own: own, d: d, cfg: cfg, log: cfg.Logger, tools: tools,
 		stopping: make(chan struct{}), finished: make(chan struct{}),
@@ -120,6 +129,7 @@ func (s *Store) start(ctx context.Context, d Desktop, cfg Config, own bool) (*Re
 		return nil, errors.Join(ErrClosed, l.abandon())
 	}
 	s.active[r] = struct{}{}
+	started = true
 	s.work.Go(func() { r.run(l) })
 	s.mu.Unlock()
 	if own {
@@ -148,6 +158,7 @@ func (r *Recording) run(l *loop) {
 	r.store.mu.Lock()
 	delete(r.store.active, r)
 	r.store.mu.Unlock()
+	r.store.release(r.cfg.Guest)
 	close(r.finished)
 }
 
@@ -249,7 +260,7 @@ type part struct {
 func (r *Recording) begin(enc *encoder, epoch time.Time, first int64, before *part) (*part, error) {
 	info := Info{
 		Desktop: r.d.Status().ID, Title: r.cfg.Title, Status: StatusRecording, ProcessID: enc.child.ID(),
-		Started: epoch.Round(0), Width: enc.width, Height: enc.height, FrameRate: enc.fps, Sound: enc.sound, SoundProblem: r.silent,
+		Guest: r.cfg.Guest, Started: epoch.Round(0), Width: enc.width, Height: enc.height, FrameRate: enc.fps, Sound: enc.sound, SoundProblem: r.silent,
 	}
 	if before != nil {
 		info.Continues = before.entry.id

@@ -14,25 +14,28 @@ func (s *Store) retain() {
 	s.mu.Lock()
 	all := s.sorted()
 	s.mu.Unlock()
-	var count int
-	var bytes int64
+	kept := map[bool]*struct { // by Info.Guest
+		count int
+		bytes int64
+	}{false: {}, true: {}}
 	now := time.Now()
 	var next time.Duration
 	for i := len(all) - 1; i >= 0; i-- { // the newest first
 		info := all[i].snapshot()
-		count++
-		bytes += info.Bytes
+		kept := kept[info.Guest]
+		kept.count++
+		kept.bytes += info.Bytes
 		if info.Active() || info.Status == StatusRecovering {
 			continue
 		}
 		age := now.Sub(info.Ended)
 		old := r.MaxAge > 0 && age >= r.MaxAge
-		if old || r.MaxCount > 0 && count > r.MaxCount || r.MaxBytes > 0 && bytes > r.MaxBytes {
+		if old || r.MaxCount > 0 && kept.count > r.MaxCount || r.MaxBytes > 0 && kept.bytes > r.MaxBytes {
 			if err := s.delete(s.ctx, all[i]); err != nil {
 				s.log.Debug("delete an old recording", "id", info.ID, "error", err)
 			}
-			count--
-			bytes -= info.Bytes
+			kept.count--
+			kept.bytes -= info.Bytes
 			continue
 		}
 		if left := r.MaxAge - age; r.MaxAge > 0 && (next == 0 || left < next) {

@@ -47,6 +47,8 @@ type Store struct {
 	entries map[string]*entry
 	newest  ulid.ULID
 	active  map[*Recording]struct{}
+	places  int      // recordings that start or run
+	guests  int      // of them those with Config.Guest
 	jobs    []*entry // to be looked after in the background
 	working bool     // somebody does
 	expiry  *time.Timer
@@ -229,6 +231,30 @@ func (s *Store) newEntry(info Info) (*entry, error) {
 		_ = syncDir(s.cfg.Dir)
 	})
 	return e, nil
+}
+
+// reserve counts a recording that is about to start, or returns ErrTooMany.
+func (s *Store) reserve(guest bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.places >= s.cfg.MaxActive || guest && s.guests >= max(1, s.cfg.MaxActive/2) {
+		return ErrTooMany
+	}
+	s.places++
+	if guest {
+		s.guests++
+	}
+	return nil
+}
+
+// release undoes reserve when the recording has ended.
+func (s *Store) release(guest bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places--
+	if guest {
+		s.guests--
+	}
 }
 
 // drop undoes newEntry.
