@@ -28,15 +28,20 @@ func (c *Child) family() ([]process, error) {
 		defer c.release()
 		r.leaders[c.pid] = c
 	}
-	all, _, err := processes()
-	if err != nil {
-		return nil, err
+	for tries := 1; ; tries++ {
+		all, _, err := processes()
+		if err != nil {
+			return nil, err
+		}
+		var members []process
+		for pid := range r.members(all) {
+			members = append(members, all[pid])
+		}
+		if len(r.execs) == 0 || tries == lookTries {
+			return members, nil
+		}
+		<-time.After(execWait)
 	}
-	var members []process
-	for pid := range r.members(all) {
-		members = append(members, all[pid])
-	}
-	return members, nil
 }
 
 // Usage is what a family takes up.

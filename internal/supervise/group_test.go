@@ -195,7 +195,7 @@ func TestStopEndsWhoHidesItsEnvironment(t *testing.T) {
 	group, tree := number(t, out.await(t, "group")), number(t, out.await(t, "tree"))
 	if err := poll(time.Minute, func() error {
 		p, err := readProcess(tree)
-		if err == nil && (p.session != tree || lineage(tree) != "" || lineage(group) != "") {
+		if err == nil && (p.session != tree || lineageOf(tree) != "" || lineageOf(group) != "") {
 			err = fmt.Errorf("%+v does not hide yet", p)
 		}
 		return err
@@ -215,7 +215,7 @@ func TestStopEndsWhoIsInTheGroup(t *testing.T) {
 	g := newTestGroup(t, GroupConfig{Grace: 50 * time.Millisecond})
 	c, out := shell(t, g, `(env -i sh -c "trap '' TERM; echo orphan \$\$; while :; do sleep 1; done" &); sleep 1000`)
 	orphan := number(t, out.await(t, "orphan"))
-	if p, err := readProcess(orphan); err != nil || p.parent == c.PID() || p.group != c.PID() || lineage(orphan) != "" {
+	if p, err := readProcess(orphan); err != nil || p.parent == c.PID() || p.group != c.PID() || lineageOf(orphan) != "" {
 		t.Fatalf("%+v, %v: want an unmarked orphan in group %d", p, err, c.PID())
 	}
 	if err := c.Stop(t.Context()); err != nil {

@@ -3,43 +3,49 @@ package supervise
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// How often, and how far apart, the environment is read of a process that is
-// executing another program just then.
-const (
-	execTries = 100
-	execWait  = time.Millisecond
-)
+// mostEnviron is more than execve(2) accepts. A program can set the bounds of its
+// environment to any part of its memory (PR_SET_MM_MAP in prctl(2)).
+const mostEnviron = 8 << 20
 
 // lineage returns the value of GroupVariable in a process's environment, empty
 // when it has none or the environment cannot be read.
 //
 // The environment is in the process's memory, of which execve(2) makes a new
 // one: until that is filled, and for a reader who has opened the old one, there
-// is none. So an environment without the variable counts only when its size is
-// the one that the process has.
-func lineage(pid int) string {
+// is none. settled is false if the process may be executing another program. It is
+// not if the state is the same later: a program can make its environment look
+// incomplete for ever.
+func lineage(pid int) (value string, state environState, settled bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	for range execTries {
-		env, err := os.ReadFile(dir + "/environ")
-		if err != nil {
-			return ""
-		}
-		if v, ok := valueIn(env); ok {
-			return v
-		}
-		stat, err := os.ReadFile(dir + "/stat")
-		if err != nil || environSettled(stat, len(env)) {
-			return ""
-		}
-		<-time.After(execWait)
+	env, err := readUpTo(dir+"/environ", mostEnviron)
+	if err != nil {
+		return "", state, true
 	}
-	return ""
+	if v, ok := valueIn(env); ok {
+		return v, state, true
+	}
+	stat, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return "", state, true
+	}
+	state, settled = stateOfEnviron(stat, len(env))
+	return "", state, settled
+}
+
+// readUpTo reads at most n bytes of a file.
+func readUpTo(path string, n int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // valueIn finds GroupVariable in an environment of which the end may be missing.
@@ -56,27 +62,32 @@ func valueIn(env []byte) (string, bool) {
 	}
 }
 
-// environSettled tells from /proc/PID/stat (proc_pid_stat(5)) whether n bytes
-// are the whole environment of a process that has one, or can have none.
-func environSettled(stat []byte, n int) bool {
+// environState is where a process's program and environment are in its memory, and
+// how many bytes of the environment could be read.
+type environState struct {
+	code, start, end uint64
+	size             int
+}
+
+// stateOfEnviron reads /proc/PID/stat (proc_pid_stat(5)). settled is true if n bytes
+// are the whole environment, and for a process that can have none.
+func stateOfEnviron(stat []byte, n int) (s environState, settled bool) {
 	const (
 		kernelThread = 0x00200000 // PF_KTHREAD, linux/sched.h
 		hidden       = 1          // instead of an address that we may not see
 	)
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 49 {
-		return true
+		return s, true
 	}
 	state, rest := fields[0], fields[1:] // field 3, and those from the 4th on
 	flags, err1 := strconv.ParseUint(rest[9-4], 10, 64)
 	code, err2 := strconv.ParseUint(rest[26-4], 10, 64)
 	start, err3 := strconv.ParseUint(rest[50-4], 10, 64)
 	end, err4 := strconv.ParseUint(rest[51-4], 10, 64)
-	switch {
-	case errors.Join(err1, err2, err3, err4) != nil, strings.Contains("ZXx", state), flags&kernelThread != 0, code == hidden:
-		return true
-	case code == 0:
-		return false // execve sets it last
+	if errors.Join(err1, err2, err3, err4) != nil || strings.Contains("ZXx", state) || flags&kernelThread != 0 || code == hidden {
+		return s, true
 	}
-	return uint64(n) == end-start
+	// execve sets code last.
+	return environState{code, start, end, n}, code != 0 && (uint64(n) == end-start || n == mostEnviron)
 }

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		exitWith(playIgnorer())
 	case "readline":
 		exitWith(playReadline())
+	case "veil":
+		exitWith(playVeil())
 	case "headless":
 		exitWith(playHeadless())
 	}
@@ -376,3 +378,12 @@ func openFiles(t *testing.T) int {
 }
 
 var errFull = errors.New("full")
+
+// lineageOf returns the lineage of a process, when it does not execute another program.
+func lineageOf(pid int) string {
+	for {
+		if v, _, settled := lineage(pid); settled {
+			return v
+		}
+	}
+}

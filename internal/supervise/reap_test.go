@@ -40,6 +40,6 @@ func FuzzParseStat(f *testing.F) {
 		if p, ok := parseStat(1, b); ok && p.pid != 1 {
 			t.Errorf("pid %d", p.pid)
 		}
-		environSettled(b, len(b))
+		stateOfEnviron(b, len(b))
 	})
 }

@@ -21,6 +21,8 @@ const (
 	// before nothing is left. Where many others come and go all the time, no look
 	// is sure.
 	lookTries = 20
+
+	execWait = 5 * time.Millisecond // how long to wait for processes that execute another program
 )
 
 // LeftoverError names processes that SIGKILL did not end in time: they are in
@@ -68,6 +70,10 @@ type roundup struct {
 	dead   map[int]process // by number: those that had ended when the last look began, or in it
 	termed bool            // the leaders' groups have got SIGTERM
 	ended  int
+
+	// unsettled are the processes that the last look saw executing another program,
+	// and execs those of this look.
+	unsettled, execs map[int]environState
 }
 
 // quarry is a process that belongs to those which shall end.
@@ -105,6 +111,9 @@ func (r *roundup) end(ctx context.Context, grace time.Duration) error {
 			if unsure++; sure || unsure == lookTries {
 				return nil
 			}
+			if len(r.execs) > 0 {
+				<-time.After(execWait)
+			}
 			continue
 		}
 		unsure = 0
@@ -141,7 +150,8 @@ func (q *quarry) close() {
 }
 
 // look brings found up to date. It is sure of what it has not found unless a
-// process ended meanwhile: that may have started one after all were listed.
+// process ended meanwhile, which may have started one after all were listed, or one
+// is executing another program.
 func (r *roundup) look() (sure bool, err error) {
 	all, missed, err := processes()
 	if err != nil {
@@ -166,7 +176,7 @@ func (r *roundup) look() (sure bool, err error) {
 		}
 		r.found[pid] = q
 	}
-	return sure, nil
+	return sure && len(r.execs) == 0, nil
 }
 
 // bury takes note of who has ended, and tells whether all of them had before
@@ -196,6 +206,7 @@ func (r *roundup) young(p process) bool {
 // members returns the numbers of all that belong, by their own mark or by
 // descent.
 func (r *roundup) members(all map[int]process) map[int]bool {
+	r.unsettled, r.execs = r.execs, make(map[int]environState)
 	in := make(map[int]bool)
 	for pid, p := range all {
 		if (r.found[pid] != nil || r.marked(p)) && !r.spared(p, all) {
@@ -261,7 +272,10 @@ func (r *roundup) hasMark(p process) bool {
 }
 
 func (r *roundup) hasToken(p process) bool {
-	l := lineage(p.pid)
+	l, state, settled := lineage(p.pid)
+	if before, ok := r.unsettled[p.pid]; !settled && (!ok || state.code == 0 || state != before) {
+		r.execs[p.pid] = state
+	}
 	return l != "" && ownedByUs(p.pid) &&
 		slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.in(l) })
 }

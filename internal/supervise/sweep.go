@@ -77,7 +77,7 @@ func spareOwn(p process, all map[int]process) bool {
 			return true
 		}
 	}
-	l := lineage(p.pid)
+	l, _, _ := lineage(p.pid)
 	for _, g := range program.list() {
 		if (tag{text: g.token}).in(l) {
 			return true

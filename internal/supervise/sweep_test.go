@@ -153,7 +153,7 @@ func TestSweepSparesOurOwn(t *testing.T) {
 	g.lineage = dead + ".1,"
 	_, out := shell(t, g, familyScript)
 	f := parseFamily(t, out.await(t, "family"))
-	if l := lineage(f.daemon); !(tag{text: dead}).in(l) || !(tag{text: g.token}).in(l) {
+	if l := lineageOf(f.daemon); !(tag{text: dead}).in(l) || !(tag{text: g.token}).in(l) {
 		t.Fatalf("lineage %q", l)
 	}
 	leave(t, dir, record{Token: dead, Boot: bootID(), Since: since})

@@ -99,10 +99,14 @@ func mask(hex []byte) uint64 {
 // programOf is the name of the file that a process runs, as its command line
 // says: that can be read where the link to the file cannot.
 func programOf(pid int) string {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
 		return ""
 	}
+	defer f.Close()
+	line := make([]byte, unix.PathMax) // a program can make its command line as long as its memory
+	n, _ := f.Read(line)
+	line = line[:n]
 	if i := bytes.IndexAny(line, "\x00 "); i >= 0 { // helpers rewrite theirs, with spaces
 		line = line[:i]
 	}
