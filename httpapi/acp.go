@@ -230,13 +230,14 @@ type acpFollow struct {
 	Replay string `query:"replay" pattern:"^(none|all|[0-9]+)$" doc:"Without Last-Event-ID: none, all, or the last event that was seen"`
 	From   string `query:"from" pattern:"^[0-9]+$" doc:"Without Last-Event-ID: the first event to send"`
 
-	last, accept string
+	LastEventID string `header:"Last-Event-ID" doc:"Number of the last event seen: the ones after it come first"`
+
+	accept string
 }
 
 // Resolve keeps what sandbox-agent looks at first.
 func (in *acpFollow) Resolve(ctx huma.Context) []error {
-	c := requestOf(ctx).c
-	in.last, in.accept = strings.TrimSpace(c.Get("Last-Event-ID")), c.Get(fiber.HeaderAccept)
+	in.accept = requestOf(ctx).c.Get(fiber.HeaderAccept)
 	return nil
 }
 
@@ -255,9 +256,9 @@ func (in *acpFollow) replay() (agents.Replay, error) {
 	}
 	var r agents.Replay
 	var err error
-	switch {
-	case in.last != "" && in.last != "0":
-		r.After, err = number("Last-Event-ID", in.last)
+	switch last := strings.TrimSpace(in.LastEventID); {
+	case last != "" && last != "0":
+		r.After, err = number("Last-Event-ID", last)
 	case in.From != "":
 		var from int64
 		from, err = number("from", in.From)
