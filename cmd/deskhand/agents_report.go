@@ -11,7 +11,7 @@ import (
 var agentsReport = apiclient.Report{
 	Words: []string{"agents", "report"}, Summary: "Tell which agents there are and what can be chosen of each",
 	About: "Models, modes and thought levels, as an agent named them when it last ran, else those of a table.",
-	Path:  "/v1/agents?config=true", Make: reportAgents,
+	Tag:   "Agents", Path: "/v1/agents?config=true", Make: reportAgents,
 }
 
 // reported is a report as sandbox-agent prints it.

@@ -208,15 +208,15 @@ func TestAPIFiles(t *testing.T) {
 	}
 	s.resume(t, remote, here, data)
 
-	s.wantAPI(t, nil, "fs", "move", remote, filepath.Join(there, "moved"))
+	s.wantAPI(t, nil, "fs", "move", "--from", remote, "--to", filepath.Join(there, "moved"))
 	archive := filepath.Join(here, "all.tar.gz")
-	s.wantAPI(t, nil, "fs", "archive", there, "--format", "tar.gz", "-o", archive)
+	s.wantAPI(t, nil, "fs", "archive", "--path", there, "--format", "tar.gz", "-o", archive)
 	copied := filepath.Join(there, "copy")
-	s.wantAPI(t, nil, "fs", "upload-batch", copied, "--data", "@"+archive)
+	s.wantAPI(t, nil, "fs", "upload-batch", "--path", copied, "--data", "@"+archive)
 	wantFile(t, filepath.Join(copied, "moved"), data)
 	s.wantAPI(t, nil, "fs", "entry", "delete", copied, "--recursive")
 	var entries []struct{ Name string }
-	if s.wantAPI(t, &entries, "fs", "entries", there); fmt.Sprint(entries) != "[{moved} {new}]" {
+	if s.wantAPI(t, &entries, "fs", "entries", "--path", there); fmt.Sprint(entries) != "[{moved} {new}]" {
 		t.Errorf("left: %+v", entries)
 	}
 	if got := s.api(t, "fs", "file", "get", copied, "-o", back); got.status != exitFailure || !strings.Contains(got.stderr, "(status 404)") {

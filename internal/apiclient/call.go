@@ -11,16 +11,17 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// reachTime is how long a server may take to be reached at all. What it then
-// takes to answer is its own affair: programs run, and people follow streams.
+// reachTime bounds connecting to the server. Answers may take any time: programs
+// run, and callers follow streams.
 const reachTime = 10 * time.Second
 
-// client makes the HTTP client of one run. Redirects are not followed: they
-// would take a POST's body, or the token, somewhere else.
+// client returns the HTTP client of one run. It follows no redirects, which would
+// take a body or the token to another server.
 func client() *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -34,30 +35,22 @@ func client() *http.Client {
 	}
 }
 
-// server is where requests go.
-func (r *run) server() (Server, error) {
-	if r.Connect == nil {
-		return Server{URL: &url.URL{Scheme: "http", Host: "127.0.0.1:2468"}}, nil
-	}
-	return r.Connect()
-}
-
-// call sends the request, and prints the answer.
-func (r *run) call(ctx context.Context, t *target, in *inputs) error {
+// call sends the request and prints the answer.
+func (r *run) call(ctx context.Context, t *target) error {
 	if r.resume && (r.output == "" || r.output == "-") {
 		return usagef(t.command(), "--resume needs a file: name it with --output")
 	}
 	if r.decode && r.output != "" {
 		return usagef(t.command(), "--decode prints to standard output: redirect that, in place of --output")
 	}
-	req, err := r.build(t, in)
+	req, err := r.build(t)
 	if err != nil {
 		return err
 	}
 	if req.body != nil {
 		defer func() { _ = req.body.reader.Close() }()
 	}
-	server, err := r.server()
+	server, err := r.Connect()
 	if err != nil {
 		return err
 	}
@@ -76,20 +69,22 @@ func (r *run) call(ctx context.Context, t *target, in *inputs) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
+	if t.op != nil && t.op.report != nil && res.StatusCode == http.StatusOK {
+		if err := t.op.report.replace(server, res); err != nil {
+			return r.interrupted(ctx, err)
+		}
+	}
 	return r.interrupted(ctx, r.print(ctx, res, file))
 }
 
-// send sends a request. Its error says what to do when there is no server.
+// send sends a request. If there is no server, the error names the remedy.
 func (r *run) send(ctx context.Context, c *http.Client, server Server, req *request) (*http.Response, error) {
-	base := strings.TrimRight(server.URL.Scheme+"://"+server.URL.Host+server.URL.EscapedPath(), "/")
-	hr, err := http.NewRequestWithContext(ctx, req.method, base+req.path, nil)
+	hr, err := http.NewRequestWithContext(ctx, req.method, server.base()+req.path, nil)
 	if err != nil {
 		return nil, usagef("", "%v", err)
 	}
 	hr.Header = req.header
-	if server.Token != "" && hr.Header.Get("Authorization") == "" {
-		hr.Header.Set("Authorization", "Bearer "+server.Token)
-	}
+	server.authorize(hr.Header)
 	hr.Header.Set("User-Agent", "deskhand")
 	if hr.Header.Get("Accept") == "" {
 		hr.Header.Set("Accept", "*/*")
@@ -111,9 +106,38 @@ func (r *run) send(ctx context.Context, c *http.Client, server Server, req *requ
 	res, err := c.Do(hr)
 	sending.close()
 	if err != nil {
-		return nil, r.interrupted(ctx, unreachable(base, err))
+		return nil, r.interrupted(ctx, unreachable(server.base(), err))
 	}
 	return res, nil
+}
+
+// authorize adds the token unless the caller gave a header.
+func (s Server) authorize(header http.Header) {
+	if s.Token != "" && header.Get("Authorization") == "" {
+		header.Set("Authorization", "Bearer "+s.Token)
+	}
+}
+
+// replace puts the report in the place of the answer that it is made of.
+func (p *Report) replace(server Server, res *http.Response) error {
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	made, err := p.Make(server.base(), answer)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Path, err)
+	}
+	text, err := marshal(made)
+	if err != nil {
+		return err
+	}
+	if err := res.Body.Close(); err != nil {
+		return err
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	res.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	return nil
 }
 
 // unreachable explains an error on the way to the server.
@@ -127,7 +151,7 @@ func unreachable(base string, err error) error {
 	return fmt.Errorf("%s: %w", base, err)
 }
 
-// interrupted is the error that goes with an end by the context.
+// interrupted returns an InterruptedError for any error after the context has ended.
 func (r *run) interrupted(ctx context.Context, err error) error {
 	var already *InterruptedError
 	if err == nil || ctx.Err() == nil || errors.As(err, &already) {
@@ -136,7 +160,7 @@ func (r *run) interrupted(ctx context.Context, err error) error {
 	return &InterruptedError{}
 }
 
-// problemOf reads the answer that tells of an error.
+// problemOf reads an answer that reports an error.
 func problemOf(res *http.Response, text []byte) *ProblemError {
 	p := &ProblemError{Status: res.StatusCode, Title: http.StatusText(res.StatusCode)}
 	var members struct{ Title, Detail string }
@@ -155,15 +179,15 @@ func problemOf(res *http.Response, text []byte) *ProblemError {
 	case res.StatusCode == http.StatusUnauthorized:
 		p.Hint = "the server tells its token when it starts: give it with --token-file, or in DESKHAND_TOKEN"
 	case res.StatusCode == http.StatusNotFound && strings.Contains(p.Detail, "endpoint not found"):
-		p.Hint = "the server is of another version, or --endpoint is not its base; --server-spec shows what it has"
+		p.Hint = "the server is of another version, or --endpoint is not its base; its /openapi.json tells what it has"
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		p.Hint = "it redirects to " + printable(res.Header.Get("Location")) + "; if that is right, give it with --endpoint"
 	}
 	return p
 }
 
-// lateProblem is the problem in an answer that began, with a good status, before
-// it was known how it ends. Nil: it is none.
+// lateProblem returns the problem in an answer whose status was sent before the
+// server knew the outcome, or nil if the answer is none.
 func lateProblem(text []byte) *ProblemError {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte(`{"type":"urn:sandbox-agent:error:`)) {
 		return nil
@@ -175,40 +199,8 @@ func lateProblem(text []byte) *ProblemError {
 	return &p
 }
 
-// mostProblem bounds what is read of an answer that tells of an error, and
-// mostDocument an OpenAPI document.
-const (
-	mostProblem  = 1 << 20
-	mostDocument = 32 << 20
-)
+// mostProblem bounds what is read of an answer that reports an error.
+const mostProblem = 1 << 20
 
-// specTime is how long a server may take to send its document.
-const specTime = 5 * time.Second
-
-// fetchDocument reads the server's own document.
-func (r *run) fetchDocument(ctx context.Context) (*Document, error) {
-	server, err := r.server()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, specTime)
-	defer cancel()
-	c := client()
-	defer c.CloseIdleConnections()
-	res, err := r.send(ctx, c, server, &request{method: "GET", path: "/openapi.json", header: http.Header{}})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("/openapi.json: %s", res.Status)
-	}
-	text, err := io.ReadAll(io.LimitReader(res.Body, mostDocument))
-	if err != nil {
-		return nil, err
-	}
-	return Parse(text)
-}
-
-// isJSON says whether a media type, without parameters, is JSON of some sort.
+// isJSON reports whether a media type, without parameters, is JSON of some sort.
 func isJSON(kind string) bool { return kind == jsonType || strings.HasSuffix(kind, "+json") }

@@ -3,7 +3,6 @@ package apiclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"slices"
@@ -12,46 +11,62 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Command is the command line. Name, Document and the three streams must be
-// set.
+// Command is the command line. All fields but Reports and Register must be set.
 type Command struct {
-	// Name is what the user calls it by, as "deskhand api".
+	// Name is the program and the command, such as "deskhand api".
 	Name string
 
-	// Document is the OpenAPI document that the commands are made of. A server
-	// of another version is asked for its own when a command or a flag is not
-	// in it.
+	// Document is the OpenAPI document that the commands are made of.
 	Document []byte
 
-	// Reports are further commands. Their words go before those of routes.
+	// Reports are commands beside those of routes.
 	Reports []Report
 
-	// Register adds flags that Connect reads, to every set of flags that is
-	// parsed: their defaults must be the values that they have so far. Nil:
-	// there are none.
+	// Register adds the flags that Connect reads.
 	Register func(*pflag.FlagSet)
 
-	// Connect tells where the server is, once the flags are parsed. Nil:
-	// http://127.0.0.1:2468 without a token.
+	// Connect returns the server. It is called after the flags were parsed.
 	Connect func() (Server, error)
 
 	// Stdin is read where the command line says "-". Stdout gets the answer and
-	// nothing else, Stderr the progress of long transfers when it is a
-	// terminal. What is an *os.File is asked whether it is a terminal.
+	// nothing else. Stderr gets the progress of long transfers if it is a terminal.
+	// Only an *os.File can be a terminal.
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
 }
 
-// Server is whom the command talks to.
+// Server is the server that a command calls.
 type Server struct {
 	URL   *url.URL
-	Token string // empty: none is sent
+	Token string // empty to send none
 }
 
-// options are the flags that all operations have, as far as they apply.
+// base returns the URL that paths are appended to.
+func (s Server) base() string {
+	return strings.TrimRight(s.URL.Scheme+"://"+s.URL.Host+s.URL.EscapedPath(), "/")
+}
+
+// Report is a command that calls a route and prints something made of its answer.
+type Report struct {
+	Words   []string
+	Summary string // one line without a full stop
+	About   string // further help
+	Tag     string // the heading that lists show it under
+	Path    string // of the route, with its query. The method is GET.
+
+	// Make returns what is printed as JSON. endpoint is the server's URL without a
+	// slash at the end.
+	Make func(endpoint string, answer []byte) (any, error)
+}
+
+// Next is a word that may follow on a command line.
+type Next struct{ Word, About string }
+
+// options are the values of flags that do not belong to one operation.
 type options struct {
 	json        string
+	jsonFile    string
 	data        string
 	contentType string
 	output      string
@@ -63,105 +78,82 @@ type options struct {
 	decode      bool
 	resume      bool
 	noProgress  bool
-	serverSpec  bool
 }
 
-// run is one call of the command.
+// run is one use of a command.
 type run struct {
 	*Command
 	options
-	doc     *Document
-	hasJSON bool // --json was given, maybe as an empty text
+	doc     *document
+	general *pflag.FlagSet // the flags of all operations
+	hasJSON bool           // --json or --json-file was given
 	hasData bool
 }
 
-// Run runs the command line, which is that of the user without the command's
-// own name.
+func (c *Command) newRun() (*run, error) {
+	doc, err := parse(c.Document, c.Reports)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Command: c, doc: doc}
+	r.general = r.generalFlags()
+	return r, nil
+}
+
+// Run runs a command line, which is given without the command's own name.
 func (c *Command) Run(ctx context.Context, args []string) error {
-	r := &run{Command: c}
-	builtIn, err := Parse(c.Document)
+	r, err := c.newRun()
 	if err != nil {
 		return err
 	}
-	if slices.Contains(args, "--server-spec") {
-		r.readAhead(args)
-		if r.doc, err = r.fetchDocument(ctx); err != nil {
-			fmt.Fprintf(c.Stderr, "%s: the commands are those built in: %v\n", c.Name, err)
-			r.doc = builtIn
-		}
-		return asUsage(r.once(ctx, args))
-	}
-	r.doc = builtIn
-	err = r.once(ctx, args)
-	if _, ok := errors.AsType[*unknownError](err); !ok {
-		return err
-	}
-	// The server may be of another version than this program.
-	r = &run{Command: c}
-	r.readAhead(args)
-	if r.doc, _ = r.fetchDocument(ctx); r.doc == nil {
-		return asUsage(err)
-	}
-	return asUsage(r.once(ctx, args))
-}
-
-// unknownError is a command or a flag that is not in the document.
-type unknownError struct{ text, command string }
-
-func (e *unknownError) Error() string { return e.text }
-
-func asUsage(err error) error {
-	if unknown, ok := errors.AsType[*unknownError](err); ok {
-		return &UsageError{Command: unknown.command, Text: unknown.text}
-	}
-	return err
-}
-
-// readAhead looks for the flags that say where the server is, wherever they
-// stand. What is wrong is found later.
-func (r *run) readAhead(args []string) {
-	flags := r.generalFlags()
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	_ = flags.Parse(args)
-	r.options = options{}
-}
-
-func (r *run) once(ctx context.Context, args []string) error {
 	t, err := r.locate(args)
 	if err != nil {
 		return err
 	}
-	if t.report != nil {
-		return r.runReport(ctx, t)
-	}
 	if t.op == nil && t.path == "" {
-		return r.list(t)
+		r.list(t)
+		return nil
 	}
-	in, err := r.parse(t)
-	switch {
-	case err != nil || in == nil:
+	switch help, err := r.parseFlags(t); {
+	case err != nil || help:
 		return err
 	case t.op != nil && t.op.upgrades():
-		return r.attach(ctx, t, in)
+		return r.attach(ctx, t)
 	}
-	return r.call(ctx, t, in)
+	return r.call(ctx, t)
 }
 
-// target is what a command line is about.
+// Complete returns the words of commands that may follow words, and the flags that
+// may be given there. It returns neither if the words name no command.
+func (c *Command) Complete(words []string) ([]Next, *pflag.FlagSet, error) {
+	r, err := c.newRun()
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := r.locate(words)
+	if err != nil {
+		return nil, nil, nil //nolint:nilerr // nothing follows a wrong command line
+	}
+	flags, _ := r.operationFlags(t.op)
+	flags.AddFlagSet(r.general)
+	if t.path != "" {
+		return nil, flags, nil
+	}
+	return r.doc.following(t.words), flags, nil
+}
+
+// target is what a command line names: an operation by its words, a group of
+// operations, or a method and a path.
 type target struct {
-	words []string   // that were used
-	op    *Operation // nil: a group, a report, or a path that is not documented
-	help  bool       // of a group was asked for
-
-	report *Report // nil: it is none
-
-	method, path string            // of the raw form
-	values       map[string]string // the parameters of its path
-
-	rest []string // the command line behind the words
+	words        []string
+	op           *operation // nil for a group or a path
+	help         bool       // help about the whole command was asked for
+	method, path string     // empty for words
+	rest         []string   // the arguments that follow
+	fields       []*field   // of op
 }
 
-// command is what the user called, for help and messages.
+// command returns what the caller named, for help and messages.
 func (t *target) command() string {
 	if t.path != "" {
 		return t.method + " " + t.path
@@ -169,103 +161,53 @@ func (t *target) command() string {
 	return strings.Join(t.words, " ")
 }
 
-// locate finds what the command line is about. The flags that all operations
-// have may stand before the words, and between them.
+// locate finds the target of a command line. General flags may stand before it.
 func (r *run) locate(args []string) (*target, error) {
 	t := &target{}
-	for {
-		flags := r.generalFlags()
-		flags.SetInterspersed(false)
-		err := flags.Parse(args)
-		if errors.Is(err, pflag.ErrHelp) {
-			t.help = true
-			return t, nil
-		}
-		if err != nil {
-			return nil, r.flagError(err, flags, t)
-		}
-		args = flags.Args()
-		if len(args) == 0 {
-			return t, nil
-		}
-		if len(t.words) == 0 && (isMethod(args[0]) || strings.HasPrefix(args[0], "/")) {
-			return r.locateRaw(args)
-		}
-		if len(t.words) == 0 {
-			args = renamed(args)
-		}
-		n := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
-		if n < 0 {
-			n = len(args)
-		}
-		words := slices.Concat(t.words, args[:n])
-		if report := r.report(words); report != nil {
-			used := len(report.Words)
-			t.rest, t.report, t.words = args[used-len(t.words):], report, words[:used]
-			return t, nil
-		}
-		op, used := r.doc.find(words)
-		if op == nil && used < len(words) {
-			return nil, r.unknownWords(words, used)
-		}
-		args = args[used-len(t.words):]
-		t.words = words[:used]
-		if t.op = op; op != nil || len(args) == 0 {
-			t.rest = args
-			return t, nil
-		}
+	r.general.SetInterspersed(false)
+	if err := r.general.Parse(args); err != nil {
+		t.help = errors.Is(err, pflag.ErrHelp)
+		return t, r.flagError(err, r.general, t)
 	}
-}
-
-// locateRaw understands METHOD /path and /path.
-func (r *run) locateRaw(args []string) (*target, error) {
-	t := &target{}
-	if isMethod(args[0]) {
-		t.method, args = strings.ToUpper(args[0]), args[1:]
-		if len(args) == 0 || !strings.HasPrefix(args[0], "/") {
-			return nil, usagef("", "%s what? A path follows, as in: %s %s /v1/health", t.method, r.Name, t.method)
-		}
+	args = r.general.Args()
+	if len(args) == 0 {
+		return t, nil
 	}
-	t.path, t.rest = args[0], args[1:]
-	path, _, _ := strings.Cut(t.path, "?")
-	if t.method == "" {
-		t.method = "GET"
-		if op, _ := r.doc.match("POST", path); hasBody(args) || op != nil && r.only(op) {
-			t.method = "POST"
-		}
+	if strings.HasPrefix(args[0], "/") {
+		args = slices.Concat([]string{"GET"}, args)
 	}
-	t.op, t.values = r.doc.match(t.method, path)
+	if slices.Contains(methods, args[0]) || args[0] == "HEAD" || args[0] == "OPTIONS" {
+		if len(args) == 1 || !strings.HasPrefix(args[1], "/") {
+			return nil, usagef("", "%s what? A path follows, as in: %s %[1]s /v1/health", args[0], r.Name)
+		}
+		t.method, t.path, t.rest = args[0], args[1], args[2:]
+		return t, nil
+	}
+	op, used := r.doc.find(args)
+	t.op, t.words, t.rest = op, args[:used], args[used:]
+	if op != nil {
+		return t, nil
+	}
+	r.general.SetInterspersed(true)
+	if err := r.general.Parse(t.rest); err != nil {
+		return t, r.flagError(err, r.general, t)
+	}
+	if r.general.NArg() > 0 {
+		return nil, r.unknownWord(t.words, r.general.Arg(0))
+	}
 	return t, nil
 }
 
-// hasBody says whether a command line gives a body.
-func hasBody(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool {
-		name, _, _ := strings.Cut(a, "=")
-		return name == "--json" || name == "--data"
-	})
-}
-
-// only says whether a path has no operation but this.
-func (r *run) only(op *Operation) bool {
-	return !slices.ContainsFunc(r.doc.operations, func(o *Operation) bool { return o != op && o.Path == op.Path })
-}
-
-func isMethod(word string) bool {
-	return slices.Contains(append([]string{"HEAD", "OPTIONS"}, methods...), word)
-}
-
-// unknownWords says that there is no such command, and what there is.
-func (r *run) unknownWords(words []string, used int) error {
-	text := "there is no command " + quote(strings.Join(words[:used+1], " "))
-	if near := r.doc.suggest(words); len(near) > 0 {
-		lines := make([]string, len(near))
-		for i, n := range near {
-			lines[i] = quote(r.Name + " " + n)
-		}
-		text += "; did you mean " + oneOf(lines) + "?"
+// unknownWord says that no command goes on with a word.
+func (r *run) unknownWord(words []string, word string) error {
+	var candidates []string
+	for _, next := range r.doc.following(words) {
+		candidates = append(candidates, next.Word)
 	}
-	return &unknownError{text, strings.Join(words[:used], " ")}
+	command := strings.Join(words, " ")
+	text := "there is no command '" + strings.TrimSpace(command+" "+word) + "'"
+	if near := nearest(word, candidates); near != "" {
+		text += "; did you mean '" + strings.Join(slices.Concat([]string{r.Name}, words, []string{near}), " ") + "'?"
+	}
+	return usagef(command, "%s", text)
 }
-
-func quote(s string) string { return "'" + s + "'" }

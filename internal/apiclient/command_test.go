@@ -24,6 +24,7 @@ func TestRequests(t *testing.T) {
 		return path
 	}
 	picture := file("picture", "\x89PNG\r\n\x1a\n")
+	archive := file("archive", "\x1f\x8b\x08")
 	click := file("click.json", ` {"x": 1, "y": 2} `)
 	for line, want := range map[string]string{
 		"health":                        "GET /v1/health",
@@ -35,18 +36,32 @@ func TestRequests(t *testing.T) {
 		"desktop mouse click --x 10 20": `POST /v1/desktop/mouse/click application/json {"x":10,"y":20}`,
 		"desktop mouse click --y 20 10": `POST /v1/desktop/mouse/click application/json {"x":10,"y":20}`,
 		"desktop mouse click -- -10 20": `POST /v1/desktop/mouse/click application/json {"x":-10,"y":20}`,
-		"desktop mouse click --x=-1 --y 2 --button right --clickCount 2":                  `POST /v1/desktop/mouse/click application/json {"button":"right","clickCount":2,"x":-1,"y":2}`,
-		"desktop mouse click 1 2 --modifiers ctrl --modifiers alt":                        `POST /v1/desktop/mouse/click application/json {"modifiers":["ctrl","alt"],"x":1,"y":2}`,
-		"desktop mouse click --json @" + click:                                            `POST /v1/desktop/mouse/click application/json {"x": 1, "y": 2}`,
-		"desktop mouse click --json @" + click + " --y 7":                                 `POST /v1/desktop/mouse/click application/json {"x":1,"y":7}`,
-		"desktop mouse click --json -":                                                    `POST /v1/desktop/mouse/click application/json {"from":"stdin","n":12345678901234567890}`,
-		"desktop mouse click --json - --x 5":                                              `POST /v1/desktop/mouse/click application/json {"from":"stdin","n":12345678901234567890,"x":5}`,
-		"desktop mouse click --json [1]":                                                  `POST /v1/desktop/mouse/click application/json [1]`,
-		"desktop keyboard press ctrl+l --modifiers.shift":                                 `POST /v1/desktop/keyboard/press application/json {"key":"ctrl+l","modifiers":{"shift":true}}`,
-		`desktop keyboard press l --modifiers {"alt":true} --modifiers.ctrl=false`:        `POST /v1/desktop/keyboard/press application/json {"key":"l","modifiers":{"alt":true,"ctrl":false}}`,
+		"desktop mouse click --x=-1 --y 2 --button right --click-count 2":      `POST /v1/desktop/mouse/click application/json {"button":"right","clickCount":2,"x":-1,"y":2}`,
+		"desktop mouse click 1 2 --modifiers ctrl --modifiers alt":             `POST /v1/desktop/mouse/click application/json {"modifiers":["ctrl","alt"],"x":1,"y":2}`,
+		"desktop mouse click --json @" + click:                                 `POST /v1/desktop/mouse/click application/json {"x": 1, "y": 2}`,
+		"desktop mouse click --json -":                                         `POST /v1/desktop/mouse/click application/json {"from":"stdin","n":12345678901234567890}`,
+		"desktop mouse click --json [1]":                                       `POST /v1/desktop/mouse/click application/json [1]`,
+		"desktop keyboard press l --modifiers alt=true --modifiers ctrl=false": `POST /v1/desktop/keyboard/press application/json {"key":"l","modifiers":{"alt":true,"ctrl":false}}`,
+		`desktop recordings create --region {"x":1,"y":2} --region width=3`:    `POST /v1/desktop/recordings application/json {"region":{"width":3,"x":1,"y":2}}`,
+		// Those of the README, where others do not have them.
+		"desktop mouse click 300 300 --button right":                                      `POST /v1/desktop/mouse/click application/json {"button":"right","x":300,"y":300}`,
+		"processes run -- ls -l /tmp":                                                     `POST /v1/processes/run application/json {"args":["-l","/tmp"],"command":"ls"}`,
+		"processes create bash --tty --desktop main":                                      `POST /v1/processes application/json {"command":"bash","desktop":"main","tty":true}`,
+		"processes logs proc_4 --follow --decode":                                         "GET /v1/processes/proc_4/logs?follow=true",
+		"fs file put /srv/model.bin --data @" + picture:                                   "PUT /v1/fs/file?path=%2Fsrv%2Fmodel.bin application/octet-stream \x89PNG\r\n\x1a\n",
+		"tokens create view --ttl 3600":                                                   `POST /v1/tokens application/json {"scope":"view","ttl":3600}`,
+		"processes run ls -- -l /tmp":                                                     `POST /v1/processes/run application/json {"args":["-l","/tmp"],"command":"ls"}`,
+		"processes input proc_1 --data text":                                              `POST /v1/processes/proc_1/input application/json {"data":"text"}`,
+		"agents install claude -r":                                                        `POST /v1/agents/claude/install application/json {"reinstall":true}`,
+		"acp stream --server-id a --last-event-id 7":                                      "GET /v1/acp/a Last-Event-ID=7",
+		"acp post --server-id a --agent mock --json {}":                                   "POST /v1/acp/a?agent=mock application/json {}",
+		"acp post a --json-file " + click:                                                 `POST /v1/acp/a application/json {"x": 1, "y": 2}`,
+		"fs upload-batch --data @" + archive:                                              "POST /v1/fs/upload-batch application/x-gzip \x1f\x8b\x08",
+		"fs upload-batch --data tar":                                                      "POST /v1/fs/upload-batch application/gzip tar",
+		"acp close --server-id a":                                                         "DELETE /v1/acp/a",
 		"desktop screenshot":                                                              "GET /v1/desktop/screenshot",
 		"desktop screenshot --scale .5 --show-cursor --format webp --if-none-match \"a\"": `GET /v1/desktop/screenshot?format=webp&scale=0.5&showCursor=true If-None-Match="a"`,
-		"desktop screenshot --show_cursor=false":                                          "GET /v1/desktop/screenshot?showCursor=false",
+		"desktop screenshot --show-cursor=false":                                          "GET /v1/desktop/screenshot?showCursor=false",
 		"desktop screenshot region 1 2 3 4":                                               "GET /v1/desktop/screenshot/region?height=4&width=3&x=1&y=2",
 		"desktops screenshot a/b%20c":                                                     "GET /v1/desktops/a%2Fb%2520c/screenshot",
 		"desktops windows move main 7 -- -1 0":                                            `POST /v1/desktops/main/windows/7/move application/json {"x":-1,"y":0}`,
@@ -59,10 +74,7 @@ func TestRequests(t *testing.T) {
 		"desktop clipboard set --data=":                                                   "POST /v1/desktop/clipboard application/octet-stream ",
 		"GET /v1/health?a=b":                                                              "GET /v1/health?a=b",
 		"/v1/health":                                                                      "GET /v1/health",
-		"/v1/desktop/mouse/click --x 1 --y 2":                                             `POST /v1/desktop/mouse/click application/json {"x":1,"y":2}`,
-		`/v1/desktops --json {"id":"a"}`:                                                  `POST /v1/desktops application/json {"id":"a"}`,
 		"/v1/desktops":                                                                    "GET /v1/desktops",
-		"GET /v1/desktop/screenshot?format=jpeg --quality 7":                              "GET /v1/desktop/screenshot?format=jpeg&quality=7",
 		"DELETE /v1/nowhere/x":                                                            "DELETE /v1/nowhere/x",
 		`PATCH /v1/nowhere --json {"a":1}`:                                                `PATCH /v1/nowhere application/json {"a":1}`,
 		"PUT /v1/nowhere --data x":                                                        "PUT /v1/nowhere application/octet-stream x",
@@ -70,7 +82,6 @@ func TestRequests(t *testing.T) {
 		"health -H X-A:1 -H X-B:":                                                         "GET /v1/health X-A=1 X-B=",
 		"-H X-A:1 health --header X-A:2":                                                  "GET /v1/health X-A=1 X-A=2",
 		"-i health":                                                                       "GET /v1/health",
-		"desktop -i screenshot":                                                           "GET /v1/desktop/screenshot",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +92,7 @@ func TestRequests(t *testing.T) {
 					t.Errorf("%v, headers %v", err, r.Header)
 				}
 				got = r.Method + " " + r.URL.RequestURI()
-				for _, name := range []string{"If-None-Match", "X-A", "X-B"} {
+				for _, name := range []string{"If-None-Match", "Last-Event-ID", "X-A", "X-B"} {
 					for _, v := range r.Header.Values(name) {
 						got += " " + name + "=" + v
 					}
@@ -120,9 +131,8 @@ func TestUsageErrors(t *testing.T) {
 		http.NotFound(w, r)
 	})
 	for line, want := range map[string]string{
-		"fs bogus": "there is no command 'fs", "desktop mose click": "did you mean 'deskhand api desktop mouse click'",
-		"desktops main screenshot": "did you mean 'deskhand api desktops screenshot main'",
-		"desktop mouse click":      "X and Y are missing", "desktop mouse click 1": "Y is missing",
+		"fs bogus": "there is no command 'fs", "desktop mose click": "did you mean 'deskhand api desktop mouse'",
+		"desktop mouse click": "X and Y are missing", "desktop mouse click 1": "Y is missing",
 		"desktop mouse click a 2":                        `X must be an integer, not "a"`,
 		"desktop mouse click 1 --y b":                    `--y must be an integer, not "b"`,
 		"desktop mouse click 1 2 3":                      `an argument too many: "3"`,
@@ -130,15 +140,14 @@ func TestUsageErrors(t *testing.T) {
 		"desktop mouse click 1 2 -q":                     "no flag -q",
 		"desktop mouse click 1 2 --buton left":           "no flag --buton; did you mean --button?",
 		"desktop mouse click 1 2 --cont 2":               "no flag --cont",
+		"desktop mouse click --json {} --x 1":            "--x is a member of the JSON body, which --json and --data exclude",
 		"desktop mouse click 1 2 --button lft":           `--button must be left, middle, right, back or forward, not "lft"`,
 		"desktop mouse click 1 2 --button":               "--button needs a value",
 		"desktop mouse click --json {":                   "--json: unexpected end of JSON input, at byte 1",
 		"desktop mouse click --json @" + dir + "/none":   "none: no such file",
-		"desktop mouse click --json [] --x 1 --y 1":      "--json: flags for members go into an object",
-		"desktop mouse click --json null --x 1 --y 1":    "--json: flags for members go into an object",
 		"desktop mouse click 1 2 --data x":               "no flag --data",
 		"desktop clipboard set --json {} --data x":       "--json excludes --data",
-		"desktop clipboard set --text a --data x":        "--text is a member of a JSON body, which --data excludes",
+		"desktop clipboard set --text a --data x":        "--text is a member of the JSON body, which --json and --data exclude",
 		"desktop clipboard set --data @" + dir:           "is a directory",
 		"desktop clipboard set --data @" + dir + "/none": "none: no such file",
 		"desktop screenshot --show-cursor=maybe":         `--show-cursor must be true or false, not "maybe"`,
@@ -252,67 +261,13 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestServersDocument wants a command that this program does not know to be
-// looked for in the server's own document.
-func TestServersDocument(t *testing.T) {
-	t.Parallel()
-	var asked, called string
-	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/openapi.json" {
-			asked += "x"
-			_, _ = io.WriteString(w, `{"paths":{"/v1/future/things":{"get":{"summary":"List \u001bthings","parameters":[{"name":"sort","in":"query","schema":{"type":"string"}}]}},
-				"/v1/health":{"get":{"parameters":[{"name":"deep","in":"query","schema":{"type":"boolean"}}]}}}}`)
-			return
-		}
-		called = r.URL.String()
-	})
-	for _, c := range []struct {
-		line, called, asked string
-	}{
-		{"health", "/v1/health", ""},
-		{"future things --sort name", "/v1/future/things?sort=name", "x"},
-		{"health --deep", "/v1/health?deep=true", "x"},
-		{"--server-spec health --deep", "/v1/health?deep=true", "x"},
-		{"health --server-spec", "/v1/health", "x"},
-	} {
-		asked, called = "", ""
-		if out := do(t, at, strings.Fields(c.line)...); out.err != nil || called != c.called || asked != c.asked {
-			t.Errorf("%s: %v, %q, asked %q", c.line, out.err, called, asked)
-		}
-	}
-	if out := do(t, at, "--server-spec"); !strings.Contains(out.stdout, "future things  List \ufffdthings") || strings.Contains(out.stdout, "screenshot") {
-		t.Errorf("the list of the server's commands:\n%s", out.stdout)
-	}
-	asked = ""
-	if out := do(t, at, "future", "thinks"); !errors.As(out.err, new(*UsageError)) || !strings.Contains(out.err.Error(), "'deskhand api future things'") || asked != "x" {
-		t.Errorf("%v", out.err)
-	}
-}
-
-// TestServerWithoutDocument goes on with what is built in.
-func TestServerWithoutDocument(t *testing.T) {
-	t.Parallel()
-	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/openapi.json" {
-			http.NotFound(w, r)
-		}
-	})
-	out := do(t, at, "--server-spec", "health")
-	if out.err != nil || out.stdout != "" || !strings.Contains(out.stderr, "the commands are those built in: /openapi.json: 404") {
-		t.Errorf("%+v", out)
-	}
-	if out := do(t, at, "future", "things"); !errors.As(out.err, new(*UsageError)) || !strings.Contains(out.err.Error(), "'future'") {
-		t.Errorf("%v", out.err)
-	}
-}
-
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody has to be there
 	for name, line := range map[string]string{
 		"help.txt": "--help", "help-group.txt": "desktop windows -h", "help-click.txt": "desktop mouse click --help",
 		"help-press.txt": "desktops keyboard press -h", "help-launch.txt": "desktop launch -h", "help-clipboard.txt": "desktop clipboard set -h",
-		"help-raw.txt": "POST /v1/nowhere -h", "help-raw-known.txt": "GET /v1/desktop/events -h",
+		"help-raw.txt": "POST /v1/nowhere -h",
 	} {
 		out := do(t, at, strings.Fields(line)...)
 		if out.err != nil || out.stderr != "" {
@@ -330,8 +285,8 @@ func TestList(t *testing.T) {
 	if out.err != nil || out.stderr != "" {
 		t.Fatalf("%+v", out)
 	}
-	for _, op := range apiDocument(t).Operations() {
-		further := strings.HasPrefix(op.Path, "/v1/desktops/{desktop}/")
+	for _, op := range apiDocument(t).operations {
+		further := op.alias || strings.HasPrefix(op.path, "/v1/desktops/{desktop}/")
 		if listed := strings.Contains(out.stdout, "\n  "+op.signature()+"  "); listed == further {
 			t.Errorf("%s: listed is %v", op.signature(), listed)
 		}

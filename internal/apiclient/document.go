@@ -1,250 +1,203 @@
 package apiclient
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Document is what the commands are made of: the part of an OpenAPI 3.1
-// document (https://spec.openapis.org/oas/v3.1.1) that says what can be called.
-type Document struct {
-	operations []*Operation // sorted by path, then method
+// document is the part of an OpenAPI 3.1 document
+// (https://spec.openapis.org/oas/v3.1.1) that commands are made of.
+type document struct {
+	operations []*operation // sorted by path, then method
 	schemas    map[string]*schema
 }
 
-// Operation is one method of one path.
-type Operation struct {
-	// Method is in capitals, Path a template as /v1/processes/{id}.
-	Method, Path string
-	// Words name the command. Two operations never share them; none are those of
-	// an operation that only its path names.
-	Words []string
-	// Tag groups operations. Summary is one line without a full stop.
-	Tag, Summary, Description string
+// operation is one method of one path, or a report.
+type operation struct {
+	Summary     string // one line without a full stop
+	Description string
+	Tags        []string
+	Parameters  []parameter
+	RequestBody *requestBody
+	Responses   map[string]response // by status
 
-	parameters []*parameter
-	body       *requestBody
-	answers    map[string]answer // by status
-	doc        *Document
+	method, path string   // "GET", "/v1/processes/{id}"
+	words        []string // the command; empty if only its path calls it
+	alias        bool     // another operation is the same under its usual words
+	report       *Report  // nil for a route
+	doc          *document
 }
 
 type parameter struct {
-	Name        string  `json:"name"`
-	In          string  `json:"in"`
-	Description string  `json:"description"`
-	Required    bool    `json:"required"`
-	Explode     *bool   `json:"explode"`
-	Schema      *schema `json:"schema"`
+	Name        string
+	In          string
+	Description string
+	Required    bool
+	Schema      *schema
 }
 
 type requestBody struct {
-	Content     map[string]media `json:"content"`
-	Description string           `json:"description"`
-	Required    bool             `json:"required"`
+	Content  map[string]struct{ Schema *schema } // by media type
+	Required bool
 }
 
-type media struct {
-	Schema *schema `json:"schema"`
+type response struct {
+	Content map[string]struct{} // by media type
 }
 
-type answer struct {
-	Content map[string]struct{} `json:"content"`
-}
-
-// schema is the part of a JSON schema that a command line can make use of.
+// schema is the part of a JSON schema that decides how a value is written on a
+// command line.
 type schema struct {
-	Ref         string             `json:"$ref"`
-	Type        types              `json:"type"`
-	Description string             `json:"description"`
-	Default     json.RawMessage    `json:"default"`
-	Enum        []json.RawMessage  `json:"enum"`
-	Examples    []json.RawMessage  `json:"examples"`
-	Properties  map[string]*schema `json:"properties"`
-	Required    []string           `json:"required"`
-	Items       *schema            `json:"items"`
-	Additional  additional         `json:"additionalProperties"`
-	AnyOf       []*schema          `json:"anyOf"`
-	OneOf       []*schema          `json:"oneOf"`
-	AllOf       []*schema          `json:"allOf"`
+	Ref         string `json:"$ref"`
+	Type        types
+	Description string
+	Default     json.RawMessage
+	Enum        []json.RawMessage
+	Properties  map[string]*schema
+	Required    []string
+	Items       *schema
+	Additional  anything `json:"additionalProperties"`
+	OneOf       []*schema
 }
 
-// types are one name, or a list of them.
+// types is one name of a type, or a list of names.
 type types []string
 
+// UnmarshalJSON reads a name or a list.
 func (t *types) UnmarshalJSON(text []byte) error {
-	if len(text) > 0 && text[0] == '[' {
+	if text[0] == '[' {
 		return json.Unmarshal(text, (*[]string)(t))
 	}
-	var one string
-	err := json.Unmarshal(text, &one)
-	*t = types{one}
-	return err
+	*t = types{""}
+	return json.Unmarshal(text, &(*t)[0])
 }
 
-// additional is what members may be there beside the named ones: a schema, or
-// whether there may be any.
-type additional struct{ schema *schema }
+// anything is a schema or a boolean, of which only the schema is kept.
+type anything struct{ schema *schema }
 
-func (a *additional) UnmarshalJSON(text []byte) error {
-	if len(text) > 0 && text[0] == '{' {
-		return json.Unmarshal(text, &a.schema)
+// UnmarshalJSON reads a schema or a boolean.
+func (a *anything) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return nil
 	}
-	return nil
+	return json.Unmarshal(text, &a.schema)
 }
 
-type operationObject struct {
-	Summary     string            `json:"summary"`
-	Description string            `json:"description"`
-	Tags        []string          `json:"tags"`
-	Parameters  []*parameter      `json:"parameters"`
-	RequestBody *requestBody      `json:"requestBody"`
-	Responses   map[string]answer `json:"responses"`
-}
-
-type pathItem struct {
-	Get        *operationObject `json:"get"`
-	Post       *operationObject `json:"post"`
-	Put        *operationObject `json:"put"`
-	Patch      *operationObject `json:"patch"`
-	Delete     *operationObject `json:"delete"`
-	Parameters []*parameter     `json:"parameters"`
-}
-
-// methods are those that make operations, as they are listed.
+// methods are the methods of operations, in the order of lists.
 var methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 
-func (p *pathItem) operation(method string) *operationObject {
-	return map[string]*operationObject{
-		"GET": p.Get, "POST": p.Post, "PUT": p.Put, "PATCH": p.Patch, "DELETE": p.Delete,
-	}[method]
-}
-
-// operations are those of the path.
-func (p *pathItem) operations(d *Document, path string) []*Operation {
-	var list []*Operation
-	for _, method := range methods {
-		o := p.operation(method)
-		if o == nil {
-			continue
-		}
-		op := &Operation{
-			Method: method, Path: path, Summary: o.Summary, Description: o.Description, Tag: "Other",
-			parameters: slices.Concat(p.Parameters, o.Parameters), body: o.RequestBody, answers: o.Responses, doc: d,
-		}
-		if len(o.Tags) > 0 {
-			op.Tag = o.Tags[0]
-		}
-		list = append(list, op)
-	}
-	return list
-}
-
-// Parse reads a document, and names its operations.
-func Parse(text []byte) (*Document, error) {
+// parse reads a document, adds the reports and names all operations.
+func parse(text []byte, reports []Report) (*document, error) {
 	var raw struct {
-		Paths      map[string]*pathItem `json:"paths"`
-		Components struct {
-			Schemas map[string]*schema `json:"schemas"`
-		} `json:"components"`
+		Paths      map[string]map[string]*operation
+		Components struct{ Schemas map[string]*schema }
 	}
-	if err := json.Unmarshal(bytes.TrimSpace(text), &raw); err != nil {
+	if err := json.Unmarshal(text, &raw); err != nil {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
-	d := &Document{schemas: raw.Components.Schemas}
-	for path, item := range raw.Paths {
-		if item != nil && strings.HasPrefix(path, "/") {
-			d.operations = append(d.operations, item.operations(d, path)...)
+	d := &document{schemas: raw.Components.Schemas}
+	for _, path := range slices.Sorted(maps.Keys(raw.Paths)) {
+		for _, method := range methods {
+			if op := raw.Paths[path][strings.ToLower(method)]; op != nil {
+				op.method, op.path, op.doc = method, path, d
+				d.operations = append(d.operations, op)
+			}
 		}
 	}
 	if len(d.operations) == 0 {
-		return nil, fmt.Errorf("OpenAPI document: it has no operation")
+		return nil, errors.New("OpenAPI document: it has no operation")
 	}
-	slices.SortFunc(d.operations, func(a, b *Operation) int {
-		if c := strings.Compare(a.Path, b.Path); c != 0 {
-			return c
-		}
-		return slices.Index(methods, a.Method) - slices.Index(methods, b.Method)
-	})
 	d.name()
+	for i, p := range reports {
+		d.operations = append(d.operations, &operation{
+			Summary: p.Summary, Description: p.About, Tags: []string{p.Tag},
+			method: "GET", path: p.Path, words: p.Words, report: &reports[i], doc: d,
+		})
+	}
 	return d, nil
 }
 
-// Operations are all of them, sorted by path. They must not be changed.
-func (d *Document) Operations() []*Operation { return d.operations }
-
-// mostReferences bounds a chain of references, which might be a circle.
-const mostReferences = 16
-
-// resolve follows references, and takes the one alternative of schemas that
-// have just one beside null.
-func (d *Document) resolve(s *schema) *schema {
-	for range mostReferences {
-		if s == nil {
-			return &schema{}
-		}
-		alternatives := d.alternatives(s)
-		switch {
-		case s.Ref != "":
-			s = d.schemas[s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]]
-		case len(s.AllOf) == 1 && len(s.Properties) == 0:
-			s = s.AllOf[0]
-		case len(alternatives) == 1:
-			s = alternatives[0]
-		default:
-			return s
-		}
+// resolve follows a reference to its schema. A missing schema allows anything.
+func (d *document) resolve(s *schema) *schema {
+	if s != nil && s.Ref != "" {
+		s = d.schemas[s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]]
 	}
-	return &schema{}
+	if s == nil {
+		return &schema{}
+	}
+	return s
 }
 
-// alternatives are those of a schema that says anyOf or oneOf, without null.
-func (d *Document) alternatives(s *schema) []*schema {
-	isNull := func(a *schema) bool { return slices.Equal(a.Type, types{"null"}) }
-	return slices.DeleteFunc(slices.Concat(s.AnyOf, s.OneOf), isNull)
+// properties returns the named members of an object and the names of the required
+// ones. Of alternatives, it returns the members of all and what each requires.
+func (d *document) properties(s *schema) (members map[string]*schema, required []string) {
+	if len(s.OneOf) == 0 {
+		return s.Properties, s.Required
+	}
+	members = map[string]*schema{}
+	for i, alternative := range s.OneOf {
+		alternative = d.resolve(alternative)
+		for _, name := range slices.Sorted(maps.Keys(alternative.Properties)) {
+			member := *alternative.Properties[name]
+			if other := members[name]; other != nil {
+				member.Enum = slices.Concat(other.Enum, member.Enum)
+			}
+			members[name] = &member
+		}
+		if i == 0 {
+			required = slices.Clone(alternative.Required)
+		}
+		required = slices.DeleteFunc(required, func(name string) bool { return !slices.Contains(alternative.Required, name) })
+	}
+	return members, required
 }
 
-// jsonBody is the schema of the operation's JSON body; nil: it has none.
-func (op *Operation) jsonBody() *schema {
-	if op.body == nil {
+// jsonBody returns the schema of the operation's JSON body, or nil if it takes none.
+func (op *operation) jsonBody() *schema {
+	if op.RequestBody == nil {
 		return nil
 	}
-	for _, name := range sortedKeys(op.body.Content) {
-		if isJSON(name) {
-			return op.doc.resolve(op.body.Content[name].Schema)
-		}
+	if body, ok := op.RequestBody.Content[jsonType]; ok {
+		return op.doc.resolve(body.Schema)
 	}
 	return nil
 }
 
-// rawBodies are the types of bodies, other than JSON, that the operation takes.
-func (op *Operation) rawBodies() []string {
-	if op.body == nil {
+// rawBodies returns the media types, other than JSON, of bodies that the operation
+// takes, sorted.
+func (op *operation) rawBodies() []string {
+	if op.RequestBody == nil {
 		return nil
 	}
-	return slices.DeleteFunc(sortedKeys(op.body.Content), isJSON)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(op.RequestBody.Content)), isJSON)
 }
 
-// answerTypes are the types of what the operation answers when it succeeds.
-func (op *Operation) answerTypes() []string {
+// answerTypes returns the media types of successful answers, sorted.
+func (op *operation) answerTypes() []string {
 	var list []string
-	for status, a := range op.answers {
+	for status, r := range op.Responses {
 		if strings.HasPrefix(status, "2") {
-			list = append(list, sortedKeys(a.Content)...)
+			list = slices.AppendSeq(list, maps.Keys(r.Content))
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// streams says whether the operation answers with server-sent events, at least
-// sometimes.
-func (op *Operation) streams() bool { return slices.Contains(op.answerTypes(), eventStream) }
-
-// upgrades says whether the operation becomes a WebSocket.
-func (op *Operation) upgrades() bool {
-	_, ok := op.answers["101"]
+// upgrades reports whether the operation becomes a WebSocket.
+func (op *operation) upgrades() bool {
+	_, ok := op.Responses["101"]
 	return ok
+}
+
+// tag returns the heading that lists show the operation under.
+func (op *operation) tag() string {
+	if len(op.Tags) == 0 {
+		return "Other"
+	}
+	return op.Tags[0]
 }

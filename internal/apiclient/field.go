@@ -1,13 +1,20 @@
 package apiclient
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
 
-// place is where a value goes in a request.
+// place is the part of a request that a value belongs to.
 type place string
 
 const (
@@ -17,199 +24,246 @@ const (
 	inBody   place = "body"
 )
 
-// field is one value that a request may carry.
+// field is a parameter of an operation or a member of its JSON body. It is a
+// [pflag.Value] that keeps the texts of its flag.
 type field struct {
 	place    place
-	name     string   // as on the wire
-	path     []string // of a body's member: the names that lead to it
-	flag     string   // its flag, without dashes
-	schema   *schema  // resolved
+	name     string // on the wire
+	flag     string // without dashes
 	about    string
 	required bool
-	explode  bool // a list is sent as several parameters
-	doc      *Document
+	schema   *schema // resolved
+	doc      *document
+
+	texts []string // from flags or arguments
+	label string   // the flag or argument, for messages
+	twin  *field   // the parameter that shares the flag of this member
 }
 
-// deepest is how far below the body members have flags of their own.
-const deepest = 3
+// String returns what was given.
+func (f *field) String() string { return strings.Join(f.texts, ",") }
 
-// ownHeaders are described elsewhere in documents, whatever parameters say
-// (OpenAPI 3.1.1, section 4.8.12.1).
-var ownHeaders = []string{"Accept", "Authorization", "Content-Type"}
+// Type returns how help calls a value.
+func (f *field) Type() string { return f.doc.typeName(f.schema) }
 
-// fields are all values that the operation takes: the path's parameters, then
-// those of query and headers, then the body's members.
-func (op *Operation) fields() []*field {
+// Set adds the value of a flag.
+func (f *field) Set(text string) error { f.texts = append(f.texts, text); return nil }
+
+// given reports whether the field has a value. An empty text is no value of a
+// path's parameter.
+func (f *field) given() bool { return len(f.texts) > 0 && (f.place != inPath || f.texts[0] != "") }
+
+// argument returns how help calls the field among the arguments.
+func (f *field) argument() string { return strings.ToUpper(f.flag) }
+
+// fields returns the values that the operation takes: parameters of the path, the
+// query and headers, then members of the body.
+func (op *operation) fields() []*field {
 	var list []*field
 	for _, where := range []place{inPath, inQuery, inHeader} {
-		for _, p := range op.parameters {
-			if place(p.In) != where || where == inHeader && slices.Contains(ownHeaders, http.CanonicalHeaderKey(p.Name)) {
-				continue
-			}
-			f := &field{
-				place: where, name: p.Name, flag: kebab(p.Name), schema: op.doc.resolve(p.Schema),
-				about: p.Description, required: p.Required || where == inPath, explode: p.Explode == nil || *p.Explode, doc: op.doc,
-			}
-			// A second spelling of the same name, for older clients, is no second flag.
-			if !slices.ContainsFunc(list, func(o *field) bool { return o.place == where && o.flag == f.flag }) {
-				list = append(list, f)
+		for _, p := range op.Parameters {
+			// --content-type is among the flags of bodies.
+			if place(p.In) == where && http.CanonicalHeaderKey(p.Name) != "Content-Type" {
+				list = append(list, op.field(where, p.Name, p.Schema, p.Description, p.Required || where == inPath))
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *field) int {
-		if a.place == inPath && b.place == inPath {
-			return strings.Index(op.Path, "{"+a.name+"}") - strings.Index(op.Path, "{"+b.name+"}")
-		}
-		return 0
-	})
 	if body := op.jsonBody(); body != nil {
-		list = op.doc.members(list, body, nil)
-	}
-	return list
-}
-
-// members appends the members of an object's schema.
-func (d *Document) members(list []*field, s *schema, above []string) []*field {
-	properties, required := d.properties(s)
-	names := slices.Clone(required)
-	for _, name := range sortedKeys(properties) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		members, required := op.doc.properties(body)
+		names := slices.Clone(required)
+		for _, name := range sortedKeys(members) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
-	}
-	for _, name := range names {
-		member := properties[name]
-		if member == nil {
-			continue
-		}
-		path := append(slices.Clone(above), name)
-		flags := make([]string, len(path))
-		for i, part := range path {
-			flags[i] = kebab(part)
-		}
-		f := &field{
-			place: inBody, name: strings.Join(path, "."), path: path, flag: strings.Join(flags, "."), schema: d.resolve(member),
-			about: member.Description, required: len(above) == 0 && slices.Contains(required, name), doc: d,
-		}
-		if f.about == "" {
-			f.about = f.schema.Description
-		}
-		list = append(list, f)
-		if f.kind() == objectKind && len(path) < deepest {
-			list = d.members(list, f.schema, path)
+		for _, name := range names {
+			list = append(list, op.field(inBody, name, members[name], members[name].Description, slices.Contains(required, name)))
 		}
 	}
 	return list
 }
 
-// properties are the named members of an object, and which of them must be
-// there. Of alternatives it is all that any of them has, and what all demand.
-func (d *Document) properties(s *schema) (map[string]*schema, []string) {
-	parts := slices.Concat(d.alternatives(s), s.AllOf)
-	if len(parts) == 0 {
-		return s.Properties, s.Required
-	}
-	all := map[string]*schema{}
-	required, first := slices.Clone(s.Required), true
-	add := func(properties map[string]*schema) {
-		for name, member := range properties {
-			all[name] = d.either(all[name], member)
-		}
-	}
-	add(s.Properties)
-	for _, part := range parts {
-		properties, demanded := d.properties(d.resolve(part))
-		add(properties)
-		switch {
-		case len(s.AllOf) > 0:
-			required = append(required, demanded...)
-		case first:
-			required, first = append(required, demanded...), false
-		default:
-			required = slices.DeleteFunc(required, func(name string) bool { return !slices.Contains(demanded, name) })
-		}
-	}
-	return all, required
+func (op *operation) field(where place, name string, s *schema, about string, required bool) *field {
+	s = op.doc.resolve(s)
+	return &field{place: where, name: name, flag: kebab(name), about: cmp.Or(about, s.Description), required: required, schema: s, doc: op.doc}
 }
 
-// either is the schema of a member that has one in several alternatives.
-func (d *Document) either(a, b *schema) *schema {
-	if a == nil || a == b {
-		return b
-	}
-	ra, rb := d.resolve(a), d.resolve(b)
-	if len(ra.Enum) == 0 && len(rb.Enum) == 0 && slices.Equal(ra.Type, rb.Type) {
-		return a
-	}
-	if len(ra.Enum) > 0 && len(rb.Enum) > 0 {
-		merged := *ra
-		merged.Enum = slices.Concat(ra.Enum, rb.Enum)
-		if about := []string{a.Description, b.Description}; about[0] != about[1] {
-			merged.Description = strings.Join(about, ", or ")
-		}
-		return &merged
-	}
-	return &schema{Description: ra.Description, AnyOf: []*schema{a, b}}
-}
-
-// byPosition are the fields that may be given as arguments, and the list that
-// takes all further ones; nil: none does.
-func byPosition(fields []*field) (list []*field, rest *field) {
-	const most = 4 // more than that are told apart by their names only
-	var more, optional []*field
+// positions returns the fields that may be given as arguments, which are the
+// required texts and numbers, and the list that takes further arguments, or nil.
+func positions(fields []*field) (list []*field, rest *field) {
 	for _, f := range fields {
-		switch {
-		case f.place == inPath:
+		switch kind := f.schema.kind(); {
+		case f.required && slices.Contains([]string{"string", "integer", "number"}, kind):
 			list = append(list, f)
-		case f.required && len(f.path) <= 1:
-			more = append(more, f)
-		case slices.Contains([]string{"path", "from", "to"}, f.name) && f.place != inHeader:
-			optional = append(optional, f)
-		}
-		if f.name == "args" && f.place == inBody && f.kind() == arrayKind {
+		case f.place == inBody && f.name == "args" && kind == "array":
 			rest = f
 		}
 	}
-	plain := func(f *field) bool { return slices.Contains([]kind{stringKind, integerKind, numberKind}, f.kind()) }
-	switch n := slices.IndexFunc(more, func(f *field) bool { return !plain(f) }); {
-	case len(more) > most:
-		more = nil
-	case n >= 0:
-		more = more[:n]
-	case len(more) == 0 && len(optional) > 0:
-		return append(list, optional...), nil
-	}
-	// Further arguments are those of a program that was named right before.
-	if len(more) == 0 || !slices.Contains([]string{"command", "app"}, more[len(more)-1].name) {
-		rest = nil
-	}
-	return append(list, more...), rest
+	return list, rest
 }
 
-// argument is how help calls a field that is given by its position.
-func (f *field) argument() string { return strings.ToUpper(f.flag) }
-
-// kebab turns a name of the document into a flag's: clickCount into
-// click-count, show_cursor into show-cursor, If-None-Match into if-none-match.
+// kebab turns a name of the document into a flag: clickCount into click-count,
+// If-None-Match into if-none-match.
 func kebab(name string) string {
-	letters := []rune(name)
 	var b strings.Builder
-	for i, r := range letters {
+	lower := false
+	for _, r := range name {
 		switch {
-		case r == '_' || r == '-' || r == ' ':
-			if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
-				b.WriteByte('-')
-			}
-			continue
-		case unicode.IsUpper(r) && i > 0 && b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			// A new word begins after a small letter, and before the last capital
-			// of several: URLPath is url-path.
-			ends := i+1 < len(letters) && unicode.IsLower(letters[i+1])
-			if !unicode.IsUpper(letters[i-1]) || ends {
-				b.WriteByte('-')
-			}
+		case r == '_':
+			r = '-'
+		case unicode.IsUpper(r) && lower:
+			b.WriteByte('-')
 		}
+		lower = unicode.IsLower(r) || unicode.IsDigit(r)
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return b.String()
 }
+
+// kind returns the JSON type of values, or "" if they may be of several types.
+func (s *schema) kind() string {
+	named := slices.DeleteFunc(slices.Clone(s.Type), func(t string) bool { return t == "null" })
+	if len(named) != 1 {
+		return ""
+	}
+	return named[0]
+}
+
+// typeName returns how help calls a value.
+func (d *document) typeName(s *schema) string {
+	switch s.kind() {
+	case "string":
+		var names []string
+		for _, name := range s.Enum {
+			names = append(names, plain(name))
+		}
+		return cmp.Or(strings.Join(names, "|"), "text")
+	case "integer", "number":
+		return s.kind()
+	case "boolean":
+		return "bool"
+	case "array":
+		return d.typeName(d.resolve(s.Items))
+	case "object":
+		return "KEY=VALUE"
+	}
+	return "JSON"
+}
+
+// encode returns the JSON of the field's value. The text of an error continues the
+// field's label.
+func (f *field) encode() (json.RawMessage, error) { return f.doc.encode(f.schema, f.texts) }
+
+func (d *document) encode(s *schema, texts []string) (json.RawMessage, error) {
+	last := texts[len(texts)-1]
+	kind := s.kind()
+	switch kind {
+	case "array":
+		return d.encodeList(d.resolve(s.Items), texts)
+	case "object":
+		return d.encodeObject(s, texts)
+	case "string":
+		return encodeText(s, last)
+	case "integer":
+		if n, ok := new(big.Int).SetString(last, 10); ok {
+			return json.RawMessage(n.String()), nil
+		}
+		return nil, fmt.Errorf("must be an integer, not %q", last)
+	case "number":
+		return encodeNumber(last)
+	case "boolean":
+		if last == "true" || last == "false" {
+			return json.RawMessage(last), nil
+		}
+		return nil, fmt.Errorf("must be true or false, not %q", last)
+	}
+	switch { // JSON, or a text when it is not valid JSON
+	case len(texts) > 1:
+		return d.encodeList(s, texts)
+	case json.Valid([]byte(last)):
+		return json.RawMessage(last), nil
+	}
+	return marshal(last)
+}
+
+func encodeText(s *schema, text string) (json.RawMessage, error) {
+	var names []string
+	for _, name := range s.Enum {
+		names = append(names, plain(name))
+	}
+	if len(names) > 0 && !slices.Contains(names, text) {
+		return nil, fmt.Errorf("must be %s, not %q", oneOf(names), text)
+	}
+	return marshal(text)
+}
+
+func encodeNumber(text string) (json.RawMessage, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.IsNaN(n) || math.IsInf(n, 0):
+		return nil, fmt.Errorf("must be a number, not %q", text)
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text), nil
+	}
+	return marshal(n) // .5 is not valid JSON
+}
+
+func (d *document) encodeList(item *schema, texts []string) (json.RawMessage, error) {
+	list := make([]json.RawMessage, len(texts))
+	for i, text := range texts {
+		var err error
+		if list[i], err = d.encode(item, []string{text}); err != nil {
+			return nil, err
+		}
+	}
+	return marshal(list)
+}
+
+// encodeObject reads JSON objects and KEY=VALUE, any number of them.
+func (d *document) encodeObject(s *schema, texts []string) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	for _, text := range texts {
+		if strings.HasPrefix(strings.TrimSpace(text), "{") {
+			var whole map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(text), &whole); err != nil {
+				return nil, fmt.Errorf("must be KEY=VALUE or a JSON object: %w", err)
+			}
+			maps.Copy(all, whole)
+			continue
+		}
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("must be KEY=VALUE or a JSON object, not %q", text)
+		}
+		member := s.Properties[key]
+		if member == nil {
+			member = s.Additional.schema
+		}
+		encoded, err := d.encode(d.resolve(member), []string{value})
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", key, err)
+		}
+		all[key] = encoded
+	}
+	return marshal(all)
+}
+
+// plain returns a JSON value as it stands in a URL or a header: a text without
+// quotes.
+func plain(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
+
+// oneOf joins words as "a, b or c".
+func oneOf(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

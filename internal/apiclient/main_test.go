@@ -49,9 +49,9 @@ var apiText = sync.OnceValue(func() []byte {
 	return text
 })
 
-func apiDocument(t *testing.T) *Document {
+func apiDocument(t *testing.T) *document {
 	t.Helper()
-	d, err := Parse(apiText())
+	d, err := parse(apiText(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func apiDocument(t *testing.T) *Document {
 }
 
 // paths is a document of those paths, each with its methods.
-func paths(t *testing.T, all map[string]string) *Document {
+func paths(t *testing.T, all map[string]string) *document {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(`{"paths":{`)
@@ -79,7 +79,7 @@ func paths(t *testing.T, all map[string]string) *Document {
 		b.WriteString(`}`)
 	}
 	b.WriteString(`}}`)
-	d, err := Parse([]byte(b.String()))
+	d, err := parse([]byte(b.String()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

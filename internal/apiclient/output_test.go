@@ -176,15 +176,3 @@ func TestStandardInputAsBody(t *testing.T) {
 		t.Errorf("%v: %d bytes %q", err, length, body)
 	}
 }
-
-func TestMediaTypes(t *testing.T) {
-	t.Parallel()
-	tar := strings.Repeat("\x00", 257) + "ustar\x00"
-	for begin, want := range map[string]string{
-		"\x1f\x8b\x08": "application/gzip", "\x28\xb5\x2f\xfd": "application/zstd", tar: "application/x-tar", "\x89PNG\r\n\x1a\n": "image/png", "hello": "text/plain", "": "text/plain",
-	} {
-		if got := mediaTypeOf([]byte(begin)); got != want {
-			t.Errorf("%.10q: %s, want %s", begin, got, want)
-		}
-	}
-}

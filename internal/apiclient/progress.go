@@ -170,3 +170,17 @@ func (c *counter) Read(p []byte) (int, error) {
 	c.n.Add(int64(n))
 	return n, err
 }
+
+// byteCount returns a size with its unit.
+func byteCount(n int64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n), 0
+	for value >= step && unit < 4 {
+		value /= step
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit-1])
+}

@@ -1,9 +1,11 @@
 package apiclient
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,219 +14,238 @@ import (
 	"strings"
 )
 
-// payload is a request's body.
-type payload struct {
-	reader io.ReadCloser
-	size   int64  // -1: not known
-	kind   string // its media type
-	stream bool   // it may be long
-}
-
-func payloadOf(text []byte, kind string) *payload {
-	return &payload{reader: io.NopCloser(bytes.NewReader(text)), size: int64(len(text)), kind: kind}
-}
+const (
+	jsonType    = "application/json"
+	octetStream = "application/octet-stream"
+)
 
 // request is what is sent.
 type request struct {
 	method string
 	path   string // with the query, escaped
 	header http.Header
-	body   *payload // nil: none
+	body   *payload // nil for none
 }
 
-const jsonType = "application/json"
+// payload is a request's body.
+type payload struct {
+	reader io.ReadCloser
+	size   int64  // -1 if unknown
+	kind   string // its media type
+	stream bool   // it may be long
+}
 
-// build makes the request of what the command line says.
-func (r *run) build(t *target, in *inputs) (*request, error) {
-	command := t.command()
+// build makes the request of a target.
+func (r *run) build(t *target) (*request, error) {
 	req := &request{method: t.method, path: t.path, header: http.Header{}}
-	if t.path == "" {
-		req.method, req.path = t.op.Method, expand(t.op.Path, in)
+	if t.op != nil {
+		req.method, req.path = t.op.method, t.op.path
 	}
-	if r.hasJSON && r.hasData {
-		return nil, usagef(command, "--json excludes --data")
+	if err := r.check(t); err != nil {
+		return nil, err
 	}
-	if err := in.parameters(req, r.hasData, command); err != nil {
+	if err := t.parameters(req); err != nil {
 		return nil, err
 	}
 	for _, h := range r.headers {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok || strings.TrimSpace(name) == "" {
-			return nil, usagef(command, "--header must be 'NAME: VALUE', not %q", h)
+			return nil, usagef(t.command(), "--header must be 'NAME: VALUE', not %q", h)
 		}
 		req.header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
 	var err error
 	switch {
 	case r.hasData:
-		req.body, err = r.rawBody(t.op, in, command)
-	case t.op == nil && !r.hasJSON:
-	case t.op == nil || t.op.jsonBody() != nil:
-		req.body, err = r.jsonPayload(t.op, in, command)
-	case t.op.body != nil && t.op.body.Required:
-		err = usagef(command, "a body is missing: give it with --data @FILE, or --data - for standard input")
+		req.body, err = r.rawBody(t)
+	case r.hasJSON:
+		req.body, err = r.jsonBody(t)
+	case t.op != nil && t.op.jsonBody() != nil:
+		req.body, err = t.jsonBody()
+	case t.op != nil && t.op.RequestBody != nil && t.op.RequestBody.Required:
+		err = usagef(t.command(), "a body is missing: give it with --data @FILE, or --data - for standard input")
 	}
 	return req, err
 }
 
-// expand puts the path's parameters in.
-func expand(template string, in *inputs) string {
-	for _, v := range in.all {
-		if v.place == inPath {
-			template = strings.ReplaceAll(template, "{"+v.name+"}", url.PathEscape(v.texts[0]))
-		}
+// check returns an error if values are missing or exclude each other. It moves the
+// value of a flag that names a member and a parameter to the parameter if there is
+// no JSON body.
+func (r *run) check(t *target) error {
+	if r.hasJSON && r.hasData {
+		return usagef(t.command(), "--json excludes --data")
 	}
-	return template
-}
-
-// parameters adds those of query and headers. raw says that the body is no
-// JSON, so that flags which name a member and a parameter are the latter's.
-func (in *inputs) parameters(req *request, raw bool, command string) error {
-	query := url.Values{}
-	for _, v := range in.all {
-		if raw && v.twin != nil && v.given() {
-			v.twin.texts, v.texts = v.texts, nil
+	member := false
+	for _, f := range t.fields {
+		if f.twin != nil && r.hasData {
+			f.twin.texts, f.texts = f.texts, nil
 		}
-	}
-	for _, v := range in.all {
-		switch {
-		case v.place != inQuery && v.place != inHeader:
-			continue
-		case !v.given() && v.required && !strings.Contains(req.path, "?"):
-			return usagef(command, "%s is missing", in.nameOf(v))
-		case !v.given():
+		if f.place != inBody || !f.given() {
 			continue
 		}
-		texts, err := v.plainTexts(command)
-		if err != nil {
-			return err
+		if r.hasData || r.hasJSON {
+			return usagef(t.command(), "%s is a member of the JSON body, which --json and --data exclude", f.label)
 		}
-		for _, text := range texts {
-			if v.place == inHeader {
-				req.header.Add(v.name, text)
-			} else {
-				query.Add(v.name, text)
-			}
+		member = true
+	}
+	var missing []string
+	for _, f := range t.fields {
+		// A body that may be left out is left out as a whole only.
+		needed := f.place != inBody || !r.hasData && !r.hasJSON && (member || t.op.RequestBody.Required)
+		if f.required && needed && !f.given() {
+			missing = append(missing, f.label)
 		}
 	}
-	if len(query) > 0 {
-		separator := "?"
-		if strings.Contains(req.path, "?") {
-			separator = "&"
-		}
-		req.path += separator + query.Encode()
+	switch last := len(missing) - 1; {
+	case last == 0:
+		return usagef(t.command(), "%s is missing", missing[0])
+	case last > 0:
+		return usagef(t.command(), "%s and %s are missing", strings.Join(missing[:last], ", "), missing[last])
 	}
 	return nil
 }
 
-// plainTexts are what a parameter is sent as.
-func (in *input) plainTexts(command string) ([]string, error) {
-	value, err := in.encode(in.texts)
-	if err != nil {
-		return nil, usagef(command, "%s %v", in.label, err)
-	}
-	if in.kind() != arrayKind {
-		return []string{plain(value)}, nil
-	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(value, &items); err != nil {
-		return nil, usagef(command, "%s %v", in.label, err)
-	}
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = plain(item)
-	}
-	if !in.explode {
-		return []string{strings.Join(texts, ",")}, nil
-	}
-	return texts, nil
-}
-
-// jsonPayload is the JSON body: that of --json with the members of flags on
-// top. When there is nothing to say it is {}.
-func (r *run) jsonPayload(op *Operation, in *inputs, command string) (*payload, error) {
-	var whole json.RawMessage
-	if r.hasJSON {
-		text, err := r.readJSON()
-		if err != nil {
-			return nil, usagef(command, "--json: %v", err)
-		}
-		whole = text
-	}
-	var missing []string
-	members := map[string]json.RawMessage{}
-	for _, v := range in.all {
-		switch {
-		case v.place != inBody:
-		case v.given():
-			value, err := v.encode(v.texts)
-			if err != nil {
-				return nil, usagef(command, "%s %v", v.label, err)
-			}
-			members[strings.Join(v.path, "\x00")] = value
-		case v.required && whole == nil:
-			missing = append(missing, in.nameOf(v))
-		}
-	}
-	// A body that may be left out is left out as a whole only.
-	if len(missing) > 0 && (op.body.Required || len(members) > 0) {
-		return nil, usagef(command, "%s missing", isOrAre(missing))
-	}
-	if len(members) == 0 && whole != nil {
-		return payloadOf(whole, jsonType), nil
-	}
-	text, err := merge(whole, in, members)
-	if err != nil {
-		return nil, usagef(command, "--json: %v", err)
-	}
-	return payloadOf(text, jsonType), nil
-}
-
-// nameOf is how the user is told to give a value.
-func (in *inputs) nameOf(v *input) string {
-	if slices.Contains(in.positions, v) {
-		return v.argument()
-	}
-	return v.label
-}
-
-func isOrAre(labels []string) string {
-	if len(labels) == 1 {
-		return labels[0] + " is"
-	}
-	return strings.Join(labels[:len(labels)-1], ", ") + " and " + labels[len(labels)-1] + " are"
-}
-
-// merge puts members into an object, in the order of the fields: outer ones
-// first.
-func merge(whole json.RawMessage, in *inputs, members map[string]json.RawMessage) ([]byte, error) {
-	object := map[string]any{}
-	if whole != nil {
-		if err := decode(whole, &object); err != nil || object == nil {
-			return nil, errors.New("flags for members go into an object, which this is not")
-		}
-	}
-	for _, v := range in.all {
-		value, ok := members[strings.Join(v.path, "\x00")]
-		if !ok || v.place != inBody {
+// parameters puts the parameters of path, query and headers into the request.
+func (t *target) parameters(req *request) error {
+	query := url.Values{}
+	for _, f := range t.fields {
+		if f.place == inBody || !f.given() {
 			continue
 		}
-		at := object
-		for _, name := range v.path[:len(v.path)-1] {
-			below, ok := at[name].(map[string]any)
-			if !ok {
-				below = map[string]any{}
-				at[name] = below
-			}
-			at = below
+		value, err := f.encode()
+		if err != nil {
+			return usagef(t.command(), "%s %v", f.label, err)
 		}
-		var member any
-		if err := decode(value, &member); err != nil {
+		switch text := plain(value); f.place {
+		case inPath:
+			req.path = strings.ReplaceAll(req.path, "{"+f.name+"}", url.PathEscape(text))
+		case inHeader:
+			req.header.Add(f.name, text)
+		default:
+			query.Add(f.name, text)
+		}
+	}
+	if len(query) > 0 {
+		req.path += "?" + query.Encode()
+	}
+	return nil
+}
+
+// jsonBody makes a JSON body of the members.
+func (t *target) jsonBody() (*payload, error) {
+	members := map[string]json.RawMessage{}
+	for _, f := range t.fields {
+		if f.place != inBody || !f.given() {
+			continue
+		}
+		value, err := f.encode()
+		if err != nil {
+			return nil, usagef(t.command(), "%s %v", f.label, err)
+		}
+		members[f.name] = value
+	}
+	text, err := marshal(members)
+	return payloadOf(text, jsonType), err
+}
+
+// jsonBody reads the body that --json gives and checks that it is JSON.
+func (r *run) jsonBody(t *target) (*payload, error) {
+	body, err := r.open(r.json)
+	if err != nil {
+		return nil, usagef(t.command(), "--json: %v", err)
+	}
+	defer func() { _ = body.reader.Close() }()
+	text, err := io.ReadAll(body.reader)
+	if err != nil {
+		return nil, fmt.Errorf("--json: %w", err)
+	}
+	var valid json.RawMessage
+	if err := json.Unmarshal(text, &valid); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, usagef(t.command(), "--json: %v, at byte %d of it", err, syntax.Offset)
+		}
+		return nil, usagef(t.command(), "--json: %v", err)
+	}
+	return payloadOf(valid, jsonType), nil
+}
+
+// rawBody opens the body that --data gives. Files are sent as they are read.
+func (r *run) rawBody(t *target) (*payload, error) {
+	p, err := r.open(r.data)
+	if err != nil {
+		return nil, usagef(t.command(), "--data: %v", err)
+	}
+	var accepted []string
+	if t.op != nil {
+		accepted = t.op.rawBodies()
+	}
+	if p.kind = r.contentType; p.kind == "" {
+		p.detect(accepted)
+	}
+	return p, nil
+}
+
+// open opens the body that a flag gives as TEXT, @FILE or - for standard input.
+func (r *run) open(value string) (*payload, error) {
+	name, isFile := strings.CutPrefix(value, "@")
+	switch {
+	case value == "-":
+		p := &payload{reader: io.NopCloser(r.Stdin), size: -1, stream: true}
+		if f, ok := r.Stdin.(*os.File); ok {
+			p.size = restOf(f)
+		}
+		return p, nil
+	case isFile:
+		f, err := os.Open(name)
+		if err != nil {
 			return nil, err
 		}
-		at[v.path[len(v.path)-1]] = member
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			_ = f.Close()
+			return nil, fmt.Errorf("%s is a directory", name)
+		}
+		return &payload{reader: f, size: restOf(f), stream: true}, nil
 	}
-	return marshal(object)
+	return payloadOf([]byte(value), ""), nil
+}
+
+func payloadOf(text []byte, kind string) *payload {
+	return &payload{reader: io.NopCloser(bytes.NewReader(text)), size: int64(len(text)), kind: kind}
+}
+
+// restOf returns the number of bytes left to read of a file, or -1 if that is
+// unknown.
+func restOf(f *os.File) int64 {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return -1
+	}
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil || at > info.Size() {
+		return -1
+	}
+	return info.Size() - at
+}
+
+// detect sets the media type to what the data looks like if the operation accepts
+// that, else to octet-stream or to one that it accepts.
+func (p *payload) detect(accepted []string) {
+	buffered := bufio.NewReader(p.reader)
+	begin, _ := buffered.Peek(512)
+	p.reader = readCloser{buffered, p.reader}
+	p.kind = http.DetectContentType(begin)
+	if slices.Contains(accepted, p.kind) {
+		return
+	}
+	p.kind = octetStream
+	if len(accepted) > 0 && !slices.Contains(accepted, octetStream) {
+		p.kind = accepted[0]
+	}
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
 
 // marshal is json.Marshal without the escapes that only HTML needs.
@@ -234,34 +255,4 @@ func marshal(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
-// decode reads JSON without making numbers inexact.
-func decode(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d.Decode(into)
-}
-
-// readJSON reads what --json says and checks that it is JSON.
-func (r *run) readJSON() (json.RawMessage, error) {
-	text := []byte(r.json)
-	var err error
-	switch {
-	case r.json == "-":
-		text, err = io.ReadAll(r.Stdin)
-	case strings.HasPrefix(r.json, "@"):
-		text, err = os.ReadFile(r.json[1:])
-	}
-	if err != nil {
-		return nil, err
-	}
-	var any json.RawMessage
-	if err := json.Unmarshal(text, &any); err != nil {
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, valuef("%v, at byte %d of it", err, syntax.Offset)
-		}
-		return nil, err
-	}
-	return any, nil
 }

@@ -57,11 +57,11 @@ func (e *unsentError) Error() string { return e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
 // attach connects this terminal with the one of a process.
-func (r *run) attach(ctx context.Context, t *target, in *inputs) error {
-	if !strings.HasSuffix(t.op.Path, "/terminal/ws") {
-		return usagef(t.command(), "%s is a WebSocket, with which this command can do nothing", t.op.Path)
+func (r *run) attach(ctx context.Context, t *target) error {
+	if !strings.HasSuffix(t.op.path, "/terminal/ws") {
+		return usagef(t.command(), "%s is a WebSocket, with which this command can do nothing", t.op.path)
 	}
-	req, err := r.build(t, in)
+	req, err := r.build(t)
 	if err != nil {
 		return err
 	}
@@ -82,16 +82,13 @@ func (r *run) attach(ctx context.Context, t *target, in *inputs) error {
 
 // dial opens the WebSocket.
 func (r *run) dial(ctx context.Context, req *request) (*websocket.Conn, error) {
-	server, err := r.server()
+	server, err := r.Connect()
 	if err != nil {
 		return nil, err
 	}
-	if server.Token != "" && req.header.Get("Authorization") == "" {
-		req.header.Set("Authorization", "Bearer "+server.Token)
-	}
-	base := strings.TrimRight(server.URL.Scheme+"://"+server.URL.Host+server.URL.EscapedPath(), "/")
+	server.authorize(req.header)
 	opts := &websocket.DialOptions{HTTPClient: client(), HTTPHeader: req.header}
-	conn, res, err := websocket.Dial(ctx, base+req.path, opts) //nolint:bodyclose // the library has closed it, and kept how it begins
+	conn, res, err := websocket.Dial(ctx, server.base()+req.path, opts) //nolint:bodyclose // the library has closed it, and kept how it begins
 	switch {
 	case err == nil:
 		conn.SetReadLimit(mostFrame)
@@ -103,7 +100,7 @@ func (r *run) dial(ctx context.Context, req *request) (*websocket.Conn, error) {
 		}
 		return nil, problemOf(res, text)
 	}
-	return nil, unreachable(base, err)
+	return nil, unreachable(server.base(), err)
 }
 
 // attachment is a connection of this terminal with a remote one.

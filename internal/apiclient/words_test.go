@@ -15,11 +15,11 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	d := apiDocument(t)
 	var b strings.Builder
-	for _, op := range d.Operations() {
-		fmt.Fprintf(&b, "%-6s %s\n       %s\n", op.Method, op.Path, op.signature())
+	for _, op := range d.operations {
+		fmt.Fprintf(&b, "%-6s %s\n       %s\n", op.method, op.path, op.signature())
 		for _, f := range op.fields() {
 			if f.place != inPath {
-				fmt.Fprintf(&b, "         --%s %s\n", f.flag, f.typeName())
+				fmt.Fprintf(&b, "         --%s %s\n", f.flag, f.Type())
 			}
 		}
 	}
@@ -31,16 +31,12 @@ func TestCommands(t *testing.T) {
 func TestEveryRouteHasWords(t *testing.T) {
 	t.Parallel()
 	d := apiDocument(t)
-	for _, op := range d.Operations() {
-		if len(op.Words) == 0 && op.Path != "/" {
-			t.Errorf("%s %s has no words", op.Method, op.Path)
+	for _, op := range d.operations {
+		if len(op.words) == 0 && op.path != "/" {
+			t.Errorf("%s %s has no words", op.method, op.path)
 		}
-		if found, used := d.find(op.Words); len(op.Words) > 0 && (found != op || used != len(op.Words)) {
-			t.Errorf("%q: %+v", op.Words, found)
-		}
-		path := strings.NewReplacer("{", "", "}", "").Replace(op.Path)
-		if found, _ := d.match(op.Method, path); found != op {
-			t.Errorf("%s %s is not found by its path", op.Method, op.Path)
+		if found, used := d.find(op.words); len(op.words) > 0 && (found != op || used != len(op.words)) {
+			t.Errorf("%q: %+v", op.words, found)
 		}
 	}
 }
@@ -79,8 +75,8 @@ func TestRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, op := range paths(t, c.paths).Operations() {
-				got = append(got, strings.Join(op.Words, " "))
+			for _, op := range paths(t, c.paths).operations {
+				got = append(got, strings.Join(op.words, " "))
 			}
 			slices.Sort(got)
 			slices.Sort(c.want)
@@ -91,30 +87,14 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestSuggestions(t *testing.T) {
+func TestNearest(t *testing.T) {
 	t.Parallel()
-	d := apiDocument(t)
-	for line, want := range map[string]string{
-		"desktop mose click":                 "desktop mouse click",
-		"desktop screensho":                  "desktop screenshot",
-		"screenshot":                         "desktop screenshot",
-		"process list":                       "processes list",
-		"processes lst":                      "processes list",
-		"processes start":                    "processes create",
-		"clipboard get":                      "desktop clipboard get",
-		"screenshot region":                  "desktop screenshot region",
-		"helth":                              "health",
-		"desktops main screenshot":           "desktops screenshot main",
-		"desktops main windows 7 focus":      "desktops windows focus main 7",
-		"processes proc_1":                   "processes get proc_1",
-		"processes proc_1 logs":              "processes logs proc_1",
-		"config mcp add":                     "config mcp put",
-		"desktops rm":                        "desktops delete",
-		"something that is nowhere near any": "",
+	words := []string{"screenshot", "mouse", "move", "status"}
+	for word, want := range map[string]string{
+		"mose": "mouse", "screensho": "screenshot", "screen": "screenshot", "shot": "screenshot", "stats": "status", "keyboard": "",
 	} {
-		got := d.suggest(strings.Fields(line))
-		if want == "" && len(got) > 0 || want != "" && !slices.Contains(got, want) || len(got) > 3 {
-			t.Errorf("%q: %q, want %q", line, got, want)
+		if got := nearest(word, words); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
 }
@@ -131,34 +111,11 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-func TestMatch(t *testing.T) {
-	t.Parallel()
-	d := paths(t, map[string]string{"/v1/a/{id}": "GET", "/v1/a/config": "GET", "/v1/a/{id}/b/{n}": "GET POST"})
-	for _, c := range []struct{ method, path, want, values string }{
-		{"GET", "/v1/a/config", "/v1/a/config", "map[]"},
-		{"GET", "/v1/a/x", "/v1/a/{id}", "map[id:x]"},
-		{"POST", "/v1/a/x/b/7", "/v1/a/{id}/b/{n}", "map[id:x n:7]"},
-		{"DELETE", "/v1/a/x", "", "map[]"},
-		{"GET", "/v1/a/", "", "map[]"},
-		{"GET", "/v1/a", "", "map[]"},
-	} {
-		op, values := d.match(c.method, c.path)
-		got := ""
-		if op != nil {
-			got = op.Path
-		}
-		if got != c.want || fmt.Sprint(values) != c.values {
-			t.Errorf("%s %s: %q %v", c.method, c.path, got, values)
-		}
-	}
-}
-
 func TestKebab(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"x": "x", "clickCount": "click-count", "show_cursor": "show-cursor", "If-None-Match": "if-none-match",
-		"webrtcPortRange": "webrtc-port-range", "URLPath": "url-path", "bodyURL": "body-url", "maxBytes2": "max-bytes2",
-		"a--b": "a-b", "_x": "x", "": "", "mcpName": "mcp-name", "already-kebab": "already-kebab",
+		"webrtcPortRange": "webrtc-port-range", "bodyURL": "body-url", "maxBytes2": "max-bytes2", "": "", "mcpName": "mcp-name", "already-kebab": "already-kebab",
 	} {
 		if got := kebab(name); got != want {
 			t.Errorf("kebab(%q) = %q, want %q", name, got, want)
@@ -169,19 +126,17 @@ func TestKebab(t *testing.T) {
 	}
 }
 
-func TestEarlierCommands(t *testing.T) {
+// TestAliases wants the commands of sandbox-agent to be those of the routes that
+// it calls.
+func TestAliases(t *testing.T) {
 	t.Parallel()
 	d := apiDocument(t)
-	for old, words := range earlier {
-		line := renamed([]string{old[0], old[1], "id", "more"})
-		op, used := d.find(line)
-		if op == nil || used != len(words) || len(line) != used+2 {
-			t.Errorf("%q is %q, of which %d words name %+v", old, line, used, op)
-		}
-	}
-	for _, args := range [][]string{nil, {"sessions"}, {"sessions", "list"}, {"send-message", "x"}} {
-		if got := renamed(args); len(got) != len(args) {
-			t.Errorf("%q became %q", args, got)
+	for alias, command := range aliases {
+		words := strings.Fields(command)
+		want, _ := d.find(words)
+		got, used := d.find(append(strings.Fields(alias), "id"))
+		if got == nil || want == nil || used != len(strings.Fields(alias)) || got.method != want.method || got.path != want.path {
+			t.Errorf("%q is %+v, want %+v", alias, got, want)
 		}
 	}
 }
