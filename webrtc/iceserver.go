@@ -46,12 +46,13 @@ func relay(u *stun.URI) bool {
 }
 
 // relays are the servers that relay for this program: two who both cannot be
-// reached meet there.
+// reached meet there. Those that are reached by DTLS, which no browser speaks to
+// them, are left out.
 func (n *Network) relays() []webrtc.ICEServer {
 	var all []webrtc.ICEServer
 	for _, s := range n.cfg.ICEServers {
 		for _, text := range s.URLs {
-			if u, err := stun.ParseURI(text); err == nil && relay(u) {
+			if u, err := stun.ParseURI(text); err == nil && relay(u) && (u.Scheme == stun.SchemeTypeTURN || u.Proto == stun.ProtoTypeTCP) {
 				all = append(all, webrtc.ICEServer{URLs: []string{text}, Username: s.Username, Credential: s.Credential})
 			}
 		}

@@ -182,11 +182,12 @@ func (n *Network) Close() error {
 
 // link is how one viewer reaches this program.
 type link struct {
-	n      *Network
-	udp    *udpPort // nil: none
-	own    bool     // udp is of this viewer alone
-	target target
-	tcp    bool // what comes to the target may be this viewer's
+	n       *Network
+	udp     *udpPort // nil: none
+	own     bool     // udp is of this viewer alone
+	target  target
+	tcp     bool // what comes to the target may be this viewer's
+	senders senders
 }
 
 // link makes the way for a viewer. It must be closed.
@@ -267,7 +268,10 @@ func (l *link) connect(codec Codec, sound audioFormat, least, most int, flooded 
 			return nil, nil, err
 		}
 	}
-	settings := l.settings()
+	settings, err := l.settings()
+	if err != nil {
+		return nil, nil, err
+	}
 	settings.BufferFactory = boundStreams(flooded)
 	api := webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(settings))
 	pc, err := api.NewPeerConnection(webrtc.Configuration{BundlePolicy: webrtc.BundlePolicyMaxBundle, ICEServers: l.n.relays()})
@@ -283,8 +287,10 @@ const (
 )
 
 // settings are Pion's for one connection.
-func (l *link) settings() webrtc.SettingEngine {
+func (l *link) settings() (webrtc.SettingEngine, error) {
 	s := webrtc.SettingEngine{LoggerFactory: quiet{}}
+	s.SetSCTPMaxReceiveBufferSize(streamBuffer)
+	s.SetRemoteIPFilter(boundCandidates())
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6})
@@ -294,14 +300,22 @@ func (l *link) settings() webrtc.SettingEngine {
 	s.SetSrflxAcceptanceMinWait(waitReflexive)
 	s.SetRelayAcceptanceMinWait(waitRelay)
 	if l.udp != nil {
-		s.SetICEUDPMux(l.udp)
+		s.SetICEUDPMux(udpMux{l.udp, &l.senders})
 	} else {
 		s.SetICEUDPMux(noUDP{})
 	}
 	if l.n.cfg.TCP != nil {
-		s.SetICETCPMux(tcpMux{l.n.cfg.TCP})
+		s.SetICETCPMux(tcpMux{l.n.cfg.TCP, &l.senders})
 	}
-	return s
+	if len(l.n.relays()) > 0 {
+		relayed, err := newRelayNet(l.n.cfg.ICEServers, &l.senders)
+		if err != nil {
+			return s, err
+		}
+		s.SetNet(relayed)
+		s.SetICEProxyDialer(relayed)
+	}
+	return s, nil
 }
 
 // noUDP is the ice.UDPMux without any port. With none at all agents would open

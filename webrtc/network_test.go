@@ -228,7 +228,7 @@ func TestRefresh(t *testing.T) {
 	}
 	u.open[gone] = newUDPSocket(conn.(*net.UDPConn))
 	u.mu.Unlock()
-	_ = u.GetListenAddresses()
+	_ = udpMux{u, nil}.GetListenAddresses()
 	if got := u.addresses(); !slices.Equal(got, own) {
 		t.Errorf("open on %v, want %v", got, own)
 	}

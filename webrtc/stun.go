@@ -36,7 +36,6 @@ func isSTUN(b []byte, kind uint16) bool {
 // of this very socket.
 type stunConn struct {
 	udpConn
-	reading sync.Mutex // held by who reads
 	closing sync.Once
 	ended   chan struct{} // closed when the socket is
 	allow   bucket
@@ -57,12 +56,9 @@ func newSTUNConn(conn udpConn) *stunConn {
 // request may be forged; with this an answer is no weapon against its victim.
 const stunRate = 100
 
-// ReadFromAddrPort implements ice.AddrPortReaderWriter. One goroutine, of the
-// mux, calls it until it gives an error, and would close the mux then: only the
-// end of the socket is one.
-func (c *stunConn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+// read returns the next packet that it has not answered itself. The only error is
+// the end of the socket.
+func (c *stunConn) read(b []byte) (int, netip.AddrPort, error) {
 	for {
 		n, from, err := c.ReadFromUDPAddrPort(b)
 		switch {
@@ -78,28 +74,15 @@ func (c *stunConn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-// Close closes the socket. The mux calls it.
+// Close closes the socket.
 func (c *stunConn) Close() error {
 	c.closing.Do(func() { close(c.ended) })
 	return c.udpConn.Close()
 }
 
-// awaitReader returns when nothing waits for the socket, which was closed, any
-// more. The mux's goroutine need not see that error: it may have had a packet in
-// hand at that time, and ends without reading again.
-func (c *stunConn) awaitReader() {
-	c.reading.Lock()
-	c.reading.Unlock() //nolint:staticcheck // that it could be locked is all
-}
-
 // readPause is how long a socket is left alone that has given an error, which
 // the kernel does when it lacks memory.
 const readPause = 10 * time.Millisecond
-
-// WriteToAddrPort implements ice.AddrPortReaderWriter.
-func (c *stunConn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	return c.WriteToUDPAddrPort(b, to)
-}
 
 // answer answers a Binding request, unless it is one of ICE. It says whether
 // that is all there was to do.

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/pion/ice/v4"
 )
@@ -39,8 +38,6 @@ const (
 	// tcpConnections is how many connections a viewer may have. A browser
 	// makes one from each of its addresses to each of ours.
 	tcpConnections = 16
-	// maxPacket is the longest packet that viewers send.
-	maxPacket = 8192
 	// framing is how long the length before each packet is (RFC 4571,
 	// section 2).
 	framing = 2
@@ -52,7 +49,10 @@ const (
 var errTCPTaken = errors.New("the viewer has a candidate already")
 
 // tcpMux makes a TCP the ice.TCPMux of agents, none of which may close it.
-type tcpMux struct{ t *TCP }
+type tcpMux struct {
+	t       *TCP
+	senders *senders
+}
 
 var _ ice.TCPMux = tcpMux{}
 
@@ -65,8 +65,8 @@ func (m tcpMux) GetConnByUfrag(ufrag string, six bool, local net.IP) (net.Packet
 		return nil, errTCPTaken
 	}
 	p := &tcpPackets{
-		t: m.t, key: key, local: net.TCPAddr{IP: local, Port: activePort},
-		in: make(chan *tcpPacket, 64), closed: make(chan struct{}), conns: map[netip.AddrPort]*tcpConn{},
+		inbox: newInbox(m.senders), t: m.t, key: key, local: net.TCPAddr{IP: local, Port: activePort},
+		conns: map[netip.AddrPort]*tcpConn{},
 	}
 	if m.t.viewers == nil {
 		m.t.viewers = map[tcpKey]*tcpPackets{}
@@ -129,13 +129,12 @@ func plain(a netip.AddrPort) netip.AddrPort {
 // tcpPackets are all TCP connections of one viewer, as the net.PacketConn of a
 // candidate of its agent.
 type tcpPackets struct {
-	t      *TCP
-	key    tcpKey
-	local  net.TCPAddr
-	in     chan *tcpPacket
-	closed chan struct{}
-	once   sync.Once
-	work   sync.WaitGroup // readers and writers; Add only with mu, before over
+	inbox
+	t     *TCP
+	key   tcpKey
+	local net.TCPAddr
+	once  sync.Once
+	work  sync.WaitGroup // readers and writers; Add only with mu, before over
 
 	mu    sync.Mutex // guards what follows
 	over  bool
@@ -146,15 +145,6 @@ var _ interface {
 	net.PacketConn
 	ice.AddrPortReaderWriter
 } = (*tcpPackets)(nil)
-
-// tcpPacket is one that came in.
-type tcpPacket struct {
-	from netip.AddrPort
-	n    int
-	data [maxPacket]byte
-}
-
-var tcpPacketPool = sync.Pool{New: func() any { return new(tcpPacket) }}
 
 // add takes a connection in, unless there are too many.
 func (p *tcpPackets) add(conn net.Conn, from netip.AddrPort, rest []byte) bool {
@@ -192,7 +182,7 @@ func (p *tcpPackets) read(c *tcpConn, from netip.AddrPort, rest []byte) {
 		if n == 0 {
 			continue
 		}
-		packet := tcpPacketPool.Get().(*tcpPacket)
+		packet := packetPool.Get().(*packet)
 		packet.from, packet.n = from, n
 		if _, err := io.ReadFull(r, packet.data[:n]); err != nil {
 			return
@@ -219,20 +209,6 @@ func (o *once) Read(b []byte) (int, error) {
 		}
 	}
 	return n, nil
-}
-
-// ReadFromAddrPort implements ice.AddrPortReaderWriter.
-func (p *tcpPackets) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
-	select {
-	case packet := <-p.in:
-		defer tcpPacketPool.Put(packet)
-		if packet.n > len(b) {
-			return 0, packet.from, io.ErrShortBuffer
-		}
-		return copy(b, packet.data[:packet.n]), packet.from, nil
-	case <-p.closed:
-		return 0, netip.AddrPort{}, net.ErrClosed
-	}
 }
 
 // ReadFrom implements net.PacketConn.
@@ -278,13 +254,3 @@ func (p *tcpPackets) Close() error {
 
 // LocalAddr implements net.PacketConn.
 func (p *tcpPackets) LocalAddr() net.Addr { return &p.local }
-
-// SetDeadline implements net.PacketConn. Agents set one only to interrupt what
-// Close interrupts.
-func (*tcpPackets) SetDeadline(time.Time) error { return nil }
-
-// SetReadDeadline implements net.PacketConn.
-func (*tcpPackets) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline implements net.PacketConn.
-func (*tcpPackets) SetWriteDeadline(time.Time) error { return nil }

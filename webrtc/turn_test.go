@@ -10,25 +10,33 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// turnServer runs a TURN server that is reached by TCP, and returns what viewers
-// are told of it.
-func turnServer(t *testing.T) ICEServer {
+// turnServer runs a TURN server that is reached by "tcp" or "udp", and returns what
+// viewers are told of it.
+func turnServer(t *testing.T, transport string) ICEServer {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const realm, user, credential = "test", "ann", "hush"
-	server, err := turn.NewServer(turn.ServerConfig{
+	relays := &turn.RelayAddressGeneratorStatic{RelayAddress: net.IPv4(127, 0, 0, 1), Address: "127.0.0.1"}
+	cfg := turn.ServerConfig{
 		Realm: realm, LoggerFactory: quiet{},
 		AuthHandler: func(r *turn.RequestAttributes) (string, []byte, bool) {
 			return r.Username, turn.GenerateAuthKey(user, realm, credential), r.Username == user
 		},
-		ListenerConfigs: []turn.ListenerConfig{{
-			Listener:              ln,
-			RelayAddressGenerator: &turn.RelayAddressGeneratorStatic{RelayAddress: net.IPv4(127, 0, 0, 1), Address: "127.0.0.1"},
-		}},
-	})
+	}
+	var at net.Addr
+	if transport == "tcp" {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, cfg.ListenerConfigs = ln.Addr(), []turn.ListenerConfig{{Listener: ln, RelayAddressGenerator: relays}}
+	} else {
+		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, cfg.PacketConnConfigs = conn.LocalAddr(), []turn.PacketConnConfig{{PacketConn: conn, RelayAddressGenerator: relays}}
+	}
+	server, err := turn.NewServer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +45,13 @@ func turnServer(t *testing.T) ICEServer {
 			t.Error(err)
 		}
 	})
-	return ICEServer{URLs: []string{"turn:" + ln.Addr().String() + "?transport=tcp"}, Username: user, Credential: credential}
+	return ICEServer{URLs: []string{"turn:" + at.String() + "?transport=" + transport}, Username: user, Credential: credential}
 }
 
 // Neither side has anything but outgoing TCP connections, as behind proxies.
 func TestTURN(t *testing.T) {
 	t.Parallel()
-	server := turnServer(t)
+	server := turnServer(t, "tcp")
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: network(t, NetworkConfig{UDPPort: -1, ICEServers: []ICEServer{server}})})
 	c := signal(t, s, ViewerOptions{Host: "desk.invalid"})
 	c.relay = true

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-
-	"github.com/pion/ice/v4"
 )
 
 // udpPort is one UDP port, the same on every address of this machine. It carries
@@ -20,8 +18,6 @@ import (
 //
 // There is a socket for each address, because what one for all of them sends may
 // leave from another address than it was sent to, where no NAT would let it pass.
-//
-// It is the ice.UDPMux of its viewers' agents.
 type udpPort struct {
 	port    int
 	machine machine
@@ -31,14 +27,6 @@ type udpPort struct {
 	open   map[netip.Addr]*udpSocket
 	closed bool
 }
-
-// udpSocket is the port on one address.
-type udpSocket struct {
-	conn *stunConn
-	mux  *ice.UDPMuxDefault
-}
-
-var _ ice.UDPMux = (*udpPort)(nil)
 
 // errNoAddress is the error when not even a loopback interface is up.
 var errNoAddress = errors.New("no network interface has an address")
@@ -87,19 +75,6 @@ func (u *udpPort) openOn(addrs []netip.Addr) error {
 	return nil
 }
 
-func newUDPSocket(conn udpConn) *udpSocket {
-	s := &udpSocket{conn: newSTUNConn(conn)}
-	s.mux = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: s.conn, Logger: quiet{}.NewLogger("")})
-	return s
-}
-
-// close waits until nothing reads from the socket any more.
-func (s *udpSocket) close() error {
-	err := s.mux.Close()
-	s.conn.awaitReader()
-	return err
-}
-
 // refresh opens the port on addresses that are new, such as those of a network
 // that was joined since, and gives it back on those that this machine has lost.
 // It has nothing to do, as a rule.
@@ -133,41 +108,8 @@ func (u *udpPort) addresses() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(u.open), netip.Addr.Compare)
 }
 
-// GetListenAddresses implements ice.UDPMux. Every agent asks once, when it
-// begins.
-func (u *udpPort) GetListenAddresses() []net.Addr {
-	u.refresh()
-	var list []net.Addr
-	for _, a := range u.addresses() {
-		list = append(list, net.UDPAddrFromAddrPort(u.on(a)))
-	}
-	return list
-}
-
 func (u *udpPort) on(a netip.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(a, uint16(u.port)) //nolint:gosec // it is a port
-}
-
-// GetConn implements ice.UDPMux.
-func (u *udpPort) GetConn(ufrag string, addr net.Addr) (net.PacketConn, error) {
-	at, ok := addr.(*net.UDPAddr)
-	if !ok {
-		return nil, fmt.Errorf("%v is no UDP address", addr)
-	}
-	u.mu.Lock()
-	s := u.open[at.AddrPort().Addr().Unmap()]
-	u.mu.Unlock()
-	if s == nil {
-		return nil, net.ErrClosed
-	}
-	return s.mux.GetConn(ufrag, addr)
-}
-
-// RemoveConnByUfrag implements ice.UDPMux.
-func (u *udpPort) RemoveConnByUfrag(ufrag string) {
-	for _, s := range u.sockets() {
-		s.mux.RemoveConnByUfrag(ufrag)
-	}
 }
 
 func (u *udpPort) sockets() []*udpSocket {

@@ -1,0 +1,131 @@
+package webrtc
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/pion/stun/v4"
+	"github.com/pion/transport/v4"
+	"github.com/pion/transport/v4/stdnet"
+	"github.com/pion/turn/v5"
+)
+
+// relayNet is how an agent reaches its TURN servers. It looks into what they send for
+// the packets of the viewer, which pass neither udpMux nor tcpMux.
+//
+// It is the transport.Net of the agent and, for TURN by TCP and TLS, its proxy.Dialer.
+type relayNet struct {
+	transport.Net
+	secure  map[string]string // host of servers that are reached by TLS, by address
+	senders *senders
+}
+
+func newRelayNet(servers []ICEServer, s *senders) (relayNet, error) {
+	n, err := stdnet.NewNet()
+	secure := map[string]string{}
+	for _, server := range servers {
+		for _, text := range server.URLs {
+			if u, err := stun.ParseURI(text); err == nil && u.Scheme == stun.SchemeTypeTURNS {
+				secure[net.JoinHostPort(u.Host, strconv.Itoa(u.Port))] = u.Host
+			}
+		}
+	}
+	return relayNet{n, secure, s}, err
+}
+
+// ListenPacket implements transport.Net.
+func (n relayNet) ListenPacket(network, address string) (net.PacketConn, error) {
+	c, err := n.Net.ListenPacket(network, address)
+	return relayPackets{c, n.senders}, err
+}
+
+// errNoDirect is the error for sockets that are not to a relay.
+var errNoDirect = errors.New("only TURN servers are reached")
+
+// ListenUDP implements transport.Net. An agent would open a UDP port of its own with
+// it, and ask a TURN server for the address of that port.
+func (relayNet) ListenUDP(string, *net.UDPAddr) (transport.UDPConn, error) { return nil, errNoDirect }
+
+// relayTimeout is how long connecting to a TURN server may take.
+const relayTimeout = 10 * time.Second
+
+// Dial implements proxy.Dialer.
+func (n relayNet) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), relayTimeout)
+	defer cancel()
+	var dialer interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	} = &net.Dialer{}
+	if host, ok := n.secure[address]; ok {
+		dialer = &tls.Dialer{Config: &tls.Config{ServerName: host}} //nolint:gosec // Go's minimum version is good
+	}
+	c, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return relayStream{c, relayPackets{turn.NewSTUNConn(c), n.senders}}, nil
+}
+
+// relayPackets are the packets of a TURN server.
+type relayPackets struct {
+	net.PacketConn
+	senders *senders
+}
+
+// ReadFrom implements net.PacketConn.
+func (p relayPackets) ReadFrom(b []byte) (int, net.Addr, error) {
+	for {
+		n, from, err := p.PacketConn.ReadFrom(b)
+		if err != nil || p.senders.admit(relayed(b[:n])) {
+			return n, from, err
+		}
+	}
+}
+
+// relayStream is a connection to a TURN server. One Read returns one packet of it.
+type relayStream struct {
+	net.Conn
+	packets relayPackets
+}
+
+// Read implements net.Conn.
+func (s relayStream) Read(b []byte) (int, error) {
+	n, _, err := s.packets.ReadFrom(b)
+	return n, err
+}
+
+// relayed returns what a TURN server has passed on in a packet: the data of a channel
+// or of a Data indication (RFC 8656, sections 12.4 and 11.6). The result is empty if
+// the packet is another one.
+func relayed(b []byte) []byte {
+	const header, indication = 4, 0x0017
+	if len(b) >= header && b[0]>>6 == 1 {
+		return b[header:]
+	}
+	if !isSTUN(b, indication) {
+		return nil
+	}
+	data, _ := attribute(b, stun.AttrData)
+	return data
+}
+
+// attribute returns the first attribute of a kind in a STUN message.
+func attribute(b []byte, kind stun.AttrType) (value []byte, ok bool) {
+	const header = 4
+	for b = b[stunHeader:]; len(b) >= header; {
+		k, n := stun.AttrType(binary.BigEndian.Uint16(b)), int(binary.BigEndian.Uint16(b[2:]))
+		if b = b[header:]; n > len(b) {
+			break
+		}
+		if k == kind {
+			return b[:n], true
+		}
+		b = b[min(len(b), (n+3)&^3):]
+	}
+	return nil, false
+}

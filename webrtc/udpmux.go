@@ -1,0 +1,240 @@
+package webrtc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/pion/ice/v4"
+	"github.com/pion/stun/v4"
+)
+
+// udpMux makes a udpPort the ice.UDPMux of one viewer's agent, which may not close
+// the port. Pion's own mux holds any number of packets for an agent that does not
+// read them, such as one whose viewer has not answered yet.
+type udpMux struct {
+	u       *udpPort
+	senders *senders
+}
+
+var _ ice.UDPMux = udpMux{}
+
+// GetListenAddresses implements ice.UDPMux. Every agent asks once, when it
+// begins.
+func (m udpMux) GetListenAddresses() []net.Addr {
+	m.u.refresh()
+	var list []net.Addr
+	for _, a := range m.u.addresses() {
+		list = append(list, net.UDPAddrFromAddrPort(m.u.on(a)))
+	}
+	return list
+}
+
+// GetConn implements ice.UDPMux.
+func (m udpMux) GetConn(ufrag string, addr net.Addr) (net.PacketConn, error) {
+	at, ok := addr.(*net.UDPAddr)
+	if !ok {
+		return nil, fmt.Errorf("%v is no UDP address", addr)
+	}
+	m.u.mu.Lock()
+	s := m.u.open[plain(at.AddrPort()).Addr()]
+	m.u.mu.Unlock()
+	if s == nil {
+		return nil, net.ErrClosed
+	}
+	return s.add(ufrag, m.senders)
+}
+
+// RemoveConnByUfrag implements ice.UDPMux.
+func (m udpMux) RemoveConnByUfrag(ufrag string) {
+	for _, s := range m.u.sockets() {
+		s.mu.Lock()
+		p := s.viewers[ufrag]
+		s.mu.Unlock()
+		if p != nil {
+			_ = p.Close()
+		}
+	}
+}
+
+// Close implements ice.UDPMux.
+func (udpMux) Close() error { return nil }
+
+// udpSocket is the port on one address. It hands each packet to the viewer that
+// the packet names or, if it names none, to the viewer that has its source address.
+type udpSocket struct {
+	conn *stunConn
+	work sync.WaitGroup // the reader
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	viewers map[string]*udpPackets // by the name in requests to them (ufrag)
+	sources map[netip.AddrPort]*udpPackets
+}
+
+func newUDPSocket(conn udpConn) *udpSocket {
+	s := &udpSocket{conn: newSTUNConn(conn), viewers: map[string]*udpPackets{}, sources: map[netip.AddrPort]*udpPackets{}}
+	s.work.Go(s.read)
+	return s
+}
+
+// errUDPTaken is the error for a second candidate on the same address.
+var errUDPTaken = errors.New("the viewer has a candidate on this address already")
+
+// add makes the candidate of a viewer.
+func (s *udpSocket) add(ufrag string, senders *senders) (*udpPackets, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, net.ErrClosed
+	case s.viewers[ufrag] != nil:
+		return nil, errUDPTaken
+	}
+	p := &udpPackets{inbox: newInbox(senders), s: s, ufrag: ufrag}
+	s.viewers[ufrag] = p
+	return p, nil
+}
+
+// read hands out packets until the socket is closed. A packet for a viewer whose
+// inbox is full is lost.
+func (s *udpSocket) read() {
+	p := packetPool.Get().(*packet)
+	for {
+		n, from, err := s.conn.read(p.data[:])
+		if err != nil {
+			return
+		}
+		p.n, p.from = n, plain(from)
+		to := s.addressee(p)
+		if to == nil {
+			continue
+		}
+		select {
+		case to.in <- p:
+			p = packetPool.Get().(*packet)
+		default:
+		}
+	}
+}
+
+// addressee returns the viewer for whom a packet is, or nil.
+func (s *udpSocket) addressee(p *packet) *udpPackets {
+	name, named := requestedUser(p.data[:p.n])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if named {
+		return s.viewers[string(name)]
+	}
+	return s.sources[p.from]
+}
+
+// requestedUser returns the name of the agent that a Binding request addresses: the
+// first half of its USERNAME (RFC 8445, section 7.2.2).
+func requestedUser(b []byte) (name []byte, ok bool) {
+	if !isSTUN(b, stunRequest) {
+		return nil, false
+	}
+	user, ok := attribute(b, stun.AttrUsername)
+	if !ok {
+		return nil, false
+	}
+	name, _, ok = bytes.Cut(user, []byte(":"))
+	return name, ok
+}
+
+// assign makes packets from an address a viewer's. An address that another viewer
+// has changes over only by an answer to a request from there, because such a
+// request has the viewer's password. Without that, a viewer could take the packets of
+// another one by claiming its address.
+func (s *udpSocket) assign(p *udpPackets, from netip.AddrPort, answer bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.viewers[p.ufrag] == p && (answer || s.sources[from] == nil) {
+		s.sources[from] = p
+	}
+}
+
+func (s *udpSocket) remove(p *udpPackets) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.viewers[p.ufrag] == p {
+		delete(s.viewers, p.ufrag)
+	}
+	maps.DeleteFunc(s.sources, func(_ netip.AddrPort, owner *udpPackets) bool { return owner == p })
+}
+
+// close waits until nothing reads from the socket any more.
+func (s *udpSocket) close() error {
+	s.mu.Lock()
+	s.closed = true
+	all := maps.Clone(s.viewers)
+	s.mu.Unlock()
+	for _, p := range all {
+		_ = p.Close()
+	}
+	err := s.conn.Close()
+	s.work.Wait()
+	return err
+}
+
+// udpPackets are the packets of one viewer at a udpSocket, as the net.PacketConn of
+// a candidate of its agent.
+type udpPackets struct {
+	inbox
+	s     *udpSocket
+	ufrag string
+	once  sync.Once
+}
+
+var _ interface {
+	net.PacketConn
+	ice.AddrPortReaderWriter
+} = (*udpPackets)(nil)
+
+// ReadFrom implements net.PacketConn.
+func (p *udpPackets) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, from, err := p.ReadFromAddrPort(b)
+	return n, net.UDPAddrFromAddrPort(from), err
+}
+
+// WriteToAddrPort implements ice.AddrPortReaderWriter.
+func (p *udpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	select {
+	case <-p.closed:
+		return 0, io.ErrClosedPipe
+	default:
+	}
+	to = plain(to)
+	// Agents send nothing else before STUN messages.
+	if answer := isSTUN(b, stunSuccess); answer || isSTUN(b, stunRequest) {
+		p.s.assign(p, to, answer)
+	}
+	return p.s.conn.WriteToUDPAddrPort(b, to)
+}
+
+// WriteTo implements net.PacketConn.
+func (p *udpPackets) WriteTo(b []byte, to net.Addr) (int, error) {
+	udp, ok := to.(*net.UDPAddr)
+	if !ok {
+		return 0, fmt.Errorf("%v is no UDP address", to)
+	}
+	return p.WriteToAddrPort(b, udp.AddrPort())
+}
+
+// LocalAddr implements net.PacketConn.
+func (p *udpPackets) LocalAddr() net.Addr { return p.s.conn.LocalAddr() }
+
+// Close implements net.PacketConn.
+func (p *udpPackets) Close() error {
+	p.once.Do(func() {
+		p.s.remove(p)
+		close(p.closed)
+	})
+	return nil
+}
