@@ -30,7 +30,7 @@ func client() *http.Client {
 			DialContext:         (&net.Dialer{Timeout: reachTime}).DialContext,
 			TLSHandshakeTimeout: reachTime,
 			ForceAttemptHTTP2:   true,
-			DisableCompression:  true, // lengths and bytes are those of the server
+			DisableCompression:  true, // lengths and bytes stay as the server sent them
 		},
 	}
 }

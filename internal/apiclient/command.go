@@ -19,7 +19,7 @@ type Command struct {
 	// Document is the OpenAPI document that the commands are made of.
 	Document []byte
 
-	// Reports are commands beside those of routes.
+	// Reports are further commands, which are not routes.
 	Reports []Report
 
 	// Register adds the flags that Connect reads.

@@ -246,7 +246,7 @@ func TestProblems(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	at := serve(t, func(http.ResponseWriter, *http.Request) {})
-	at.Host = strings.Replace(at.Host, "127.0.0.1", "127.0.0.77", 1) // nobody listens there
+	at.Host = strings.Replace(at.Host, "127.0.0.1", "127.0.0.77", 1) // without a listener
 	for _, args := range [][]string{{"health"}, {"processes", "terminal", "proc_1"}} {
 		out := do(t, at, args...)
 		if out.err == nil || !strings.Contains(out.err.Error(), "no server answers at http://127.0.0.77:") ||
@@ -263,7 +263,7 @@ func TestUnreachable(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody has to be there
+	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // no server
 	for name, line := range map[string]string{
 		"help.txt": "--help", "help-group.txt": "desktop windows -h", "help-click.txt": "desktop mouse click --help",
 		"help-press.txt": "desktops keyboard press -h", "help-launch.txt": "desktop launch -h", "help-clipboard.txt": "desktop clipboard set -h",
@@ -277,7 +277,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestList wants every command in the list, those of further desktops as one
+// TestList wants every command in the list, further desktops as one
 // line, and nothing beside commands and headings.
 func TestList(t *testing.T) {
 	t.Parallel()

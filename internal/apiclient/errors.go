@@ -6,11 +6,10 @@ import (
 	"unicode"
 )
 
-// UsageError is a command line that was not understood. Its text names the flag
-// or the word, and the remedy.
+// UsageError reports a wrong command line. Its text names the flag or the word, and
+// the remedy.
 type UsageError struct {
-	// Command is what the user called, without the program's name: its help
-	// tells more.
+	// Command is the command whose help to read, without the program's name.
 	Command string
 	Text    string
 }
@@ -21,12 +20,12 @@ func usagef(command, format string, args ...any) error {
 	return &UsageError{Command: command, Text: fmt.Sprintf(format, args...)}
 }
 
-// ProblemError is an answer of the server that tells of an error.
+// ProblemError is an answer of the server that reports an error.
 type ProblemError struct {
 	Status int    // of HTTP
-	Title  string // the same for every error of that sort
-	Detail string // what went wrong this time; may be empty
-	Hint   string // what to do about it; may be empty
+	Title  string // the same for every error of that kind
+	Detail string // what went wrong, or empty
+	Hint   string // the remedy, or empty
 }
 
 func (e *ProblemError) Error() string {
@@ -41,9 +40,9 @@ func (e *ProblemError) Error() string {
 	return text
 }
 
-// InterruptedError is an end by the context, as by Ctrl-C.
+// InterruptedError reports an end by the context, as by Ctrl-C.
 type InterruptedError struct {
-	Text string // what the user has to know; empty when that is nothing
+	Text string // what is left behind, or empty
 }
 
 func (e *InterruptedError) Error() string {
@@ -53,7 +52,7 @@ func (e *InterruptedError) Error() string {
 	return "interrupted; " + e.Text
 }
 
-// printable keeps a text that a server made from acting on the terminal.
+// printable replaces the characters of a server's text that act on terminals.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

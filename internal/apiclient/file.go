@@ -16,25 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputFile is the file that an answer goes to. It gets its name when all of
-// it is there.
+// outputFile is the file that an answer goes to. It gets its name once it is
+// complete.
 type outputFile struct {
-	name   string      // as the user called it
-	path   string      // behind links
-	mode   fs.FileMode // of the file that it replaces; zero: there is none
-	device bool        // it is written to in place
+	name   string      // as the user gave it
+	path   string      // the target if name is a link
+	mode   fs.FileMode // of the file that it replaces, or zero
+	device bool        // it is written in place
 	resume bool
 
-	part string   // where the bytes go first; empty: nowhere yet
+	part string   // the file with the bytes so far, or empty
 	f    *os.File // the part, open
-	kept int64    // how much of it an earlier download has left
-	etag string   // of what that was
+	kept int64    // bytes from an earlier download
+	etag string   // of their content
 }
 
 const partEnding = ".part"
 
-// openOutput prepares the file that --output names; nil: none. What is wrong
-// with it is told before anything is sent.
+// openOutput prepares the file of --output, so that its errors come before the
+// request. It returns nil if the answer goes to standard output.
 func (r *run) openOutput(command string) (*outputFile, error) {
 	if r.output == "" || r.output == "-" {
 		return nil, nil
@@ -60,7 +60,7 @@ func (r *run) openOutput(command string) (*outputFile, error) {
 	return o, nil
 }
 
-// find looks for what an earlier download has left beside the file.
+// find opens the part that an earlier download has left beside the file.
 func (o *outputFile) find() error {
 	entries, err := os.ReadDir(filepath.Dir(o.path))
 	if err != nil {
@@ -93,11 +93,11 @@ func (o *outputFile) find() error {
 	return nil
 }
 
-// has says whether an earlier download has left something.
+// has reports whether an earlier download has left bytes.
 func (o *outputFile) has() bool { return o != nil && o.kept > 0 }
 
-// continueFrom asks for what is missing only (RFC 9110, section 14.2), as long
-// as the file on the server is still the same.
+// continueFrom requests the missing bytes alone (RFC 9110, section 14.2) if the
+// content has not changed.
 func (o *outputFile) continueFrom(header http.Header) {
 	if o.has() {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", o.kept))
@@ -105,7 +105,7 @@ func (o *outputFile) continueFrom(header http.Header) {
 	}
 }
 
-// forget removes what an earlier download has left.
+// forget removes the part.
 func (o *outputFile) forget() {
 	if o.f != nil {
 		_ = o.f.Close()
@@ -114,7 +114,7 @@ func (o *outputFile) forget() {
 	o.f, o.part, o.kept, o.etag = nil, "", 0, ""
 }
 
-// discard removes what was not finished, unless it is kept for later.
+// discard removes an unfinished part unless a later download can go on with it.
 func (o *outputFile) discard() {
 	if o.f == nil {
 		return
@@ -127,7 +127,7 @@ func (o *outputFile) discard() {
 	o.forget()
 }
 
-// direct opens the file itself, for what never is complete.
+// direct opens the file itself, for devices and streams.
 func (o *outputFile) direct() (*os.File, error) {
 	f, err := os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
@@ -136,7 +136,7 @@ func (o *outputFile) direct() (*os.File, error) {
 	return f, nil
 }
 
-// begin opens what the answer is written to first.
+// begin opens the part for an answer.
 func (o *outputFile) begin(res *http.Response) error {
 	if o.has() && res.StatusCode == http.StatusPartialContent {
 		if want := fmt.Sprintf("bytes %d-", o.kept); strings.HasPrefix(res.Header.Get("Content-Range"), want) {
@@ -147,7 +147,7 @@ func (o *outputFile) begin(res *http.Response) error {
 	o.forget()
 	middle := rand.Text()
 	if etag := res.Header.Get("ETag"); o.resume && strings.HasPrefix(etag, `"`) && res.StatusCode == http.StatusOK {
-		// A weak one does not promise the same bytes.
+		// Weak ETags do not promise the same bytes.
 		const most = 120
 		if encoded := base64.RawURLEncoding.EncodeToString([]byte(etag)); len(encoded) <= most {
 			middle, o.etag = encoded, etag
@@ -161,14 +161,14 @@ func (o *outputFile) begin(res *http.Response) error {
 	return unix.Flock(int(o.f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// finish gives the file its name.
+// finish gives the part the file's name.
 func (o *outputFile) finish() error {
 	if o.mode != 0 {
 		if err := o.f.Chmod(o.mode); err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
 	}
-	// Closing tells of errors that some file systems have kept for themselves.
+	// Some file systems report errors of writes at the end.
 	err := o.f.Close()
 	o.f = nil
 	if err == nil {
@@ -211,7 +211,7 @@ func (r *run) save(ctx context.Context, res *http.Response, o *outputFile) error
 	return nil
 }
 
-// explain says what is left of a download that broke.
+// explain adds to an error what is left of the download.
 func (o *outputFile) explain(ctx context.Context, received int64, err error) error {
 	text := fmt.Sprintf("%s is as it was before", o.name)
 	switch all := o.kept + received; {

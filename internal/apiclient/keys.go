@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keys reads standard input so that a read which waits can be ended. Go offers
-// no deadline for terminals that were opened by somebody else.
+// keys reads standard input so that stop can end a blocked read. Go has no
+// deadlines for a terminal that this process did not open.
 type keys struct {
 	in   io.Reader
 	file *os.File // in, if it is a file
-	wake *os.File // is closed to end a read; its other end becomes readable
+	wake *os.File // closing it makes woke readable
 	woke *os.File
 }
 
@@ -32,21 +32,21 @@ func newKeys(in io.Reader) (*keys, error) {
 	return k, nil
 }
 
-// stop ends a read that waits, and all later ones.
+// stop ends a blocked read and all later ones.
 func (k *keys) stop() {
 	if k.file != nil {
 		_ = k.wake.Close()
 	}
 }
 
-// close frees what read needs. Nobody may read any more.
+// close frees what read needs. It must follow the last read.
 func (k *keys) close() {
 	if k.file != nil {
 		_ = k.woke.Close()
 	}
 }
 
-// read is as io.Reader's. It is called by one goroutine.
+// read is like [io.Reader.Read]. One goroutine may call it.
 func (k *keys) read(p []byte) (int, error) {
 	if k.file == nil {
 		return k.in.Read(p)

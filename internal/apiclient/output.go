@@ -12,12 +12,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
 
-// print prints an answer, or writes it to the file.
+// print prints an answer or writes it to the file.
 func (r *run) print(ctx context.Context, res *http.Response, file *outputFile) error {
 	if r.include {
 		r.printHead(res)
@@ -43,7 +42,7 @@ func (r *run) print(ctx context.Context, res *http.Response, file *outputFile) e
 	return r.printBytes(res, kind)
 }
 
-// printHead prints the status and the headers as they came on the wire.
+// printHead prints the status and the headers.
 func (r *run) printHead(res *http.Response) {
 	fmt.Fprintf(r.Stdout, "%s %s\n", res.Proto, res.Status)
 	for _, name := range sortedKeys(res.Header) {
@@ -70,7 +69,7 @@ func (r *run) printProblem(res *http.Response) error {
 	return problemOf(res, text)
 }
 
-// printJSON prints JSON indented for people, and on one line for programs.
+// printJSON prints JSON, indented on a terminal and on one line elsewhere.
 func (r *run) printJSON(body io.Reader) error {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -89,13 +88,13 @@ func (r *run) printJSON(body io.Reader) error {
 		return fmt.Errorf("the answer is no JSON: %w", err)
 	}
 	if r.decode {
-		data, err := encodedData(text)
+		data, err := decodedData(text)
 		if err == nil {
 			_, err = r.Stdout.Write(data)
 		}
 		return err
 	}
-	// Characters that act on terminals are left as they are in the others.
+	// Programs get the characters that act on terminals.
 	out := bytes.TrimRight(b.Bytes(), "\n")
 	if isTerminal(r.Stdout) {
 		out = []byte(printable(string(out)))
@@ -104,7 +103,8 @@ func (r *run) printJSON(body io.Reader) error {
 	return err
 }
 
-// printBytes prints what is neither JSON nor a stream of events.
+// printBytes prints an answer that is neither JSON nor a stream of events. It
+// refuses to print binary data on a terminal.
 func (r *run) printBytes(res *http.Response, kind string) error {
 	body := bufio.NewReader(res.Body)
 	if r.output != "-" && isTerminal(r.Stdout) {
@@ -124,28 +124,15 @@ func (r *run) printBytes(res *http.Response, kind string) error {
 	return err
 }
 
-// isText says whether data that begins so can be shown.
+// isText reports whether data that begins so can be shown on a terminal.
 func isText(kind string, begin []byte) bool {
-	if strings.HasPrefix(kind, "text/") || isJSON(kind) || len(begin) == 0 {
-		return true
+	if kind == octetStream || kind == "" {
+		kind = http.DetectContentType(begin)
 	}
-	if kind != octetStream && kind != "" {
-		return false
-	}
-	for len(begin) > 0 {
-		if !utf8.FullRune(begin) {
-			return true // the look ended in the middle of a character
-		}
-		letter, size := utf8.DecodeRune(begin)
-		if letter == utf8.RuneError && size == 1 || letter < ' ' && !strings.ContainsRune("\n\r\t\f\x1b", letter) {
-			return false
-		}
-		begin = begin[size:]
-	}
-	return true
+	return strings.HasPrefix(kind, "text/") || isJSON(kind) || len(begin) == 0
 }
 
-// isTerminal says whether somebody sits in front of a stream.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

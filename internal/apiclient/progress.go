@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,23 +12,22 @@ import (
 )
 
 const (
-	// meterDelay is how long a transfer takes before it counts as long.
+	// meterDelay is the time after which a transfer counts as long.
 	meterDelay = 500 * time.Millisecond
-	// meterBeat is how often the line is written anew.
+	// meterBeat is the time between two updates of the line.
 	meterBeat = 200 * time.Millisecond
-	// meterWidth is what a terminal has that does not tell.
+	// meterWidth is the width of a terminal that does not report it.
 	meterWidth = 80
 )
 
-// meter shows on a terminal how far a transfer has come. A nil meter shows
-// nothing.
+// meter shows the progress of a transfer on a terminal. A nil meter shows nothing.
 type meter struct {
 	out   io.Writer
 	width func() int
 	verb  string
-	total int64 // -1: not known
+	total int64 // bytes, or -1 if unknown
 	begun time.Time
-	first int64 // what was there before
+	first int64 // bytes that were there before
 	done  atomic.Int64
 
 	stop  chan struct{}
@@ -39,7 +37,7 @@ type meter struct {
 }
 
 // newMeter starts to show a transfer of total bytes, done of which are there
-// already; nil when nobody looks.
+// already. It returns nil if standard error is not a terminal.
 func (r *run) newMeter(verb string, total, done int64) *meter {
 	f, ok := r.Stderr.(*os.File)
 	if r.noProgress || !ok || !isTerminal(f) {
@@ -60,7 +58,7 @@ func startMeter(out io.Writer, width func() int, verb string, total, done int64)
 	return m
 }
 
-// show writes the line until the transfer ends, and wipes it then.
+// show updates the line until the transfer ends, then removes it.
 func (m *meter) show() {
 	select {
 	case <-m.stop:
@@ -70,27 +68,23 @@ func (m *meter) show() {
 	tick := time.NewTicker(meterBeat)
 	defer tick.Stop()
 	m.shown = true
-	rate := float64(m.done.Load()-m.first) / time.Since(m.begun).Seconds()
-	last, at := m.done.Load(), time.Now()
 	for {
-		fmt.Fprint(m.out, "\r"+fit(m.line(rate), m.width())+"\x1b[K")
+		fmt.Fprint(m.out, "\r"+fit(m.line(m.rate()), m.width())+"\x1b[K")
 		select {
 		case <-m.stop:
 			fmt.Fprint(m.out, "\r\x1b[K")
 			return
-		case now := <-tick.C:
-			// Recent speed counts more, so that the remaining time follows it.
-			const weight = 0.2
-			done := m.done.Load()
-			if seconds := now.Sub(at).Seconds(); seconds > 0 {
-				rate += weight * (float64(done-last)/seconds - rate)
-			}
-			last, at = done, now
+		case <-tick.C:
 		}
 	}
 }
 
-// line is what is shown at a speed in bytes a second.
+// rate returns the speed so far in bytes a second.
+func (m *meter) rate() float64 {
+	return float64(m.done.Load()-m.first) / time.Since(m.begun).Seconds()
+}
+
+// line returns what is shown at a speed in bytes a second.
 func (m *meter) line(rate float64) string {
 	done := m.done.Load()
 	text := m.verb + "  " + byteCount(done)
@@ -98,7 +92,7 @@ func (m *meter) line(rate float64) string {
 		text += fmt.Sprintf(" of %s  %d %%", byteCount(m.total), done*100/m.total)
 	}
 	if m.total > 0 && done >= m.total {
-		return text // and the other side has something to do yet
+		return text // the server still works on it
 	}
 	text += "  " + byteCount(int64(rate)) + "/s"
 	if m.total > 0 && rate >= 1 {
@@ -108,10 +102,10 @@ func (m *meter) line(rate float64) string {
 	return text
 }
 
-// fit cuts a line, of which every character is one column wide, to a width.
+// fit cuts a line of ASCII to a width.
 func fit(line string, width int) string { return line[:min(len(line), max(width-1, 0))] }
 
-// duration is a time as people say it.
+// duration returns a time with its unit.
 func duration(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < time.Minute:
@@ -124,7 +118,7 @@ func duration(d time.Duration) string {
 	return "days"
 }
 
-// close wipes the line. It may be called more than once.
+// close removes the line. It may be called more than once.
 func (m *meter) close() {
 	if m == nil {
 		return
@@ -133,18 +127,15 @@ func (m *meter) close() {
 	m.wait.Wait()
 }
 
-// report says at the end of a long transfer what it was.
+// report prints the size and the speed of a long transfer that has ended.
 func (m *meter) report(out io.Writer, name string) {
 	if m == nil || !m.shown {
 		return
 	}
-	taken := time.Since(m.begun)
-	n := m.done.Load()
-	rate := byteCount(int64(float64(n-m.first) / taken.Seconds()))
-	fmt.Fprintf(out, "%s: %s in %s, %s/s\n", strings.TrimSpace(name), byteCount(n), duration(taken), rate)
+	fmt.Fprintf(out, "%s: %s in %s, %s/s\n", name, byteCount(m.done.Load()), duration(time.Since(m.begun)), byteCount(int64(m.rate())))
 }
 
-// reader counts what is read through it.
+// reader returns r with its bytes counted.
 func (m *meter) reader(r io.Reader) io.Reader {
 	if m == nil {
 		return r
@@ -152,7 +143,7 @@ func (m *meter) reader(r io.Reader) io.Reader {
 	return &counter{r, &m.done}
 }
 
-// body counts what is sent.
+// body returns r with its bytes counted.
 func (m *meter) body(r io.ReadCloser) io.ReadCloser {
 	if m == nil {
 		return r

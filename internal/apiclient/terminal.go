@@ -20,19 +20,19 @@ import (
 const (
 	// detachKey is Ctrl-], as in telnet.
 	detachKey = 0x1d
-	// mostFrame bounds what the server may send in one piece.
+	// mostFrame bounds a message of the server.
 	mostFrame = 4 << 20
-	// inputChunk is what is sent in one piece: less than the least that servers
-	// accept, in base64 too.
+	// inputChunk bounds the input in one message. In base64 it is less than any
+	// server's limit.
 	inputChunk = 16 << 10
 )
 
-// usualModes takes back what the program may have asked of this terminal, and
-// would have taken back at its own end: colours, no cursor, mouse reports,
-// bracketed paste. The cursor goes to a new line.
+// usualModes resets the modes of this terminal that the program may have set and
+// would have reset at its end: colours, a hidden cursor, mouse reports, bracketed
+// paste. The cursor moves to a new line.
 const usualModes = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\r\n"
 
-// frame is a text message of the terminal's protocol, in either direction.
+// frame is a text message of the terminal's protocol in either direction.
 type frame struct {
 	Type      string `json:"type"`
 	Data      []byte `json:"data,omitempty"` // base64 on the wire
@@ -46,17 +46,17 @@ type frame struct {
 	ProcessID string `json:"processId,omitempty"`
 }
 
-// errDetached ends an attachment that the user leaves.
+// errDetached ends an attachment by the detach key.
 var errDetached = errors.New("detached")
 
-// unsentError says that the connection takes no more.
+// unsentError means that input could not be sent.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }
 
 func (e *unsentError) Unwrap() error { return e.err }
 
-// attach connects this terminal with the one of a process.
+// attach connects this terminal with the terminal of a process.
 func (r *run) attach(ctx context.Context, t *target) error {
 	if !strings.HasSuffix(t.op.path, "/terminal/ws") {
 		return usagef(t.command(), "%s is a WebSocket, with which this command can do nothing", t.op.path)
@@ -103,14 +103,15 @@ func (r *run) dial(ctx context.Context, req *request) (*websocket.Conn, error) {
 	return nil, unreachable(server.base(), err)
 }
 
-// attachment is a connection of this terminal with a remote one.
+// attachment is a connection with a remote terminal.
 type attachment struct {
 	*run
 	conn *websocket.Conn
-	tty  *os.File // the terminal in raw mode; nil: there is none
+	tty  *os.File // the terminal in raw mode, or nil
 }
 
-// rawMode hands all keys to the program, when there is somebody to press them.
+// rawMode puts the terminal into raw mode, so that the program gets all keys. It
+// does nothing if standard input or output is not a terminal.
 func (a *attachment) rawMode() (restore func(), err error) {
 	f, ok := a.Stdin.(*os.File)
 	if !ok || !isTerminal(f) || !isTerminal(a.Stdout) {
@@ -128,7 +129,7 @@ func (a *attachment) rawMode() (restore func(), err error) {
 	}, nil
 }
 
-// note tells the user something, apart from what the program prints.
+// note prints a message of this command on standard error.
 func (a *attachment) note(format string, args ...any) {
 	end := "\n"
 	if a.tty != nil {
@@ -137,8 +138,7 @@ func (a *attachment) note(format string, args ...any) {
 	fmt.Fprintf(a.Stderr, "["+format+"]"+end, args...)
 }
 
-// serve passes on what is typed, and what the program prints, until it ends or
-// the user leaves.
+// serve passes on input and output until the program ends or the user detaches.
 func (a *attachment) serve(ctx context.Context) error {
 	keys, err := newKeys(a.Stdin)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *attachment) serve(ctx context.Context) error {
 		switch _, unsent := errors.AsType[*unsentError](typing); {
 		case errors.Is(typing, errDetached):
 			_ = a.conn.Close(websocket.StatusNormalClosure, "")
-		case unsent: // what came before the connection's end is shown, such as the program's
+		case unsent: // show still prints what came before, such as the program's end
 		case typing != nil:
 			cancel()
 		}
@@ -170,12 +170,12 @@ func (a *attachment) serve(ctx context.Context) error {
 	case errors.Is(typing, errDetached):
 		return nil
 	case err != nil && typing != nil:
-		return typing // which broke the other way
+		return typing // the cause of err
 	}
 	return err
 }
 
-// sendKeys sends what is typed until there is no more of it.
+// sendKeys sends standard input until it ends.
 func (a *attachment) sendKeys(ctx context.Context, keys *keys) error {
 	buf := make([]byte, inputChunk)
 	for {
@@ -193,14 +193,14 @@ func (a *attachment) sendKeys(ctx context.Context, keys *keys) error {
 		case leave:
 			return errDetached
 		case errors.Is(err, io.EOF):
-			return nil // and what the program prints is still shown
+			return nil // show goes on
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// cutDetach returns what was typed before the key that leaves.
+// cutDetach returns the input before the detach key.
 func cutDetach(data []byte) (before []byte, found bool) {
 	for i, b := range data {
 		if b == detachKey {
@@ -218,7 +218,7 @@ func (a *attachment) send(ctx context.Context, f frame) error {
 	return a.conn.Write(ctx, websocket.MessageText, text)
 }
 
-// followSize keeps the remote terminal at the size of this one.
+// followSize keeps the remote terminal at the size of this terminal.
 func (a *attachment) followSize(ctx context.Context) {
 	changes := make(chan os.Signal, 1)
 	signal.Notify(changes, syscall.SIGWINCH)
@@ -237,7 +237,7 @@ func (a *attachment) followSize(ctx context.Context) {
 	}
 }
 
-// show prints what the program prints, until it has ended.
+// show prints the program's output until it has ended.
 func (a *attachment) show(ctx context.Context) error {
 	for {
 		kind, data, err := a.conn.Read(ctx)
@@ -255,7 +255,7 @@ func (a *attachment) show(ctx context.Context) error {
 		}
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
-			return fmt.Errorf("the server sent what is no message of a terminal: %w", err)
+			return fmt.Errorf("read the terminal's message: %w", err)
 		}
 		switch f.Type {
 		case "gap":
@@ -269,7 +269,7 @@ func (a *attachment) show(ctx context.Context) error {
 	}
 }
 
-// ending says how the process ended.
+// ending returns how the process ended.
 func (f frame) ending() string {
 	switch {
 	case f.ExitCode != nil:

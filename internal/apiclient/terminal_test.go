@@ -171,7 +171,7 @@ func TestTerminalWithoutInput(t *testing.T) {
 	}
 }
 
-// TestEndedWhileReading wants the command to end though nobody types.
+// TestEndedWhileReading wants the command to end without input.
 func TestEndedWhileReading(t *testing.T) {
 	t.Parallel()
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -126,8 +126,8 @@ func TestKebab(t *testing.T) {
 	}
 }
 
-// TestAliases wants the commands of sandbox-agent to be those of the routes that
-// it calls.
+// TestAliases wants each command of sandbox-agent to call the route that
+// its usual command calls.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	d := apiDocument(t)
