@@ -85,24 +85,25 @@ func (c *stunConn) Close() error {
 const readPause = 10 * time.Millisecond
 
 // answer answers a Binding request, unless it is one of ICE. It says whether
-// that is all there was to do.
+// that is all there was to do. What is too much is not even decoded.
 func (c *stunConn) answer(request []byte, from netip.AddrPort) bool {
-	reply, ours := bindingReply(request, from)
-	if ours && reply != nil && c.allow.take(time.Now()) {
-		_, _ = c.WriteToUDPAddrPort(reply, from) // they will ask again
+	if _, named := attribute(request, stun.AttrUsername); named {
+		return false
 	}
-	return ours
+	if c.allow.take(time.Now()) {
+		if reply := bindingReply(request, from); reply != nil {
+			_, _ = c.WriteToUDPAddrPort(reply, from) // they will ask again
+		}
+	}
+	return true
 }
 
 // bindingReply is the answer to a Binding request (RFC 8489, section 6.3), or
-// nil if there is none. It is not ours if it names a user.
-func bindingReply(request []byte, from netip.AddrPort) (reply []byte, ours bool) {
+// nil if there is none.
+func bindingReply(request []byte, from netip.AddrPort) []byte {
 	m := &stun.Message{Raw: append([]byte(nil), request...)}
 	if err := m.Decode(); err != nil {
-		return nil, true
-	}
-	if m.Contains(stun.AttrUsername) {
-		return nil, false
+		return nil
 	}
 	setters := []stun.Setter{m, stun.BindingSuccess, &stun.XORMappedAddress{IP: from.Addr().Unmap().AsSlice(), Port: int(from.Port())}}
 	if unknown := unknownAttributes(m); len(unknown) > 0 {
@@ -110,15 +111,15 @@ func bindingReply(request []byte, from netip.AddrPort) (reply []byte, ours bool)
 	}
 	if m.Contains(stun.AttrFingerprint) {
 		if stun.Fingerprint.Check(m) != nil {
-			return nil, true
+			return nil
 		}
 		setters = append(setters, stun.Fingerprint)
 	}
 	out, err := stun.Build(setters...)
 	if err != nil {
-		return nil, true
+		return nil
 	}
-	return out.Raw, true
+	return out.Raw
 }
 
 // unknownAttributes are those that a server must understand, and this one does
