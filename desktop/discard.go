@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Discard ends what programs that were killed left running with a state
@@ -93,30 +95,21 @@ func openReal(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// unmounted returns an error when something is mounted on a directory or below
-// it, as by a program that shows remote files there: those are nobody's to remove.
+// unmounted returns an error if something is mounted on a directory or below it.
+// A program may show remote files there, which are not the desktop's to remove.
 func unmounted(dir string) error {
 	real, err := filepath.EvalSymlinks(dir) // as the kernel has it
 	if err != nil {
 		return err
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := supervise.Mounts()
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line) // proc_pid_mountinfo(5)
-		if len(fields) < 5 {
-			continue
-		}
-		point := mountPoint.Replace(fields[4])
-		if point == real || strings.HasPrefix(point, real+"/") {
-			return fmt.Errorf("something is mounted at %s", point)
+	for _, m := range mounts {
+		if m.Point == real || strings.HasPrefix(m.Point, real+"/") {
+			return fmt.Errorf("something is mounted at %s", m.Point)
 		}
 	}
 	return nil
 }
-
-// mountPoint turns blanks, tabs, ends of lines and backslashes back, which are
-// octal numbers in mountinfo.
-var mountPoint = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

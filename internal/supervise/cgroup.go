@@ -63,7 +63,7 @@ func removeUsersCgroup(dir string) {
 // OwnCgroup returns the folder of the control group of version 2 that this program is
 // in, or "".
 func OwnCgroup() string {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := Mounts()
 	if err != nil {
 		return ""
 	}
@@ -71,7 +71,7 @@ func OwnCgroup() string {
 	if err != nil {
 		return ""
 	}
-	for _, dir := range cgroupFolders(string(mounts), string(self)) {
+	for _, dir := range cgroupFolders(mounts, string(self)) {
 		// What is mounted may be hidden by another mount, or be of another
 		// namespace: only the group itself knows.
 		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -82,11 +82,11 @@ func OwnCgroup() string {
 	return ""
 }
 
-// cgroupFolders are the places where a process's group may be found, by its
-// mountinfo and cgroup files (proc_pid_mountinfo(5), cgroups(7)): with version 2
-// alone, mostly one below /sys/fs/cgroup; beside version 1, below
-// /sys/fs/cgroup/unified; in a container, the mount may begin at its group.
-func cgroupFolders(mountinfo, cgroup string) (folders []string) {
+// cgroupFolders returns the folders where a process's group of version 2 may be,
+// by its mounts and its cgroup file (cgroups(7)). That is mostly one below
+// /sys/fs/cgroup, or below /sys/fs/cgroup/unified beside version 1. In a container,
+// the mount may begin at the group.
+func cgroupFolders(mounts []Mount, cgroup string) (folders []string) {
 	own := ""
 	for line := range strings.Lines(cgroup) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
@@ -96,23 +96,10 @@ func cgroupFolders(mountinfo, cgroup string) (folders []string) {
 	if !filepath.IsAbs(own) {
 		return nil
 	}
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		mount, kind := strings.Fields(before), strings.Fields(after)
-		if len(mount) < 6 || len(kind) < 1 || kind[0] != "cgroup2" {
-			continue
-		}
-		root, point := unescaped(mount[3]), unescaped(mount[4])
-		rel, err := filepath.Rel(root, own)
-		if err == nil && filepath.IsLocal(rel) && !strings.HasPrefix(root, "/..") && !strings.HasPrefix(own, "/..") {
-			folders = append(folders, filepath.Join(point, rel))
+	for _, m := range mounts {
+		if dir, ok := m.folder(own); ok && m.Type == "cgroup2" {
+			folders = append(folders, dir)
 		}
 	}
 	return folders
-}
-
-// unescaped is a path as mountinfo has it: blanks, tabs, ends of lines and
-// backslashes are octal numbers there.
-func unescaped(path string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }

@@ -1,7 +1,10 @@
 package supervise
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,8 +31,33 @@ func TestCgroupFolders(t *testing.T) {
 		"several":          {hybrid + "50 1 0:38 / /mnt/c rw - cgroup2 none rw\n", "0::/x\n", []string{"/sys/fs/cgroup/unified/x", "/mnt/c/x"}},
 		"cut off":          {"1 2 0:3 / - cgroup2\n", "0::/\n", nil},
 	} {
-		if got := cgroupFolders(c.mounts, c.self); !slices.Equal(got, c.want) {
+		if got := cgroupFolders(parseMounts(c.mounts), c.self); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPidsFolders finds groups below a mount whose path has a blank.
+func TestPidsFolders(t *testing.T) {
+	t.Parallel()
+	mount := filepath.Join(t.TempDir(), "a group")
+	group := filepath.Join(mount, "own")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{mount, group} {
+		if err := os.WriteFile(filepath.Join(dir, "pids.current"), []byte("1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	escaped := strings.ReplaceAll(mount, " ", `\040`)
+	for mounts, groups := range map[string]string{
+		"30 24 0:26 / " + escaped + " rw,nosuid - cgroup2 cgroup rw\n":     "0::/own\n",
+		"31 24 0:27 / " + escaped + " rw,nosuid - cgroup cgroup rw,pids\n": "4:cpu:/\n3:pids:/own\n",
+		"32 24 0:28 /in " + escaped + " rw,nosuid - cgroup2 cgroup rw\n":   "0::/in/own\n",
+	} {
+		if got := pidsFolders(parseMounts(mounts), groups); !slices.Equal(got, []string{group, mount}) {
+			t.Errorf("%s: %q", mounts, got)
 		}
 	}
 }

@@ -16,15 +16,15 @@ import (
 // cgroupFolder is an empty control group, which is removed when the test ends.
 func cgroupFolder(t *testing.T) *os.File {
 	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := Mounts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(mounts)) {
-		if !strings.Contains(line, " - cgroup2 ") {
+	for _, m := range mounts {
+		if m.Type != "cgroup2" {
 			continue
 		}
-		dir := filepath.Join(strings.Fields(line)[4], "test-"+strings.ToLower(rand.Text()))
+		dir := filepath.Join(m.Point, "test-"+strings.ToLower(rand.Text()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}

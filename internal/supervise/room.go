@@ -142,30 +142,34 @@ func tasksOf(uid int) (n uint64) {
 // pidsGroups returns the folders of the control groups that this program is in
 // and that count tasks, of version 1 or 2, as far as they can be seen.
 func pidsGroups() (folders []string) {
-	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
+	mounts, err1 := Mounts()
 	groups, err2 := os.ReadFile("/proc/self/cgroup")
 	if err1 != nil || err2 != nil {
 		return nil
 	}
-	for line := range strings.Lines(string(groups)) {
+	return pidsFolders(mounts, string(groups))
+}
+
+func pidsFolders(mounts []Mount, cgroup string) (folders []string) {
+	for line := range strings.Lines(cgroup) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
 		if len(part) < 3 || part[0] != "0" && part[1] != "pids" {
 			continue
 		}
-		for mount := range strings.Lines(string(mounts)) {
-			left, right, _ := strings.Cut(mount, " - ")
-			where, kind := strings.Fields(left), strings.Fields(right)
-			if len(where) < 5 || len(kind) < 3 ||
-				part[0] == "0" && kind[0] != "cgroup2" ||
-				part[0] != "0" && (kind[0] != "cgroup" || !strings.Contains(kind[2]+",", "pids,")) {
+		for _, m := range mounts {
+			if part[0] == "0" && m.Type != "cgroup2" ||
+				part[0] != "0" && (m.Type != "cgroup" || !strings.Contains(m.Options+",", "pids,")) {
 				continue
 			}
-			rel := strings.TrimPrefix(part[2], strings.TrimSuffix(where[3], "/"))
-			for dir := filepath.Join(where[4], rel); ; dir = filepath.Dir(dir) {
+			dir, ok := m.folder(part[2])
+			if !ok {
+				dir = m.Point
+			}
+			for ; ; dir = filepath.Dir(dir) {
 				if _, ok := readCount(dir, "pids.current"); ok {
 					folders = append(folders, dir)
 				}
-				if len(dir) <= len(where[4]) {
+				if len(dir) <= len(m.Point) {
 					break
 				}
 			}
