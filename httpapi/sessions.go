@@ -173,8 +173,8 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 	}
 	projection := s.agents.projector.Load().Session(session.ID)
 	if session.Origin == restOrigin {
-		if err := projection.Refresh(ctx); err != nil {
-			return info, err
+		if err := projection.Refresh(ctx); err != nil { // the list has the other sessions, and this one's stored events
+			s.cfg.Logger.Warn("read what a session's agent said", "session", session.ID, "error", err)
 		}
 		made, err := log.Read(ctx, restStream(session.ID), 0, 1)
 		if err != nil {

@@ -206,6 +206,14 @@ func (s *State) text(kind string) {
 func (s *State) say(text string) {
 	s.Text.Pending = append(s.Text.Pending, text)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, text}, false)
+	s.boundText(len(text))
+}
+
+// boundText counts what a message got, and ends a long one.
+func (s *State) boundText(bytes int) {
+	if s.Text.Bytes += bytes; s.Text.Bytes > mostText {
+		s.closeText()
+	}
 }
 
 // chunk goes on with a message or a thought, or begins one.
@@ -226,6 +234,7 @@ func (s *State) chunk(kind string, raw json.RawMessage) {
 	s.Text.join()
 	s.Text.Content = append(s.Text.Content, b)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, ""}, false)
+	s.boundText(len(u.Content))
 }
 
 // join makes one part of the chunks of text since the last one.

@@ -81,7 +81,7 @@ func (p *Projection) advance(ctx context.Context, events int64) error {
 	}
 	err := p.applyPage(ctx)
 	if err != nil && !errors.Is(err, errUpToDate) {
-		p.state = nil // it may have entries whose events are not stored
+		p.state, p.applied = nil, 0 // they may have entries whose events are not stored
 	}
 	return err
 }
@@ -110,11 +110,19 @@ func (p *Projection) Refresh(ctx context.Context) error {
 	if last-applied > saveEvery+entryPage {
 		return nil
 	}
-	if err := p.CatchUp(ctx); !cannotStore(err) {
-		return err
+	for range refreshPages { // pages of large entries have fewer
+		switch err := p.advance(ctx, math.MaxInt64); {
+		case errors.Is(err, errUpToDate), cannotStore(err):
+			return nil
+		case err != nil && !errors.Is(err, errOvertaken):
+			return fmt.Errorf("events of session %s: %w", p.id, err)
+		}
 	}
 	return nil
 }
+
+// refreshPages is how many pages of entries Refresh applies at most.
+const refreshPages = 4
 
 // cannotStore reports whether an error says that the log takes no events at the
 // moment. Stored events can be read nevertheless.

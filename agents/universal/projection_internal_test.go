@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -402,5 +403,135 @@ func TestProjectionsKeepWhatIsLarge(t *testing.T) {
 	}
 	if all := entries * 200; states == 0 || states > all*3/2 {
 		t.Errorf("the states of a message have %d bytes, its entries %d", states, all)
+	}
+}
+
+// agentSays appends updates of the agent, and returns their log.
+func agentSays(t *testing.T, session string, updates ...string) *eventlog.Log {
+	t.Helper()
+	log := openLog(t, eventlog.Config{DSN: filepath.Join(t.TempDir(), "log.db"), Synchronous: eventlog.Normal})
+	for _, u := range updates {
+		err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			_, err := tx.Append(eventlog.Event{
+				Stream: agents.SessionStream(session), Session: session, Life: "life", Dir: eventlog.Agent, Kind: "session/update",
+				Payload: fmt.Appendf(nil, `{"params":{"update":%s}}`, u),
+			})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return log
+}
+
+// TestMuchText projects 40 MiB of one message in pieces of 2 MiB. No event has much
+// more than a piece, and none is lost.
+func TestMuchText(t *testing.T) {
+	const pieces, size = 20, 2 << 20
+	text := strings.Repeat("x", size)
+	log := agentSays(t, "s1", slices.Repeat([]string{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + text + `"}}`}, pieces)...)
+	text = ""
+	p := NewProjector(log).Session("s1")
+	if err := p.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n, err := p.Count(t.Context())
+	if err != nil || n == 0 || n >= 3*pieces {
+		t.Errorf("Refresh made %d events of %d large entries, %v", n, pieces, err)
+	}
+	var deltas, largest int
+	for after, more := int64(0), true; more; {
+		var events []Event
+		if events, more, err = p.Events(t.Context(), after, 3); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			largest, after = max(largest, len(e.Data)), e.Sequence
+			if e.Type == ItemDelta {
+				deltas += len(e.Data)
+			}
+		}
+	}
+	if deltas < pieces*size || largest > size+1<<10 {
+		t.Errorf("deltas have %d bytes, the largest event %d", deltas, largest)
+	}
+}
+
+// TestLargeEntries: what is too large makes one event, and the turn goes on.
+func TestLargeEntries(t *testing.T) {
+	t.Parallel()
+	s := NewState("s1")
+	apply := func(dir Direction, kind, payload string) (types []string) {
+		t.Helper()
+		for _, e := range s.Apply(Entry{Seq: 1, Life: "life", Dir: dir, Kind: kind, Payload: []byte(payload)}) {
+			types = append(types, e.Type)
+			if len(e.Data) > mostEntry {
+				t.Errorf("%s: an event of %d bytes", kind, len(e.Data))
+			}
+		}
+		return types
+	}
+	large := strings.Repeat("x", mostEntry)
+	apply(Client, "session/prompt", `{"id":1,"params":{"prompt":[{"type":"text","text":"go"}]}}`)
+	for _, u := range []string{
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + large + `"}}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":"` + large + `"}`,
+	} {
+		if got := apply(Agent, "session/update", `{"params":{"update":`+u+`}}`); !slices.Equal(got, []string{Unparsed}) {
+			t.Errorf("%.40s: %q", u, got)
+		}
+	}
+	for _, answer := range []string{`"result":{"stopReason":"end_turn","x":"` + large + `"}`, `"error":{"code":5,"message":"` + large + `"}`} {
+		apply(Client, "session/prompt", `{"id":1,"params":{"prompt":[]}}`)
+		if apply(Agent, "response:session/prompt", `{"id":1,`+answer+`}`); len(s.Turns) != 1 {
+			t.Errorf("%.40s: %d turns are open", answer, len(s.Turns))
+		}
+	}
+}
+
+// TestManyTools: an agent that begins very many tool calls, or large ones, without
+// ending them, makes the state hold some.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	for name, update := range map[string]string{
+		"many":  `{"sessionUpdate":"tool_call","toolCallId":"%d","title":"t"}`,
+		"large": `{"sessionUpdate":"tool_call","toolCallId":"%d","rawInput":{"x":"` + strings.Repeat("y", 1<<20) + `"}}`,
+		"one":   `{"sessionUpdate":"tool_call_update","toolCallId":"1","locations":[{"path":"/%d"}]}`,
+		"asked": "",
+	} {
+		s := NewState("s1")
+		ended := 0
+		for i := range 3 * mostTools {
+			if name == "large" && i == 50 {
+				break
+			}
+			e := Entry{Seq: int64(i + 1), Life: "life", Dir: Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
+			if name == "asked" {
+				e.Kind, e.Payload = "session/request_permission", fmt.Appendf(nil, `{"id":%[1]d,"params":{"toolCall":{"toolCallId":"%[1]d"},"options":[]}}`, i)
+			}
+			for _, u := range s.Apply(e) {
+				if u.Type == ItemCompleted {
+					ended++
+				}
+			}
+		}
+		bytes := 0
+		for id, tool := range s.Tools {
+			bytes += tool.size(id)
+			if len(tool.Places) > mostPlaces {
+				t.Errorf("%s: %d files", name, len(tool.Places))
+			}
+		}
+		if len(s.Tools) > mostTools || len(s.Order) != len(s.Tools) || len(s.Asked) > mostAsked || bytes > mostOpen || bytes != s.Open {
+			t.Errorf("%s: %d tool calls, %d in order, %d questions, %d bytes counted as %d", name, len(s.Tools), len(s.Order), len(s.Asked), bytes, s.Open)
+		}
+		if ended == 0 && (name == "many" || name == "large") {
+			t.Errorf("%s: none has ended", name)
+		}
+		snapshot, err := s.Snapshot()
+		if again := Restore(snapshot); err != nil || again == nil || again.Open != s.Open {
+			t.Errorf("%s: it is not restored, %v", name, err)
+		}
 	}
 }

@@ -25,6 +25,7 @@ type State struct {
 	Parent   string               `json:"parent,omitempty"` // the latest message
 	Tools    map[string]*openTool `json:"tools,omitempty"`  // calls that run, by the agent's id
 	Order    []string             `json:"order,omitempty"`  // their ids, in the order of their beginning
+	Open     int                  `json:"open,omitempty"`   // bytes of Tools
 	Turns    []openTurn           `json:"turns,omitempty"`  // that run or wait
 	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by life and id
 
@@ -36,6 +37,7 @@ type openItem struct {
 	Item
 	Update  string   `json:"update"`            // the kind of update that goes on with it
 	Pending []string `json:"pending,omitempty"` // chunks of text that are not yet in the content
+	Bytes   int      `json:"bytes,omitempty"`   // of text and other content
 }
 
 type openTool struct {
@@ -47,6 +49,7 @@ type openTool struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	Result []content       `json:"content,omitempty"`
 	Places []string        `json:"places,omitempty"`
+	Bytes  int             `json:"bytes,omitempty"` // of all these
 }
 
 type openTurn struct {
@@ -63,12 +66,22 @@ type asked struct {
 	Names    map[string]string `json:"names"`
 }
 
+// Bounds of what an agent can make the state hold. The log has what is beyond them.
+const (
+	mostEntry  = 8 << 20  // bytes of an entry of the agent that makes more than one event
+	mostText   = 1 << 20  // bytes of a message, after which a new one goes on
+	mostOpen   = 16 << 20 // bytes of the tool calls that run
+	mostTools  = 1000     // tool calls that run
+	mostAsked  = 1000     // questions without an answer
+	mostPlaces = 100      // files of a tool call
+)
+
 // NewState is the state before the first entry of a session.
 func NewState(session string) *State { return &State{Session: session} }
 
 // Version is that of what Apply does and of what a State has. It changes when
 // the same log makes other events, or another state.
-const Version = 2
+const Version = 3
 
 // saved is a state with the version that made it.
 type saved struct {
@@ -133,6 +146,12 @@ type rpcError struct {
 // Apply takes the next entry and returns the events that it makes.
 func (s *State) Apply(e Entry) []Event {
 	s.entry, s.out = e, nil
+	answers, isResponse := strings.CutPrefix(e.Kind, "response:")
+	tooLarge := e.Dir == Agent && len(e.Payload) > mostEntry
+	if tooLarge && !isResponse {
+		s.unparsed(fmt.Sprintf("it has %d bytes, more than %d; the session's log has it", len(e.Payload), mostEntry))
+		return s.out
+	}
 	if e.Dir == Agent && e.Kind == "session/update" && s.textChunk(e.Payload) {
 		return s.out
 	}
@@ -141,7 +160,12 @@ func (s *State) Apply(e Entry) []Event {
 		s.unparsed(fmt.Sprintf("not an envelope: %v", err))
 		return s.out
 	}
-	switch answers, isResponse := strings.CutPrefix(e.Kind, "response:"); {
+	if tooLarge {
+		if env.Result = nil; env.Error != nil {
+			env.Error = &rpcError{Code: env.Error.Code, Message: "the agent's error is too large; the session's log has it"}
+		}
+	}
+	switch {
 	case isResponse && answers == "session/request_permission":
 		s.resolve(env)
 	case isResponse:

@@ -58,16 +58,37 @@ func (s *State) tool(raw json.RawMessage) {
 		t.Result = u.Content
 	}
 	for _, l := range u.Locations {
-		if !slices.Contains(t.Places, l.Path) {
+		if len(t.Places) < mostPlaces && !slices.Contains(t.Places, l.Path) {
 			t.Places = append(t.Places, l.Path)
 		}
 	}
+	s.Open -= t.Bytes
+	t.Bytes = t.size(u.ID)
+	s.Open += t.Bytes
 	if fresh {
 		s.emit(ItemStarted, itemData{t.item(u.ID, "in_progress")}, false)
 	}
 	if u.Status == "completed" || u.Status == "failed" {
 		s.endTool(u.ID, u.Status)
 	}
+	for s.Open > mostOpen || len(s.Order) > mostTools { // the oldest first
+		s.endTool(s.Order[0], "completed")
+	}
+}
+
+// size returns how many bytes a call has.
+func (t *openTool) size(id string) int {
+	n := len(id) + len(t.Title) + len(t.Kind) + len(t.Input) + len(t.Output)
+	for _, p := range t.Places {
+		n += len(p)
+	}
+	for _, c := range t.Result {
+		n += len(c.Content) + len(c.Path) + len(c.NewText)
+		if c.OldText != nil {
+			n += len(*c.OldText)
+		}
+	}
+	return n
 }
 
 // item is the call as an item.
@@ -94,6 +115,7 @@ func (t *openTool) item(id, status string) Item {
 func (s *State) endTool(id, status string) {
 	t := s.Tools[id]
 	delete(s.Tools, id)
+	s.Open -= t.Bytes
 	s.Order = slices.DeleteFunc(s.Order, func(o string) bool { return o == id })
 	call := t.item(id, status)
 	s.made(ItemDelta, deltaData{call.ID, call.Native, *call.Content[0].Arguments})
@@ -156,6 +178,10 @@ func (s *State) ask(env envelope) {
 	var u toolUpdate
 	if json.Unmarshal(env.Params, &p) != nil || json.Unmarshal(p.Tool, &u) != nil {
 		s.unparsed("the question is not as ACP has it")
+		return
+	}
+	if len(s.Asked) >= mostAsked {
+		s.unparsed(fmt.Sprintf("%d questions wait for an answer", len(s.Asked)))
 		return
 	}
 	// Some agents ask before they have told of the call.
