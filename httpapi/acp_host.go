@@ -16,13 +16,14 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/agents/universal"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // agentHost is what runs agents. It is started when it is first needed, since
 // it keeps files in the state directory.
 type agentHost struct {
 	cfg      Config
-	places   *places
+	stateDir *fleet.StateDir
 	folders  *folders.Store
 	registry *registry.Registry
 	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
@@ -56,7 +57,7 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 	case a.host != nil:
 		return a.host, nil
 	}
-	state, err := a.places.claim()
+	state, err := a.stateDir.Claim()
 	if err != nil {
 		return nil, err
 	}

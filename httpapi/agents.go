@@ -12,6 +12,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // agentInfo describes an agent. Its first members are those of sandbox-agent.
@@ -198,7 +199,7 @@ func modesOf(a registry.Agent) agentModes {
 
 // newRegistry makes the registry of agents. What it runs is written down where
 // clients' processes are.
-func newRegistry(cfg Config, at *places) (*registry.Registry, error) {
+func newRegistry(cfg Config, state *fleet.StateDir) (*registry.Registry, error) {
 	c := cfg.Agents
 	c.Secrets = slices.Concat(c.Secrets, cfg.Secrets)
 	c.RunAs = cmp.Or(c.RunAs, cfg.AgentHost.RunAs)
@@ -207,7 +208,7 @@ func newRegistry(cfg Config, at *places) (*registry.Registry, error) {
 	}
 	if c.Records == nil {
 		c.Records = func() (string, error) {
-			dir, err := at.claim()
+			dir, err := state.Claim()
 			return processDir(dir), err
 		}
 	}

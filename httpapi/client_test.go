@@ -171,3 +171,17 @@ func (a answer) problem(t *testing.T, status int, code string) map[string]any {
 	}
 	return p
 }
+
+// desktop returns main, which must run.
+func (s *testServer) desktop(t *testing.T) Desktop {
+	t.Helper()
+	inst, err := s.fleet.Find(mainDesktop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := running(inst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,7 +13,9 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/webrtc"
 )
@@ -22,7 +23,7 @@ import (
 // Defaults that a zero Config stands for.
 const (
 	DefaultMaxBodyBytes = 2 << 20
-	DefaultMaxDesktops  = 32
+	DefaultMaxDesktops  = fleet.DefaultMaxDesktops
 )
 
 // Config describes a server. The zero value asks for a token that New
@@ -194,9 +195,6 @@ func (c Config) withDefaults() Config {
 	if c.Version == "" {
 		c.Version = apiVersion
 	}
-	if c.MaxDesktops == 0 {
-		c.MaxDesktops = DefaultMaxDesktops
-	}
 	if c.Start == nil {
 		c.Start = startDesktop
 	}
@@ -209,9 +207,9 @@ func (c Config) withDefaults() Config {
 // openFiles opens what clients may reach.
 func openFiles(cfg Config) (*filesystem.FS, error) {
 	for i, r := range cfg.Roots {
-		cfg.Roots[i].Path = expandHome(r.Path)
+		cfg.Roots[i].Path = userhome.Expand(r.Path)
 	}
-	files, err := filesystem.Open(filesystem.Config{Roots: cfg.Roots, Home: userHome(), Logger: cfg.Logger})
+	files, err := filesystem.Open(filesystem.Config{Roots: cfg.Roots, Home: userhome.Dir(), Logger: cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("config: root: %w", err)
 	}
@@ -232,13 +230,8 @@ func (c Config) validate() error {
 		return errors.New("config: Token and NoToken exclude each other")
 	case strings.TrimSpace(c.Token) != c.Token:
 		return errors.New("config: Token must not begin or end with white space")
-	case c.MaxBodyBytes < 0 || c.MaxDesktops < 0 || c.MaxUploadBytes < 0:
-		return errors.New("config: MaxBodyBytes, MaxDesktops and MaxUploadBytes must not be negative")
-	case c.StateName != "" && (!filepath.IsLocal(c.StateName) || filepath.Base(c.StateName) != c.StateName || c.StateName == "."):
-		return errors.New("config: StateName must be the name of a folder")
-	}
-	if err := c.Media.Validate(); err != nil {
-		return fmt.Errorf("config: media: %w", err)
+	case c.MaxBodyBytes < 0 || c.MaxUploadBytes < 0:
+		return errors.New("config: MaxBodyBytes and MaxUploadBytes must not be negative")
 	}
 	for _, o := range c.Origins {
 		if o == "*" || o == "null" {

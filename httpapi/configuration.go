@@ -19,6 +19,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/internal/userhome"
 )
 
 // The queries that name an entry, as sandbox-agent has them.
@@ -236,7 +237,7 @@ func folderOf(directory string) (string, error) {
 	case strings.ContainsRune(directory, 0):
 		return "", invalidRequest.problem("invalid request: directory must not have a NUL byte")
 	}
-	directory = expandHome(directory)
+	directory = userhome.Expand(directory)
 	if directory == "~" || strings.HasPrefix(directory, "~/") {
 		return "", invalidRequest.problem("invalid request: directory: this server's user has no home directory; use an absolute path")
 	}

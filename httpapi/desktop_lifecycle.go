@@ -2,17 +2,16 @@ package httpapi
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/internal/userhome"
+	"github.com/deskhand/deskhand/webrtc"
 )
 
 // startOptions are the members of a start request. All may be left out.
@@ -63,39 +62,60 @@ func (o *startOptions) check() error {
 		return invalid("streamVideoCodec", "streamVideoCodec must be vp8, vp9 or h264")
 	case !oneOf(o.StreamAudioCodec, "opus", "g722"):
 		return invalid("streamAudioCodec", "streamAudioCodec must be opus or g722")
-	case o.WebRTCPortRange != nil && !portRange(*o.WebRTCPortRange):
-		return invalid("webrtcPortRange", "webrtcPortRange must be LOW-HIGH with 1 <= LOW <= HIGH <= 65535, as in 59050-59070")
-	case o.StateDir != nil && strings.ContainsRune(*o.StateDir, 0):
+	}
+	if o.WebRTCPortRange != nil {
+		if _, _, ok := portRange(*o.WebRTCPortRange); !ok {
+			return invalid("webrtcPortRange", "webrtcPortRange must be LOW-HIGH with 1 <= LOW <= HIGH <= 65535, as in 59050-59070")
+		}
+	}
+	if o.StateDir != nil && strings.ContainsRune(*o.StateDir, 0) {
 		return invalid("stateDir", "stateDir must not contain a NUL character")
 	}
 	return nil
 }
 
-func portRange(text string) bool {
-	low, high, ok := strings.Cut(text, "-")
-	from, err1 := strconv.ParseUint(low, 10, 16)
-	to, err2 := strconv.ParseUint(high, 10, 16)
-	return ok && err1 == nil && err2 == nil && from >= 1 && from <= to
+// portRange parses LOW-HIGH.
+func portRange(text string) (low, high uint16, ok bool) {
+	first, last, ok := strings.Cut(text, "-")
+	from, err1 := strconv.ParseUint(first, 10, 16)
+	to, err2 := strconv.ParseUint(last, 10, 16)
+	return uint16(from), uint16(to), ok && err1 == nil && err2 == nil && from >= 1 && from <= to
 }
 
-// config is the part of a desktop's configuration that the options decide.
-func (o *startOptions) config() desktop.Config {
+// options returns the start that a request asks for on a server.
+func (o *startOptions) options(c Config) fleet.StartOptions {
 	number := func(p *uint32) int {
 		if p == nil {
 			return 0
 		}
 		return int(*p)
 	}
-	cfg := desktop.Config{
-		Size:    desktop.Size{Width: number(o.Width), Height: number(o.Height)},
-		MaxSize: desktop.Size{Width: number(o.MaxWidth), Height: number(o.MaxHeight)},
-		DPI:     number(o.DPI),
-		Display: firstDisplay,
+	out := fleet.StartOptions{
+		Desktop: desktop.Config{
+			Size:    desktop.Size{Width: number(o.Width), Height: number(o.Height)},
+			MaxSize: desktop.Size{Width: number(o.MaxWidth), Height: number(o.MaxHeight)},
+			DPI:     number(o.DPI), Display: firstDisplay,
+			EnvPolicy: c.EnvPolicy, Secrets: c.Secrets, ProgramMenu: c.DesktopMenu, ShareAuthority: true,
+		},
+		Stream:             webrtc.Config{FrameRate: number(o.StreamFrameRate)},
+		RecordingFrameRate: number(o.RecordingFPS),
 	}
 	if o.DisplayNum != nil {
-		cfg.Display = int(*o.DisplayNum)
+		out.Desktop.Display = int(*o.DisplayNum)
 	}
-	return cfg
+	if o.StateDir != nil {
+		out.Desktop.StateDir = userhome.Expand(*o.StateDir)
+	}
+	if o.StreamVideoCodec != nil {
+		out.Stream.Codec = webrtc.Codec(*o.StreamVideoCodec)
+	}
+	if o.StreamAudioCodec != nil {
+		out.Stream.AudioCodec = webrtc.AudioCodec(*o.StreamAudioCodec)
+	}
+	if o.WebRTCPortRange != nil {
+		out.PortMin, out.PortMax, _ = portRange(*o.WebRTCPortRange)
+	}
+	return out
 }
 
 type resolution struct {
@@ -153,35 +173,35 @@ type desktopList struct {
 
 func (s *Server) registerLifecycle() {
 	const tag = "Desktop lifecycle"
-	onSlot(s, route{
+	onInstance(s, route{
 		id: "getDesktopStatus", method: http.MethodGet, path: "/status", tag: tag,
 		summary: "Tell how the desktop is", about: "Never waits for the desktop.",
-	}, func(ctx context.Context, sl *slot, _ *struct{}) (*statusOutput, error) {
-		return &statusOutput{Body: describe(ctx, sl)}, nil
+	}, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*statusOutput, error) {
+		return &statusOutput{Body: describe(ctx, inst)}, nil
 	})
-	onSlot(s, route{
+	onInstance(s, route{
 		id: "startDesktop", method: http.MethodPost, path: "/start", tag: tag, admin: true,
 		summary: "Start the desktop", about: "Does nothing when it runs already.",
 		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
 		other:  runtimeFailed,
-	}, func(ctx context.Context, sl *slot, in *input[startOptions]) (*statusOutput, error) {
+	}, func(ctx context.Context, inst *fleet.Instance, in *input[startOptions]) (*statusOutput, error) {
 		if err := in.Body.check(); err != nil {
 			return nil, err
 		}
-		if err := sl.start(ctx, in.Body); err != nil {
+		if err := inst.Start(ctx, in.Body.options(s.cfg)); err != nil {
 			return nil, err
 		}
-		return &statusOutput{Body: describe(ctx, sl)}, nil
+		return &statusOutput{Body: describe(ctx, inst)}, nil
 	})
-	onSlot(s, route{
+	onInstance(s, route{
 		id: "stopDesktop", method: http.MethodPost, path: "/stop", tag: tag, admin: true,
 		summary: "Stop the desktop and all that runs on it", about: "Does nothing when it does not run.",
 		errors: []int{http.StatusGatewayTimeout}, other: runtimeFailed,
-	}, func(ctx context.Context, sl *slot, _ *struct{}) (*statusOutput, error) {
-		if err := sl.stop(ctx); err != nil {
+	}, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*statusOutput, error) {
+		if err := inst.Stop(ctx); err != nil {
 			return nil, err
 		}
-		return &statusOutput{Body: describe(ctx, sl)}, nil
+		return &statusOutput{Body: describe(ctx, inst)}, nil
 	})
 	s.registerDesktops(tag)
 }
@@ -190,26 +210,26 @@ func (s *Server) registerLifecycle() {
 func (s *Server) registerDesktops(tag string) {
 	add(s, route{id: "listDesktops", method: http.MethodGet, path: "/v1/desktops", tag: tag, summary: "List the desktops"},
 		func(ctx context.Context, _ *struct{}) (*struct{ Body desktopList }, error) {
-			out := &struct{ Body desktopList }{Body: desktopList{Desktops: []desktopStatus{}, Recorded: s.desktops.recorded()}}
-			for _, sl := range s.desktops.list() {
-				out.Body.Desktops = append(out.Body.Desktops, describe(ctx, sl))
+			out := &struct{ Body desktopList }{Body: desktopList{Desktops: []desktopStatus{}, Recorded: s.fleet.Recorded()}}
+			for _, inst := range s.fleet.List() {
+				out.Body.Desktops = append(out.Body.Desktops, describe(ctx, inst))
 			}
 			return out, nil
 		})
 	s.registerCreate(tag)
-	onAny := func(r route, f func(context.Context, *slot) (*statusOutput, error)) {
+	onAny := func(r route, f func(context.Context, *fleet.Instance) (*statusOutput, error)) {
 		r.path, r.tag, r.errors = anyPath, tag, append(r.errors, http.StatusNotFound)
 		add(s, r, func(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-			sl, ok := ctx.Value(slotKey{}).(*slot)
+			inst, ok := ctx.Value(instanceKey{}).(*fleet.Instance)
 			if !ok {
 				return nil, unknownDesktop("")
 			}
-			return f(ctx, sl)
+			return f(ctx, inst)
 		})
 	}
 	onAny(route{id: "getDesktop", method: http.MethodGet, summary: "Tell how a desktop is"},
-		func(ctx context.Context, sl *slot) (*statusOutput, error) {
-			return &statusOutput{Body: describe(ctx, sl)}, nil
+		func(ctx context.Context, inst *fleet.Instance) (*statusOutput, error) {
+			return &statusOutput{Body: describe(ctx, inst)}, nil
 		})
 	add(s, route{
 		id: "deleteDesktop", method: http.MethodDelete, path: anyPath, tag: tag, status: http.StatusNoContent,
@@ -217,11 +237,11 @@ func (s *Server) registerDesktops(tag string) {
 		about:   "main is only stopped. The files of a desktop stay, unless the server chose its id.",
 		errors:  []int{http.StatusNotFound, http.StatusGatewayTimeout},
 	}, func(ctx context.Context, _ *struct{}) (*struct{}, error) {
-		sl, ok := ctx.Value(slotKey{}).(*slot)
+		inst, ok := ctx.Value(instanceKey{}).(*fleet.Instance)
 		if !ok {
 			return nil, unknownDesktop("")
 		}
-		return nil, s.delete(ctx, sl)
+		return nil, inst.Delete(ctx)
 	})
 }
 
@@ -237,54 +257,27 @@ func (s *Server) registerCreate(tag string) {
 		errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
 		other:   runtimeFailed,
 	}, func(ctx context.Context, in *input[DesktopCreate]) (*createOutput, error) {
-		sl, err := s.create(ctx, in.Body.ID, in.Body.Options)
+		inst, err := s.create(ctx, in.Body.ID, in.Body.Options)
 		if err != nil {
 			return nil, err
 		}
-		return &createOutput{Location: "/v1/desktops/" + sl.id, Body: describe(ctx, sl)}, nil
+		return &createOutput{Location: "/v1/desktops/" + inst.ID(), Body: describe(ctx, inst)}, nil
 	})
 }
 
-func (s *Server) create(ctx context.Context, wanted *string, opts startOptions) (*slot, error) {
+// create creates a desktop. The fleet chooses the id if wanted is nil.
+func (s *Server) create(ctx context.Context, wanted *string, opts startOptions) (*fleet.Instance, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	id := "d-" + strings.ToLower(rand.Text()[:12])
+	id := ""
 	if wanted != nil {
-		if id = *wanted; !desktopID.MatchString(id) {
-			return nil, invalid("id", fmt.Sprintf("id must match %s: lower-case letters, digits, - and _, at most 63", desktopID))
+		if err := fleet.CheckID(*wanted); err != nil {
+			return nil, err
 		}
+		id = *wanted
 	}
-	sl, err := s.desktops.reserve(id, wanted == nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := sl.start(ctx, opts); err != nil {
-		return nil, joinCleanup(err, s.delete(ctx, sl))
-	}
-	return sl, nil
-}
-
-// joinCleanup keeps the error that the client can do something about.
-func joinCleanup(err, cleanup error) error {
-	if cleanup != nil {
-		return fmt.Errorf("%w (and then: %w)", err, cleanup)
-	}
-	return err
-}
-
-func (s *Server) delete(ctx context.Context, sl *slot) error {
-	if sl.id == mainDesktop {
-		return sl.stop(ctx)
-	}
-	if err := sl.retire(ctx); err != nil {
-		return err
-	}
-	s.mounts.forget(sl.id)
-	s.tokens.forget(sl.id)
-	err := errors.Join(sl.recordings.close(), sl.discard())
-	s.desktops.remove(sl) // now: nobody finds its recordings while they go
-	return err
+	return s.fleet.Create(ctx, id, opts.options(s.cfg))
 }
 
 // windowsPatience is how long a status waits for the list of windows.
@@ -294,14 +287,12 @@ const windowsPatience = 500 * time.Millisecond
 const timeFormat = "2006-01-02T15:04:05.000000000-07:00"
 
 // describe is the status as clients see it.
-func describe(ctx context.Context, sl *slot) desktopStatus {
-	state, st, d, failure := sl.status()
+func describe(ctx context.Context, inst *fleet.Instance) desktopStatus {
+	st := inst.Status()
+	d, _ := st.Desktop.(Desktop)
 	out := desktopStatus{
-		ID: sl.id, State: string(state), Display: st.Display, RuntimeLogPath: st.LogPath, Host: st.Host,
+		ID: st.ID, State: string(st.State), Display: st.Display, RuntimeLogPath: st.LogPath, Host: st.Host,
 		MissingDependencies: []string{}, Processes: runtimeProcesses(st.Processes),
-	}
-	if out.RuntimeLogPath == "" { // where it will be
-		out.RuntimeLogPath = filepath.Join(stateOf(sl.all.places.where().dir, sl.id), desktop.LogName)
 	}
 	if st.Size.Width > 0 {
 		out.Resolution = &resolution{st.Size.Width, st.Size.Height, st.DPI}
@@ -309,10 +300,13 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 	if !st.StartedAt.IsZero() {
 		out.StartedAt = st.StartedAt.UTC().Format(timeFormat)
 	}
-	if failure != nil {
-		out.LastError = &desktopError{failure.Code, failure.Message}
+	switch {
+	case st.Err != nil:
+		out.LastError = &desktopError{problemOf(st.Err, runtimeFailed).Code, st.Err.Error()}
+	case d != nil && st.LastError != nil:
+		out.LastError = &desktopError{st.LastError.Code, st.LastError.Message}
 	}
-	if d == nil && state != desktop.StateStarting && state != desktop.StateStopping {
+	if d == nil && st.State != desktop.StateStarting && st.State != desktop.StateStopping {
 		if missing := desktop.MissingPrograms(); len(missing) > 0 {
 			out.State, out.MissingDependencies, out.InstallCommand = "install_required", missing, installCommand
 		}
@@ -320,7 +314,7 @@ func describe(ctx context.Context, sl *slot) desktopStatus {
 	if d != nil {
 		out.Sound = &desktopSound{st.Sound.Available, st.Sound.Running, st.Sound.Problem}
 	}
-	if state == desktop.StateActive && d != nil {
+	if st.State == desktop.StateActive && d != nil {
 		ctx, cancel := context.WithTimeout(ctx, windowsPatience)
 		defer cancel()
 		if list, err := d.Windows(ctx, desktop.WindowFilter{}); err == nil {

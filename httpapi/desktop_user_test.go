@@ -120,10 +120,7 @@ func TestDesktopUser(t *testing.T) {
 	if got := ran["stdout"]; got != "nobody\ndisplay\n" {
 		t.Errorf("a process on the desktop: %v", ran)
 	}
-	desk, err := s.desktops.find(mainDesktop).desktop()
-	if err != nil {
-		t.Fatal(err)
-	}
+	desk := s.desktop(t)
 	who := filepath.Join(desk.Status().Home, "who")
 	until(t, "the terminal has run its script", func() bool { _, err := os.Stat(who); return err == nil })
 	for path, want := range map[string]string{who: "nobody\n", secret: "root's"} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -87,26 +88,11 @@ sees nothing. It opens the port for media, if no viewer has yet, and asks STUN s
 
 func (s *Server) registerDiagnosis(r route) {
 	r.id, r.path, r.summary, r.about = "diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached", aboutDiagnosis
-	onSlot(s, r, func(ctx context.Context, sl *slot, in *diagnosisInput) (*diagnosisOutput, error) {
+	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *diagnosisInput) (*diagnosisOutput, error) {
 		c := in.request.c
 		q := webrtc.Inquiry{ViewerOptions: s.viewer(in.request), Proxies: proxyHeaders(c)}
-		return &diagnosisOutput{wireDiagnosis(sl.diagnose(ctx, q), in.request.grant)}, nil
+		return &diagnosisOutput{wireDiagnosis(inst.Diagnose(ctx, q), in.request.grant)}, nil
 	})
-}
-
-// diagnose asks the stream, or the network that the next one will use.
-func (sl *slot) diagnose(ctx context.Context, q webrtc.Inquiry) webrtc.Diagnosis {
-	if stream := sl.live.running(); stream != nil {
-		return stream.Diagnose(ctx, q)
-	}
-	cfg, own, err := sl.streamConfig()
-	if err != nil {
-		return webrtc.NoNetwork(err, q)
-	}
-	if own != nil {
-		defer func() { _ = own.Close() }() // it was opened for this
-	}
-	return cfg.Network.Diagnose(ctx, q)
 }
 
 func wireDiagnosis(d webrtc.Diagnosis, g *grant) diagnosis {

@@ -32,7 +32,7 @@ func problemOf(err error, other kind) *Problem {
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
 	if p := cmp.Or(fileProblem(err), fullProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err),
-		controlProblem(err), recordingProblem(err)); p != nil {
+		controlProblem(err), recordingProblem(err), fleetProblem(err)); p != nil {
 		return p
 	}
 	switch {

@@ -13,6 +13,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/recording"
 )
 
 type eventsInput struct {
@@ -39,7 +41,7 @@ func (s *Server) registerEvents() {
 		about:   aboutEvents,
 		content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}, nil, func(ctx context.Context, d Desktop, in *eventsInput) (*eventsOutput, error) {
-		sl, _ := ctx.Value(slotKey{}).(*slot)
+		inst, _ := ctx.Value(instanceKey{}).(*fleet.Instance)
 		var after uint64
 		if in.LastEventID != "" {
 			if _, err := fmt.Sscanf(in.LastEventID, "%d", &after); err != nil {
@@ -54,7 +56,7 @@ func (s *Server) registerEvents() {
 				if r.Method() == fiber.MethodHead {
 					return
 				}
-				feed := newEventFeed(d.Subscribe(after), &sl.recordings, in.Types, r.grant)
+				feed := newEventFeed(d.Subscribe(after), inst, in.Types, r.grant)
 				release := s.releaser(r, d, in.Holder)
 				s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 					defer release()
@@ -91,6 +93,23 @@ admin is told nothing that happened before it was made. An event named gap tells
 that changes, with the status deleted once it is gone; it has no id and is not repeated: list the recordings after connecting again. A recording that began
 before the token was made is told while it goes on, and then as deleted.`
 
+// recordingEventType is the type of events about recordings.
+const recordingEventType = "recording"
+
+// recordingEvent is the change of a recording, on the wire.
+type recordingEvent struct {
+	Type      string        `json:"type"`
+	Time      time.Time     `json:"time"`
+	Desktop   string        `json:"desktop"`
+	Recording recordingInfo `json:"recording"`
+
+	info recording.Info
+}
+
+func eventOfRecording(desktopID string, c fleet.RecordingChange) *recordingEvent {
+	return &recordingEvent{recordingEventType, c.Time, desktopID, infoOfRecording(c.Info), c.Info}
+}
+
 // streamEvent is one of a desktop, or about one of its recordings.
 type streamEvent struct {
 	desktop.Event
@@ -100,32 +119,33 @@ type streamEvent struct {
 // eventFeed has the events of a desktop and those about its recordings in one
 // channel.
 type eventFeed struct {
-	events chan streamEvent
-	stop   chan struct{}
-	done   chan struct{}
+	desktop string // id
+	events  chan streamEvent
+	stop    chan struct{}
+	done    chan struct{}
 }
 
 // newEventFeed follows both sources until close. types are the wanted ones, with commas
 // between; empty: all. The feed leaves out what the token does not show.
-func newEventFeed(sub *desktop.Subscription, of *recordings, types string, g *grant) *eventFeed {
-	f := &eventFeed{events: make(chan streamEvent), stop: make(chan struct{}), done: make(chan struct{})}
+func newEventFeed(sub *desktop.Subscription, inst *fleet.Instance, types string, g *grant) *eventFeed {
+	f := &eventFeed{desktop: inst.ID(), events: make(chan streamEvent), stop: make(chan struct{}), done: make(chan struct{})}
 	var wanted []string
 	if types != "" {
 		wanted = append(strings.Split(types, ","), string(desktop.EventGap))
 	}
-	changes := of.follow()
-	filter := newRecordingFilter(g, of.running())
+	changes := inst.SubscribeRecordings()
+	filter := newRecordingFilter(g, inst.ActiveRecordings())
 	go func() {
 		defer close(f.done)
 		defer close(f.events)
 		defer sub.Close()
-		defer changes.close()
+		defer changes.Close()
 		f.run(sub.Events(), changes, filter, func(t string) bool { return wanted == nil || slices.Contains(wanted, t) })
 	}()
 	return f
 }
 
-func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch, filter *recordingFilter, wanted func(string) bool) {
+func (f *eventFeed) run(events <-chan desktop.Event, recordings *fleet.RecordingSubscription, filter *recordingFilter, wanted func(string) bool) {
 	since := filter.grant.shownSince()
 	send := func(e streamEvent) bool {
 		select {
@@ -136,8 +156,8 @@ func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch,
 		}
 	}
 	tell := func() bool {
-		for _, e := range recordings.take() {
-			if e = filter.filter(e); e != nil && wanted(recordingEventType) && !send(streamEvent{recording: e}) {
+		for _, change := range recordings.Take() {
+			if e := filter.filter(eventOfRecording(f.desktop, change)); e != nil && wanted(recordingEventType) && !send(streamEvent{recording: e}) {
 				return false
 			}
 		}
@@ -153,7 +173,7 @@ func (f *eventFeed) run(events <-chan desktop.Event, recordings *recordingWatch,
 			if !e.Time.Before(since) && wanted(string(e.Type)) && !send(streamEvent{Event: e}) {
 				return
 			}
-		case <-recordings.changed:
+		case <-recordings.Changed():
 			if !tell() {
 				return
 			}

@@ -11,29 +11,34 @@ import (
 	"slices"
 
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/internal/userhome"
 )
 
 // openFolders opens the store of folders' configuration. It shares the directory of
 // the agents' host, and makes that directory with the first write.
-func openFolders(cfg Config, at *places) (*folders.Store, error) {
+func openFolders(cfg Config, state *fleet.StateDir) (*folders.Store, error) {
 	trust := slices.Concat(cfg.TrustFolders, cfg.AgentHost.TrustFolders)
 	for i, dir := range trust {
-		trust[i] = expandHome(dir)
+		trust[i] = userhome.Expand(dir)
 	}
-	s, err := folders.Open(folders.Config{Locate: at.agentDir, Trust: trust, RunAs: cfg.AgentHost.RunAs, Remedy: howToApprove})
+	s, err := folders.Open(folders.Config{Locate: locateAgents(state), Trust: trust, RunAs: cfg.AgentHost.RunAs, Remedy: howToApprove})
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	return s, nil
 }
 
-// agentDir returns the directory of the agents' host. For writing, it makes the directory.
-func (p *places) agentDir(write bool) (string, error) {
-	if !write {
-		return agentDir(p.where().dir), nil
+// locateAgents returns a function that returns the directory of the agents' host. For
+// writing, it claims the state directory.
+func locateAgents(state *fleet.StateDir) func(write bool) (string, error) {
+	return func(write bool) (string, error) {
+		if !write {
+			return agentDir(state.Path()), nil
+		}
+		dir, err := state.Claim()
+		return agentDir(dir), err
 	}
-	dir, err := p.claim()
-	return agentDir(dir), err
 }
 
 // howToApprove returns the end of a session's message about an entry that does not count.

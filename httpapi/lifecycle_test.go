@@ -342,24 +342,6 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	s.get(t, "/v1/desktops/x/status").problem(t, 404, "not_found")
 }
 
-func TestPlaces(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	base := os.Getenv("XDG_STATE_HOME")
-	p, err := newPlaces(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = p.release() }()
-	for id, want := range map[string][2]string{
-		"main":  {filepath.Join(base, "deskhand"), filepath.Join(base, "sandbox-agent", "desktop", "home")},
-		"other": {filepath.Join(base, "deskhand", "desktops", "other"), filepath.Join(base, "deskhand", "desktops", "other", "home")},
-	} {
-		if state, home, err := p.of(id); err != nil || state != want[0] || home != want[1] {
-			t.Errorf("of(%s) = %s, %s, %v, want %v", id, state, home, err, want)
-		}
-	}
-}
-
 // TestQuiet: each request winds the clock up that tells of quiet.
 func TestQuiet(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
@@ -64,15 +65,15 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 	if err := jsonlimit.Check(in.RawBody); err != nil {
 		return nil, invalidRequest.problem("invalid request: the message " + err.Error())
 	}
-	sl, actor, bad := s.visit(in.request, in.Desktop, s.desktops.find)
+	inst, actor, bad := s.visit(in.request, in.Desktop, s.fleet.Find)
 	if bad != nil {
 		return nil, bad
 	}
-	d, err := sl.desktop()
+	d, err := running(inst)
 	if err != nil {
 		return nil, err
 	}
-	server, err := s.mcp.of(s.desktops, sl, d)
+	server, err := s.mcp.of(s, inst, d)
 	if err != nil {
 		return nil, err
 	}
@@ -140,27 +141,27 @@ type mcpServers struct {
 }
 
 type mcpServer struct {
-	slot   *slot
-	desk   Desktop
-	server *computer.Server
+	instance *fleet.Instance
+	desk     Desktop
+	server   *computer.Server
 }
 
 // of returns the server of a desktop. One is made for each life of it; those of
 // desktops that are gone are forgotten then.
-func (m *mcpServers) of(ds *desktops, sl *slot, d Desktop) (*computer.Server, error) {
+func (m *mcpServers) of(s *Server, inst *fleet.Instance, d Desktop) (*computer.Server, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, have := range m.all {
-		if have.slot == sl && have.desk == d {
+		if have.instance == inst && have.desk == d {
 			return have.server, nil
 		}
 	}
-	server, err := computer.NewServer(d, computer.Config{Version: ds.cfg.Version, Logger: ds.cfg.Logger})
+	server, err := computer.NewServer(d, computer.Config{Version: s.cfg.Version, Logger: s.log})
 	if err != nil {
 		return nil, fmt.Errorf("offer the desktop as tools: %w", err)
 	}
-	there := ds.list()
-	m.all = slices.DeleteFunc(m.all, func(have mcpServer) bool { return have.slot == sl || !slices.Contains(there, have.slot) })
-	m.all = append(m.all, mcpServer{sl, d, server})
+	there := s.fleet.List()
+	m.all = slices.DeleteFunc(m.all, func(have mcpServer) bool { return have.instance == inst || !slices.Contains(there, have.instance) })
+	m.all = append(m.all, mcpServer{inst, d, server})
 	return server, nil
 }

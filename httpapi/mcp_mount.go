@@ -102,8 +102,8 @@ func (m *mounts) forget(desktopID string) {
 
 // findDesktop returns an error if there is no such desktop or the agent may not have it.
 func (s *Server) findDesktop(id string) error {
-	if s.desktops.find(id) == nil {
-		return unknownDesktop(id)
+	if _, err := s.fleet.Find(id); err != nil {
+		return problemOf(err, internal)
 	}
 	return s.cfg.users.mayMount()
 }
@@ -112,14 +112,10 @@ func (s *Server) findDesktop(id string) error {
 // or, if it can only start programs, by one that relays; and by the variables
 // that X programs need. The desktop is started if it does not run.
 func (s *Server) mount(ctx context.Context, desktopID, agent string) (agents.Mount, error) {
-	sl := s.desktops.find(desktopID)
 	if err := s.findDesktop(desktopID); err != nil {
 		return agents.Mount{}, err
 	}
-	if err := sl.start(ctx, startOptions{}); err != nil {
-		return agents.Mount{}, err
-	}
-	d, err := sl.desktop()
+	d, err := s.startInstance(ctx, desktopID)
 	if err != nil {
 		return agents.Mount{}, err
 	}

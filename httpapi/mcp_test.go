@@ -69,12 +69,7 @@ func TestMCP(t *testing.T) {
 			s := open(t, Config{})
 			requireDesktop(t)
 			s.post(t, "/v1/desktop/start", `{"width":1440,"height":900}`).want(t, http.StatusOK)
-			sub := s.desktops.find(mainDesktop)
-			d, err := sub.desktop()
-			if err != nil {
-				t.Fatal(err)
-			}
-			events := d.Subscribe(0)
+			events := s.desktop(t).Subscribe(0)
 			defer events.Close()
 			token := s.post(t, "/v1/tokens", `{"scope":"agent","desktop":"main","name":"robot"}`).json(t)["token"].(string)
 			for i, who := range []struct{ query, token, name, want string }{
@@ -269,11 +264,7 @@ func TestAgentSeesDesktop(t *testing.T) {
 	s := serve(t, Config{})
 	s.post(t, "/v1/sessions/sees", fmt.Sprintf(`{"agent":"mock","directory":%q,"desktop":"main"}`, t.TempDir())).want(t, 200)
 	s.turn(t, "sees", "hello")
-	d, err := s.desktops.find(mainDesktop).desktop()
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := d.Subscribe(0)
+	events := s.desktop(t).Subscribe(0)
 	defer events.Close()
 	turn := s.turn(t, "sees", `tool click {"coordinate":[300,200]}`)
 	if got := said(turn); !strings.Contains(got, "click completed with 1 image(s)") || !strings.Contains(got, "1356x848") {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // apiVersion is the version of the wire format, as in the document.
@@ -139,7 +141,7 @@ func finishOperation(schemas huma.Registry, path string, op *huma.Operation) {
 		!slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == desktopParam }) {
 		op.Parameters = append([]*huma.Param{{
 			Name: desktopParam, In: "path", Required: true, Description: "The desktop's id", Example: mainDesktop,
-			Schema: &huma.Schema{Type: huma.TypeString, Pattern: desktopID.String()},
+			Schema: &huma.Schema{Type: huma.TypeString, Pattern: fleet.IDPattern},
 		}}, op.Parameters...)
 	}
 	if op.RequestBody != nil {

@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // presenceBody lists the viewers, agents and API callers of a desktop.
@@ -21,47 +21,27 @@ type presentBody struct {
 
 type presenceOutput struct{ Body presenceBody }
 
-// actorLister is a desktop that knows which actors send input.
-type actorLister interface{ Actors() []desktop.Presence }
-
 func (s *Server) registerPresence(r route) {
 	r.id, r.path, r.summary = "getPresence", "/presence", "List the viewers, agents and API callers of the desktop"
 	r.about = "The list has viewers, agents and API callers. The answer does not wait for the desktop."
-	onSlot(s, r, func(ctx context.Context, sl *slot, _ *struct{}) (*presenceOutput, error) {
-		return &presenceOutput{presenceBody{s.present(ctx, sl)}}, nil
+	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*presenceOutput, error) {
+		return &presenceOutput{presenceBody{s.present(ctx, inst)}}, nil
 	})
 }
 
 // present lists the viewers, agents and API callers of a desktop, each once.
-func (s *Server) present(ctx context.Context, sl *slot) []presentBody {
+func (s *Server) present(ctx context.Context, inst *fleet.Instance) []presentBody {
+	var agents []desktop.Actor
+	for _, agent := range s.agents.using(ctx, inst.ID()) {
+		agents = append(agents, mountedActor(agent))
+	}
 	list := []presentBody{}
-	add := func(a desktop.Actor, seen *time.Time) {
-		one := presentBody{actorBody: actorBody{a.Kind, a.Name, a.ID}, SeenAt: seen}
-		if !slices.ContainsFunc(list, func(p presentBody) bool { return p.actorBody == one.actorBody }) {
-			list = append(list, one)
+	for _, p := range inst.Presence(agents...) {
+		one := presentBody{actorBody: actorBody{p.Actor.Kind, p.Actor.Name, p.Actor.ID}, Control: p.Control}
+		if !p.Seen.IsZero() {
+			one.SeenAt = &p.Seen
 		}
-	}
-	if stream := sl.live.running(); stream != nil {
-		for _, v := range stream.Viewers() {
-			add(desktop.Actor{Kind: desktop.ActorViewer, Name: v.Name, ID: v.ID}, nil)
-		}
-	}
-	_, _, d, _ := sl.status()
-	if l, ok := d.(actorLister); ok {
-		for _, p := range l.Actors() {
-			add(p.Actor, &p.Seen)
-		}
-	}
-	for _, agent := range s.agents.using(ctx, sl.id) {
-		add(mountedActor(agent), nil)
-	}
-	if c, ok := d.(controller); ok {
-		if h := c.Control().Holder; h != nil {
-			add(*h, nil)
-			for i := range list {
-				list[i].Control = list[i].actorBody == actorBody{h.Kind, h.Name, h.ID}
-			}
-		}
+		list = append(list, one)
 	}
 	return list
 }

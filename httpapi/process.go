@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/process"
 )
 
@@ -145,7 +146,7 @@ func (s *Server) spec(b *startBody) (process.Spec, error) {
 		return process.Spec{}, invalidRequest.problem("invalid request: command must not be empty").with("field", "command")
 	}
 	spec := process.Spec{
-		Command: b.Command, Args: b.Args, Dir: expandHome(b.Cwd), Env: b.Env, Terminal: b.TTY, Interactive: b.Interactive,
+		Command: b.Command, Args: b.Args, Dir: userhome.Expand(b.Cwd), Env: b.Env, Terminal: b.TTY, Interactive: b.Interactive,
 		User: b.User,
 	}
 	if b.Cols != nil {
@@ -166,11 +167,11 @@ func (s *Server) spec(b *startBody) (process.Spec, error) {
 
 // desktopEnviron is the environment of programs on a desktop.
 func (s *Server) desktopEnviron(id string) ([]string, error) {
-	sl := s.desktops.find(id)
-	if sl == nil {
-		return nil, unknownDesktop(id)
+	inst, err := s.fleet.Find(id)
+	if err != nil {
+		return nil, err
 	}
-	d, err := sl.desktop()
+	d, err := inst.Desktop()
 	if err != nil {
 		return nil, err
 	}

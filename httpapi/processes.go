@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/process"
 )
@@ -17,8 +18,8 @@ import (
 // processes are what clients started, and what the desktops run. The manager is
 // made when it is first needed, since it keeps a record in the state directory.
 type processes struct {
-	cfg    Config
-	places *places
+	cfg      Config
+	stateDir *fleet.StateDir
 
 	mu     sync.Mutex // guards what follows
 	made   *process.Manager
@@ -35,7 +36,7 @@ func (ps *processes) manager() (*process.Manager, error) {
 	case ps.made != nil:
 		return ps.made, nil
 	}
-	dir, err := ps.places.claim()
+	dir, err := ps.stateDir.Claim()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func (s *Server) viewer(r *request) webrtc.ViewerOptions {
 	o := webrtc.ViewerOptions{
 		Host: s.gate.host(c), Remote: s.client(c),
 		// Through a proxy only HTTP comes.
-		TCP: s.desktops.networks.sharing().Shares(c.Context().Conn()) && len(proxyHeaders(c)) == 0,
+		TCP: s.fleet.TCP().Shares(c.Context().Conn()) && len(proxyHeaders(c)) == 0,
 	}
 	if r.grant != nil {
 		o.Owner, o.Until = r.grant.viewersOf(), r.grant.ctx

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -335,11 +335,13 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	<-f.starting
 	f.start <- nil
 	(<-created).want(t, 201)
-	found := s.desktops.find("x")
+	found, err := s.fleet.Find("x")
+	if err != nil {
+		t.Fatal(err)
+	}
 	go func() { <-f.closing; f.close <- nil }()
 	s.do(t, call{method: http.MethodDelete, path: "/v1/desktops/x"}).want(t, 204)
-	var p *Problem
-	if err := found.start(t.Context(), startOptions{}); !errors.As(err, &p) || p.Status != 404 {
+	if err := found.Start(t.Context(), fleet.StartOptions{}); problemOf(err, internal).Status != 404 {
 		t.Errorf("start of a deleted desktop = %v, want not found", err)
 	}
 }

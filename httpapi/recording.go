@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -140,8 +140,8 @@ func onRecording[I, O any, P interface {
 }](s *Server, r route, handle func(context.Context, *recording.Store, P) (*O, error),
 ) {
 	r.errors = append([]int{http.StatusNotFound}, r.errors...)
-	onSlot(s, r, func(ctx context.Context, sl *slot, in *I) (*O, error) {
-		store, err := sl.recordings.store(ctx)
+	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *I) (*O, error) {
+		store, err := inst.Recordings(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -169,15 +169,15 @@ func (s *Server) registerRecording() {
 	start := r
 	start.id, start.path, start.summary = "startDesktopRecording", "/recording/start", "Begin the recording of the desktop"
 	start.about = "There is one such recording at a time; POST to recordings begins others beside it."
-	onSlot(s, start, func(ctx context.Context, sl *slot, in *input[recordBody]) (*recordingOutput, error) {
-		info, err := sl.record(ctx, &in.Body, true)
+	onInstance(s, start, func(ctx context.Context, inst *fleet.Instance, in *input[recordBody]) (*recordingOutput, error) {
+		info, err := record(ctx, inst, &in.Body, true)
 		return &recordingOutput{info}, err
 	})
 	stop := r
 	stop.id, stop.path, stop.summary = "stopDesktopRecording", "/recording/stop", "End the recording of the desktop"
 	stop.about, stop.errors = "It can be played at once.", []int{http.StatusConflict}
-	onSlot(s, stop, func(ctx context.Context, sl *slot, _ *struct{}) (*recordingOutput, error) {
-		rec := sl.recordings.active()
+	onInstance(s, stop, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*recordingOutput, error) {
+		rec := inst.ExclusiveRecording()
 		if rec == nil {
 			return nil, conflictOf("no desktop recording is active")
 		}
@@ -188,11 +188,11 @@ func (s *Server) registerRecording() {
 	create.id, create.path, create.summary = "createRecording", "/recordings", "Begin a further recording"
 	create.about = "At most 8 run at the same time, each with options of its own, and at most 4 of them started by tokens of a scope other than admin."
 	create.status = http.StatusCreated
-	onSlot(s, create, func(ctx context.Context, sl *slot, in *input[recordBody]) (*recordingCreated, error) {
-		info, err := sl.record(ctx, &in.Body, false)
+	onInstance(s, create, func(ctx context.Context, inst *fleet.Instance, in *input[recordBody]) (*recordingCreated, error) {
+		info, err := record(ctx, inst, &in.Body, false)
 		at := mainPath
-		if sl.id != mainDesktop {
-			at = "/v1/desktops/" + sl.id
+		if inst.ID() != mainDesktop {
+			at = "/v1/desktops/" + inst.ID()
 		}
 		return &recordingCreated{Location: at + "/recordings/" + info.ID, Body: info}, err
 	})
@@ -207,8 +207,8 @@ func (s *Server) registerRecordings() {
 	list := r
 	list.id, list.path, list.summary = "listDesktopRecordings", "/recordings", "List the desktop's recordings"
 	list.about = "A token of a scope other than admin sees those that began after it was made, and that others go on. Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."
-	onSlot(s, list, func(ctx context.Context, sl *slot, _ *struct{}) (*recordingListOutput, error) {
-		store, err := sl.recordings.store(ctx)
+	onInstance(s, list, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*recordingListOutput, error) {
+		store, err := inst.Recordings(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -247,36 +247,29 @@ func (s *Server) registerRecordings() {
 	})
 }
 
-// record begins a recording of the slot's desktop.
-func (sl *slot) record(ctx context.Context, b *recordBody, alone bool) (recordingInfo, error) {
+// record starts a recording of a desktop.
+func record(ctx context.Context, inst *fleet.Instance, b *recordBody, exclusive bool) (recordingInfo, error) {
 	if err := b.check(); err != nil {
 		return recordingInfo{}, err
 	}
-	d, err := sl.desktop()
-	if p := new(Problem); errors.As(err, &p) && slices.Contains([]string{runtimeInactive.code, runtimeStarting.code}, p.Code) {
-		return recordingInfo{}, conflictOf(p.Detail) // as the reference has it
+	start := inst.Record
+	if exclusive {
+		start = inst.RecordExclusive
 	}
-	if err != nil {
-		return recordingInfo{}, err
-	}
-	shown, ok := d.(recording.Desktop)
-	if !ok {
-		return recordingInfo{}, unsupportedAction.desktop("This kind of desktop cannot be recorded")
-	}
-	cfg := sl.recordingConfig(b)
+	cfg := b.config()
 	cfg.Guest = grantOf(ctx).viewersOf() != ""
-	rec, err := sl.recordings.begin(ctx, shown, cfg, alone)
+	rec, err := start(ctx, cfg)
+	if e, ok := errors.AsType[*fleet.StateError](err); ok {
+		return recordingInfo{}, conflictOf(stateProblem(e).Detail) // as the reference has it
+	}
 	if err != nil {
 		return recordingInfo{}, err
 	}
 	return infoOfRecording(rec.Info()), nil
 }
 
-// recordingConfig is what a request asks for, and the start of the desktop did.
-func (sl *slot) recordingConfig(b *recordBody) recording.Config {
-	sl.mu.Lock()
-	rate := sl.options.RecordingFPS
-	sl.mu.Unlock()
+// config returns the configuration of the recording that a request asks for.
+func (b *recordBody) config() recording.Config {
 	ms := func(p *int64) time.Duration {
 		if p == nil {
 			return 0
@@ -287,11 +280,8 @@ func (sl *slot) recordingConfig(b *recordBody) recording.Config {
 		Quality: recording.Quality(b.Quality), Sound: b.Sound, Title: b.Title,
 		MaxDuration: ms(b.MaxDuration), SegmentLength: ms(b.Segment), ThumbnailInterval: ms(b.Thumbnails),
 	}
-	switch {
-	case b.FPS != nil:
+	if b.FPS != nil {
 		cfg.FrameRate = int(*b.FPS)
-	case rate != nil:
-		cfg.FrameRate = int(*rate)
 	}
 	if b.Scale != nil {
 		cfg.Scale = *b.Scale

@@ -343,8 +343,11 @@ func TestRecordingsStay(t *testing.T) {
 	if _, err := s.StartDesktop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	sl := s.desktops.find(mainDesktop)
-	info, err := sl.record(t.Context(), &recordBody{}, true)
+	inst, err := s.fleet.Find(mainDesktop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := record(t.Context(), inst, &recordBody{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

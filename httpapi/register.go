@@ -23,7 +23,7 @@ func healthy(context.Context, *struct{}) (*healthOutput, error) {
 
 // register adds every route.
 func (s *Server) register() {
-	s.api.UseMiddleware(s.findSlot)
+	s.api.UseMiddleware(s.findInstance)
 	add(s, route{
 		id: "getHealth", method: http.MethodGet, path: "/v1/health", tag: "Server", scope: scopeView,
 		summary: "Tell whether the server answers and the token is right",

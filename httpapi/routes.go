@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // route is one operation, as all of them are described.
@@ -96,25 +97,26 @@ func (s *Server) fail(ctx context.Context, r route, err error) error {
 }
 
 const (
-	mainDesktop  = "main"
+	mainDesktop  = fleet.Main
 	mainPath     = "/v1/desktop"
 	anyPath      = "/v1/desktops/{desktop}"
 	recordedPath = anyPath + "/recordings"
 	desktopParam = "desktop"
 )
 
-type slotKey struct{}
+// instanceKey is the key of the desktop that a path names, in a context.
+type instanceKey struct{}
 
 type requestKey struct{}
 
-// onSlot registers an operation of a desktop twice: of main, and of any.
-func onSlot[I, O any](s *Server, r route, handle func(context.Context, *slot, *I) (*O, error)) {
+// onInstance registers an operation of a desktop twice: of main, and of any.
+func onInstance[I, O any](s *Server, r route, handle func(context.Context, *fleet.Instance, *I) (*O, error)) {
 	of := func(ctx context.Context, in *I) (*O, error) {
-		sl, ok := ctx.Value(slotKey{}).(*slot)
+		inst, ok := ctx.Value(instanceKey{}).(*fleet.Instance)
 		if !ok {
 			return nil, unknownDesktop("")
 		}
-		return handle(ctx, sl, in)
+		return handle(ctx, inst, in)
 	}
 	if r.scope == scopeAdmin && !r.admin {
 		if r.scope = scopeControl; r.method == http.MethodGet {
@@ -134,13 +136,13 @@ func onSlot[I, O any](s *Server, r route, handle func(context.Context, *slot, *I
 // first: what is wrong with them is told before what is wrong with the desktop.
 func on[I, O any](s *Server, r route, check func(*I) error, handle func(context.Context, Desktop, *I) (*O, error)) {
 	r.errors = append([]int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.errors...)
-	onSlot(s, r, func(ctx context.Context, sl *slot, in *I) (*O, error) {
+	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *I) (*O, error) {
 		if check != nil {
 			if err := check(in); err != nil {
 				return nil, err
 			}
 		}
-		d, err := sl.desktop()
+		d, err := running(inst)
 		if err != nil {
 			return nil, err
 		}
@@ -153,8 +155,8 @@ func on[I, O any](s *Server, r route, check func(*I) error, handle func(context.
 	})
 }
 
-// findSlot is the middleware that looks up the desktop which a path names.
-func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
+// findInstance is the middleware that looks up the desktop which a path names.
+func (s *Server) findInstance(ctx huma.Context, next func(huma.Context)) {
 	path := ctx.Operation().Path
 	id := mainDesktop
 	switch {
@@ -164,11 +166,11 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
-	find := s.desktops.find
+	find := s.fleet.Find
 	if strings.HasPrefix(path, recordedPath) && (path != recordedPath || ctx.Method() != http.MethodPost) {
-		find = s.desktops.findRecorded
+		find = s.fleet.FindRecorded
 	}
-	sl, actor, bad := s.visit(requestOf(ctx), id, find)
+	inst, actor, bad := s.visit(requestOf(ctx), id, find)
 	if bad != nil {
 		s.write(requestOf(ctx).c, bad)
 		return
@@ -178,19 +180,19 @@ func (s *Server) findSlot(ctx huma.Context, next func(huma.Context)) {
 		acting = desktop.WithPerson(acting)
 	}
 	ctx = huma.WithContext(ctx, acting)
-	next(huma.WithValue(huma.WithValue(ctx, slotKey{}, sl), requestKey{}, requestOf(ctx)))
+	next(huma.WithValue(huma.WithValue(ctx, instanceKey{}, inst), requestKey{}, requestOf(ctx)))
 }
 
 // visit returns the desktop with an id, and the actor of a request on it. A token that is
 // for another desktop gets the same problem whether the desktop exists or not.
-func (s *Server) visit(r *request, id string, find func(string) *slot) (*slot, desktop.Actor, *Problem) {
+func (s *Server) visit(r *request, id string, find func(string) (*fleet.Instance, error)) (*fleet.Instance, desktop.Actor, *Problem) {
 	if g := r.grant; g != nil && g.Desktop != "" && g.Desktop != id {
 		return nil, desktop.Actor{}, permissionDenied.problem(
 			fmt.Sprintf("permission denied: this token is good for the desktop %s only", g.Desktop))
 	}
-	sl := find(id)
-	if sl == nil {
-		return nil, desktop.Actor{}, unknownDesktop(id)
+	inst, err := find(id)
+	if err != nil {
+		return nil, desktop.Actor{}, problemOf(err, internal)
 	}
 	name, bad := callerOf(r.c.Get(actorHeader))
 	if bad != nil {
@@ -198,11 +200,13 @@ func (s *Server) visit(r *request, id string, find func(string) *slot) (*slot, d
 	}
 	actor := r.grant.actor(name)
 	if key := r.c.Get(viewerHeader); key != "" {
-		if v, ok := sl.live.viewer(key); ok {
-			actor = v
+		if stream := inst.RunningStream(); stream != nil {
+			if v, ok := stream.ViewerActor(key); ok {
+				actor = v
+			}
 		}
 	}
-	return sl, actor, nil
+	return inst, actor, nil
 }
 
 func unknownDesktop(id string) *Problem {

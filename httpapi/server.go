@@ -21,7 +21,9 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Server is the HTTP API. Its methods may be called from any goroutine.
@@ -33,7 +35,7 @@ type Server struct {
 	api       huma.API
 	answer    fasthttp.RequestHandler
 	document  []byte // the OpenAPI document
-	desktops  *desktops
+	fleet     *fleet.Fleet
 	processes *processes
 	tokens    *tokens
 	mounts    mounts
@@ -70,22 +72,28 @@ type Server struct {
 var ErrClosed = errors.New("server is closed")
 
 // New makes a server. It starts nothing; that is left to clients.
-func New(cfg Config) (*Server, error) {
+func New(cfg Config) (_ *Server, err error) {
 	cfg = cfg.withDefaults()
 	if err := cmp.Or(cfg.validate(), cfg.limitConnections()); err != nil {
 		return nil, err
 	}
-	var err error
 	if cfg.users, err = cfg.lookUpUsers(); err != nil {
 		return nil, err
 	}
-	at, err := newPlaces(cfg)
+	var s *Server
+	all, err := fleet.Open(context.Background(), cfg.fleetConfig(func(id string) {
+		s.mounts.forget(id)
+		s.tokens.forget(id)
+	}))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("config: %w", err)
 	}
-	if err := cfg.users.mayNotReplace(at.base); err != nil {
-		return nil, fmt.Errorf("config: StateDir: %w", err)
-	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, all.Close())
+		}
+	}()
+	state := all.StateDir()
 	if cfg.Token == "" && !cfg.NoToken {
 		cfg.Token = rand.Text()
 	}
@@ -93,25 +101,24 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := openFolders(cfg, at)
+	trusted, err := openFolders(cfg, state)
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	known, err := newRegistry(cfg, at)
+	known, err := newRegistry(cfg, state)
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	s := &Server{
-		registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), gate: newGate(cfg), files: files,
+	s = &Server{
+		fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), gate: newGate(cfg), files: files,
 		patience: slowClient, closing: make(chan struct{}),
 	}
 	s.handler = sync.OnceValue(s.newHandler)
-	s.desktops = newDesktops(cfg, at)
-	s.processes = &processes{cfg: cfg, places: at}
-	s.agents = &agentHost{cfg: cfg, places: at, folders: trusted, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
+	s.processes = &processes{cfg: cfg, stateDir: state}
+	s.agents = &agentHost{cfg: cfg, stateDir: state, folders: trusted, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
-	s.tokens = &tokens{places: at, log: cfg.Logger}
+	s.tokens = &tokens{stateDir: state, log: cfg.Logger}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
 	}
@@ -142,11 +149,7 @@ func (s *Server) Token() string { return s.cfg.Token }
 // StartDesktop starts main with the default options, as a client's request
 // would, unless it runs. It belongs to the server: Close ends it.
 func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
-	sl := s.desktops.find(mainDesktop)
-	if err := sl.start(ctx, startOptions{}); err != nil {
-		return nil, err
-	}
-	return sl.desktop()
+	return s.startInstance(ctx, mainDesktop)
 }
 
 // Sweep ends what killed servers with the same StateDir left running, and
@@ -159,12 +162,38 @@ func (s *Server) Sweep() (int, error) {
 		return 0, err
 	}
 	defer s.serving.Done()
-	n, err := s.desktops.places.sweep(s.cfg)
-	if dir, bad := s.desktops.places.claim(); bad == nil {
-		s.desktops.discardLeft(dir)
+	dir, err := s.fleet.StateDir().Claim()
+	switch {
+	case errors.Is(err, fleet.ErrClosed):
+		return 0, ErrClosed
+	case err != nil:
+		return 0, err
 	}
-	return n, err
+	total, errs := 0, []error(nil)
+	for _, sweep := range []func() (int, error){
+		func() (int, error) { return supervise.Sweep(processDir(dir), s.log) },
+		func() (int, error) { return supervise.Sweep(agentProcesses(dir), s.log) },
+		s.fleet.Sweep,
+	} {
+		n, err := sweep()
+		total += n
+		errs = append(errs, err)
+	}
+	return total, errors.Join(errs...)
 }
+
+// OpenRecordings opens the recordings of main that earlier servers made, and begins to
+// repair unfinished ones. The first request about recordings does so otherwise.
+func (s *Server) OpenRecordings(ctx context.Context) error {
+	inst, err := s.fleet.Find(mainDesktop)
+	if err == nil {
+		_, err = inst.Recordings(ctx)
+	}
+	return err
+}
+
+// OpenMedia opens the port for the live view. The first viewer does so otherwise.
+func (s *Server) OpenMedia() error { return s.fleet.OpenNetwork() }
 
 // Close ends the calls of Serve, every desktop and every process that was
 // started through this server, and waits for that. It may be called more than once.
@@ -174,7 +203,7 @@ func (s *Server) Close() error {
 		s.closed = true
 		s.mu.Unlock()
 		close(s.closing)
-		s.desktops.places.ending()
+		s.fleet.StateDir().BeginClose()
 		s.serving.Wait()
 		s.mounted.wait()
 		s.tokens.close()
@@ -184,11 +213,12 @@ func (s *Server) Close() error {
 		// What has to be killed takes a while, so all end at once.
 		processes, desktops := make(chan error, 1), make(chan error, 1)
 		go func() { processes <- s.processes.close() }()
-		go func() { desktops <- s.desktops.close() }()
-		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-desktops, <-processes)
+		go func() { desktops <- s.fleet.CloseDesktops() }()
+		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-processes)
+		<-desktops // Close returns the error
 		s.awaitParting()
 		// The next server may have it now that nothing is written any more.
-		s.closeErr = errors.Join(s.closeErr, s.desktops.places.release())
+		s.closeErr = errors.Join(s.closeErr, s.fleet.Close())
 	})
 	return s.closeErr
 }
@@ -266,7 +296,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv.ConnState = open.track
 	var refusals sync.WaitGroup
 	defer func() { s.limits.closeRefused(); refusals.Wait() }()
-	limited := &limitedListener{s.desktops.networks.sharing().Share(ln), s.limits, e.ending, &refusals}
+	limited := &limitedListener{s.fleet.TCP().Share(ln), s.limits, e.ending, &refusals}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(limited) }()
 	select {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
 
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -102,8 +102,8 @@ func (s *Server) registerStream() {
 	r := route{method: http.MethodGet, tag: "Live view", other: streamError}
 	status := r
 	status.id, status.path, status.summary = "getStream", "/stream/status", "Tell about the live view"
-	onSlot(s, status, func(ctx context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
-		return statusOf(sl.live.running(), grantOf(ctx)), nil
+	onInstance(s, status, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
+		return statusOf(inst.RunningStream(), grantOf(ctx)), nil
 	})
 	s.registerDiagnosis(r)
 	r.errors = []int{http.StatusConflict}
@@ -111,9 +111,9 @@ func (s *Server) registerStream() {
 	start.id, start.method, start.path, start.summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"
 	start.scope = scopeView
 	start.about = "The first viewer does that, too. Nothing is captured before somebody watches."
-	onSlot(s, start, func(ctx context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
-		stream, err := sl.streamer(ctx)
-		if p := new(Problem); errors.As(err, &p) && p.Code == runtimeInactive.code {
+	onInstance(s, start, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
+		stream, err := inst.Stream(ctx)
+		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == runtimeInactive.code {
 			return nil, conflictOf("desktop runtime is not active; POST to its start first")
 		}
 		if err != nil {
@@ -124,8 +124,8 @@ func (s *Server) registerStream() {
 	stop := r
 	stop.id, stop.method, stop.path, stop.summary = "stopStream", http.MethodPost, "/stream/stop", "End the live view of everybody"
 	stop.errors, stop.admin = nil, true
-	onSlot(s, stop, func(_ context.Context, sl *slot, _ *struct{}) (*streamOutput, error) {
-		return &streamOutput{}, sl.live.stop()
+	onInstance(s, stop, func(_ context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
+		return &streamOutput{}, inst.StopStream()
 	})
 	s.registerSignaling(r)
 	s.registerWHEP(r)
@@ -138,11 +138,11 @@ func (s *Server) registerSignaling(r route) {
 	r.id, r.path, r.query, r.summary, r.about = "connectStream", "/stream/signaling", true, "Watch and control the desktop", aboutSignaling
 	r.errors = append(r.errors, http.StatusBadRequest)
 	r.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
-	onSlot(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
+	onInstance(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
 		return stream.ServeSignaling(ctx, conn, o)
 	}))
 	r.id, r.path, r.summary, r.about = "connectVideo", "/stream/video", "Watch and control the desktop without WebRTC", aboutVideo
-	onSlot(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
+	onInstance(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
 		return stream.ServeVideo(ctx, conn, o)
 	}))
 }
@@ -154,9 +154,9 @@ channel. Text messages are those of the signalling that are about control, input
 for a picture to begin with by {"event":"video/key"}. There is no sound.`
 
 // watch makes a viewer's WebSocket of a request.
-func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn, webrtc.ViewerOptions) error) func(context.Context, *slot, *watchInput) (*socketOutput, error) {
-	return func(ctx context.Context, sl *slot, in *watchInput) (*socketOutput, error) {
-		stream, err := sl.streamer(ctx)
+func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn, webrtc.ViewerOptions) error) func(context.Context, *fleet.Instance, *watchInput) (*socketOutput, error) {
+	return func(ctx context.Context, inst *fleet.Instance, in *watchInput) (*socketOutput, error) {
+		stream, err := inst.Stream(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -218,12 +218,12 @@ func (s *Server) registerWHEP(r route) {
 		Description: "The answer",
 		Content:     map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
-	onSlot(s, play, func(ctx context.Context, sl *slot, in *whepInput) (*whepOutput, error) {
+	onInstance(s, play, func(ctx context.Context, inst *fleet.Instance, in *whepInput) (*whepOutput, error) {
 		if kind, _, _ := strings.Cut(in.ContentType, ";"); !strings.EqualFold(strings.TrimSpace(kind), sdpType) {
 			return nil, unsupportedMedia.problem("unsupported media type: the offer must come with Content-Type: "+sdpType).
 				with("details", map[string]any{"message": "expected Content-Type: " + sdpType})
 		}
-		stream, err := sl.streamer(ctx)
+		stream, err := inst.Stream(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -244,22 +244,12 @@ func (s *Server) registerWHEP(r route) {
 	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
 	leave.about = "A second DELETE is answered like the first."
 	leave.scope, leave.query, leave.errors = scopeView, true, []int{http.StatusNotFound}
-	onSlot(s, leave, func(ctx context.Context, sl *slot, in *whepID) (*leftOutput, error) {
-		if stream := sl.live.running(); stream != nil && ownViewer(stream, in.ID, grantOf(ctx)) && !errors.Is(stream.EndViewer(in.ID), webrtc.ErrViewerNotFound) {
-			sl.live.remember(in.ID)
-			return &leftOutput{}, nil
-		}
-		if !sl.live.remembers(in.ID) {
+	onInstance(s, leave, func(ctx context.Context, inst *fleet.Instance, in *whepID) (*leftOutput, error) {
+		g := grantOf(ctx)
+		if err := inst.EndViewer(in.ID, func(v webrtc.ViewerInfo) bool { return g.sees(v.Owner) }); err != nil {
 			return nil, missing("viewer", in.ID)
 		}
 		return &leftOutput{}, nil
-	})
-}
-
-// ownViewer reports whether a token may end a viewer.
-func ownViewer(s *webrtc.Streamer, id string, g *grant) bool {
-	return slices.ContainsFunc(s.Viewers(), func(v webrtc.ViewerInfo) bool {
-		return v.ID == id && g.sees(v.Owner)
 	})
 }
 

@@ -331,7 +331,11 @@ func TestStateDirIsPrivate(t *testing.T) {
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockDir(dir, "", slog.Default()); err == nil || !strings.Contains(err.Error(), "choose a directory in it") {
+	claim := func() error {
+		_, err := newServer(t, Config{StateDir: dir}).fleet.StateDir().Claim()
+		return err
+	}
+	if err := claim(); err == nil || !strings.Contains(err.Error(), "choose a directory in it") {
 		t.Errorf("a directory like /tmp: %v", err)
 	}
 	if os.Geteuid() != 0 {
@@ -340,7 +344,7 @@ func TestStateDirIsPrivate(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockDir(dir, "", slog.Default()); err == nil || !strings.Contains(err.Error(), "make state directory "+dir+" private: it belongs to user 65534") {
+	if err := claim(); err == nil || !strings.Contains(err.Error(), "make state directory "+dir+" private: it belongs to user 65534") {
 		t.Errorf("a directory of another user: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 type tokenBody struct {
@@ -78,7 +80,7 @@ func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenO
 	switch {
 	case b.Desktop != "" && g.scope == scopeAdmin:
 		return nil, invalidRequest.problem("invalid request: desktop cannot narrow the scope admin; leave it out").with("field", "desktop")
-	case b.Desktop != "" && !desktopID.MatchString(b.Desktop):
+	case b.Desktop != "" && fleet.CheckID(b.Desktop) != nil:
 		return nil, invalidRequest.problem("invalid request: desktop must be the id of a desktop, such as main").with("field", "desktop")
 	case b.Name != "" && !actorName().MatchString(b.Name):
 		return nil, invalidRequest.problem("invalid request: name must have letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit").with("field", "name")

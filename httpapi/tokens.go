@@ -8,15 +8,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // scope says what a token is good for. Each has all that those before it have.
@@ -109,8 +112,8 @@ func (g *grant) actor(name string) desktop.Actor {
 // tokens are the tokens that were made by request. They are kept in the state
 // directory, so that links outlive a restart.
 type tokens struct {
-	places *places
-	log    *slog.Logger
+	stateDir *fleet.StateDir
+	log      *slog.Logger
 
 	loading sync.Mutex // held while load reads the files; guards loaded
 	loaded  bool
@@ -137,10 +140,10 @@ func hashOf(value string) string {
 func (t *tokens) load() error {
 	t.loading.Lock()
 	defer t.loading.Unlock()
-	if t.loaded || t.places.claimed.Load() == nil && !present(tokenDir(t.places.where().dir)) {
+	if t.loaded || !t.stateDir.Claimed() && !present(tokenDir(t.stateDir.Path())) {
 		return nil
 	}
-	dir, err := t.places.claim()
+	dir, err := t.stateDir.Claim()
 	if err != nil {
 		return err
 	}
@@ -162,6 +165,12 @@ func (t *tokens) load() error {
 	}
 	t.finish(func(g *grant) bool { return g.over() || !there[g.By] })
 	return nil
+}
+
+// present is true also if it cannot be known.
+func present(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // find returns the token of a value, or nil.
@@ -196,7 +205,7 @@ func (t *tokens) list() ([]*grant, error) {
 // create makes a token and returns its value, which is not stored. by is the token
 // of the request; the new token ends when by does.
 func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, err error) {
-	dir, err := t.places.claim()
+	dir, err := t.stateDir.Claim()
 	if err != nil {
 		return "", err
 	}

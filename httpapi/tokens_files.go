@@ -121,7 +121,7 @@ func (t *tokens) eraseSoon(after time.Duration) {
 // erase removes the files of tokens that have ended. It returns an error for each
 // file that cannot be removed, and schedules another attempt.
 func (t *tokens) erase() map[string]error {
-	dir := tokenDir(t.places.where().dir)
+	dir := tokenDir(t.stateDir.Path())
 	failed := map[string]error{}
 	t.mu.Lock()
 	for id := range t.ended {

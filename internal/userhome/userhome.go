@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -51,4 +53,30 @@ func Writable(dir string) bool {
 			return err == nil
 		}
 	}
+}
+
+// Dir returns $HOME or, if that is not set, the home that the user database names and
+// this user can write to. It returns "" if there is neither.
+func Dir() string {
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil || !filepath.IsAbs(u.HomeDir) || unix.Access(u.HomeDir, unix.W_OK|unix.X_OK) != nil {
+		return ""
+	}
+	return u.HomeDir
+}
+
+// Expand replaces a leading ~ of a path by Dir. It returns the path unchanged if the
+// user has no home.
+func Expand(path string) string {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	home := Dir()
+	if home == "" {
+		return path
+	}
+	return home + path[1:]
 }

@@ -1,4 +1,4 @@
-package httpapi
+package fleet
 
 import (
 	"errors"
@@ -13,33 +13,18 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// unclaimed is newServer without a state directory of the test's own.
-func unclaimed(t *testing.T, cfg Config) *Server {
+// claimed is a fleet with a state directory, which it must get.
+func claimed(t *testing.T, cfg Config) (*Fleet, string) {
 	t.Helper()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// claimed is a server with a state directory, which it must get at once.
-func claimed(t *testing.T, cfg Config) (*Server, string) {
-	t.Helper()
-	s := unclaimed(t, cfg)
-	dir, home, err := s.desktops.places.of("main")
+	f := openUsual(t, cfg)
+	dir, home, err := f.stateDir.claimFor(Main)
 	if err != nil || filepath.Base(home) != "home" {
 		t.Fatalf("of main = %s, %s, %v", dir, home, err)
 	}
-	return s, dir
+	return f, dir
 }
 
-// TestStateDirectoryInUse: two servers must not write the same files, and none
+// TestStateDirectoryInUse: two programs must not write the same files, and none
 // may go on with others than those that it was told.
 func TestStateDirectoryInUse(t *testing.T) {
 	t.Parallel()
@@ -48,7 +33,7 @@ func TestStateDirectoryInUse(t *testing.T) {
 	if got != dir {
 		t.Errorf("the first uses %s, want %s", got, dir)
 	}
-	two := newServer(t, Config{StateDir: dir, StateName: "port-1"})
+	two := open(t, Config{StateDir: dir, StateName: "port-1"})
 	_, err := two.Sweep()
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("%s, process %d;", dir, os.Getpid())) {
 		t.Errorf("the second: %v, want %v with the process", err, ErrInUse)
@@ -65,69 +50,73 @@ func TestStateDirectoryInUse(t *testing.T) {
 	if err := two.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := two.desktops.places.claim(); !errors.Is(err, ErrClosed) {
+	if _, err := two.stateDir.Claim(); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed server: %v, want %v", err, ErrClosed)
 	}
 }
 
-// TestStateDirectoryOfOneThatEnds waits for a server that is closing, and says so.
-func TestStateDirectoryOfOneThatEnds(t *testing.T) {
+// TestStateDirOfOneThatCloses waits for a fleet that is closing, and says so.
+func TestStateDirOfOneThatCloses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one, _ := claimed(t, Config{StateDir: dir})
-	if err := one.begin(); err != nil { // a call that keeps it from closing
-		t.Fatal(err)
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- one.Close() }()
+	one.stateDir.BeginClose() // and it goes on using the directory
 	var log testlog.Buffer
-	two := newServer(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	two := open(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	got := make(chan string, 1)
 	go func() {
-		dir, err := two.desktops.places.claim()
+		dir, err := two.stateDir.Claim()
 		got <- fmt.Sprint(dir, err)
 	}()
 	want := fmt.Sprintf("process=%d", os.Getpid())
-	for begun := time.Now(); !strings.Contains(log.String(), want); {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("it does not say what it waits for: %s", &log)
-		}
-		<-time.After(time.Millisecond)
-	}
-	// Who waits can be told to end as well.
-	three := newServer(t, Config{StateDir: dir})
-	ended := make(chan error, 1)
+	until(t, "it says what it waits for", func() bool { return strings.Contains(log.String(), want) })
+	// A fleet that waits can be closed, too.
+	three := open(t, Config{StateDir: dir})
+	closed := make(chan error, 1)
 	go func() {
-		_, err := three.desktops.places.claim()
-		ended <- err
+		_, err := three.stateDir.Claim()
+		closed <- err
 	}()
 	if err := three.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-ended; !errors.Is(err, ErrClosed) {
-		t.Errorf("a server that ends while it waits: %v", err)
+	if err := <-closed; !errors.Is(err, ErrClosed) {
+		t.Errorf("a fleet that is closed while it waits: %v", err)
+	}
+	if _, err := one.stateDir.Claim(); err != nil {
+		t.Errorf("Claim of a directory that is claimed, after BeginClose: %v", err)
 	}
 	select {
 	case g := <-got:
-		t.Errorf("the next server has %s before the first has ended", g)
+		t.Errorf("the next fleet has %s before the first has closed", g)
 	default:
 	}
-	one.serving.Done()
-	if err := <-closed; err != nil {
+	if err := one.Close(); err != nil {
 		t.Error(err)
 	}
 	if g := <-got; g != fmt.Sprint(dir, error(nil)) {
-		t.Errorf("the next server has %s", g)
+		t.Errorf("the next fleet has %s", g)
 	}
 }
 
-// TestServersShareTheUsualStateDirectory: of two servers at a time the second
+// until waits until a condition holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for begun := time.Now(); !holds(); {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("not so after 10s: %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// TestFleetsShareTheUsualStateDirectory: of two fleets at a time the second
 // has a directory of its own, and each has its own again whichever is started
 // first, and whatever other servers there are.
-func TestServersShareTheUsualStateDirectory(t *testing.T) {
+func TestFleetsShareTheUsualStateDirectory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	usual := filepath.Join(os.Getenv("XDG_STATE_HOME"), "deskhand")
-	end := func(all ...*Server) {
+	end := func(all ...*Fleet) {
 		t.Helper()
 		for _, s := range all {
 			if err := s.Close(); err != nil {
@@ -136,7 +125,7 @@ func TestServersShareTheUsualStateDirectory(t *testing.T) {
 		}
 	}
 	var log testlog.Buffer
-	start := func(name, want string) *Server {
+	start := func(name, want string) *Fleet {
 		t.Helper()
 		s, dir := claimed(t, Config{StateName: name, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if dir != want {
@@ -153,16 +142,13 @@ func TestServersShareTheUsualStateDirectory(t *testing.T) {
 	two, one = start("two", own), start("one", usual)
 	end(one)
 	three := start("three", usual) // it sees what one has made
-	one = unclaimed(t, Config{StateName: "one"})
+	one = openUsual(t, Config{StateName: "one"})
 	if _, err := one.Sweep(); !errors.Is(err, ErrInUse) {
 		t.Errorf("a server whose directory another has: %v, want %v", err, ErrInUse)
 	}
-	nameless := unclaimed(t, Config{})
+	nameless := openUsual(t, Config{})
 	if _, err := nameless.Sweep(); !errors.Is(err, ErrInUse) {
 		t.Errorf("a server without a name: %v, want %v", err, ErrInUse)
 	}
 	end(two, three, one, nameless)
-	if _, err := New(Config{StateName: "../x"}); err == nil {
-		t.Error("a name with a slash is accepted")
-	}
 }

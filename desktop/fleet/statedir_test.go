@@ -1,6 +1,7 @@
-package httpapi
+package fleet
 
 import (
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -22,7 +23,7 @@ func TestStateHome(t *testing.T) {
 	}
 }
 
-// TestNoHome is a server in a container whose user has no HOME.
+// TestNoHome runs in a container whose user has no HOME.
 func TestNoHome(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
@@ -42,14 +43,14 @@ func TestNoHome(t *testing.T) {
 	if got != want {
 		t.Errorf("stateHome() = %q, want %q", got, want)
 	}
-	if s, err := New(Config{}); err != nil {
+	if f, err := Open(t.Context(), Config{}); err != nil {
 		t.Error(err)
-	} else if err := s.Close(); err != nil {
+	} else if err := f.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestReadOnlyHome is a server in a container with a read-only file system, where
+// TestReadOnlyHome runs in a container with a read-only file system, where
 // only the state directory can be written to.
 func TestReadOnlyHome(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file") // below it, even root makes no directory
@@ -57,12 +58,30 @@ func TestReadOnlyHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_STATE_HOME", file)
-	p, err := newPlaces(Config{})
+	d, err := newStateDir(Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.cancel()
-	if want := filepath.Join(file, "deskhand", "home"); p.mainHome != want {
-		t.Errorf("the home is %q, want %q", p.mainHome, want)
+	if want := filepath.Join(file, "deskhand", "home"); d.mainHome != want {
+		t.Errorf("the home is %q, want %q", d.mainHome, want)
+	}
+}
+
+// TestUsualDirectories has no Config.StateDir.
+func TestUsualDirectories(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	base := os.Getenv("XDG_STATE_HOME")
+	d, err := newStateDir(Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.release() }()
+	for id, want := range map[string][2]string{
+		"main":  {filepath.Join(base, "deskhand"), filepath.Join(base, "sandbox-agent", "desktop", "home")},
+		"other": {filepath.Join(base, "deskhand", "desktops", "other"), filepath.Join(base, "deskhand", "desktops", "other", "home")},
+	} {
+		if state, home, err := d.claimFor(id); err != nil || state != want[0] || home != want[1] {
+			t.Errorf("claimFor(%s) = %s, %s, %v, want %v", id, state, home, err, want)
+		}
 	}
 }

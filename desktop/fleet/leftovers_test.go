@@ -1,4 +1,4 @@
-package httpapi
+package fleet
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestSweepRemovesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	dir := filepath.Join(base, "state")
-	others := filepath.Join(dir, othersName)
+	others := filepath.Join(dir, desktopsName)
 	for _, file := range []string{
 		"outside/generated", "outside/file",
 		"state/desktops/bare/generated", "state/desktops/bare/home/file", "state/desktops/bare/recordings/.lock",
@@ -52,11 +52,11 @@ func TestSweepRemovesWhatIsLeft(t *testing.T) {
 		}
 	}
 	var log testlog.Buffer
-	s := newServer(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if _, err := s.desktops.reserve("here", false); err != nil {
+	f := open(t, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if _, err := f.add("here", false); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.Sweep(); n != 0 || err != nil || strings.Contains(log.String(), "WARN") {
+	if n, err := f.Sweep(); n != 0 || err != nil || strings.Contains(log.String(), "WARN") {
 		t.Errorf("Sweep = %d, %v; %s", n, err, &log)
 	}
 	want := []string{
@@ -69,7 +69,7 @@ func TestSweepRemovesWhatIsLeft(t *testing.T) {
 	if got := under(t, filepath.Join(base, "outside")); len(got) != 2 {
 		t.Errorf("outside: %q", got)
 	}
-	if _, err := s.desktops.reserve("bare", false); err != nil {
+	if _, err := f.add("bare", false); err != nil {
 		t.Errorf("an id whose files have gone: %v", err)
 	}
 }
@@ -79,10 +79,10 @@ func TestSweepLeavesLinkedDesktops(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	file := filepath.Join(elsewhere, "bare", generatedName)
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600), os.Symlink(elsewhere, filepath.Join(dir, othersName))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600), os.Symlink(elsewhere, filepath.Join(dir, desktopsName))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newServer(t, Config{StateDir: dir}).Sweep(); err != nil {
+	if _, err := open(t, Config{StateDir: dir}).Sweep(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(file); err != nil {
@@ -96,32 +96,37 @@ func TestMarkOfGeneratedIDs(t *testing.T) {
 	t.Parallel()
 	marked := map[string]bool{}
 	dir := t.TempDir()
-	s := newServer(t, Config{StateDir: dir, Start: func(_ context.Context, id string, cfg desktop.Config) (Desktop, error) {
+	f := open(t, Config{StateDir: dir, Start: func(_ context.Context, id string, cfg desktop.Config) (Desktop, error) {
 		_, err := os.Lstat(filepath.Join(cfg.StateDir, generatedName))
 		marked[id] = err == nil
 		return nil, errors.New("it does not start")
 	}})
 	for range 2 { // started again, it still is
-		sl := s.desktops.find("auto")
-		if sl == nil {
-			var err error
-			if sl, err = s.desktops.reserve("auto", true); err != nil {
+		in, err := f.Find("auto")
+		if err != nil {
+			if in, err = f.add("auto", true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := sl.start(t.Context(), startOptions{}); err == nil || !marked["auto"] {
+		if err := in.Start(t.Context(), StartOptions{}); err == nil || !marked["auto"] {
 			t.Errorf("start: %v, marked: %v", err, marked)
 		}
 	}
-	s.desktops.remove(s.desktops.find("auto"))
-	sl, err := s.desktops.reserve("auto", false)
+	in, err := f.Find("auto")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sl.start(t.Context(), startOptions{}); err == nil || marked["auto"] {
+	f.remove(in)
+	if in, err = f.add("auto", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Start(t.Context(), StartOptions{}); err == nil || marked["auto"] {
 		t.Errorf("start under a chosen id: %v, marked: %v", err, marked)
 	}
-	if _, err := s.StartDesktop(t.Context()); err == nil || marked["main"] {
+	if in, err = f.Find(Main); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Start(t.Context(), StartOptions{}); err == nil || marked["main"] {
 		t.Errorf("start of main: %v, marked: %v", err, marked)
 	}
 }

@@ -1,0 +1,182 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/webrtc"
+)
+
+// Fleet is a set of desktops by id. Main is always one of them.
+type Fleet struct {
+	cfg      Config // with defaults
+	stateDir *StateDir
+	runAs    supervise.User
+	networks networks
+	running  sync.WaitGroup // starts and stops under way
+	end      func() error   // closeDesktops, once
+
+	mu        sync.Mutex // guards what follows
+	instances []*Instance
+	gone      []*Instance     // have recordings and no desktop; see FindRecorded
+	removing  map[string]bool // ids whose files Sweep removes
+	closed    bool
+}
+
+// Open returns a Fleet whose desktops do not run. It neither starts a program nor
+// touches a file: the state directory is claimed when it is first needed. It returns an
+// *InvalidError if cfg cannot be used, and the error of ctx if that has ended. The
+// caller must call Close.
+func Open(ctx context.Context, cfg Config) (*Fleet, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	runAs, untrusted, err := cfg.lookUpUsers()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newStateDir(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseReplaceable(dir.base, untrusted); err != nil {
+		return nil, err
+	}
+	f := &Fleet{cfg: cfg, stateDir: dir, runAs: runAs, networks: networks{cfg: cfg}}
+	f.end = sync.OnceValue(f.closeDesktops)
+	f.instances = []*Instance{f.newInstance(Main)}
+	return f, nil
+}
+
+// StateDir returns the directory of the desktops' files.
+func (f *Fleet) StateDir() *StateDir { return f.stateDir }
+
+// TCP returns what takes the connections of live views from a listener for HTTP:
+// Config.Media.TCP, or the Fleet's own if that is nil.
+func (f *Fleet) TCP() *webrtc.TCP { return f.networks.sharing() }
+
+// OpenNetwork opens the ports of Config.Media now. The first live view opens them
+// otherwise. It returns ErrClosed after Close.
+func (f *Fleet) OpenNetwork() error {
+	_, err := f.networks.get()
+	return err
+}
+
+// Find returns the desktop with an id. The error wraps ErrNotFound if there is none.
+func (f *Fleet) Find(id string) (*Instance, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.IndexFunc(f.instances, hasID(id)); i >= 0 {
+		return f.instances[i], nil
+	}
+	return nil, &Error{id, ErrNotFound}
+}
+
+// List returns the desktops in the order of their creation. The first is Main.
+func (f *Fleet) List() []*Instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.instances)
+}
+
+// Create adds a desktop and starts it. If id is empty, the Fleet chooses one, and
+// Delete or Close removes the desktop's files with its recordings.
+//
+// It blocks as Start does. If the start fails, it removes the desktop and returns the
+// error of Start. Otherwise its error is an *InvalidError or a *LimitError, wraps
+// ErrExists or ErrRemoving, or is ErrClosed.
+func (f *Fleet) Create(ctx context.Context, id string, o StartOptions) (*Instance, error) {
+	generated := id == ""
+	if generated {
+		id = "d-" + strings.ToLower(rand.Text()[:12])
+	}
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	in, err := f.add(id, generated)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Start(ctx, o); err != nil {
+		if cleanup := in.Delete(ctx); cleanup != nil {
+			err = fmt.Errorf("%w (and then: %w)", err, cleanup)
+		}
+		return nil, err
+	}
+	return in, nil
+}
+
+// add adds a desktop that has not been started.
+func (f *Fleet) add(id string, generated bool) (*Instance, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return nil, ErrClosed
+	case f.removing[id]:
+		return nil, &Error{id, ErrRemoving}
+	case len(f.instances) >= f.cfg.MaxDesktops:
+		return nil, &LimitError{f.cfg.MaxDesktops}
+	case slices.ContainsFunc(f.instances, hasID(id)):
+		return nil, &Error{id, ErrExists}
+	}
+	in := f.newInstance(id)
+	if i := slices.IndexFunc(f.gone, hasID(id)); i >= 0 { // its recordings are open
+		in = f.gone[i]
+		f.gone = slices.Delete(f.gone, i, i+1)
+	}
+	in.generated = generated
+	f.instances = append(f.instances, in)
+	return in, nil
+}
+
+// remove makes the id of a desktop that has stopped free.
+func (f *Fleet) remove(in *Instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.instances = slices.DeleteFunc(f.instances, func(other *Instance) bool { return other == in })
+}
+
+func hasID(id string) func(*Instance) bool {
+	return func(in *Instance) bool { return in.id == id }
+}
+
+// CloseDesktops ends all desktops, live views and recordings for good, and waits for
+// that. It keeps the state directory, for a program that has files of its own in it to
+// close. It may be called more than once, and returns the same error.
+func (f *Fleet) CloseDesktops() error { return f.end() }
+
+func (f *Fleet) closeDesktops() error {
+	f.mu.Lock()
+	f.closed = true
+	all := slices.Concat(f.instances, f.gone)
+	f.mu.Unlock()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, in := range all {
+		wg.Go(func() { errs[i] = in.Stop(context.Background()) })
+	}
+	wg.Wait()
+	f.running.Wait()
+	for _, in := range all {
+		errs = append(errs, in.recordings.close(), in.discard())
+	}
+	return errors.Join(append(errs, f.networks.close())...)
+}
+
+// Close calls CloseDesktops and gives up the state directory. It may be called more
+// than once.
+func (f *Fleet) Close() error {
+	f.stateDir.BeginClose()
+	return errors.Join(f.CloseDesktops(), f.stateDir.release())
+}

@@ -1,0 +1,367 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// Deadlines of a desktop's life.
+const (
+	startLimit = 45 * time.Second
+	stopLimit  = 15 * time.Second
+)
+
+// Instance is a desktop of a Fleet. It may be started and stopped many times.
+type Instance struct {
+	id        string
+	fleet     *Fleet
+	generated bool // the Fleet chose the id, so the files go with the desktop
+	live      liveView
+
+	recordings recordings
+
+	mu         sync.Mutex // guards what follows; never held while waiting
+	phase      phase
+	desk       Desktop      // while running or stopping
+	options    StartOptions // of the latest start
+	failure    error        // of the latest start; nil: it succeeded
+	transition *transition  // while starting or stopping
+	deleted    bool         // it must not start again
+}
+
+type phase int
+
+const (
+	idle phase = iota
+	starting
+	running
+	stopping
+)
+
+// transition is a start or a stop under way.
+type transition struct {
+	done    chan struct{}      // closed when it is over
+	err     error              // of a start; set before
+	cancel  context.CancelFunc // of a start
+	stopped bool               // a stop was asked for; guarded by Instance.mu
+}
+
+func (f *Fleet) newInstance(id string) *Instance {
+	in := &Instance{id: id, fleet: f}
+	in.recordings.instance = in
+	return in
+}
+
+// ID returns the id of the desktop.
+func (in *Instance) ID() string { return in.id }
+
+// Desktop returns the desktop while it runs: what Config.Start returned, or a
+// *desktop.Desktop. Otherwise the error is a *StateError.
+func (in *Instance) Desktop() (Desktop, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch in.phase {
+	case running:
+		return in.desk, nil
+	case starting:
+		return nil, &StateError{ID: in.id, State: desktop.StateStarting}
+	case stopping:
+		return nil, &StateError{ID: in.id, State: desktop.StateStopping}
+	case idle:
+	}
+	if in.failure != nil {
+		return nil, &StateError{in.id, desktop.StateFailed, in.failure}
+	}
+	return nil, &StateError{ID: in.id, State: desktop.StateInactive}
+}
+
+// Status describes a desktop that may not run.
+type Status struct {
+	// Status is that of the running desktop. ID, State and LogPath are always set.
+	desktop.Status
+
+	// Desktop is the desktop while it runs. Otherwise it is nil.
+	Desktop Desktop
+
+	// Err is the error of the latest start. It is nil if that succeeded.
+	Err error
+}
+
+// Status describes the desktop. It does not block.
+func (in *Instance) Status() Status {
+	in.mu.Lock()
+	phase, d, failure := in.phase, in.desk, in.failure
+	in.mu.Unlock()
+	var s Status
+	switch {
+	case phase == starting:
+		s.State = desktop.StateStarting
+	case phase == stopping:
+		s.Status = d.Status()
+		s.State = desktop.StateStopping
+	case phase == running:
+		s.Status, s.Desktop = d.Status(), d
+	case failure != nil:
+		s.State, s.Err = desktop.StateFailed, failure
+	default:
+		s.State = desktop.StateInactive
+	}
+	s.ID = in.id
+	if s.LogPath == "" { // where it will be
+		s.LogPath = filepath.Join(desktopDir(in.fleet.stateDir.Path(), in.id), desktop.LogName)
+	}
+	return s
+}
+
+// Start starts the desktop unless it runs. All callers that wait for a start get its
+// result, and the options of the first one apply.
+//
+// It blocks until the desktop runs, for 45 s at most, or ctx ends: the start goes on
+// then, until Stop. The error is that of Config.Start, wraps ErrStopped or ErrNotFound,
+// or is ErrClosed or a *desktop.DeadlineError.
+func (in *Instance) Start(ctx context.Context, o StartOptions) error {
+	for {
+		in.mu.Lock()
+		switch in.phase {
+		case running:
+			in.mu.Unlock()
+			return nil
+		case idle:
+			err := error(&Error{in.id, ErrNotFound})
+			if !in.deleted {
+				err = in.beginStart(o)
+			}
+			if err != nil {
+				in.mu.Unlock()
+				return err
+			}
+		case starting, stopping:
+		}
+		change, was := in.transition, in.phase
+		in.mu.Unlock()
+		if err := change.wait(ctx, "start desktop"); err != nil {
+			return err
+		}
+		if was == starting {
+			return change.err
+		}
+	}
+}
+
+// beginStart starts the desktop in a goroutine. The caller has mu.
+func (in *Instance) beginStart(o StartOptions) error {
+	f := in.fleet
+	f.mu.Lock()
+	closed := f.closed
+	if !closed {
+		f.running.Add(1)
+	}
+	f.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	limit := &desktop.DeadlineError{Op: "start desktop", After: startLimit}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startLimit, limit)
+	change := &transition{done: make(chan struct{}), cancel: cancel}
+	in.phase, in.transition, in.failure, in.options = starting, change, nil, o
+	begun := time.Now()
+	go func() {
+		defer f.running.Done()
+		defer cancel()
+		d, err := in.run(ctx, o)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = limit
+		}
+		in.logStart(d, err, time.Since(begun))
+		in.endStart(change, d, err)
+	}()
+	return nil
+}
+
+// run starts the desktop and returns it.
+func (in *Instance) run(ctx context.Context, o StartOptions) (Desktop, error) {
+	cfg, err := in.desktopConfig(o.Desktop)
+	if err != nil {
+		return nil, err
+	}
+	if o.Desktop.StateDir == "" {
+		if err := in.markGenerated(); err != nil {
+			in.fleet.cfg.Logger.Warn("should this program be killed, files of a desktop will stay", "desktop", in.id, "error", err)
+		}
+	}
+	return in.fleet.cfg.Start(ctx, in.id, cfg)
+}
+
+func (in *Instance) logStart(d Desktop, err error, took time.Duration) {
+	log := in.fleet.cfg.Logger.With("desktop", in.id, "took", took.Round(time.Millisecond))
+	switch {
+	case err == nil:
+		log.Info("desktop started", "display", d.Status().Display)
+	case errors.Is(err, context.Canceled):
+		log.Info("desktop stopped while it was starting")
+	default:
+		log.Warn("desktop did not start", "error", err)
+	}
+}
+
+// endStart records the result of a start.
+func (in *Instance) endStart(change *transition, d Desktop, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	defer close(change.done)
+	if err == nil {
+		in.phase, in.desk, in.transition = running, d, nil
+		return
+	}
+	in.phase, in.transition = idle, nil
+	if change.stopped {
+		change.err = &Error{in.id, ErrStopped}
+		return
+	}
+	in.failure, change.err = err, err
+}
+
+// Stop ends the desktop, its live view and its recordings, and forgets the error of the
+// latest start. It does not stop a start that is asked for later.
+//
+// It blocks until the desktop has ended or ctx ends: the stop goes on then. Failures of
+// the end are logged. The error is that of ctx, or a *desktop.DeadlineError after 60 s.
+func (in *Instance) Stop(ctx context.Context) error {
+	for {
+		in.mu.Lock()
+		switch in.phase {
+		case idle:
+			in.failure = nil
+			in.mu.Unlock()
+			return nil
+		case starting:
+			in.transition.stopped = true
+			in.transition.cancel()
+		case running:
+			in.beginStop()
+		case stopping:
+		}
+		change, now := in.transition, in.phase
+		in.mu.Unlock()
+		if err := change.wait(ctx, "stop desktop"); err != nil {
+			return err
+		}
+		if now == stopping || change.err != nil {
+			return nil //nolint:nilerr // a start that failed leaves nothing to stop
+		}
+	}
+}
+
+// beginStop stops the desktop in a goroutine. The caller has mu.
+func (in *Instance) beginStop() {
+	change := &transition{done: make(chan struct{})}
+	in.phase, in.transition = stopping, change
+	begun := time.Now()
+	in.fleet.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		// Recordings end while there still is a picture.
+		err := errors.Join(in.live.close(), in.recordings.stop(ctx), in.desk.Close())
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.phase, in.desk, in.transition = idle, nil, nil
+		if err != nil {
+			in.fleet.cfg.Logger.Error("stop desktop", "desktop", in.id, "error", err)
+		} else {
+			in.fleet.cfg.Logger.Info("desktop stopped", "desktop", in.id, "took", time.Since(begun).Round(time.Millisecond))
+		}
+		close(change.done)
+	})
+}
+
+// Delete stops the desktop for good and frees its id. It removes the files, with the
+// recordings, if the Fleet chose the id, and keeps them otherwise. Main is only stopped.
+// It blocks and fails as Stop does, and returns the errors of removing files.
+func (in *Instance) Delete(ctx context.Context) error {
+	if in.id == Main {
+		return in.Stop(ctx)
+	}
+	for deleted := false; !deleted; { // another caller may start it again
+		if err := in.Stop(ctx); err != nil {
+			return err
+		}
+		in.mu.Lock()
+		in.deleted = in.phase == idle
+		deleted = in.deleted
+		in.mu.Unlock()
+	}
+	in.fleet.cfg.OnDelete(in.id)
+	err := errors.Join(in.recordings.close(), in.discard())
+	in.fleet.remove(in) // now, so that no request finds recordings that are being removed
+	return err
+}
+
+// discard removes the files of a desktop whose id the Fleet chose.
+func (in *Instance) discard() error {
+	if !in.generated {
+		return nil
+	}
+	// A desktop that was started with a StateDir has no files here: no other program
+	// has a desktop of this id.
+	dir := desktopDir(in.fleet.stateDir.Path(), in.id)
+	if err := errors.Join(in.recordings.discard(), os.RemoveAll(dir)); err != nil {
+		return fmt.Errorf("remove files of desktop %s: %w", in.id, err)
+	}
+	return nil
+}
+
+// wait returns when a transition is over, or an error when it takes too long.
+func (t *transition) wait(ctx context.Context, op string) error {
+	limit := startLimit + stopLimit
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return &desktop.DeadlineError{Op: op, After: limit}
+	}
+}
+
+// desktopConfig completes the configuration of a desktop.
+func (in *Instance) desktopConfig(cfg desktop.Config) (desktop.Config, error) {
+	f := in.fleet
+	chosen := cfg.Home != "" // by the caller
+	cfg.ID, cfg.RunAs = in.id, ""
+	if cfg.Logger == nil {
+		cfg.Logger = f.cfg.Logger
+	}
+	if cfg.StateDir == "" {
+		state, home, err := f.stateDir.claimFor(in.id)
+		if err != nil {
+			return cfg, err
+		}
+		if cfg.StateDir = state; !chosen {
+			cfg.Home = home
+		}
+	}
+	switch {
+	case f.runAs.Credential != nil:
+		if cfg.RunAs = f.cfg.RunAs; chosen {
+			break
+		}
+		if cfg.Home = ""; !in.generated {
+			cfg.Home = homeOf(f.runAs, in.id)
+		}
+	case cfg.Home != "" && !chosen:
+		// Earlier versions let other users read it.
+		if err := errors.Join(os.MkdirAll(cfg.Home, 0o700), os.Chmod(cfg.Home, 0o700)); err != nil {
+			return cfg, fmt.Errorf("home: %w", err)
+		}
+	}
+	return cfg, nil
+}

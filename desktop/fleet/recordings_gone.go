@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Recordings outlive their desktop: it may have been deleted, or belong to an earlier
+// program. An Instance in Fleet.gone gives access to them until there is a desktop of
+// that id again.
+
+// FindRecorded is like Find. It also finds a desktop that is gone and has recordings,
+// for Instance.Recordings.
+func (f *Fleet) FindRecorded(id string) (*Instance, error) {
+	if in, err := f.Find(id); err == nil {
+		return in, nil
+	}
+	missing := &Error{id, ErrNotFound}
+	if CheckID(id) != nil {
+		return nil, missing
+	}
+	found := f.newInstance(id)
+	if dir, err := found.recordings.dir(f.stateDir.readable); err == nil && !hasRecordings(dir) {
+		return nil, missing
+	} // after an error, Recordings returns it
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all := slices.Concat(f.instances, f.gone); slices.ContainsFunc(all, hasID(id)) {
+		return all[slices.IndexFunc(all, hasID(id))], nil
+	}
+	if f.closed {
+		return nil, missing
+	}
+	f.gone = append(f.gone, found)
+	return found, nil
+}
+
+// Recorded returns the ids of desktops that are gone and have recordings. It neither
+// claims nor creates the state directory, and returns nil if another program has it.
+func (f *Fleet) Recorded() []string {
+	above, err := f.otherRecordings()
+	if err != nil {
+		return nil // callers that need the directory get the error
+	}
+	all, _ := os.ReadDir(above) // none: there was never another desktop
+	var ids []string
+	for _, e := range all {
+		id := e.Name()
+		if _, err := f.Find(id); err == nil || CheckID(id) != nil {
+			continue
+		}
+		if dir, err := f.newInstance(id).recordings.dir(f.stateDir.readable); err == nil && hasRecordings(dir) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// otherRecordings returns the directory above the recordings of all desktops other than
+// Main.
+func (f *Fleet) otherRecordings() (string, error) {
+	if base := f.cfg.RecordingsDir; base != "" {
+		return filepath.Abs(filepath.Join(base, desktopsName))
+	}
+	dir, err := f.stateDir.readable()
+	return filepath.Join(dir, desktopsName), err
+}
+
+// hasRecordings reports whether a directory has any.
+func hasRecordings(dir string) bool {
+	names, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.IsDir() && strings.HasPrefix(e.Name(), "rec_") })
+}
