@@ -44,11 +44,12 @@ var importRules = []struct {
 	{"github.com/thesyncim/...", []string{"webrtc"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace"}, true},
 
-	{module + "/desktop", []string{"desktop/robot", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/desktop", []string{"desktop/robot", "desktop/fleet", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/filesystem", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
-	{module + "/webrtc/...", []string{"webrtc/...", "httpapi/...", "cmd/..."}, true},
-	{module + "/recording/...", []string{"recording/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/desktop/fleet", []string{"httpapi/...", "cmd/..."}, true},
+	{module + "/webrtc/...", []string{"webrtc/...", "desktop/fleet", "httpapi/...", "cmd/..."}, true},
+	{module + "/recording/...", []string{"recording/...", "desktop/fleet", "httpapi/...", "cmd/..."}, true},
 	{module + "/agents/...", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/httpapi/...", []string{"httpapi/...", "cmd/..."}, true},
 	{module + "/internal/x11", []string{"desktop", "internal/testx11", "internal/benchstream"}, true},
@@ -63,6 +64,11 @@ var depsForbidden = map[string][]string{
 		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem", module + "/webrtc/...",
 		module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
+	},
+	"desktop/fleet": {
+		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...",
+		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem",
+		module + "/agents/...", module + "/httpapi/...",
 	},
 	"process": {
 		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",

@@ -2,8 +2,11 @@ package deskhand_test
 
 import (
 	"bytes"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +49,41 @@ func TestFileLength(t *testing.T) {
 		}
 		if n := bytes.Count(text, []byte("\n")); n > limit && !bytes.Contains(text[:min(len(text), 200)], []byte("DO NOT EDIT")) {
 			t.Errorf("%s has %d lines; split it by topic before it passes %d", file, n, limit)
+		}
+	})
+}
+
+// domainInHTTP lists the files of httpapi that are too long for TestHTTPLayer.
+var domainInHTTP = []string{"acp_connection.go", "acp_host.go", "config.go", "connlimit.go", "mcp_mount.go", "tokens.go"}
+
+// TestHTTPLayer keeps the domain out of httpapi: a long file that imports no HTTP
+// belongs in another package.
+func TestHTTPLayer(t *testing.T) {
+	t.Parallel()
+	const limit = 150
+	http := []string{"net/http", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/..."}
+	goFiles(t, func(file string) {
+		folder, name := path.Split(file)
+		if folder != "httpapi/" || strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, spec := range parsed.Imports {
+			if slices.ContainsFunc(http, func(p string) bool { return matches(p, strings.Trim(spec.Path.Value, `"`)) }) {
+				return
+			}
+		}
+		if n := bytes.Count(text, []byte("\n")); n > limit && !slices.Contains(domainInHTTP, name) {
+			t.Errorf("%s imports no HTTP and has %d lines; move it into a package of the domain before it passes %d", file, n, limit)
 		}
 	})
 }

@@ -1,0 +1,46 @@
+// Package fleet runs many desktops by id, with their live views and recordings, in one
+// state directory.
+//
+// # Usage
+//
+// Open returns a Fleet. Create adds a desktop and starts it: an [Instance], which can be
+// stopped and started again. Instance.Desktop returns the running desktop,
+// Instance.Stream its live view (package webrtc) and Instance.Record starts a recording
+// of it (package recording). See the example, which does all of that.
+//
+// The desktop with the id [Main] always exists, and need not be created or started.
+// Recordings outlive their desktop: [Fleet.Recorded] and [Fleet.FindRecorded] find those
+// of desktops that were deleted, or that an earlier program made.
+//
+// # Lifetime
+//
+// Open starts nothing. A desktop runs from Start, which Create calls, until Stop,
+// Delete, or the end of the Fleet. A live view begins with Stream and ends with its
+// desktop, as recordings do. Close ends everything and waits for that.
+//
+// Files stay in the state directory, except those of desktops whose ids the Fleet chose:
+// they go with the desktop. [Fleet.Sweep] ends the processes that a killed program left,
+// and removes such files, but not the recordings.
+//
+// One program at a time can use a state directory. It is claimed, and created if it does
+// not exist, by the first call that needs it, and given up by Close. A program that is
+// closing is waited for. List, Status, Find, Recorded and FindRecorded read only: they
+// neither claim nor create the directory. See [StateDir].
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine. A ctx bounds its call only: a start or
+// stop goes on when the caller no longer waits for it. Callers that start a desktop at
+// the same time wait for one start and get the same result.
+//
+// # Errors
+//
+// The Err variables. An [Error] wraps one and has the id of the desktop, and so do
+// [StateError], [LimitError] and [InvalidError], which say more. Errors of packages
+// desktop, webrtc and recording are returned unchanged or wrapped.
+//
+// # Requirements
+//
+// Those of packages desktop, webrtc and recording: Linux with Xvfb, openbox and
+// dbus-daemon, and ffmpeg with ffprobe for recordings.
+package fleet
