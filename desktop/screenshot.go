@@ -57,7 +57,7 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 	defer pace.Stop()
 	var seen uint64
 	for first := true; ; first = false {
-		frame, err := s.capture.Frame(ctx)
+		frame, err := s.frame(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -81,7 +81,7 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 			return false, ctx.Err()
 		}
 		// Another caller's frame may have swallowed the damage just now.
-		if frame, err = s.capture.Frame(ctx); err != nil {
+		if frame, err = s.frame(ctx); err != nil {
 			return false, err
 		}
 		seq = frame.Seq
@@ -108,9 +108,15 @@ func wait(ctx context.Context, timer <-chan time.Time) bool {
 	}
 }
 
+// frame captures the screen.
+func (s *session) frame(ctx context.Context) (*x11.Frame, error) {
+	s.shots.use()
+	return s.capture.Frame(ctx)
+}
+
 // shoot makes the picture, unless it is the one the caller already has.
 func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
-	frame, err := s.capture.Frame(ctx)
+	frame, err := s.frame(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +144,6 @@ func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
 		Pix: frame.Pix, Stride: frame.Stride, Width: frame.Width, Height: frame.Height,
 		Seq: frame.Seq, Bands: frame.Bands, BandHeight: frame.BandHeight,
 	}
-	s.shots.use()
 	pic.Data, err = s.encoder.Encode(ctx, img, opts)
 	return pic, err
 }

@@ -36,12 +36,12 @@ type session struct {
 	clipboard *x11.Clipboard
 	windows   *x11.Windows
 	encoder   picture.Encoder
-	shots     idle // lets go of what the encoder keeps
+	shots     idle // lets go of the capture's and the encoder's memory
 	unwatch   func()
 }
 
-// keepPictures is how long after the last screenshot the encoder keeps what it
-// may need for the next.
+// keepPictures is how long after the last look at the screen the memory is kept
+// that the next one may need.
 const keepPictures = 30 * time.Second
 
 // newSession starts the programs that the desktop consists of and connects to
@@ -50,7 +50,10 @@ func (d *Desktop) newSession(ctx context.Context) (*session, error) {
 	epoch := make([]byte, 4)
 	_, _ = rand.Read(epoch) // never fails (crypto/rand)
 	s := &session{epoch: hex.EncodeToString(epoch), startedAt: time.Now()}
-	s.shots = idle{after: keepPictures, f: s.encoder.Trim}
+	s.shots = idle{after: keepPictures, f: func() {
+		s.encoder.Trim()
+		s.capture.Trim()
+	}}
 	if err := d.open(ctx, s); err != nil {
 		s.close()
 		s.stop()

@@ -169,7 +169,7 @@ type Config struct {
 	// desktop.Start.
 	Start func(ctx context.Context, id string, cfg desktop.Config) (Desktop, error)
 
-	// Quiet, if set, is called once no request has come for ten seconds, and
+	// Quiet, if set, is called once no request has come for 35 seconds, and
 	// again after the next ones: a time to give memory back.
 	Quiet func()
 

@@ -65,8 +65,9 @@ func (s *Server) enter(c *fiber.Ctx) (err error) {
 	return nil
 }
 
-// quietTime is how long nothing comes before Config.Quiet is called.
-const quietTime = 10 * time.Second
+// quietTime is how long no request comes before Config.Quiet is called. Until
+// then desktops have let go of what the last screenshot needed.
+const quietTime = 35 * time.Second
 
 // writeTime is how long an answer that is no stream may take, from the
 // request's arrival: longer than the longest call and a slow line.

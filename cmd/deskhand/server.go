@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -105,13 +106,20 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer func() { err = errors.Join(err, unguard()) }()
 	// What many or large calls have left would stay for minutes otherwise.
-	cfg.Quiet = debug.FreeOSMemory
+	cfg.Quiet = giveMemoryBack
 	s, err := httpapi.New(cfg)
 	if err != nil {
 		return usagef("%s", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, ln, f, cfg.Token != "", log) })
+}
+
+// giveMemoryBack gives the memory to the system that nothing uses. What a
+// sync.Pool holds survives the first collection.
+func giveMemoryBack() {
+	runtime.GC()
+	debug.FreeOSMemory()
 }
 
 // guard starts a guardian, which ends the children when this program ends, until

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -77,6 +79,7 @@ type Capture struct {
 	frames  *sync.Pool // of *Frame, of this size
 	seq     uint64     // of the newest change
 	blank   bool       // current was never filled
+	trimmed *trimmed   // what Trim let go of; nil once there is a frame again
 	lost    bool       // damage was taken, but its pixels were not put in place
 	dirty   []bool     // by band: to be fetched
 	pending []imageRequest
@@ -129,6 +132,34 @@ func (cp *Capture) drop() {
 		cp.current = nil
 	}
 	cp.frames, cp.w, cp.h = nil, 0, 0
+}
+
+// trimmed is what is known of the frame that Trim let go of.
+type trimmed struct {
+	w, h  int
+	bands []uint64 // their change numbers
+	sums  []uint64 // of their pixels
+}
+
+// sumSeed is for sums of pixels.
+var sumSeed = maphash.MakeSeed()
+
+// Trim gives the memory of the picture back, until the next Frame. That one
+// fetches the whole screen. Bands with the same pixels as before keep their
+// change numbers.
+func (cp *Capture) Trim() {
+	<-cp.turn
+	defer func() { cp.turn <- struct{}{} }()
+	if cp.current == nil || cp.blank {
+		return
+	}
+	kept := &trimmed{w: cp.w, h: cp.h, bands: slices.Clone(cp.current.Bands)}
+	for i := range kept.bands {
+		a, b := cp.band(i)
+		kept.sums = append(kept.sums, maphash.Bytes(sumSeed, cp.current.Pix[a:b]))
+	}
+	cp.drop()
+	cp.trimmed = kept
 }
 
 // Damaged is closed at the first drawing after the latest Frame, at a new
@@ -332,19 +363,30 @@ func (cp *Capture) apply() {
 		f.Release()
 		f = next
 	}
-	cp.seq++
-	cp.blank = false
-	f.Seq = cp.seq
 	for i, dirty := range cp.dirty {
 		if !dirty {
 			continue
 		}
-		f.Bands[i] = cp.seq
+		f.Bands[i] = cp.change(i)
 		if inPlace {
 			a, b := cp.band(i)
 			copy(f.Pix[a:b], cp.segment.mem[a:b])
 		}
 	}
+	cp.seq = slices.Max(f.Bands)
+	f.Seq = cp.seq
+	cp.blank, cp.trimmed = false, nil
+}
+
+// change returns the change number of a band of the segment: a new one, unless
+// the band is as it was before Trim.
+func (cp *Capture) change(i int) uint64 {
+	if t := cp.trimmed; t != nil && t.w == cp.w && t.h == cp.h {
+		if a, b := cp.band(i); maphash.Bytes(sumSeed, cp.segment.mem[a:b]) == t.sums[i] {
+			return t.bands[i]
+		}
+	}
+	return cp.seq + 1
 }
 
 // band is where band i begins and ends in a picture.

@@ -25,6 +25,12 @@ func (c *Conn) Uncork() error { return c.wire.uncork() }
 // not beside one.
 func (cp *Capture) SharesMemory() bool { return cp.segment.shared }
 
+// Trimmed tells whether the capture has no memory for pictures. Not beside a
+// Frame.
+func (cp *Capture) Trimmed() bool {
+	return cp.segment == nil && cp.current == nil && cp.frames == nil
+}
+
 // ServerPID is the process at the other end.
 func (c *Conn) ServerPID() (int, error) {
 	raw, err := c.wire.Conn.(*net.UnixConn).SyscallConn()

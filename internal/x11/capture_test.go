@@ -319,6 +319,64 @@ func TestFrameUnchanged(t *testing.T) {
 	}
 }
 
+// TestCaptureTrim: change numbers are the same after Trim where the pixels are.
+func TestCaptureTrim(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 200, 100)
+	p := newPainter(t, s.Dial(t))
+	c := s.Dial(t)
+	cp := capture(t, c)
+	cp.Trim() // there is no frame
+	look := func() (seq uint64, bands []uint64) {
+		t.Helper()
+		f := frame(t, cp)
+		defer f.Release()
+		if want := p.screen(f.Width, f.Height); !bytes.Equal(f.Pix, want) {
+			t.Error("the frame is not the screen")
+		}
+		return f.Seq, slices.Clone(f.Bands)
+	}
+	trim := func() {
+		t.Helper()
+		cp.Trim()
+		if !cp.Trimmed() {
+			t.Error("Trim kept memory")
+		}
+	}
+	p.fill(0x778899, 0, 0, 200, 100)
+	p.sync()
+	look()
+	p.fill(0x123456, 0, 40, 200, 1)
+	p.sync()
+	seq, bands := look()
+	if want := []uint64{1, 1, 2, 1, 1, 1, 1}; seq != 2 || !slices.Equal(bands, want) {
+		t.Fatalf("frame %d with bands %d, want 2 with %d", seq, bands, want)
+	}
+
+	trim()
+	trim()
+	if seq, again := look(); seq != 2 || !slices.Equal(again, bands) {
+		t.Errorf("unchanged: frame %d with bands %d, want 2 with %d", seq, again, bands)
+	}
+	trim()
+	p.fill(0x654321, 0, 80, 200, 1)
+	p.sync()
+	if seq, again := look(); seq != 3 || !slices.Equal(again, []uint64{1, 1, 2, 1, 1, 3, 1}) {
+		t.Errorf("band 5 changed: frame %d with bands %d", seq, again)
+	}
+	trim()
+	if err := c.SetSize(160, 100); err != nil {
+		t.Fatal(err)
+	}
+	if seq, again := look(); seq != 4 || !slices.Equal(again, []uint64{4, 4, 4, 4, 4, 4, 4}) {
+		t.Errorf("another size: frame %d with bands %d", seq, again)
+	}
+	if err := cp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cp.Trim()
+}
+
 // TestFrameXIDs makes sure that frames use up no resource numbers, of which
 // there are only so many.
 func TestFrameXIDs(t *testing.T) {
