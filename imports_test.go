@@ -27,7 +27,7 @@ var importRules = []struct {
 	{"log", []string{"internal/x11"}, true},
 	{"C", []string{"desktop/robot"}, false},
 	{"github.com/go-vgo/...", []string{"desktop/robot"}, false},
-	{"github.com/jezek/xgb/...", []string{"internal/x11"}, false},
+	{"github.com/jezek/xgb/...", []string{"internal/x11/..."}, false},
 	{"github.com/jezek/xgbutil/...", nil, false}, // GPL-3.0
 	{"github.com/BurntSushi/...", nil, true},     // the independent client of tests
 	{"github.com/google/licensecheck", []string{"internal/notices"}, false},
@@ -53,6 +53,7 @@ var importRules = []struct {
 	{module + "/agents/...", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/httpapi/...", []string{"httpapi/...", "cmd/..."}, true},
 	{module + "/internal/x11", []string{"desktop", "internal/testx11", "internal/benchstream"}, true},
+	{module + "/internal/x11/quiesce", []string{"internal/x11"}, false},
 	{module + "/internal/testx11", nil, true},
 	{module + "/internal/testbrowser", nil, true},
 	{module + "/internal/testpostgres", nil, true},

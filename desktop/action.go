@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -38,26 +39,63 @@ func ActorFrom(ctx context.Context) Actor {
 	return a
 }
 
+// ActionName says what kind of input an action is.
+type ActionName string
+
+// The names of actions.
+const (
+	ActionMove           ActionName = "move"
+	ActionClick          ActionName = "click"
+	ActionButtonDown     ActionName = "button_down"
+	ActionButtonUp       ActionName = "button_up"
+	ActionDrag           ActionName = "drag"
+	ActionScroll         ActionName = "scroll"
+	ActionType           ActionName = "type"
+	ActionPress          ActionName = "press"
+	ActionKeyDown        ActionName = "key_down"
+	ActionKeyUp          ActionName = "key_up"
+	ActionReleaseAll     ActionName = "release_all"
+	ActionSetClipboard   ActionName = "set_clipboard"
+	ActionLaunch         ActionName = "launch"
+	ActionResize         ActionName = "resize"
+	ActionFocusWindow    ActionName = "focus_window"
+	ActionMoveWindow     ActionName = "move_window"
+	ActionResizeWindow   ActionName = "resize_window"
+	ActionCloseWindow    ActionName = "close_window"
+	ActionMinimiseWindow ActionName = "minimise_window"
+	ActionMaximiseWindow ActionName = "maximise_window"
+	ActionRestoreWindow  ActionName = "restore_window"
+)
+
+// words returns the name as errors write it.
+func (n ActionName) words() string { return strings.ReplaceAll(string(n), "_", " ") }
+
+// pressesKeys reports whether an action presses keys. Only ActionKeyUp uses the
+// keyboard and presses none.
+func (n ActionName) pressesKeys() bool {
+	return n == ActionType || n == ActionPress || n == ActionKeyDown
+}
+
 // Action is one input, as the policy and the event stream see it. What a viewer, or the
 // person of [WithPerson], types is secret: the action has its Length alone. The
 // event stream joins such actions into one "type" event, which ends after a pause of
 // two seconds, or after ten seconds.
 type Action struct {
-	Name   string    `json:"name"` // "move", "click", "type", "press", ...
-	Actor  Actor     `json:"actor"`
-	At     *Point    `json:"at,omitempty"`     // on the screen; of every pointer action
-	To     *Point    `json:"to,omitempty"`     // end of a drag, or new position of a window
-	Size   *Size     `json:"size,omitempty"`   // of resize actions
-	Button Button    `json:"button,omitempty"` // of pointer actions
-	Count  int       `json:"count,omitempty"`  // of clicks
-	Delta  *Point    `json:"delta,omitempty"`  // of scrolls
-	Keys   string    `json:"keys,omitempty"`   // the chord or key; empty when a person pressed it
-	Text   string    `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
-	Length int       `json:"length,omitempty"` // of what was typed, in characters
-	Typed  *int      `json:"typed,omitempty"`  // characters that were typed, when that was not all
-	Window WindowID  `json:"window,omitempty"` // of window actions
-	App    string    `json:"app,omitempty"`    // of launches
-	Time   time.Time `json:"time"`             // when it began
+	Name   ActionName `json:"name"`
+	Actor  Actor      `json:"actor"`
+	At     *Point     `json:"at,omitempty"`     // on the screen; of every pointer action
+	To     *Point     `json:"to,omitempty"`     // end of a drag, or new position of a window
+	Size   *Size      `json:"size,omitempty"`   // of resize actions
+	Button Button     `json:"button,omitempty"` // of pointer actions
+	Count  int        `json:"count,omitempty"`  // of clicks
+	Delta  *Point     `json:"delta,omitempty"`  // of scrolls
+	Keys   string     `json:"keys,omitempty"`   // the chord or key; empty when a person pressed it
+	Text   string     `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
+	Length int        `json:"length,omitempty"` // of what was typed, in characters
+	Typed  *int       `json:"typed,omitempty"`  // characters that were typed, when that was not all
+	Window WindowID   `json:"window,omitempty"` // of window actions
+	App    string     `json:"app,omitempty"`    // of launches
+	Time   time.Time  `json:"time"`             // when it began
 	// Error tells why it was not done, or not to the end. Actions that had no
 	// effect at all are not told.
 	Error string `json:"error,omitempty"`

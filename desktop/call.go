@@ -135,7 +135,7 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
 	*a = ActionFrom(ctx, *a)
-	viewer, releases := a.Actor.Kind == ActorViewer, a.Name == "release_all"
+	viewer, releases := a.Actor.Kind == ActorViewer, a.Name == ActionReleaseAll
 	if a.long {
 		var done func()
 		ctx, done = d.pending.begin(ctx, a.Actor)
@@ -163,11 +163,13 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 				return v, err
 			}
 		}
-		if err := s.follows(ctx, a); err != nil {
-			return v, cutShort(ctx, op, a, err)
-		}
-		if ours, err = d.awaitListener(ctx, s, a); err != nil {
-			return v, cutShort(ctx, op, a, err)
+		if !d.cfg.paced(a.Actor) {
+			if err := s.follows(ctx, a); err != nil {
+				return v, cutShort(ctx, op, a, err)
+			}
+			if ours, err = d.awaitListener(ctx, s, a); err != nil {
+				return v, cutShort(ctx, op, a, err)
+			}
 		}
 		v, err = f(ctx, s)
 		err = cutShort(ctx, op, a, err)
@@ -176,10 +178,10 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 	}
 	v, err := callThen(ctx, d, op, limit, do, func(s *session) {
 		switch {
-		case ours && viewer: // waits for what they see
+		case ours && d.cfg.paced(a.Actor):
 			d.turns.give(nil)
 		case ours:
-			d.turns.give(s.input.Settle)
+			d.turns.give(s.input.Quiesce)
 		}
 	})
 	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
@@ -200,25 +202,28 @@ func (d *Desktop) admit(ctx context.Context, a *Action) error {
 	return d.cfg.Policy(ctx, *a)
 }
 
+// paced reports whether an actor waits for programs itself before it sends more
+// input. A viewer does: a person waits for what they see.
+func (c *Config) paced(a Actor) bool { return c.NoQuiesce || a.Kind == ActorViewer }
+
 // follows has an action wait until programs have dealt with the input before it.
-// A viewer waits for what they see, and their clicks must keep their pace.
 func (s *session) follows(ctx context.Context, a *Action) error {
 	switch {
-	case a.Actor.Kind == ActorViewer, a.Name == "launch", a.Name == "release_all":
+	case a.Name == ActionLaunch, a.Name == ActionReleaseAll:
 		return nil
-	case a.Name == "move" && !s.input.ButtonDown():
-		return s.input.SettlePointer(ctx)
+	case a.Name == ActionMove && !s.input.Pointer.ButtonDown():
+		return s.input.QuiescePointer(ctx)
 	}
-	return s.input.Settle(ctx)
+	return s.input.Quiesce(ctx)
 }
 
-// awaitListener has keys wait until somebody wants them, and gives the turn away
-// meanwhile: some windows never want any. It tells whether it has the turn again.
+// awaitListener has keys wait until a program wants them, and gives the turn away
+// meanwhile: some windows never want any. It reports whether it has the turn again.
 func (d *Desktop) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
-	if a.Actor.Kind == ActorViewer || a.Name != "type" && a.Name != "press" && a.Name != "key_down" {
+	if !a.Name.pressesKeys() {
 		return true, nil
 	}
-	unheard, err := s.input.Unheard(ctx)
+	unheard, err := s.input.Unheard()
 	if unheard == 0 || err != nil {
 		return true, err
 	}
@@ -236,7 +241,7 @@ func (d *Desktop) awaitListener(ctx context.Context, s *session, a *Action) (our
 // viewer's moves are not told: there are a hundred in a second, and what matters
 // of them is where the clicks are.
 func (d *Desktop) tell(a *Action, err error) {
-	if a.Name == "move" && a.Actor.Kind == ActorViewer && err == nil {
+	if a.Name == ActionMove && a.Actor.Kind == ActorViewer && err == nil {
 		return
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ func (d *Desktop) check(s *session, pause *pauses) {
 	}
 	if missing = d.checkKeyboard(s); missing != "" {
 		d.repair(s, "keyboard_broken", "the keyboard has no "+missing, pause, func(context.Context) error {
-			return s.ask(hangLimit, d.closing, s.input.RestoreKeyboard)
+			return s.ask(hangLimit, d.closing, s.input.Keyboard.Restore)
 		})
 	}
 }
@@ -88,7 +88,7 @@ func (d *Desktop) pause(s *session, t time.Duration) bool {
 func (d *Desktop) checkKeyboard(s *session) string {
 	missing := make(chan string, 1)
 	err := s.ask(hangLimit, d.closing, func() error {
-		m, err := s.input.CheckKeyboard()
+		m, err := s.input.Keyboard.Check()
 		missing <- m
 		return err
 	})

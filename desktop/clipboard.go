@@ -27,8 +27,8 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 		return Content{}, err
 	}
 	return call(ctx, d, "read "+string(sel), clipboardLimit, func(ctx context.Context, s *session) (Content, error) {
-		if ActorFrom(ctx).Kind != ActorViewer { // somebody who waits for nothing
-			if err := s.input.Settle(ctx); err != nil {
+		if !d.cfg.paced(ActorFrom(ctx)) {
+			if err := s.input.Quiesce(ctx); err != nil {
 				return Content{}, err
 			}
 		}
@@ -76,7 +76,7 @@ func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) 
 		}
 	}
 	data := bytes.Clone(c.Data)
-	a := &Action{Name: "set_clipboard", Length: len(data)}
+	a := &Action{Name: ActionSetClipboard, Length: len(data)}
 	return d.act(ctx, "set clipboard", clipboardLimit, a, func(ctx context.Context, s *session) error {
 		for _, name := range names {
 			if err := s.clipboard.Set(ctx, name, x11.Content{Type: contentType, Data: data}); err != nil {

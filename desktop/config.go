@@ -106,6 +106,13 @@ type Config struct {
 	// a minute.
 	ControlIdle time.Duration
 
+	// NoQuiesce has the input of API callers and agents, and their reading of the
+	// clipboard, not wait until programs have dealt with the input before, as what
+	// viewers do does not. It is for callers that pace themselves, for example by what
+	// a screenshot shows: input that is too early goes to the window, menu or field
+	// that is there then. Keys wait for the window manager all the same.
+	NoQuiesce bool
+
 	// Policy, if set, is asked before every input. Its error refuses the
 	// action and is returned to the caller. Nil: everything is allowed. It
 	// runs while no other input can, so it must not call the Desktop.

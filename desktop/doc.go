@@ -40,8 +40,8 @@
 // key in the second before have dealt with it, as far as can be seen from
 // outside: for 2 s at most, and for one that always has something to do, such as
 // a page that moves, for 0.3 s. A menu is open then, and a chord has done what it
-// does. What a viewer does goes on at once, since a person waits for what they
-// see.
+// does. What a viewer does goes on immediately, since a person waits for what they
+// see. So does what any caller does with Config.NoQuiesce.
 //
 // # Errors
 //

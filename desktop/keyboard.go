@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -33,29 +32,27 @@ const (
 // When it fails, the *DeadlineError, the *InterruptedError or the error's text
 // tells how many characters had been typed.
 func (d *Desktop) Type(ctx context.Context, t Type) error {
-	n := utf8.RuneCountInString(t.Text)
 	switch {
 	case t.Text == "":
 		return &InvalidError{"text", "must not be empty"}
-	case !utf8.ValidString(t.Text):
-		return &InvalidError{"text", "must be valid UTF-8"}
 	case len(t.Text) > maxText:
 		return &InvalidError{"text", fmt.Sprintf("must be at most %d bytes; put longer text on the clipboard and paste it", maxText)}
 	case t.Delay < 0 || t.Delay > maxDelay:
 		return &InvalidError{"delayMs", fmt.Sprintf("must be between 0 and %d", maxDelay.Milliseconds())}
 	}
-	if _, err := x11.CheckText(t.Text); err != nil {
+	text, err := x11.ParseText(t.Text)
+	if err != nil {
 		return &InvalidError{"text", err.Error()}
 	}
-	a := &Action{Name: "type", Text: beginning(t.Text), Length: n}
-	if t.Secret {
-		a.Text = ""
+	a := &Action{Name: ActionType, Length: text.Len()}
+	if !t.Secret {
+		a.Text = beginning(t.Text, text.Len())
 	}
-	expected := time.Duration(n) * (perRune + t.Delay)
+	expected := time.Duration(text.Len()) * (perRune + t.Delay)
 	a.long = expected > longTyping
 	limit := min(typeBase+expected, typeMost)
 	return d.act(ctx, "type text", limit, a, func(ctx context.Context, s *session) error {
-		typed, err := s.input.Type(ctx, t.Text, t.Delay)
+		typed, err := s.input.Keyboard.Type(ctx, text, t.Delay)
 		if err == nil {
 			return nil
 		}
@@ -64,9 +61,9 @@ func (d *Desktop) Type(ctx context.Context, t Type) error {
 	})
 }
 
-// beginning is what events keep of a text: many are kept.
-func beginning(text string) string {
-	if utf8.RuneCountInString(text) <= maxTold {
+// beginning returns what events keep of a text that has n characters.
+func beginning(text string, n int) string {
+	if n <= maxTold {
 		return text
 	}
 	return string([]rune(text)[:maxTold])
@@ -81,13 +78,12 @@ func (d *Desktop) Press(ctx context.Context, p Press) error {
 	if err != nil {
 		return keyError("key", err)
 	}
-	return d.act(ctx, "press key", inputLimit, &Action{Name: "press", Keys: chordText(p)}, func(ctx context.Context, s *session) error {
+	return d.act(ctx, "press key", inputLimit, &Action{Name: ActionPress, Keys: chordText(p)}, func(ctx context.Context, s *session) error {
 		release, err := s.hold(ctx, p.Modifiers)
 		if err != nil {
 			return err
 		}
-		err = s.input.Press(ctx, chord)
-		return errors.Join(keyError("key", err), release())
+		return errors.Join(s.input.Keyboard.Press(ctx, chord), release())
 	})
 }
 
@@ -98,22 +94,23 @@ func chordText(p Press) string {
 
 // KeyDown presses a key and leaves it pressed, until KeyUp, ReleaseAll or Close.
 func (d *Desktop) KeyDown(ctx context.Context, key string) error {
-	return d.key(ctx, "key_down", key, (*x11.Input).KeyDown)
+	return d.key(ctx, ActionKeyDown, key, (*x11.Keyboard).KeyDown)
 }
 
 // KeyUp releases a key.
 func (d *Desktop) KeyUp(ctx context.Context, key string) error {
-	return d.key(ctx, "key_up", key, (*x11.Input).KeyUp)
+	return d.key(ctx, ActionKeyUp, key, (*x11.Keyboard).KeyUp)
 }
 
-func (d *Desktop) key(ctx context.Context, name, key string, f func(*x11.Input, context.Context, string) error) error {
+func (d *Desktop) key(ctx context.Context, name ActionName, key string, f func(*x11.Keyboard, context.Context, x11.Chord) error) error {
 	if key == "" {
 		return &InvalidError{"key", "must not be empty"}
 	}
-	if _, err := x11.ParseChord(key); err != nil {
+	chord, err := x11.ParseChord(key)
+	if err != nil {
 		return keyError("key", err)
 	}
-	return d.act(ctx, strings.ReplaceAll(name, "_", " "), inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
-		return keyError("key", f(s.input, ctx, key))
+	return d.act(ctx, name.words(), inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
+		return f(s.input.Keyboard, ctx, chord)
 	})
 }

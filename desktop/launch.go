@@ -38,7 +38,7 @@ func (d *Desktop) launch(ctx context.Context, op string, l Launch) (*supervise.C
 	if err := checkLaunch(l); err != nil {
 		return nil, err
 	}
-	return act(ctx, d, op, inputLimit, &Action{Name: "launch", App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
+	return act(ctx, d, op, inputLimit, &Action{Name: ActionLaunch, App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
 		return d.spawn(s, l)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -26,7 +25,7 @@ func (d *Desktop) Pointer(ctx context.Context) (Pointer, error) {
 
 // Move moves the pointer. A position beyond the screen's edge is on the edge.
 func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
-	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: "move"}, nil)
+	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: ActionMove}, nil)
 }
 
 // Click clicks, Count times.
@@ -37,28 +36,28 @@ func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
 	if c.Count < 0 || c.Count > maxClicks {
 		return Pointer{}, &InvalidError{"clickCount", fmt.Sprintf("must be between 1 and %d", maxClicks)}
 	}
-	return d.button(ctx, "click", ButtonPress{c.At, c.Button, c.Modifiers, c.Observation}, c.Count, func(in *x11.Input, b int) error {
-		return in.Click(b, c.Count)
+	return d.button(ctx, ActionClick, ButtonPress{c.At, c.Button, c.Modifiers, c.Observation}, c.Count, func(p *x11.Pointer, b int) error {
+		return p.Click(b, c.Count)
 	})
 }
 
 // ButtonDown presses a button and leaves it pressed.
 func (d *Desktop) ButtonDown(ctx context.Context, b ButtonPress) (Pointer, error) {
-	return d.button(ctx, "button_down", b, 0, func(in *x11.Input, n int) error { return in.Button(n, true) })
+	return d.button(ctx, ActionButtonDown, b, 0, func(p *x11.Pointer, n int) error { return p.Button(n, true) })
 }
 
 // ButtonUp releases a button.
 func (d *Desktop) ButtonUp(ctx context.Context, b ButtonPress) (Pointer, error) {
-	return d.button(ctx, "button_up", b, 0, func(in *x11.Input, n int) error { return in.Button(n, false) })
+	return d.button(ctx, ActionButtonUp, b, 0, func(p *x11.Pointer, n int) error { return p.Button(n, false) })
 }
 
-func (d *Desktop) button(ctx context.Context, name string, b ButtonPress, count int, f func(*x11.Input, int) error) (Pointer, error) {
+func (d *Desktop) button(ctx context.Context, name ActionName, b ButtonPress, count int, f func(*x11.Pointer, int) error) (Pointer, error) {
 	n, b2, err := buttonNumber(b.Button)
 	if err != nil {
 		return Pointer{}, err
 	}
 	a := &Action{Name: name, Button: b2, Count: count}
-	return d.point(ctx, strings.ReplaceAll(name, "_", " "), b.At, b.Observation, b.Modifiers, a, func(s *session) error { return f(s.input, n) })
+	return d.point(ctx, name.words(), b.At, b.Observation, b.Modifiers, a, func(s *session) error { return f(s.input.Pointer, n) })
 }
 
 // Drag presses a button at the first point of a path, moves along it, and
@@ -78,7 +77,7 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 			return Pointer{}, err
 		}
 	}
-	a := &Action{Name: "drag", Button: button}
+	a := &Action{Name: ActionDrag, Button: button}
 	path := make([]x11.Point, len(g.Path))
 	prepare := func(s *session) error {
 		for i, p := range g.Path {
@@ -93,7 +92,7 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 		return nil
 	}
 	return act(ctx, d, "drag", inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
-		return s.withModifiers(ctx, g.Modifiers, func() error { return s.input.Drag(ctx, path, n) })
+		return s.withModifiers(ctx, g.Modifiers, func() error { return s.input.Pointer.Drag(ctx, path, n) })
 	})
 }
 
@@ -105,9 +104,9 @@ func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 	case w.DX < -maxScroll || w.DX > maxScroll || w.DY < -maxScroll || w.DY > maxScroll:
 		return Pointer{}, &InvalidError{"deltaY", fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
-	a := &Action{Name: "scroll", Delta: &Point{w.DX, w.DY}}
+	a := &Action{Name: ActionScroll, Delta: &Point{w.DX, w.DY}}
 	return d.point(ctx, "scroll", w.At, w.Observation, w.Modifiers, a, func(s *session) error {
-		return s.input.Scroll(w.DX, w.DY)
+		return s.input.Pointer.Scroll(w.DX, w.DY)
 	})
 }
 
@@ -134,7 +133,7 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 	return act(ctx, d, op, inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
 		return s.withModifiers(ctx, modifiers, func() error {
 			if at != nil {
-				if err := s.input.Move(a.At.X, a.At.Y); err != nil {
+				if err := s.input.Pointer.Move(a.At.X, a.At.Y); err != nil {
 					return err
 				}
 			}
@@ -160,7 +159,7 @@ func (s *session) withModifiers(ctx context.Context, modifiers []string, f func(
 }
 
 func (s *session) pointer() (Pointer, error) {
-	x, y, screen, top, err := s.input.Pointer()
+	x, y, screen, top, err := s.input.Pointer.Position()
 	return Pointer{Point: Point{x, y}, Screen: screen, Window: WindowID(top)}, err
 }
 
@@ -169,7 +168,7 @@ func (s *session) hold(ctx context.Context, modifiers []string) (func() error, e
 	if len(modifiers) == 0 {
 		return func() error { return nil }, nil
 	}
-	release, err := s.input.HoldModifiers(ctx, modifiers)
+	release, err := s.input.Keyboard.HoldModifiers(ctx, modifiers)
 	return release, keyError("modifiers", err)
 }
 
@@ -205,7 +204,7 @@ func keyError(field string, err error) error {
 // It ends long typing that runs or waits for its turn with an [InterruptedError].
 // A viewer's call ends only the typing of that viewer.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
-	return d.act(ctx, "release all", inputLimit, &Action{Name: "release_all"}, func(_ context.Context, s *session) error {
+	return d.act(ctx, "release all", inputLimit, &Action{Name: ActionReleaseAll}, func(_ context.Context, s *session) error {
 		// With nothing held it sends nothing, and would say that all is well of
 		// a server that hangs.
 		return errors.Join(s.input.ReleaseAll(), s.conn.Sync())

@@ -14,7 +14,7 @@ func (d *Desktop) Resize(ctx context.Context, size Size) error {
 	if err := checkSize("width", size, d.cfg.MaxSize); err != nil {
 		return err
 	}
-	return d.act(ctx, "resize", windowLimit, &Action{Name: "resize", Size: &size}, func(_ context.Context, s *session) error {
+	return d.act(ctx, "resize", windowLimit, &Action{Name: ActionResize, Size: &size}, func(_ context.Context, s *session) error {
 		if err := s.conn.SetSize(size.Width, size.Height); err != nil {
 			return err
 		}

@@ -172,7 +172,7 @@ func (shot Shot) options(region Rect) (opts picture.Options, look string) {
 func (s *session) addCursor(opts *picture.Options, style CursorStyle) (string, error) {
 	switch style {
 	case CursorCrosshair:
-		x, y, _, _, err := s.input.Pointer()
+		x, y, _, _, err := s.input.Pointer.Position()
 		if err != nil {
 			return "", err
 		}

@@ -151,7 +151,7 @@ func (d *Desktop) openParts(ctx context.Context, s *session) error {
 		}
 		s.input.Follow(s.windows)
 		if d.attached == "" {
-			if _, err := s.input.CheckKeyboard(); err != nil { // keeps it
+			if _, err := s.input.Keyboard.Check(); err != nil { // keeps it
 				return err
 			}
 			if err := s.centrePointer(); err != nil {
@@ -173,7 +173,7 @@ func (s *session) centrePointer() error {
 	if err != nil {
 		return err
 	}
-	return s.input.Move(w/2, h/2)
+	return s.input.Pointer.Move(w/2, h/2)
 }
 
 // follow turns what happens on the display into events.

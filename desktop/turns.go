@@ -37,16 +37,16 @@ func (t *turns) take(ctx context.Context, hurries bool) error {
 	}
 }
 
-// give ends a turn, when settle has returned, which waits for programs; nil:
-// nothing is to be waited for.
-func (t *turns) give(settle func(context.Context) error) {
-	if settle != nil {
-		t.settle(settle)
+// give ends a turn when quiesce, which waits for programs, has returned. If quiesce is
+// nil, give ends the turn immediately.
+func (t *turns) give(quiesce func(context.Context) error) {
+	if quiesce != nil {
+		t.quiesce(quiesce)
 	}
 	t.token <- struct{}{}
 }
 
-func (t *turns) settle(f func(context.Context) error) {
+func (t *turns) quiesce(f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	t.mu.Lock()

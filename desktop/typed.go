@@ -38,7 +38,7 @@ func ActionFrom(ctx context.Context, a Action) Action {
 	if !a.person {
 		return a
 	}
-	if (a.Name == "press" || a.Name == "key_down") && !modifiesOnly(a.Keys) {
+	if (a.Name == ActionPress || a.Name == ActionKeyDown) && !modifiesOnly(a.Keys) {
 		a.Length = 1
 	}
 	a.Keys, a.Text = "", ""
@@ -57,20 +57,14 @@ func modifiesOnly(keys string) bool {
 
 // isTyping reports whether an event is about a person's typing.
 func (e *Event) isTyping() bool {
-	if e.Action == nil || !e.Action.person {
-		return false
-	}
-	switch e.Action.Name {
-	case "type", "press", "key_down", "key_up":
-		return true
-	}
-	return false
+	a := e.Action
+	return a != nil && a.person && (a.Name.pressesKeys() || a.Name == ActionKeyUp)
 }
 
 // typed adds what a person typed to the run that it belongs to. The caller has mu.
 func (l *eventLog) typed(e Event) {
 	a := *e.Action
-	a.Name = "type"
+	a.Name = ActionType
 	e.Action = &a
 	if e.Time.IsZero() {
 		e.Time = time.Now()

@@ -53,7 +53,7 @@ func TestViewersTypingIsSecret(t *testing.T) {
 	if a := told[0]; a.Name != "type" || a.Length != 9 || a.Actor != ann || a.Time.IsZero() {
 		t.Errorf("4 keys, a chord and 4 characters show as %+v", a)
 	}
-	for i, name := range []string{"button_down", "button_up"} {
+	for i, name := range []desktop.ActionName{"button_down", "button_up"} {
 		if a := told[1+i]; a.Name != name || a.At == nil || a.At.X == 0 {
 			t.Errorf("instead of a %s with its place: %+v", name, a)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -53,7 +52,7 @@ func (d *Desktop) FocusedWindow(ctx context.Context) (Window, error) {
 
 // FocusWindow raises a window and gives it the focus.
 func (d *Desktop) FocusWindow(ctx context.Context, id WindowID) (Window, error) {
-	return d.window(ctx, "focus_window", id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+	return d.window(ctx, ActionFocusWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Focus(ctx, x11.Window(id))
 	})
 }
@@ -63,7 +62,7 @@ func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window,
 	if p.X < -1<<15 || p.X >= 1<<15 || p.Y < -1<<15 || p.Y >= 1<<15 {
 		return Window{}, &InvalidError{"x", "coordinates must be between -32768 and 32767"}
 	}
-	return d.window(ctx, "move_window", id, &Action{To: &p}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+	return d.window(ctx, ActionMoveWindow, id, &Action{To: &p}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Move(ctx, x11.Window(id), p.X, p.Y)
 	})
 }
@@ -74,7 +73,7 @@ func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Win
 	if err := checkSize("width", size, Size{MaxWidth, MaxHeight}); err != nil {
 		return Window{}, err
 	}
-	return d.window(ctx, "resize_window", id, &Action{Size: &size}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+	return d.window(ctx, ActionResizeWindow, id, &Action{Size: &size}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Resize(ctx, x11.Window(id), size.Width, size.Height)
 	})
 }
@@ -82,7 +81,7 @@ func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Win
 // CloseWindow asks a window to close, as its close button does. The program may
 // ask its user first: that the window is still there is not an error.
 func (d *Desktop) CloseWindow(ctx context.Context, id WindowID) error {
-	_, err := d.window(ctx, "close_window", id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+	_, err := d.window(ctx, ActionCloseWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return x11.WindowInfo{}, w.Close(ctx, x11.Window(id))
 	})
 	return err
@@ -90,16 +89,16 @@ func (d *Desktop) CloseWindow(ctx context.Context, id WindowID) error {
 
 // MinimiseWindow takes a window off the screen; FocusWindow brings it back.
 func (d *Desktop) MinimiseWindow(ctx context.Context, id WindowID) (Window, error) {
-	return d.window(ctx, "minimise_window", id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
+	return d.window(ctx, ActionMinimiseWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Minimise(ctx, x11.Window(id))
 	})
 }
 
 // MaximiseWindow gives a window the whole screen, or its former size.
 func (d *Desktop) MaximiseWindow(ctx context.Context, id WindowID, on bool) (Window, error) {
-	name := "maximise_window"
+	name := ActionMaximiseWindow
 	if !on {
-		name = "restore_window"
+		name = ActionRestoreWindow
 	}
 	return d.window(ctx, name, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Maximise(ctx, x11.Window(id), on)
@@ -107,11 +106,11 @@ func (d *Desktop) MaximiseWindow(ctx context.Context, id WindowID, on bool) (Win
 }
 
 // window runs one action on a window and returns how it is afterwards.
-func (d *Desktop) window(ctx context.Context, name string, id WindowID, a *Action,
+func (d *Desktop) window(ctx context.Context, name ActionName, id WindowID, a *Action,
 	f func(context.Context, *x11.Windows) (x11.WindowInfo, error),
 ) (Window, error) {
 	a.Name, a.Window = name, id
-	op := fmt.Sprintf("%s %d", strings.ReplaceAll(name, "_", " "), id)
+	op := fmt.Sprintf("%s %d", name.words(), id)
 	return act(ctx, d, op, windowLimit, a, (*session).managed, func(ctx context.Context, s *session) (Window, error) {
 		info, err := f(ctx, s.windows)
 		return windowOf(info), err

@@ -41,7 +41,7 @@ func firstOf(t testing.TB, s *Store, id, what string, is func(Entry) bool) Entry
 	return found
 }
 
-func isAction(name string) func(Entry) bool {
+func isAction(name desktop.ActionName) func(Entry) bool {
 	return func(e Entry) bool { return e.Action != nil && e.Action.Name == name }
 }
 

@@ -36,17 +36,18 @@ func gestures(sorted []Entry) []Entry {
 			continue
 		}
 		switch h := (hand{a.Actor, a.Button}); a.Name {
-		case "button_down":
+		case desktop.ActionButtonDown:
 			g.down[h] = i
-		case "button_up":
+		case desktop.ActionButtonUp:
 			if from, ok := g.down[h]; ok {
 				delete(g.down, h)
 				g.release(h, from, i)
 			}
-		case "scroll":
+		case desktop.ActionScroll:
 			if a.Actor.Kind == desktop.ActorViewer && a.Delta != nil {
 				g.scroll(h, i)
 			}
+		default: // no part of a gesture
 		}
 	}
 	return g.list
@@ -72,11 +73,11 @@ func (g *gesturing) release(h hand, down, up int) {
 	a := *first.Action
 	switch {
 	case !samePlace(*a.At, *last.Action.At):
-		a.Name, a.To = "drag", last.Action.At
+		a.Name, a.To = desktop.ActionDrag, last.Action.At
 	case last.At-first.At > pressTime:
 		return // it was held on purpose
 	default:
-		a.Name, a.Count = "click", 1
+		a.Name, a.Count = desktop.ActionClick, 1
 		if before, ok := g.clicked[h]; ok && first.At-g.list[before].At <= againTime*Milliseconds(g.list[before].Action.Count) &&
 			g.list[before].Action.Count < 3 && samePlace(*a.At, *g.list[before].Action.At) {
 			g.list[before].Action.Count++

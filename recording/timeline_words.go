@@ -67,17 +67,17 @@ func (s *scene) follow(e Entry) {
 // act takes note of where an action puts a window.
 func (s *scene) act(a desktop.Action) {
 	switch {
-	case a.Name == "move_window" && a.To != nil:
+	case a.Name == desktop.ActionMoveWindow && a.To != nil:
 		if w := s.find(a.Window); w != nil {
 			shift(w, a.To.X-w.Bounds.X, a.To.Y-w.Bounds.Y)
 		}
-	case a.Name == "resize_window" && a.Size != nil:
+	case a.Name == desktop.ActionResizeWindow && a.Size != nil:
 		if w := s.find(a.Window); w != nil {
 			w.Frame.Width += a.Size.Width - w.Bounds.Width
 			w.Frame.Height += a.Size.Height - w.Bounds.Height
 			w.Bounds.Width, w.Bounds.Height = a.Size.Width, a.Size.Height
 		}
-	case a.Name == "drag" && a.At != nil && a.To != nil:
+	case a.Name == desktop.ActionDrag && a.At != nil && a.To != nil:
 		if w := s.under(*a.At); w != nil && a.At.Y < w.Bounds.Y { // its title bar
 			shift(w, a.To.X-a.At.X, a.To.Y-a.At.Y)
 		}
@@ -174,7 +174,7 @@ func (s *scene) words(e Entry) string {
 // told names an action and its actor.
 func (s *scene) told(a desktop.Action) string {
 	text := s.by(a.Actor, s.actionWords(a))
-	if a.Name == "type" && a.Actor.Kind == desktop.ActorViewer {
+	if a.Name == desktop.ActionType && a.Actor.Kind == desktop.ActorViewer {
 		text = fmt.Sprintf("%s typed %s%s", s.name(a.Actor), characters(a.Length), in(s.find(s.focus)))
 	}
 	if text != "" && a.Error != "" {
@@ -222,27 +222,28 @@ func characters(n int) string {
 // moving, and so is what only ends another action.
 func (s *scene) actionWords(a desktop.Action) string {
 	switch a.Name {
-	case "click", "button_down", "button_up", "drag", "scroll":
+	case desktop.ActionClick, desktop.ActionButtonDown, desktop.ActionButtonUp, desktop.ActionDrag, desktop.ActionScroll:
 		return s.pointerWords(a)
-	case "type":
+	case desktop.ActionType:
 		return typed(a, in(s.find(s.focus)))
-	case "press", "key_down":
+	case desktop.ActionPress, desktop.ActionKeyDown:
 		return "Press " + plain(a.Keys) + in(s.find(s.focus))
-	case "launch":
+	case desktop.ActionLaunch:
 		return "Launch " + plain(a.App)
-	case "set_clipboard":
+	case desktop.ActionSetClipboard:
 		return "Set the clipboard"
-	case "resize":
+	case desktop.ActionResize:
 		if a.Size != nil {
 			return fmt.Sprintf("Resize the desktop to %d x %d", a.Size.Width, a.Size.Height)
 		}
-	case "move", "key_up", "release_all":
+	case desktop.ActionMove, desktop.ActionKeyUp, desktop.ActionReleaseAll:
 		return ""
+	default: // an action on a window
 	}
-	if what, ok := strings.CutSuffix(a.Name, "_window"); ok {
+	if what, ok := strings.CutSuffix(string(a.Name), "_window"); ok {
 		return s.windowWords(what, a)
 	}
-	return sentence(plain(strings.ReplaceAll(a.Name, "_", " ")))
+	return sentence(plain(strings.ReplaceAll(string(a.Name), "_", " ")))
 }
 
 // sentence begins a text with a capital letter.
@@ -260,14 +261,15 @@ func (s *scene) pointerWords(a desktop.Action) string {
 		where = fmt.Sprintf(" at %d, %d", a.At.X, a.At.Y) + in(s.under(*a.At))
 	}
 	switch a.Name {
-	case "click":
+	case desktop.ActionClick:
 		return clicks(a) + where
-	case "button_down":
+	case desktop.ActionButtonDown:
 		return "Hold the " + string(a.Button) + " button" + where
-	case "button_up":
+	case desktop.ActionButtonUp:
 		return "Release the " + string(a.Button) + " button" + where
-	case "scroll":
+	case desktop.ActionScroll:
 		return "Scroll" + direction(a.Delta) + where
+	default: // a drag
 	}
 	if a.At == nil || a.To == nil {
 		return "Drag"

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/desktop"
 )
 
 const (
@@ -59,7 +61,7 @@ func captions(entries iter.Seq2[Entry, error], end Milliseconds) ([]cue, error) 
 // caption is an entry's caption, if it has one.
 func (s *scene) caption(e Entry) (caption, bool) {
 	c := caption{at: e.At, text: s.words(e), count: 1}
-	if a := e.Action; a != nil && a.Name == "key_down" && a.Error == "" && utf8.RuneCountInString(a.Keys) == 1 {
+	if a := e.Action; a != nil && a.Name == desktop.ActionKeyDown && a.Error == "" && utf8.RuneCountInString(a.Keys) == 1 {
 		c.text, c.typed = plain(a.Keys), s.by(a.Actor, "Type"+in(s.find(s.focus))+": ")
 	}
 	return c, c.text != ""

@@ -357,7 +357,7 @@ func FuzzWebVTT(f *testing.F) {
 			entry(0, Entry{Type: "window_focused", Window: &w}),
 			entry(a, Entry{Type: EntryMarker, Marker: &Marker{Title: title}}),
 			entry(b, Entry{Type: "action", Action: &desktop.Action{Name: "type", Text: text, Actor: desktop.Actor{Name: class}}}),
-			entry(a, Entry{Type: "action", Action: &desktop.Action{Name: class, Keys: text, At: &desktop.Point{}, Button: desktop.Button(title)}}),
+			entry(a, Entry{Type: "action", Action: &desktop.Action{Name: desktop.ActionName(class), Keys: text, At: &desktop.Point{}, Button: desktop.Button(title)}}),
 			entry(b, Entry{Type: "x", Title: text}),
 			entry(b, Entry{Type: "failed", Failure: &Failure{Message: text}}),
 		}

@@ -33,7 +33,7 @@ func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 				"must be ASCII to be typed through robotgo, not %q; put it on the clipboard and press ctrl+v", r)}
 		}
 	}
-	a := desktop.Action{Name: "type", Length: len(t.Text)}
+	a := desktop.Action{Name: desktop.ActionType, Length: len(t.Text)}
 	if !t.Secret {
 		a.Text = t.Text[:min(len(t.Text), 4096)]
 	}
@@ -134,14 +134,14 @@ func (d *Desktop) Press(ctx context.Context, p desktop.Press) error {
 	if err != nil {
 		return err
 	}
-	a := desktop.Action{Name: "press", Keys: strings.Join(append(slices.Clone(p.Modifiers), p.Keys), "+")}
+	a := desktop.Action{Name: desktop.ActionPress, Keys: strings.Join(append(slices.Clone(p.Modifiers), p.Keys), "+")}
 	last := len(keys) - 1
 	return d.act(ctx, a, func(*desktop.Action) error { return press(keys[last], append(mods, keys[:last]...)...) })
 }
 
 // KeyDown presses a key and leaves it pressed.
 func (d *Desktop) KeyDown(ctx context.Context, key string) error {
-	return d.key(ctx, "key_down", key, func(name string) error {
+	return d.key(ctx, desktop.ActionKeyDown, key, func(name string) error {
 		d.held[name] = true
 		return robotgo.KeyDown(name)
 	})
@@ -149,13 +149,13 @@ func (d *Desktop) KeyDown(ctx context.Context, key string) error {
 
 // KeyUp releases a key.
 func (d *Desktop) KeyUp(ctx context.Context, key string) error {
-	return d.key(ctx, "key_up", key, func(name string) error {
+	return d.key(ctx, desktop.ActionKeyUp, key, func(name string) error {
 		delete(d.held, name)
 		return robotgo.KeyUp(name)
 	})
 }
 
-func (d *Desktop) key(ctx context.Context, action, key string, f func(string) error) error {
+func (d *Desktop) key(ctx context.Context, action desktop.ActionName, key string, f func(string) error) error {
 	name, err := keyName("key", key)
 	if err != nil {
 		return err

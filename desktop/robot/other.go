@@ -46,7 +46,7 @@ func (d *Desktop) SetClipboard(ctx context.Context, c desktop.Content, selection
 	if !utf8.Valid(c.Data) {
 		return &desktop.InvalidError{Field: "text", Problem: "must be valid UTF-8"}
 	}
-	return d.act(ctx, desktop.Action{Name: "set_clipboard", Length: utf8.RuneCount(c.Data)}, func(*desktop.Action) error {
+	return d.act(ctx, desktop.Action{Name: desktop.ActionSetClipboard, Length: utf8.RuneCount(c.Data)}, func(*desktop.Action) error {
 		if err := robotgo.WriteAll(string(c.Data)); err != nil {
 			return fmt.Errorf("clipboard: %w", err)
 		}

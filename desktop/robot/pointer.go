@@ -43,7 +43,7 @@ func goTo(p desktop.Point) {
 
 // Move moves the pointer.
 func (d *Desktop) Move(ctx context.Context, m desktop.Move) (desktop.Pointer, error) {
-	return d.point(ctx, desktop.Action{Name: "move"}, &m.At, m.Observation, m.Modifiers, nil)
+	return d.point(ctx, desktop.Action{Name: desktop.ActionMove}, &m.At, m.Observation, m.Modifiers, nil)
 }
 
 // Click clicks, Count times.
@@ -58,7 +58,7 @@ func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, 
 	if err != nil {
 		return desktop.Pointer{}, err
 	}
-	return d.point(ctx, desktop.Action{Name: "click", Button: button, Count: c.Count}, c.At, c.Observation, c.Modifiers, func() error {
+	return d.point(ctx, desktop.Action{Name: desktop.ActionClick, Button: button, Count: c.Count}, c.At, c.Observation, c.Modifiers, func() error {
 		for range c.Count {
 			if err := errors.Join(robotgo.MouseDown(name), robotgo.MouseUp(name)); err != nil {
 				return err
@@ -70,7 +70,7 @@ func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, 
 
 // ButtonDown presses a button and leaves it pressed.
 func (d *Desktop) ButtonDown(ctx context.Context, b desktop.ButtonPress) (desktop.Pointer, error) {
-	return d.button(ctx, "button_down", b, func(name string) error {
+	return d.button(ctx, desktop.ActionButtonDown, b, func(name string) error {
 		d.held[buttonPrefix+name] = true
 		return robotgo.MouseDown(name)
 	})
@@ -78,13 +78,13 @@ func (d *Desktop) ButtonDown(ctx context.Context, b desktop.ButtonPress) (deskto
 
 // ButtonUp releases a button.
 func (d *Desktop) ButtonUp(ctx context.Context, b desktop.ButtonPress) (desktop.Pointer, error) {
-	return d.button(ctx, "button_up", b, func(name string) error {
+	return d.button(ctx, desktop.ActionButtonUp, b, func(name string) error {
 		delete(d.held, buttonPrefix+name)
 		return robotgo.MouseUp(name)
 	})
 }
 
-func (d *Desktop) button(ctx context.Context, action string, b desktop.ButtonPress, f func(name string) error) (desktop.Pointer, error) {
+func (d *Desktop) button(ctx context.Context, action desktop.ActionName, b desktop.ButtonPress, f func(name string) error) (desktop.Pointer, error) {
 	name, button, err := buttonOf(b.Button)
 	if err != nil {
 		return desktop.Pointer{}, err
@@ -112,7 +112,7 @@ func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, er
 			return desktop.Pointer{}, err
 		}
 	}
-	a := desktop.Action{Name: "drag", Button: button, To: &path[len(path)-1]}
+	a := desktop.Action{Name: desktop.ActionDrag, Button: button, To: &path[len(path)-1]}
 	return d.point(ctx, a, &path[0], "", g.Modifiers, func() error {
 		err := robotgo.MouseDown(name)
 		for _, p := range path[1:] {
@@ -133,7 +133,7 @@ func (d *Desktop) Scroll(ctx context.Context, w desktop.Scroll) (desktop.Pointer
 	case far(w.DX) || far(w.DY):
 		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaY", Problem: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
-	a := desktop.Action{Name: "scroll", Delta: &desktop.Point{X: w.DX, Y: w.DY}}
+	a := desktop.Action{Name: desktop.ActionScroll, Delta: &desktop.Point{X: w.DX, Y: w.DY}}
 	return d.point(ctx, a, w.At, w.Observation, w.Modifiers, func() error {
 		// robotgo counts up and left as positive.
 		robotgo.Scroll(-w.DX, -w.DY, 0)
@@ -209,5 +209,5 @@ func (d *Desktop) letGo() error {
 // ends typing that runs or waits for its turn.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	d.interrupt()
-	return d.act(ctx, desktop.Action{Name: "release_all"}, func(*desktop.Action) error { return d.letGo() })
+	return d.act(ctx, desktop.Action{Name: desktop.ActionReleaseAll}, func(*desktop.Action) error { return d.letGo() })
 }

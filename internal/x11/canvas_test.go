@@ -129,7 +129,7 @@ func TestWatchPointer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []image.Point{{10, 20}, {639, 479}, {0, 0}} {
-		if err := in.Move(p.X, p.Y); err != nil {
+		if err := in.Pointer.Move(p.X, p.Y); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -144,7 +144,7 @@ func TestWatchPointer(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if err := in.Move(5, 5); err != nil {
+	if err := in.Pointer.Move(5, 5); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Sync(); err != nil {

@@ -24,10 +24,12 @@ import (
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/x11/quiesce"
 )
 
 // ErrConnClosed is returned once the connection to the X server is gone.
-var ErrConnClosed = errors.New("connection to the X server is closed")
+var ErrConnClosed = quiesce.ErrConnClosed
 
 // errImpostor is returned if the X server's socket belongs to another process than Config.Server.
 var errImpostor = errors.New("another program has taken the X server's socket")
@@ -162,6 +164,18 @@ func (c *Conn) Number() int { return c.number }
 func (c *Conn) Sync() error {
 	_, err := xproto.GetInputFocus(c.x).Reply()
 	return wrap("synchronise", err)
+}
+
+// quiescence is the connection as package quiesce uses it.
+func (c *Conn) quiescence() *quiesce.Display {
+	return &quiesce.Display{
+		X: c.x, Root: c.root, Number: c.number, ClientPIDs: c.ext.res, Done: c.done, Log: c.log, Atom: c.atom,
+		Batch: func(send func()) {
+			c.wire.cork()
+			send()
+			_ = c.wire.uncork() // the answers tell
+		},
+	}
 }
 
 // wrap gives an error of xgb the operation's name. xgb reports a connection

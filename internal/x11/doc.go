@@ -5,7 +5,8 @@
 //
 // Dial connects. The files are by topic: conn (connection, events, atoms),
 // auth (cookies), capture, damage, cursor, screen (sizes), keysym and keymap
-// and typing (keyboard), pointer, selection (clipboard), window.
+// and typing (keyboard), pointer, selection (clipboard), window. What waits until
+// programs have dealt with input is package quiesce.
 //
 // # Lifetime
 //

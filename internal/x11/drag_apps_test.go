@@ -70,7 +70,7 @@ func TestDragAndDrop(t *testing.T) {
 	at := 0
 	poll(t, "page", func() bool {
 		at++
-		if err := d.in.Move(300+at%50, 300); err != nil {
+		if err := d.in.Pointer.Move(300+at%50, 300); err != nil {
 			t.Fatal(err)
 		}
 		pad.mu.Lock()
@@ -82,7 +82,7 @@ func TestDragAndDrop(t *testing.T) {
 	o := *pad.origin
 	pad.mu.Unlock()
 	for i := range rounds(t) {
-		if err := d.in.Drag(t.Context(), []x11.Point{{X: o.X + 100, Y: o.Y + 100}, {X: o.X + 550, Y: o.Y + 350}}, 1); err != nil {
+		if err := d.in.Pointer.Drag(t.Context(), []x11.Point{{X: o.X + 100, Y: o.Y + 100}, {X: o.X + 550, Y: o.Y + 350}}, 1); err != nil {
 			t.Fatal(err)
 		}
 		poll(t, "drop", func() bool { // the reports come in any order

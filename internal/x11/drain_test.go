@@ -36,7 +36,7 @@ func TestTypeIntoStopped(t *testing.T) {
 	text := cjkText(7, 200)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	n, err := d.in.Type(ctx, text, 0)
+	n, err := d.in.Keyboard.Type(ctx, textOf(text), 0)
 	if n == 0 || n > 150 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Type = %d, %v, want part of the text and %v", n, err, context.DeadlineExceeded)
 	}
@@ -113,7 +113,7 @@ func TestTypeIntoDeaf(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	n, err := b.in.Type(ctx, cjkText(8, 200), 0)
+	n, err := b.in.Keyboard.Type(ctx, textOf(cjkText(8, 200)), 0)
 	if n > 150 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Type = %d, %v, want part of the text and %v", n, err, context.DeadlineExceeded)
 	}
@@ -122,7 +122,7 @@ func TestTypeIntoDeaf(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if n, err := b.in.Type(t.Context(), cjkText(9, 200), 0); n != 200 || err != nil {
+	if n, err := b.in.Keyboard.Type(t.Context(), textOf(cjkText(9, 200)), 0); n != 200 || err != nil {
 		t.Errorf("Type after its exit = %d, %v", n, err)
 	}
 }

@@ -94,21 +94,21 @@ func TestKeysAfterClick(t *testing.T) {
 		keys   func() error
 		text   string
 	}{
-		{"text", []int{0}, false, func() error { _, err := d.in.Type(t.Context(), "first", 0); return err }, "first"},
-		{"chord", []int{1}, false, func() error { return d.in.Press(t.Context(), chord) }, "s"},
-		{"key down", []int{0}, false, func() error { return d.in.KeyDown(t.Context(), "u") }, "u"},
-		{"many clicks", []int{0, 1, 0, 1}, false, func() error { _, err := d.in.Type(t.Context(), "many", 0); return err }, "many"},
-		{"held button", []int{0, 1, 0}, true, func() error { _, err := d.in.Type(t.Context(), "held", 0); return err }, "held"},
+		{"text", []int{0}, false, func() error { _, err := d.in.Keyboard.Type(t.Context(), textOf("first"), 0); return err }, "first"},
+		{"chord", []int{1}, false, func() error { return d.in.Keyboard.Press(t.Context(), chord) }, "s"},
+		{"key down", []int{0}, false, func() error { return d.in.Keyboard.KeyDown(t.Context(), chordOf("u")) }, "u"},
+		{"many clicks", []int{0, 1, 0, 1}, false, func() error { _, err := d.in.Keyboard.Type(t.Context(), textOf("many"), 0); return err }, "many"},
+		{"held button", []int{0, 1, 0}, true, func() error { _, err := d.in.Keyboard.Type(t.Context(), textOf("held"), 0); return err }, "held"},
 	} {
 		goOn := stopped(t, manager)
 		for i, k := range c.clicks {
-			if err := d.in.Move(at[k].X, at[k].Y); err != nil {
+			if err := d.in.Pointer.Move(at[k].X, at[k].Y); err != nil {
 				t.Fatal(err)
 			}
 			if c.held && i == len(c.clicks)-1 {
-				err = d.in.Button(1, true)
+				err = d.in.Pointer.Button(1, true)
 			} else {
-				err = d.in.Click(1, 1)
+				err = d.in.Pointer.Click(1, 1)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -142,11 +142,11 @@ func TestKeysWithoutWindowManager(t *testing.T) {
 	b.in.Follow(w)
 	least := time.Hour // a busy machine may take long, but not each time
 	for range 3 {
-		if err := b.in.Click(1, 1); err != nil {
+		if err := b.in.Pointer.Click(1, 1); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		if _, err := b.in.Type(t.Context(), "x", 0); err != nil {
+		if _, err := b.in.Keyboard.Type(t.Context(), textOf("x"), 0); err != nil {
 			t.Fatal(err)
 		}
 		least = min(least, time.Since(begin))
@@ -181,19 +181,23 @@ func TestSwitchWindows(t *testing.T) {
 			return nil
 		}
 	}
-	down := func(key string) func() error { return func() error { return d.in.KeyDown(t.Context(), key) } }
-	up := func(key string) func() error { return func() error { return d.in.KeyUp(t.Context(), key) } }
+	down := func(key string) func() error {
+		return func() error { return d.in.Keyboard.KeyDown(t.Context(), chordOf(key)) }
+	}
+	up := func(key string) func() error {
+		return func() error { return d.in.Keyboard.KeyUp(t.Context(), chordOf(key)) }
+	}
 	ways := []struct {
 		name  string
 		press func() error
 	}{
-		{"chord", func() error { return d.in.Press(t.Context(), chord("alt+Tab")) }},
+		{"chord", func() error { return d.in.Keyboard.Press(t.Context(), chord("alt+Tab")) }},
 		{"held modifier", func() error {
-			release, err := d.in.HoldModifiers(t.Context(), []string{"alt"})
+			release, err := d.in.Keyboard.HoldModifiers(t.Context(), []string{"alt"})
 			if err != nil {
 				return err
 			}
-			return all(func() error { return d.in.Press(t.Context(), chord("Tab")) }, release)()
+			return all(func() error { return d.in.Keyboard.Press(t.Context(), chord("Tab")) }, release)()
 		}},
 		{"keys down and up", all(down("alt"), down("Tab"), up("Tab"), up("alt"))},
 		{"chord down and up", all(down("alt+Tab"), up("alt+Tab"))},
@@ -203,7 +207,7 @@ func TestSwitchWindows(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		for i, way := range ways {
 			text := string(rune('a' + i))
-			press := all(way.press, func() error { _, err := d.in.Type(t.Context(), text, 0); return err })
+			press := all(way.press, func() error { _, err := d.in.Keyboard.Type(t.Context(), textOf(text), 0); return err })
 			var err error
 			if slow {
 				err = heldUp(t, way.name, stopped(t, manager), press)

@@ -35,7 +35,7 @@ func TestForgedKeycodeRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if _, err := in.Type(context.Background(), "aé漢", 0); err != nil {
+	if _, err := in.Keyboard.Type(context.Background(), textOf("aé漢"), 0); err != nil {
 		t.Errorf("type: %v", err)
 	}
 }

@@ -190,7 +190,7 @@ func cjkText(seed uint64, n int) string {
 func (d *desk) typeText(t testing.TB, text string) {
 	t.Helper()
 	start := time.Now()
-	n, err := d.in.Type(t.Context(), text, 0)
+	n, err := d.in.Keyboard.Type(t.Context(), textOf(text), 0)
 	if want := utf8.RuneCountInString(text); err != nil || n != want {
 		t.Fatalf("Type = %d, %v, want %d", n, err, want)
 	}
@@ -266,7 +266,7 @@ func TestTypeGTK(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := d.in.Press(t.Context(), ch); err != nil {
+			if err := d.in.Keyboard.Press(t.Context(), ch); err != nil {
 				t.Fatal(err)
 			}
 			select {
@@ -356,7 +356,7 @@ func TestTypeChromium(t *testing.T) {
 	}
 	for i := range rounds(t) {
 		for _, text := range []string{mixedText(uint64(i), 1000), cjkText(uint64(i), 1000)} {
-			if err := d.in.Press(t.Context(), all); err != nil {
+			if err := d.in.Keyboard.Press(t.Context(), all); err != nil {
 				t.Fatal(err)
 			}
 			d.typeText(t, text)

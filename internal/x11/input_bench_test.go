@@ -16,7 +16,7 @@ func BenchmarkInput(b *testing.B) {
 			b.ReportAllocs()
 			before, n := len(received()), 0
 			for b.Loop() {
-				if _, err := d.in.Type(b.Context(), text, 0); err != nil {
+				if _, err := d.in.Keyboard.Type(b.Context(), textOf(text), 0); err != nil {
 					b.Fatal(err)
 				}
 				n++
@@ -35,7 +35,7 @@ func BenchmarkInput(b *testing.B) {
 	b.Run("press", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := d.in.Press(b.Context(), ch); err != nil {
+			if err := d.in.Keyboard.Press(b.Context(), ch); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -44,7 +44,7 @@ func BenchmarkInput(b *testing.B) {
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {
-			if err := d.in.Move(i%500, 300); err != nil {
+			if err := d.in.Pointer.Move(i%500, 300); err != nil {
 				b.Fatal(err)
 			}
 			i++
@@ -53,7 +53,7 @@ func BenchmarkInput(b *testing.B) {
 	b.Run("pointer", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, _, _, _, err := d.in.Pointer(); err != nil {
+			if _, _, _, _, err := d.in.Pointer.Position(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -61,7 +61,7 @@ func BenchmarkInput(b *testing.B) {
 	b.Run("click", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := d.in.Click(1, 1); err != nil {
+			if err := d.in.Pointer.Click(1, 1); err != nil {
 				b.Fatal(err)
 			}
 		}

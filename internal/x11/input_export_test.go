@@ -1,8 +1,6 @@
 package x11
 
 import (
-	"context"
-
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 )
@@ -15,7 +13,7 @@ func KeysymName(sym xproto.Keysym) string { return keysymName(sym) }
 
 // LockGroup puts another group of the keymap in effect.
 func (in *Input) LockGroup(group byte) error {
-	in.xkb.lock(0, 0, 0, group)
+	in.Keyboard.xkb.lock(0, 0, 0, group)
 	return in.c.Sync()
 }
 
@@ -26,23 +24,9 @@ func (c *Conn) UseXkb() error {
 }
 
 // ProcessOf is the process of a window's client.
-func (in *Input) ProcessOf(win xproto.Window) int { return in.process(win, win) }
-
-// Helpers are a process and those of the same program below it.
-func Helpers(pid int) []int { return helpers(pid) }
-
-// WaitFamily waits until processes have nothing to do.
-func (in *Input) WaitFamily(ctx context.Context, family []int) error {
-	return in.waitFamily(ctx, family)
+func (in *Input) ProcessOf(win xproto.Window) int {
+	return (&Windows{c: in.c, idMask: xproto.Setup(in.c.x).ResourceIdMask}).ClientPID(Window(win))
 }
 
-// ChildEnds says whether a child of a process is about to end.
-func ChildEnds(pid int) bool { return childEnds(pid) }
-
-// Waited says whether keys waited in vain for somebody to want those of a window.
-func (in *Input) Waited(win xproto.Window) bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	_, mute := in.mute[win]
-	return mute
-}
+// Waited says whether keys waited in vain for a program to want those of a window.
+func (in *Input) Waited(win xproto.Window) bool { return in.programs.IsMute(win) }

@@ -32,6 +32,24 @@ type board struct {
 	events []xgb.Event
 }
 
+// textOf is a text that can be typed.
+func textOf(s string) x11.Text {
+	text, err := x11.ParseText(s)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// chordOf is a chord with a valid name.
+func chordOf(s string) x11.Chord {
+	chord, err := x11.ParseChord(s)
+	if err != nil {
+		panic(err)
+	}
+	return chord
+}
+
 func newBoard(t *testing.T) *board {
 	t.Helper()
 	s := testx11.Start(t, 640, 480)
@@ -158,14 +176,14 @@ func (b *board) press(t *testing.T, keys string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.Press(t.Context(), ch); err != nil {
+	if err := b.in.Keyboard.Press(t.Context(), ch); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (b *board) typed(t *testing.T, text string) {
 	t.Helper()
-	n, err := b.in.Type(t.Context(), text, 0)
+	n, err := b.in.Keyboard.Type(t.Context(), textOf(text), 0)
 	if want := utf8.RuneCountInString(text); err != nil || n != want {
 		t.Fatalf("Type(%q) = %d, %v, want %d", text, n, err, want)
 	}
@@ -192,10 +210,10 @@ func TestTypeControlCharacters(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"ab\x00", "ab\x7f", "ab\x01", "ab\u0085", "ab\xff", "ab\xed\xa0\x80"} {
-		n, err := b.in.Type(t.Context(), bad, 0)
+		parsed, err := x11.ParseText(bad)
 		var text *x11.TextError
-		if n != 0 || !errors.As(err, &text) || text.Offset != 2 {
-			t.Errorf("Type(%q) = %d, %v, want a *TextError at 2", bad, n, err)
+		if n := parsed.Len(); n != 0 || !errors.As(err, &text) || text.Offset != 2 {
+			t.Errorf("ParseText(%q) = %d, %v, want a *TextError at 2", bad, n, err)
 		}
 	}
 	b.typed(t, "\ufffd")
@@ -208,7 +226,7 @@ func TestTypeIgnoresLocksAndModifiers(t *testing.T) {
 	b.press(t, "Caps_Lock")
 	b.press(t, "Num_Lock")
 	b.keys(t, 2)
-	release, err := b.in.HoldModifiers(t.Context(), []string{"ctrl", "shift"})
+	release, err := b.in.Keyboard.HoldModifiers(t.Context(), []string{"ctrl", "shift"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,18 +294,18 @@ func TestHoldAndReleaseAll(t *testing.T) {
 	b := newBoard(t)
 	ctx := t.Context()
 	for _, key := range []string{"ctrl", "A", "é"} {
-		if err := b.in.KeyDown(ctx, key); err != nil {
+		if err := b.in.Keyboard.KeyDown(ctx, chordOf(key)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.in.Button(1, true); err != nil {
+	if err := b.in.Pointer.Button(1, true); err != nil {
 		t.Fatal(err)
 	}
 	const want = xproto.ModMaskControl | xproto.ModMaskShift | xproto.KeyButMaskButton1
 	if got := b.mask(t); got != want {
 		t.Errorf("held: %#x, want %#x", got, want)
 	}
-	if err := b.in.KeyUp(ctx, "A"); err != nil {
+	if err := b.in.Keyboard.KeyUp(ctx, chordOf("A")); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.mask(t); got != want&^xproto.ModMaskShift {
@@ -304,7 +322,7 @@ func TestHoldAndReleaseAll(t *testing.T) {
 	if got := b.mask(t); got != 0 || slices.Max(r.Keys) != 0 {
 		t.Errorf("after ReleaseAll: modifiers %#x, keys %v", got, r.Keys)
 	}
-	if _, err := b.in.HoldModifiers(t.Context(), []string{"ctrl", "a"}); err == nil || !strings.Contains(err.Error(), `"a"`) {
+	if _, err := b.in.Keyboard.HoldModifiers(t.Context(), []string{"ctrl", "a"}); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("HoldModifiers of a: %v, want an error that names it", err)
 	}
 	if got := b.mask(t); got != 0 {
@@ -316,7 +334,7 @@ func TestTypeDelayAndCancel(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	start := time.Now()
-	if n, err := b.in.Type(t.Context(), "abé漢", 20*time.Millisecond); n != 4 || err != nil {
+	if n, err := b.in.Keyboard.Type(t.Context(), textOf("abé漢"), 20*time.Millisecond); n != 4 || err != nil {
 		t.Fatal(n, err)
 	}
 	if took := time.Since(start); took < 60*time.Millisecond {
@@ -329,12 +347,12 @@ func TestTypeDelayAndCancel(t *testing.T) {
 			cancel()
 		}
 	})
-	n, err := b.in.Type(ctx, "abcdef", time.Minute)
+	n, err := b.in.Keyboard.Type(ctx, textOf("abcdef"), time.Minute)
 	if n != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled Type = %d, %v, want 1, %v", n, err, context.Canceled)
 	}
 	b.keys(t, 1)
-	if n, err := b.in.Type(ctx, "abc", 0); n != 0 || !errors.Is(err, context.Canceled) {
+	if n, err := b.in.Keyboard.Type(ctx, textOf("abc"), 0); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Type with a cancelled context = %d, %v", n, err)
 	}
 }
@@ -347,7 +365,7 @@ func TestSlotsOfTheDead(t *testing.T) {
 	b.typed(t, "漢字é中文")
 	b.keys(t, 5)
 	second := b.input(t, b.server.Dial(t))
-	if n, err := second.Type(t.Context(), "ab中", 0); n != 2 || !errors.Is(err, x11.ErrNoKeycodes) {
+	if n, err := second.Keyboard.Type(t.Context(), textOf("ab中"), 0); n != 2 || !errors.Is(err, x11.ErrNoKeycodes) {
 		t.Fatalf("Type beside another Input = %d, %v, want 2, %v", n, err, x11.ErrNoKeycodes)
 	}
 	b.keys(t, 2)
@@ -356,7 +374,7 @@ func TestSlotsOfTheDead(t *testing.T) {
 	}
 	text := cjkText(1, 50)
 	poll(t, "the server to notice", func() bool {
-		n, err := second.Type(t.Context(), text, 0)
+		n, err := second.Keyboard.Type(t.Context(), textOf(text), 0)
 		if errors.Is(err, x11.ErrNoKeycodes) {
 			b.keys(t, n)
 			return false
@@ -375,7 +393,7 @@ func TestSlotsOfTheDead(t *testing.T) {
 func TestInputAfterClose(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
-	if err := b.in.KeyDown(t.Context(), "a"); err != nil {
+	if err := b.in.Keyboard.KeyDown(t.Context(), chordOf("a")); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -383,10 +401,10 @@ func TestInputAfterClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := b.in.Type(t.Context(), "a", 0); n != 0 || err == nil {
+	if n, err := b.in.Keyboard.Type(t.Context(), textOf("a"), 0); n != 0 || err == nil {
 		t.Errorf("Type after Close = %d, %v", n, err)
 	}
-	if b.in.Move(1, 1) == nil || b.in.Click(1, 1) == nil || b.in.KeyDown(t.Context(), "a") == nil {
+	if b.in.Pointer.Move(1, 1) == nil || b.in.Pointer.Click(1, 1) == nil || b.in.Keyboard.KeyDown(t.Context(), chordOf("a")) == nil {
 		t.Error("input after Close succeeded")
 	}
 }

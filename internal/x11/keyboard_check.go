@@ -19,48 +19,48 @@ type keyboardBackup struct {
 // ("The X Keyboard Extension: Protocol Specification", SetMap).
 const setRecomputeActions = 1 << 1
 
-// CheckKeyboard returns what a keyboard lacks that every layout has, such as a key
+// Check returns what a keyboard lacks that every layout has, such as a key
 // for Return: a program may have changed the keyboard and then exited. It returns ""
-// if the keyboard can be used, and keeps it for RestoreKeyboard. It also returns ""
+// if the keyboard can be used, and keeps it for Restore. It also returns ""
 // while input is being sent.
-func (in *Input) CheckKeyboard() (missing string, err error) {
-	if !in.mu.TryLock() {
+func (kb *Keyboard) Check() (missing string, err error) {
+	if !kb.mu.TryLock() {
 		return "", nil
 	}
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
+	defer kb.mu.Unlock()
+	if err := kb.use(); err != nil {
 		return "", err
 	}
-	k, err := in.readKeymap()
+	k, err := kb.readKeymap()
 	if err != nil {
 		return "", err
 	}
-	if missing := in.lacks(k); missing != "" {
+	if missing := kb.lacks(k); missing != "" {
 		return missing, nil
 	}
-	if in.backup != nil && in.backup.keymap.same(k) {
+	if kb.backup != nil && kb.backup.keymap.same(k) {
 		return "", nil
 	}
-	entries, err := in.xkb.entries(k.first, k.first+xproto.Keycode(k.codes()-1))
+	entries, err := kb.xkb.entries(k.first, k.first+xproto.Keycode(k.codes()-1))
 	if err != nil {
 		return "", err
 	}
 	for i := range entries.entries {
-		if in.isSlot(entries.first + xproto.Keycode(i)) {
+		if kb.slots.has(entries.first + xproto.Keycode(i)) {
 			entries.entries[i] = keyEntry(0, 0)
 		}
 	}
-	modifiers, err := xproto.GetModifierMapping(in.c.x).Reply()
+	modifiers, err := xproto.GetModifierMapping(kb.c.x).Reply()
 	if err != nil {
 		return "", wrap("read modifier mapping", err)
 	}
-	in.backup = &keyboardBackup{k, entries, modifiers}
+	kb.backup = &keyboardBackup{k, entries, modifiers}
 	return "", nil
 }
 
 // lacks returns the first key that a keymap lacks, or "". It ignores keys that differ
 // between layouts, such as letters.
-func (in *Input) lacks(k *keymap) string {
+func (kb *Keyboard) lacks(k *keymap) string {
 	if k.shift == 0 {
 		return "Shift"
 	}
@@ -79,38 +79,38 @@ func (in *Input) lacks(k *keymap) string {
 	switch {
 	case !control:
 		return "Control"
-	case in.claimed && len(in.slots) == 0:
+	case kb.slots.claimed && len(kb.slots.all) == 0:
 		return "unused keycode"
 	}
 	return ""
 }
 
-// RestoreKeyboard restores the last usable keyboard that CheckKeyboard saw.
-func (in *Input) RestoreKeyboard() error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
+// Restore restores the last usable keyboard that Check saw.
+func (kb *Keyboard) Restore() error {
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
+	if err := kb.use(); err != nil {
 		return err
 	}
-	if in.backup == nil {
+	if kb.backup == nil {
 		return fmt.Errorf("restore keyboard: none is known that could be used")
 	}
-	m := in.backup.modifiers
-	if err := wrap("restore keysyms", in.xkb.setEntries(in.backup.entries, setRecomputeActions).Check()); err != nil {
+	m := kb.backup.modifiers
+	if err := wrap("restore keysyms", kb.xkb.setEntries(kb.backup.entries, setRecomputeActions).Check()); err != nil {
 		return err
 	}
-	r, err := xproto.SetModifierMapping(in.c.x, m.KeycodesPerModifier, m.Keycodes).Reply()
+	r, err := xproto.SetModifierMapping(kb.c.x, m.KeycodesPerModifier, m.Keycodes).Reply()
 	if err != nil {
 		return wrap("restore modifiers", err)
 	}
 	if r.Status != xproto.MappingStatusSuccess {
 		return fmt.Errorf("restore modifiers: the X server refuses with status %d: a key is held down", r.Status)
 	}
-	k, err := in.readKeymap()
+	k, err := kb.readKeymap()
 	if err != nil {
 		return err
 	}
-	if missing := in.lacks(k); missing != "" {
+	if missing := kb.lacks(k); missing != "" {
 		return fmt.Errorf("restore keyboard: it still has no %s", missing)
 	}
 	return nil

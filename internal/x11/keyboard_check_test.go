@@ -25,8 +25,8 @@ func TestKeyboardCheck(t *testing.T) {
 	defer in.Close()
 	usable := func(what string) {
 		t.Helper()
-		if missing, err := in.CheckKeyboard(); err != nil || missing != "" {
-			t.Errorf("%s: CheckKeyboard() = %q, %v, want that it can be used", what, missing, err)
+		if missing, err := in.Keyboard.Check(); err != nil || missing != "" {
+			t.Errorf("%s: Check() = %q, %v, want that it can be used", what, missing, err)
 		}
 	}
 	usable("the first keyboard")
@@ -58,7 +58,7 @@ func TestKeyboardCheck(t *testing.T) {
 		return slices.Compact(codes)
 	}
 	want, wantModifiers := keysyms(), modifiers()
-	if _, err := in.Type(soon(t), "é漢", 0); err != nil { // on keycodes that were empty
+	if _, err := in.Keyboard.Type(soon(t), textOf("é漢"), 0); err != nil { // on keycodes that were empty
 		t.Fatal(err)
 	}
 	usable("after typing")
@@ -90,10 +90,10 @@ func TestKeyboardCheck(t *testing.T) {
 	} {
 		name := damaged.name
 		damaged.damage()
-		if missing, err := in.CheckKeyboard(); err != nil || missing == "" {
-			t.Errorf("%s: CheckKeyboard() = %q, %v, want what is missing", name, missing, err)
+		if missing, err := in.Keyboard.Check(); err != nil || missing == "" {
+			t.Errorf("%s: Check() = %q, %v, want what is missing", name, missing, err)
 		}
-		if err := in.RestoreKeyboard(); err != nil {
+		if err := in.Keyboard.Restore(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		usable(name + ", restored")
@@ -104,7 +104,7 @@ func TestKeyboardCheck(t *testing.T) {
 			t.Errorf("%s: modifiers are not as before (-want +got):\n%s", name, diff)
 		}
 	}
-	if _, err := in.Type(soon(t), "Aé", 0); err != nil {
+	if _, err := in.Keyboard.Type(soon(t), textOf("Aé"), 0); err != nil {
 		t.Errorf("typing on the restored keyboard: %v", err)
 	}
 }

@@ -53,16 +53,16 @@ type keymap struct {
 // readKeymap asks the server for everything that decides how keys are read, in
 // one round trip. Nothing is kept from before: another program may have changed
 // the keyboard since.
-func (in *Input) readKeymap() (*keymap, error) {
-	c := in.c
+func (kb *Keyboard) readKeymap() (*keymap, error) {
+	c := kb.c
 	setup := xproto.Setup(c.x)
 	k := &keymap{first: setup.MinKeycode}
 	c.wire.cork()
 	mapping := xproto.GetKeyboardMapping(c.x, k.first, byte(setup.MaxKeycode-k.first+1))
 	modifiers := xproto.GetModifierMapping(c.x)
 	pressed := xproto.QueryKeymap(c.x)
-	state := in.xkb.askState()
-	record := in.askSlots()
+	state := kb.xkb.askState()
+	record := kb.slots.ask()
 	if err := c.wire.uncork(); err != nil {
 		return nil, wrap("read keyboard mapping", err)
 	}
@@ -88,7 +88,7 @@ func (in *Input) readKeymap() (*keymap, error) {
 	if err != nil {
 		return nil, wrap("read keycodes in use", err)
 	}
-	in.takeKeymap(k, used)
+	kb.takeKeymap(k, used)
 	return k, nil
 }
 
@@ -100,21 +100,21 @@ func (k *keymap) setModifiers(m *xproto.GetModifierMappingReply) {
 }
 
 // takeKeymap makes a keymap the present one and finds where its keysyms are.
-func (in *Input) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
+func (kb *Keyboard) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
 	// The core protocol shows two groups, two keysyms each.
 	if k.group = k.state.group; k.group > 1 || k.per < 4 {
 		k.group = 0
 	}
-	if !in.claimed {
-		in.slots, in.keymap = in.recordedSlots(used), nil
+	if !kb.slots.claimed {
+		kb.slots.all, kb.keymap = kb.slots.read(used), nil
 	}
-	in.reconcileSlots(k)
-	if old := in.keymap; old != nil && old.same(k) {
+	kb.slots.reconcile(k)
+	if old := kb.keymap; old != nil && old.same(k) {
 		k.where, k.shift = old.where, old.shift
 	} else {
-		k.index(in.isSlot)
+		k.index(kb.slots.has)
 	}
-	in.keymap = k
+	kb.keymap = k
 }
 
 // same says whether the same keys have the same meaning.

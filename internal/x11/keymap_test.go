@@ -100,7 +100,7 @@ func TestTypeWithoutFocus(t *testing.T) {
 		if err := xproto.SetInputFocusChecked(b.viewer.X(), 0, focus, xproto.TimeCurrentTime).Check(); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.in.Move(630, 470); err != nil { // away from the window
+		if err := b.in.Pointer.Move(630, 470); err != nil { // away from the window
 			t.Fatal(err)
 		}
 		b.typed(t, cjkText(5, 100)) // nobody is there to wait for

@@ -26,12 +26,12 @@ func TestKeysNobodyWants(t *testing.T) {
 	typing := func(text string) time.Duration {
 		t.Helper()
 		begin := time.Now()
-		unheard, err := b.in.Unheard(t.Context())
+		unheard, err := b.in.Unheard()
 		if err == nil && unheard != 0 {
 			err = b.in.AwaitListener(t.Context(), unheard)
 		}
 		if err == nil {
-			_, err = b.in.Type(t.Context(), text, 0)
+			_, err = b.in.Keyboard.Type(t.Context(), textOf(text), 0)
 		}
 		if err != nil {
 			t.Error(err)
@@ -67,7 +67,7 @@ func TestKeysNobodyWants(t *testing.T) {
 	if err := xproto.MapWindowChecked(x, inner).Check(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.Move(150, 100); err != nil {
+	if err := b.in.Pointer.Move(150, 100); err != nil {
 		t.Fatal(err)
 	}
 	typing("e")

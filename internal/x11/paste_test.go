@@ -9,9 +9,9 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// TestSettlePaste pastes and types at once while what is pasted comes late: it
+// TestQuiescePaste pastes and types at once while what is pasted comes late: it
 // must come first even so, unless it comes later than is waited for.
-func TestSettlePaste(t *testing.T) {
+func TestQuiescePaste(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.in.Follow(d.windows)
@@ -22,24 +22,24 @@ func TestSettlePaste(t *testing.T) {
 	t.Cleanup(func() { _ = cb.Close() })
 	d.in.FollowClipboard(cb)
 	at, received := d.twoTerminals(t)
-	if err := d.in.Move(at[1].X, at[1].Y); err != nil {
+	if err := d.in.Pointer.Move(at[1].X, at[1].Y); err != nil {
 		t.Fatal(err)
 	}
 	want := ""
 	paste := func(text string, limit time.Duration, release func()) {
 		t.Helper()
-		if err := d.in.Settle(t.Context()); err != nil {
+		if err := d.in.Quiesce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.in.Click(2, 1); err != nil {
+		if err := d.in.Pointer.Click(2, 1); err != nil {
 			t.Fatal(err)
 		}
 		begin, late := time.Now(), false
 		goOn := func() { release(); late = time.Since(begin) > limit }
-		if err := heldUp(t, text, goOn, func() error { return d.in.Settle(t.Context()) }); err != nil {
+		if err := heldUp(t, text, goOn, func() error { return d.in.Quiesce(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.in.Type(t.Context(), "!", 0); err != nil {
+		if _, err := d.in.Keyboard.Type(t.Context(), textOf("!"), 0); err != nil {
 			t.Fatal(err)
 		}
 		want += text + "!"
@@ -65,8 +65,8 @@ func TestSettlePaste(t *testing.T) {
 	}
 }
 
-// TestSettlePieces waits until a program has read what comes in pieces.
-func TestSettlePieces(t *testing.T) {
+// TestQuiescePieces waits until a program has read what comes in pieces.
+func TestQuiescePieces(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	cb, err := b.conn.NewClipboard()
@@ -78,10 +78,10 @@ func TestSettlePieces(t *testing.T) {
 	if err := cb.Set(t.Context(), x11.SelectionClipboard, x11.Content{Type: x11.TypeText, Data: longText(600_000)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.Move(200, 200); err != nil {
+	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.Click(1, 1); err != nil {
+	if err := b.in.Pointer.Click(1, 1); err != nil {
 		t.Fatal(err)
 	}
 	p := newPeer(t, b.server)
@@ -93,7 +93,7 @@ func TestSettlePieces(t *testing.T) {
 			p.check(xproto.DeletePropertyChecked(p.x, p.win, p.atom("P")))
 		}
 	}
-	if err := heldUp(t, "pieces", read, func() error { return b.in.Settle(t.Context()) }); err != nil {
+	if err := heldUp(t, "pieces", read, func() error { return b.in.Quiesce(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
 	if sends, _, _ := cb.Transfers(); sends != 0 {

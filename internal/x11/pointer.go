@@ -39,122 +39,137 @@ const (
 	clickGap = 2 * time.Millisecond
 )
 
-// Pointer is where the pointer is, and what is below it: the top-level window
+// Pointer moves the pointer of a display and presses its buttons.
+type Pointer struct {
+	*device
+	buttons   []byte        // that are down
+	pressed   time.Time     // when a button was last
+	pressedIn xproto.Window // that the pointer was in when a button went down
+}
+
+// Position returns where the pointer is, and what is below it: the top-level window
 // that a window manager manages, else the root's child, else the root.
-func (in *Input) Pointer() (x, y, screen int, top Window, err error) {
-	r, err := xproto.QueryPointer(in.c.x, in.c.root).Reply()
+func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
+	r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
 	if err != nil {
 		return 0, 0, 0, 0, wrap("query pointer", err)
 	}
 	win := r.Root
 	if r.Child != 0 {
-		win = in.managed(r.Child)
+		win = pt.programs.Managed(r.Child)
 	}
 	return int(r.RootX), int(r.RootY), 0, Window(win), nil
 }
 
 // Move puts the pointer at a place on the screen.
-func (in *Input) Move(x, y int) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
+func (pt *Pointer) Move(x, y int) error {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if err := pt.use(); err != nil {
 		return err
 	}
-	in.c.wire.cork()
-	in.motion(Point{x, y})
-	if len(in.buttons) > 0 { // part of a drag
-		in.unsettle()
-		in.acted.note(in.acted.press)
+	pt.c.wire.cork()
+	pt.motion(Point{x, y})
+	if len(pt.buttons) > 0 { // part of a drag
+		pt.programs.ManagerMayAct()
+		pt.programs.Acted(pt.pressedIn)
 	}
-	return in.flush("move pointer")
+	return pt.flush("move pointer")
 }
 
-func (in *Input) motion(p Point) {
+func (pt *Pointer) motion(p Point) {
 	clamp := func(v int) int16 { return int16(min(max(v, math.MinInt16), math.MaxInt16)) }
-	xtest.FakeInput(in.c.x, xproto.MotionNotify, 0, 0, in.c.root, clamp(p.X), clamp(p.Y), 0)
+	xtest.FakeInput(pt.c.x, xproto.MotionNotify, 0, 0, pt.c.root, clamp(p.X), clamp(p.Y), 0)
 }
 
 // Button presses or releases a button, numbered as X does: 1 left, 2 middle,
 // 3 right, 8 back, 9 forward.
-func (in *Input) Button(button int, down bool) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.checkButton(button); err != nil {
+func (pt *Pointer) Button(button int, down bool) error {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if err := pt.checkButton(button); err != nil {
 		return err
 	}
-	in.c.wire.cork()
-	under := xproto.QueryPointer(in.c.x, in.c.root)
-	in.setButton(byte(button), down)
-	err := in.flush("press button")
-	in.noteBelow(under, down)
+	pt.c.wire.cork()
+	under := xproto.QueryPointer(pt.c.x, pt.c.root)
+	pt.setButton(byte(button), down)
+	err := pt.flush("press button")
+	pt.noteBelow(under, down)
 	return err
 }
 
 // noteBelow notes the window that got a button, and with its release the one
 // that got the press.
-func (in *Input) noteBelow(under xproto.QueryPointerCookie, down bool) {
+func (pt *Pointer) noteBelow(under xproto.QueryPointerCookie, down bool) {
 	r, err := under.Reply()
 	if err != nil {
 		return
 	}
-	in.acted.note(r.Child)
+	pt.programs.Acted(r.Child)
 	if down {
-		in.acted.press = r.Child
+		pt.pressedIn = r.Child
 	} else {
-		in.unsettle()
-		in.acted.note(in.acted.press)
+		pt.programs.ManagerMayAct()
+		pt.programs.Acted(pt.pressedIn)
 	}
 }
 
-func (in *Input) checkButton(button int) error {
+func (pt *Pointer) checkButton(button int) error {
 	if button < 1 || button > 255 {
 		return fmt.Errorf("pointer button %d: want 1 to 255", button)
 	}
-	return in.use()
+	return pt.use()
 }
 
-func (in *Input) setButton(button byte, down bool) {
+func (pt *Pointer) setButton(button byte, down bool) {
 	if !down {
-		in.fake(xproto.ButtonRelease, button)
-		in.buttons = slices.DeleteFunc(in.buttons, func(b byte) bool { return b == button })
+		pt.fake(xproto.ButtonRelease, button)
+		pt.buttons = slices.DeleteFunc(pt.buttons, func(b byte) bool { return b == button })
 		return
 	}
 	delay := time.Duration(0) // which the server waits
 	if button < wheelFirst || button > wheelLast {
-		in.unsettled++
-		if time.Since(in.pressed) < clickGap {
+		pt.programs.Pressed()
+		if time.Since(pt.pressed) < clickGap {
 			delay = clickGap
 		}
-		in.pressed = time.Now()
+		pt.pressed = time.Now()
 	}
-	xtest.FakeInput(in.c.x, xproto.ButtonPress, button, uint32(delay.Milliseconds()), 0, 0, 0, 0)
-	if !slices.Contains(in.buttons, button) {
-		in.buttons = append(in.buttons, button)
+	xtest.FakeInput(pt.c.x, xproto.ButtonPress, button, uint32(delay.Milliseconds()), 0, 0, 0, 0)
+	if !slices.Contains(pt.buttons, button) {
+		pt.buttons = append(pt.buttons, button)
 	}
+}
+
+// ButtonDown reports whether a button is down through this Pointer.
+func (pt *Pointer) ButtonDown() bool {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	return len(pt.buttons) > 0
 }
 
 // Click presses and releases a button count times where the pointer is.
-func (in *Input) Click(button, count int) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.checkButton(button); err != nil {
+func (pt *Pointer) Click(button, count int) error {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if err := pt.checkButton(button); err != nil {
 		return err
 	}
-	return in.clicks(byte(button), count)
+	return pt.clicks(byte(button), count)
 }
 
-func (in *Input) clicks(button byte, count int) error {
+func (pt *Pointer) clicks(button byte, count int) error {
 	for count > 0 {
 		n := min(count, corkedClicks)
 		count -= n
-		in.c.wire.cork()
-		under := xproto.QueryPointer(in.c.x, in.c.root)
+		pt.c.wire.cork()
+		under := xproto.QueryPointer(pt.c.x, pt.c.root)
 		for range n {
-			in.setButton(button, true)
-			in.setButton(button, false)
+			pt.setButton(button, true)
+			pt.setButton(button, false)
 		}
-		err := in.flush("click")
-		in.noteBelow(under, true)
+		err := pt.flush("click")
+		pt.noteBelow(under, true)
 		if err != nil {
 			return err
 		}
@@ -164,10 +179,10 @@ func (in *Input) clicks(button byte, count int) error {
 
 // Scroll turns the wheel by clicks: dx to the right, dy down. A wheel click is
 // one of buttons 4 to 7.
-func (in *Input) Scroll(dx, dy int) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
+func (pt *Pointer) Scroll(dx, dy int) error {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if err := pt.use(); err != nil {
 		return err
 	}
 	vertical, horizontal := byte(5), byte(7)
@@ -177,93 +192,93 @@ func (in *Input) Scroll(dx, dy int) error {
 	if dx < 0 {
 		horizontal, dx = 6, -dx
 	}
-	if err := in.clicks(vertical, dy); err != nil {
+	if err := pt.clicks(vertical, dy); err != nil {
 		return err
 	}
-	return in.clicks(horizontal, dx)
+	return pt.clicks(horizontal, dx)
 }
 
 // Drag presses a button at the first point of a path, moves along it and
 // releases the button at the last point, or where an error stopped it. It
 // takes about half a second: the applications below both ends need to see each
 // stage, and a browser's pages do so later than their windows.
-func (in *Input) Drag(ctx context.Context, path []Point, button int) (err error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.checkButton(button); err != nil {
+func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) (err error) {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if err := pt.checkButton(button); err != nil {
 		return err
 	}
 	if len(path) == 0 {
 		return errors.New("drag: empty path")
 	}
-	in.c.wire.cork()
-	in.motion(path[0])
-	in.setButton(byte(button), true)
+	pt.c.wire.cork()
+	pt.motion(path[0])
+	pt.setButton(byte(button), true)
 	defer func() {
-		in.c.wire.cork()
-		in.setButton(byte(button), false)
-		err = errors.Join(err, in.flush("end drag"))
-		in.unsettle()
-		in.acted.note(in.acted.press)
+		pt.c.wire.cork()
+		pt.setButton(byte(button), false)
+		err = errors.Join(err, pt.flush("end drag"))
+		pt.programs.ManagerMayAct()
+		pt.programs.Acted(pt.pressedIn)
 	}()
-	if err := in.flush("begin drag"); err != nil {
+	if err := pt.flush("begin drag"); err != nil {
 		return err
 	}
 	// What is dragged may be a window, by its title bar.
-	if err := in.awaitManager(ctx); err != nil {
+	if err := pt.programs.AwaitManager(ctx); err != nil {
 		return err
 	}
-	source := in.settle(0)
-	in.acted.press = source
-	in.rest(dragRest)
+	source := pt.drain(0)
+	pt.pressedIn = source
+	pt.rest(dragRest)
 	steps := dragPath(path)
 	size := min(max(len(steps)/dragStages, 1), corkedClicks)
 	between := dragMotion / time.Duration(len(steps)/size+1)
 	for stage := range slices.Chunk(steps, size) {
-		in.c.wire.cork()
+		pt.c.wire.cork()
 		for _, p := range stage {
-			in.motion(p)
+			pt.motion(p)
 		}
-		if err := in.flush("drag"); err != nil {
+		if err := pt.flush("drag"); err != nil {
 			return err
 		}
-		in.rest(between)
+		pt.rest(between)
 	}
-	in.settle(source) // it sees the motion, and asks what is below
-	in.settle(0)      // that answers
-	in.settle(source)
-	in.unsettle()
-	if err := in.awaitManager(ctx); err != nil {
+	pt.drain(source) // it sees the motion, and asks what is below
+	pt.drain(0)      // that answers
+	pt.drain(source)
+	pt.programs.ManagerMayAct()
+	if err := pt.programs.AwaitManager(ctx); err != nil {
 		return err
 	}
-	in.rest(dragRest)
+	pt.rest(dragRest)
 	return nil
 }
 
 // rest lets time pass.
-func (in *Input) rest(d time.Duration) {
+func (pt *Pointer) rest(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-in.c.done:
+	case <-pt.c.done:
 	}
 }
 
-// settle waits a little for the application of a window to have taken its
-// events; 0 stands for the window below the pointer, which is returned.
-func (in *Input) settle(win xproto.Window) xproto.Window {
+// drain waits a little for the application of a window to have taken its
+// events. 0 stands for the window below the pointer. It returns the window.
+func (pt *Pointer) drain(win xproto.Window) xproto.Window {
 	if win == 0 {
-		r, err := xproto.QueryPointer(in.c.x, in.c.root).Reply()
+		r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
 		if err != nil || r.Child == 0 {
 			return 0
 		}
-		win = in.managed(r.Child)
+		win = pt.programs.Managed(r.Child)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dragWait)
 	defer cancel()
-	if err := in.drainWindow(ctx, win); err != nil {
-		in.c.log.Debug("drag goes on", "window", uint32(win), "error", err)
+	if err := pt.programs.DrainWindow(ctx, win); err != nil {
+		pt.c.log.Debug("drag goes on", "window", uint32(win), "error", err)
 	}
 	return win
 }

@@ -23,10 +23,10 @@ func TestMoveAndPointer(t *testing.T) {
 		{x11.Point{X: 1e6, Y: 1e6}, x11.Point{X: 639, Y: 479}, root},
 		{x11.Point{X: -5, Y: 7}, x11.Point{X: 0, Y: 7}, root},
 	} {
-		if err := b.in.Move(c.to.X, c.to.Y); err != nil {
+		if err := b.in.Pointer.Move(c.to.X, c.to.Y); err != nil {
 			t.Fatal(err)
 		}
-		x, y, screen, top, err := b.in.Pointer()
+		x, y, screen, top, err := b.in.Pointer.Position()
 		if err != nil || (x11.Point{X: x, Y: y}) != c.want || screen != 0 || top != x11.Window(c.top) {
 			t.Errorf("Move(%v): pointer %d,%d on screen %d over %d, %v, want %v over %d", c.to, x, y, screen, top, err, c.want, c.top)
 		}
@@ -51,10 +51,10 @@ func TestPointerFrame(t *testing.T) {
 		{X: int(at.DstX), Y: int(at.DstY)},      // inside
 		{X: int(at.DstX), Y: int(at.DstY) - 28}, // on the title
 	} {
-		if err := d.in.Move(p.X, p.Y); err != nil {
+		if err := d.in.Pointer.Move(p.X, p.Y); err != nil {
 			t.Fatal(err)
 		}
-		_, _, _, top, err := d.in.Pointer()
+		_, _, _, top, err := d.in.Pointer.Position()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestPointerFrame(t *testing.T) {
 func TestClickAndScroll(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
-	if err := b.in.Move(200, 200); err != nil {
+	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
 	b.take(t, 1)
@@ -87,26 +87,26 @@ func TestClickAndScroll(t *testing.T) {
 		}
 		return list
 	}
-	if err := b.in.Click(3, 2); err != nil {
+	if err := b.in.Pointer.Click(3, 2); err != nil {
 		t.Fatal(err)
 	}
 	if got := buttons(2); !bytes.Equal(got, []byte{3, 3}) {
 		t.Errorf("double click: buttons %v", got)
 	}
-	if err := b.in.Scroll(-2, 1); err != nil {
+	if err := b.in.Pointer.Scroll(-2, 1); err != nil {
 		t.Fatal(err)
 	}
 	if got := buttons(3); !bytes.Equal(got, []byte{5, 6, 6}) {
 		t.Errorf("Scroll(-2, 1): buttons %v", got)
 	}
-	if err := b.in.Scroll(1, -250); err != nil {
+	if err := b.in.Pointer.Scroll(1, -250); err != nil {
 		t.Fatal(err)
 	}
 	if got := buttons(251); !bytes.Equal(got, append(bytes.Repeat([]byte{4}, 250), 7)) {
 		t.Errorf("Scroll(1, -250): buttons %v", got)
 	}
 	for _, bad := range []int{0, -1, 256} {
-		if b.in.Click(bad, 1) == nil || b.in.Button(bad, true) == nil {
+		if b.in.Pointer.Click(bad, 1) == nil || b.in.Pointer.Button(bad, true) == nil {
 			t.Errorf("button %d was accepted", bad)
 		}
 	}
@@ -116,7 +116,7 @@ func TestDrag(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	path := []x11.Point{{X: 120, Y: 80}, {X: 320, Y: 230}, {X: 310, Y: 230}}
-	if err := b.in.Drag(t.Context(), path, 1); err != nil {
+	if err := b.in.Pointer.Drag(t.Context(), path, 1); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.mask(t); got != 0 {
@@ -161,13 +161,13 @@ func TestDragLong(t *testing.T) {
 	for i := range 1000 {
 		path = append(path, x11.Point{X: i % 2 * 639, Y: i * 479 / 1000})
 	}
-	if err := b.in.Drag(t.Context(), path, 1); err != nil {
+	if err := b.in.Pointer.Drag(t.Context(), path, 1); err != nil {
 		t.Fatal(err)
 	}
-	if x, y, _, _, err := b.in.Pointer(); err != nil || x != 639 || y != 478 || b.mask(t) != 0 {
+	if x, y, _, _, err := b.in.Pointer.Position(); err != nil || x != 639 || y != 478 || b.mask(t) != 0 {
 		t.Errorf("after a drag of 1000 points: pointer %d,%d, %v", x, y, err)
 	}
-	if b.in.Drag(t.Context(), nil, 1) == nil {
+	if b.in.Pointer.Drag(t.Context(), nil, 1) == nil {
 		t.Error("a drag without a path was accepted")
 	}
 }

@@ -5,49 +5,91 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jezek/xgb/xproto"
 )
 
+// Keyboard presses keys, and types text.
+type Keyboard struct {
+	*device
+	xkb     xkb
+	slots   *slots
+	keymap  *keymap // as last read
+	strokes []typed
+	held    []heldKey
+	backup  *keyboardBackup // see Check
+}
+
+// heldKey is a key that is down through this Keyboard.
+type heldKey struct {
+	code xproto.Keycode
+	sym  xproto.Keysym
+	by   xproto.Keysym // the key that it was pressed for: itself, or one that needs Shift
+}
+
+func (kb *Keyboard) holding(code xproto.Keycode) bool {
+	return slices.ContainsFunc(kb.held, func(h heldKey) bool { return h.code == code })
+}
+
+// close gives the keycodes that were used for characters back.
+func (kb *Keyboard) close() error {
+	if !kb.slots.used() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeSlotsLimit)
+	defer cancel()
+	if err := kb.slots.drain(ctx); err != nil {
+		return fmt.Errorf("give keycodes back: %w", err)
+	}
+	if _, err := kb.readKeymap(); err != nil {
+		return err
+	}
+	return kb.slots.empty()
+}
+
+// closeSlotsLimit is how long close waits for applications that may look slots up.
+const closeSlotsLimit = 2 * time.Second
+
 // Press presses the keys of a chord one after the other and releases them in
 // the opposite order. Caps Lock has no effect on it; modifiers that are down
 // have.
-func (in *Input) Press(ctx context.Context, ch Chord) (err error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	k, err := in.begin(ctx)
+func (kb *Keyboard) Press(ctx context.Context, ch Chord) (err error) {
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
+	k, err := kb.begin(ctx)
 	if err != nil {
 		return err
 	}
-	keys, err := in.resolve(ctx, k, ch)
+	keys, err := kb.resolve(ctx, k, ch)
 	if err != nil {
 		return fmt.Errorf("press %s: %w", ch, err)
 	}
 	if !ch.locks() {
-		restore := in.neutralise(k, false)
+		restore := kb.neutralise(k, false)
 		defer func() { err = errors.Join(err, restore()) }()
 	}
 	keys = slices.DeleteFunc(keys, func(h heldKey) bool { return k.pressed(h.code) && k.modifiers[h.code] != 0 })
 	op := fmt.Sprintf("press %s", ch)
-	modified := in.windows != nil && k.modified(keys)
-	in.c.wire.cork()
-	before := xproto.GetInputFocus(in.c.x)
+	modified := kb.following && k.modified(keys)
+	kb.c.wire.cork()
+	before := xproto.GetInputFocus(kb.c.x)
 	for _, h := range keys {
-		in.fake(xproto.KeyPress, byte(h.code))
+		kb.fake(xproto.KeyPress, byte(h.code))
 	}
 	n := len(keys)
 	for ; n > 0 && !(modified && k.modifiers[keys[n-1].code] != 0); n-- {
-		in.fake(xproto.KeyRelease, byte(keys[n-1].code))
+		kb.fake(xproto.KeyRelease, byte(keys[n-1].code))
 	}
-	err = in.sent(before, op, modified || !ch.edits())
+	err = kb.sent(before, op, modified || !ch.edits())
 	if !modified {
 		return err
 	}
-	in.unsettle()
+	kb.programs.ManagerMayAct()
 	if n == 0 {
 		return err
 	}
-	return errors.Join(err, in.releaseModifiers(ctx, keys[:n], op))
+	return errors.Join(err, kb.releaseModifiers(ctx, keys[:n], op))
 }
 
 // modified says whether keys are pressed with a modifier other than Shift, so
@@ -63,21 +105,21 @@ func (k *keymap) modified(keys []heldKey) bool {
 // releaseModifiers lets go of the modifiers of a chord, last first, when the
 // window manager has seen the chord: one that shows a list of windows until Alt
 // is released must have grabbed the keyboard before that.
-func (in *Input) releaseModifiers(ctx context.Context, keys []heldKey, op string) error {
-	err := in.awaitManager(ctx)
-	in.c.wire.cork()
+func (kb *Keyboard) releaseModifiers(ctx context.Context, keys []heldKey, op string) error {
+	err := kb.programs.AwaitManager(ctx)
+	kb.c.wire.cork()
 	for i := len(keys) - 1; i >= 0; i-- {
-		in.fake(xproto.KeyRelease, byte(keys[i].code))
+		kb.fake(xproto.KeyRelease, byte(keys[i].code))
 	}
-	in.unsettle()
-	return errors.Join(err, in.flush(op))
+	kb.programs.ManagerMayAct()
+	return errors.Join(err, kb.flush(op))
 }
 
 // sent uncorks, waits, and notes who got the keys. acts says that these may do
 // more than change a text.
-func (in *Input) sent(before xproto.GetInputFocusCookie, op string, acts bool) error {
-	after := xproto.GetInputFocus(in.c.x)
-	if err := in.c.wire.uncork(); err != nil {
+func (kb *Keyboard) sent(before xproto.GetInputFocusCookie, op string, acts bool) error {
+	after := xproto.GetInputFocus(kb.c.x)
+	if err := kb.c.wire.uncork(); err != nil {
 		return wrap(op, err)
 	}
 	for _, cookie := range []xproto.GetInputFocusCookie{before, after} {
@@ -85,9 +127,11 @@ func (in *Input) sent(before xproto.GetInputFocusCookie, op string, acts bool) e
 		if err != nil {
 			return wrap(op, err)
 		}
-		in.await(r.Focus)
+		if kb.slots.dirty {
+			kb.programs.Typed(r.Focus)
+		}
 		if acts {
-			in.acted.note(r.Focus)
+			kb.programs.Acted(r.Focus)
 		}
 	}
 	return nil
@@ -95,15 +139,15 @@ func (in *Input) sent(before xproto.GetInputFocusCookie, op string, acts bool) e
 
 // resolve finds the keys of a chord, and puts those that the keyboard lacks on
 // slots. Where a key needs Shift, Shift comes before it.
-func (in *Input) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, error) {
+func (kb *Keyboard) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, error) {
 	for i, sym := range ch.keys {
-		if _, ok := k.where[sym]; ok || in.claimed && in.soleSlotFor(sym) != nil {
+		if _, ok := k.where[sym]; ok || kb.slots.claimed && kb.slots.findSole(sym) != nil {
 			continue
 		}
 		if isModifier(sym) {
 			return nil, fmt.Errorf("the keymap has no key %s", keysymName(sym))
 		}
-		if err := in.assignSole(ctx, k, sym, ch.keys[:i]); err != nil {
+		if err := kb.slots.assignSole(ctx, k, sym, ch.keys[:i], kb.holding); err != nil {
 			return nil, err
 		}
 	}
@@ -112,8 +156,8 @@ func (in *Input) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, e
 	for _, sym := range ch.keys {
 		at, ok := k.where[sym]
 		if !ok {
-			s := in.soleSlotFor(sym)
-			in.touch(s)
+			s := kb.slots.findSole(sym)
+			kb.slots.touch(s)
 			at = s.stroke
 		}
 		if at.shift && !shift {
@@ -130,70 +174,62 @@ func (in *Input) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, e
 	return keys, nil
 }
 
-// KeyDown presses a key, or the keys of a chord in order, and leaves them down.
-func (in *Input) KeyDown(ctx context.Context, key string) error {
-	ch, err := ParseChord(key)
-	if err != nil {
-		return err
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	_, err = in.keyDown(ctx, ch)
+// KeyDown presses the keys of a chord in order, and leaves them down.
+func (kb *Keyboard) KeyDown(ctx context.Context, ch Chord) error {
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
+	_, err := kb.keyDown(ctx, ch)
 	return err
 }
 
 // keyDown says which keys it pressed: those that were not down already.
-func (in *Input) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
-	k, err := in.begin(ctx)
+func (kb *Keyboard) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
+	k, err := kb.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := in.resolve(ctx, k, ch)
+	keys, err := kb.resolve(ctx, k, ch)
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", ch, err)
 	}
-	keys = slices.DeleteFunc(keys, func(h heldKey) bool { return in.holding(h.code) })
-	in.c.wire.cork()
-	before := xproto.GetInputFocus(in.c.x)
+	keys = slices.DeleteFunc(keys, func(h heldKey) bool { return kb.holding(h.code) })
+	kb.c.wire.cork()
+	before := xproto.GetInputFocus(kb.c.x)
 	for _, h := range keys {
-		in.fake(xproto.KeyPress, byte(h.code))
+		kb.fake(xproto.KeyPress, byte(h.code))
 	}
-	in.held = append(in.held, keys...)
+	kb.held = append(kb.held, keys...)
 	modified := k.modified(keys)
 	if modified {
-		in.unsettle()
+		kb.programs.ManagerMayAct()
 	}
-	return keys, in.sent(before, "hold "+ch.String(), modified || !ch.edits())
+	return keys, kb.sent(before, "hold "+ch.String(), modified || !ch.edits())
 }
 
-// KeyUp releases a key, or the keys of a chord, last first.
-func (in *Input) KeyUp(ctx context.Context, key string) error {
-	ch, err := ParseChord(key)
-	if err != nil {
+// KeyUp releases the keys of a chord, last first.
+func (kb *Keyboard) KeyUp(ctx context.Context, ch Chord) error {
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
+	if err := kb.use(); err != nil {
 		return err
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
-		return err
-	}
-	k, err := in.readKeymap()
+	k, err := kb.readKeymap()
 	if err != nil {
 		return err
 	}
 	var codes []xproto.Keycode
 	for i := len(ch.keys) - 1; i >= 0; i-- {
-		codes = append(codes, in.heldFor(k, ch.keys[i])...)
+		codes = append(codes, kb.heldFor(k, ch.keys[i])...)
 	}
-	return in.releaseKeys(ctx, codes, "release "+ch.String())
+	return kb.releaseKeys(ctx, codes, "release "+ch.String())
 }
 
 // heldFor is the keys that are down for a keysym; when there are none, the key
 // that has it, which another client may hold.
-func (in *Input) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) {
-	for i := len(in.held) - 1; i >= 0; i-- {
-		if in.held[i].by == sym {
-			codes = append(codes, in.held[i].code)
+func (kb *Keyboard) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) {
+	for i := len(kb.held) - 1; i >= 0; i-- {
+		if kb.held[i].by == sym {
+			codes = append(codes, kb.held[i].code)
 		}
 	}
 	if at, ok := k.where[sym]; ok && len(codes) == 0 {
@@ -203,31 +239,31 @@ func (in *Input) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) 
 }
 
 // releaseKeys lets go of keys, even when ctx has ended.
-func (in *Input) releaseKeys(ctx context.Context, codes []xproto.Keycode, op string) error {
+func (kb *Keyboard) releaseKeys(ctx context.Context, codes []xproto.Keycode, op string) error {
 	if len(codes) == 0 {
 		return nil
 	}
-	if err := in.awaitManager(ctx); err != nil {
-		in.c.log.Debug("keys are released before the window manager has seen them", "error", err)
+	if err := kb.programs.AwaitManager(ctx); err != nil {
+		kb.c.log.Debug("keys are released before the window manager has seen them", "error", err)
 	}
-	in.c.wire.cork()
+	kb.c.wire.cork()
 	for _, code := range codes {
-		in.fake(xproto.KeyRelease, byte(code))
+		kb.fake(xproto.KeyRelease, byte(code))
 	}
-	in.held = slices.DeleteFunc(in.held, func(h heldKey) bool {
+	kb.held = slices.DeleteFunc(kb.held, func(h heldKey) bool {
 		ours := slices.Contains(codes, h.code)
 		if ours && isModifier(h.sym) {
-			in.unsettle()
+			kb.programs.ManagerMayAct()
 		}
 		return ours
 	})
-	return in.flush(op)
+	return kb.flush(op)
 }
 
 // HoldModifiers presses modifiers, which release lets go of, also when ctx has
 // ended. Those that were down already stay as they are. *KeyError: a name is not
 // that of a modifier.
-func (in *Input) HoldModifiers(ctx context.Context, names []string) (release func() error, err error) {
+func (kb *Keyboard) HoldModifiers(ctx context.Context, names []string) (release func() error, err error) {
 	var ch Chord
 	for _, name := range names {
 		one, err := ParseChord(name)
@@ -239,9 +275,9 @@ func (in *Input) HoldModifiers(ctx context.Context, names []string) (release fun
 		}
 		ch.keys = append(ch.keys, one.keys...)
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	keys, err := in.keyDown(ctx, ch)
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
+	keys, err := kb.keyDown(ctx, ch)
 	if err != nil {
 		return nil, err
 	}
@@ -250,10 +286,10 @@ func (in *Input) HoldModifiers(ctx context.Context, names []string) (release fun
 		codes = append(codes, keys[i].code)
 	}
 	return func() error {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		still := slices.DeleteFunc(codes, func(code xproto.Keycode) bool { return !in.holding(code) })
+		kb.mu.Lock()
+		defer kb.mu.Unlock()
+		still := slices.DeleteFunc(codes, func(code xproto.Keycode) bool { return !kb.holding(code) })
 		codes = nil
-		return in.releaseKeys(ctx, still, "release modifiers")
+		return kb.releaseKeys(ctx, still, "release modifiers")
 	}, nil
 }

@@ -175,10 +175,13 @@ func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 	return cb.beginSend(to, v)
 }
 
-// served waits until every request was answered that the server had passed on
-// before. It returns how many that were since the clipboard was made, and
-// whether somebody is reading in pieces.
-func (cb *Clipboard) served(ctx context.Context) (count int, sending bool, err error) {
+// Owner returns the window that owns selections for the clipboard.
+func (cb *Clipboard) Owner() xproto.Window { return cb.win }
+
+// Served waits until every request was answered that the server had passed on
+// before. It returns the number of requests since the clipboard was made, and
+// whether an application is reading in pieces.
+func (cb *Clipboard) Served(ctx context.Context) (count int, sending bool, err error) {
 	type result struct {
 		count   int
 		sending bool

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jezek/xgb"
@@ -27,19 +26,48 @@ type slot struct {
 	dirty bool          // pressed since the last drain: somebody may still look it up
 }
 
-// reconcileSlots brings the list of slots in line with the keymap, which
+// slots is the empty keycodes of a keymap, in pairs without Shift and with.
+type slots struct {
+	*device
+	xkb     xkb
+	record  xproto.Atom   // the property that write writes
+	window  xproto.Window // stands for the Input; never shown
+	all     []slot
+	claimed bool   // they are ours to use
+	tick    uint64 // counts uses
+	dirty   bool   // one was pressed since the last drain
+}
+
+// newSlots prepares the use of empty keycodes.
+func newSlots(d *device, x xkb) (*slots, error) {
+	sl := &slots{device: d, xkb: x}
+	var err error
+	if sl.record, err = d.c.atom("_DESKHAND_KEYCODES"); err != nil {
+		return nil, err
+	}
+	if sl.window, err = xproto.NewWindowId(d.c.x); err != nil {
+		return nil, wrap("create window", err)
+	}
+	if err := xproto.CreateWindowChecked(d.c.x, 0, sl.window, d.c.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0,
+		xproto.CwOverrideRedirect, []uint32{1}).Check(); err != nil {
+		return nil, wrap("create window", err)
+	}
+	return sl, sl.claim()
+}
+
+// reconcile brings the list of slots in line with the keymap, which
 // others may have changed. Both levels of a keycode follow each other.
-func (in *Input) reconcileSlots(k *keymap) {
-	if !in.claimed {
+func (sl *slots) reconcile(k *keymap) {
+	if !sl.claimed {
 		return // they are another Input's, and only known to be kept out of the way
 	}
-	for i := 0; i < len(in.slots); {
-		pair := in.slots[i : i+2]
+	for i := 0; i < len(sl.all); {
+		pair := sl.all[i : i+2]
 		switch code := pair[0].code; {
 		case k.empty(code):
 			pair[0].sym, pair[1].sym = 0, 0
 		case !k.holds(code, pair):
-			in.slots = slices.Delete(in.slots, i, i+2)
+			sl.all = slices.Delete(sl.all, i, i+2)
 			continue
 		}
 		i += 2
@@ -48,8 +76,8 @@ func (in *Input) reconcileSlots(k *keymap) {
 		return
 	}
 	for i := range k.codes() {
-		if code := k.first + xproto.Keycode(i); k.empty(code) && !in.isSlot(code) {
-			in.slots = append(in.slots, slot{stroke: stroke{code, false}}, slot{stroke: stroke{code, true}})
+		if code := k.first + xproto.Keycode(i); k.empty(code) && !sl.has(code) {
+			sl.all = append(sl.all, slot{stroke: stroke{code, false}}, slot{stroke: stroke{code, true}})
 		}
 	}
 }
@@ -74,55 +102,56 @@ func (s slot) level(other slot) xproto.Keysym {
 	return s.sym
 }
 
-func (in *Input) isSlot(code xproto.Keycode) bool {
-	return slices.ContainsFunc(in.slots, func(s slot) bool { return s.code == code })
+func (sl *slots) has(code xproto.Keycode) bool {
+	return slices.ContainsFunc(sl.all, func(s slot) bool { return s.code == code })
 }
 
-// slotFor finds the slot of a keysym, or nil.
-func (in *Input) slotFor(sym xproto.Keysym) *slot {
-	for i := range in.slots {
-		if in.slots[i].sym == sym {
-			return &in.slots[i]
+// find finds the slot of a keysym, or nil.
+func (sl *slots) find(sym xproto.Keysym) *slot {
+	for i := range sl.all {
+		if sl.all[i].sym == sym {
+			return &sl.all[i]
 		}
 	}
 	return nil
 }
 
-// soleSlotFor finds a slot whose keysym Shift does not change, or nil.
-func (in *Input) soleSlotFor(sym xproto.Keysym) *slot {
-	for i := 0; i < len(in.slots); i += 2 {
-		if in.slots[i].sym == sym && in.slots[i+1].sym == 0 {
-			return &in.slots[i]
+// findSole finds a slot whose keysym Shift does not change, or nil.
+func (sl *slots) findSole(sym xproto.Keysym) *slot {
+	for i := 0; i < len(sl.all); i += 2 {
+		if sl.all[i].sym == sym && sl.all[i+1].sym == 0 {
+			return &sl.all[i]
 		}
 	}
 	return nil
 }
 
 // touch notes a use.
-func (in *Input) touch(s *slot) {
-	in.tick++
-	s.used, s.dirty, in.dirty = in.tick, true, true
+func (sl *slots) touch(s *slot) {
+	sl.tick++
+	s.used, s.dirty, sl.dirty = sl.tick, true, true
 }
 
 // assign gives as many of the keysyms a slot as is possible at once, and at
 // least the first. What a slot had before is looked up by applications only
 // when they come to the key events; so one that was used is given away only
-// after those who may have got its key have drained.
-func (in *Input) assign(ctx context.Context, k *keymap, need []xproto.Keysym) error {
-	if err := in.reclaim(k); err != nil {
+// after the windows that may have got its key have drained. Keycodes that are down stay
+// as they are.
+func (sl *slots) assign(ctx context.Context, k *keymap, need []xproto.Keysym, down func(xproto.Keycode) bool) error {
+	if err := sl.reclaim(k); err != nil {
 		return err
 	}
 	var free []*slot
-	for i := range in.slots {
-		s := &in.slots[i]
-		if s.shift && k.shift == 0 || in.holding(s.code) {
+	for i := range sl.all {
+		s := &sl.all[i]
+		if s.shift && k.shift == 0 || down(s.code) {
 			continue
 		}
 		if s.sym == 0 || !slices.Contains(need, s.sym) {
 			free = append(free, s)
 		}
 	}
-	missing := slices.DeleteFunc(slices.Clone(need), func(sym xproto.Keysym) bool { return in.slotFor(sym) != nil })
+	missing := slices.DeleteFunc(slices.Clone(need), func(sym xproto.Keysym) bool { return sl.find(sym) != nil })
 	if len(missing) == 0 {
 		return nil
 	}
@@ -135,7 +164,7 @@ func (in *Input) assign(ctx context.Context, k *keymap, need []xproto.Keysym) er
 		clean++
 	}
 	if clean == 0 {
-		if err := in.drain(ctx); err != nil {
+		if err := sl.drain(ctx); err != nil {
 			return err
 		}
 		clean = len(free)
@@ -144,35 +173,35 @@ func (in *Input) assign(ctx context.Context, k *keymap, need []xproto.Keysym) er
 	for i, s := range free {
 		*s = slot{stroke: s.stroke, sym: missing[i]}
 	}
-	return in.mapSlots(free)
+	return sl.put(free)
 }
 
 // assignSole puts a keysym on both levels of a keycode.
-func (in *Input) assignSole(ctx context.Context, k *keymap, sym xproto.Keysym, keep []xproto.Keysym) error {
-	if err := in.reclaim(k); err != nil {
+func (sl *slots) assignSole(ctx context.Context, k *keymap, sym xproto.Keysym, keep []xproto.Keysym, down func(xproto.Keycode) bool) error {
+	if err := sl.reclaim(k); err != nil {
 		return err
 	}
 	best := -1
-	for i := 0; i < len(in.slots); i += 2 {
-		a, b := &in.slots[i], &in.slots[i+1]
-		if in.holding(a.code) || slices.Contains(keep, a.sym) && b.sym == 0 {
+	for i := 0; i < len(sl.all); i += 2 {
+		a, b := &sl.all[i], &sl.all[i+1]
+		if down(a.code) || slices.Contains(keep, a.sym) && b.sym == 0 {
 			continue
 		}
-		if best < 0 || latest(a, b).compare(latest(&in.slots[best], &in.slots[best+1])) < 0 {
+		if best < 0 || latest(a, b).compare(latest(&sl.all[best], &sl.all[best+1])) < 0 {
 			best = i
 		}
 	}
 	if best < 0 {
 		return ErrNoKeycodes
 	}
-	a, b := &in.slots[best], &in.slots[best+1]
+	a, b := &sl.all[best], &sl.all[best+1]
 	if a.dirty || b.dirty {
-		if err := in.drain(ctx); err != nil {
+		if err := sl.drain(ctx); err != nil {
 			return err
 		}
 	}
 	*a, *b = slot{stroke: a.stroke, sym: sym}, slot{stroke: b.stroke}
-	return in.mapSlots([]*slot{a})
+	return sl.put([]*slot{a})
 }
 
 // compare orders slots by how well they can be given away: those that are
@@ -198,141 +227,143 @@ func latest(a, b *slot) *slot {
 	return b
 }
 
-func (in *Input) holding(code xproto.Keycode) bool {
-	return slices.ContainsFunc(in.held, func(h heldKey) bool { return h.code == code })
-}
-
-// mapSlots tells the server what the slots now hold. All of it is one request,
+// put tells the server what the slots now hold. All of it is one request,
 // since every application reads the whole keymap anew after each: the span
 // from the first to the last slot, with what is between exactly as it was. The
 // core protocol's request would do damage there: it knows fewer levels.
-func (in *Input) mapSlots(changed []*slot) error {
+func (sl *slots) put(changed []*slot) error {
 	lo, hi := changed[0].code, changed[0].code
 	for _, s := range changed {
 		lo, hi = min(lo, s.code), max(hi, s.code)
 	}
-	span, err := in.xkb.entries(lo, hi)
+	span, err := sl.xkb.entries(lo, hi)
 	if err != nil {
 		return err
 	}
 	for _, s := range changed {
-		i := slices.IndexFunc(in.slots, func(o slot) bool { return o.code == s.code })
-		a, b := in.slots[i], in.slots[i+1]
+		i := slices.IndexFunc(sl.all, func(o slot) bool { return o.code == s.code })
+		a, b := sl.all[i], sl.all[i+1]
 		span.entries[s.code-lo] = keyEntry(a.level(b), b.level(a))
 	}
-	in.c.wire.cork()
-	cookie := in.xkb.setEntries(span, 0)
-	in.recordSlots()
-	if err := in.flush("change keyboard mapping"); err != nil {
+	sl.c.wire.cork()
+	cookie := sl.xkb.setEntries(span, 0)
+	sl.write()
+	if err := sl.flush("change keyboard mapping"); err != nil {
 		return err
 	}
 	return wrap("change keyboard mapping", cookie.Check())
 }
 
-// recordSlots writes down on the root window which keycodes are slots, so that
+// write records on the root window which keycodes are slots, so that
 // whoever comes after a program that was killed can tell them from the
 // keyboard's own keys.
-func (in *Input) recordSlots() {
+func (sl *slots) write() {
 	var data []byte
 	n := uint32(0)
-	for i := 0; i < len(in.slots); i += 2 {
-		if a, b := in.slots[i], in.slots[i+1]; a.sym|b.sym != 0 {
+	for i := 0; i < len(sl.all); i += 2 {
+		if a, b := sl.all[i], sl.all[i+1]; a.sym|b.sym != 0 {
 			data = append32(append32(append32(data, uint32(a.code)), uint32(a.sym)), uint32(b.sym))
 			n += 3
 		}
 	}
-	xproto.ChangeProperty(in.c.x, xproto.PropModeReplace, in.c.root, in.names.slots, xproto.AtomCardinal, 32, n, data)
+	xproto.ChangeProperty(sl.c.x, xproto.PropModeReplace, sl.c.root, sl.record, xproto.AtomCardinal, 32, n, data)
 }
 
 func append32(b []byte, v uint32) []byte {
 	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
 }
 
-// claimSlots makes this Input the one that uses the keymap's empty keycodes,
+// claim makes this Input the one that uses the keymap's empty keycodes,
 // unless there is one already: two would overwrite each other's characters. The
 // owner of a selection is the mark; the server takes it from whoever dies. What
 // a dead one left in slots is taken over.
-func (in *Input) claimSlots() error {
-	c := in.c
+func (sl *slots) claim() error {
+	c := sl.c
 	xproto.GrabServer(c.x) // nobody may claim between the question and the claim
-	owner, err := xproto.GetSelectionOwner(c.x, in.names.slots).Reply()
+	owner, err := xproto.GetSelectionOwner(c.x, sl.record).Reply()
 	if err == nil && owner.Owner == 0 {
-		xproto.SetSelectionOwner(c.x, in.window, in.names.slots, xproto.TimeCurrentTime)
-		in.claimed = true
+		xproto.SetSelectionOwner(c.x, sl.window, sl.record, xproto.TimeCurrentTime)
+		sl.claimed = true
 	}
 	xproto.UngrabServer(c.x)
 	if err != nil {
 		return wrap("claim keycodes", err)
 	}
-	if !in.claimed {
+	if !sl.claimed {
 		return nil
 	}
-	left, err := in.askSlots().Reply()
+	left, err := sl.ask().Reply()
 	if err != nil {
 		return wrap("read left keycodes", err)
 	}
-	in.slots = in.recordedSlots(left)
+	sl.all = sl.read(left)
 	return nil
 }
 
-func (in *Input) askSlots() xproto.GetPropertyCookie {
-	return xproto.GetProperty(in.c.x, false, in.c.root, in.names.slots, xproto.AtomCardinal, 0, 3*256)
+func (sl *slots) ask() xproto.GetPropertyCookie {
+	return xproto.GetProperty(sl.c.x, false, sl.c.root, sl.record, xproto.AtomCardinal, 0, 3*256)
 }
 
-// recordedSlots reads what recordSlots wrote. It skips keycodes that the keyboard does not
+// read returns what write recorded. It skips keycodes that the keyboard does not
 // have: any program can write them.
-func (in *Input) recordedSlots(r *xproto.GetPropertyReply) (slots []slot) {
+func (sl *slots) read(r *xproto.GetPropertyReply) (list []slot) {
 	if r.Format != 32 {
 		return nil
 	}
-	setup := xproto.Setup(in.c.x)
+	setup := xproto.Setup(sl.c.x)
 	for v := r.Value; len(v) >= 12; v = v[12:] {
 		n := xgb.Get32(v)
 		if n < uint32(setup.MinKeycode) || n > uint32(setup.MaxKeycode) {
 			continue
 		}
 		code := xproto.Keycode(n)
-		if slices.ContainsFunc(slots, func(s slot) bool { return s.code == code }) {
+		if slices.ContainsFunc(list, func(s slot) bool { return s.code == code }) {
 			continue
 		}
-		slots = append(slots, slot{stroke: stroke{code, false}, sym: xproto.Keysym(xgb.Get32(v[4:]))},
+		list = append(list, slot{stroke: stroke{code, false}, sym: xproto.Keysym(xgb.Get32(v[4:]))},
 			slot{stroke: stroke{code, true}, sym: xproto.Keysym(xgb.Get32(v[8:]))})
 	}
-	return slots
+	return list
 }
 
 // reclaim tries again, since the other one may have gone.
-func (in *Input) reclaim(k *keymap) error {
-	if in.claimed {
+func (sl *slots) reclaim(k *keymap) error {
+	if sl.claimed {
 		return nil
 	}
-	if err := in.claimSlots(); err != nil {
+	if err := sl.claim(); err != nil {
 		return err
 	}
-	if !in.claimed {
+	if !sl.claimed {
 		return ErrNoKeycodes
 	}
-	in.reconcileSlots(k)
-	k.index(in.isSlot)
+	sl.reconcile(k)
+	k.index(sl.has)
 	return nil
 }
 
-// emptySlots gives all slots back.
-func (in *Input) emptySlots() error {
-	if !in.claimed || !slices.ContainsFunc(in.slots, func(s slot) bool { return s.sym != 0 }) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), inputCloseLimit)
-	defer cancel()
-	if err := in.drain(ctx); err != nil {
-		return fmt.Errorf("give keycodes back: %w", err)
-	}
-	if _, err := in.readKeymap(); err != nil {
+// drain waits until applications have taken the keys of slots.
+func (sl *slots) drain(ctx context.Context) error {
+	if err := sl.programs.Drain(ctx); err != nil {
 		return err
 	}
+	for i := range sl.all {
+		sl.all[i].dirty = false
+	}
+	sl.dirty = false
+	return nil
+}
+
+// used reports whether a character is on a slot of ours.
+func (sl *slots) used() bool {
+	return sl.claimed && slices.ContainsFunc(sl.all, func(s slot) bool { return s.sym != 0 })
+}
+
+// empty gives all slots back. The caller has drained them, and read the keymap anew.
+func (sl *slots) empty() error {
 	var used []*slot
-	for i := range in.slots {
-		if s := &in.slots[i]; s.sym != 0 {
+	for i := range sl.all {
+		if s := &sl.all[i]; s.sym != 0 {
 			*s = slot{stroke: s.stroke}
 			used = append(used, s)
 		}
@@ -340,5 +371,5 @@ func (in *Input) emptySlots() error {
 	if len(used) == 0 {
 		return nil
 	}
-	return in.mapSlots(used)
+	return sl.put(used)
 }

@@ -21,20 +21,30 @@ type TextError struct {
 
 func (e *TextError) Error() string { return fmt.Sprintf("character %d: %s", e.Offset+1, e.Problem) }
 
-// CheckText says how many characters a text has, or with a *TextError why it
-// cannot be typed: it must be UTF-8, and of the control characters only line
-// feed, carriage return, tab, backspace and escape have a key.
-func CheckText(text string) (characters int, err error) {
+// Text is a text that can be typed. ParseText makes one.
+type Text struct {
+	text       string
+	characters int
+}
+
+// Len returns the number of characters.
+func (t Text) Len() int { return t.characters }
+
+// ParseText checks a text. The error is a *TextError that says why the text cannot be
+// typed: it must be UTF-8, and of the control characters only line feed, carriage
+// return, tab, backspace and escape have a key.
+func ParseText(text string) (Text, error) {
+	n := 0
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
-			return 0, &TextError{characters, "is not UTF-8"}
+			return Text{}, &TextError{n, "is not UTF-8"}
 		case unicode.IsControl(r) && controlKey(r) == 0:
-			return 0, &TextError{characters, fmt.Sprintf("control character U+%04X has no key", r)}
+			return Text{}, &TextError{n, fmt.Sprintf("control character U+%04X has no key", r)}
 		}
-		characters++
+		n++
 	}
-	return characters, nil
+	return Text{text, n}, nil
 }
 
 // controlKey is the key that a control character stands for.
@@ -82,35 +92,33 @@ type typed struct {
 // Type types text: any Unicode text, exactly, whatever modifiers are held or
 // locked and however slow the application is. Characters are delay apart; zero
 // is as fast as can be. It returns how many characters the server has
-// delivered, and an error when that is not all: a *TextError, ctx's error,
-// ErrNoKeycodes, ErrNotDrained, or that of the connection.
-func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (done int, err error) {
-	if _, err := CheckText(text); err != nil {
-		return 0, err
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	k, err := in.begin(ctx)
+// delivered, and an error when that is not all: ctx's error, ErrNoKeycodes,
+// quiesce.ErrNotDrained, or that of the connection.
+func (kb *Keyboard) Type(ctx context.Context, t Text, delay time.Duration) (done int, err error) {
+	text := t.text
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
+	k, err := kb.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
-	restore := in.neutralise(k, true)
+	restore := kb.neutralise(k, true)
 	defer func() { err = errors.Join(err, restore()) }()
-	if err := in.awaitManager(ctx); err != nil {
+	if err := kb.programs.AwaitManager(ctx); err != nil {
 		return 0, fmt.Errorf("type text: %w", err)
 	}
 	for text != "" {
 		if err := ctx.Err(); err != nil {
 			return done, fmt.Errorf("type text: %w", err)
 		}
-		size := in.plan(k, text)
+		size := kb.plan(k, text)
 		if size == 0 { // the next character has no key yet
-			if err := in.assign(ctx, k, in.lookAhead(k, text)); err != nil {
+			if err := kb.slots.assign(ctx, k, kb.lookAhead(k, text), kb.holding); err != nil {
 				return done, fmt.Errorf("type text: %w", err)
 			}
 			continue
 		}
-		n, err := in.send(ctx, k, delay, done > 0)
+		n, err := kb.send(ctx, k, delay, done > 0)
 		done += n
 		if err != nil {
 			return done, fmt.Errorf("type text: %w", err)
@@ -121,40 +129,40 @@ func (in *Input) Type(ctx context.Context, text string, delay time.Duration) (do
 }
 
 // begin waits for the focus and reads the keymap for an operation.
-func (in *Input) begin(ctx context.Context) (*keymap, error) {
-	if err := in.use(); err != nil {
+func (kb *Keyboard) begin(ctx context.Context) (*keymap, error) {
+	if err := kb.use(); err != nil {
 		return nil, err
 	}
-	if err := in.awaitManager(ctx); err != nil {
+	if err := kb.programs.AwaitManager(ctx); err != nil {
 		return nil, err
 	}
-	return in.readKeymap()
+	return kb.readKeymap()
 }
 
 // strokeFor is the stroke for a keysym, if it has a key or a slot.
-func (in *Input) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
+func (kb *Keyboard) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
 	if at, ok := k.where[sym]; ok {
 		return at, true
 	}
-	s := in.slotFor(sym)
-	if s == nil || !in.claimed || s.shift && k.shift == 0 {
+	s := kb.slots.find(sym)
+	if s == nil || !kb.slots.claimed || s.shift && k.shift == 0 {
 		return stroke{}, false
 	}
-	in.touch(s)
+	kb.slots.touch(s)
 	return s.stroke, true
 }
 
 // plan turns the beginning of text into strokes: as much as has keys and goes
 // in one write. It returns how many bytes that is.
-func (in *Input) plan(k *keymap, text string) (size int) {
-	in.strokes = in.strokes[:0]
-	for size < len(text) && len(in.strokes) < batchKeys {
+func (kb *Keyboard) plan(k *keymap, text string) (size int) {
+	kb.strokes = kb.strokes[:0]
+	for size < len(text) && len(kb.strokes) < batchKeys {
 		sym, bytes, characters := nextKey(text[size:])
-		at, ok := in.strokeFor(k, sym)
+		at, ok := kb.strokeFor(k, sym)
 		if !ok {
 			break
 		}
-		in.strokes = append(in.strokes, typed{at, characters, sym == keyReturn || sym == keyEscape})
+		kb.strokes = append(kb.strokes, typed{at, characters, sym == keyReturn || sym == keyEscape})
 		size += bytes
 	}
 	return size
@@ -163,8 +171,8 @@ func (in *Input) plan(k *keymap, text string) (size int) {
 // lookAhead is the keysyms without a key that come next in text, as many as
 // there are slots. One change of the keymap then does for all of them, and
 // what is given away is what is needed last.
-func (in *Input) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
-	for keys := 0; text != "" && keys < aheadKeys && len(need) < len(in.slots); keys++ {
+func (kb *Keyboard) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
+	for keys := 0; text != "" && keys < aheadKeys && len(need) < len(kb.slots.all); keys++ {
 		sym, size, _ := nextKey(text)
 		if _, ok := k.where[sym]; !ok && !slices.Contains(need, sym) {
 			need = append(need, sym)
@@ -175,23 +183,23 @@ func (in *Input) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
 }
 
 // send presses the planned keys and says how many characters that was.
-func (in *Input) send(ctx context.Context, k *keymap, delay time.Duration, started bool) (done int, err error) {
+func (kb *Keyboard) send(ctx context.Context, k *keymap, delay time.Duration, started bool) (done int, err error) {
 	if delay <= 0 {
-		if err := in.strike(k, in.strokes); err != nil {
+		if err := kb.strike(k, kb.strokes); err != nil {
 			return 0, err
 		}
-		for _, s := range in.strokes {
+		for _, s := range kb.strokes {
 			done += s.characters
 		}
 		return done, nil
 	}
-	for i, s := range in.strokes {
+	for i, s := range kb.strokes {
 		if started || i > 0 {
 			if err := pause(ctx, delay); err != nil {
 				return done, err
 			}
 		}
-		if err := in.strike(k, in.strokes[i:i+1]); err != nil {
+		if err := kb.strike(k, kb.strokes[i:i+1]); err != nil {
 			return done, err
 		}
 		done += s.characters
@@ -212,24 +220,24 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // strike presses and releases keys, all in one write: the server repeats a key
 // whose release comes late.
-func (in *Input) strike(k *keymap, keys []typed) error {
-	c := in.c
+func (kb *Keyboard) strike(k *keymap, keys []typed) error {
+	c := kb.c
 	c.wire.cork()
 	before := xproto.GetInputFocus(c.x)
 	shift := false
 	for _, s := range keys {
 		if s.shift != shift {
 			shift = s.shift
-			in.fake(kindOf(shift), byte(k.shift))
+			kb.fake(kindOf(shift), byte(k.shift))
 		}
-		in.fake(xproto.KeyPress, byte(s.code))
-		in.fake(xproto.KeyRelease, byte(s.code))
+		kb.fake(xproto.KeyPress, byte(s.code))
+		kb.fake(xproto.KeyRelease, byte(s.code))
 	}
 	if shift {
-		in.fake(xproto.KeyRelease, byte(k.shift))
+		kb.fake(xproto.KeyRelease, byte(k.shift))
 	}
 	acts := slices.ContainsFunc(keys, func(s typed) bool { return s.acts })
-	return in.sent(before, "press keys", acts)
+	return kb.sent(before, "press keys", acts)
 }
 
 func kindOf(down bool) byte {
@@ -242,8 +250,8 @@ func kindOf(down bool) byte {
 // neutralise takes away what would change the meaning of keys: locked modifiers
 // and, for text, latched ones and the modifiers whose keys are down. The
 // returned function brings all but latches back.
-func (in *Input) neutralise(k *keymap, text bool) (restore func() error) {
-	c, st := in.c, k.state
+func (kb *Keyboard) neutralise(k *keymap, text bool) (restore func() error) {
+	c, st := kb.c, k.state
 	latches := byte(0)
 	var codes []xproto.Keycode
 	if text {
@@ -260,26 +268,26 @@ func (in *Input) neutralise(k *keymap, text bool) (restore func() error) {
 	}
 	c.wire.cork()
 	for _, code := range codes {
-		in.fake(xproto.KeyRelease, byte(code))
-		in.unsettle()
+		kb.fake(xproto.KeyRelease, byte(code))
+		kb.programs.ManagerMayAct()
 	}
 	if locks {
 		group := st.lockedGroup
 		if st.group != k.group {
 			group = k.group
 		}
-		in.xkb.lock(st.locked, 0, latches, group)
+		kb.xkb.lock(st.locked, 0, latches, group)
 	}
 	_ = c.wire.uncork() // the next request tells
 	return func() error {
 		c.wire.cork()
 		if locks {
-			in.xkb.lock(st.locked, st.locked, 0, st.lockedGroup)
+			kb.xkb.lock(st.locked, st.locked, 0, st.lockedGroup)
 		}
 		for _, code := range codes {
-			in.fake(xproto.KeyPress, byte(code))
-			in.unsettle()
+			kb.fake(xproto.KeyPress, byte(code))
+			kb.programs.ManagerMayAct()
 		}
-		return in.flush("restore modifiers")
+		return kb.flush("restore modifiers")
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/quiesce"
 )
 
 // ErrNoWindow is returned when no managed window has the number, or when none
@@ -43,10 +45,7 @@ type Windows struct {
 	news    news
 	told    int // events in this second; follow's
 	waiters atomic.Int32
-	probe   probe
-	// unsettled says that the window manager may still have to give a window
-	// the focus because of what was done here. Input waits for that.
-	unsettled atomic.Bool
+	manager *quiesce.Manager
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change
@@ -56,7 +55,6 @@ type Windows struct {
 // windowAtoms are names from EWMH and ICCCM.
 type windowAtoms struct {
 	list, active, check, extents              xproto.Atom
-	supported, ask                            xproto.Atom
 	netName, netState, netType, wmState       xproto.Atom
 	hidden, maxVert, maxHorz                  xproto.Atom
 	typeNormal, typeDialog, typeUtility, utf8 xproto.Atom
@@ -72,11 +70,14 @@ func (c *Conn) NewWindows() (*Windows, error) {
 		changed: make(chan struct{}), watchers: make(map[*watcher]struct{}),
 	}
 	w.news.ready = make(chan struct{}, 1)
+	var err error
+	if w.manager, err = quiesce.NewManager(c.quiescence()); err != nil {
+		return nil, fmt.Errorf("open windows: %w", err)
+	}
 	a := &w.atoms
 	if err := c.internAll(map[string]*xproto.Atom{
 		"_NET_CLIENT_LIST": &a.list, "_NET_ACTIVE_WINDOW": &a.active, "_NET_SUPPORTING_WM_CHECK": &a.check,
 		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName,
-		"_NET_SUPPORTED": &a.supported, "_NET_REQUEST_FRAME_EXTENTS": &a.ask,
 		"_NET_WM_STATE": &a.netState, "_NET_WM_WINDOW_TYPE": &a.netType, "WM_STATE": &a.wmState,
 		"_NET_WM_STATE_HIDDEN": &a.hidden, "_NET_WM_STATE_MAXIMIZED_VERT": &a.maxVert,
 		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,

@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// probeLimit is how long a window manager gets to answer.
+	probeLimit = 300 * time.Millisecond
 	// effectLimit is how long an action waits for its effect.
 	effectLimit = time.Second
 	// closeLimit is how long a program gets to close its window.
@@ -22,6 +24,19 @@ const (
 	// largest bounds window sizes: coordinates have 16 bits, with sign.
 	largest = 1<<15 - 1
 )
+
+// Responds reports whether the window manager answers a question within limit. It
+// returns true if there is no window manager to ask.
+func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, error) {
+	return w.manager.Responds(ctx, limit)
+}
+
+// AwaitFocus waits until the window manager has given a new window the focus, or
+// has decided not to. It returns nil if there is no window manager or if it does
+// not answer in time.
+func (w *Windows) AwaitFocus(ctx context.Context, id Window) error {
+	return w.manager.AwaitFocus(ctx, xproto.Window(id))
+}
 
 // Focus raises a window, minimised or not, and gives it the focus.
 func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
@@ -134,7 +149,7 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 	if _, err := w.Get(id); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	defer w.unsettled.Store(true)
+	defer w.manager.Acted()
 	if err := w.requestClose(xproto.Window(id)); err != nil {
 		return fmt.Errorf("close window %d: %w", id, err)
 	}
@@ -168,11 +183,11 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 		return info, fmt.Errorf("%s window %d: %w", op, id, ErrNoWindow)
 	}
 	defer w.c.unselectEvents(win, watchWindow)
-	defer w.unsettled.Store(true)
+	defer w.manager.Acted()
 	if err := request(win); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}
-	handled, err := w.handled(ctx, probeLimit)
+	handled, err := w.manager.Handled(ctx, probeLimit)
 	if err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}

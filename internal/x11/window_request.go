@@ -58,12 +58,6 @@ func (w *Windows) requestClose(win xproto.Window) error {
 	return w.request(win, w.atoms.close, xproto.TimeCurrentTime, sourcePager)
 }
 
-// requestExtents asks for _NET_FRAME_EXTENTS to be set on a window, which need
-// not be mapped.
-func (w *Windows) requestExtents(win xproto.Window) error {
-	return w.request(win, w.atoms.ask)
-}
-
 // request sends a client message about win to the window manager: the client
 // that selected the root window's SubstructureRedirect.
 func (w *Windows) request(win xproto.Window, kind xproto.Atom, data ...uint32) error {

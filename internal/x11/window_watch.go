@@ -76,6 +76,7 @@ func (n *news) take() *news {
 
 // receive runs on the connection's event goroutine.
 func (w *Windows) receive(ev xgb.Event) {
+	w.manager.Event(ev)
 	switch e := ev.(type) {
 	case xproto.PropertyNotifyEvent:
 		w.propertyChanged(e)
@@ -102,9 +103,7 @@ func (w *Windows) propertyChanged(e xproto.PropertyNotifyEvent) {
 				n.renamed = append(n.renamed, e.Window)
 			}
 		})
-	case a.extents:
-		w.probe.answered(e.Window)
-	case a.check, a.netState, a.wmState:
+	case a.extents, a.check, a.netState, a.wmState:
 	default:
 		return
 	}
@@ -175,7 +174,7 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 		return err == nil && self == id, nil
 	})
 	for answers, tries := false, 0; err == nil && !answers && tries < readyTries; tries++ {
-		answers, err = w.handled(ctx, readyProbe)
+		answers, err = w.manager.Handled(ctx, readyProbe)
 	}
 	if err != nil {
 		return fmt.Errorf("wait for the window manager: %w", err)
@@ -201,7 +200,7 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 	if err != nil {
 		return WindowInfo{}, fmt.Errorf("wait for a window: %w", err)
 	}
-	w.unsettled.Store(true) // a window is listed before it has the focus
+	w.manager.Acted() // a window is listed before it has the focus
 	return found, nil
 }
 

@@ -1,4 +1,4 @@
-package x11
+package quiesce
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Browsers show their pages in processes of their own, which nobody outside can
-// ask whether they have dealt with a key. That all of them do almost nothing for
-// longer than a picture takes is the best sign there is.
+// Browsers show their pages in processes of their own, which do not tell whether they
+// have dealt with a key. The best sign is that all of them do almost nothing for
+// longer than a picture takes.
 const (
 	familyLook = 4 * time.Millisecond
 	// familyQuiet is how many looks in a row must find nothing to do: more than
@@ -117,7 +117,7 @@ func programOf(pid int) string {
 }
 
 // waitFamily waits until processes have nothing to do for a while.
-func (in *Input) waitFamily(ctx context.Context, family []int) error {
+func (d *Display) waitFamily(ctx context.Context, family []int) error {
 	again := time.NewTicker(familyLook)
 	defer again.Stop()
 	var since uint64 // sleeps when the quiet began
@@ -136,7 +136,7 @@ func (in *Input) waitFamily(ctx context.Context, family []int) error {
 		}
 		select {
 		case <-again.C:
-		case <-in.c.done:
+		case <-d.Done:
 			return ErrConnClosed
 		case <-ctx.Done():
 			return ErrNotDrained

@@ -1,10 +1,8 @@
 package x11_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -21,11 +19,11 @@ import (
 func TestClicksApart(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
-	if err := b.in.Move(200, 200); err != nil {
+	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
 	b.take(t, 1)
-	if err := b.in.Click(1, 3); err != nil {
+	if err := b.in.Pointer.Click(1, 3); err != nil {
 		t.Fatal(err)
 	}
 	var times []xproto.Timestamp
@@ -70,13 +68,13 @@ func (b *board) answersPings(t *testing.T) (pings <-chan xproto.ClientMessageEve
 	}
 }
 
-// TestSettle waits for the application that got a click or a key which may do
+// TestQuiesce waits for the application that got a click or a key which may do
 // more than change a text, once, and for no other.
-func TestSettle(t *testing.T) {
+func TestQuiesce(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	pings, answer := b.answersPings(t)
-	if err := b.in.Move(200, 200); err != nil {
+	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
 	chord := func(keys string) func() error {
@@ -84,10 +82,10 @@ func TestSettle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func() error { return b.in.Press(t.Context(), ch) }
+		return func() error { return b.in.Keyboard.Press(t.Context(), ch) }
 	}
 	text := func(s string) func() error {
-		return func() error { _, err := b.in.Type(t.Context(), s, 0); return err }
+		return func() error { _, err := b.in.Keyboard.Type(t.Context(), textOf(s), 0); return err }
 	}
 	for _, c := range []struct {
 		name string
@@ -95,35 +93,35 @@ func TestSettle(t *testing.T) {
 		wait bool
 	}{
 		{"nothing", func() error { return nil }, false},
-		{"click", func() error { return b.in.Click(1, 1) }, true},
+		{"click", func() error { return b.in.Pointer.Click(1, 1) }, true},
 		{"nothing more", func() error { return nil }, false},
-		{"button down", func() error { return b.in.Button(1, true) }, true},
-		{"move with a button down", func() error { return b.in.Move(210, 210) }, true},
-		{"button up", func() error { return b.in.Button(1, false) }, true},
-		{"move", func() error { return b.in.Move(220, 220) }, false},
+		{"button down", func() error { return b.in.Pointer.Button(1, true) }, true},
+		{"move with a button down", func() error { return b.in.Pointer.Move(210, 210) }, true},
+		{"button up", func() error { return b.in.Pointer.Button(1, false) }, true},
+		{"move", func() error { return b.in.Pointer.Move(220, 220) }, false},
 		{"text", text("some text"), false},
 		{"text with Return", text("text\n"), true},
 		{"copy", chord("ctrl+c"), true},
 		{"a key that may be a menu's", chord("o"), true},
 		{"arrow", chord("Down"), false},
-		{"key down", func() error { return b.in.KeyDown(t.Context(), "Escape") }, true},
+		{"key down", func() error { return b.in.Keyboard.KeyDown(t.Context(), chordOf("Escape")) }, true},
 	} {
 		if err := c.act(); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		settled := make(chan error, 1)
-		go func() { settled <- b.in.Settle(t.Context()) }()
+		go func() { settled <- b.in.Quiesce(t.Context()) }()
 		if c.wait {
 			select {
 			case m := <-pings:
 				select {
 				case err := <-settled:
-					t.Fatalf("%s: settled before the application had answered: %v", c.name, err)
+					t.Fatalf("%s: it ended before the application had answered: %v", c.name, err)
 				default:
 				}
 				answer(m)
 			case err := <-settled:
-				t.Fatalf("%s: settled without having asked the application: %v", c.name, err)
+				t.Fatalf("%s: it ended without having asked the application: %v", c.name, err)
 			}
 		}
 		if err := <-settled; err != nil {
@@ -135,27 +133,27 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleDeaf goes on when an application does not answer, soon when it did
+// TestQuiesceUnresponsive goes on when an application does not answer, soon when it did
 // not the last time either, and ends with its context.
-func TestSettleDeaf(t *testing.T) {
+func TestQuiesceUnresponsive(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	b.answersPings(t)
-	if err := b.in.Move(200, 200); err != nil {
+	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
 	settle := func(ctx context.Context) (time.Duration, error) {
-		if err := b.in.Click(1, 1); err != nil {
+		if err := b.in.Pointer.Click(1, 1); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		err := b.in.Settle(ctx)
+		err := b.in.Quiesce(ctx)
 		return time.Since(begin), err
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := settle(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("Settle with a context that has ended: %v", err)
+		t.Errorf("Quiesce with a context that has ended: %v", err)
 	}
 	first, err := settle(t.Context())
 	if err != nil {
@@ -170,58 +168,6 @@ func TestSettleDeaf(t *testing.T) {
 	}
 }
 
-// TestHelpers finds the processes of one program, and waits until all have
-// nothing to do.
-func TestHelpers(t *testing.T) {
-	t.Parallel()
-	b := newBoard(t)
-	cmd := exec.Command("sh", "-c", `sh -c 'echo; while kill -0 $PPID; do :; done' & cat; :`)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	var family []int
-	poll(t, "two shells, without cat", func() bool { // which is a shell at first
-		family = x11.Helpers(cmd.Process.Pid)
-		return len(family) == 2 && family[0] == cmd.Process.Pid
-	})
-	limited, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := b.in.WaitFamily(limited, family); err == nil {
-		t.Error("a process that is busy counts as quiet")
-	}
-	if x11.ChildEnds(family[0]) {
-		t.Error("a child counts as ending that nobody has told to")
-	}
-	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
-		if err := syscall.Kill(family[1], s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !x11.ChildEnds(family[0]) {
-		t.Error("a child does not count as ending that was told to")
-	}
-	if err := syscall.Kill(family[1], syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.in.WaitFamily(t.Context(), family); err != nil {
-		t.Errorf("quiet processes: %v", err)
-	}
-}
-
 // TestHungManager waits for a window manager that hangs once, then hardly, and
 // not at all when the context ends or it dies.
 func TestHungManager(t *testing.T) {
@@ -229,26 +175,26 @@ func TestHungManager(t *testing.T) {
 	d := newDesk(t)
 	d.in.Follow(d.windows)
 	at, _ := d.twoTerminals(t)
-	if err := d.in.Move(at[0].X, at[0].Y); err != nil {
+	if err := d.in.Pointer.Move(at[0].X, at[0].Y); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.in.Settle(t.Context()); err != nil {
+	if err := d.in.Quiesce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	manager := d.managerPID(t)
 	goOn := stopped(t, manager)
 	typing := func(ctx context.Context) time.Duration {
-		if err := d.in.Click(1, 1); err != nil {
+		if err := d.in.Pointer.Click(1, 1); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		if _, err := d.in.Type(ctx, "x", 0); err != nil && ctx.Err() == nil {
+		if _, err := d.in.Keyboard.Type(ctx, textOf("x"), 0); err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		return time.Since(begin)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	release, err := d.in.HoldModifiers(ctx, []string{"alt"})
+	release, err := d.in.Keyboard.HoldModifiers(ctx, []string{"alt"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +209,7 @@ func TestHungManager(t *testing.T) {
 		t.Errorf("waited %v with a context that had ended, %v at first, and %v again", ended, first, again)
 	}
 	goOn()
-	if err := d.in.Click(1, 1); err != nil { // now it answers
+	if err := d.in.Pointer.Click(1, 1); err != nil { // now it answers
 		t.Fatal(err)
 	}
 	poll(t, "answer", func() bool { return typing(t.Context()) < first/2 })
@@ -285,23 +231,23 @@ func TestMoveAfterClick(t *testing.T) {
 	d := newDesk(t)
 	d.in.Follow(d.windows)
 	at, _ := d.twoTerminals(t)
-	if err := d.in.Move(at[0].X, at[0].Y); err != nil {
+	if err := d.in.Pointer.Move(at[0].X, at[0].Y); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.in.Settle(t.Context()); err != nil {
+	if err := d.in.Quiesce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	goOn := stopped(t, d.managerPID(t))
-	if err := d.in.Click(1, 1); err != nil {
+	if err := d.in.Pointer.Click(1, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := heldUp(t, "settling", goOn, func() error { return d.in.SettlePointer(t.Context()) }); err != nil {
+	if err := heldUp(t, "settling", goOn, func() error { return d.in.QuiescePointer(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.in.Move(5, 700); err != nil {
+	if err := d.in.Pointer.Move(5, 700); err != nil {
 		t.Fatal(err)
 	}
-	if x, y, _, _, err := d.in.Pointer(); err != nil || x != 5 || y != 700 {
+	if x, y, _, _, err := d.in.Pointer.Position(); err != nil || x != 5 || y != 700 {
 		t.Errorf("the pointer is at %d,%d, %v", x, y, err)
 	}
 }

@@ -1,0 +1,74 @@
+package quiesce
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestHelpers finds the processes of one program, and waits until all have
+// nothing to do.
+func TestHelpers(t *testing.T) {
+	t.Parallel()
+	d := &Display{Done: make(chan struct{})}
+	cmd := exec.Command("sh", "-c", `sh -c 'echo; while kill -0 $PPID; do :; done' & cat; :`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	var family []int
+	until(t, "two shells, without cat", func() bool { // which is a shell at first
+		family = helpers(cmd.Process.Pid)
+		return len(family) == 2 && family[0] == cmd.Process.Pid
+	})
+	limited, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := d.waitFamily(limited, family); err == nil {
+		t.Error("a process that is busy counts as quiet")
+	}
+	if childEnds(family[0]) {
+		t.Error("a child counts as ending that nobody has told to")
+	}
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
+		if err := syscall.Kill(family[1], s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !childEnds(family[0]) {
+		t.Error("a child does not count as ending that was told to")
+	}
+	if err := syscall.Kill(family[1], syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.waitFamily(t.Context(), family); err != nil {
+		t.Errorf("quiet processes: %v", err)
+	}
+}
+
+// until polls for what sends no event.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s within a minute", what)
+		}
+	}
+}

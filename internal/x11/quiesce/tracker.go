@@ -1,0 +1,278 @@
+package quiesce
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+)
+
+// Bounds of waiting for the applications that got the last clicks and keys.
+const (
+	// recent is how long ago these may have been to be waited for.
+	recent = time.Second
+	// takeLimit is how long an application may take to read its input, and to
+	// answer a ping if it answers pings.
+	takeLimit = 2 * time.Second
+	// quietLimit is how long it may take to sleep then: a program that always has
+	// something to do never does.
+	quietLimit = 300 * time.Millisecond
+	// unresponsiveLimit is for an application that did not answer in time before.
+	unresponsiveLimit = 20 * time.Millisecond
+	// maxUnresponsive bounds how many of these are remembered.
+	maxUnresponsive = 64
+)
+
+// Tracker knows which windows got input, and waits for them. The package's
+// documentation says how to use it.
+type Tracker struct {
+	display   *Display
+	tree      *tree
+	manager   *Manager    // nil: keys wait for no window manager
+	clipboard Clipboard   // nil: there is none
+	pongs     chan uint32 // tokens of the pings that were answered
+	mute      unresponsive
+	slow      unresponsive
+	token     uint32 // of the last ping
+
+	pressed     int  // buttons that the window manager may not have dealt with
+	managerHung bool // it did not answer the last question
+
+	acted  []xproto.Window // got clicks, or keys that do more than change a text
+	latest time.Time       // when they got them
+	served int             // requests that the clipboard had answered at the last wait
+	typed  []xproto.Window // may still look keycodes up
+
+	focus   xproto.Window // when Unheard asked last; 0: no window
+	listens bool          // its program answers pings
+}
+
+// New returns a Tracker without notes.
+func New(d *Display) (*Tracker, error) {
+	tree, err := newTree(d)
+	if err != nil {
+		return nil, err
+	}
+	return &Tracker{display: d, tree: tree, pongs: make(chan uint32, 8), token: firstToken}, nil
+}
+
+// Event must be called with every event of the connection, among them those of the
+// root window's SubstructureNotify mask: answers to pings are sent with it (EWMH,
+// _NET_WM_PING).
+func (t *Tracker) Event(ev xgb.Event) {
+	t.tree.frames.event(ev, t.display.Root)
+	m, ok := ev.(xproto.ClientMessageEvent)
+	if !ok || m.Type != t.tree.names.protocols || m.Format != 32 || m.Window != t.display.Root ||
+		xproto.Atom(m.Data.Data32[0]) != t.tree.names.ping {
+		return
+	}
+	select {
+	case t.pongs <- m.Data.Data32[1]:
+	default: // no ping waits
+	}
+}
+
+// Managed returns the window below a child of the root that a window manager manages,
+// or that child.
+func (t *Tracker) Managed(child xproto.Window) xproto.Window { return t.tree.managed(child) }
+
+// Acted notes that a window got a click, or keys that may do more than change a text.
+func (t *Tracker) Acted(win xproto.Window) {
+	t.latest = time.Now()
+	if win > xproto.InputFocusPointerRoot && !slices.Contains(t.acted, win) {
+		t.acted = append(t.acted, win)
+	}
+}
+
+// Shown has the next Quiesce wait for the program of a window that has just
+// appeared: it may have more to do before it deals with input. What is known of
+// a window that had its number before is forgotten.
+func (t *Tracker) Shown(win xproto.Window) {
+	t.slow.note(win, false)
+	t.mute.note(win, false)
+	t.Acted(win)
+}
+
+// Quiesce waits until the programs that got the last clicks and keys have dealt
+// with these, as far as can be seen from outside, and the window manager with
+// what came of it. A click may open a menu, a chord a dialog, Return may close
+// one: until that has happened, what comes next would go to a window that it is not
+// meant for. Quiesce does not wait for input of more than a second ago, and for a
+// program that always has something to do only a moment. The input of a person needs
+// no Quiesce: a person waits for what they see.
+func (t *Tracker) Quiesce(ctx context.Context) error {
+	asked, err := t.AwaitPointer(ctx)
+	if err != nil {
+		return err
+	}
+	windows := t.acted
+	t.acted = nil
+	if time.Since(t.latest) > recent {
+		windows = nil
+	}
+	if err := t.quiesceWindows(ctx, windows); err != nil {
+		return err
+	}
+	switch {
+	case asked: // what the programs did may be something for the window manager
+		return t.awaitFocus(ctx)
+	case len(windows) > 0:
+		t.ManagerMayAct()
+		return t.AwaitManager(ctx)
+	}
+	return nil
+}
+
+// quiesceWindows waits for the applications of windows, and for the owners of what
+// they paste.
+func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) error {
+	var apps []*process
+	defer func() {
+		for _, p := range apps {
+			p.close()
+		}
+	}()
+	for _, win := range windows {
+		p, err := t.quiesceWindow(ctx, win)
+		if p != nil {
+			apps = append(apps, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(windows) == 0 {
+		return nil
+	}
+	return t.quiescePaste(ctx, apps)
+}
+
+// quiesceWindow waits for the application of one window, unless that takes too
+// long. It returns the application if it sleeps in the end.
+func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep *process, err error) {
+	win = t.tree.managed(win)
+	top, pings, ok := t.tree.application(win)
+	if !ok {
+		return nil, nil
+	}
+	var app *process
+	if pid := t.tree.process(win, top); pid > 0 && pid != os.Getpid() { // we ourselves never sleep here
+		app = t.display.watch(pid)
+		defer func() {
+			if asleep == nil {
+				app.close()
+			}
+		}()
+	}
+	took, err := t.limited(ctx, top, takeLimit, func(ctx context.Context) error {
+		switch {
+		case pings:
+			return t.ping(ctx, top)
+		case app != nil:
+			return app.waitRead(ctx)
+		}
+		return nil
+	})
+	if err != nil || !took || app == nil {
+		return nil, err
+	}
+	err = within(ctx, quietLimit, func(ctx context.Context) error { return t.waitApplication(ctx, app, top, pings) })
+	if err == nil {
+		return app, nil
+	}
+	return nil, t.goOn(ctx, top, err)
+}
+
+// waitApplication waits for what a ping does not tell: an application may not
+// answer any, or ask others before it does something, as GTK asks for what is on
+// the clipboard before it shows a menu. It must sleep. An application of several
+// processes, such as a browser, must have nothing to do in any of them.
+func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.Window, pings bool) error {
+	if pings {
+		if family := helpers(app.pid); len(family) > 1 {
+			return t.display.waitFamily(ctx, family)
+		}
+	}
+	for look := firstLook; ; {
+		var err error
+		if pings { // it was woken by that
+			_, err = app.waitResting(ctx, nil)
+		} else {
+			err = app.waitWoken(ctx, func() { t.tree.wake(top) })
+		}
+		exited := errors.Is(err, fs.ErrNotExist)
+		switch _, _, shown := t.tree.application(top); {
+		case !shown:
+			return nil
+		case exited, err == nil && childEnds(app.pid): // what it showed goes away
+		default:
+			return err
+		}
+		if err := t.display.pause(ctx, &look); err != nil { // a terminal ends with what runs in it
+			return err
+		}
+	}
+}
+
+// limited calls f with a context that ends when what it does takes too long, soon if
+// it did the last time with this window, and notes that. It reports whether f was done
+// in time. The error is nil unless input cannot go on.
+func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
+	err := within(ctx, t.slow.limit(win, limit), f)
+	if ctx.Err() == nil {
+		t.slow.note(win, err != nil)
+	}
+	return err == nil, t.goOn(ctx, win, err)
+}
+
+// goOn returns why input cannot go on after a wait that ended with err.
+func (t *Tracker) goOn(ctx context.Context, win xproto.Window, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, ErrConnClosed) {
+		return err
+	}
+	t.display.Log.Debug("input goes on before an application has done what came before", "window", uint32(win), "error", err)
+	return nil
+}
+
+// unresponsive is the windows whose last wait ran out of time.
+type unresponsive struct {
+	mu      sync.Mutex // guards what follows
+	windows map[xproto.Window]struct{}
+}
+
+func (u *unresponsive) has(win xproto.Window) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.windows[win]
+	return ok
+}
+
+// limit returns how long a window is waited for.
+func (u *unresponsive) limit(win xproto.Window, first time.Duration) time.Duration {
+	if u.has(win) {
+		return unresponsiveLimit
+	}
+	return first
+}
+
+func (u *unresponsive) note(win xproto.Window, ranOut bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !ranOut {
+		delete(u.windows, win)
+		return
+	}
+	if u.windows == nil || len(u.windows) >= maxUnresponsive {
+		u.windows = make(map[xproto.Window]struct{})
+	}
+	u.windows[win] = struct{}{}
+}

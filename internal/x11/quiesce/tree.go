@@ -1,0 +1,274 @@
+package quiesce
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/res"
+	"github.com/jezek/xgb/xproto"
+)
+
+// frameDepth is how deep below a child of the root the application's window is
+// looked for: frames are one or two deep.
+const frameDepth = 3
+
+// maxDepth bounds the walk from a window up to the root.
+const maxDepth = 32
+
+// tree answers questions about windows and the applications that made them.
+type tree struct {
+	*Display
+	names struct {
+		protocols, ping, pid, machine, state, wake, clipboard xproto.Atom
+	}
+	frames frames
+}
+
+func newTree(d *Display) (*tree, error) {
+	t := &tree{Display: d}
+	err := d.atoms(map[string]*xproto.Atom{
+		"WM_PROTOCOLS": &t.names.protocols, "_NET_WM_PING": &t.names.ping, "_NET_WM_PID": &t.names.pid,
+		"WM_CLIENT_MACHINE": &t.names.machine, "WM_STATE": &t.names.state, "_DESKHAND_KEYCODES": &t.names.wake,
+		"CLIPBOARD": &t.names.clipboard,
+	})
+	return t, err
+}
+
+// application finds the window that carries the protocols of win's application:
+// itself or an ancestor (ICCCM, section 4.1.2.7), and whether the application answers
+// pings. ok is false if win is gone.
+func (t *tree) application(win xproto.Window) (top xproto.Window, pings, ok bool) {
+	for at, depth := win, 0; depth < maxDepth && at != t.Root && at != 0; depth++ {
+		property := xproto.GetProperty(t.X, false, at, t.names.protocols, xproto.AtomAtom, 0, 64)
+		parent := xproto.QueryTree(t.X, at)
+		p, err := property.Reply()
+		up, uperr := parent.Reply()
+		if err != nil || uperr != nil {
+			return 0, false, at != win
+		}
+		if protocols := words(p); len(protocols) > 0 {
+			return at, slices.Contains(protocols, uint32(t.names.ping)), true
+		}
+		at = up.Parent
+	}
+	return win, false, true
+}
+
+// process returns the process of a window's client on this machine, 0 if unknown. top
+// is the window with the properties of win's application.
+func (t *tree) process(win, top xproto.Window) int {
+	if t.ClientPIDs {
+		// X-Resource 1.2, XResQueryClientIds: the server knows whom it
+		// talks to.
+		spec := res.ClientIdSpec{Client: uint32(win), Mask: res.ClientIdMaskLocalClientPID}
+		r, err := res.QueryClientIds(t.X, 1, []res.ClientIdSpec{spec}).Reply()
+		if err == nil {
+			for _, id := range r.Ids {
+				if id.Spec.Mask&res.ClientIdMaskLocalClientPID != 0 && len(id.Value) > 0 && id.Value[0] != 0 {
+					return int(id.Value[0])
+				}
+			}
+		}
+	}
+	pid := xproto.GetProperty(t.X, false, top, t.names.pid, xproto.AtomCardinal, 0, 1)
+	machine := xproto.GetProperty(t.X, false, top, t.names.machine, xproto.GetPropertyTypeAny, 0, 64)
+	p, err := pid.Reply()
+	m, merr := machine.Reply()
+	host, _ := os.Hostname()
+	if err != nil || merr != nil || len(p.Value) != 4 || host == "" || !strings.EqualFold(string(m.Value), host) {
+		return 0
+	}
+	return int(xgb.Get32(p.Value))
+}
+
+// wake sends the client that made a window an event that it knows nothing about. The
+// event comes after all others.
+func (t *tree) wake(win xproto.Window) {
+	m := xproto.ClientMessageEvent{
+		Format: 32, Window: win, Type: t.names.wake, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5)),
+	}
+	xproto.SendEvent(t.X, false, win, xproto.EventMaskNoEvent, string(m.Bytes()))
+}
+
+// wantsKeys reports whether a program gets the keys that go to a window: it has asked
+// for them, or a window inside of it that the pointer is in has. It returns true if
+// the window has gone, and for a window that no window manager has to do with, such
+// as the window that has the focus when no other has.
+func (t *tree) wantsKeys(win xproto.Window) (bool, error) {
+	for depth := range maxDepth {
+		events, pointer := xproto.GetWindowAttributes(t.X, win), xproto.QueryPointer(t.X, win)
+		e, err := events.Reply()
+		p, perr := pointer.Reply()
+		var gone xproto.WindowError
+		switch err := errors.Join(err, perr); {
+		case errors.As(err, &gone):
+			return true, nil
+		case err != nil:
+			return false, failure("ask who wants keys", err)
+		case e.AllEventMasks&xproto.EventMaskKeyPress != 0, depth == 0 && e.OverrideRedirect:
+			return true, nil
+		case p.Child == 0:
+			return false, nil
+		}
+		win = p.Child
+	}
+	return false, nil
+}
+
+// selectionOwners returns the windows that own the selections, each once.
+func (t *tree) selectionOwners() (owners []xproto.Window, err error) {
+	asked := [...]xproto.GetSelectionOwnerCookie{
+		xproto.GetSelectionOwner(t.X, t.names.clipboard),
+		xproto.GetSelectionOwner(t.X, xproto.AtomPrimary),
+	}
+	for _, cookie := range asked {
+		r, err := cookie.Reply()
+		if err != nil {
+			return nil, failure("ask for the owner of a selection", err)
+		}
+		if r.Owner != xproto.WindowNone && !slices.Contains(owners, r.Owner) {
+			owners = append(owners, r.Owner)
+		}
+	}
+	return owners, nil
+}
+
+// frames remembers which window a frame is around, until a child of the root is
+// mapped, unmapped, destroyed or reparented: only then can that change.
+type frames struct {
+	mu     sync.Mutex // guards what follows
+	inside map[xproto.Window]xproto.Window
+	epoch  uint64 // grows when inside is emptied
+}
+
+// event runs on the connection's event goroutine.
+func (f *frames) event(ev xgb.Event, root xproto.Window) {
+	var of xproto.Window
+	switch e := ev.(type) {
+	case xproto.MapNotifyEvent:
+		of = e.Event
+	case xproto.UnmapNotifyEvent:
+		of = e.Event
+	case xproto.DestroyNotifyEvent:
+		of = e.Event
+	case xproto.ReparentNotifyEvent:
+		of = e.Event
+	default:
+		return
+	}
+	if of != root {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.inside)
+	f.epoch++
+}
+
+func (f *frames) lookUp(frame xproto.Window) (win xproto.Window, epoch uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inside[frame], f.epoch
+}
+
+// keep stores what was found out since the epoch began.
+func (f *frames) keep(frame, win xproto.Window, epoch uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.epoch != epoch {
+		return
+	}
+	if f.inside == nil {
+		f.inside = make(map[xproto.Window]xproto.Window)
+	}
+	f.inside[frame] = win
+}
+
+// managed returns the window below a child of the root that a window manager has
+// marked with WM_STATE (ICCCM, section 4.1.3.1), or that child.
+func (t *tree) managed(child xproto.Window) xproto.Window {
+	win, epoch := t.frames.lookUp(child)
+	if win != 0 {
+		return win
+	}
+	// Mostly it is on the way down to the pointer.
+	parent := xproto.Window(0)
+	for at, depth := child, 0; at != 0 && depth < frameDepth; depth++ {
+		state := t.askState(at)
+		pointer := xproto.QueryPointer(t.X, at)
+		marked := hasState(state)
+		r, err := pointer.Reply()
+		if marked {
+			if parent == 0 || len(t.marked(t.children(parent))) == 1 { // not one of several tabs
+				t.frames.keep(child, at, epoch)
+			}
+			return at
+		}
+		if err != nil {
+			break
+		}
+		parent, at = at, r.Child
+	}
+	return t.managedBelow(child)
+}
+
+// managedBelow searches all that is inside a window: the pointer may be on the
+// decoration.
+func (t *tree) managedBelow(child xproto.Window) xproto.Window {
+	level := []xproto.Window{child}
+	for range frameDepth {
+		level = t.children(level...)
+		if len(level) == 0 || len(level) > 64 {
+			break // not a frame
+		}
+		if found := t.marked(level); len(found) > 0 {
+			return found[0]
+		}
+	}
+	return child
+}
+
+// children returns the children of all the windows.
+func (t *tree) children(of ...xproto.Window) (all []xproto.Window) {
+	trees := make([]xproto.QueryTreeCookie, len(of))
+	t.Batch(func() {
+		for i, w := range of {
+			trees[i] = xproto.QueryTree(t.X, w)
+		}
+	})
+	for _, tree := range trees {
+		if t, err := tree.Reply(); err == nil {
+			all = append(all, t.Children...)
+		}
+	}
+	return all
+}
+
+// marked returns the windows that have WM_STATE.
+func (t *tree) marked(windows []xproto.Window) (found []xproto.Window) {
+	states := make([]xproto.GetPropertyCookie, len(windows))
+	t.Batch(func() {
+		for i, w := range windows {
+			states[i] = t.askState(w)
+		}
+	})
+	for i, state := range states { // all, so that no answer is left
+		if hasState(state) {
+			found = append(found, windows[i])
+		}
+	}
+	return found
+}
+
+func (t *tree) askState(win xproto.Window) xproto.GetPropertyCookie {
+	return xproto.GetProperty(t.X, false, win, t.names.state, xproto.GetPropertyTypeAny, 0, 1)
+}
+
+func hasState(cookie xproto.GetPropertyCookie) bool {
+	p, err := cookie.Reply()
+	return err == nil && p.Type != 0
+}
