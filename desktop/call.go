@@ -22,12 +22,12 @@ const (
 
 // enter returns the session to use, or why there is none. Close waits for calls
 // that have entered.
-func (d *Desktop) enter() (*session, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s, err := d.currentLocked()
+func (l *lifecycle) enter() (*session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, err := l.currentLocked()
 	if err == nil {
-		d.calls.Add(1)
+		l.calls.Add(1)
 	}
 	return s, err
 }
@@ -41,20 +41,20 @@ type outcome[T any] struct {
 // call runs f on the present session, for at most limit. f goes on in its own
 // goroutine when the X server hangs, until the connection ends; the caller does
 // not wait for it.
-func call[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
-	return callThen(ctx, d, op, limit, f, func(*session) {})
+func call[T any](ctx context.Context, l *lifecycle, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
+	return callThen(ctx, l, op, limit, f, func(*session) {})
 }
 
 // callThen is call, and has then run on the session when the caller has what f
 // returned.
-func callThen[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
+func callThen[T any](ctx context.Context, l *lifecycle, op string, limit time.Duration,
 	f func(context.Context, *session) (T, error), then func(*session),
 ) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {
 		return zero, fmt.Errorf("%s: %w", op, err)
 	}
-	s, err := d.enter()
+	s, err := l.enter()
 	if err != nil {
 		return zero, fmt.Errorf("%s: %w", op, err)
 	}
@@ -62,7 +62,7 @@ func callThen[T any](ctx context.Context, d *Desktop, op string, limit time.Dura
 	defer cancel()
 	done := make(chan outcome[T], 1)
 	go func() {
-		defer d.calls.Done()
+		defer l.calls.Done()
 		v, err := f(ctx, s)
 		done <- outcome[T]{v, err}
 		then(s)
@@ -70,9 +70,9 @@ func callThen[T any](ctx context.Context, d *Desktop, op string, limit time.Dura
 	hangs := true
 	select {
 	case r := <-done:
-		return r.value, d.explain(ctx, op, r.err)
+		return r.value, l.explain(ctx, op, r.err)
 	case <-ctx.Done():
-	case <-d.closing:
+	case <-l.closing:
 		cancel()
 		hangs = false // or it does not matter any more
 	}
@@ -82,20 +82,20 @@ func callThen[T any](ctx context.Context, d *Desktop, op string, limit time.Dura
 	defer grace.Stop()
 	select {
 	case r := <-done:
-		return r.value, d.explain(ctx, op, r.err)
+		return r.value, l.explain(ctx, op, r.err)
 	case <-grace.C:
 	}
 	if hangs {
 		select {
-		case d.suspicion <- struct{}{}: // the recovery goroutine asks the X server
+		case l.suspicion <- struct{}{}: // the recovery goroutine asks the X server
 		default:
 		}
 	}
-	return zero, d.explain(ctx, op, ctx.Err())
+	return zero, l.explain(ctx, op, ctx.Err())
 }
 
 // explain turns what went wrong below into this package's errors.
-func (d *Desktop) explain(ctx context.Context, op string, err error) error {
+func (l *lifecycle) explain(ctx context.Context, op string, err error) error {
 	var invalid *InvalidError
 	var deadline *DeadlineError
 	var interrupted *InterruptedError
@@ -104,7 +104,7 @@ func (d *Desktop) explain(ctx context.Context, op string, err error) error {
 		return nil
 	case errors.As(err, &invalid), errors.As(err, &deadline):
 		return err
-	case d.isClosing() && (lost(err) || errors.Is(err, context.Canceled)):
+	case l.isClosing() && (lost(err) || errors.Is(err, context.Canceled)):
 		return fmt.Errorf("%s: %w", op, ErrClosed)
 	case errors.As(err, &interrupted):
 		return err
@@ -131,25 +131,25 @@ func lost(err error) bool {
 // subscribers. prepare, unless nil, fills in what of the action is only known
 // with a session, such as the position on the screen, or refuses it. What f
 // finds out it returns: once the deadline has passed, it may still be running.
-func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration, a *Action,
+func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
 	*a = ActionFrom(ctx, *a)
 	viewer, releases := a.Actor.Kind == ActorViewer, a.Name == ActionReleaseAll
 	if a.long {
 		var done func()
-		ctx, done = d.pending.begin(ctx, a.Actor)
+		ctx, done = in.pending.begin(ctx, a.Actor)
 		defer done()
 	}
 	ours := false // the turn, of the one goroutine that both functions run on
 	do := func(ctx context.Context, s *session) (v T, err error) {
 		if releases {
-			if err := d.admit(ctx, a); err != nil {
+			if err := in.admit(ctx, a); err != nil {
 				return v, err
 			}
-			d.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.same(a.Actor) })
+			in.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.same(a.Actor) })
 		}
-		if err := d.turns.take(ctx, viewer || releases); err != nil {
+		if err := in.turns.take(ctx, viewer || releases); err != nil {
 			return v, cutShort(ctx, op, a, err)
 		}
 		ours = true
@@ -159,29 +159,29 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 			}
 		}
 		if !releases {
-			if err := d.admit(ctx, a); err != nil {
+			if err := in.admit(ctx, a); err != nil {
 				return v, err
 			}
 		}
-		if !d.cfg.paced(a.Actor) {
+		if !in.cfg.paced(a.Actor) {
 			if err := s.follows(ctx, a); err != nil {
 				return v, cutShort(ctx, op, a, err)
 			}
-			if ours, err = d.awaitListener(ctx, s, a); err != nil {
+			if ours, err = in.awaitListener(ctx, s, a); err != nil {
 				return v, cutShort(ctx, op, a, err)
 			}
 		}
 		v, err = f(ctx, s)
 		err = cutShort(ctx, op, a, err)
-		d.tell(a, err)
+		in.tell(a, err)
 		return v, err
 	}
-	v, err := callThen(ctx, d, op, limit, do, func(s *session) {
+	v, err := callThen(ctx, &in.lifecycle, op, limit, do, func(s *session) {
 		switch {
-		case ours && d.cfg.paced(a.Actor):
-			d.turns.give(nil)
+		case ours && in.cfg.paced(a.Actor):
+			in.turns.give(nil)
 		case ours:
-			d.turns.give(s.input.Quiesce)
+			in.turns.give(s.input.Quiesce)
 		}
 	})
 	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
@@ -191,15 +191,15 @@ func act[T any](ctx context.Context, d *Desktop, op string, limit time.Duration,
 }
 
 // admit returns an error if control or the policy does not allow an action.
-func (d *Desktop) admit(ctx context.Context, a *Action) error {
+func (in *inputs) admit(ctx context.Context, a *Action) error {
 	a.Time = time.Now()
-	if err := d.control.allows(a.Actor); err != nil {
+	if err := in.control.allows(a.Actor); err != nil {
 		return err
 	}
-	if d.cfg.Policy == nil {
+	if in.cfg.Policy == nil {
 		return nil
 	}
-	return d.cfg.Policy(ctx, *a)
+	return in.cfg.Policy(ctx, *a)
 }
 
 // paced reports whether an actor waits for programs itself before it sends more
@@ -219,7 +219,7 @@ func (s *session) follows(ctx context.Context, a *Action) error {
 
 // awaitListener has keys wait until a program wants them, and gives the turn away
 // meanwhile: some windows never want any. It reports whether it has the turn again.
-func (d *Desktop) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
+func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
 	if !a.Name.pressesKeys() {
 		return true, nil
 	}
@@ -227,20 +227,20 @@ func (d *Desktop) awaitListener(ctx context.Context, s *session, a *Action) (our
 	if unheard == 0 || err != nil {
 		return true, err
 	}
-	d.turns.give(nil)
+	in.turns.give(nil)
 	if err := s.input.AwaitListener(ctx, unheard); err != nil {
 		return false, err
 	}
-	if err := d.turns.take(ctx, false); err != nil {
+	if err := in.turns.take(ctx, false); err != nil {
 		return false, err
 	}
-	return true, d.control.allows(a.Actor) // somebody may have taken it
+	return true, in.control.allows(a.Actor) // somebody may have taken it
 }
 
 // tell emits an action that was done, or of which at least a part was. A
 // viewer's moves are not told: there are a hundred in a second, and what matters
 // of them is where the clicks are.
-func (d *Desktop) tell(a *Action, err error) {
+func (in *inputs) tell(a *Action, err error) {
 	if a.Name == ActionMove && a.Actor.Kind == ActorViewer && err == nil {
 		return
 	}
@@ -250,7 +250,7 @@ func (d *Desktop) tell(a *Action, err error) {
 		}
 		a.Error = err.Error()
 	}
-	d.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
+	in.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
 }
 
 // refused says whether an action failed before it had any effect.
@@ -271,8 +271,8 @@ func refused(err error) bool {
 
 // act is the function act for what returns only an error and needs no
 // preparation.
-func (d *Desktop) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
-	_, err := act(ctx, d, op, limit, a, nil, func(ctx context.Context, s *session) (struct{}, error) {
+func (in *inputs) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
+	_, err := act(ctx, in, op, limit, a, nil, func(ctx context.Context, s *session) (struct{}, error) {
 		return struct{}{}, f(ctx, s)
 	})
 	return err

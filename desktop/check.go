@@ -8,35 +8,35 @@ import (
 
 // check replaces a window manager that does not answer, and restores a keyboard
 // that cannot be used. It does nothing on an attached desktop.
-func (d *Desktop) check(s *session, pause *pauses) {
+func (r *recovery) check(s *session) {
 	if s.wm == nil {
 		return
 	}
-	if err := s.ask(hangLimit, d.closing, s.conn.Sync); err != nil {
+	if err := s.ask(hangLimit, r.closing, s.conn.Sync); err != nil {
 		select {
-		case <-d.suspicion: // a call was not answered either
+		case <-r.suspicion: // a call was not answered either
 			if errors.Is(err, errHung) {
-				d.replaceHung(s, pause)
+				r.replaceHung(s)
 			}
 		default:
 		}
 		return
 	}
-	if !d.managerResponds(s) {
+	if !r.managerResponds(s) {
 		s.wmHung = true
 		killed, cancel := context.WithCancel(context.Background())
 		cancel() // it would not hear SIGTERM
 		_ = s.wm.Stop(killed)
-		d.replaceWindowManager(s, pause)
+		r.replaceWindowManager(s)
 		return
 	}
-	missing := d.checkKeyboard(s)
-	if missing == "" || !d.pause(s, keyboardPause) {
+	missing := r.checkKeyboard(s)
+	if missing == "" || !r.rest(s, keyboardPause) {
 		return
 	}
-	if missing = d.checkKeyboard(s); missing != "" {
-		d.repair(s, "keyboard_broken", "the keyboard has no "+missing, pause, func(context.Context) error {
-			return s.ask(hangLimit, d.closing, s.input.Keyboard.Restore)
+	if missing = r.checkKeyboard(s); missing != "" {
+		r.repair(s, "keyboard_broken", "the keyboard has no "+missing, func(context.Context) error {
+			return s.ask(hangLimit, r.closing, s.input.Keyboard.Restore)
 		})
 	}
 }
@@ -44,11 +44,11 @@ func (d *Desktop) check(s *session, pause *pauses) {
 // managerResponds reports whether the window manager answers within hangLimit. It
 // also returns true if the window manager, the X server or the desktop does not let
 // it ask, which other code handles.
-func (d *Desktop) managerResponds(s *session) bool {
-	ctx, stop := s.bounded(d.closing)
+func (r *recovery) managerResponds(s *session) bool {
+	ctx, stop := s.bounded(r.closing)
 	defer stop()
 	answers := make(chan bool, 1)
-	err := s.ask(2*hangLimit, d.closing, func() error {
+	err := s.ask(2*hangLimit, r.closing, func() error {
 		ok, err := s.windows.Responds(ctx, hangLimit)
 		answers <- ok
 		return err
@@ -73,9 +73,9 @@ func (s *session) bounded(closing <-chan struct{}) (ctx context.Context, stop fu
 	return ctx, func() { cancel(); <-over }
 }
 
-// pause waits for t. It returns false if the desktop or the session ends meanwhile.
-func (d *Desktop) pause(s *session, t time.Duration) bool {
-	ctx, stop := s.bounded(d.closing)
+// rest waits for t. It returns false if the desktop or the session ends meanwhile.
+func (r *recovery) rest(s *session, t time.Duration) bool {
+	ctx, stop := s.bounded(r.closing)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, t)
 	defer cancel()
@@ -85,9 +85,9 @@ func (d *Desktop) pause(s *session, t time.Duration) bool {
 
 // checkKeyboard returns a description of the missing key, or "". It returns "" too
 // if the X server does not answer.
-func (d *Desktop) checkKeyboard(s *session) string {
+func (r *recovery) checkKeyboard(s *session) string {
 	missing := make(chan string, 1)
-	err := s.ask(hangLimit, d.closing, func() error {
+	err := s.ask(hangLimit, r.closing, func() error {
 		m, err := s.input.Keyboard.Check()
 		missing <- m
 		return err

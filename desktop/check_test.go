@@ -58,7 +58,7 @@ func TestCloseDuringCheck(t *testing.T) {
 	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
 	stacks := make([]byte, 4<<20)
 	until(t, "the check waits", func() bool {
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("desktop.(*Desktop).check("))
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("desktop.(*recovery).check("))
 	})
 	closes(t, d, 8*time.Second)
 }

@@ -28,14 +28,14 @@ const smallShm = 512 << 20
 // before PATH and before the folders of desktop entries; where the sandbox
 // works nothing is done. Where the folder is mounted noexec, Launch and the desktop
 // entries add the flag, and programs of the desktop have to do so.
-func (d *Desktop) prepareBrowsers(ctx context.Context) error {
+func (p *programs) prepareBrowsers(ctx context.Context) error {
 	var found []string
 	for _, name := range browsers {
 		if path, err := supervise.LookPath(name, os.Environ()); err == nil {
 			found = append(found, path)
 		}
 	}
-	if len(found) == 0 || d.attached != "" || d.sandboxWorks(ctx) {
+	if len(found) == 0 || p.attached != "" || p.sandboxWorks(ctx) {
 		return nil
 	}
 	flags := []string{"--no-sandbox"}
@@ -43,7 +43,7 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 	if err := unix.Statfs("/dev/shm", &fs); err != nil || fs.Blocks*uint64(fs.Bsize) < smallShm {
 		flags = append(flags, "--disable-dev-shm-usage")
 	}
-	shims := filepath.Join(d.dirs.shared, "shims")
+	shims := filepath.Join(p.dirs.shared, "shims")
 	bin, entries := filepath.Join(shims, "bin"), filepath.Join(shims, "share", "applications")
 	for _, dir := range []string{bin, entries} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -51,14 +51,14 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 		}
 	}
 	if supervise.NoExec(bin) {
-		d.chromium = flags
-		d.log.Warn("programs in the desktop's directory cannot be executed, so a browser that is typed into a terminal does not start; mount it without noexec (docker run --tmpfs DIR:exec), or choose another state directory",
-			"directory", d.dirs.shared)
+		p.chromium = flags
+		p.log.Warn("programs in the desktop's directory cannot be executed, so a browser that is typed into a terminal does not start; mount it without noexec (docker run --tmpfs DIR:exec), or choose another state directory",
+			"directory", p.dirs.shared)
 	}
 	for _, path := range found {
 		name := filepath.Base(path)
 		command := execQuote(path) + " " + strings.Join(flags, " ")
-		if d.chromium == nil {
+		if p.chromium == nil {
 			wrapper := filepath.Join(bin, name)
 			command = execQuote(wrapper)
 			script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " +
@@ -80,7 +80,7 @@ func (d *Desktop) prepareBrowsers(ctx context.Context) error {
 	if err := makeReadable(shims); err != nil {
 		return fmt.Errorf("browser wrappers: %w", err)
 	}
-	d.dirs.shims = shims
+	p.dirs.shims = shims
 	return nil
 }
 
@@ -98,11 +98,11 @@ func execQuote(path string) string {
 
 // sandboxWorks tries what Chromium's sandbox needs: a user namespace with its
 // own processes and network.
-func (d *Desktop) sandboxWorks(ctx context.Context) bool {
-	if d.user.Root() {
+func (p *programs) sandboxWorks(ctx context.Context) bool {
+	if p.user.Root() {
 		return false
 	}
-	child, err := d.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}, Credential: d.user.Credential})
+	child, err := p.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}, Credential: p.user.Credential})
 	if err != nil {
 		return true // cannot tell: leave the browser as it is
 	}
@@ -118,24 +118,24 @@ func (d *Desktop) sandboxWorks(ctx context.Context) bool {
 
 // browserArgs returns a program's arguments, with the flags that a browser needs
 // where there is no wrapper.
-func (d *Desktop) browserArgs(path string, args []string) []string {
-	if d.chromium == nil || !slices.Contains(browsers, filepath.Base(path)) {
+func (p *programs) browserArgs(path string, args []string) []string {
+	if p.chromium == nil || !slices.Contains(browsers, filepath.Base(path)) {
 		return args
 	}
-	return slices.Concat(d.chromium, args)
+	return slices.Concat(p.chromium, args)
 }
 
 // shimEnv puts the wrappers first.
-func (d *Desktop) shimEnv(path, data string) []string {
-	if d.dirs.shims == "" {
+func (p *programs) shimEnv(path, data string) []string {
+	if p.dirs.shims == "" {
 		return nil
 	}
 	if data == "" {
 		data = "/usr/local/share:/usr/share" // XDG Base Directory specification
 	}
 	return []string{
-		"PATH=" + filepath.Join(d.dirs.shims, "bin") + ":" + path,
-		"XDG_DATA_DIRS=" + filepath.Join(d.dirs.shims, "share") + ":" + data,
+		"PATH=" + filepath.Join(p.dirs.shims, "bin") + ":" + path,
+		"XDG_DATA_DIRS=" + filepath.Join(p.dirs.shims, "share") + ":" + data,
 		"ELECTRON_DISABLE_SANDBOX=1",
 	}
 }

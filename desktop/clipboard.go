@@ -26,7 +26,7 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 	if contentType, err = checkType(contentType); err != nil {
 		return Content{}, err
 	}
-	return call(ctx, d, "read "+string(sel), clipboardLimit, func(ctx context.Context, s *session) (Content, error) {
+	return call(ctx, &d.lifecycle, "read "+string(sel), clipboardLimit, func(ctx context.Context, s *session) (Content, error) {
 		if !d.cfg.paced(ActorFrom(ctx)) {
 			if err := s.input.Quiesce(ctx); err != nil {
 				return Content{}, err

@@ -179,9 +179,9 @@ func (d *Desktop) TakeSharedControl(ctx context.Context, a Actor, force bool) er
 	return d.takeControl(ctx, a, force, false)
 }
 
-func (d *Desktop) takeControl(ctx context.Context, a Actor, force, alone bool) error {
-	c := &d.control
-	return d.changeControl(ctx, func() (Control, error) {
+func (in *inputs) takeControl(ctx context.Context, a Actor, force, alone bool) error {
+	c := &in.control
+	return in.changeControl(ctx, func() (Control, error) {
 		h := c.now.Holder
 		agent := h != nil && h.Kind == ActorAgent && a.Kind == ActorViewer
 		if h != nil && c.now.Taken && !h.same(a) && !force && !agent {
@@ -218,21 +218,21 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 // changeControl makes the state that decide returns the state of control. decide
 // runs with mu held. Long typing ends if its actor may no longer send input. Keys
 // and buttons that the former holder holds are released before any other input.
-func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, error)) error {
-	if d.isClosing() {
+func (in *inputs) changeControl(ctx context.Context, decide func() (Control, error)) error {
+	if in.isClosing() {
 		return fmt.Errorf("change control: %w", ErrClosed)
 	}
-	moves, err := d.tryControl(decide, false)
+	moves, err := in.tryControl(decide, false)
 	if !moves { // nobody has to wait for input under way
 		return err
 	}
 	var begun atomic.Bool // by one of the two who may do it
 	decided := make(chan error, 1)
-	err = d.withInput(ctx, func(s *session) error {
+	err = in.withInput(ctx, func(s *session) error {
 		if begun.Swap(true) {
 			return nil
 		}
-		_, refused := d.tryControl(decide, true)
+		_, refused := in.tryControl(decide, true)
 		decided <- refused
 		if refused != nil {
 			return nil //nolint:nilerr // it is returned below
@@ -240,7 +240,7 @@ func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, err
 		return s.input.ReleaseAll()
 	})
 	if !begun.Swap(true) {
-		_, err = d.tryControl(decide, true) // there is no X server, so nothing is held down
+		_, err = in.tryControl(decide, true) // there is no X server, so nothing is held down
 		return err
 	}
 	if refused := <-decided; refused != nil {
@@ -251,8 +251,8 @@ func (d *Desktop) changeControl(ctx context.Context, decide func() (Control, err
 
 // tryControl changes control as decide says. If that takes it from somebody who
 // may hold something down, it only does so in the turn of an input, and tells.
-func (d *Desktop) tryControl(decide func() (Control, error), inTurn bool) (moves bool, err error) {
-	c := &d.control
+func (in *inputs) tryControl(decide func() (Control, error), inTurn bool) (moves bool, err error) {
+	c := &in.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next, err := decide()
@@ -262,7 +262,7 @@ func (d *Desktop) tryControl(decide func() (Control, error), inTurn bool) (moves
 	before := c.now.Holder
 	moves = before != nil && c.acted && (next.Holder == nil || !next.Holder.same(*before))
 	if next.Holder != nil {
-		d.pending.interrupt(&ControlHeldError{*next.Holder}, func(a Actor) bool {
+		in.pending.interrupt(&ControlHeldError{*next.Holder}, func(a Actor) bool {
 			return next.refuses(a) || moves && before.same(a)
 		})
 	}
@@ -273,16 +273,16 @@ func (d *Desktop) tryControl(decide func() (Control, error), inTurn bool) (moves
 		c.set(next)
 	}
 	if next.Holder != nil {
-		c.arm(d.expireControl)
+		c.arm(in.expireControl)
 	}
 	return false, nil
 }
 
 // expireControl takes control back from who is idle.
-func (d *Desktop) expireControl() {
-	c := &d.control
+func (in *inputs) expireControl() {
+	c := &in.control
 	c.mu.Lock()
-	if h := c.now.Holder; h != nil && d.pending.of(*h) { // it types a long text
+	if h := c.now.Holder; h != nil && in.pending.of(*h) { // it types a long text
 		c.used = time.Now()
 	}
 	left := c.idle - time.Since(c.used)
@@ -294,24 +294,24 @@ func (d *Desktop) expireControl() {
 	if !idle {
 		return
 	}
-	err := d.changeControl(context.Background(), func() (Control, error) {
+	err := in.changeControl(context.Background(), func() (Control, error) {
 		if time.Since(c.used) < c.idle { // just now
 			return c.now, nil
 		}
 		return Control{}, nil
 	})
 	if err != nil {
-		d.log.Debug("control of an idle holder", "error", err)
+		in.log.Debug("control of an idle holder", "error", err)
 	}
 }
 
 // withInput runs f while no input is under way, whoever has control.
-func (d *Desktop) withInput(ctx context.Context, f func(*session) error) error {
-	_, err := call(ctx, d, "change control", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
-		if err := d.turns.take(ctx, true); err != nil {
+func (in *inputs) withInput(ctx context.Context, f func(*session) error) error {
+	_, err := call(ctx, &in.lifecycle, "change control", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
+		if err := in.turns.take(ctx, true); err != nil {
 			return struct{}{}, err
 		}
-		defer d.turns.give(nil)
+		defer in.turns.give(nil)
 		return struct{}{}, f(s)
 	})
 	return err

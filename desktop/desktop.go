@@ -17,31 +17,42 @@ import (
 )
 
 // Desktop is a running desktop. Its methods may be called from any goroutine.
+//
+// What it consists of is in four layers, each of which uses only those before it:
+// programs, lifecycle, inputs, and the public methods.
 type Desktop struct {
-	cfg       Config // with defaults
-	log       *slog.Logger
-	user      supervise.User // the user of the desktop's programs
-	dirs      dirs
-	cookie    []byte           // nil when attached
-	attached  string           // display given to Attach; empty when we run the X server
-	group     *supervise.Group // X server, window manager, D-Bus
-	apps      *supervise.Group // what was launched: it ends before those
-	browsers  func() error     // prepareBrowsers, once
-	chromium  []string         // flags that Launch gives to browsers; nil: wrappers do, or none are needed
+	inputs
+	sound   sound
+	reading chan struct{}  // holds one while a selection is read
+	watch   sync.WaitGroup // the recovery goroutine
+}
+
+// programs is the processes of a desktop, their user, their files and their
+// environment.
+type programs struct {
+	cfg      Config // with defaults
+	log      *slog.Logger
+	user     supervise.User // the user of the desktop's programs
+	dirs     dirs
+	cookie   []byte           // nil when attached
+	attached string           // display given to Attach; empty when we run the X server
+	group    *supervise.Group // X server, window manager, D-Bus
+	apps     *supervise.Group // what was launched: it ends before those
+	browsers func() error     // prepareBrowsers, once
+	chromium []string         // flags that Launch gives to browsers; nil: wrappers do, or none are needed
+	shared   int              // display whose cookie is in the user's authority file; -1: none
+}
+
+// lifecycle is the state of a desktop, its present session, and the calls that use it.
+type lifecycle struct {
+	programs
 	events    *eventLog
-	control   control
-	sound     sound
-	turns     *turns
-	reading   chan struct{} // holds one while a selection is read
-	pending   pendingInputs
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is through
 	closeOnce sync.Once
 	closeErr  error
-	watch     sync.WaitGroup // the recovery goroutine
 	calls     sync.WaitGroup // calls under way; added to only while not closing
-	shared    int            // display whose cookie is in the user's authority file; -1: none
 
 	mu        sync.Mutex // guards what follows
 	state     State
@@ -52,6 +63,14 @@ type Desktop struct {
 	startedAt time.Time
 	restarts  int
 	lastError *Failure
+}
+
+// inputs runs the input of a desktop, one at a time, for actors that may send it.
+type inputs struct {
+	lifecycle
+	control control
+	turns   *turns
+	pending pendingInputs
 }
 
 // Start runs a desktop and returns when its window manager is ready. ctx bounds
@@ -67,7 +86,8 @@ func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	if missing := MissingPrograms(); len(missing) > 0 {
 		return nil, &MissingError{Programs: missing}
 	}
-	d := &Desktop{cookie: x11.NewCookie()}
+	d := &Desktop{}
+	d.cookie = x11.NewCookie()
 	return d.start(ctx, cfg)
 }
 
@@ -83,7 +103,9 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 	if cfg.RunAs != "" {
 		return nil, &InvalidError{"runAs", "cannot be given for a display that another program runs"}
 	}
-	return (&Desktop{attached: display}).start(ctx, cfg)
+	d := &Desktop{}
+	d.attached = display
+	return d.start(ctx, cfg)
 }
 
 func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error) {
@@ -139,47 +161,47 @@ func (d *Desktop) begin(ctx context.Context) error {
 	}
 	d.install(s)
 	d.runAutostart(s)
-	d.watch.Go(d.recover)
+	d.watch.Go((&recovery{lifecycle: &d.lifecycle}).run)
 	return nil
 }
 
 // install makes s the session that calls use.
-func (d *Desktop) install(s *session) {
-	d.share(s)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.session, d.display, d.startedAt = s, s.conn.Number(), s.startedAt
-	close(d.fresh)
-	d.fresh = make(chan struct{})
-	if d.state == StateStarting {
-		d.state = StateActive
+func (l *lifecycle) install(s *session) {
+	l.share(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session, l.display, l.startedAt = s, s.conn.Number(), s.startedAt
+	close(l.fresh)
+	l.fresh = make(chan struct{})
+	if l.state == StateStarting {
+		l.state = StateActive
 	}
 }
 
 // share adds the cookie to the user's X authority file, if that is wanted.
-func (d *Desktop) share(s *session) {
+func (p *programs) share(s *session) {
 	number := s.conn.Number()
-	if d.attached != "" || !d.cfg.ShareAuthority || d.shared == number {
+	if p.attached != "" || !p.cfg.ShareAuthority || p.shared == number {
 		return
 	}
-	err := d.unshare()
+	err := p.unshare()
 	if err == nil {
-		err = x11.MergeAuthority(x11.AuthorityPath(), number, d.cookie)
+		err = x11.MergeAuthority(x11.AuthorityPath(), number, p.cookie)
 	}
 	if err != nil {
-		d.log.Debug("X authority not shared", "error", err)
+		p.log.Debug("X authority not shared", "error", err)
 		return
 	}
-	d.shared = number
+	p.shared = number
 }
 
-func (d *Desktop) unshare() error {
-	if d.shared < 0 {
+func (p *programs) unshare() error {
+	if p.shared < 0 {
 		return nil
 	}
-	number := d.shared
-	d.shared = -1
-	return x11.RemoveAuthority(x11.AuthorityPath(), number, d.cookie)
+	number := p.shared
+	p.shared = -1
+	return x11.RemoveAuthority(x11.AuthorityPath(), number, p.cookie)
 }
 
 // Close ends the desktop and everything that runs on it, and waits for that.
@@ -235,10 +257,10 @@ func (d *Desktop) close() error {
 
 // awaitCalls waits for the calls under way, which end now that the connection
 // has. Only a Policy that ignores its context can make one last.
-func (d *Desktop) awaitCalls() {
+func (l *lifecycle) awaitCalls() {
 	over := make(chan struct{})
 	go func() {
-		d.calls.Wait()
+		l.calls.Wait()
 		close(over)
 	}()
 	limit := time.NewTimer(partingLimit)
@@ -246,13 +268,13 @@ func (d *Desktop) awaitCalls() {
 	select {
 	case <-over:
 	case <-limit.C:
-		d.log.Debug("a call outlives the desktop")
+		l.log.Debug("a call outlives the desktop")
 	}
 }
 
-func (d *Desktop) isClosing() bool {
+func (l *lifecycle) isClosing() bool {
 	select {
-	case <-d.closing:
+	case <-l.closing:
 		return true
 	default:
 		return false
@@ -297,34 +319,34 @@ func (d *Desktop) Status() Status {
 }
 
 // fail notes a failure and tells subscribers.
-func (d *Desktop) fail(code string, err error) *Failure {
+func (l *lifecycle) fail(code string, err error) *Failure {
 	f := &Failure{Code: code, Message: err.Error(), At: time.Now()}
-	d.mu.Lock()
-	d.lastError = f
-	if d.state == StateActive || d.state == StateStarting {
-		d.state = StateFailed
+	l.mu.Lock()
+	l.lastError = f
+	if l.state == StateActive || l.state == StateStarting {
+		l.state = StateFailed
 	}
-	d.mu.Unlock()
-	d.log.Warn("desktop failed", "code", code, "error", err)
-	d.events.emit(Event{Type: EventFailed, Failure: f})
+	l.mu.Unlock()
+	l.log.Warn("desktop failed", "code", code, "error", err)
+	l.events.emit(Event{Type: EventFailed, Failure: f})
 	return f
 }
 
 // current returns the session to use, or why there is none.
-func (d *Desktop) current() (*session, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.currentLocked()
+func (l *lifecycle) current() (*session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.currentLocked()
 }
 
-func (d *Desktop) currentLocked() (*session, error) {
+func (l *lifecycle) currentLocked() (*session, error) {
 	switch {
-	case d.state == StateStopping || d.state == StateInactive:
+	case l.state == StateStopping || l.state == StateInactive:
 		return nil, ErrClosed
-	case d.session == nil:
+	case l.session == nil:
 		return nil, ErrRestarting
 	}
-	return d.session, nil
+	return l.session, nil
 }
 
 // MissingPrograms names those of the programs that Start needs that are not

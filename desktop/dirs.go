@@ -201,14 +201,14 @@ func (d *dirs) remove() error {
 }
 
 // sweep ends what a killed program left running with these folders.
-func (d *Desktop) sweep() {
-	if n, err := supervise.Sweep(d.dirs.run, d.log); err != nil {
-		d.log.Debug("sweep", "error", err)
+func (p *programs) sweep() {
+	if n, err := supervise.Sweep(p.dirs.run, p.log); err != nil {
+		p.log.Debug("sweep", "error", err)
 	} else if n > 0 {
-		d.log.Debug("ended what a killed program left running", "processes", n)
+		p.log.Debug("ended what a killed program left running", "processes", n)
 	}
 }
 
-func (d *Desktop) newGroup() (*supervise.Group, error) {
-	return supervise.NewGroup(supervise.GroupConfig{Dir: d.dirs.run, Owner: "desktop", Logger: d.log})
+func (p *programs) newGroup() (*supervise.Group, error) {
+	return supervise.NewGroup(supervise.GroupConfig{Dir: p.dirs.run, Owner: "desktop", Logger: p.log})
 }

@@ -34,18 +34,18 @@ func (d *Desktop) Environ() ([]string, error) {
 }
 
 // environ is the environment of the desktop's programs.
-func (d *Desktop) environ(display string) []string {
-	env := d.plainEnviron("DISPLAY=" + display)
-	shims := d.shimEnv(lookup(env, "PATH"), lookup(env, "XDG_DATA_DIRS"))
-	return supervise.Environ(env, append(shims, d.cfg.Env...)...)
+func (p *programs) environ(display string) []string {
+	env := p.plainEnviron("DISPLAY=" + display)
+	shims := p.shimEnv(lookup(env, "PATH"), lookup(env, "XDG_DATA_DIRS"))
+	return supervise.Environ(env, append(shims, p.cfg.Env...)...)
 }
 
 // serverEnviron is the environment of the X server. It has the C library back
 // its largest allocation, the screen, with huge pages: touching the four
 // million pixels of MaxSize one small page at a time is a quarter of the start
 // (glibc manual, "Memory Allocation Tunables").
-func (d *Desktop) serverEnviron() []string {
-	env := d.plainEnviron("DISPLAY")
+func (p *programs) serverEnviron() []string {
+	env := p.plainEnviron("DISPLAY")
 	tunables := "glibc.malloc.hugetlb=1"
 	if v := lookup(env, "GLIBC_TUNABLES"); v != "" {
 		tunables = v + ":" + tunables
@@ -55,27 +55,27 @@ func (d *Desktop) serverEnviron() []string {
 
 // plainEnviron is what all the desktop's programs have in common. display is
 // an entry, or a name to be left out.
-func (d *Desktop) plainEnviron(display string) []string {
-	clean := d.cfg.EnvPolicy == EnvClean && d.attached == ""
-	env := slices.DeleteFunc(supervise.Inherit(clean, d.cfg.Secrets...), func(kv string) bool {
+func (p *programs) plainEnviron(display string) []string {
+	clean := p.cfg.EnvPolicy == EnvClean && p.attached == ""
+	env := slices.DeleteFunc(supervise.Inherit(clean, p.cfg.Secrets...), func(kv string) bool {
 		// An attached display is the user's own, and so is everything around it.
 		name, _, _ := strings.Cut(kv, "=")
-		return d.attached == "" && slices.Contains(foreign, name)
+		return p.attached == "" && slices.Contains(foreign, name)
 	})
 	set := []string{display}
-	if d.attached == "" || d.cfg.Home != "" {
-		set = append(set, "HOME="+d.dirs.home, "PWD="+d.dirs.home)
+	if p.attached == "" || p.cfg.Home != "" {
+		set = append(set, "HOME="+p.dirs.home, "PWD="+p.dirs.home)
 	}
-	if d.attached == "" {
-		set = append(set, "XAUTHORITY="+d.dirs.authority, "XDG_RUNTIME_DIR="+d.dirs.runtime,
-			"DBUS_SESSION_BUS_ADDRESS="+d.busAddress(), "XDG_SESSION_TYPE=x11",
+	if p.attached == "" {
+		set = append(set, "XAUTHORITY="+p.dirs.authority, "XDG_RUNTIME_DIR="+p.dirs.runtime,
+			"DBUS_SESSION_BUS_ADDRESS="+p.busAddress(), "XDG_SESSION_TYPE=x11",
 			// Even when there is none, so that nobody starts another.
-			"PULSE_SERVER=unix:"+d.soundSocket())
+			"PULSE_SERVER=unix:"+p.soundSocket())
 	}
 	if lookup(env, "PATH") == "" {
 		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
-	return d.user.Environ(env, append(set, locale(env)...)...)
+	return p.user.Environ(env, append(set, locale(env)...)...)
 }
 
 // locale makes sure that programs read their input as UTF-8: in the C locale
@@ -107,4 +107,4 @@ func lookup(env []string, name string) string {
 	return v
 }
 
-func (d *Desktop) busAddress() string { return "unix:path=" + d.dirs.runtime + "/bus" }
+func (p *programs) busAddress() string { return "unix:path=" + p.dirs.runtime + "/bus" }

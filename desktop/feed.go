@@ -222,8 +222,8 @@ func (s *session) followCursor(ctx context.Context, closing <-chan struct{}, f f
 
 // nextSession is closed when there is a session that is none of the present
 // ones.
-func (d *Desktop) nextSession() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.fresh
+func (l *lifecycle) nextSession() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fresh
 }

@@ -102,7 +102,7 @@ func (d *Desktop) KeyUp(ctx context.Context, key string) error {
 	return d.key(ctx, ActionKeyUp, key, (*x11.Keyboard).KeyUp)
 }
 
-func (d *Desktop) key(ctx context.Context, name ActionName, key string, f func(*x11.Keyboard, context.Context, x11.Chord) error) error {
+func (in *inputs) key(ctx context.Context, name ActionName, key string, f func(*x11.Keyboard, context.Context, x11.Chord) error) error {
 	if key == "" {
 		return &InvalidError{"key", "must not be empty"}
 	}
@@ -110,7 +110,7 @@ func (d *Desktop) key(ctx context.Context, name ActionName, key string, f func(*
 	if err != nil {
 		return keyError("key", err)
 	}
-	return d.act(ctx, name.words(), inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
+	return in.act(ctx, name.words(), inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
 		return f(s.input.Keyboard, ctx, chord)
 	})
 }

@@ -34,12 +34,12 @@ func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	return d.await(ctx, op, launchLimit, child)
 }
 
-func (d *Desktop) launch(ctx context.Context, op string, l Launch) (*supervise.Child, error) {
+func (in *inputs) launch(ctx context.Context, op string, l Launch) (*supervise.Child, error) {
 	if err := checkLaunch(l); err != nil {
 		return nil, err
 	}
-	return act(ctx, d, op, inputLimit, &Action{Name: ActionLaunch, App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
-		return d.spawn(s, l)
+	return act(ctx, in, op, inputLimit, &Action{Name: ActionLaunch, App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
+		return in.spawn(s, l)
 	})
 }
 
@@ -62,7 +62,7 @@ func checkLaunch(l Launch) error {
 	return nil
 }
 
-func (d *Desktop) spawn(s *session, l Launch) (*supervise.Child, error) {
+func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
 	env := supervise.Environ(s.env, l.Env...)
 	path, err := supervise.LookPath(l.App, env)
 	if err != nil {
@@ -70,21 +70,21 @@ func (d *Desktop) spawn(s *session, l Launch) (*supervise.Child, error) {
 	}
 	dir := l.Dir
 	if dir == "" {
-		dir = d.dirs.home
+		dir = p.dirs.home
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, &InvalidError{"dir", fmt.Sprintf("%q is not a directory", dir)}
 	}
-	return d.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: d.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: d.user.Credential})
+	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential})
 }
 
 // await waits, for at most limit, for the first window of a program or of one
 // that it started, and until the window manager has given it the focus or has
 // decided not to, or for the end of all of them. Waiting is not input: others
 // may act meanwhile.
-func (d *Desktop) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
+func (in *inputs) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
 	started := App{ProcessID: child.ID(), PID: child.PID()}
-	app, err := call(ctx, d, op, limit+queryLimit, func(ctx context.Context, s *session) (App, error) {
+	app, err := call(ctx, &in.lifecycle, op, limit+queryLimit, func(ctx context.Context, s *session) (App, error) {
 		app := started
 		waiting, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()

@@ -22,13 +22,13 @@ const openboxConfigDir = "xdg"
 
 // writeOpenboxConfig writes openboxFiles to the folder that openbox searches after
 // the home.
-func (d *Desktop) writeOpenboxConfig() error {
-	dir := filepath.Join(d.dirs.shared, openboxConfigDir, "openbox")
+func (p *programs) writeOpenboxConfig() error {
+	dir := filepath.Join(p.dirs.shared, openboxConfigDir, "openbox")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("openbox configuration: %w", err)
 	}
 	menu := "menu.xml"
-	if d.cfg.ProgramMenu {
+	if p.cfg.ProgramMenu {
 		menu = "menu-programs.xml"
 	}
 	for from, to := range map[string]string{"rc.xml": "rc.xml", menu: "menu.xml"} {
@@ -48,7 +48,7 @@ func (d *Desktop) writeOpenboxConfig() error {
 }
 
 // openboxEnviron is the environment of openbox.
-func (d *Desktop) openboxEnviron(env []string) []string {
+func (p *programs) openboxEnviron(env []string) []string {
 	system := cmp.Or(lookup(env, "XDG_CONFIG_DIRS"), "/etc/xdg") // XDG Base Directory specification
-	return supervise.Environ(env, "XDG_CONFIG_DIRS="+filepath.Join(d.dirs.shared, openboxConfigDir)+":"+system)
+	return supervise.Environ(env, "XDG_CONFIG_DIRS="+filepath.Join(p.dirs.shared, openboxConfigDir)+":"+system)
 }

@@ -18,7 +18,7 @@ const (
 
 // Pointer tells where the pointer is.
 func (d *Desktop) Pointer(ctx context.Context) (Pointer, error) {
-	return call(ctx, d, "pointer position", queryLimit, func(_ context.Context, s *session) (Pointer, error) {
+	return call(ctx, &d.lifecycle, "pointer position", queryLimit, func(_ context.Context, s *session) (Pointer, error) {
 		return s.pointer()
 	})
 }
@@ -51,13 +51,13 @@ func (d *Desktop) ButtonUp(ctx context.Context, b ButtonPress) (Pointer, error) 
 	return d.button(ctx, ActionButtonUp, b, 0, func(p *x11.Pointer, n int) error { return p.Button(n, false) })
 }
 
-func (d *Desktop) button(ctx context.Context, name ActionName, b ButtonPress, count int, f func(*x11.Pointer, int) error) (Pointer, error) {
+func (in *inputs) button(ctx context.Context, name ActionName, b ButtonPress, count int, f func(*x11.Pointer, int) error) (Pointer, error) {
 	n, b2, err := buttonNumber(b.Button)
 	if err != nil {
 		return Pointer{}, err
 	}
 	a := &Action{Name: name, Button: b2, Count: count}
-	return d.point(ctx, name.words(), b.At, b.Observation, b.Modifiers, a, func(s *session) error { return f(s.input.Pointer, n) })
+	return in.point(ctx, name.words(), b.At, b.Observation, b.Modifiers, a, func(s *session) error { return f(s.input.Pointer, n) })
 }
 
 // Drag presses a button at the first point of a path, moves along it, and
@@ -91,7 +91,7 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 		a.At, a.To = &Point{first.X, first.Y}, &Point{last.X, last.Y}
 		return nil
 	}
-	return act(ctx, d, "drag", inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
+	return act(ctx, &d.inputs, "drag", inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
 		return s.withModifiers(ctx, g.Modifiers, func() error { return s.input.Pointer.Drag(ctx, path, n) })
 	})
 }
@@ -112,7 +112,7 @@ func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 
 // point runs a pointer action: moves to at, if given, with the modifiers held,
 // and does f, unless it is nil, there. The action says where that is.
-func (d *Desktop) point(ctx context.Context, op string, at *Point, observation string, modifiers []string, a *Action,
+func (in *inputs) point(ctx context.Context, op string, at *Point, observation string, modifiers []string, a *Action,
 	f func(*session) error,
 ) (Pointer, error) {
 	if at != nil {
@@ -130,7 +130,7 @@ func (d *Desktop) point(ctx context.Context, op string, at *Point, observation s
 		a.At = &p
 		return err
 	}
-	return act(ctx, d, op, inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
+	return act(ctx, in, op, inputLimit, a, prepare, func(ctx context.Context, s *session) (Pointer, error) {
 		return s.withModifiers(ctx, modifiers, func() error {
 			if at != nil {
 				if err := s.input.Pointer.Move(a.At.X, a.At.Y); err != nil {

@@ -29,50 +29,55 @@ const (
 	keyboardPause = time.Second
 )
 
-// recover replaces what dies, until Close. It alone changes a session's
-// children after the start.
-func (d *Desktop) recover() {
-	var pause pauses
+// recovery replaces the parts of a desktop that die or hang.
+type recovery struct {
+	*lifecycle
+	pauses pauses
+}
+
+// run replaces what dies, until Close. It alone changes a session's children after
+// the start.
+func (r *recovery) run() {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for {
-		s, err := d.current()
+		s, err := r.current()
 		if err != nil {
 			return
 		}
 		select {
-		case <-d.closing:
+		case <-r.closing:
 			return
 		case <-s.conn.Done():
-			d.replaceSession(s, &pause)
+			r.replaceSession(s)
 		case <-ended(s.xserver):
-			d.replaceSession(s, &pause)
+			r.replaceSession(s)
 		case <-ended(s.wm):
-			d.replaceWindowManager(s, &pause)
+			r.replaceWindowManager(s)
 		case <-ended(s.bus):
-			d.replaceBus(s, &pause)
-		case <-d.suspicion:
-			if errors.Is(s.ask(hangLimit, d.closing, s.conn.Sync), errHung) {
-				d.replaceHung(s, &pause)
+			r.replaceBus(s)
+		case <-r.suspicion:
+			if errors.Is(s.ask(hangLimit, r.closing, s.conn.Sync), errHung) {
+				r.replaceHung(s)
 			}
 		case <-check.C:
-			d.check(s, &pause)
+			r.check(s)
 		}
 	}
 }
 
 // replaceHung replaces an X server that does not answer. It does nothing on an
 // attached desktop, which could only connect to the same X server again.
-func (d *Desktop) replaceHung(s *session, pause *pauses) {
+func (r *recovery) replaceHung(s *session) {
 	if s.xserver != nil {
 		s.hung = true
-		d.replaceSession(s, pause)
+		r.replaceSession(s)
 	}
 }
 
-func (d *Desktop) replaceWindowManager(s *session, pause *pauses) {
+func (r *recovery) replaceWindowManager(s *session) {
 	if s.serverGone() {
-		d.replaceSession(s, pause)
+		r.replaceSession(s)
 		return
 	}
 	s.wmReady.Store(false)
@@ -80,8 +85,8 @@ func (d *Desktop) replaceWindowManager(s *session, pause *pauses) {
 	if s.wmHung {
 		code, text, s.wmHung = "window_manager_hung", fmt.Sprintf("openbox did not answer for %v", hangLimit), false
 	}
-	d.repair(s, code, text, pause, func(ctx context.Context) error {
-		err := d.startWindowManager(ctx, s)
+	r.repair(s, code, text, func(ctx context.Context) error {
+		err := r.startWindowManager(ctx, s)
 		if err == nil {
 			s.wmReady.Store(true)
 		}
@@ -89,9 +94,9 @@ func (d *Desktop) replaceWindowManager(s *session, pause *pauses) {
 	})
 }
 
-func (d *Desktop) replaceBus(s *session, pause *pauses) {
-	d.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), pause, func(ctx context.Context) error {
-		bus, err := d.startBus(ctx, s)
+func (r *recovery) replaceBus(s *session) {
+	r.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), func(ctx context.Context) error {
+		bus, err := r.startBus(ctx, s)
 		if err == nil {
 			s.bus = bus
 		}
@@ -114,12 +119,12 @@ func exitText(c *supervise.Child) string {
 
 // replaceSession makes a new session, on the same display number if it can. The
 // windows of the old one are gone with its X server.
-func (d *Desktop) replaceSession(s *session, pause *pauses) {
-	d.mu.Lock()
-	if d.session == s {
-		d.session = nil
+func (r *recovery) replaceSession(s *session) {
+	r.mu.Lock()
+	if r.session == s {
+		r.session = nil
 	}
-	d.mu.Unlock()
+	r.mu.Unlock()
 	code, text := "xserver_exited", "connection to the X server was lost"
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -136,10 +141,10 @@ func (d *Desktop) replaceSession(s *session, pause *pauses) {
 	}
 	s.close()
 	s.stop()
-	d.repair(nil, code, text, pause, func(ctx context.Context) error {
-		next, err := d.newSession(ctx)
+	r.repair(nil, code, text, func(ctx context.Context) error {
+		next, err := r.newSession(ctx)
 		if err == nil {
-			d.install(next)
+			r.install(next)
 		}
 		return err
 	})
@@ -182,18 +187,18 @@ func (s *session) ask(limit time.Duration, closing <-chan struct{}, question fun
 
 // repair calls start until it succeeds or the desktop is closed, or until the X
 // server of s dies, so that there is nothing left to repair there.
-func (d *Desktop) repair(s *session, code, text string, pause *pauses, start func(context.Context) error) {
-	cause := d.fail(code, errors.New(text))
-	for pause.wait(d.closing) {
-		err := d.attempt(s, start)
+func (r *recovery) repair(s *session, code, text string, start func(context.Context) error) {
+	cause := r.fail(code, errors.New(text))
+	for r.pauses.wait(r.closing) {
+		err := r.attempt(s, start)
 		if err == nil {
-			d.restarted(cause)
+			r.restarted(cause)
 			return
 		}
-		if d.isClosing() {
+		if r.isClosing() {
 			return
 		}
-		d.fail("start_failed", err)
+		r.fail("start_failed", err)
 		if s != nil && s.serverGone() {
 			return
 		}
@@ -202,14 +207,14 @@ func (d *Desktop) repair(s *session, code, text string, pause *pauses, start fun
 
 // attempt calls start with a deadline, and ends it when the desktop is closed:
 // even when it waits for an X server that hangs.
-func (d *Desktop) attempt(s *session, start func(context.Context) error) error {
+func (r *recovery) attempt(s *session, start func(context.Context) error) error {
 	ctx, cancel := limitStart(context.Background())
 	defer cancel()
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
 		select {
-		case <-d.closing:
+		case <-r.closing:
 			cancel()
 			if s != nil {
 				_ = s.conn.Close()
@@ -225,15 +230,15 @@ func limitStart(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, startLimit, &DeadlineError{Op: "start", After: startLimit})
 }
 
-func (d *Desktop) restarted(after *Failure) {
-	d.mu.Lock()
-	d.restarts++
-	if d.state == StateFailed {
-		d.state = StateActive
+func (l *lifecycle) restarted(after *Failure) {
+	l.mu.Lock()
+	l.restarts++
+	if l.state == StateFailed {
+		l.state = StateActive
 	}
-	d.mu.Unlock()
-	d.log.Info("desktop restarted", "after", after.Code, "took", time.Since(after.At).Round(time.Millisecond))
-	d.events.emit(Event{Type: EventRestarted, Failure: after})
+	l.mu.Unlock()
+	l.log.Info("desktop restarted", "after", after.Code, "took", time.Since(after.At).Round(time.Millisecond))
+	l.events.emit(Event{Type: EventRestarted, Failure: after})
 }
 
 // pauses are the waits between restarts: none before the first, then longer

@@ -11,11 +11,12 @@ import (
 // first attempts to start it again fail.
 func TestRestartTellsItsCause(t *testing.T) {
 	t.Parallel()
-	d := &Desktop{state: StateActive, log: slog.New(slog.DiscardHandler), events: newEventLog("main"), closing: make(chan struct{})}
+	d := recovery{lifecycle: &lifecycle{state: StateActive, events: newEventLog("main"), closing: make(chan struct{})}}
+	d.log = slog.New(slog.DiscardHandler)
 	sub := d.events.subscribe(0)
 	defer sub.Close()
 	attempts := 0
-	d.repair(nil, "xserver_exited", "Xvfb exited", new(pauses), func(context.Context) error {
+	d.repair(nil, "xserver_exited", "Xvfb exited", func(context.Context) error {
 		if attempts++; attempts < 3 {
 			return errors.New("no memory")
 		}

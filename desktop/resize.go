@@ -9,7 +9,7 @@ import (
 // run. The window manager keeps windows within it.
 func (d *Desktop) Resize(ctx context.Context, size Size) error {
 	if d.attached != "" {
-		return d.resizeAttached()
+		return fmt.Errorf("resize: %w", ErrUnsupported) // it belongs to somebody at a monitor
 	}
 	if err := checkSize("width", size, d.cfg.MaxSize); err != nil {
 		return err
@@ -22,6 +22,3 @@ func (d *Desktop) Resize(ctx context.Context, size Size) error {
 		return nil
 	})
 }
-
-// resizeAttached refuses: the display belongs to somebody at a monitor.
-func (d *Desktop) resizeAttached() error { return fmt.Errorf("resize: %w", ErrUnsupported) }

@@ -21,7 +21,7 @@ func (d *Desktop) Screenshot(ctx context.Context, shot Shot) (*Screenshot, error
 		return nil, err
 	}
 	limit := screenshotLimit + shot.SettleTimeout
-	return call(ctx, d, "screenshot", limit, func(ctx context.Context, s *session) (pic *Screenshot, err error) {
+	return call(ctx, &d.lifecycle, "screenshot", limit, func(ctx context.Context, s *session) (pic *Screenshot, err error) {
 		settled := true
 		if shot.Settle > 0 {
 			if settled, err = s.settle(ctx, shot.Settle, shot.SettleTimeout); err != nil {
@@ -43,7 +43,7 @@ func (d *Desktop) Settle(ctx context.Context, quiet, timeout time.Duration) (boo
 	if err := checkSettle(quiet, timeout); err != nil {
 		return false, err
 	}
-	return call(ctx, d, "settle", timeout+queryLimit, func(ctx context.Context, s *session) (bool, error) {
+	return call(ctx, &d.lifecycle, "settle", timeout+queryLimit, func(ctx context.Context, s *session) (bool, error) {
 		return s.settle(ctx, quiet, timeout)
 	})
 }

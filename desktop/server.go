@@ -24,22 +24,22 @@ const tries = 200
 
 // startXServer runs Xvfb and returns its display number when it takes
 // connections.
-func (d *Desktop) startXServer(ctx context.Context, s *session) (int, error) {
+func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 	if err := secureSockets(socketDir); err != nil {
-		d.log.Warn("another user can replace the sockets of X servers; remove the directory while no X server runs", "directory", socketDir, "error", err)
+		l.log.Warn("another user can replace the sockets of X servers; remove the directory while no X server runs", "directory", socketDir, "error", err)
 	}
-	d.mu.Lock()
-	first, again := d.display, !d.startedAt.IsZero()
-	d.mu.Unlock()
+	l.mu.Lock()
+	first, again := l.display, !l.startedAt.IsZero()
+	l.mu.Unlock()
 	if first == 0 {
-		return d.tryXServer(ctx, s, 0)
+		return l.tryXServer(ctx, s, 0)
 	}
 	if again {
 		// Programs outside know the number. If somebody took it meanwhile,
 		// another one is better than none.
-		number, err := d.tryXServer(ctx, s, first)
+		number, err := l.tryXServer(ctx, s, first)
 		if errors.Is(err, errDisplayTaken) {
-			return d.tryXServer(ctx, s, 0)
+			return l.tryXServer(ctx, s, 0)
 		}
 		return number, err
 	}
@@ -49,7 +49,7 @@ func (d *Desktop) startXServer(ctx context.Context, s *session) (int, error) {
 			continue
 		}
 		var number int
-		if number, err = d.tryXServer(ctx, s, n); err == nil {
+		if number, err = l.tryXServer(ctx, s, n); err == nil {
 			return number, nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, errDisplayTaken) {
@@ -62,7 +62,7 @@ func (d *Desktop) startXServer(ctx context.Context, s *session) (int, error) {
 var errDisplayTaken = errors.New("display number is taken")
 
 // tryXServer runs Xvfb on one display number; 0 lets it choose.
-func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, error) {
+func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int, error) {
 	ready, w, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("start Xvfb: %w", err)
@@ -70,9 +70,9 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 	defer ready.Close()
 	args := []string{
 		"-displayfd", "3",
-		"-screen", "0", fmt.Sprintf("%dx%dx24", d.cfg.MaxSize.Width, d.cfg.MaxSize.Height),
-		"-dpi", strconv.Itoa(d.cfg.DPI),
-		"-auth", d.dirs.authority, "-nolisten", "tcp", "-noreset",
+		"-screen", "0", fmt.Sprintf("%dx%dx24", p.cfg.MaxSize.Width, p.cfg.MaxSize.Height),
+		"-dpi", strconv.Itoa(p.cfg.DPI),
+		"-auth", p.dirs.authority, "-nolisten", "tcp", "-noreset",
 		// It keeps clients with an untrusted cookie apart, of which there are
 		// none here, and takes the pointer's picture for somebody else's once
 		// the program that set it has ended, as xsetroot does at once.
@@ -81,9 +81,9 @@ func (d *Desktop) tryXServer(ctx context.Context, s *session, number int) (int, 
 	if number > 0 {
 		args = append([]string{displayName(number)}, args...)
 	}
-	child, err := d.group.Start(supervise.Spec{
-		Name: "Xvfb", Path: "Xvfb", Args: args, Env: d.serverEnviron(), Dir: d.dirs.home,
-		LogPath: d.dirs.log, Credential: d.serverCredential(), ExtraFiles: []*os.File{w},
+	child, err := p.group.Start(supervise.Spec{
+		Name: "Xvfb", Path: "Xvfb", Args: args, Env: p.serverEnviron(), Dir: p.dirs.home,
+		LogPath: p.dirs.log, Credential: p.serverCredential(), ExtraFiles: []*os.File{w},
 	})
 	w.Close()
 	if err != nil {
@@ -112,8 +112,8 @@ const lonelyGroup = 65533
 // its own. That user's other programs have the user's group, so the kernel does not
 // let them trace the X server or take its descriptors (ptrace(2)), and they cannot
 // speak to this program in its place. They can still end it.
-func (d *Desktop) serverCredential() *syscall.Credential {
-	c := d.user.Credential
+func (p *programs) serverCredential() *syscall.Credential {
+	c := p.user.Credential
 	if c == nil {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (d *Desktop) serverCredential() *syscall.Credential {
 // serverPeer describes the process with which this program speaks X: the user can
 // replace the socket by one of another process. It is nil, which allows any process,
 // if there is no other user.
-func (d *Desktop) serverPeer(s *session) *unix.Ucred {
-	c := d.serverCredential()
+func (p *programs) serverPeer(s *session) *unix.Ucred {
+	c := p.serverCredential()
 	if c == nil || s.xserver == nil {
 		return nil
 	}
@@ -148,17 +148,17 @@ func displayTaken(ctx context.Context, number int) bool {
 
 // startBus runs the D-Bus session daemon and returns when it takes connections.
 // It starts after the X server, whose display the programs need that it starts.
-func (d *Desktop) startBus(ctx context.Context, s *session) (*supervise.Child, error) {
+func (p *programs) startBus(ctx context.Context, s *session) (*supervise.Child, error) {
 	ready, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start dbus-daemon: %w", err)
 	}
 	defer ready.Close()
-	_ = os.Remove(filepath.Join(d.dirs.runtime, "bus")) // of a killed one
-	child, err := d.group.Start(supervise.Spec{
+	_ = os.Remove(filepath.Join(p.dirs.runtime, "bus")) // of a killed one
+	child, err := p.group.Start(supervise.Spec{
 		Name: "dbus", Path: "dbus-daemon",
-		Args: []string{"--session", "--nofork", "--nopidfile", "--nosyslog", "--address=" + d.busAddress(), "--print-address=3"},
-		Env:  s.env, Dir: d.dirs.home, LogPath: d.dirs.log, Credential: d.user.Credential, ExtraFiles: []*os.File{w},
+		Args: []string{"--session", "--nofork", "--nopidfile", "--nosyslog", "--address=" + p.busAddress(), "--print-address=3"},
+		Env:  s.env, Dir: p.dirs.home, LogPath: p.dirs.log, Credential: p.user.Credential, ExtraFiles: []*os.File{w},
 	})
 	w.Close()
 	if err != nil {
@@ -173,16 +173,16 @@ func (d *Desktop) startBus(ctx context.Context, s *session) (*supervise.Child, e
 
 // startWindowManager runs openbox and returns when it manages windows. openbox
 // now and then fails to open a display that has just begun: it is tried again.
-func (d *Desktop) startWindowManager(ctx context.Context, s *session) error {
-	err := d.writeOpenboxConfig()
+func (p *programs) startWindowManager(ctx context.Context, s *session) error {
+	err := p.writeOpenboxConfig()
 	if err != nil {
 		return err
 	}
 	for range 3 {
-		s.wm, err = d.group.Start(supervise.Spec{
+		s.wm, err = p.group.Start(supervise.Spec{
 			Name: "openbox", Path: "openbox", Args: []string{"--sm-disable"},
-			Env: d.openboxEnviron(s.env), Dir: d.dirs.home, LogPath: d.dirs.log,
-			Credential: d.user.Credential,
+			Env: p.openboxEnviron(s.env), Dir: p.dirs.home, LogPath: p.dirs.log,
+			Credential: p.user.Credential,
 		})
 		if err != nil {
 			return fmt.Errorf("start openbox: %w", err)
@@ -220,21 +220,21 @@ func (s *session) waitWindowManager(ctx context.Context) error {
 }
 
 // runAutostart runs the user's autostart script of openbox, once per desktop.
-func (d *Desktop) runAutostart(s *session) {
+func (p *programs) runAutostart(s *session) {
 	config := lookup(s.env, "XDG_CONFIG_HOME")
 	if config == "" {
-		config = filepath.Join(d.dirs.home, ".config")
+		config = filepath.Join(p.dirs.home, ".config")
 	}
 	script := filepath.Join(config, "openbox", "autostart")
-	if _, err := os.Stat(script); err != nil || d.attached != "" {
+	if _, err := os.Stat(script); err != nil || p.attached != "" {
 		return
 	}
-	_, err := d.apps.Start(supervise.Spec{
-		Name: "autostart", Path: "sh", Args: []string{script}, Env: s.env, Dir: d.dirs.home, LogPath: d.dirs.log,
-		Credential: d.user.Credential,
+	_, err := p.apps.Start(supervise.Spec{
+		Name: "autostart", Path: "sh", Args: []string{script}, Env: s.env, Dir: p.dirs.home, LogPath: p.dirs.log,
+		Credential: p.user.Credential,
 	})
 	if err != nil {
-		d.log.Debug("autostart", "error", err)
+		p.log.Debug("autostart", "error", err)
 	}
 }
 

@@ -46,7 +46,7 @@ const keepPictures = 30 * time.Second
 
 // newSession starts the programs that the desktop consists of and connects to
 // them. What it started is ended again when it fails.
-func (d *Desktop) newSession(ctx context.Context) (*session, error) {
+func (l *lifecycle) newSession(ctx context.Context) (*session, error) {
 	epoch := make([]byte, 4)
 	_, _ = rand.Read(epoch) // never fails (crypto/rand)
 	s := &session{epoch: hex.EncodeToString(epoch), startedAt: time.Now()}
@@ -54,7 +54,7 @@ func (d *Desktop) newSession(ctx context.Context) (*session, error) {
 		s.encoder.Trim()
 		s.capture.Trim()
 	}}
-	if err := d.open(ctx, s); err != nil {
+	if err := l.open(ctx, s); err != nil {
 		s.close()
 		s.stop()
 		// What fails because ctx ended says so in words of its own.
@@ -66,50 +66,50 @@ func (d *Desktop) newSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (d *Desktop) open(ctx context.Context, s *session) error {
-	display, err := d.attached, error(nil)
+func (l *lifecycle) open(ctx context.Context, s *session) error {
+	display, err := l.attached, error(nil)
 	if display == "" {
-		if display, err = d.startServer(ctx, s); err != nil {
+		if display, err = l.startServer(ctx, s); err != nil {
 			return err
 		}
 	}
-	s.env = d.environ(display)
-	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: d.cookie, Server: d.serverPeer(s), Logger: d.log}); err != nil {
+	s.env = l.environ(display)
+	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: l.cookie, Server: l.serverPeer(s), Logger: l.log}); err != nil {
 		return err
 	}
 	// Whoever waits for a server that hangs is freed by the connection's end.
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
-	if d.attached == "" {
-		if err := d.prepareScreen(s); err != nil {
+	if l.attached == "" {
+		if err := l.prepareScreen(s); err != nil {
 			return err
 		}
 	}
 	if s.windows, err = s.conn.NewWindows(); err != nil {
 		return err
 	}
-	if err := d.openParts(ctx, s); err != nil {
+	if err := l.openParts(ctx, s); err != nil {
 		return err
 	}
 	if !stop() {
 		return context.Cause(ctx)
 	}
 	s.wmReady.Store(true)
-	d.follow(s)
+	l.follow(s)
 	return nil
 }
 
 // startServer runs the X server and returns the display. Meanwhile it looks
 // whether browsers need wrappers.
-func (d *Desktop) startServer(ctx context.Context, s *session) (string, error) {
-	if err := d.user.Do(func() error { return x11.WriteAuthority(d.dirs.authority, d.cookie) }); err != nil {
+func (l *lifecycle) startServer(ctx context.Context, s *session) (string, error) {
+	if err := l.user.Do(func() error { return x11.WriteAuthority(l.dirs.authority, l.cookie) }); err != nil {
 		return "", err
 	}
 	var both errgroup.Group
 	var number int
-	both.Go(d.browsers)
+	both.Go(l.browsers)
 	both.Go(func() (err error) {
-		number, err = d.startXServer(ctx, s)
+		number, err = l.startXServer(ctx, s)
 		return err
 	})
 	err := both.Wait()
@@ -119,26 +119,26 @@ func (d *Desktop) startServer(ctx context.Context, s *session) (string, error) {
 // prepareScreen brings the screen, which the X server started at the largest
 // size that it will ever have, to the wanted one: it can shrink and grow back
 // at run time, but never grow beyond the size it began with.
-func (d *Desktop) prepareScreen(s *session) error {
-	d.mu.Lock()
-	size := d.size
-	d.mu.Unlock()
-	if size != d.cfg.MaxSize {
+func (l *lifecycle) prepareScreen(s *session) error {
+	l.mu.Lock()
+	size := l.size
+	l.mu.Unlock()
+	if size != l.cfg.MaxSize {
 		if err := s.conn.SetSize(size.Width, size.Height); err != nil {
 			return err
 		}
 	}
-	return s.conn.FillRoot(d.cfg.Background)
+	return s.conn.FillRoot(l.cfg.Background)
 }
 
 // openParts opens what works on the display, while the window manager and
 // D-Bus start.
-func (d *Desktop) openParts(ctx context.Context, s *session) error {
+func (l *lifecycle) openParts(ctx context.Context, s *session) error {
 	all, ctx := errgroup.WithContext(ctx)
-	if d.attached == "" {
-		all.Go(func() error { return d.startWindowManager(ctx, s) })
+	if l.attached == "" {
+		all.Go(func() error { return l.startWindowManager(ctx, s) })
 		all.Go(func() (err error) {
-			s.bus, err = d.startBus(ctx, s)
+			s.bus, err = l.startBus(ctx, s)
 			return err
 		})
 	}
@@ -150,7 +150,7 @@ func (d *Desktop) openParts(ctx context.Context, s *session) error {
 			return err
 		}
 		s.input.Follow(s.windows)
-		if d.attached == "" {
+		if l.attached == "" {
 			if _, err := s.input.Keyboard.Check(); err != nil { // keeps it
 				return err
 			}
@@ -177,16 +177,16 @@ func (s *session) centrePointer() error {
 }
 
 // follow turns what happens on the display into events.
-func (d *Desktop) follow(s *session) {
-	s.unwatch = s.windows.Watch(func(e x11.WindowEvent) { d.windowEvent(e) })
+func (l *lifecycle) follow(s *session) {
+	s.unwatch = s.windows.Watch(func(e x11.WindowEvent) { l.windowEvent(e) })
 	s.clipboard.OnChange(func(sel x11.SelectionName) {
-		d.events.emit(Event{Type: EventClipboardChanged, Selection: selectionOf(sel)})
+		l.events.emit(Event{Type: EventClipboardChanged, Selection: selectionOf(sel)})
 	})
 	s.conn.OnResize(func(w, h int) {
-		d.mu.Lock()
-		d.size = Size{w, h}
-		d.mu.Unlock()
-		d.events.emit(Event{Type: EventResized, Size: &Size{w, h}})
+		l.mu.Lock()
+		l.size = Size{w, h}
+		l.mu.Unlock()
+		l.events.emit(Event{Type: EventResized, Size: &Size{w, h}})
 	})
 }
 

@@ -164,7 +164,8 @@ func TestSoundPiecesLeaveSilenceOut(t *testing.T) {
 // TestSlowListener puts more into a queue than it holds.
 func TestSlowListener(t *testing.T) {
 	t.Parallel()
-	d := &Desktop{closing: make(chan struct{})}
+	d := &Desktop{}
+	d.closing = make(chan struct{})
 	d.sound.d = d
 	l := newListener(&d.sound)
 	begin := time.Now()

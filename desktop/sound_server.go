@@ -49,14 +49,14 @@ type sound struct {
 	pipe      *os.File // nil while nobody listens
 }
 
-func (d *Desktop) soundDir() string { return filepath.Join(d.dirs.runtime, "pulse") }
+func (p *programs) soundDir() string { return filepath.Join(p.dirs.runtime, "pulse") }
 
 // soundSocket is where programs look for PulseAudio in XDG_RUNTIME_DIR, too.
-func (d *Desktop) soundSocket() string { return filepath.Join(d.soundDir(), "native") }
+func (p *programs) soundSocket() string { return filepath.Join(p.soundDir(), "native") }
 
-func (d *Desktop) soundConfig() string { return filepath.Join(d.soundDir(), "daemon.conf") }
+func (p *programs) soundConfig() string { return filepath.Join(p.soundDir(), "daemon.conf") }
 
-func (d *Desktop) soundPipe() string { return filepath.Join(d.soundDir(), "sound") }
+func (p *programs) soundPipe() string { return filepath.Join(p.soundDir(), "sound") }
 
 // open makes sound available. That it cannot is no failure of the desktop.
 func (s *sound) open() {

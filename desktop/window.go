@@ -17,7 +17,7 @@ const (
 
 // Windows lists the top-level windows that pass the filter.
 func (d *Desktop) Windows(ctx context.Context, filter WindowFilter) ([]Window, error) {
-	return call(ctx, d, "list windows", queryLimit, func(_ context.Context, s *session) ([]Window, error) {
+	return call(ctx, &d.lifecycle, "list windows", queryLimit, func(_ context.Context, s *session) ([]Window, error) {
 		if err := s.managed(); err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func (d *Desktop) Windows(ctx context.Context, filter WindowFilter) ([]Window, e
 
 // FocusedWindow returns the window that has the focus, or ErrNoFocusedWindow.
 func (d *Desktop) FocusedWindow(ctx context.Context) (Window, error) {
-	return call(ctx, d, "focused window", queryLimit, func(_ context.Context, s *session) (Window, error) {
+	return call(ctx, &d.lifecycle, "focused window", queryLimit, func(_ context.Context, s *session) (Window, error) {
 		if err := s.managed(); err != nil {
 			return Window{}, err
 		}
@@ -106,12 +106,12 @@ func (d *Desktop) MaximiseWindow(ctx context.Context, id WindowID, on bool) (Win
 }
 
 // window runs one action on a window and returns how it is afterwards.
-func (d *Desktop) window(ctx context.Context, name ActionName, id WindowID, a *Action,
+func (in *inputs) window(ctx context.Context, name ActionName, id WindowID, a *Action,
 	f func(context.Context, *x11.Windows) (x11.WindowInfo, error),
 ) (Window, error) {
 	a.Name, a.Window = name, id
 	op := fmt.Sprintf("%s %d", name.words(), id)
-	return act(ctx, d, op, windowLimit, a, (*session).managed, func(ctx context.Context, s *session) (Window, error) {
+	return act(ctx, in, op, windowLimit, a, (*session).managed, func(ctx context.Context, s *session) (Window, error) {
 		info, err := f(ctx, s.windows)
 		return windowOf(info), err
 	})
@@ -126,7 +126,7 @@ func (s *session) managed() error {
 }
 
 // windowEvent turns what the X server tells into an event.
-func (d *Desktop) windowEvent(e x11.WindowEvent) {
+func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 	types := map[x11.WindowEventKind]EventType{
 		x11.WindowOpened: EventWindowOpened, x11.WindowClosed: EventWindowClosed,
 		x11.WindowFocused: EventWindowFocused, x11.WindowRenamed: EventWindowRenamed,
@@ -136,7 +136,7 @@ func (d *Desktop) windowEvent(e x11.WindowEvent) {
 		w := windowOf(e.Window)
 		event.Window = &w
 	}
-	d.events.emit(event)
+	l.events.emit(event)
 }
 
 func windowOf(i x11.WindowInfo) Window {
