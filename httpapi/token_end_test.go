@@ -377,3 +377,9 @@ func TestDamagedToken(t *testing.T) {
 		t.Errorf("the log:\n%s", got)
 	}
 }
+
+// present reports whether there is an entry of that path, or it cannot be known.
+func present(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, os.ErrNotExist)
+}

@@ -140,7 +140,10 @@ func hashOf(value string) string {
 func (t *tokens) load() error {
 	t.loading.Lock()
 	defer t.loading.Unlock()
-	if t.loaded || !t.stateDir.Claimed() && !present(tokenDir(t.stateDir.Path())) {
+	if t.loaded {
+		return nil
+	}
+	if _, err := os.Lstat(tokenDir(t.stateDir.Path())); !t.stateDir.Claimed() && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	dir, err := t.stateDir.Claim()
@@ -165,12 +168,6 @@ func (t *tokens) load() error {
 	}
 	t.finish(func(g *grant) bool { return g.over() || !there[g.By] })
 	return nil
-}
-
-// present is true also if it cannot be known.
-func present(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // find returns the token of a value, or nil.

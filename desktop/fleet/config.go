@@ -38,8 +38,8 @@ func CheckID(id string) error {
 // Config describes a Fleet. The zero value keeps its files in the usual state
 // directory, runs *desktop.Desktops as this program's user, and keeps all recordings.
 type Config struct {
-	// StateDir holds the files of the desktops: those of Main directly, and those of
-	// the others in desktops/ID. One program at a time can use it; see StateDir.Claim.
+	// StateDir holds the files of the desktops: Main's directly, and the others' in
+	// desktops/ID. One program at a time can use it; see StateDir.Claim.
 	// Empty: $XDG_STATE_HOME/deskhand, with the home of Main in
 	// $XDG_STATE_HOME/sandbox-agent/desktop/home. For a user without a home,
 	// $XDG_STATE_HOME is a temporary directory.
@@ -50,8 +50,8 @@ type Config struct {
 	// Fleet uses the folder StateName in it, then and later. Empty: it does not.
 	StateName string
 
-	// RecordingsDir holds the recordings: those of Main directly, and those of the
-	// others in desktops/ID. Empty: the folder recordings beside the files of each
+	// RecordingsDir holds the recordings: Main's directly, and the others' in
+	// desktops/ID. Empty: the folder recordings beside the files of each
 	// desktop.
 	RecordingsDir string
 

@@ -9,8 +9,8 @@
 // of it (package recording). See the example, which does all of that.
 //
 // The desktop with the id [Main] always exists, and need not be created or started.
-// Recordings outlive their desktop: [Fleet.Recorded] and [Fleet.FindRecorded] find those
-// of desktops that were deleted, or that an earlier program made.
+// Recordings outlive their desktop. If it was deleted, or belonged to an earlier program,
+// [Fleet.Recorded] and [Fleet.FindRecorded] find its recordings.
 //
 // # Lifetime
 //
@@ -18,9 +18,9 @@
 // Delete, or the end of the Fleet. A live view begins with Stream and ends with its
 // desktop, as recordings do. Close ends everything and waits for that.
 //
-// Files stay in the state directory, except those of desktops whose ids the Fleet chose:
-// they go with the desktop. [Fleet.Sweep] ends the processes that a killed program left,
-// and removes such files, but not the recordings.
+// Files stay in the state directory. If the Fleet chose the id of a desktop, the files go
+// with the desktop. [Fleet.Sweep] ends the processes that a killed program left, and
+// removes such files, but not the recordings.
 //
 // One program at a time can use a state directory. It is claimed, and created if it does
 // not exist, by the first call that needs it, and given up by Close. A program that is

@@ -29,8 +29,8 @@ type Fleet struct {
 	closed    bool
 }
 
-// Open returns a Fleet whose desktops do not run. It neither starts a program nor
-// touches a file: the state directory is claimed when it is first needed. It returns an
+// Open returns a Fleet whose desktops do not run. It starts no program and claims
+// nothing: the state directory is claimed when it is first needed. It returns an
 // *InvalidError if cfg cannot be used, and the error of ctx if that has ended. The
 // caller must call Close.
 func Open(ctx context.Context, cfg Config) (*Fleet, error) {

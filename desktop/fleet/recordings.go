@@ -102,8 +102,8 @@ func (r *recordings) discard() error {
 	return os.RemoveAll(dir)
 }
 
-// Recordings returns the store of the desktop's recordings, including those of earlier
-// programs. The Fleet closes it. The first call opens it: it claims the state directory,
+// Recordings returns the store of the desktop's recordings, including recordings that
+// earlier programs made. The Fleet closes it. The first call opens it: it claims the state directory,
 // unless Config.RecordingsDir is set, and repairs unfinished recordings in the
 // background. The error is that of StateDir.Claim or recording.Open, or wraps
 // recording.ErrClosed after Delete and Close.
