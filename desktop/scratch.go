@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/deskhand/deskhand/internal/folder"
+	"github.com/deskhand/deskhand/internal/removetree"
 )
 
 // Temporary directories of desktops are made in one folder of this user's, so
@@ -83,7 +83,7 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 		}
 		if owner, err := acquire(filepath.Join(old, lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			if unmounted(old) == nil { // programs of the killed one may still show remote files in it
-				_ = folder.Remove(old)
+				_ = removetree.Remove(old)
 			}
 			owner.Close()
 		}
@@ -109,14 +109,14 @@ func removeScratch(dir string) error {
 	errs := []error{err}
 	for _, e := range entries {
 		if e.Name() != lockName {
-			errs = append(errs, folder.Remove(filepath.Join(dir, e.Name())))
+			errs = append(errs, removetree.Remove(filepath.Join(dir, e.Name())))
 		}
 	}
 	door, err := acquire(filepath.Join(filepath.Dir(dir), lockName), unix.LOCK_EX)
 	if err == nil {
 		defer func() { _ = release(door) }()
 	}
-	return errors.Join(append(errs, folder.Remove(dir))...)
+	return errors.Join(append(errs, removetree.Remove(dir))...)
 }
 
 // release unlocks a file. To close it would not be enough: a program that is just

@@ -80,7 +80,7 @@ func openStage(dest folder) (s stage, err error) {
 
 // remove removes the staging directory with what is left in it.
 func (s stage) remove() {
-	_ = removeTree(s.dest, s.name, uninterrupted) // sweep tries again
+	_ = removeEntry(s.dest, s.name, uninterrupted) // sweep tries again
 	s.close()
 }
 

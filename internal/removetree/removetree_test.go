@@ -1,4 +1,4 @@
-package folder_test
+package removetree_test
 
 import (
 	"errors"
@@ -9,10 +9,21 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/deskhand/deskhand/internal/folder"
+	"github.com/deskhand/deskhand/internal/removetree"
+	"github.com/deskhand/deskhand/internal/testspace"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // nest makes directories below dir, each in the one before, with a file in the last.
 func nest(t *testing.T, dir string, levels int) {
@@ -53,7 +64,9 @@ func TestRemove(t *testing.T) {
 	for i := range 3000 {
 		write(t, filepath.Join(dir, "wide", fmt.Sprint(i)), "")
 	}
-	link(t, away, filepath.Join(dir, "wide", "link"))
+	if err := os.Symlink(away, filepath.Join(dir, "wide", "link")); err != nil {
+		t.Fatal(err)
+	}
 	nest(t, dir, 2000)
 	nest(t, filepath.Join(dir, "wide"), 2000)
 	limit := before
@@ -61,7 +74,7 @@ func TestRemove(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	err := folder.Remove(dir)
+	err := removetree.Remove(dir)
 	if e := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); e != nil {
 		t.Fatal(e)
 	}
@@ -77,8 +90,31 @@ func TestRemove(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "x")
 	for range 2 { // the second time it is absent
-		if err := folder.Remove(file); err != nil {
+		if err := removetree.Remove(file); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRemoveWithMount wants mounted files to stay.
+func TestRemoveWithMount(t *testing.T) {
+	t.Parallel()
+	disk := testspace.Disk(t, "1m")
+	if disk == "" {
+		return // the test has run
+	}
+	file, tree := filepath.Join(disk, "remote"), filepath.Join(t.TempDir(), "tree")
+	point := filepath.Join(tree, "runtime", "gvfs")
+	write(t, file, "x")
+	if err := errors.Join(os.MkdirAll(point, 0o755), unix.Mount(disk, point, "", unix.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Unmount(point, unix.MNT_DETACH) }()
+	err := removetree.Remove(tree)
+	if failed, ok := errors.AsType[*fs.PathError](err); !ok || failed.Path != point || failed.Err != unix.EBUSY {
+		t.Errorf("%v, want EBUSY of %s", err, point)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
 	}
 }

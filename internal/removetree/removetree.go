@@ -1,0 +1,183 @@
+// Package removetree removes directory trees whose content is not trusted.
+//
+// # Usage
+//
+//	err := removetree.Remove("/tmp/deskhand-1000/desktop-1")
+//
+// # Trees
+//
+// No symbolic link is followed, even if another process exchanges directories
+// meanwhile. A mount point is an error, and the mounted files stay. A bounded number
+// of directories is open at any time, however deep the tree is: deeper directories
+// are moved to the top of the tree before they are removed.
+//
+// # Concurrency
+//
+// All functions may be called from any goroutine.
+//
+// # Errors
+//
+// Errors of the operating system are [*fs.PathError]. What was removed before an
+// error stays removed.
+//
+// # Requirements
+//
+// Linux.
+package removetree
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxOpen bounds how many levels of a tree are open.
+const maxOpen = 32
+
+// Remove removes a file, or a directory with all that is in it. It returns nil if
+// there is none.
+func Remove(path string) error {
+	parent, name := filepath.Dir(path), filepath.Base(path)
+	dir, err := os.OpenFile(parent, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = RemoveIn(dir, name, func() error { return nil })
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		failed.Path = filepath.Join(parent, failed.Path)
+	}
+	return err
+}
+
+// RemoveIn removes an entry of an open directory like [Remove]. It calls check
+// before each entry below and returns its error. Paths of other errors begin with
+// name.
+func RemoveIn(dir *os.File, name string, check func() error) error {
+	r := &remover{check: check}
+	return r.remove(folder{file: dir}, name, 0)
+}
+
+// folder is an open directory of the tree, or the directory that the tree is in.
+type folder struct {
+	file *os.File
+	path string // relative to the directory that the tree is in
+}
+
+func (d folder) fd() int { return int(d.file.Fd()) }
+
+// fail returns an error about an entry.
+func (d folder) fail(name string, err error) error {
+	return &fs.PathError{Op: "remove", Path: filepath.Join(d.path, name), Err: err}
+}
+
+type remover struct {
+	check func() error
+	top   folder
+}
+
+// remove removes an entry that is depth levels below the top of the tree.
+func (r *remover) remove(dir folder, name string, depth int) error {
+	err := unix.Unlinkat(dir.fd(), name, 0)
+	switch err {
+	case nil, unix.ENOENT:
+		return nil
+	case unix.EISDIR, unix.EPERM: // EPERM is POSIX's error for a directory, and Linux's for much else
+		if err == unix.EISDIR || dir.isDir(name) {
+			return r.removeDir(dir, name, depth)
+		}
+	}
+	return dir.fail(name, err)
+}
+
+func (d folder) isDir(name string) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// removeDir removes a directory that is depth levels below the top of the tree.
+func (r *remover) removeDir(dir folder, name string, depth int) error {
+	switch err := unix.Unlinkat(dir.fd(), name, unix.AT_REMOVEDIR); err {
+	case nil, unix.ENOENT:
+		return nil
+	case unix.ENOTEMPTY, unix.EEXIST:
+	default: // a directory that would stay keeps its content, such as a mount point
+		return dir.fail(name, err)
+	}
+	if depth >= maxOpen {
+		err := unix.Renameat(dir.fd(), name, r.top.fd(), ".deskhand-"+rand.Text()+".tmp")
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		return dir.fail(name, err)
+	}
+	sub, err := dir.open(name)
+	if err != nil {
+		return dir.fail(name, err)
+	}
+	defer sub.file.Close()
+	if depth == 0 {
+		r.top = sub
+	}
+	for {
+		removed, err := r.empty(sub, depth)
+		if err != nil {
+			return err
+		}
+		err = unix.Unlinkat(dir.fd(), name, unix.AT_REMOVEDIR)
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		// A pass misses entries that are new, or that moved because others went.
+		if err != unix.ENOTEMPTY || removed == 0 {
+			return dir.fail(name, err)
+		}
+	}
+}
+
+func (d folder) open(name string) (folder, error) {
+	for {
+		fd, err := unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			path := filepath.Join(d.path, name)
+			return folder{os.NewFile(uintptr(fd), path), path}, nil
+		}
+		if err != unix.EINTR {
+			return folder{}, err
+		}
+	}
+}
+
+// empty removes the entries that one pass through a directory finds.
+func (r *remover) empty(dir folder, depth int) (removed int, err error) {
+	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	for {
+		names, err := dir.file.Readdirnames(1024)
+		for _, name := range names {
+			if err := r.check(); err != nil {
+				return removed, err
+			}
+			if err := r.remove(dir, name, depth+1); err != nil {
+				return removed, err
+			}
+			removed++
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ENOENT): // another process removed the directory
+			return removed, nil
+		case err != nil:
+			return removed, err
+		}
+	}
+}
