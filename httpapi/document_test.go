@@ -15,7 +15,7 @@ import (
 func TestNamesAreCamelCase(t *testing.T) {
 	t.Parallel()
 	var doc any
-	if err := json.Unmarshal(newServer(t, Config{}).document, &doc); err != nil {
+	if err := json.Unmarshal(OpenAPI(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	camel := regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
@@ -59,7 +59,7 @@ func TestNamesAreCamelCase(t *testing.T) {
 func TestSchemasDescribeAnswers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	doc, err := openapi3.NewLoader().LoadFromData(s.document)
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -106,8 +104,9 @@ func (s *Server) describeProblems(op *huma.Operation, statuses []int) {
 	op.Responses["default"] = &huma.Response{Description: "Any other error", Content: content}
 }
 
-// openAPI makes the document once all operations are registered.
-func (s *Server) openAPI() ([]byte, error) {
+// finishDocument documents what huma does not see, once all operations are
+// registered.
+func (s *Server) finishDocument() {
 	doc := s.api.OpenAPI()
 	for path, item := range doc.Paths {
 		for _, op := range operations(item) {
@@ -118,11 +117,6 @@ func (s *Server) openAPI() ([]byte, error) {
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} {
 		delete(doc.Components.Schemas.Map(), name)
 	}
-	text, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("OpenAPI document: %w", err)
-	}
-	return append(text, '\n'), nil
 }
 
 // operations are those of a path, by method.
@@ -168,8 +162,8 @@ func acceptsEmpty(schemas huma.Registry, body *huma.RequestBody) bool {
 }
 
 // serveDocument answers with the OpenAPI document.
-func (s *Server) serveDocument(c *fiber.Ctx) error {
+func serveDocument(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, "application/openapi+json;version=3.1")
-	c.Response().SetBodyRaw(s.document)
+	c.Response().SetBodyRaw(committedDocument)
 	return nil
 }

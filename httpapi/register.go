@@ -76,7 +76,7 @@ func (s *Server) registerRaw() {
 		op := s.operation(route{id: id, method: http.MethodGet, path: path, tag: "Server", open: true, summary: summary, content: content})
 		s.api.OpenAPI().AddOperation(&op)
 	}
-	s.app.Get("/openapi.json", s.serveDocument)
+	s.app.Get("/openapi.json", serveDocument)
 	describe("getOpenAPI", "/openapi.json", "This document",
 		map[string]*huma.MediaType{"application/openapi+json;version=3.1": {Schema: &huma.Schema{Type: huma.TypeObject}}})
 	s.app.Get("/", s.serveRoot)

@@ -34,7 +34,6 @@ type Server struct {
 	app       *fiber.App
 	api       huma.API
 	answer    fasthttp.RequestHandler
-	document  []byte // the OpenAPI document
 	fleet     *fleet.Fleet
 	processes *processes
 	tokens    *tokens
@@ -135,9 +134,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if cfg.also != nil {
 		cfg.also(s)
 	}
-	if s.document, err = s.openAPI(); err != nil {
-		return nil, errors.Join(err, files.Close())
-	}
+	s.finishDocument()
 	s.answer = s.known(s.app.Handler())
 	return s, nil
 }
