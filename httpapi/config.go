@@ -170,7 +170,8 @@ type Config struct {
 	Start func(ctx context.Context, id string, cfg desktop.Config) (Desktop, error)
 
 	// Quiet, if set, is called once no request has come for 35 seconds, and
-	// again after the next ones: a time to give memory back.
+	// again after the next ones: a time to give memory back. Health checks do not
+	// count.
 	Quiet func()
 
 	// Logger receives errors that clients are not shown and, with AccessLog,

@@ -39,7 +39,7 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // the connection fit for the next request.
 func (s *Server) enter(c *fiber.Ctx) (err error) {
 	begun := time.Now()
-	if s.quiet != nil {
+	if s.quiet != nil && !isProbe(c.Path()) {
 		s.quiet.Reset(quietTime)
 	}
 	id := c.Get(fiber.HeaderXRequestID)
@@ -68,6 +68,12 @@ func (s *Server) enter(c *fiber.Ctx) (err error) {
 // quietTime is how long no request comes before Config.Quiet is called. Until
 // then desktops have let go of what the last screenshot needed.
 const quietTime = 35 * time.Second
+
+// isProbe reports whether requests with this path are health checks, which come
+// every few seconds to an idle server.
+func isProbe(path string) bool {
+	return path == "/livez" || path == "/readyz" || path == "/v1/health"
+}
 
 // writeTime is how long an answer that is no stream may take, from the
 // request's arrival: longer than the longest call and a slow line.

@@ -119,6 +119,16 @@ func (s *Server) finishDocument() {
 	}
 }
 
+// dropAnswers lets go of the descriptions of answers, which only the document
+// needs.
+func (s *Server) dropAnswers() {
+	for _, item := range s.api.OpenAPI().Paths {
+		for _, op := range operations(item) {
+			op.Responses = nil
+		}
+	}
+}
+
 // operations are those of a path, by method.
 func operations(item *huma.PathItem) map[string]*huma.Operation {
 	all := map[string]*huma.Operation{

@@ -135,6 +135,7 @@ func New(cfg Config) (_ *Server, err error) {
 		cfg.also(s)
 	}
 	s.finishDocument()
+	s.dropAnswers()
 	s.answer = s.known(s.app.Handler())
 	return s, nil
 }
