@@ -42,6 +42,7 @@ type bed struct {
 	seed      maphash.Seed
 	last      uint64 // hash of the last picture
 	resident  int64  // memory at the start of a row
+	fresh     int64  // resident memory before the rows, in bytes
 	turn      int    // counts calls, to vary them
 	lost      int    // typed characters that did not arrive
 	repeated  int    // pictures that came before the change did

@@ -21,8 +21,9 @@ type idle struct {
 
 // Goals of the idle server.
 const (
-	idleShare  = 0.003 // of one core
-	idleMemory = 40 << 20
+	idleShare   = 0.003 // of one core
+	idleMemory  = 40 << 20
+	freshMemory = 41_000_000
 )
 
 // watchIdle watches deskhand for a while. Its desktop is on.
@@ -45,6 +46,26 @@ func (b *bench) watchIdle(ctx context.Context) error {
 	b.idle = &idle{time: time.Since(begin), processor: after - before}
 	b.idle.anonymous, err = anonymousMemory(d.server.PID)
 	return err
+}
+
+// watchFresh waits for a while after the desktops were started and measures the
+// servers' resident memory, which has the pages of their program files in it.
+func (b *bench) watchFresh(ctx context.Context) error {
+	b.tell("idle for %v after the start", b.options.idle)
+	for _, d := range b.beds {
+		d.http.CloseIdleConnections()
+	}
+	if err := pause(ctx, b.options.idle); err != nil {
+		return err
+	}
+	for _, d := range b.beds {
+		n, err := memoryFigure(d.server.PID, "status", "VmRSS:")
+		if err != nil {
+			return err
+		}
+		d.fresh = n
+	}
+	return nil
 }
 
 // anonymousMemory returns a process's resident anonymous memory, in bytes

@@ -4,7 +4,7 @@
 // # Usage
 //
 //	make bench
-//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 30s] [-record 30s] [-history 1000000]
+//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 1m] [-record 30s] [-history 1000000]
 //
 // # What it measures
 //
@@ -30,7 +30,9 @@
 //
 // Two figures are of deskhand alone: the processor time of its process while
 // the desktop is on and nobody is connected, and its anonymous memory then,
-// after the rows that look at the screen and before the others.
+// after the rows that look at the screen and before the others. The resident
+// memory of both servers is measured before all rows, a while after the desktops
+// were started.
 //
 // Recordings are of three scenes: nothing changes, text scrolls in the terminals,
 // a page scrolls in a browser. Each is shown for a while without a recording, too,
@@ -95,7 +97,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	filter := f.String("row", "", "only rows whose key matches this regular expression")
 	quick := f.Bool("quick", false, "ten calls and a short idle time: to see that it works")
 	f.BoolVar(&o.alone, "alone", false, "measure deskhand without the reference server")
-	f.DurationVar(&o.idle, "idle", 30*time.Second, "how long to watch the idle server; 0: not at all")
+	f.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle server, before and after the rows; 0: not at all")
 	f.DurationVar(&o.record, "record", 30*time.Second, "how long to record each scene; 0: not at all")
 	f.IntVar(&o.events, "history", 1_000_000, "how many events the history of an agent's session gets, at least 1000")
 	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
@@ -126,6 +128,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 
+	if o.idle > 0 {
+		if err := b.watchFresh(ctx); err != nil {
+			return err
+		}
+	}
 	results, failed := b.measureRows(ctx)
 	if failed == nil && o.idle > 0 && b.idle == nil {
 		failed = b.watchIdle(ctx)

@@ -24,6 +24,7 @@ func (b *bench) report(ctx context.Context, w io.Writer, results []result) error
 	b.table(&out, "call", results, func(r result) bool { return r.host })
 	if b.idle != nil {
 		b.idle.write(&out)
+		b.writeFresh(&out)
 	}
 	if b.recorded != nil && len(b.recorded.scenes) > 0 {
 		b.recorded.write(&out, b.alone)
@@ -132,6 +133,16 @@ func (i *idle) write(w io.Writer) {
 		i.time.Round(time.Second), share*100, idleShare*100, benchkit.Verdict(share < idleShare))
 	fmt.Fprintf(w, "| anonymous resident memory | %.1f MiB | below %d MiB | %s |\n",
 		float64(i.anonymous)/(1<<20), idleMemory>>20, benchkit.Verdict(i.anonymous < idleMemory))
+}
+
+// writeFresh writes the servers' resident memory before the rows.
+func (b *bench) writeFresh(w io.Writer) {
+	text := ""
+	for i, d := range b.beds {
+		text += fmt.Sprintf([]string{"%.1f MB", " (%.1f MB)"}[min(i, 1)], float64(d.fresh)/1e6)
+	}
+	fmt.Fprintf(w, "| resident memory %v after the start, with the pages of the program file | %s | at most %d MB | %s |\n",
+		b.options.idle, text, freshMemory/1_000_000, benchkit.Verdict(b.beds[0].fresh <= freshMemory))
 }
 
 // describe writes what was measured, and on which machine.

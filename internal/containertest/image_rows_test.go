@@ -464,28 +464,21 @@ func runSpeed(t *testing.T, e *engine) {
 	row(t, "memory of the server with an idle desktop", func(t *testing.T) string {
 		b := e.start(t, "desktop", nil)
 		b.screenshot(t)
-		// What no other process can take back: not the pages of the program file.
-		memory := func() (own, resident int) {
-			status := e.run(t, "exec", b.name, "cat", "/proc/1/status")
-			for _, m := range regexp.MustCompile(`(RssAnon|RssShmem|VmRSS):\s+(\d+) kB`).FindAllStringSubmatch(status, -1) {
-				n, err := strconv.Atoi(m[2])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if m[1] == "VmRSS" {
-					resident = n
-				} else {
-					own += n
-				}
+		var resident int
+		line := regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+		poll(t, idleLimit, "the server is small", func() (bool, string) {
+			m := line.FindStringSubmatch(e.run(t, "exec", b.name, "cat", "/proc/1/status"))
+			if m == nil {
+				return false, "no VmRSS in the server's status"
 			}
-			return own, resident
-		}
-		own, resident := memory()
-		poll(t, callLimit, "the server is small", func() (bool, string) {
-			own, resident = memory()
-			return own > 0 && own <= ownMost, fmt.Sprintf("%d KiB, want at most %d", own, ownMost)
+			kib, err := strconv.Atoi(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			resident = kib << 10
+			return resident <= residentMost, fmt.Sprintf("%d bytes, want at most %d", resident, residentMost)
 		})
-		return fmt.Sprintf("%.1f MiB of its own, %.1f with the program file", float64(own)/1024, float64(resident)/1024)
+		return fmt.Sprintf("%.1f MB, with the program file", float64(resident)/1e6)
 	})
 }
 

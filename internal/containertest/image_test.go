@@ -36,7 +36,8 @@ const (
 	slimMost      = 130_000_000 // compressed
 	buildMost     = 4 * time.Minute
 	firstMost     = 1500 * time.Millisecond // from docker run to the first screenshot
-	ownMost       = 41 << 10                // KiB of the server, with an idle desktop
+	residentMost  = 41_000_000              // bytes of the server, with an idle desktop
+	idleLimit     = time.Minute             // until the server has given back what the start needed
 	freshPrograms = 20
 )
 
