@@ -121,6 +121,10 @@ type Config struct {
 	// from an empty desktop.
 	DesktopMenu bool
 
+	// NoQuiesce has input of API callers and agents not wait until programs have dealt
+	// with the input before it; see desktop.Config.NoQuiesce.
+	NoQuiesce bool
+
 	// DesktopUser is the user, by name or number, that the programs of desktops run
 	// as. Start finds it in desktop.Config.RunAs and must use it. Empty: this
 	// program's user. Another user needs root. When AgentHost.RunAs names a user

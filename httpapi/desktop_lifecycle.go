@@ -96,6 +96,7 @@ func (o *startOptions) options(c Config) fleet.StartOptions {
 			MaxSize: desktop.Size{Width: number(o.MaxWidth), Height: number(o.MaxHeight)},
 			DPI:     number(o.DPI), Display: firstDisplay,
 			EnvPolicy: c.EnvPolicy, Secrets: c.Secrets, ProgramMenu: c.DesktopMenu, ShareAuthority: true,
+			NoQuiesce: c.NoQuiesce,
 		},
 		Stream:             webrtc.Config{FrameRate: number(o.StreamFrameRate)},
 		RecordingFrameRate: number(o.RecordingFPS),

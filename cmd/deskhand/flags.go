@@ -49,6 +49,7 @@ type serverFlags struct {
 	envPolicy   string
 	desktop     bool
 	desktopMenu bool
+	noQuiesce   bool
 	desktopUser string
 	demo        bool
 	logFile     string
@@ -87,6 +88,7 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
 	flags.StringVar(&f.desktopUser, "desktop-user", "", "`user` that desktops and their programs run as; this one, unless given")
 	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "put Terminal and Browser into the menu of desktops, for the holder of control")
+	flags.BoolVar(&f.noQuiesce, "no-quiesce", false, "send input before programs have dealt with the input before it, for clients that pace themselves")
 	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
@@ -170,7 +172,7 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
 		MaxConnections: f.maxConns, MaxConnectionsPerAddress: f.maxPerAddr,
-		MaxDesktops: f.maxDesktops, DesktopMenu: f.desktopMenu, DesktopUser: f.desktopUser,
+		MaxDesktops: f.maxDesktops, DesktopMenu: f.desktopMenu, DesktopUser: f.desktopUser, NoQuiesce: f.noQuiesce,
 	}
 	if f.port != 0 {
 		cfg.StateName = "port-" + strconv.Itoa(int(f.port))

@@ -438,12 +438,12 @@ func TestDesktopFlags(t *testing.T) {
 	var f serverFlags
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.register(flags)
-	if err := flags.Parse([]string{"--desktop-menu", "--desktop-user=nobody"}); err != nil {
+	if err := flags.Parse([]string{"--desktop-menu", "--desktop-user=nobody", "--no-quiesce"}); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := f.config()
-	if err != nil || !cfg.DesktopMenu || cfg.DesktopUser != "nobody" {
-		t.Errorf("%t, %q, %v", cfg.DesktopMenu, cfg.DesktopUser, err)
+	if err != nil || !cfg.DesktopMenu || cfg.DesktopUser != "nobody" || !cfg.NoQuiesce {
+		t.Errorf("%t, %q, %t, %v", cfg.DesktopMenu, cfg.DesktopUser, cfg.NoQuiesce, err)
 	}
 	on := hostFlags{on: true, yes: true}
 	if err := on.prepare(program{}, false, &cfg); err == nil || !strings.Contains(err.Error(), "excludes --desktop-user") {
