@@ -3,16 +3,15 @@ package agents
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// keeper returns the process that has a session's server, or nil. One whose agent
+// processOfSession returns the process that has a session's server, or nil. One whose agent
 // has ended, or whose server was deleted, keeps its sessions until its end is in
 // the log, since it writes their rows once more with that.
-func (h *Host) keeper(ctx context.Context, session string) (*life, error) {
+func (h *Host) processOfSession(ctx context.Context, session string) (*agentProcess, error) {
 	row, err := h.cfg.Log.Session(ctx, session)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
@@ -33,23 +32,23 @@ func (h *Host) keeper(ctx context.Context, session string) (*life, error) {
 		}
 		return nil, err
 	}
-	l := s.newest()
-	if l == nil || isClosed(l.done) {
-		return nil, nil //nolint:nilnil // nobody has it
+	p := s.newestProcess()
+	if p == nil || isClosed(p.done) {
+		return nil, nil //nolint:nilnil // no process has it
 	}
-	return l, nil
+	return p, nil
 }
 
 // change edits a session, whether a process knows it or not. One that opens it at
 // the moment takes the change over.
-func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) error) error {
-	l, err := h.keeper(ctx, id)
+func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
+	p, err := h.processOfSession(ctx, id)
 	if err != nil {
 		return err
 	}
-	if l != nil && l.knows(id) {
-		err := l.edit(ctx, id, n, f)
-		if err == nil || !isClosed(l.done) && !errors.Is(err, ErrSessionNotFound) {
+	if p != nil && p.sessions.isKnown(id) {
+		err := p.edit(ctx, id, n, f)
+		if err == nil || !isClosed(p.done) && !errors.Is(err, ErrSessionNotFound) {
 			return err
 		}
 	}
@@ -59,61 +58,111 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*talk) erro
 		}
 		// A process that has opened it before this was in the log does not know it;
 		// who opens it later takes it over.
-		l, err := h.keeper(ctx, id)
-		if l == nil {
+		p, err := h.processOfSession(ctx, id)
+		if p == nil {
 			return err
 		}
 		n = note{} // which is there
-		err = l.edit(ctx, id, n, f)
+		err = p.edit(ctx, id, n, f)
 		if errors.Is(err, ErrSessionNotFound) {
 			return nil
 		}
-		if err == nil || !isClosed(l.done) {
+		if err == nil || !isClosed(p.done) {
 			return err
 		}
 	}
 }
 
 // changeRow changes what the log has of a session.
-func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*talk) error) error {
+func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
 	return h.commit(ctx, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
 		if err != nil {
 			return err
 		}
-		t := talkOf(row)
-		if err := f(t); err != nil {
+		s := attachedSessionOf(row)
+		if err := f(s); err != nil {
 			return err
 		}
-		t.row.UpdatedAt = time.Now()
+		s.row.UpdatedAt = time.Now()
 		if n.kind != "" {
 			e := eventlog.Event{Stream: SessionStream(id), Session: id, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
 			if _, err := tx.Append(e); err != nil {
 				return err
 			}
 		}
-		return tx.PutSession(t.row)
+		return tx.PutSession(s.row)
 	})
 }
 
-// takeOver puts into the rows of sessions what was changed in the log between the
-// reading of them, for the process to open these sessions, and this moment, from
-// which on the process has them. It returns the policies that hold.
-func takeOver(tx *eventlog.Tx, rows []eventlog.Session, opened map[*talk]struct{}) (map[*talk]Policy, error) {
-	now := map[*talk]Policy{}
-	for t := range opened {
-		i := slices.IndexFunc(rows, func(row eventlog.Session) bool { return row.ID == t.row.ID })
-		there, err := tx.Session(t.row.ID)
-		if i < 0 || errors.Is(err, eventlog.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		is := talkOf(rows[i])
-		is.data.Permissions = talkOf(there).data.Permissions
-		is.saveData()
-		rows[i], now[t] = is.row, is.data.Permissions
+// note is an event for a session's stream.
+type note struct {
+	kind    string
+	payload []byte
+}
+
+// sessionEdit changes what is known of a session.
+type sessionEdit struct {
+	session string
+	note    note // empty: none
+	edit    func(*attachedSession) error
+	done    chan error
+}
+
+func (e *sessionEdit) finish(err error) {
+	select {
+	case e.done <- err:
+	default:
 	}
-	return now, nil
+}
+
+// edit changes what is known of a session that is present, and adds a note to
+// its stream unless that is empty.
+func (p *agentProcess) edit(ctx context.Context, session string, n note, f func(*attachedSession) error) error {
+	e := &sessionEdit{session: session, note: n, edit: f, done: make(chan error, 1)}
+	if err := p.enqueue(ctx, command{edit: e}); err != nil {
+		return err
+	}
+	select {
+	case err := <-e.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.done:
+		select {
+		case err := <-e.done: // it came before the end
+			return err
+		default:
+			return p.exitError()
+		}
+	}
+}
+
+func (p *agentProcess) handleEdit(b *commitBatch, fx *effects, e *sessionEdit) {
+	s := p.sessions.byID[e.session]
+	if s == nil {
+		e.finish(ErrSessionNotFound)
+		return
+	}
+	was := *s
+	fx.refuse, fx.report = e.finish, e.finish
+	if err := e.edit(s); err != nil {
+		// What was done to it before is in the log by then.
+		fx.deliver = append(fx.deliver, func() { e.finish(err) })
+		return
+	}
+	b.markChanged(s)
+	if e.note.kind != "" {
+		p.recordMessage(fx, eventlog.Daemon, s, e.note.kind, e.note.payload)
+	}
+	fx.undo = append(fx.undo, func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
+	fx.deliver = append(fx.deliver, func() {
+		switch {
+		case s.row.State == eventlog.Ended:
+			p.sessions.detach(s)
+		case p.sessions.byID[e.session] == s: // else it was let go of
+			p.sessions.open(s)
+		}
+		e.finish(nil)
+	})
 }

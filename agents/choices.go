@@ -134,72 +134,72 @@ func (c choices) with(id string, value json.RawMessage) choices {
 	return append(c.without(id), choice{id, bytes.Clone(value)})
 }
 
-// chose remembers what was chosen in the newer way.
-func (t *talk) chose(id string, value json.RawMessage) {
-	t.data.Options = t.data.Options.with(id, value)
-	t.data.set(category(id, settingsOf(t.row.Config)), text(value))
-	t.saveData()
+// recordChoice remembers what was chosen in the newer way.
+func (s *attachedSession) recordChoice(id string, value json.RawMessage) {
+	s.data.Options = s.data.Options.with(id, value)
+	s.data.set(category(id, settingsOf(s.row.Config)), text(value))
+	s.saveData()
 }
 
-// choseListed remembers what was chosen in the older way, for both.
-func (t *talk) choseListed(category, value string) {
+// recordListedChoice remembers what was chosen in the older way, for both.
+func (s *attachedSession) recordListedChoice(category, value string) {
 	if value == "" {
 		return
 	}
 	if category == categoryMode {
-		t.row.Modes = setCurrent(t.row.Modes, "currentModeId", value)
+		s.row.Modes = setCurrent(s.row.Modes, "currentModeId", value)
 	}
-	if t.opening {
+	if s.opening {
 		return
 	}
-	t.data.set(category, value)
-	if s := ofCategory(settingsOf(t.row.Config), category); s != nil && s.has(quote(value)) {
-		t.data.Options = t.data.Options.with(s.ID, quote(value))
+	s.data.set(category, value)
+	if o := ofCategory(settingsOf(s.row.Config), category); o != nil && o.has(quote(value)) {
+		s.data.Options = s.data.Options.with(o.ID, quote(value))
 	}
-	t.saveData()
+	s.saveData()
 }
 
-// told takes over what the agent says that the options of a session are. What
+// setOptions takes over what the agent says that the options of a session are. What
 // it has changed from what it said before counts as chosen; of what is said for
 // the first time only that does which was chosen already. While a session is
 // being restored the agent says what there is without the choices.
-func (t *talk) told(config json.RawMessage, before []setting) {
-	t.row.Config = config
-	if t.opening {
+func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
+	s.row.Config = config
+	if s.opening {
 		return
 	}
 	now := settingsOf(config)
-	for _, c := range t.data.Options {
+	for _, c := range s.data.Options {
 		if named(now, c.ID) == nil {
-			t.data.Options = t.data.Options.without(c.ID)
+			s.data.Options = s.data.Options.without(c.ID)
 		}
 	}
-	for _, s := range now {
-		old := named(before, s.ID)
-		if !given(s.Current) || old == nil && !t.data.Options.has(s.ID) || old != nil && same(old.Current, s.Current) {
+	for _, o := range now {
+		old := named(before, o.ID)
+		if !given(o.Current) || old == nil && !s.data.Options.has(o.ID) || old != nil && same(old.Current, o.Current) {
 			continue
 		}
-		t.data.Options = t.data.Options.with(s.ID, s.Current)
-		t.data.set(s.Category, text(s.Current))
+		s.data.Options = s.data.Options.with(o.ID, o.Current)
+		s.data.set(o.Category, text(o.Current))
 	}
-	t.saveData()
+	s.saveData()
 }
 
-// concludeChoice remembers what a session was set to.
-func (l *life) concludeChoice(t *talk, c *call, e *envelope) {
+// applyChoice remembers what a session was set to.
+func (p *agentProcess) applyChoice(s *attachedSession, c *call, e *envelope) {
 	switch c.env.method {
 	case "session/set_mode":
-		t.choseListed(categoryMode, modeOf(c.env, "modeId"))
+		s.recordListedChoice(categoryMode, modeOf(c.env, "modeId"))
 	case "session/set_model":
-		t.choseListed(categoryModel, modeOf(c.env, "modelId"))
+		s.recordListedChoice(categoryModel, modeOf(c.env, "modelId"))
 	case "session/set_config_option":
 		var result created
 		_ = json.Unmarshal(e.bytes(e.result), &result)
 		if given(result.Config) {
-			t.told(result.Config, settingsOf(t.row.Config))
+			s.setOptions(result.Config, settingsOf(s.row.Config))
 		}
-		if value := c.env.find(c.env.params, "value"); value.there() && !t.opening {
-			t.chose(modeOf(c.env, "configId"), c.env.bytes(value))
+		if value := c.env.find(c.env.params, "value"); value.there() && !s.opening {
+			s.recordChoice(modeOf(c.env, "configId"), c.env.bytes(value))
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (l *life) concludeChoice(t *talk, c *call, e *envelope) {
 // rechoice sets a session that was opened in a new process to what was chosen,
 // for agents that do not keep that.
 type rechoice struct {
-	life     *life
+	life     *agentProcess
 	session  string
 	before   []setting
 	now      []setting
@@ -220,12 +220,12 @@ type rechoice struct {
 // chooseAgain sets a session to what its row says, after the result of opening
 // it. What the agent refuses, or does not offer any more, is among the problems;
 // an error is that of an agent that does not answer.
-func (l *life) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) (*rechoice, error) {
+func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) (*rechoice, error) {
 	var now created
 	_ = json.Unmarshal(result, &now)
-	was := talkOf(row).data
+	was := attachedSessionOf(row).data
 	r := &rechoice{
-		life: l, session: row.ID, before: settingsOf(row.Config), now: settingsOf(now.Config), says: given(now.Config),
+		life: p, session: row.ID, before: settingsOf(row.Config), now: settingsOf(now.Config), says: given(now.Config),
 		over: map[string]bool{}, kept: was,
 	}
 	for _, o := range [][2]string{{categoryMode, was.Mode}, {categoryModel, was.Model}} {

@@ -35,18 +35,18 @@ func (h *Host) SetThoughtLevel(ctx context.Context, id, level string) error {
 }
 
 // chooseAll chooses what the options name for a new session.
-func (h *Host) chooseAll(ctx context.Context, l *life, id string, o SessionOptions) error {
+func (h *Host) chooseAll(ctx context.Context, p *agentProcess, id string, o SessionOptions) error {
 	for _, choice := range []struct{ category, value string }{
 		{categoryMode, o.Mode}, {categoryModel, o.Model}, {categoryThought, o.ThoughtLevel},
 	} {
 		if choice.value == "" {
 			continue
 		}
-		err := h.choose(ctx, l, id, choice.category, choice.value)
+		err := h.choose(ctx, p, id, choice.category, choice.value)
 		if invalid, ok := errors.AsType[*InvalidError](err); ok && o.Lenient {
-			err = l.edit(ctx, id, note{}, func(t *talk) error {
-				t.data.Problems = append(t.data.Problems, invalid.Error())
-				t.saveData()
+			err = p.edit(ctx, id, note{}, func(s *attachedSession) error {
+				s.data.Problems = append(s.data.Problems, invalid.Error())
+				s.saveData()
 				return nil
 			})
 		}
@@ -58,18 +58,18 @@ func (h *Host) chooseAll(ctx context.Context, l *life, id string, o SessionOptio
 }
 
 func (h *Host) set(ctx context.Context, id, category, value string) error {
-	return again(func() error {
-		l, err := h.attend(ctx, id)
+	return retryResting(func() error {
+		p, err := h.processWithSession(ctx, id)
 		if err != nil {
 			return err
 		}
-		return h.choose(ctx, l, id, category, value)
+		return h.choose(ctx, p, id, category, value)
 	})
 }
 
 // choose sets one of the things that agents let clients choose. They offer them
 // in two ways, of which the option is the newer.
-func (h *Host) choose(ctx context.Context, l *life, id, category, value string) error {
+func (h *Host) choose(ctx context.Context, p *agentProcess, id, category, value string) error {
 	row, err := h.cfg.Log.Session(ctx, id)
 	if err != nil {
 		return err
@@ -90,17 +90,17 @@ func (h *Host) choose(ctx context.Context, l *life, id, category, value string) 
 			all = strings.Join(offer.list, ", ")
 		}
 		if all == "" {
-			return &InvalidError{category, "cannot be chosen with " + l.agent}
+			return &InvalidError{category, "cannot be chosen with " + p.agent}
 		}
 		return &InvalidError{category, fmt.Sprintf("must be one of %s", all)}
 	}
-	c, err := outside(method, true, params)
+	c, err := newClientCall(method, true, params)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.RequestTimeout)
 	defer cancel()
-	raw, err := l.send(ctx, c)
+	raw, err := p.send(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func offerOf(row eventlog.Session, category string) (o offer) {
 				ID string `json:"modelId"`
 			} `json:"availableModels"`
 		}
-		_ = json.Unmarshal(talkOf(row).data.Models, &m)
+		_ = json.Unmarshal(attachedSessionOf(row).data.Models, &m)
 		for _, v := range m.Available {
 			o.list = append(o.list, v.ID)
 		}

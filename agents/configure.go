@@ -194,27 +194,27 @@ func (m *MCPServer) setRemote(e mcpEntry, env environment) error {
 // configure adds to a request that makes or opens a session what is configured
 // for its folder, and the desktop. What does not work is told in c.problems
 // and does not keep the session from starting.
-func (l *life) configure(ctx context.Context, c *call) error {
-	defer l.prepares()() // to fetch skills and to start a desktop may take minutes
+func (p *agentProcess) configure(ctx context.Context, c *call) error {
+	defer p.keepRunning()() // to fetch skills and to start a desktop may take minutes
 	env := c.env
 	at := env.params
 	if !at.there() || env.raw[at.from] != '{' {
 		return nil
 	}
-	var p struct {
+	var params struct {
 		Cwd string `json:"cwd"`
 	}
-	_ = json.Unmarshal(env.bytes(at), &p)
+	_ = json.Unmarshal(env.bytes(at), &params)
 	var have []json.RawMessage
 	if raw := env.bytes(env.find(at, "mcpServers")); len(raw) > 0 && json.Unmarshal(raw, &have) != nil {
 		return nil // the agent says what is wrong with it
 	}
-	add, problems, err := l.configured(ctx, p.Cwd)
+	add, problems, err := p.configured(ctx, params.Cwd)
 	if err != nil {
 		return err
 	}
-	if p.Cwd != "" {
-		problems = append(problems, l.host.placeSkills(ctx, p.Cwd, l.agent)...)
+	if params.Cwd != "" {
+		problems = append(problems, p.host.placeSkills(ctx, params.Cwd, p.agent)...)
 	}
 	c.problems = problems
 	names := map[string]bool{}
@@ -223,7 +223,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 		_ = json.Unmarshal(raw, &m)
 		names[m.Name] = true
 	}
-	caps := l.capabilities()
+	caps := p.capabilities()
 	list := slices.Clone(have)
 	for _, m := range add {
 		if names[m.Name] {
@@ -231,7 +231,7 @@ func (l *life) configure(ctx context.Context, c *call) error {
 		}
 		if !m.usable(caps) {
 			if !slices.ContainsFunc(add, func(o MCPServer) bool { return o.Name == m.Name && o.usable(caps) }) {
-				c.problems = append(c.problems, fmt.Sprintf("MCP server %s: %s cannot use servers of that transport", m.Name, l.agent))
+				c.problems = append(c.problems, fmt.Sprintf("MCP server %s: %s cannot use servers of that transport", m.Name, p.agent))
 			}
 			continue
 		}
@@ -246,19 +246,19 @@ func (l *life) configure(ctx context.Context, c *call) error {
 }
 
 // configured are the tool servers for a session in a folder.
-func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, problems []string, err error) {
+func (p *agentProcess) configured(ctx context.Context, cwd string) (add []MCPServer, problems []string, err error) {
 	if filepath.IsAbs(cwd) {
-		entries, err := l.host.folders.Entries(ctx, cwd, folders.MCP)
+		entries, err := p.host.folders.Entries(ctx, cwd, folders.MCP)
 		if err != nil {
 			problems = append(problems, err.Error())
 		}
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
 			e := entries[name]
 			if !e.Approved {
-				problems = append(problems, fmt.Sprintf("MCP server %s: %s", name, l.host.folders.Refusal(cwd, folders.MCP, name, e)))
+				problems = append(problems, fmt.Sprintf("MCP server %s: %s", name, p.host.folders.Refusal(cwd, folders.MCP, name, e)))
 				continue
 			}
-			m, ok, err := serverOf(name, e.Content, l.env)
+			m, ok, err := serverOf(name, e.Content, p.env)
 			if err != nil {
 				problems = append(problems, err.Error())
 			} else if ok {
@@ -266,9 +266,9 @@ func (l *life) configured(ctx context.Context, cwd string) (add []MCPServer, pro
 			}
 		}
 	}
-	mounted, err := l.host.mount(ctx, l.s.desktopID(), l.agent)
+	mounted, err := p.host.mount(ctx, p.server.desktopID(), p.agent)
 	if add = append(add, mounted.Servers...); err == nil && len(add) > 0 {
-		err = l.acquaint(ctx) // which of them it can use
+		err = p.awaitInitialize(ctx) // which of them it can use
 	}
 	return add, problems, err
 }

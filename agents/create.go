@@ -1,10 +1,152 @@
 package agents
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/folders"
+)
+
+// SessionOptions describe a session to make.
+type SessionOptions struct {
+	Agent        string
+	Cwd          string // absolute
+	Title        string
+	Mode         string // one of the agent's; empty: its default
+	Model        string // the same
+	ThoughtLevel string // the same
+	Desktop      string // as in PostOptions
+	MCPServers   []MCPServer
+	Permissions  *Policy         // nil: that of the host
+	Meta         json.RawMessage // _meta of session/new; nil: none
+	Origin       string          // the API that makes it. Empty: "go"
+
+	// Skills are the session's own, as an entry of its folder's skills.json. It
+	// is there as "session-" and the id until the session is terminated, or
+	// could not be made, and goes then unless somebody has changed it. Nil: none.
+	Skills json.RawMessage
+
+	// Lenient makes a mode, model or thought level that the agent does not have
+	// one of the session's problems, rather than an error.
+	Lenient bool
+}
+
+func (o SessionOptions) check(id string) error {
+	switch {
+	case !recordable(id):
+		return &InvalidError{"sessionId", fmt.Sprintf("must be text of 1 to %d bytes", maxSessionID)}
+	case o.Agent == "":
+		return &InvalidError{"agent", "must not be empty"}
+	case !filepath.IsAbs(o.Cwd):
+		return &InvalidError{"cwd", "must be an absolute path"}
+	case o.Skills != nil && !json.Valid(o.Skills):
+		return &InvalidError{"skills", "must be JSON"}
+	case o.Meta != nil && !json.Valid(o.Meta):
+		return &InvalidError{"meta", "must be JSON"}
+	case o.Permissions != nil:
+		return o.Permissions.check()
+	}
+	return nil
+}
+
+// ownServer is the ACP server of a session that was not made by way of one.
+func ownServer(session string) string { return "ses-" + session }
+
+// serverOfSession is the server in which a session is, or goes on when it was
+// deleted.
+func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, ownServer(row.ID)) }
+
+// CreateSession makes a session with an id of the caller's choice, in a process
+// of its own. Nobody else can use it before it has the mode, the model and the
+// thought level that were asked for. When that fails the session is there as a
+// failed one, with the error, and may be made again.
+//
+// Errors, beside those of [Host.Post]: [ErrSessionExists], [InvalidError],
+// [ResponseError].
+func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (Session, error) {
+	if err := o.check(id); err != nil {
+		return Session{}, err
+	}
+	if err := h.lookUp(o.Agent, cmp.Or(o.Desktop, h.cfg.Desktop)); err != nil {
+		return Session{}, err
+	}
+	if o.Origin == "" {
+		o.Origin = originGo
+	}
+	row := eventlog.Session{
+		ID: id, Agent: o.Agent, Server: ownServer(id), Origin: o.Origin, Cwd: o.Cwd, Title: cut(cleaned(o.Title), maxTitle), State: eventlog.Starting,
+		CreatedAt: time.Now(), Data: encode(sessionData{Maker: h.cfg.Log.Instance()}),
+	}
+	err := h.commit(ctx, func(tx *eventlog.Tx) error {
+		if old, err := tx.Session(id); !errors.Is(err, eventlog.ErrNotFound) {
+			if err == nil && old.State != eventlog.Failed {
+				err = ErrSessionExists
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return tx.PutSession(row)
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	if err := h.makeSession(ctx, id, o); err != nil {
+		return Session{}, errors.Join(err, h.recordFailure(row, err))
+	}
+	return h.Session(ctx, id)
+}
+
+// makeSession starts the process of a session and makes the session in it.
+func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (err error) {
+	p, err := h.processOfServer(ctx, ownServer(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
+	defer cancel()
+	if o.Skills != nil {
+		if err := h.keepSkills(ctx, id, o); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				h.dropSkills(id, o.Cwd, folders.Hash(o.Skills))
+			}
+		}()
+	}
+	servers := o.MCPServers
+	if servers == nil {
+		servers = []MCPServer{}
+	}
+	params := encode(struct {
+		Cwd  string          `json:"cwd"`
+		MCP  []MCPServer     `json:"mcpServers"`
+		Meta json.RawMessage `json:"_meta,omitempty"`
+	}{o.Cwd, servers, o.Meta})
+	env, err := parse(requestOf(0, "session/new", params))
+	if err != nil {
+		return err
+	}
+	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions}
+	if o.Skills != nil {
+		c.skills = folders.Hash(o.Skills)
+	}
+	if err := p.configure(ctx, c); err != nil {
+		return err
+	}
+	return h.makeIn(ctx, p, c, o)
+}
 
 // makeIn makes a session in a process, and chooses what the options name. Until
-// that is in the log nobody else uses it; when it fails the process lets go of it.
-func (h *Host) makeIn(ctx context.Context, l *life, c *call, o SessionOptions) (err error) {
+// that is in the log no client uses it; when it fails the process lets go of it.
+func (h *Host) makeIn(ctx context.Context, p *agentProcess, c *call, o SessionOptions) (err error) {
 	defer func() {
 		if err == nil {
 			return
@@ -12,22 +154,22 @@ func (h *Host) makeIn(ctx context.Context, l *life, c *call, o SessionOptions) (
 		c.givenUp.Store(true)
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedWait)
 		defer cancel()
-		l.abandon(wait, c.want)
+		p.abandonRestore(wait, c.want)
 	}()
-	raw, err := l.send(ctx, c)
+	raw, err := p.send(ctx, c)
 	if err != nil {
 		return err
 	}
-	l.observe("session/new", raw)
+	p.observe("session/new", raw)
 	if _, err := createdBy("session/new", raw); err != nil {
 		return err
 	}
-	if err := h.chooseAll(ctx, l, c.want, o); err != nil {
+	if err := h.chooseAll(ctx, p, c.want, o); err != nil {
 		return err
 	}
-	return l.edit(ctx, c.want, note{}, func(t *talk) error {
-		t.making, t.data.Maker = false, ""
-		t.saveData()
+	return p.edit(ctx, c.want, note{}, func(s *attachedSession) error {
+		s.making, s.data.Maker = false, ""
+		s.saveData()
 		return nil
 	})
 }

@@ -91,7 +91,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	e := &ending{s, make(chan struct{})}
 	s.mu.Lock()
 	again := s.deleted
-	runs := s.life != nil || s.starting != nil
+	runs := s.process != nil || s.starting != nil
 	s.deleted = true
 	s.mu.Unlock()
 	if again {
@@ -151,9 +151,9 @@ func (s *server) end(ctx context.Context) error {
 	if st != nil {
 		<-st.done // spawn ends what it started
 	}
-	if l := s.newest(); l != nil {
-		l.end(endedDeleted)
-		if err := l.lostTo(); err != nil {
+	if p := s.newestProcess(); p != nil {
+		p.end(endedDeleted)
+		if err := p.lostError(); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (h *Host) intendDeletion(ctx context.Context, row eventlog.Life) error {
 	})
 }
 
-// record is that of the newest life.
+// record is that of the newest process.
 func (s *server) record() eventlog.Life {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (s *server) record() eventlog.Life {
 
 // markDeleted writes down that a server which does not run is no more.
 func (s *server) markDeleted(ctx context.Context) error {
-	row, _, err := s.newestLife(ctx)
+	row, _, err := s.newestRecord(ctx)
 	if errors.Is(err, ErrServerNotFound) {
 		return nil // another host was quicker
 	}

@@ -7,34 +7,43 @@ import (
 	"time"
 )
 
-// sentWait is how long the answer of a Post waits, in all, for those who follow
-// the server. One who has had events for longer and did not pass them on has
-// stalled, and is waited for again when he has caught up.
+// sentWait is how long an answer waits for the followers of its server.
 const sentWait = 100 * time.Millisecond
 
-// followers are those who follow a server.
+// followers are the streams that follow a server. They have the rule that a client
+// sees the events of a turn no later than the turn's answer: awaitSent holds the
+// answer back until each stream has passed on the answer's event, and so all events
+// before it. Clients look at a turn's events when they have its answer.
+//
+// The rule has an end, so that no follower can hold up other clients:
+//
+//   - An answer waits for sentWait at most. A stream that has not passed on the
+//     event by then is behind.
+//   - A stream is also behind at its beginning, and if it has had events for longer
+//     than sentWait without passing them on.
+//   - No answer waits for a stream that is behind. It no longer is when it has passed
+//     on the newest event.
 type followers struct {
-	n atomic.Int32 // of all; a server that nobody follows costs a Post this one look
+	n atomic.Int32 // how many there are, to be read without mu
 
 	mu     sync.Mutex // guards what follows, and the streams' progress
 	all    map[*Stream]struct{}
-	newest int64         // that a stream has to have sent to have caught up
-	moved  chan struct{} // closed when one has sent something, or has gone; nil: nobody waits
+	newest int64         // the event that a stream must have passed on to be behind no longer
+	moved  chan struct{} // closed when a stream has passed on events or has gone; nil: no answer waits
 }
 
 // progress is how far a stream is.
 type progress struct {
-	behind bool      // nobody waits for it: it has to catch up first, or never says what it has sent
+	behind bool      // no answer waits for it
 	given  int64     // the newest event that Next has returned
-	sent   int64     // the newest one that was passed on
-	since  time.Time // when it last passed something on, or got something while it had nothing
+	sent   int64     // the newest event that was passed on
+	since  time.Time // when it last passed an event on, or got one while it had none
 
 	lost error                   // why there is nothing more to follow here
 	stop context.CancelCauseFunc // ends a Next; nil: there was none
 }
 
-// add makes a stream one of the followers. newest is the newest event that
-// there is; the stream begins behind another.
+// add adds a stream that begins after an event. newest is the newest event.
 func (f *followers) add(s *Stream, after, newest int64) {
 	f.n.Add(1)
 	f.mu.Lock()
@@ -55,8 +64,8 @@ func (f *followers) remove(s *Stream) {
 	f.wake()
 }
 
-// lose ends all streams, with an error.
-func (f *followers) lose(why error) {
+// endStreams ends all streams with an error.
+func (f *followers) endStreams(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.all {
@@ -67,7 +76,7 @@ func (f *followers) lose(why error) {
 	}
 }
 
-// next returns the context for a Next of a stream, which ends with that of lose.
+// next returns the context for a Next of a stream. endStreams ends it.
 func (f *followers) next(ctx context.Context, s *Stream) (context.Context, context.CancelCauseFunc, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,8 +87,8 @@ func (f *followers) next(ctx context.Context, s *Stream) (context.Context, conte
 	return ctx, s.stop, nil
 }
 
-// gave notes what a stream has to pass on.
-func (f *followers) gave(s *Stream, seq int64) {
+// markGiven records the newest event that a stream has to pass on.
+func (f *followers) markGiven(s *Stream, seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.given == s.sent {
@@ -88,6 +97,7 @@ func (f *followers) gave(s *Stream, seq int64) {
 	s.given = seq
 }
 
+// passedOn records the newest event that a stream has passed on.
 func (f *followers) passedOn(s *Stream, seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +108,7 @@ func (f *followers) passedOn(s *Stream, seq int64) {
 	f.wake()
 }
 
-// wake ends the wait of all who wait. The caller has f.mu.
+// wake wakes the answers that wait. The caller holds f.mu.
 func (f *followers) wake() {
 	if f.moved != nil {
 		close(f.moved)
@@ -106,9 +116,8 @@ func (f *followers) wake() {
 	}
 }
 
-// wait waits until all followers that keep up have passed on the event of that
-// sequence, but no longer than sentWait.
-func (f *followers) wait(ctx context.Context, seq int64) {
+// awaitSent waits until the streams that are not behind have passed on an event.
+func (f *followers) awaitSent(ctx context.Context, seq int64) {
 	if seq == 0 || f.n.Load() == 0 {
 		return
 	}
@@ -131,9 +140,8 @@ func (f *followers) wait(ctx context.Context, seq int64) {
 	}
 }
 
-// missing returns what tells when to look again, or nil when nobody has to be
-// waited for. Those who have stalled do not count, nor does anybody when the
-// time is over: they are behind from then on.
+// missing returns nil if no stream has to be waited for, else a channel that is
+// closed when one of them has moved. over says that sentWait is over.
 func (f *followers) missing(seq int64, over bool) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -177,11 +177,11 @@ var replayed = sync.OnceValue(func() *regexp.Regexp {
 const replayedMark = "session history is replayed below"
 
 // linkHistory notes which session a prompt goes on with.
-func (l *life) linkHistory(t *talk, env *envelope) {
-	if t.row.Continues != "" || t.linked {
+func (p *agentProcess) linkHistory(s *attachedSession, env *envelope) {
+	if s.row.Continues != "" || s.linked {
 		return
 	}
-	t.linked = true // only the first prompt of a process is looked at
+	s.linked = true // only the first prompt of a process is looked at
 	prompt := env.bytes(env.find(env.params, "prompt"))
 	if !strings.Contains(string(prompt[:min(len(prompt), 4096)]), replayedMark) {
 		return
@@ -190,8 +190,8 @@ func (l *life) linkHistory(t *talk, env *envelope) {
 	_ = json.Unmarshal(prompt, &blocks)
 	for _, b := range blocks {
 		for _, m := range replayed().FindAllStringSubmatch(b.Text, 50) {
-			if m[1] != t.row.ID && l.host.taken(m[1]) {
-				t.row.Continues = m[1]
+			if m[1] != s.row.ID && p.host.hasSession(m[1]) {
+				s.row.Continues = m[1]
 				return
 			}
 		}

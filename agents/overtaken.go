@@ -12,20 +12,20 @@ import (
 // on is not part of the sessions: none of it is written down or passed on, and they
 // are ended.
 
-// overtakenError says that a life is not the one of its server any more. It wraps
+// overtakenError says that a process is not the one of its server any more. It wraps
 // what clients are told: an [ElsewhereError] or [ErrServerNotFound].
 type overtakenError struct{ error }
 
 func (e overtakenError) Unwrap() error { return e.error }
 
-// own is an overtakenError if the newest life of the server is another one, or was
+// checkOwner is an overtakenError if the newest process of the server is another one, or was
 // ended by the deletion of the server elsewhere. It keeps that from happening until the
 // end of the transaction, for which claim waits.
-func (l *life) own(tx *eventlog.Tx) error {
-	if !l.host.cfg.Log.Shared() {
+func (p *agentProcess) checkOwner(tx *eventlog.Tx) error {
+	if !p.host.cfg.Log.Shared() {
 		return nil
 	}
-	newest, err := tx.Newest(published(l.s.id), l.s.id)
+	newest, err := tx.Newest(published(p.server.id), p.server.id)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
 		return overtakenError{ErrServerNotFound}
@@ -33,62 +33,62 @@ func (l *life) own(tx *eventlog.Tx) error {
 		return err
 	case newest.Reason == endedDeleted && !newest.ExitedAt.IsZero():
 		return overtakenError{ErrServerNotFound}
-	case newest.ID != l.id:
-		return overtakenError{&ElsewhereError{l.s.id}}
+	case newest.ID != p.id:
+		return overtakenError{&ElsewhereError{p.server.id}}
 	}
 	return nil
 }
 
-// lose ends a life whose server was taken over. From now on nothing of it is written
+// loseServer ends a process whose server was taken over. From now on nothing of it is written
 // down, and who waits for the agent gets the error.
-func (l *life) lose(why error) {
-	if l.lostTo() != nil {
+func (p *agentProcess) loseServer(why error) {
+	if p.lostError() != nil {
 		return
 	}
-	l.log.Warn("another host has taken the server over, so its agent is ended here", "error", why)
-	l.cutOff = true
-	l.mu.Lock()
-	if l.reason == "" || l.reason == endedItself {
-		l.reason = endedServer
+	p.log.Warn("another host has taken the server over, so its agent is ended here", "error", why)
+	p.silenced = true
+	p.mu.Lock()
+	if p.reason == "" || p.reason == endedItself {
+		p.reason = endedServer
 	}
-	l.lost = why
-	l.mu.Unlock()
-	l.row.Reason = endedServer // whoever comes next looks into the log
-	l.s.remember(l.row)
-	for _, c := range l.pending {
+	p.lost = why
+	p.mu.Unlock()
+	p.record.Reason = endedServer // the next caller looks into the log
+	p.server.keepRecord(p.record)
+	for _, c := range p.pending.byID {
 		c.finish(reply{err: why})
 	}
-	l.s.followers.lose(why)
-	l.host.lives.Go(func() { l.end(endedServer) }) // run is one of them, so there are some
+	p.server.followers.endStreams(why)
+	p.host.processes.Go(func() { p.end(endedServer) }) // run is one of them, so there are some
 }
 
-// lostTo is why a life was lost, or nil.
-func (l *life) lostTo() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost
+// lostError is why a process was lost, or nil.
+func (p *agentProcess) lostError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
 }
 
-// tellLost has a life lost, by somebody who is not run.
-func (l *life) tellLost(ctx context.Context, err error) error {
+// reportLoss has a process lost, by somebody who is not run.
+func (p *agentProcess) reportLoss(ctx context.Context, err error) error {
 	over, is := errors.AsType[overtakenError](err)
 	if !is {
 		return err
 	}
-	_ = l.submit(ctx, item{lost: over.error}) // its process may just have ended
+	_ = p.enqueue(ctx, command{lost: over.error}) // its process may just have ended
 	return nil
 }
 
-// here fails if the server runs in another host, or was deleted there.
-func (s *server) here(ctx context.Context) error {
+// checkHere fails if the server runs in another host, or was deleted there.
+func (s *server) checkHere(ctx context.Context) error {
 	s.mu.Lock()
-	l, starts, known := s.life, s.starting != nil, s.last.ID
+	p, starts, known := s.process, s.starting != nil, s.last.ID
 	s.mu.Unlock()
 	switch {
 	case starts || known == "" || !s.host.cfg.Log.Shared():
 		return nil
-	case l != nil && !isClosed(l.done):
-		return l.lostTo()
+	case p != nil && !isClosed(p.done):
+		return p.lostError()
 	}
 	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
 	switch {
@@ -99,7 +99,7 @@ func (s *server) here(ctx context.Context) error {
 	case lives[0].ID == known || !lives[0].ExitedAt.IsZero():
 		return nil
 	}
-	running, err := s.host.elsewhere(ctx, lives[0])
+	running, err := s.host.runsElsewhere(ctx, lives[0])
 	if running {
 		err = &ElsewhereError{s.id}
 	}

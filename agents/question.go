@@ -47,10 +47,10 @@ func (p Policy) check() error {
 	return nil
 }
 
-// set makes it a session's.
-func (p Policy) set(t *talk) error {
-	t.data.Permissions = p
-	t.saveData()
+// setPolicy makes it a session's.
+func (p Policy) setPolicy(s *attachedSession) error {
+	s.data.Permissions = p
+	s.saveData()
 	return nil
 }
 
@@ -65,15 +65,15 @@ const (
 
 // question is a request of the agent's that is open.
 type question struct {
-	key     string // of its id
-	id      []byte
-	size    int // of its message
-	method  string
-	talk    *talk // nil: none that is known
-	options []Option
-	row     eventlog.Request
-	timer   *time.Timer // nil: none
-	holds   bool        // its session's turn waits for a person's answer
+	key       string // of its id
+	id        []byte
+	size      int // of its message
+	method    string
+	session   *attachedSession // nil: none that is known
+	options   []Option
+	row       eventlog.Request
+	timer     *time.Timer // nil: none
+	holdsTurn bool        // its session's turn waits for a person's answer
 }
 
 // Option is an answer that an agent offers to its question about a permission.
@@ -83,13 +83,13 @@ type Option struct {
 	Kind string `json:"kind"` // such as [AllowOnce]
 }
 
-// hold makes the turn of a question's session wait for it, if it is one for a person
+// holdTurn makes the turn of a question's session wait for it, if it is one for a person
 // and the session is there.
-func (l *life) hold(b *batch, q *question) {
-	if t := q.talk; t != nil && !t.coming && !q.holds && q.method == methodPermission {
-		q.holds = true
-		t.questions++
-		b.change(t)
+func (p *agentProcess) holdTurn(b *commitBatch, q *question) {
+	if s := q.session; s != nil && !s.pendingOpen && !q.holdsTurn && q.method == methodPermission {
+		q.holdsTurn = true
+		s.questions++
+		b.markChanged(s)
 	}
 }
 
@@ -119,53 +119,53 @@ func selected(option string) []byte {
 }
 
 // questionOf is a request of the agent's, and what clients see of it.
-func (l *life) questionOf(e *envelope) (q *question, line []byte) {
-	t, line := l.translate(e)
+func (p *agentProcess) questionOf(e *envelope) (q *question, line []byte) {
+	s, line := p.translate(e)
 	return &question{
-		key: idKey(e.bytes(e.id)), id: e.bytes(e.id), size: len(e.raw), method: e.method, talk: t,
+		key: idKey(e.bytes(e.id)), id: e.bytes(e.id), size: len(e.raw), method: e.method, session: s,
 		row: eventlog.Request{
-			RequestKey: eventlog.RequestKey{Life: l.id, Dir: eventlog.Agent, RPC: rpcKey(e.bytes(e.id))},
-			Session:    t.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: kind(e.method), Params: e.bytes(e.params),
+			RequestKey: eventlog.RequestKey{Life: p.id, Dir: eventlog.Agent, RPC: rpcKey(e.bytes(e.id))},
+			Session:    s.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: kind(e.method), Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
 	}, line
 }
 
-// takeQuestion passes a request of the agent's on, and answers it if that is
+// handleQuestion passes a request of the agent's on, and answers it if that is
 // the session's policy.
-func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
-	q, line := l.questionOf(e)
-	t := q.talk
-	l.publish(s, eventlog.Agent, t, e.method, line)
-	if t != nil {
-		l.record(s, eventlog.Agent, t, e.method, line)
+func (p *agentProcess) handleQuestion(b *commitBatch, fx *effects, e *envelope) {
+	q, line := p.questionOf(e)
+	s := q.session
+	p.publish(fx, eventlog.Agent, s, e.method, line)
+	if s != nil {
+		p.recordMessage(fx, eventlog.Agent, s, e.method, line)
 	}
-	if old := l.questions[q.key]; old != nil {
+	if old := p.questions[q.key]; old != nil {
 		// An id that is used again: what was asked under it has no answer any more.
 		old.stop()
-		if old.holds {
-			old.talk.questions--
+		if old.holdsTurn {
+			old.session.questions--
 		}
 		if old.row.RequestKey != q.row.RequestKey { // see rpcKey
 			old.row.State, old.row.AnsweredAt = eventlog.Cancelled, time.Now()
-			s.requests = append(s.requests, old.row)
+			fx.requests = append(fx.requests, old.row)
 		}
-	} else if why := l.tooMany(q); why != "" {
-		l.refuseQuestion(s, q, why)
+	} else if why := p.tooMany(q); why != "" {
+		p.refuseQuestion(fx, q, why)
 		return
 	}
-	l.questions[q.key] = q
-	s.requests = append(s.requests, q.row)
+	p.questions[q.key] = q
+	fx.requests = append(fx.requests, q.row)
 	if e.method != methodPermission {
 		return
 	}
-	var p struct {
+	var params struct {
 		Options []Option `json:"options"`
 	}
-	_ = json.Unmarshal(e.bytes(e.params), &p) // a question without options can be cancelled
-	q.options = p.Options
-	l.hold(b, q)
-	l.applyPolicy(b, s, q)
+	_ = json.Unmarshal(e.bytes(e.params), &params) // a question without options can be cancelled
+	q.options = params.Options
+	p.holdTurn(b, q)
+	p.applyPolicy(b, fx, q)
 }
 
 // maxQuestions is how many questions of an agent's may be open. All together they
@@ -173,32 +173,32 @@ func (l *life) takeQuestion(b *batch, s *step, e *envelope) {
 const maxQuestions = 1024
 
 // tooMany says why there is no room for one more question, or nothing.
-func (l *life) tooMany(q *question) string {
-	if len(l.questions) >= maxQuestions {
+func (p *agentProcess) tooMany(q *question) string {
+	if len(p.questions) >= maxQuestions {
 		return fmt.Sprintf("%d questions wait for an answer already", maxQuestions)
 	}
 	size := q.size
-	for _, open := range l.questions {
+	for _, open := range p.questions {
 		size += open.size
 	}
-	if size > l.host.cfg.MaxMessageBytes && len(l.questions) > 0 {
-		return fmt.Sprintf("the questions that wait for an answer have %d bytes, and %d are allowed", size, l.host.cfg.MaxMessageBytes)
+	if size > p.host.cfg.MaxMessageBytes && len(p.questions) > 0 {
+		return fmt.Sprintf("the questions that wait for an answer have %d bytes, and %d are allowed", size, p.host.cfg.MaxMessageBytes)
 	}
 	return ""
 }
 
 // refuseQuestion answers a question for which there is no room, at once. It is
 // among the events, but no request that somebody could answer.
-func (l *life) refuseQuestion(s *step, q *question, why string) {
-	if !l.flooded {
-		l.flooded = true
-		l.log.Warn("agent asks more than is answered", "why", why, "method", q.method)
+func (p *agentProcess) refuseQuestion(fx *effects, q *question, why string) {
+	if !p.warnedOfQuestions {
+		p.warnedOfQuestions = true
+		p.log.Warn("agent asks more than is answered", "why", why, "method", q.method)
 	}
 	answer := failureOf(q.id, codeInternal, why, nil)
-	l.record(s, eventlog.Daemon, q.talk, "response:"+q.method, answer)
-	s.after = append(s.after, func() {
-		if !l.box.full() {
-			l.box.put(answer, 0)
+	p.recordMessage(fx, eventlog.Daemon, q.session, "response:"+q.method, answer)
+	fx.deliver = append(fx.deliver, func() {
+		if !p.box.full() {
+			p.box.put(answer, 0)
 		}
 	})
 }
@@ -214,18 +214,18 @@ func rpcKey(id []byte) string {
 	return k
 }
 
-func (l *life) applyPolicy(b *batch, s *step, q *question) {
-	policy := l.policyFor(q.talk)
+func (p *agentProcess) applyPolicy(b *commitBatch, fx *effects, q *question) {
+	policy := p.policyFor(q.session)
 	result := policy.result(q)
-	deaf := l.box.full() // it reads no answers: its question waits as if somebody were asked
+	deaf := p.box.full() // it reads no answers: its question waits as if somebody were asked
 	if policy.Mode == Allow && result == nil {
-		l.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.talk.id(), "offered", offers(q.options))
+		p.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", offers(q.options))
 	}
 	switch {
 	case result != nil && !deaf:
-		l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, result), 0)
+		p.answerQuestion(b, fx, q, eventlog.Daemon, answerOf(q.id, result), 0)
 	case policy.Timeout > 0:
-		s.after = append(s.after, func() { q.timer = time.AfterFunc(policy.Timeout, func() { l.expire(q) }) })
+		fx.deliver = append(fx.deliver, func() { q.timer = time.AfterFunc(policy.Timeout, func() { p.expire(q) }) })
 	}
 }
 
@@ -246,32 +246,32 @@ func (p Policy) result(q *question) []byte {
 
 // policyFor is the policy for what is asked in a session; nil: in none that is known.
 // That of one which is being opened may have been changed since its row was read.
-func (l *life) policyFor(t *talk) Policy {
+func (p *agentProcess) policyFor(s *attachedSession) Policy {
 	switch {
-	case t == nil:
-		return l.host.cfg.Permissions
-	case !t.coming:
-		return t.data.Permissions
+	case s == nil:
+		return p.host.cfg.Permissions
+	case !s.pendingOpen:
+		return s.data.Permissions
 	}
-	row, err := l.host.cfg.Log.Session(l.host.ctx, t.row.ID)
+	row, err := p.host.cfg.Log.Session(p.host.ctx, s.row.ID)
 	if err != nil {
-		l.log.Warn("the policy of a session is not known, so somebody is asked", "session", t.row.ID, "error", err)
+		p.log.Warn("the policy of a session is not known, so somebody is asked", "session", s.row.ID, "error", err)
 		return Policy{}
 	}
-	return talkOf(row).data.Permissions
+	return attachedSessionOf(row).data.Permissions
 }
 
 // expire cancels a question that waited for too long.
-func (l *life) expire(q *question) {
-	_ = l.submit(context.Background(), item{decide: &decision{question: q, result: cancelled, dir: eventlog.Daemon}})
+func (p *agentProcess) expire(q *question) {
+	_ = p.enqueue(context.Background(), command{decide: &decision{question: q, result: cancelled, dir: eventlog.Daemon}})
 }
 
 // cancelQuestions answers what is open of a session whose turn is cancelled, as
 // ACP asks of clients.
-func (l *life) cancelQuestions(b *batch, s *step, t *talk) {
-	for _, q := range l.questions {
-		if q.talk == t && q.method == methodPermission {
-			l.answer(b, s, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
+func (p *agentProcess) cancelQuestions(b *commitBatch, fx *effects, s *attachedSession) {
+	for _, q := range p.questions {
+		if q.session == s && q.method == methodPermission {
+			p.answerQuestion(b, fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
 		}
 	}
 }
@@ -294,26 +294,26 @@ func (d *decision) finish(err error) {
 }
 
 // fail tells that a decision was not taken. One that nobody made tries again.
-func (d *decision) fail(l *life, err error) {
+func (d *decision) fail(p *agentProcess, err error) {
 	d.finish(err)
 	if q := d.question; q != nil {
-		q.timer = time.AfterFunc(retryMost, func() { l.expire(q) })
+		q.timer = time.AfterFunc(retryMost, func() { p.expire(q) })
 	}
 }
 
-func (l *life) takeDecision(b *batch, s *step, d *decision) {
+func (p *agentProcess) handleDecision(b *commitBatch, fx *effects, d *decision) {
 	q := d.question
-	for _, open := range l.questions {
+	for _, open := range p.questions {
 		if q == nil && open.row.PublicID == d.public {
 			q = open
 		}
 	}
-	if q == nil || l.questions[q.key] != q {
+	if q == nil || p.questions[q.key] != q {
 		d.finish(ErrRequestNotFound)
 		return
 	}
-	if d.question != nil && l.box.full() {
-		d.fail(l, nil)
+	if d.question != nil && p.box.full() {
+		d.fail(p, nil)
 		return
 	}
 	result, err := d.result, error(nil)
@@ -324,9 +324,9 @@ func (l *life) takeDecision(b *batch, s *step, d *decision) {
 		d.finish(err)
 		return
 	}
-	s.refuse, s.tell = func(err error) { d.fail(l, err) }, d.finish
-	l.answer(b, s, q, d.dir, answerOf(q.id, result), 0)
-	s.after = append(s.after, func() { d.finish(nil) })
+	fx.refuse, fx.report = func(err error) { d.fail(p, err) }, d.finish
+	p.answerQuestion(b, fx, q, d.dir, answerOf(q.id, result), 0)
+	fx.deliver = append(fx.deliver, func() { d.finish(nil) })
 }
 
 // Reply answers a question of an agent's. One of its members is set, or both

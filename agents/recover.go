@@ -59,7 +59,7 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 		return err
 	}
 	for _, row := range rows {
-		over, err := gone(ctx, talkOf(row).data.Maker)
+		over, err := gone(ctx, attachedSessionOf(row).data.Maker)
 		if err != nil {
 			return err
 		}
@@ -83,9 +83,9 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 	return nil
 }
 
-// elsewhere tells whether a process without an end runs in another program that
+// runsElsewhere tells whether a process without an end runs in another program that
 // has the log open.
-func (h *Host) elsewhere(ctx context.Context, row eventlog.Life) (bool, error) {
+func (h *Host) runsElsewhere(ctx context.Context, row eventlog.Life) (bool, error) {
 	if row.Instance == h.cfg.Log.Instance() {
 		return false, nil // the log has one host at a time
 	}

@@ -21,15 +21,15 @@ type server struct {
 
 	mu       sync.Mutex // guards what follows
 	agent    string
-	data     lifeData
-	last     eventlog.Life // the record of the newest life; no ID: there was none
-	life     *life         // the one that runs, or is about to be over
+	data     processData
+	last     eventlog.Life // the record of the newest process; no ID: there was none
+	process  *agentProcess // the one that runs, or is about to be over
 	starting *starting     // nil: none is under way
 	deleted  bool
 }
 
-// lifeData is what eventlog.Life.Data holds.
-type lifeData struct {
+// processData is what eventlog.Life.Data holds.
+type processData struct {
 	Created      time.Time       `json:"created"`
 	Desktop      string          `json:"desktop,omitempty"`
 	Authenticate json.RawMessage `json:"authenticate,omitempty"`
@@ -47,14 +47,14 @@ func (s *server) setAuthentication(params []byte) {
 	s.data.Authenticate = params
 }
 
-func (s *server) lifeData() []byte {
+func (s *server) processData() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return encode(s.data)
 }
 
-// remember keeps the record of the newest life.
-func (s *server) remember(row eventlog.Life) {
+// keepRecord keeps the record of the newest process.
+func (s *server) keepRecord(row eventlog.Life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last.ID == row.ID {
@@ -62,46 +62,34 @@ func (s *server) remember(row eventlog.Life) {
 	}
 }
 
-// forget lets go of a life that is over: its record says all there is to say.
-func (s *server) forget(l *life) {
+// forgetProcess lets go of a process that is over: its record says all there is to say.
+func (s *server) forgetProcess(p *agentProcess) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life == l {
-		s.life = nil
+	if s.process == p {
+		s.process = nil
 	}
 }
 
-// running is the life whose process runs, or nil.
-func (s *server) running() *life {
+// runningProcess is the process whose process runs, or nil.
+func (s *server) runningProcess() *agentProcess {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.runningLocked()
+	return s.runningProcessLocked()
 }
 
-func (s *server) runningLocked() *life {
-	if s.life == nil {
+func (s *server) runningProcessLocked() *agentProcess {
+	if s.process == nil {
 		return nil
 	}
 	select {
-	case <-s.life.proc.done:
+	case <-s.process.child.done:
 		return nil
-	case <-s.life.done:
+	case <-s.process.done:
 		return nil
 	default:
-		return s.life
+		return s.process
 	}
-}
-
-// PostOptions are what comes with a message beside it.
-type PostOptions struct {
-	// Agent is which agent the server is to run. It is needed with the first
-	// message, and to start one again that ended by itself.
-	Agent string
-
-	// Desktop is the id of a desktop that the agent gets as tools and in its
-	// environment: see Config.Mount. It counts when a process starts. Empty:
-	// the one before, or that of Config.Desktop.
-	Desktop string
 }
 
 func (s *server) isDeleted() bool {
@@ -110,57 +98,57 @@ func (s *server) isDeleted() bool {
 	return s.deleted
 }
 
-// ensure returns the life of the server, which it starts if it may. A process
+// ensureProcess returns the process of the server, which it starts if it may. A process
 // that is started gets the initialize that the one before had, or else init;
 // none if that is nil, because a client's own is on its way.
-func (s *server) ensure(ctx context.Context, o PostOptions, init []byte) (*life, error) {
-	l, wait, mine, err := s.enter(o, init)
-	if l != nil || err != nil {
-		return l, err
+func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte) (*agentProcess, error) {
+	p, wait, mine, err := s.startOrJoin(o, init)
+	if p != nil || err != nil {
+		return p, err
 	}
 	select {
 	case <-wait.done:
-		return wait.life, wait.err // which may have ended meanwhile
+		return wait.process, wait.err // which may have ended meanwhile
 	case <-ctx.Done():
 		if mine && init == nil {
-			s.leave(wait)
+			s.leaveStart(wait)
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// leave says that the client whose initialize was to come has gone.
-func (s *server) leave(st *starting) {
+// leaveStart says that the client whose initialize was to come has gone.
+func (s *server) leaveStart(st *starting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.left = true
-	if s.starting != st && st.life != nil {
-		st.life.greeted()
+	if s.starting != st && st.process != nil {
+		st.process.initializeDone()
 	}
 }
 
 // starting is a start that is under way.
 type starting struct {
-	done chan struct{}
-	left bool  // who began it waits no longer; guarded by the server's mu
-	life *life // set before done is closed, and so is err
-	err  error
+	done    chan struct{}
+	left    bool          // who began it waits no longer; guarded by the server's mu
+	process *agentProcess // set before done is closed, and so is err
+	err     error
 }
 
-// enter returns the life that runs, or the start that has to be waited for,
+// startOrJoin returns the process that runs, or the start that has to be waited for,
 // which it begins if need be: then it is the caller's.
-func (s *server) enter(o PostOptions, init []byte) (l *life, st *starting, mine bool, err error) {
+func (s *server) startOrJoin(o PostOptions, init []byte) (p *agentProcess, st *starting, mine bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch l := s.runningLocked(); {
+	switch p := s.runningProcessLocked(); {
 	case s.deleted:
 		return nil, nil, false, ErrServerNotFound
 	case o.Agent != "" && s.agent != "" && o.Agent != s.agent:
 		return nil, nil, false, &ConflictError{s.id, s.agent, o.Agent}
 	case s.starting != nil:
 		return nil, s.starting, false, nil
-	case l != nil:
-		return l, nil, false, nil
+	case p != nil:
+		return p, nil, false, nil
 	}
 	if err := s.mayStart(o); err != nil {
 		return nil, nil, false, err
@@ -169,12 +157,12 @@ func (s *server) enter(o PostOptions, init []byte) (l *life, st *starting, mine 
 	agent := cmp.Or(o.Agent, s.agent)
 	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
 	err = s.host.task(func(ctx context.Context) {
-		st.life, st.err = s.begin(ctx, agent, init)
+		st.process, st.err = s.startProcess(ctx, agent, init)
 		s.mu.Lock()
 		if s.starting = nil; st.err == nil {
 			s.agent = agent
 			if st.left {
-				st.life.greeted()
+				st.process.initializeDone()
 			}
 		}
 		s.mu.Unlock()
@@ -201,15 +189,15 @@ func (s *server) mayStart(o PostOptions) error {
 	return nil
 }
 
-// exitedOf is the error of who talks to an agent that has ended.
+// exitedOf returns the error for a message to an agent that has ended.
 func exitedOf(row eventlog.Life) error {
 	return &ExitedError{Agent: row.Agent, Code: row.ExitCode, Stderr: string(row.Stderr)}
 }
 
-// begin starts a process and initializes it.
-func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, error) {
+// startProcess starts a process and initializes it.
+func (s *server) startProcess(ctx context.Context, agent string, init []byte) (*agentProcess, error) {
 	s.mu.Lock()
-	old := s.life
+	old := s.process
 	s.mu.Unlock()
 	// What a predecessor wrote comes before what its successor writes.
 	if old != nil {
@@ -222,44 +210,44 @@ func (s *server) begin(ctx context.Context, agent string, init []byte) (*life, e
 			return nil, ErrClosed
 		}
 	}
-	before, newest, err := s.newestLife(ctx)
+	before, newest, err := s.newestRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.host.spawn(ctx, s, agent, before, newest) // which may install it first
+	p, err := s.host.spawn(ctx, s, agent, before, newest) // which may install it first
 	if errors.Is(err, errOvertaken) {
-		return s.begin(ctx, agent, init)
+		return s.startProcess(ctx, agent, init)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if init == nil {
-		l.expect(before.Init)
-		return l, nil
+		p.expectInitialize(before.Init)
+		return p, nil
 	}
 	if len(before.Init) > 0 {
 		init = before.Init
 	}
 	if len(init) == 0 {
-		return l, nil
+		return p, nil
 	}
-	if err := l.introduce(ctx, init); err != nil {
-		l.end(endedServer)
+	if err := p.initializeWith(ctx, init); err != nil {
+		p.end(endedServer)
 		return nil, err
 	}
-	return l, nil
+	return p, nil
 }
 
-// newestLife is the record of the life before the one that starts, and the
-// newest one in the log, which may be of a server that is no more. Another host
+// newestRecord is the record of the process before the one that starts, and the
+// newest one in the log, which may be of a deleted server. Another host
 // with the same log may have run the server meanwhile, or run it now.
-func (s *server) newestLife(ctx context.Context) (before, newest eventlog.Life, err error) {
+func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life, err error) {
 	known := s.record()
 	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
 	if err != nil {
 		return known, newest, err
 	}
-	gone := len(lives) == 0 // retention drops what is left of a server that is no more
+	gone := len(lives) == 0 // retention removes the records of deleted servers
 	if !gone {
 		newest = lives[0]
 		gone = newest.Reason == endedDeleted
@@ -271,7 +259,7 @@ func (s *server) newestLife(ctx context.Context) (before, newest eventlog.Life, 
 		s.host.drop(s)
 		return known, newest, ErrServerNotFound
 	case newest.ExitedAt.IsZero() && newest.Instance != s.host.cfg.Log.Instance():
-		running, err := s.host.elsewhere(ctx, newest)
+		running, err := s.host.runsElsewhere(ctx, newest)
 		if running {
 			err = &ElsewhereError{s.id}
 		}
@@ -281,7 +269,7 @@ func (s *server) newestLife(ctx context.Context) (before, newest eventlog.Life, 
 		if err != nil {
 			return known, newest, err
 		}
-		return s.newestLife(ctx)
+		return s.newestRecord(ctx)
 	case newest.ID == known.ID:
 		return known, newest, nil
 	}
@@ -291,52 +279,6 @@ func (s *server) newestLife(ctx context.Context) (before, newest eventlog.Life, 
 // errOvertaken says that another host with the same log did something with a
 // server at the same time.
 var errOvertaken = errors.New("another host was quicker")
-
-// claim writes down that a life is the one of its server, unless the newest one
-// is not what it was. Of several hosts that do so at once one succeeds.
-func (l *life) claim(ctx context.Context, newest eventlog.Life) error {
-	row := l.row
-	err := l.host.commit(ctx, func(tx *eventlog.Tx) (err error) {
-		// Until the end of the transaction the others wait here.
-		now, err := tx.Newest(published(row.Server), row.Server)
-		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
-			return err
-		}
-		if row.Base, err = tx.Last(published(row.Server)); err != nil {
-			return err
-		}
-		if now.ID != newest.ID || now.Reason != newest.Reason {
-			return errOvertaken
-		}
-		row, err = tx.StartLife(row)
-		return err
-	})
-	if err == nil {
-		l.row = row
-	}
-	return err
-}
-
-// initialize repeats what a client has told the process before.
-func (l *life) initialize(ctx context.Context, params []byte) error {
-	result, err := l.request(ctx, methodInitialize, params)
-	if err != nil {
-		return err
-	}
-	l.host.cfg.Observe(l.agent, methodInitialize, result)
-	l.s.mu.Lock()
-	auth := l.s.data.Authenticate
-	l.s.mu.Unlock()
-	if len(auth) == 0 {
-		return nil
-	}
-	_, err = l.request(ctx, "authenticate", auth)
-	if _, refused := errors.AsType[*ResponseError](err); refused {
-		l.log.Warn("agent does not authenticate again", "error", err)
-		return nil // the next request tells its client
-	}
-	return err
-}
 
 // ServerInfo describes an ACP server.
 type ServerInfo struct {
@@ -349,7 +291,7 @@ type ServerInfo struct {
 }
 
 func infoOf(row eventlog.Life) ServerInfo {
-	var d lifeData
+	var d processData
 	_ = json.Unmarshal(row.Data, &d) // ours
 	if d.Created.IsZero() {
 		d.Created = row.StartedAt

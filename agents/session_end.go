@@ -53,21 +53,21 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 		return nil
 	}
 	defer h.terminating(id)()
-	if err := h.settle(ctx, id); err != nil {
+	if err := h.stopTurn(ctx, id); err != nil {
 		return err
 	}
-	if err := h.end(ctx, id); err != nil {
+	if err := h.recordTermination(ctx, id); err != nil {
 		return err
 	}
-	h.dropSkills(id, row.Cwd, talkOf(row).data.Skills)
-	if serverOfSession(row) != own(id) {
+	h.dropSkills(id, row.Cwd, attachedSessionOf(row).data.Skills)
+	if serverOfSession(row) != ownServer(id) {
 		return nil
 	}
-	if err := h.Delete(ctx, own(id)); err != nil {
+	if err := h.Delete(ctx, ownServer(id)); err != nil {
 		return err
 	}
 	// A client of the server itself may have opened it in between.
-	return h.end(ctx, id)
+	return h.recordTermination(ctx, id)
 }
 
 // terminating keeps everybody from opening a session until the function is
@@ -91,34 +91,34 @@ func (h *Host) isTerminating(session string) bool {
 	return h.leaving[session] > 0
 }
 
-// settle ends what is under way in a session, as far as that is quick.
-func (h *Host) settle(ctx context.Context, id string) error {
-	l, err := h.running(ctx, id)
-	if l == nil {
+// stopTurn ends what is under way in a session, as far as that is quick.
+func (h *Host) stopTurn(ctx context.Context, id string) error {
+	p, err := h.runningProcess(ctx, id)
+	if p == nil {
 		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	l.stopRestoring(wait, id)
+	p.stopRestoring(wait, id)
 	err = h.Cancel(wait, id)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		l.log.Warn("the agent does not read that its turn is cancelled", "session", id)
+		p.log.Warn("the agent does not read that its turn is cancelled", "session", id)
 		return nil
 	}
 	return err
 }
 
-// end writes down that a session was terminated, unless it has ended.
-func (h *Host) end(ctx context.Context, id string) error {
+// recordTermination writes down that a session was terminated, unless it has ended.
+func (h *Host) recordTermination(ctx context.Context, id string) error {
 	row, err := h.cfg.Log.Session(ctx, id)
 	if err != nil || row.State == eventlog.Ended {
 		return err
 	}
-	err = h.change(ctx, id, endedNote("terminated", failed{}), func(t *talk) error {
-		if t.row.State == eventlog.Ended {
+	err = h.change(ctx, id, endedNote("terminated", failed{}), func(s *attachedSession) error {
+		if s.row.State == eventlog.Ended {
 			return errEndedAlready
 		}
-		t.row.State, t.row.EndReason, t.row.EndedAt = eventlog.Ended, "terminated", time.Now()
+		s.row.State, s.row.EndReason, s.row.EndedAt = eventlog.Ended, "terminated", time.Now()
 		return nil
 	})
 	if errors.Is(err, errEndedAlready) {
@@ -133,9 +133,9 @@ var errEndedAlready = errors.New("the session has ended already")
 // failedWait is how long CreateSession waits until its failure is written down.
 const failedWait = 2 * time.Second
 
-// failed writes down why a session could not be made; behind the caller's back
+// recordFailure writes down why a session could not be made; behind the caller's back
 // if the log does not take it soon.
-func (h *Host) failed(row eventlog.Session, why error) error {
+func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	ctx := context.WithoutCancel(h.ctx)
 	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
 	f := failedBy(why)
@@ -143,7 +143,7 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {
 		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-			if another, err := h.anothers(tx, row); another || err != nil {
+			if another, err := h.madeElsewhere(tx, row); another || err != nil {
 				return err
 			}
 			return putFailed(tx, row, f)
@@ -163,9 +163,9 @@ func (h *Host) failed(row eventlog.Session, why error) error {
 	}
 }
 
-// anothers tells whether a session that could not be made was terminated meanwhile,
+// madeElsewhere tells whether a session that could not be made was terminated meanwhile,
 // or is made by another host that has taken this one for gone.
-func (h *Host) anothers(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
+func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
 	now, err := tx.Session(row.ID)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
@@ -177,7 +177,7 @@ func (h *Host) anothers(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
 	}
 	here := h.cfg.Log.Instance()
 	// A process may be one of before: this host need not have got as far as to start one.
-	if maker := talkOf(now).data.Maker; maker != "" {
+	if maker := attachedSessionOf(now).data.Maker; maker != "" {
 		return maker != here, nil
 	}
 	newest, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})

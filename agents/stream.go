@@ -61,7 +61,7 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	}
 	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s, newest: last}
 	s.followers.add(stream, after, last)
-	if err := s.here(ctx); err != nil { // what comes from here on ends the stream
+	if err := s.checkHere(ctx); err != nil { // what comes from here on ends the stream
 		stream.Close()
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
 		err = context.Cause(wait)
 	}
 	if err == nil {
-		s.s.followers.gave(s, events[len(events)-1].Seq)
+		s.s.followers.markGiven(s, events[len(events)-1].Seq)
 	}
 	return events, err
 }

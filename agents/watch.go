@@ -74,41 +74,34 @@ func (h *Host) takeBack(ctx context.Context) error {
 	for _, row := range open {
 		known[row.ID] = true
 	}
-	for _, s := range h.all() {
-		l := s.newest()
-		if l == nil || known[l.id] || l.ends() {
+	for _, s := range h.allServers() {
+		p := s.newestProcess()
+		if p == nil || known[p.id] || p.isEnding() {
 			continue
 		}
-		if err := l.takeBack(ctx); err != nil {
+		if err := p.takeBack(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeBack does so for a life, unless its process has ended. One whose server another
+// takeBack does so for a process, unless its process has ended. One whose server another
 // host has started or deleted ends.
-func (l *life) takeBack(ctx context.Context) error {
-	err := l.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-		if isClosed(l.proc.done) {
+func (p *agentProcess) takeBack(ctx context.Context) error {
+	err := p.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		if isClosed(p.child.done) {
 			return nil
 		}
-		if err := l.own(tx); err != nil {
+		if err := p.checkOwner(tx); err != nil {
 			return err
 		}
-		row, err := tx.Life(l.id)
+		row, err := tx.Life(p.id)
 		if err != nil || row.ExitedAt.IsZero() || row.Reason != endedServer {
 			return err
 		}
 		row.ExitedAt, row.Reason = time.Time{}, ""
 		return tx.PutLife(row)
 	})
-	return l.tellLost(ctx, err)
-}
-
-// ends tells whether something has begun to end a life.
-func (l *life) ends() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reason != ""
+	return p.reportLoss(ctx, err)
 }

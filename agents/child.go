@@ -36,8 +36,8 @@ const (
 	leftWait = 2 * time.Second
 )
 
-// proc is a running agent.
-type proc struct {
+// childProcess is a running agent.
+type childProcess struct {
 	in     io.WriteCloser // ours
 	out    io.ReadCloser
 	pid    int
@@ -71,7 +71,7 @@ func pipe(ours int) (mine, theirs *os.File, err error) {
 	return os.NewFile(uintptr(p[ours]), "agent"), os.NewFile(uintptr(p[1-ours]), "agent"), nil
 }
 
-func (h *Host) startProc(name string, l Launch, env []string) (*proc, error) {
+func (h *Host) startChild(name string, l Launch, env []string) (*childProcess, error) {
 	if l.Run != nil {
 		return startBuiltin(l), nil
 	}
@@ -95,8 +95,8 @@ func (h *Host) startProc(name string, l Launch, env []string) (*proc, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), out.Close(), group.end())
 	}
-	return &proc{
-		in: in, out: out, pid: c.PID(), done: doneOf(c), stderr: c.Tail,
+	return &childProcess{
+		in: in, out: out, pid: c.PID(), done: childDone(c), stderr: c.Tail,
 		kill: func(ctx context.Context) error { return errors.Join(h.stop(ctx, c), group.end()) },
 		exit: func() ended {
 			e := c.Exit()
@@ -108,7 +108,7 @@ func (h *Host) startProc(name string, l Launch, env []string) (*proc, error) {
 	}, nil
 }
 
-func doneOf(c *supervise.Child) chan struct{} {
+func childDone(c *supervise.Child) chan struct{} {
 	done := make(chan struct{})
 	go func() { // ends with the child, which Group.Close ends
 		defer close(done)
@@ -119,11 +119,11 @@ func doneOf(c *supervise.Child) chan struct{} {
 
 // startBuiltin runs an agent that is a part of this program. No pipes of the
 // system's are needed: they would cost more than such an agent does.
-func startBuiltin(l Launch) *proc {
+func startBuiltin(l Launch) *childProcess {
 	ctx, cancel := context.WithCancel(context.Background())
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
-	p := &proc{in: in, out: out, pid: os.Getpid(), done: make(chan struct{})}
+	p := &childProcess{in: in, out: out, pid: os.Getpid(), done: make(chan struct{})}
 	var result error
 	go func() { // owned by p: ends after kill, or the end of its input
 		defer close(p.done)
@@ -171,7 +171,7 @@ func runGuarded(ctx context.Context, l Launch, in io.Reader, out io.Writer) (err
 
 // end closes the agent's input, gives it a moment, and then ends it with all
 // that it started. It returns when nothing of it is left.
-func (p *proc) end() error {
+func (p *childProcess) end() error {
 	var err error
 	p.stop.Do(func() {
 		_ = p.in.Close()

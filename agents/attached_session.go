@@ -1,0 +1,186 @@
+package agents
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// attachedSession is a session while a process knows it. run owns it.
+type attachedSession struct {
+	row         eventlog.Session
+	prompts     int // that are under way
+	questions   int // that are open and hold the turn up
+	data        sessionData
+	loads       int    // loads of clients under way: their updates are history
+	opens       int    // requests under way that load or resume it
+	pendingOpen bool   // none of them was answered yet: what the log says of it is not this process's to change
+	preface     string // what the agent has to be told before the next prompt, since it knows nothing of it
+	newNative   string // the agent's name for the session that has to be told; row.Native knows all still
+	linked      bool   // its history was looked for
+	ended       bool   // its process has ended; row.State is final
+	opening     bool   // the host opens it again: no client uses it before it is whole
+	making      bool   // the host makes it and chooses for it: the same
+}
+
+// sessionData is what eventlog.Session.Data holds.
+type sessionData struct {
+	Permissions Policy   `json:"permissions,omitzero"`
+	Desktop     string   `json:"desktop,omitempty"`
+	Problems    []string `json:"problems,omitempty"` // what of the configuration did not work
+	Mode        string   `json:"mode,omitempty"`     // the current one
+	Model       string   `json:"model,omitempty"`
+
+	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
+	Skills string          `json:"skills,omitempty"` // the hash of its own
+
+	Options choices `json:"options,omitempty"` // what was chosen of the agent's options
+
+	Maker string `json:"maker,omitempty"` // which program makes it, while it is starting
+}
+
+// id is the session's, or "" for none.
+func (s *attachedSession) id() string {
+	if s == nil {
+		return ""
+	}
+	return s.row.ID
+}
+
+func (s *attachedSession) state() eventlog.State {
+	switch {
+	case s.ended || s.row.State == eventlog.Ended || s.row.State == eventlog.Failed:
+		return s.row.State
+	case s.making:
+		return eventlog.Starting
+	case s.questions > 0:
+		return eventlog.Waiting
+	case s.prompts > 0:
+		return eventlog.Running
+	}
+	return eventlog.Idle
+}
+
+// native is what the agent calls it now.
+func (s *attachedSession) native() string {
+	if s.newNative != "" {
+		return s.newNative
+	}
+	return s.row.Native
+}
+
+func (s *attachedSession) saveData() { s.row.Data = encode(s.data) }
+
+// attachedSessionOf is what a session is at the beginning of a process.
+func attachedSessionOf(row eventlog.Session) *attachedSession {
+	s := &attachedSession{row: row}
+	_ = json.Unmarshal(row.Data, &s.data) // empty at first
+	return s
+}
+
+// openingSession is talkOf of a session that is about to be opened.
+func openingSession(row eventlog.Session) *attachedSession {
+	s := attachedSessionOf(row)
+	s.pendingOpen = true
+	return s
+}
+
+// cleaned is text as the log takes it.
+func cleaned(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.ReplaceAll(s, "\x00", "\uFFFD")
+}
+
+const maxTitle = 1 << 10
+
+// cut is text with at most so many bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
+
+const maxSessionID = 512
+
+// recordable tells whether an agent's session id can be a key of the log.
+func recordable(id string) bool {
+	return id != "" && len(id) <= maxSessionID && cleaned(id) == id
+}
+
+// created is the result of what makes or opens a session.
+type created struct {
+	Session string          `json:"sessionId"`
+	Modes   json.RawMessage `json:"modes"`
+	Models  json.RawMessage `json:"models"`
+	Config  json.RawMessage `json:"configOptions"`
+}
+
+// applyResult takes from a result what the agent says about a session, also about what
+// was chosen, unless that is about to be chosen again.
+func (s *attachedSession) applyResult(c created) {
+	if given(c.Modes) {
+		s.row.Modes = c.Modes
+	}
+	if given(c.Models) {
+		s.data.Models = c.Models
+	}
+	if !s.opening {
+		s.data.Mode = corrected(s.data.Mode, currentOf(c.Modes, "currentModeId"))
+		s.data.Model = corrected(s.data.Model, currentOf(c.Models, "currentModelId"))
+	}
+	s.saveData()
+	if given(c.Config) {
+		s.setOptions(c.Config, nil)
+	}
+}
+
+// corrected is what was chosen, if anything was, as the agent says that it is, if
+// it says so.
+func corrected(chosen, current string) string {
+	if chosen == "" || current == "" {
+		return chosen
+	}
+	return current
+}
+
+// newSession is the session that an answer to session/new or session/fork made.
+func (p *agentProcess) newSession(c *call, result created) *attachedSession {
+	id := result.Session
+	if c.want != "" {
+		id = c.want
+	}
+	p.mu.Lock()
+	caps := p.caps.raw
+	p.mu.Unlock()
+	now := time.Now()
+	params := c.env.bytes(c.env.params)
+	if c.edits != nil {
+		if e, err := parse(c.edits); err == nil {
+			params = e.bytes(e.params)
+		}
+	}
+	s := &attachedSession{row: eventlog.Session{
+		ID: id, Agent: p.agent, Server: p.server.id, Native: result.Session, Origin: c.origin, Continues: c.continues,
+		Init: c.env.bytes(c.env.params), Caps: caps, State: eventlog.Idle, CreatedAt: now, UpdatedAt: now,
+	}}
+	var given struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(params, &given)
+	s.row.Cwd, s.row.Title = cut(cleaned(given.Cwd), 4<<10), c.title
+	s.data.Permissions = p.host.cfg.Permissions
+	if c.policy != nil {
+		s.data.Permissions = *c.policy
+	}
+	s.data.Desktop = p.server.desktopID()
+	s.data.Problems, s.data.Skills = c.problems, c.skills
+	if c.want != "" {
+		s.making, s.data.Maker = true, p.host.cfg.Log.Instance()
+		s.row.State = s.state()
+	}
+	s.applyResult(result)
+	return s
+}

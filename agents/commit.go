@@ -1,0 +1,384 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// commitBatch is what one transaction writes: the effects of some commands.
+type commitBatch struct {
+	effects []*effects
+	changed map[*attachedSession]struct{} // sessions whose rows are written
+	opened  map[*attachedSession]struct{} // those of them whose rows were read earlier: see keepPolicies
+	exit    bool                          // the agent has ended
+}
+
+// maxBatch is how many commands are committed together.
+const maxBatch = 512
+
+// effects are what one command does.
+type effects struct {
+	events   []eventlog.Event
+	requests []eventlog.Request
+	deliver  []func() // called after the commit, in order
+	weight   int64    // that commit releases, of agentProcess.outputs
+
+	// A client's command can be refused when it cannot be committed. Then these
+	// are set.
+	undo   []func()    // restore what run owns, called in reverse order
+	refuse func(error) // tells the client that nothing was done
+	report func(error) // tells the client that it is not known what was done
+}
+
+func newBatch() *commitBatch {
+	return &commitBatch{changed: map[*attachedSession]struct{}{}, opened: map[*attachedSession]struct{}{}}
+}
+
+// add returns the effects of one more command.
+func (b *commitBatch) add(weight int64) *effects {
+	fx := &effects{weight: weight}
+	b.effects = append(b.effects, fx)
+	return fx
+}
+
+// markChanged has the row of a session written, unless another process still owns
+// the session.
+func (b *commitBatch) markChanged(s *attachedSession) {
+	if s.pendingOpen {
+		return
+	}
+	s.row.UpdatedAt = time.Now()
+	s.row.State = s.state()
+	b.changed[s] = struct{}{}
+}
+
+// hasChanges reports whether there is anything to write.
+func (b *commitBatch) hasChanges() bool {
+	return b.exit || len(b.changed) > 0 || slices.ContainsFunc(b.effects, func(fx *effects) bool {
+		return len(fx.events) > 0 || len(fx.requests) > 0
+	})
+}
+
+const (
+	retryFirst = 20 * time.Millisecond
+	retryMost  = time.Second
+	retryEnd   = 2 * time.Second // how long the end of a closed host waits for the log
+)
+
+// commit writes a batch, and is the one place that retries and refuses. If the log
+// takes nothing:
+//
+//   - Clients get its error: their commands are undone and taken out of the batch.
+//   - What the agent wrote stays in the batch. commit tries again until the log
+//     takes it, or the host has been closed for retryEnd.
+//   - What the log will never take is dropped.
+//
+// Nothing of a batch that is not written is delivered.
+func (p *agentProcess) commit(b *commitBatch) {
+	wait := retryFirst
+	var since time.Time
+	for !p.silenced {
+		err := p.write(b)
+		if err == nil {
+			p.setLogError(nil)
+			break
+		}
+		if over, is := errors.AsType[overtakenError](err); is {
+			p.loseServer(over.error)
+			break
+		}
+		if since.IsZero() {
+			since = time.Now()
+			p.log.Error("the event log takes nothing", "error", err)
+		}
+		if errors.Is(err, eventlog.ErrUncertain) { // of awaitOutcome: the host ends first
+			p.setLogError(err)
+			p.silenced = true
+			break
+		}
+		p.refuseBatch(b, err)
+		if _, invalid := errors.AsType[*eventlog.InvalidError](err); invalid {
+			p.dropInvalid(b)
+			continue
+		}
+		if p.host.isClosed() && time.Since(since) > retryEnd {
+			p.silenced = true
+			break
+		}
+		if !b.hasChanges() {
+			break
+		}
+		p.refuseWaiting(err)
+		time.Sleep(wait)
+		wait = min(2*wait, retryMost)
+	}
+	if why := p.lostError(); why != nil {
+		p.refuseBatch(b, why)
+		p.setLogError(why)
+	}
+	var weight int64
+	for _, fx := range b.effects {
+		weight += fx.weight
+	}
+	p.outputs.Release(weight)
+	if p.silenced {
+		b.effects = nil
+	}
+}
+
+// write writes a batch in one transaction.
+func (p *agentProcess) write(b *commitBatch) error {
+	if !b.hasChanges() && !p.recordDirty {
+		return nil
+	}
+	rows := make([]eventlog.Session, 0, len(b.changed))
+	for s := range b.changed {
+		s.row.State = s.state()
+		rows = append(rows, s.row)
+	}
+	// The transaction may still run when awaitOutcome has given up.
+	record, recordDirty, all, opened := p.record, p.recordDirty, b.effects, b.opened
+	var policies map[*attachedSession]Policy
+	err := p.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) (err error) {
+		if err := p.checkOwner(tx); err != nil {
+			return err
+		}
+		if recordDirty {
+			if err := tx.PutLife(record); err != nil {
+				return err
+			}
+		}
+		if policies, err = keepPolicies(tx, rows, opened); err != nil {
+			return err
+		}
+		return fill(tx, all, rows)
+	})
+	if doubt, open := errors.AsType[*eventlog.UncertainError](err); open {
+		err = p.awaitOutcome(b, doubt)
+	}
+	if err == nil {
+		p.recordDirty = false
+		for s, policy := range policies {
+			s.data.Permissions = policy
+			s.saveData()
+		}
+	}
+	return err
+}
+
+func fill(tx *eventlog.Tx, all []*effects, rows []eventlog.Session) error {
+	for _, fx := range all {
+		for i := range fx.events {
+			e, err := tx.Append(fx.events[i])
+			if err != nil {
+				return err
+			}
+			fx.events[i].Seq = e.Seq
+		}
+		for _, r := range fx.requests {
+			if err := tx.PutRequest(r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range rows {
+		if err := tx.PutSession(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepPolicies copies into rows the policies that the log has now. A policy may have
+// changed between the reading of the row and this commit, with which the process
+// becomes the session's owner. It returns these policies.
+func keepPolicies(tx *eventlog.Tx, rows []eventlog.Session, opened map[*attachedSession]struct{}) (map[*attachedSession]Policy, error) {
+	policies := map[*attachedSession]Policy{}
+	for s := range opened {
+		i := slices.IndexFunc(rows, func(row eventlog.Session) bool { return row.ID == s.row.ID })
+		stored, err := tx.Session(s.row.ID)
+		if i < 0 || errors.Is(err, eventlog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		now := attachedSessionOf(rows[i])
+		now.data.Permissions = attachedSessionOf(stored).data.Permissions
+		now.saveData()
+		rows[i], policies[s] = now.row, now.data.Permissions
+	}
+	return policies, nil
+}
+
+// awaitOutcome waits until it is known how a commit ended during which Postgres
+// went away, or until a closed host has waited for retryEnd. Callers get
+// ErrUncertain after that time.
+func (p *agentProcess) awaitOutcome(b *commitBatch, doubt *eventlog.UncertainError) error {
+	away := fmt.Errorf("%w: it is being found out how a commit ended", eventlog.ErrUnavailable)
+	p.setLogError(away)
+	begun := time.Now()
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), retryFirst)
+		err := doubt.Wait(ctx)
+		cancel()
+		if !errors.Is(err, eventlog.ErrUncertain) {
+			return err
+		}
+		p.refuseWaiting(away)
+		if time.Since(begun) < retryEnd {
+			continue
+		}
+		if p.host.isClosed() {
+			return err
+		}
+		for _, fx := range b.effects {
+			if fx.report != nil {
+				fx.report(err)
+			}
+		}
+	}
+}
+
+// setLogError sets the error that new messages get while the log takes nothing, or
+// nil.
+func (p *agentProcess) setLogError(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logError, p.active = err, time.Now()
+	p.inFlight = len(p.pending.byID) + len(p.questions)
+}
+
+// refuseBatch undoes the commands of clients, takes them out of the batch, and tells
+// their clients.
+func (p *agentProcess) refuseBatch(b *commitBatch, err error) {
+	var refused []*effects
+	for i, fx := range slices.Backward(b.effects) {
+		if fx.refuse == nil {
+			continue
+		}
+		for _, undo := range slices.Backward(fx.undo) {
+			undo()
+		}
+		refused = append(refused, fx)
+		b.effects[i] = &effects{weight: fx.weight}
+	}
+	// Before the clients are told. If nothing waits for the log, the next message
+	// tries it again.
+	if b.hasChanges() {
+		p.setLogError(err)
+	} else {
+		p.setLogError(nil)
+	}
+	for _, fx := range refused {
+		fx.refuse(err)
+	}
+}
+
+// refuseWaiting refuses the commands of clients that are not in a batch yet. It
+// keeps the others.
+func (p *agentProcess) refuseWaiting(err error) {
+	for {
+		select {
+		case c := <-p.commands:
+			switch {
+			case c.call != nil:
+				p.inputs.Release(c.call.weight)
+				c.call.finish(reply{err: err})
+			case c.decide != nil:
+				c.decide.fail(p, err)
+			case c.edit != nil:
+				c.edit.finish(err)
+			default:
+				p.backlog = append(p.backlog, c)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// dropInvalid drops from a batch what the log will never take.
+func (p *agentProcess) dropInvalid(b *commitBatch) {
+	for _, fx := range b.effects {
+		if p.isInvalid([]*effects{fx}, nil) {
+			fx.events, fx.requests = nil, nil
+		}
+	}
+	for s := range b.changed {
+		if p.isInvalid(nil, []eventlog.Session{s.row}) {
+			delete(b.changed, s)
+		}
+	}
+}
+
+// errTrial rolls back the transaction of isInvalid.
+var errTrial = errors.New("tried")
+
+// isInvalid reports whether the log refuses something for what it is.
+func (p *agentProcess) isInvalid(all []*effects, rows []eventlog.Session) bool {
+	err := p.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) error {
+		if err := fill(tx, all, rows); err != nil {
+			return err
+		}
+		return errTrial
+	})
+	_, invalid := errors.AsType[*eventlog.InvalidError](err)
+	if invalid {
+		p.log.Error("the event log does not take something, which is dropped", "error", err)
+	}
+	return invalid
+}
+
+// commit commits for a caller that waits. It returns an error immediately if
+// Postgres is away.
+func (h *Host) commit(ctx context.Context, f func(*eventlog.Tx) error) error {
+	err := h.cfg.Log.TryCommit(ctx, f)
+	if doubt, open := errors.AsType[*eventlog.UncertainError](err); open {
+		return doubt.Wait(ctx)
+	}
+	return err
+}
+
+// published is the stream that followers of a server read. received has the
+// messages of clients that are about no session.
+func published(server string) string { return "acp:" + server }
+func received(server string) string  { return "cli:" + server }
+
+// SessionStream returns the name of the stream that has all messages of a session,
+// in both directions.
+func SessionStream(session string) string { return "ses:" + session }
+
+const maxKind = 200
+
+// kind returns a method as the log takes it.
+func kind(method string) string {
+	if len(method) > maxKind {
+		method = method[:maxKind]
+	}
+	return cleaned(method)
+}
+
+// publish adds an event for the followers of the server.
+func (p *agentProcess) publish(fx *effects, dir eventlog.Direction, s *attachedSession, k string, payload []byte) {
+	fx.events = append(fx.events, eventlog.Event{
+		Stream: published(p.server.id), Life: p.id, Session: s.id(), Dir: dir, Kind: kind(k), Payload: payload,
+	})
+}
+
+// recordMessage adds an event to the stream of a session, or to the server's own for
+// a message that is about none.
+func (p *agentProcess) recordMessage(fx *effects, dir eventlog.Direction, s *attachedSession, k string, payload []byte) {
+	stream := received(p.server.id)
+	if s != nil {
+		stream = SessionStream(s.row.ID)
+	}
+	fx.events = append(fx.events, eventlog.Event{
+		Stream: stream, Life: p.id, Session: s.id(), Dir: dir, Kind: kind(k), Payload: payload,
+	})
+}

@@ -1,0 +1,290 @@
+package agents
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// Why a process ended, as eventlog.Life.Reason has it.
+const (
+	endedItself  = "exit"                 // the agent did; the next process needs to be asked for by name
+	endedServer  = "server"               // this program did, or the agent was idle; the next request goes on
+	endedDeleted = eventlog.ReasonDeleted // a client wanted it
+)
+
+// agentProcess is one process of an agent, and the way of every message to it and
+// from it, in three stages:
+//
+//  1. intake: a message of a client (intake.go, intake_client.go) or a line of the
+//     agent's (intake_agent.go) is validated, its ids are mapped, its session is
+//     attached.
+//  2. commit (commit.go): what a batch of messages changes is written to the log in
+//     one transaction.
+//  3. deliver (deliver.go): what is committed goes to the agent's input, to the
+//     followers and to the waiting callers.
+//
+// One goroutine, run, does all three stages, so that the order of messages in the
+// log is the order in which the agent got or sent them.
+type agentProcess struct {
+	host   *Host
+	server *server
+	id     string
+	agent  string // server.agent is set later, when a process works
+	child  *childProcess
+	env    []string // of the child
+	log    *slog.Logger
+
+	commands chan command // to run
+	box      outbox       // to the agent
+	done     chan struct{}
+
+	inputs  *semaphore.Weighted // bytes of messages that the agent has not read
+	outputs *semaphore.Weighted // bytes of lines that are not committed
+
+	// What run owns.
+	backlog           []command // received while the log took nothing
+	record            eventlog.Life
+	recordDirty       bool
+	silenced          bool // nothing is written any more: the log was away at the host's end, or another host has the server
+	pending           pendingCalls
+	questions         map[string]*question
+	warnedOfQuestions bool // that there are too many
+
+	sessions sessionTable
+
+	mu           sync.Mutex // guards what follows
+	caps         capabilities
+	initialized  bool          // the agent has answered initialize
+	initializing chan struct{} // nil: no client is to initialize the agent; closed: see initializeDone
+	initParams   []byte        // with which the host initializes the agent if the client does not
+	reason       string        // why the process ends; empty: it does not
+	logError     error         // why nothing can be committed at the moment
+	lost         error         // another host has the server: what clients are told
+	exit         *ExitedError
+	active       time.Time // when the last message passed
+	inFlight     int       // open requests and questions
+	keptRunning  int       // calls of keepRunning that are not over
+}
+
+// command is what run does next. One of its members is set, beside weight.
+type command struct {
+	line   []byte // of the agent
+	long   *outsized
+	call   *call
+	decide *decision
+	edit   *sessionEdit
+	lost   error
+	exit   bool
+	weight int64 // of the line, in outputs
+}
+
+// start begins the goroutines of a process whose process runs.
+func (p *agentProcess) start() {
+	p.host.processes.Go(p.run)
+	p.host.processes.Go(p.read)
+	p.host.processes.Go(func() { p.box.run(p.child.in, p.done, p.inputs, p.log) })
+	p.host.processes.Go(p.watch)
+}
+
+// read takes the agent's lines until there can be no more.
+func (p *agentProcess) read() {
+	defer p.child.out.Close()
+	lines := newLineReader(p.child.out, p.host.cfg.MaxMessageBytes)
+	for {
+		line, long, err := lines.next()
+		next := command{line: line, long: long}
+		if err != nil {
+			// One that closes its output can answer no more.
+			if err := p.child.end(); err != nil {
+				p.log.Error("agent left processes", "error", err)
+			}
+			<-p.child.done
+			next = command{exit: true}
+		}
+		next.weight = p.weight(len(line))
+		_ = p.outputs.Acquire(context.Background(), next.weight) // commit releases
+		select {
+		case p.commands <- next:
+		case <-p.done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// watch ends what the agent left running when it has ended, which also ends its
+// output, and ends it when it is idle for too long.
+func (p *agentProcess) watch() {
+	var idle <-chan time.Time
+	if d := p.host.cfg.IdleTimeout; d > 0 {
+		t := time.NewTicker(max(d/4, time.Second))
+		defer t.Stop()
+		idle = t.C
+	}
+	for {
+		select {
+		case <-p.child.done:
+			if err := p.child.end(); err != nil {
+				p.log.Error("agent left processes", "error", err)
+			}
+			p.awaitOutputEnd()
+			p.server.forgetProcess(p)
+			return
+		case <-idle:
+			if p.retire() {
+				p.end(endedServer)
+			}
+		}
+	}
+}
+
+// awaitOutputEnd gives the output a moment to end by itself: something that cannot be
+// killed may still hold it.
+func (p *agentProcess) awaitOutputEnd() {
+	t := time.NewTimer(leftWait)
+	defer t.Stop()
+	select {
+	case <-p.done:
+	case <-t.C:
+		_ = p.child.out.Close()
+		<-p.done
+	}
+}
+
+// retire lets no more messages in if there was nothing to do for long enough.
+func (p *agentProcess) retire() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason != "" || p.inFlight+p.keptRunning > 0 || p.server.followers.n.Load() > 0 || time.Since(p.active) <= p.host.cfg.IdleTimeout {
+		return false
+	}
+	p.reason = endedServer
+	return true
+}
+
+// keepRunning keeps the process from being retired until the function is called that it
+// returns.
+func (p *agentProcess) keepRunning() func() {
+	p.mu.Lock()
+	p.keptRunning++
+	p.mu.Unlock()
+	return func() {
+		p.mu.Lock()
+		p.keptRunning--
+		p.active = time.Now()
+		p.mu.Unlock()
+	}
+}
+
+// spawn starts a process for a server, after a process that is not always the
+// newest one in the log.
+func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (*agentProcess, error) {
+	// The desktop first: an install takes longer.
+	if err := h.lookUp(agent, s.desktopID()); err != nil {
+		return nil, err
+	}
+	mounted, err := h.mount(ctx, s.desktopID(), agent)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := h.cfg.Launch(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	if s.isDeleted() { // while it was installed, for example
+		return nil, ErrServerNotFound
+	}
+	env := environ(h.user, h.cfg.environ(), launch.Env, mounted.Env)
+	child, err := h.startChild(agent, launch, env)
+	switch {
+	case errors.Is(err, supervise.ErrClosed):
+		return nil, ErrClosed
+	case err != nil:
+		return nil, &StartError{agent, err}
+	}
+	p := h.newProcess(s, agent, child)
+	p.env = env
+	p.record = eventlog.Life{
+		ID: p.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: child.pid,
+		Init: before.Init, Data: s.processData(),
+	}
+	if err := p.claim(ctx, newest); err != nil {
+		return nil, errors.Join(err, child.end(), child.out.Close())
+	}
+	s.mu.Lock()
+	s.last, s.process = p.record, p
+	deleted := s.deleted
+	s.mu.Unlock()
+	p.start()
+	switch {
+	case deleted:
+		p.end(endedDeleted)
+		return nil, ErrServerNotFound
+	case h.isClosed():
+		p.end(endedServer)
+		return nil, ErrClosed
+	}
+	return p, nil
+}
+
+func (h *Host) newProcess(s *server, agent string, p *childProcess) *agentProcess {
+	id := newProcessID()
+	return &agentProcess{
+		host: h, server: s, id: id, agent: agent, child: p, log: h.cfg.Logger.With("server", s.id, "life", id),
+		commands: make(chan command, 256), done: make(chan struct{}), box: outbox{wake: make(chan struct{}, 1)},
+		inputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)), outputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)),
+		pending: pendingCalls{byID: map[int64]*call{}}, questions: map[string]*question{}, sessions: newSessionTable(), active: time.Now(),
+	}
+}
+
+func newProcessID() string { return "life_" + strings.ToLower(rand.Text()) }
+
+// claim writes down that a process is the one of its server, unless the newest one
+// is not what it was. Of several hosts that do so at once one succeeds.
+func (p *agentProcess) claim(ctx context.Context, newest eventlog.Life) error {
+	row := p.record
+	err := p.host.commit(ctx, func(tx *eventlog.Tx) (err error) {
+		// Until the end of the transaction the others wait here.
+		now, err := tx.Newest(published(row.Server), row.Server)
+		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+			return err
+		}
+		if row.Base, err = tx.Last(published(row.Server)); err != nil {
+			return err
+		}
+		if now.ID != newest.ID || now.Reason != newest.Reason {
+			return errOvertaken
+		}
+		row, err = tx.StartLife(row)
+		return err
+	})
+	if err == nil {
+		p.record = row
+	}
+	return err
+}
+
+// run passes messages through the three stages until the agent's end is in the log.
+func (p *agentProcess) run() {
+	defer p.release()
+	for {
+		b := p.intake()
+		p.commit(b)
+		p.deliver(b)
+		if b.exit {
+			return
+		}
+	}
+}

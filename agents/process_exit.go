@@ -1,0 +1,180 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// end ends the agent and waits until that is in the log.
+func (p *agentProcess) end(reason string) {
+	p.mu.Lock()
+	if p.reason == "" || reason == endedDeleted {
+		p.reason = reason
+	}
+	p.mu.Unlock()
+	if err := p.child.end(); err != nil {
+		p.log.Error("end agent", "error", err)
+	}
+	<-p.done
+}
+
+// isEnding tells whether something has begun to end a process.
+func (p *agentProcess) isEnding() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reason != ""
+}
+
+// exitError returns the error for a message that comes too late.
+func (p *agentProcess) exitError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.lost != nil:
+		return p.lost
+	case p.reason == endedDeleted:
+		return ErrServerNotFound
+	case p.reason == endedServer && p.host.isClosed():
+		return ErrClosed
+	case p.reason == endedServer:
+		return errResting
+	case p.exit != nil:
+		return p.exit
+	}
+	return &ExitedError{Agent: p.agent}
+}
+
+// errResting says that the agent was ended because there was nothing to do for
+// it, before it got a message: it is started again for that.
+var errResting = errors.New("the agent was ended because it was idle")
+
+// retryResting calls f until it meets no agent that is just being ended.
+func retryResting(f func() error) error {
+	for range 3 {
+		if err := f(); !errors.Is(err, errResting) {
+			return err
+		}
+	}
+	return f()
+}
+
+// handleExit is the end of the agent.
+func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
+	e := p.child.exit()
+	p.mu.Lock()
+	if p.reason == "" {
+		p.reason = endedItself
+		if p.host.isClosed() {
+			p.reason = endedServer
+		}
+	}
+	reason := p.reason
+	p.mu.Unlock()
+	words := ""
+	if reason == endedItself { // else they are no reason for its end
+		words = p.child.stderr()
+	}
+	exited := exitEvent(e, words)
+	p.publish(fx, eventlog.Daemon, nil, "_adapter/agent_exited", exited)
+	for _, q := range p.questions {
+		q.row.State, q.row.AnsweredAt = eventlog.Cancelled, time.Now()
+		fx.requests = append(fx.requests, q.row)
+	}
+	for _, s := range p.sessions.byID {
+		p.recordMessage(fx, eventlog.Daemon, s, "_adapter/agent_exited", exited)
+		p.interrupt(b, s, e, reason)
+	}
+	now := time.Now()
+	p.record.ExitedAt, p.record.Reason, p.record.ExitCode, p.record.Stderr = now, reason, e.code, []byte(p.child.stderr())
+	p.recordDirty = true
+	p.server.keepRecord(p.record)
+}
+
+// interrupt is what the end of its process means for a session.
+func (p *agentProcess) interrupt(b *commitBatch, s *attachedSession, e ended, reason string) {
+	state := s.state()
+	b.markChanged(s)
+	switch state {
+	case eventlog.Running, eventlog.Waiting:
+		s.row.State, s.row.ExitCode = eventlog.Interrupted, e.code
+		s.row.EndReason = "the agent's process ended in the middle of a turn (" + reason + ")"
+		s.ended = true
+	case eventlog.Starting: // who makes it says what becomes of it
+		s.ended = true
+	case eventlog.Idle, eventlog.Interrupted, eventlog.Ended, eventlog.Failed:
+	}
+	if reason == endedDeleted && state != eventlog.Ended {
+		s.row.Server = ""
+	}
+}
+
+// exitEvent is what followers get at the end of a process. stderr is what it last
+// wrote there, for one that ended by itself.
+func exitEvent(e ended, stderr string) []byte {
+	return notification("_adapter/agent_exited", struct {
+		Success bool   `json:"success"`
+		Code    *int   `json:"code"`
+		Signal  string `json:"signal,omitempty"`
+		Stderr  string `json:"stderr,omitempty"`
+	}{e.success(), e.code, e.signal, cleaned(stderr)})
+}
+
+// release ends what waits for a process that is over.
+func (p *agentProcess) release() {
+	over := p.exitStatus()
+	p.mu.Lock()
+	p.exit = over
+	p.mu.Unlock()
+	p.logExit(over) // before anybody else hears of it
+	close(p.done)
+	for _, c := range p.pending.byID {
+		err := p.exitError()
+		if errors.Is(err, errResting) {
+			err = over // the agent may have done it: no caller sends it again
+		}
+		c.finish(reply{err: err})
+	}
+	for _, q := range p.questions {
+		q.stop()
+	}
+	for {
+		select {
+		case it := <-p.commands:
+			p.outputs.Release(it.weight)
+			switch {
+			case it.call != nil:
+				it.call.finish(reply{err: p.exitError()})
+			case it.decide != nil:
+				it.decide.finish(ErrRequestNotFound)
+			case it.edit != nil:
+				it.edit.finish(p.exitError())
+			}
+		default:
+			return
+		}
+	}
+}
+
+// logExit logs the end of an agent that ended by itself.
+func (p *agentProcess) logExit(over *ExitedError) {
+	p.mu.Lock()
+	reason := p.reason
+	p.mu.Unlock()
+	if reason != endedItself {
+		return
+	}
+	level := slog.LevelWarn
+	if over.Code != nil && *over.Code == 0 {
+		level = slog.LevelInfo
+	}
+	p.log.Log(context.Background(), level, "agent ended by itself", "agent", over.Agent, "error", over)
+}
+
+func (p *agentProcess) exitStatus() *ExitedError {
+	e := p.child.exit()
+	return &ExitedError{Agent: p.agent, Code: e.code, Signal: e.signal, Stderr: p.child.stderr()}
+}
