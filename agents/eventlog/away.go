@@ -38,13 +38,6 @@ func (a *absence) why() error {
 	}
 }
 
-// TryCommit is [Log.Commit] for who would rather be told than wait for Postgres:
-// it returns [ErrUnavailable] as soon as that cannot be reached, and an
-// [*UncertainError] as soon as it has to be found out how the commit ended.
-func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
-	return l.call(ctx, &job{f: f, impatient: true})
-}
-
 // UncertainError is the [ErrUncertain] of [Log.TryCommit], whose function is
 // still in use.
 type UncertainError struct {

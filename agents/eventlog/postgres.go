@@ -138,7 +138,7 @@ func (db *postgresDB) corrupt(err error) error { return &CorruptError{Err: err} 
 
 func (db *postgresDB) reader() querier { return postgresQuerier{db, db.pool} }
 
-// settle has nothing to do: a commit is one of the database.
+// snapshot calls f in a transaction that reads one state of the database.
 func (db *postgresDB) snapshot(ctx context.Context, f func(querier) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.explain(pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {

@@ -107,7 +107,7 @@ func (k *keeper) trim(ctx context.Context, stream int64) error {
 			return err
 		}
 		chunk := min(upTo, first+dropChunk-1)
-		err = k.log.do(ctx, &job{alone: func(ctx context.Context, tx transaction) error {
+		err = k.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error {
 			return drop(ctx, tx, stream, chunk)
 		}})
 		if err != nil {

@@ -52,7 +52,7 @@ func (k *keeper) tidy(ctx context.Context) error {
 	}
 	for len(all) > 0 {
 		chunk := all[:min(len(all), 2*tidyChunk)]
-		err := k.log.do(ctx, &job{alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, chunk) }})
+		err := k.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, chunk) }})
 		if err != nil {
 			return err
 		}

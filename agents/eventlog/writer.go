@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 )
@@ -15,61 +14,61 @@ const (
 	maxGroupBytes = 8 << 20 // of payloads in one transaction, but for the last caller's
 )
 
-// job is a caller of Commit, or something that has a transaction for itself.
+// job is what a caller wants to have committed.
 type job struct {
 	f     func(*Tx) error
-	alone func(context.Context, transaction) error // instead of f
+	alone func(context.Context, transaction) error // instead of f, in a transaction for itself
 	state atomic.Int32
-	left  atomic.Bool // by its caller, who does not know how it ends
+	left  atomic.Bool // by its caller, who got ErrUncertain
 
-	impatient bool // is told when the database is away
+	impatient bool // returns an error while the database is away
 
 	over bool // err is final; the writer's
 	err  error
-	done chan struct{} // closed when it is over
+	done chan struct{} // closed when it is over; nil: no caller waits
 }
 
 // The states of a job, in which writer and caller agree who ends it.
 const (
-	queued  = iota // waits for the writer, or for the database to come back
+	queued  = iota // waits for the writer, or for the database
 	running        // the writer has it
-	gone           // the caller has given up
+	gone           // the caller has left
 )
 
-// Commit calls f, one caller's after the other, and commits what it did, as a
-// whole, together with what others do at the same time. It returns when that is
-// committed and the followers have been told. If f fails, nothing of it is
-// committed and its error is returned.
+// Commit calls f and commits what f did, as a whole, together with what other
+// callers commit at the same time. It returns when that is committed and the
+// followers can read it. If f returns an error, nothing of it is committed and Commit
+// returns that error.
 //
-// f must do nothing but fill its Tx, quickly, and must not call the log: all
-// other callers wait for it. It is called again when a transaction fails because
-// of somebody else.
+// f must do nothing but fill its Tx, quickly, and must not call the log, because all
+// other callers wait for it. It is called again when a transaction fails because of
+// another caller or server.
 //
-// The context bounds the wait for the writer, and for Postgres to come back.
-// Once f was called, Commit waits for the outcome, whose errors are [ErrFull],
-// [ErrBusy], [ErrUnavailable], [ErrUncertain], [ErrExists] and [*CorruptError].
+// The context bounds the wait for the writer, and for Postgres to come back. Once f
+// was called, Commit waits for the outcome, whose errors are [ErrFull], [ErrBusy],
+// [ErrUnavailable], [ErrUncertain], [ErrExists] and [*CorruptError].
 func (l *Log) Commit(ctx context.Context, f func(*Tx) error) error {
-	return l.call(ctx, &job{f: f})
+	return l.submit(ctx, &job{f: f})
 }
 
-// call has a caller's function done, which panics where it was given.
-func (l *Log) call(ctx context.Context, j *job) error {
-	err := l.do(ctx, j)
-	if p := new(panicError); errors.As(err, &p) {
-		panic(p.value)
-	}
-	return err
+// TryCommit is like [Log.Commit] but returns [ErrUnavailable] immediately if Postgres
+// cannot be reached, and an [*UncertainError] if it has to be found out how the commit
+// ended.
+func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
+	return l.submit(ctx, &job{f: f, impatient: true})
 }
 
-// do has a job done by the writer.
-func (l *Log) do(ctx context.Context, j *job) error {
-	if err := ctx.Err(); err != nil {
+// submit commits a job: in this goroutine if no other job waits, since to hand it
+// over takes longer than most commits, else in the writer's. A panic of the job's
+// function is this goroutine's.
+func (l *Log) submit(ctx context.Context, j *job) (err error) {
+	defer func() {
+		if p, ok := errors.AsType[*panicError](err); ok && j.f != nil {
+			panic(p.value)
+		}
+	}()
+	if err := cmp.Or(ctx.Err(), l.open()); err != nil {
 		return err
-	}
-	select {
-	case <-l.closing:
-		return ErrClosed
-	default:
 	}
 	var away <-chan struct{}
 	if j.impatient {
@@ -79,7 +78,10 @@ func (l *Log) do(ctx context.Context, j *job) error {
 		}
 		away = now.begun
 	}
-	if l.doHere(j) {
+	if l.lockForCaller(j) {
+		defer l.writing.Unlock()
+		j.state.Store(running)
+		(&commitBatch{log: l, jobs: []*job{j}}).commit(l.running)
 		return j.err
 	}
 	l.queued.Add(1)
@@ -108,27 +110,22 @@ func (l *Log) do(ctx context.Context, j *job) error {
 	}
 }
 
-// doHere does a job in its caller's goroutine if nobody else has one: to hand it
-// over and wait would take longer than most commits. Those of Postgres have to be
-// left while they are under way.
-func (l *Log) doHere(j *job) bool {
+// lockForCaller locks writing for the caller of a job, if no other job waits. Callers
+// must be able to leave a commit of Postgres's while it runs, so the writer does
+// those.
+func (l *Log) lockForCaller(j *job) bool {
 	if j.alone != nil || l.db.shared() || l.queued.Load() > 0 || !l.writing.TryLock() {
 		return false
 	}
-	defer l.writing.Unlock()
-	select {
-	case <-l.closing:
+	if l.open() != nil {
+		l.writing.Unlock()
 		return false
-	default:
 	}
-	j.state.Store(running)
-	w := &work{log: l, jobs: []*job{j}}
-	w.do(l.running)
 	return true
 }
 
-// abandon waits until a job is over, or can be left without a doubt, or until
-// there is one.
+// abandon waits until a job is over, or can be left undone, or until it is uncertain
+// how it ends.
 func (l *Log) abandon(ctx context.Context, j *job) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -159,13 +156,13 @@ func (l *Log) abandon(ctx context.Context, j *job) error {
 func (j *job) finish(err error) {
 	if !j.over {
 		j.over, j.err = true, err
-		if j.done != nil { // somebody waits
+		if j.done != nil {
 			close(j.done)
 		}
 	}
 }
 
-// write is the writer, which does what callers do not do themselves.
+// write is the writer. It commits the jobs that callers do not commit themselves.
 func (l *Log) write(ctx context.Context) {
 	defer close(l.written)
 	for {
@@ -173,12 +170,12 @@ func (l *Log) write(ctx context.Context) {
 		case j := <-l.jobs:
 			l.serve(ctx, j)
 		case <-l.closing:
-			for { // those who came before
+			for { // those that came before
 				select {
 				case j := <-l.jobs:
 					l.serve(ctx, j)
 				default:
-					l.writing.Lock() // and who does his own
+					l.writing.Lock() // and that of a caller
 					defer l.writing.Unlock()
 					return
 				}
@@ -187,57 +184,14 @@ func (l *Log) write(ctx context.Context) {
 	}
 }
 
-// serve does a job with those that wait behind it.
+// serve commits a job with those that wait behind it. A job with a transaction for
+// itself may take long: the jobs before it do not wait for it.
 func (l *Log) serve(ctx context.Context, j *job) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	for j != nil {
-		switch {
-		case !j.state.CompareAndSwap(queued, running):
-			j = nil
-		case j.alone != nil:
-			j.finish(l.doAlone(ctx, j))
-			j = nil
-		default:
-			w := &work{log: l, jobs: []*job{j}, more: true}
-			w.do(ctx)
-			j = w.next
-		}
+	for j != nil && j.state.CompareAndSwap(queued, running) {
+		b := &commitBatch{log: l, jobs: []*job{j}, more: j.alone == nil}
+		b.commit(ctx)
+		j = b.next
 	}
-}
-
-// doAlone does what has a transaction for itself, which may take long: what was
-// committed before does not wait for that, nor do those who read it.
-func (l *Log) doAlone(ctx context.Context, j *job) error {
-	return again(ctx, func() error { return l.transact(ctx, j.alone) })
-}
-
-// again does f as long as it gets in the way of other servers' transactions.
-func again(ctx context.Context, f func() error) (err error) {
-	for try := range 30 {
-		if err = f(); !errors.As(err, new(*retryError)) {
-			return err
-		}
-		pause(ctx, rand.N(time.Duration(try+1)*2*time.Millisecond))
-	}
-	return fmt.Errorf("%w: %w", ErrBusy, err)
-}
-
-// transact does f in a transaction.
-func (l *Log) transact(ctx context.Context, f func(context.Context, transaction) error) error {
-	tx, err := l.db.begin(ctx)
-	if err != nil {
-		return err
-	}
-	committed := false
-	defer func() {
-		if !committed { // also when f ends the goroutine
-			tx.rollback()
-		}
-	}()
-	if err = guarded(func() error { return f(ctx, tx) }); err == nil {
-		err = tx.commit(ctx)
-	}
-	committed = err == nil
-	return err
 }
