@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,8 +38,8 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 				stream.Close()
 				return
 			}
-			f := acpFollower{stream: stream, beat: heartbeat}
-			s.follow(r, f.told, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			f := acpFollower{stream: stream, beat: heartbeat, tracker: &flushTracker{sent: stream.Sent}}
+			s.follow(r, f.tracker, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer stream.Close()
 				f.w, f.flush = w, flush
 				f.run(gone, ending)
@@ -50,48 +49,19 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 }
 
 // acpFollower sends one client what an agent says. It reads the log at its own
-// pace, so that nobody waits for it and nothing is kept for it.
+// pace. By its tracker, answers of POST wait until it has sent the events before them:
+// see [agents.Host.Post].
 type acpFollower struct {
-	w      *bufio.Writer
-	flush  func() error
-	stream *agents.Stream
-	beat   time.Duration
-	buf    []byte
-	wrote  int64 // bytes
-
-	mu    sync.Mutex // guards what follows
-	marks []acpMark  // that told has not reached
+	w       *bufio.Writer
+	flush   func() error
+	tracker *flushTracker
+	stream  *agents.Stream
+	beat    time.Duration
+	buf     []byte
+	wrote   int64 // bytes
 }
 
-// acpMark is a place in what was written to a client.
-type acpMark struct{ bytes, seq int64 }
-
-// pass sends what was written, and remembers that it ends with that event.
-func (f *acpFollower) pass() error {
-	f.mu.Lock()
-	if n := len(f.marks); n == 0 || f.marks[n-1].seq < f.stream.Seq() {
-		f.marks = append(f.marks, acpMark{f.wrote, f.stream.Seq()})
-	}
-	f.mu.Unlock()
-	return f.flush()
-}
-
-// told lets go who waits until the client has been sent an event.
-func (f *acpFollower) told(bytes int64) {
-	f.mu.Lock()
-	n := 0
-	for n < len(f.marks) && f.marks[n].bytes <= bytes {
-		n++
-	}
-	passed := f.marks[:n]
-	f.marks = f.marks[n:]
-	f.mu.Unlock()
-	if n > 0 {
-		f.stream.Sent(passed[n-1].seq)
-	}
-}
-
-// write writes to the client's buffer; pass tells the error.
+// write writes to the client's buffer; flush returns the error.
 func (f *acpFollower) write(b []byte) {
 	n, _ := f.w.Write(b)
 	f.wrote += int64(n)
@@ -103,7 +73,8 @@ func (f *acpFollower) run(gone, ending <-chan struct{}) {
 	defer stopped()
 	f.write([]byte(": connected\n\n")) // so that the client sees the headers
 	for {
-		if f.pass() != nil {
+		f.tracker.mark(f.wrote, f.stream.Seq())
+		if f.flush() != nil {
 			return
 		}
 		wait, stop := context.WithTimeout(ctx, f.beat)

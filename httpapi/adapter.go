@@ -203,14 +203,12 @@ func (r *request) send(body []byte) { r.c.Response().SetBodyRaw(body) }
 // gets a flush that fails when the client has gone, and must return soon after
 // gone is closed.
 func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
-	r.streamTold(nil, f)
+	r.streamTracked(nil, f)
 }
 
-// streamTold is stream for who wants to know how many bytes of what f has
-// written are with the system by now, on their way to the client: flush says
-// only that they will be. told is called with that from another goroutine, or is
-// nil.
-func (r *request) streamTold(told func(bytes int64), f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
+// streamTracked is like stream. The tracker, unless it is nil, reports what of the
+// stream was written to the connection.
+func (r *request) streamTracked(tracker *flushTracker, f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
 	rc := r.c.Context()
 	conn := rc.Conn()
 	// fasthttp tells nobody that a client has left. Reading its connection,
@@ -235,27 +233,10 @@ func (r *request) streamTold(told func(bytes int64), f func(w *bufio.Writer, flu
 			return w.Flush()
 		}, gone)
 	})
-	if told != nil {
-		body = &toldReader{ReadCloser: body, told: told}
+	if tracker != nil {
+		tracker.body, body = body, tracker
 	}
 	rc.SetBodyStream(body, -1)
-}
-
-// toldReader is a body of a response. fasthttp writes and flushes what it has
-// read of one before it reads on.
-type toldReader struct {
-	io.ReadCloser
-	told func(int64)
-	read int64
-}
-
-func (r *toldReader) Read(p []byte) (int, error) {
-	if r.read > 0 {
-		r.told(r.read)
-	}
-	n, err := r.ReadCloser.Read(p)
-	r.read += int64(n)
-	return n, err
 }
 
 // slowClient is how long a client may take to accept what was written to it.
@@ -277,12 +258,12 @@ func whileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()
 	return ctx, func() { cancel(); wg.Wait() }
 }
 
-// follow answers as streamTold does, with a stream that is counted among the
-// server's, and that must end soon after ending is closed as well.
-func (s *Server) follow(r *request, told func(bytes int64), f func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{})) {
+// follow is like streamTracked, with a stream that is counted among the server's and
+// must end soon after ending is closed as well.
+func (s *Server) follow(r *request, tracker *flushTracker, f func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{})) {
 	ending := s.entryOf(r.c.Context()).ending
 	s.streams.Add(1)
-	r.streamTold(told, func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+	r.streamTracked(tracker, func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
 		defer s.streams.Add(-1)
 		f(w, flush, gone, ending)
 	})
