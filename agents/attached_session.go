@@ -8,21 +8,21 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// attachedSession is a session while a process knows it. run owns it.
+// attachedSession is a session that a process has open. agentProcess.run owns it.
 type attachedSession struct {
 	row         eventlog.Session
-	prompts     int // that are under way
-	questions   int // that are open and hold the turn up
 	data        sessionData
-	loads       int    // loads of clients under way: their updates are history
-	opens       int    // requests under way that load or resume it
-	pendingOpen bool   // none of them was answered yet: what the log says of it is not this process's to change
-	preface     string // what the agent has to be told before the next prompt, since it knows nothing of it
-	newNative   string // the agent's name for the session that has to be told; row.Native knows all still
-	linked      bool   // its history was looked for
-	ended       bool   // its process has ended; row.State is final
-	opening     bool   // the host opens it again: no client uses it before it is whole
-	making      bool   // the host makes it and chooses for it: the same
+	prompts     int    // that the agent has not answered
+	questions   int    // that the turn waits for
+	loads       int    // session/load that the agent has not answered: the updates meanwhile are history
+	opens       int    // session/load and session/resume that the agent has not answered
+	pendingOpen bool   // none was answered yet: another process may own the row
+	preface     string // the history, which the agent does not know, for the next prompt
+	newNative   string // the agent's id of the session that needs preface; row.Native still has the history
+	linked      bool   // linkHistory has looked at the first prompt
+	ended       bool   // the process has ended: row.State is final
+	opening     bool   // the host restores it: no client uses it yet
+	making      bool   // the host makes it: no client uses it yet
 }
 
 // sessionData is what eventlog.Session.Data holds.
@@ -41,7 +41,7 @@ type sessionData struct {
 	Maker string `json:"maker,omitempty"` // which program makes it, while it is starting
 }
 
-// id is the session's, or "" for none.
+// id returns the session's id, or "" for nil.
 func (s *attachedSession) id() string {
 	if s == nil {
 		return ""
@@ -63,7 +63,7 @@ func (s *attachedSession) state() eventlog.State {
 	return eventlog.Idle
 }
 
-// native is what the agent calls it now.
+// native returns the agent's id of the session.
 func (s *attachedSession) native() string {
 	if s.newNative != "" {
 		return s.newNative
@@ -73,21 +73,21 @@ func (s *attachedSession) native() string {
 
 func (s *attachedSession) saveData() { s.row.Data = encode(s.data) }
 
-// attachedSessionOf is what a session is at the beginning of a process.
+// attachedSessionOf returns a session as its row has it.
 func attachedSessionOf(row eventlog.Session) *attachedSession {
 	s := &attachedSession{row: row}
 	_ = json.Unmarshal(row.Data, &s.data) // empty at first
 	return s
 }
 
-// openingSession is talkOf of a session that is about to be opened.
+// openingSession is like attachedSessionOf for a session that is about to be opened.
 func openingSession(row eventlog.Session) *attachedSession {
 	s := attachedSessionOf(row)
 	s.pendingOpen = true
 	return s
 }
 
-// cleaned is text as the log takes it.
+// cleaned returns text as the log takes it.
 func cleaned(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.ReplaceAll(s, "\x00", "\uFFFD")
@@ -95,7 +95,7 @@ func cleaned(s string) string {
 
 const maxTitle = 1 << 10
 
-// cut is text with at most so many bytes.
+// cut returns text with at most that many bytes.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -105,7 +105,7 @@ func cut(s string, most int) string {
 
 const maxSessionID = 512
 
-// recordable tells whether an agent's session id can be a key of the log.
+// recordable reports whether an agent's session id can be a key of the log.
 func recordable(id string) bool {
 	return id != "" && len(id) <= maxSessionID && cleaned(id) == id
 }
@@ -118,8 +118,8 @@ type created struct {
 	Config  json.RawMessage `json:"configOptions"`
 }
 
-// applyResult takes from a result what the agent says about a session, also about what
-// was chosen, unless that is about to be chosen again.
+// applyResult changes what is known of a session after a result about it. The choices
+// stay if they are about to be made again.
 func (s *attachedSession) applyResult(c created) {
 	if given(c.Modes) {
 		s.row.Modes = c.Modes
@@ -137,8 +137,8 @@ func (s *attachedSession) applyResult(c created) {
 	}
 }
 
-// corrected is what was chosen, if anything was, as the agent says that it is, if
-// it says so.
+// corrected returns the current value for a choice that was made, if the agent tells
+// it.
 func corrected(chosen, current string) string {
 	if chosen == "" || current == "" {
 		return chosen
@@ -146,7 +146,7 @@ func corrected(chosen, current string) string {
 	return current
 }
 
-// newSession is the session that an answer to session/new or session/fork made.
+// newSession returns the session that an answer to session/new or session/fork made.
 func (p *agentProcess) newSession(c *call, result created) *attachedSession {
 	id := result.Session
 	if c.want != "" {

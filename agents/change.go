@@ -8,9 +8,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// processOfSession returns the process that has a session's server, or nil. One whose agent
-// has ended, or whose server was deleted, keeps its sessions until its end is in
-// the log, since it writes their rows once more with that.
+// processOfSession returns the process of a session's server, or nil. A process keeps
+// its sessions until its end is in the log, because it writes their rows with that.
 func (h *Host) processOfSession(ctx context.Context, session string) (*agentProcess, error) {
 	row, err := h.cfg.Log.Session(ctx, session)
 	switch {
@@ -39,8 +38,7 @@ func (h *Host) processOfSession(ctx context.Context, session string) (*agentProc
 	return p, nil
 }
 
-// change edits a session, whether a process knows it or not. One that opens it at
-// the moment takes the change over.
+// change edits a session, whether a process has it attached or not.
 func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
 	p, err := h.processOfSession(ctx, id)
 	if err != nil {
@@ -73,7 +71,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 	}
 }
 
-// changeRow changes what the log has of a session.
+// changeRow edits the row of a session.
 func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
 	return h.commit(ctx, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
@@ -101,7 +99,7 @@ type note struct {
 	payload []byte
 }
 
-// sessionEdit changes what is known of a session.
+// sessionEdit is a change of an attached session.
 type sessionEdit struct {
 	session string
 	note    note // empty: none
@@ -116,8 +114,8 @@ func (e *sessionEdit) finish(err error) {
 	}
 }
 
-// edit changes what is known of a session that is present, and adds a note to
-// its stream unless that is empty.
+// edit changes an attached session, and adds a note to its stream unless the note is
+// empty.
 func (p *agentProcess) edit(ctx context.Context, session string, n note, f func(*attachedSession) error) error {
 	e := &sessionEdit{session: session, note: n, edit: f, done: make(chan error, 1)}
 	if err := p.enqueue(ctx, command{edit: e}); err != nil {

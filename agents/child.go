@@ -36,7 +36,7 @@ const (
 	leftWait = 2 * time.Second
 )
 
-// childProcess is a running agent.
+// childProcess is the program of an agent, or the function that stands for one.
 type childProcess struct {
 	in     io.WriteCloser // ours
 	out    io.ReadCloser

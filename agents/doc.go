@@ -16,8 +16,8 @@
 //
 //   - [Host.Post] and [Host.Follow] carry ACP as it is, under a server id of the
 //     client's choice, which stands for one agent in one process after the
-//     other. This is what clients of sandbox-agent speak. [Host.Submit] is Post
-//     for who takes the answers from the events.
+//     other. This is what clients of sandbox-agent speak. [Host.Submit] is like
+//     Post for callers that take the answers from the events.
 //   - [Host.CreateSession], [Host.Prompt], [Host.Answer] and their like are made
 //     of the same messages, for callers in Go.
 //
@@ -49,9 +49,9 @@
 // events are named by the method, "response:" and the method for answers, and
 // by session/restored and session/problem for what the host tells.
 //
-// Before [Host.Post] returns an answer it waits a moment for those who follow the
-// server and tell, by [Stream.Sent], what they have passed on: clients look at
-// the events of a turn when they have its answer.
+// A client sees the events of a turn no later than the turn's answer: before
+// [Host.Post] returns an answer it waits a moment for the streams that tell, by
+// [Stream.Sent], what they have passed on.
 //
 // While the log takes nothing (no space, locked, its Postgres away), clients get
 // its error at once, and agents wait: what they say meanwhile comes afterwards.

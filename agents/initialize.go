@@ -7,15 +7,15 @@ import (
 
 const methodInitialize = "initialize"
 
-// expectInitialize says that the initialize of the client for whom the process was started
-// is on its way. params are those that the process before got.
+// expectInitialize records that the client's initialize is on its way. params are those
+// that the process before got.
 func (p *agentProcess) expectInitialize(params []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.initializing, p.initParams = make(chan struct{}), params
 }
 
-// initializeDone says that the initialize was answered, or does not come.
+// initializeDone records that the initialize was answered, or does not come.
 func (p *agentProcess) initializeDone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,9 +33,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// awaitInitialize waits until the agent has said what it can, for what depends on that:
-// the client that is to ask may not have its answer yet. When it does not ask, the
-// host does.
+// awaitInitialize waits until the agent has told its capabilities. If the client does
+// not initialize the agent, awaitInitialize does.
 func (p *agentProcess) awaitInitialize(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, p.host.cfg.StartTimeout)
 	defer cancel()
@@ -67,8 +66,8 @@ func (p *agentProcess) awaitInitialize(ctx context.Context) error {
 	}
 }
 
-// initializeWith initializes the agent as the process before was, or in the host's own
-// name.
+// initializeWith initializes the agent with params, or in the host's own name if they
+// are empty.
 func (p *agentProcess) initializeWith(ctx context.Context, params []byte) error {
 	if len(params) == 0 {
 		params = asClient
@@ -78,7 +77,7 @@ func (p *agentProcess) initializeWith(ctx context.Context, params []byte) error 
 	return p.replayInitialize(ctx, params)
 }
 
-// replayInitialize repeats what a client has told the process before.
+// replayInitialize repeats the initialize and authenticate of a client.
 func (p *agentProcess) replayInitialize(ctx context.Context, params []byte) error {
 	result, err := p.request(ctx, methodInitialize, params)
 	if err != nil {
@@ -99,11 +98,11 @@ func (p *agentProcess) replayInitialize(ctx context.Context, params []byte) erro
 	return err
 }
 
-// asClient is what the host says to an agent that no client has initialized.
+// asClient is the initialize of the host itself.
 var asClient = []byte(`{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},` +
 	`"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}}`)
 
-// observe passes on what an agent says about itself.
+// observe passes on what the agent says about itself.
 func (p *agentProcess) observe(method string, raw []byte) {
 	if method != methodInitialize && method != "session/new" || raw == nil {
 		return

@@ -12,8 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// handleLine does with a line of the agent's what there is to do before clients
-// get it.
+// handleLine takes in a line of the agent's.
 func (p *agentProcess) handleLine(b *commitBatch, fx *effects, line []byte) {
 	e, err := parse(line)
 	switch {
@@ -48,8 +47,8 @@ var (
 	answerTail = regexp.MustCompile(`"id":\s*([0-9]+)\s*(?:,\s*"jsonrpc":\s*"2.0"\s*)?\}\s*$`)
 )
 
-// handleOutsized tells of a line that was too long. If it was an answer, who waits
-// for it gets an error.
+// handleOutsized tells the followers of a line that was too long. If the line was an
+// answer, its caller gets an error.
 func (p *agentProcess) handleOutsized(fx *effects, long *outsized) {
 	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.size, p.host.cfg.MaxMessageBytes)
 	p.publishInvalid(fx, problem, long.head[:min(len(long.head), 1<<10)])
@@ -111,8 +110,8 @@ func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) 
 	fx.deliver = append(fx.deliver, func() { c.answered(fx, answer) })
 }
 
-// recordProblems tells in a new session's stream what of its configuration did
-// not work.
+// recordProblems records in a new session's stream what of its configuration does not
+// work.
 func (p *agentProcess) recordProblems(fx *effects, s *attachedSession, c *call) {
 	if s == nil || !isCreation(c.env.method) {
 		return
@@ -131,8 +130,8 @@ func rewriteResult(e *envelope, id []byte, at span, session []byte) []byte {
 	return e.with(first, second)
 }
 
-// publishStray tells the followers of an answer that no caller waits for. As it is, clients
-// would take it for the answer to a request of theirs with that id.
+// publishStray tells the followers of an answer that no caller waits for. Clients would
+// take the bare answer for the one to their request with that id.
 func (p *agentProcess) publishStray(fx *effects, e *envelope) {
 	if string(e.bytes(e.id)) == "null" { // JSON-RPC's answer to what could not be read
 		p.publish(fx, eventlog.Agent, nil, "", e.raw)
@@ -144,8 +143,8 @@ func (p *agentProcess) publishStray(fx *effects, e *envelope) {
 	}{e.raw}))
 }
 
-// withStderr adds what the agent last wrote to its standard error to the copy
-// of an error that the caller gets, as sandbox-agent does.
+// withStderr adds the end of the agent's standard error to an error for the caller, as
+// sandbox-agent does.
 func withStderr(answer []byte, stderr string) []byte {
 	e, err := parse(answer)
 	if err != nil || stderr == "" || !e.failure.there() || e.raw[e.failure.from] != '{' {
@@ -166,7 +165,8 @@ func withStderr(answer []byte, stderr string) []byte {
 
 func isCreation(method string) bool { return method == "session/new" || method == "session/fork" }
 
-// applyResponse does what an answer means for its session, and returns that.
+// applyResponse changes what is known of the session that a response is about, and
+// returns the session.
 func (p *agentProcess) applyResponse(b *commitBatch, fx *effects, c *call, e *envelope) *attachedSession {
 	ok := !e.failure.there()
 	switch c.env.method {
@@ -244,7 +244,7 @@ func (p *agentProcess) applyCreation(b *commitBatch, fx *effects, c *call, e *en
 	return s
 }
 
-// applyOpening makes a session known that was loaded or resumed.
+// applyOpening attaches a session that was loaded or resumed.
 func (p *agentProcess) applyOpening(b *commitBatch, fx *effects, c *call, e *envelope, ok bool) *attachedSession {
 	s := c.opening()
 	if s != nil {
@@ -279,7 +279,7 @@ func (p *agentProcess) applyOpening(b *commitBatch, fx *effects, c *call, e *env
 	return s
 }
 
-// ownSession makes the row of a session that was opened this process's.
+// ownSession makes the process the owner of the row of an opened session.
 func (p *agentProcess) ownSession(b *commitBatch, s *attachedSession) {
 	if s.pendingOpen {
 		s.pendingOpen = false
@@ -298,7 +298,7 @@ func setCurrent(object []byte, name, value string) []byte {
 	return setMember(object, name, quote(value))
 }
 
-// handleUpdate passes a notification on.
+// handleUpdate takes in a notification of the agent's.
 func (p *agentProcess) handleUpdate(b *commitBatch, fx *effects, e *envelope) {
 	s, line := p.translate(e)
 	history, c := p.replayOf(s)
@@ -316,8 +316,8 @@ func (p *agentProcess) handleUpdate(b *commitBatch, fx *effects, e *envelope) {
 	}
 }
 
-// translate finds the session that a message is about, and puts our name for it
-// in the place of the agent's.
+// translate returns the session that a message is about, and the message with the
+// session's id in place of the agent's.
 func (p *agentProcess) translate(e *envelope) (*attachedSession, []byte) {
 	s := p.sessions.byNative[e.sessionID()]
 	if s == nil || s.row.ID == e.sessionID() {
@@ -326,9 +326,9 @@ func (p *agentProcess) translate(e *envelope) (*attachedSession, []byte) {
 	return s, e.rewritten(nil, quote(s.row.ID))
 }
 
-// replayOf tells whether updates of a session are what was said before, as they are
-// during a load, and of which load of the host's own, if it is one. Loads that were
-// given up do not count any more once the session is open: some are never answered.
+// replayOf reports whether updates of a session repeat its history, as they do during a
+// load, and by which load of the host's own. Loads that were given up no longer count
+// once the session is open, because some are never answered.
 func (p *agentProcess) replayOf(s *attachedSession) (is bool, own *call) {
 	if s == nil || s.loads == 0 {
 		return false, nil
@@ -346,7 +346,7 @@ func (p *agentProcess) replayOf(s *attachedSession) (is bool, own *call) {
 	return is, own
 }
 
-// applyUpdate keeps what an update says about the session as a whole.
+// applyUpdate changes what is known of a session after an update about it as a whole.
 func (p *agentProcess) applyUpdate(b *commitBatch, s *attachedSession, e *envelope) {
 	at := e.find(e.params, "update")
 	switch text(e.bytes(e.find(at, "sessionUpdate"))) {

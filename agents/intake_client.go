@@ -9,8 +9,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// handleCall does with a message to the agent what there is to do before the
-// agent gets it.
+// handleCall takes in a message to the agent.
 func (p *agentProcess) handleCall(b *commitBatch, fx *effects, c *call) {
 	fx.report = func(err error) { c.finish(reply{err: err}) }
 	fx.refuse = func(err error) {
@@ -27,7 +26,7 @@ func (p *agentProcess) handleCall(b *commitBatch, fx *effects, c *call) {
 	}
 }
 
-// dropCall accepts a message that the agent must not get.
+// dropCall reports success for a message without passing it on.
 func (p *agentProcess) dropCall(fx *effects, c *call, why string) {
 	p.log.Warn("message dropped", "why", why, "method", c.env.method)
 	fx.deliver = append(fx.deliver, func() {
@@ -36,8 +35,8 @@ func (p *agentProcess) dropCall(fx *effects, c *call, why string) {
 	})
 }
 
-// handleAnswer passes on the answer to a question of the agent's. The first one
-// counts: agents fail on answers to what they did not ask.
+// handleAnswer takes in the answer to a question of the agent's. Only the first answer
+// counts, because agents fail on answers to closed questions.
 func (p *agentProcess) handleAnswer(b *commitBatch, fx *effects, c *call) {
 	q := p.questions[idKey(c.env.bytes(c.env.id))]
 	if q == nil {
@@ -52,7 +51,7 @@ func (p *agentProcess) handleAnswer(b *commitBatch, fx *effects, c *call) {
 	fx.deliver = append(fx.deliver, func() { c.finish(reply{}) })
 }
 
-// answerQuestion closes a question with an envelope for the agent.
+// answerQuestion closes a question with a message for the agent.
 func (p *agentProcess) answerQuestion(b *commitBatch, fx *effects, q *question, dir eventlog.Direction, line []byte, weight int64) {
 	delete(p.questions, q.key)
 	held := q.holdsTurn
@@ -97,7 +96,7 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 	p.joinOpening(c)
 	var native []byte
 	switch {
-	case c.opens != nil: // opened by this request, and known under the agent's name from now on
+	case c.opens != nil: // its id is translated from now on
 		native = quote(c.opens.native())
 	case c.attached != nil:
 		native = quote(c.attached.native())
@@ -112,7 +111,7 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 	}
 	toAgent := line.rewritten(id, native)
 	fx.deliver = append(fx.deliver, func() {
-		if c.attached != nil && at < len(fx.events) { // else it was no session's, or dropped
+		if c.attached != nil && at < len(fx.events) { // else the request is about no session, or was dropped
 			c.asked = fx.events[at].Seq
 		}
 		p.box.put(toAgent, c.weight)
@@ -122,8 +121,8 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 	})
 }
 
-// refuseEnded answers a request that goes on with a session which has ended. The
-// agent may have it still, but no client would see what it does there.
+// refuseEnded answers a request that goes on with a session that has ended. The agent
+// may still have the session, but no client would see what it does there.
 func (p *agentProcess) refuseEnded(fx *effects, c *call, id []byte) {
 	p.recordMessage(fx, eventlog.Client, nil, c.env.method, c.env.rewritten(id, nil))
 	p.failCall(fx, c, failureOf(c.env.bytes(c.env.id), codeParams, ErrSessionEnded.Error()+": "+c.session, nil))
@@ -131,8 +130,8 @@ func (p *agentProcess) refuseEnded(fx *effects, c *call, id []byte) {
 	fx.deliver = append(fx.deliver, func() { p.inputs.Release(c.weight) })
 }
 
-// recordRequest logs a request as the clients of its session see it, and does
-// what it means for the session.
+// recordRequest logs a request as the clients of its session see it, and changes what
+// is known of the session.
 func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []byte) {
 	dir := eventlog.Client
 	if c.internal {
@@ -162,8 +161,8 @@ func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []
 	p.recordMessage(fx, dir, s, c.env.method, c.env.rewritten(id, nil))
 }
 
-// joinOpening makes the session that a request opens the one that the process has, or
-// that another request opens already, so that all that is said of it is in one place.
+// joinOpening replaces the session that a request opens by the one that is attached, or
+// that another request opens, so that there is one attachedSession for it.
 func (p *agentProcess) joinOpening(c *call) {
 	if c.opens == nil || isCreation(c.env.method) {
 		return
@@ -175,8 +174,8 @@ func (p *agentProcess) joinOpening(c *call) {
 	}
 }
 
-// beginOpening notes that a request loads or resumes a session, of which the agent
-// may speak before it answers.
+// beginOpening records that a request loads or resumes a session. The agent may send
+// updates of the session before it answers.
 func (p *agentProcess) beginOpening(fx *effects, s *attachedSession, method string) {
 	native := s.native()
 	was := p.sessions.byNative[native]
@@ -198,8 +197,8 @@ func (p *agentProcess) beginOpening(fx *effects, s *attachedSession, method stri
 	})
 }
 
-// addHistory puts the history of a session before its prompt, for an agent that has
-// forgotten it.
+// addHistory puts the history of a session before a prompt, if the agent does not know
+// it.
 func (p *agentProcess) addHistory(fx *effects, c *call, s *attachedSession) {
 	if s.preface == "" {
 		return

@@ -7,20 +7,18 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// A host that loses Postgres counts as gone, and another one may start its servers,
-// or delete them, while their agents run here. What these say or are told from then
-// on is not part of the sessions: none of it is written down or passed on, and they
-// are ended.
+// A host that loses Postgres counts as gone. Another host may then start its servers,
+// or delete them, while their agents run here. From then on no message of these agents
+// is written or passed on, and they are ended.
 
-// overtakenError says that a process is not the one of its server any more. It wraps
-// what clients are told: an [ElsewhereError] or [ErrServerNotFound].
+// overtakenError says that the server has another process. It wraps the error for
+// clients: an [ElsewhereError] or [ErrServerNotFound].
 type overtakenError struct{ error }
 
 func (e overtakenError) Unwrap() error { return e.error }
 
-// checkOwner is an overtakenError if the newest process of the server is another one, or was
-// ended by the deletion of the server elsewhere. It keeps that from happening until the
-// end of the transaction, for which claim waits.
+// checkOwner returns an overtakenError if another host has started or deleted the
+// server. Until the end of the transaction no other host can: claim waits for it.
 func (p *agentProcess) checkOwner(tx *eventlog.Tx) error {
 	if !p.host.cfg.Log.Shared() {
 		return nil
@@ -39,8 +37,8 @@ func (p *agentProcess) checkOwner(tx *eventlog.Tx) error {
 	return nil
 }
 
-// loseServer ends a process whose server was taken over. From now on nothing of it is written
-// down, and who waits for the agent gets the error.
+// loseServer ends a process whose server was taken over. Nothing of it is written any
+// more, and waiting callers get the error.
 func (p *agentProcess) loseServer(why error) {
 	if p.lostError() != nil {
 		return
@@ -62,14 +60,15 @@ func (p *agentProcess) loseServer(why error) {
 	p.host.processes.Go(func() { p.end(endedServer) }) // run is one of them, so there are some
 }
 
-// lostError is why a process was lost, or nil.
+// lostError returns the error of loseServer, or nil.
 func (p *agentProcess) lostError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// reportLoss has a process lost, by somebody who is not run.
+// reportLoss has run call loseServer if err is an overtakenError. It returns any other
+// error.
 func (p *agentProcess) reportLoss(ctx context.Context, err error) error {
 	over, is := errors.AsType[overtakenError](err)
 	if !is {
@@ -79,7 +78,7 @@ func (p *agentProcess) reportLoss(ctx context.Context, err error) error {
 	return nil
 }
 
-// checkHere fails if the server runs in another host, or was deleted there.
+// checkHere returns an error if the server runs in another host, or was deleted there.
 func (s *server) checkHere(ctx context.Context) error {
 	s.mu.Lock()
 	p, starts, known := s.process, s.starting != nil, s.last.ID

@@ -5,32 +5,32 @@ import (
 	"sync/atomic"
 )
 
-// call is a message to the agent, of a client or of the host.
+// call is a message to the agent, from a client or from the host itself.
 type call struct {
 	env    *envelope
 	weight int64
-	reply  chan reply // one is sent
+	reply  chan reply // gets one
 
-	internal  bool             // of the host: its answer is no client's business
+	internal  bool             // from the host: clients do not see its answer
 	origin    string           // of the session that it makes
-	want      string           // the id which that session gets; empty: the agent's
-	opens     *attachedSession // the session that it loads, known before
-	continues string           // the session whose history that has which it makes or opens; empty: none
+	want      string           // the id that this session gets; empty: the agent's
+	opens     *attachedSession // the session that it loads or resumes; nil: see attached
+	continues string           // the session whose history the made or opened session has; empty: none
 	edits     []byte           // what the agent gets instead of env.raw; nil: that
 	policy    *Policy          // of the session that it makes
 	title     string           // the same
 	skills    string           // the same: the hash of its own skills
-	goesOn    bool             // it is refused unless the session that it names is there
+	goesOn    bool             // it is refused unless the session that it names is attached
 	givenUp   atomic.Bool      // a late answer makes or opens no session any more
 	accepted  chan struct{}    // nil, or closed once it is in the log
-	replayed  int              // updates that were swallowed meanwhile
+	replayed  int              // updates that it caused and clients did not get
 	problems  []string         // what of the configuration did not work
 
-	outID    int64
-	attached *attachedSession
-	session  string // our id
-	asked    int64  // its number in the session's stream; 0: it is not there
-	seq      int64  // of its answer in the server's stream; 0: it is not there
+	outID    int64            // its id as the agent knows it
+	session  string           // the id of the session that it names
+	attached *attachedSession // that session; nil: it is not attached
+	asked    int64            // its number in the session's stream; 0: it is not there
+	seq      int64            // the number of its answer in the server's stream; 0: it is not there
 }
 
 // reply is the end of a call: the answer, or nothing for what has none.
@@ -69,7 +69,7 @@ func (p *pendingCalls) answeredBy(id []byte) *call {
 	return p.byID[n]
 }
 
-// opening is the session that a request loads or resumes, or nil.
+// opening returns the session that a request loads or resumes, or nil.
 func (c *call) opening() *attachedSession {
 	if c.opens != nil {
 		return c.opens

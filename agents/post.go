@@ -7,62 +7,7 @@ import (
 	"fmt"
 )
 
-// Message is what a JSON-RPC message is, without its content.
-type Message struct {
-	// Method is empty for answers, and for objects that are not JSON-RPC.
-	Method string
-
-	// Session is the one that its params name. Empty: none.
-	Session string
-
-	// Request says that it wants an answer.
-	Request bool
-}
-
-// Inspect looks at a message of a client's or an agent's. Errors:
-// [EnvelopeError] and [ErrNotObject].
-func Inspect(message []byte) (Message, error) {
-	e, err := parse(message)
-	switch {
-	case err != nil:
-		return Message{}, &EnvelopeError{err}
-	case !e.object:
-		return Message{}, ErrNotObject
-	}
-	return Message{Method: e.method, Session: e.sessionID(), Request: e.isRequest()}, nil
-}
-
-// Submit is [Host.Post] for who follows the server and takes answers from
-// there: it returns as soon as the message is in the log. When the agent ends
-// before it answers a request, the server's events tell that alone.
-func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte) error {
-	env, err := parseClient(body)
-	if err != nil {
-		return &EnvelopeError{err}
-	}
-	// An agent that does not read its input must not hold a client for ever.
-	wait, cancel := context.WithTimeout(ctx, h.cfg.RequestTimeout)
-	defer cancel()
-	agent := o.Agent
-	err = retryResting(func() error {
-		p, err := h.processFor(wait, id, o, env)
-		if err != nil {
-			return err
-		}
-		agent = p.agent
-		err = p.postUnanswered(wait, env)
-		if err != nil && env.method == methodInitialize {
-			p.initializeDone()
-		}
-		return err
-	})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return &TimeoutError{agent, env.method, h.cfg.RequestTimeout}
-	}
-	return err
-}
-
-// PostOptions are what comes with a message beside it.
+// PostOptions come with a message to an ACP server.
 type PostOptions struct {
 	// Agent is which agent the server is to run. It is needed with the first
 	// message, and to start one again that ended by itself.
@@ -74,19 +19,23 @@ type PostOptions struct {
 	Desktop string
 }
 
-// Post passes a message to the agent of an ACP server, which is made with its
-// first message. For a request it waits for the answer and returns that, an
-// error of JSON-RPC too; for a notification and the answer to a question of the
-// agent's it returns nil once the message is in the log. What would go on with a
-// session that has ended is answered with an error, without the agent.
+// Post passes a message to the agent of an ACP server. The first message makes the
+// server.
 //
-// Before it returns an answer it waits, for 100 ms at most, until those who
-// follow the server here have passed it on, as [Stream.Sent] tells: who has the
-// answer then has the events before it, too. It does not wait for those who are
-// behind, or have stalled, until they have caught up.
+//   - For a request, Post waits for the answer and returns it, also if it is an error
+//     of JSON-RPC.
+//   - For a notification, and for the answer to a question of the agent's, Post returns
+//     nil once the message is in the log.
+//   - A request that goes on with a session that has ended is answered with an error,
+//     without the agent.
 //
-// The end of ctx ends the wait alone: the request goes on, and its answer is
-// among the server's events.
+// A client sees the events of a turn no later than the turn's answer: before Post
+// returns an answer it waits, for 100 ms at most, until the streams that follow the
+// server have passed it on, as [Stream.Sent] tells. It does not wait for a stream that
+// is behind or has stalled.
+//
+// The end of ctx only ends the wait: the request goes on, and its answer is among the
+// server's events.
 //
 // Errors: [EnvelopeError], [ErrNotObject], [ErrAgentNeeded], [ConflictError],
 // [StartError], [ExitedError], [TimeoutError], [RestoreError], [ErrClosed],
@@ -111,6 +60,61 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 		return err
 	})
 	return raw, err
+}
+
+// Submit is like [Host.Post] but returns as soon as the message is in the log. The
+// caller follows the server and takes the answer from its events. Only these tell
+// that the agent has ended before it answered.
+func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte) error {
+	env, err := parseClient(body)
+	if err != nil {
+		return &EnvelopeError{err}
+	}
+	// An agent that does not read its input must not block a client forever.
+	wait, cancel := context.WithTimeout(ctx, h.cfg.RequestTimeout)
+	defer cancel()
+	agent := o.Agent
+	err = retryResting(func() error {
+		p, err := h.processFor(wait, id, o, env)
+		if err != nil {
+			return err
+		}
+		agent = p.agent
+		err = p.postUnanswered(wait, env)
+		if err != nil && env.method == methodInitialize {
+			p.initializeDone()
+		}
+		return err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return &TimeoutError{agent, env.method, h.cfg.RequestTimeout}
+	}
+	return err
+}
+
+// Message is what a JSON-RPC message is, without its content.
+type Message struct {
+	// Method is empty for answers, and for objects that are not JSON-RPC.
+	Method string
+
+	// Session is the one that its params name. Empty: none.
+	Session string
+
+	// Request says that it wants an answer.
+	Request bool
+}
+
+// Inspect looks at a message of a client's or an agent's. Errors:
+// [EnvelopeError] and [ErrNotObject].
+func Inspect(message []byte) (Message, error) {
+	e, err := parse(message)
+	switch {
+	case err != nil:
+		return Message{}, &EnvelopeError{err}
+	case !e.object:
+		return Message{}, ErrNotObject
+	}
+	return Message{Method: e.method, Session: e.sessionID(), Request: e.isRequest()}, nil
 }
 
 // Answered tells whether a message is a request, so that [Host.Post] waits for

@@ -88,7 +88,7 @@ type command struct {
 	weight int64 // of the line, in outputs
 }
 
-// start begins the goroutines of a process whose process runs.
+// start starts the goroutines of a process whose child runs.
 func (p *agentProcess) start() {
 	p.host.processes.Go(p.run)
 	p.host.processes.Go(p.read)
@@ -124,8 +124,8 @@ func (p *agentProcess) read() {
 	}
 }
 
-// watch ends what the agent left running when it has ended, which also ends its
-// output, and ends it when it is idle for too long.
+// watch ends the processes that an agent has left, and with them its output, and ends
+// an agent that is idle for too long.
 func (p *agentProcess) watch() {
 	var idle <-chan time.Time
 	if d := p.host.cfg.IdleTimeout; d > 0 {
@@ -150,8 +150,8 @@ func (p *agentProcess) watch() {
 	}
 }
 
-// awaitOutputEnd gives the output a moment to end by itself: something that cannot be
-// killed may still hold it.
+// awaitOutputEnd waits for the end of the output, and closes it after leftWait, because
+// a process that cannot be killed may still hold it.
 func (p *agentProcess) awaitOutputEnd() {
 	t := time.NewTimer(leftWait)
 	defer t.Stop()
@@ -163,7 +163,8 @@ func (p *agentProcess) awaitOutputEnd() {
 	}
 }
 
-// retire lets no more messages in if there was nothing to do for long enough.
+// retire reports whether the process was idle for IdleTimeout. If so, no more messages
+// come in.
 func (p *agentProcess) retire() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +175,8 @@ func (p *agentProcess) retire() bool {
 	return true
 }
 
-// keepRunning keeps the process from being retired until the function is called that it
-// returns.
+// keepRunning keeps the process from being retired until the returned function is
+// called.
 func (p *agentProcess) keepRunning() func() {
 	p.mu.Lock()
 	p.keptRunning++
@@ -188,8 +189,8 @@ func (p *agentProcess) keepRunning() func() {
 	}
 }
 
-// spawn starts a process for a server, after a process that is not always the
-// newest one in the log.
+// spawn starts a process for a server. before is the record of the server's process
+// before it, newest the newest record in the log.
 func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (*agentProcess, error) {
 	// The desktop first: an install takes longer.
 	if err := h.lookUp(agent, s.desktopID()); err != nil {
@@ -251,8 +252,8 @@ func (h *Host) newProcess(s *server, agent string, p *childProcess) *agentProces
 
 func newProcessID() string { return "life_" + strings.ToLower(rand.Text()) }
 
-// claim writes down that a process is the one of its server, unless the newest one
-// is not what it was. Of several hosts that do so at once one succeeds.
+// claim records a process as its server's, unless the newest record has changed. Of
+// several hosts that do so concurrently, one succeeds.
 func (p *agentProcess) claim(ctx context.Context, newest eventlog.Life) error {
 	row := p.record
 	err := p.host.commit(ctx, func(tx *eventlog.Tx) (err error) {

@@ -22,7 +22,7 @@ func (p *agentProcess) end(reason string) {
 	<-p.done
 }
 
-// isEnding tells whether something has begun to end a process.
+// isEnding reports whether the process is being ended.
 func (p *agentProcess) isEnding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,11 +48,11 @@ func (p *agentProcess) exitError() error {
 	return &ExitedError{Agent: p.agent}
 }
 
-// errResting says that the agent was ended because there was nothing to do for
-// it, before it got a message: it is started again for that.
+// errResting says that an idle agent was ended before it got the message. The caller
+// starts the agent again.
 var errResting = errors.New("the agent was ended because it was idle")
 
-// retryResting calls f until it meets no agent that is just being ended.
+// retryResting calls f again, a few times, while it returns errResting.
 func retryResting(f func() error) error {
 	for range 3 {
 		if err := f(); !errors.Is(err, errResting) {
@@ -62,7 +62,7 @@ func retryResting(f func() error) error {
 	return f()
 }
 
-// handleExit is the end of the agent.
+// handleExit records the end of the agent.
 func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
 	e := p.child.exit()
 	p.mu.Lock()
@@ -94,7 +94,7 @@ func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
 	p.server.keepRecord(p.record)
 }
 
-// interrupt is what the end of its process means for a session.
+// interrupt sets the state of a session whose process has ended.
 func (p *agentProcess) interrupt(b *commitBatch, s *attachedSession, e ended, reason string) {
 	state := s.state()
 	b.markChanged(s)
@@ -112,8 +112,8 @@ func (p *agentProcess) interrupt(b *commitBatch, s *attachedSession, e ended, re
 	}
 }
 
-// exitEvent is what followers get at the end of a process. stderr is what it last
-// wrote there, for one that ended by itself.
+// exitEvent returns the message that followers get at the end of a process. stderr is
+// the end of its standard error, if it ended by itself.
 func exitEvent(e ended, stderr string) []byte {
 	return notification("_adapter/agent_exited", struct {
 		Success bool   `json:"success"`
@@ -123,13 +123,13 @@ func exitEvent(e ended, stderr string) []byte {
 	}{e.success(), e.code, e.signal, cleaned(stderr)})
 }
 
-// release ends what waits for a process that is over.
+// release ends the calls and commands that wait for a process that has ended.
 func (p *agentProcess) release() {
 	over := p.exitStatus()
 	p.mu.Lock()
 	p.exit = over
 	p.mu.Unlock()
-	p.logExit(over) // before anybody else hears of it
+	p.logExit(over) // before callers get errors
 	close(p.done)
 	for _, c := range p.pending.byID {
 		err := p.exitError()

@@ -15,8 +15,8 @@ type restoration struct {
 	err  error // set before done is closed
 }
 
-// restore opens a session that the process does not know. Several who need it
-// at once wait for the same, until it is set to what it was.
+// restore opens a session that is not attached and makes its choices again. Concurrent
+// callers wait for the same restoration.
 func (p *agentProcess) restore(ctx context.Context, row eventlog.Session) error {
 	r, err := p.beginRestore(row.ID)
 	if r == nil {
@@ -30,8 +30,8 @@ func (p *agentProcess) restore(ctx context.Context, row eventlog.Session) error 
 	}
 }
 
-// beginRestore returns the restoration that is under way, which it begins if
-// need be; nil for a session that is there, or must not be opened.
+// beginRestore returns the restoration that is under way, or begins one. It returns nil
+// for a session that is attached, or must not be opened.
 func (p *agentProcess) beginRestore(session string) (*restoration, error) {
 	t := &p.sessions
 	t.mu.Lock()
@@ -67,8 +67,8 @@ func (p *agentProcess) beginRestore(session string) (*restoration, error) {
 	return r, nil
 }
 
-// stopRestoring ends the restoration of a session that is being terminated, and
-// waits for that.
+// stopRestoring ends the restoration of a session that is being terminated, and waits
+// for its end.
 func (p *agentProcess) stopRestoring(ctx context.Context, session string) {
 	r := p.sessions.restoration(session)
 	if r == nil {
@@ -95,11 +95,11 @@ func (p *agentProcess) awaitRestore(ctx context.Context, session string) error {
 	}
 }
 
-// errAbandoned keeps what abandon does from being a change.
+// errAbandoned keeps the edit of abandonRestore from changing the row.
 var errAbandoned = errors.New("the session is not opened")
 
-// abandonRestore lets go of a session that was not restored to its end: what is known of
-// it is what the log has, and the next who needs it begins again.
+// abandonRestore detaches a session that was not restored to its end. The next caller
+// that needs it begins again.
 func (p *agentProcess) abandonRestore(ctx context.Context, session string) {
 	err := p.edit(ctx, session, note{}, func(s *attachedSession) error {
 		if !p.sessions.isOpen(session) {
@@ -208,7 +208,7 @@ func (p *agentProcess) reopenBy(ctx context.Context, method string, params []byt
 	})
 }
 
-// problemEvent tells in a session's stream what of its configuration does not
+// problemEvent returns the note about a part of a session's configuration that does not
 // work.
 func problemEvent(problem string) note {
 	return note{"session/problem", notification("session/problem", struct {
@@ -216,7 +216,7 @@ func problemEvent(problem string) note {
 	}{problem})}
 }
 
-// restoredEvent tells in a session's stream how it goes on.
+// restoredEvent returns the note about how a session goes on.
 func restoredEvent(method string, replayed int) note {
 	return note{"session/restored", notification("session/restored", struct {
 		Method   string `json:"method"`

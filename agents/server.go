@@ -62,7 +62,7 @@ func (s *server) keepRecord(row eventlog.Life) {
 	}
 }
 
-// forgetProcess lets go of a process that is over: its record says all there is to say.
+// forgetProcess removes a process that has ended. Its record stays.
 func (s *server) forgetProcess(p *agentProcess) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *server) forgetProcess(p *agentProcess) {
 	}
 }
 
-// runningProcess is the process whose process runs, or nil.
+// runningProcess returns the process if its child runs, or nil.
 func (s *server) runningProcess() *agentProcess {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,9 +98,9 @@ func (s *server) isDeleted() bool {
 	return s.deleted
 }
 
-// ensureProcess returns the process of the server, which it starts if it may. A process
-// that is started gets the initialize that the one before had, or else init;
-// none if that is nil, because a client's own is on its way.
+// ensureProcess returns the process of the server and starts it if it may. A new
+// process gets the initialize that the process before had, or else init. If init is
+// nil it gets none, because the client's own is on its way.
 func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte) (*agentProcess, error) {
 	p, wait, mine, err := s.startOrJoin(o, init)
 	if p != nil || err != nil {
@@ -117,7 +117,7 @@ func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte) 
 	}
 }
 
-// leaveStart says that the client whose initialize was to come has gone.
+// leaveStart records that the client whose initialize was to come has gone.
 func (s *server) leaveStart(st *starting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ type starting struct {
 	err     error
 }
 
-// startOrJoin returns the process that runs, or the start that has to be waited for,
-// which it begins if need be: then it is the caller's.
+// startOrJoin returns the process that runs, or the start that the caller has to wait
+// for. mine is true if this call has begun that start.
 func (s *server) startOrJoin(o PostOptions, init []byte) (p *agentProcess, st *starting, mine bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +175,7 @@ func (s *server) startOrJoin(o PostOptions, init []byte) (p *agentProcess, st *s
 	return nil, st, true, nil
 }
 
-// mayStart tells whether a process may be started without being asked for by
-// name. The caller has s.mu.
+// mayStart returns an error if a process must not be started. The caller holds s.mu.
 func (s *server) mayStart(o PostOptions) error {
 	switch {
 	case o.Agent != "":
@@ -238,8 +237,8 @@ func (s *server) startProcess(ctx context.Context, agent string, init []byte) (*
 	return p, nil
 }
 
-// newestRecord is the record of the process before the one that starts, and the
-// newest one in the log, which may be of a deleted server. Another host
+// newestRecord returns the record of the server's process before the one that starts,
+// and the newest record in the log, which may be of a deleted server. Another host
 // with the same log may have run the server meanwhile, or run it now.
 func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life, err error) {
 	known := s.record()
@@ -276,8 +275,8 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life
 	return newest, newest, nil
 }
 
-// errOvertaken says that another host with the same log did something with a
-// server at the same time.
+// errOvertaken says that another host with the same log has changed the server at the
+// same time.
 var errOvertaken = errors.New("another host was quicker")
 
 // ServerInfo describes an ACP server.

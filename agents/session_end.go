@@ -91,7 +91,8 @@ func (h *Host) isTerminating(session string) bool {
 	return h.leaving[session] > 0
 }
 
-// stopTurn ends what is under way in a session, as far as that is quick.
+// stopTurn cancels the turn of a session and stops its restoration. It gives up after
+// stopWait.
 func (h *Host) stopTurn(ctx context.Context, id string) error {
 	p, err := h.runningProcess(ctx, id)
 	if p == nil {
@@ -108,7 +109,7 @@ func (h *Host) stopTurn(ctx context.Context, id string) error {
 	return err
 }
 
-// recordTermination writes down that a session was terminated, unless it has ended.
+// recordTermination records that a session was terminated, unless it has ended.
 func (h *Host) recordTermination(ctx context.Context, id string) error {
 	row, err := h.cfg.Log.Session(ctx, id)
 	if err != nil || row.State == eventlog.Ended {
