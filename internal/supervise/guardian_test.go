@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -50,23 +49,7 @@ func startGuarded(t *testing.T, script string, env ...string) *exec.Cmd {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
 	}
-	cmd := role(t, "guarded", append(env, "SUPERVISE_TEST_SCRIPT="+script)...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	slow := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-	defer slow.Stop()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the guarded program said %q: %v", line, err)
-	}
+	cmd, _ := startRole(t, "guarded", append(env, "SUPERVISE_TEST_SCRIPT="+script)...)
 	return cmd
 }
 

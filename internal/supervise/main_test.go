@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -366,6 +367,30 @@ func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+name), env...)
 	return cmd
+}
+
+// startRole starts this binary as another program and returns the first line that
+// the program prints.
+func startRole(t *testing.T, name string, env ...string) (cmd *exec.Cmd, line string) {
+	t.Helper()
+	cmd = role(t, name, env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	slow := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer slow.Stop()
+	if line, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the %s printed %q: %v", name, line, err)
+	}
+	return cmd, line
 }
 
 func openFiles(t *testing.T) int {

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"os"
@@ -17,22 +16,7 @@ import (
 // startOwner runs a program that has a group with a family.
 func startOwner(t *testing.T, dir string) (*exec.Cmd, family) {
 	t.Helper()
-	cmd := role(t, "owner", "SUPERVISE_TEST_DIR="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the owner said %q: %v", line, err)
-	}
+	cmd, line := startRole(t, "owner", "SUPERVISE_TEST_DIR="+dir)
 	return cmd, parseFamily(t, line)
 }
 
