@@ -42,7 +42,7 @@ var importRules = []struct {
 	{"modernc.org/...", []string{"agents/eventlog"}, true},
 	{"github.com/modelcontextprotocol/...", []string{"agents/computer", "agents/mockagent"}, true},
 	{"github.com/thesyncim/...", []string{"webrtc"}, true},
-	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace"}, true},
+	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/testrelease"}, true},
 
 	{module + "/desktop", []string{"desktop/robot", "desktop/fleet", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
@@ -57,6 +57,7 @@ var importRules = []struct {
 	{module + "/internal/testx11", nil, true},
 	{module + "/internal/testbrowser", nil, true},
 	{module + "/internal/testpostgres", nil, true},
+	{module + "/internal/testrelease", nil, true},
 }
 
 // depsForbidden is what must not come along with a package that people embed.

@@ -2,9 +2,7 @@
 package deploy_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -19,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/deskhand/deskhand/internal/testrelease"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -26,68 +25,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const releaseVersion = "v0.2.0-rc.1"
 
-// packed makes an archive as a release has it, with a shell script for a program.
-func packed(tb testing.TB, name, script string) string {
-	tb.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	files := tar.NewWriter(zipped)
-	for file, text := range map[string]string{
-		"deskhand": script, "deskhand.1": "manual", "LICENSE": "licence", "THIRD_PARTY_NOTICES": "licences",
-		"completions/deskhand.bash": "bash", "completions/_deskhand": "zsh", "completions/deskhand.fish": "fish",
-	} {
-		if err := files.WriteHeader(&tar.Header{Name: name + "/" + file, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := files.Write([]byte(text)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := files.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return out.String()
-}
-
-// program is a shell script that says that it is a version of deskhand.
-func program(version string) string { return "#!/bin/sh\necho deskhand " + version + "\n" }
-
 // release is one version for amd64 and arm, by the paths of its files.
 func release(tb testing.TB, version, script string) map[string]string {
 	tb.Helper()
 	files := map[string]string{"/latest/download/VERSION": version + "\n"}
 	sums := ""
 	for _, name := range []string{"deskhand-linux-amd64", "deskhand-linux-arm"} {
-		archive := packed(tb, name, script)
+		archive := testrelease.Archive(tb, name, script)
 		files["/download/"+version+"/"+name+".tar.gz"] = archive
 		sums += fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256([]byte(archive)), name)
 	}
 	files["/download/"+version+"/SHA256SUMS"] = sums
 	return files
-}
-
-// mirror serves the files of releases. A file that begins with CUT ends early.
-func mirror(tb testing.TB, files map[string]string) string {
-	tb.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, ok := files[r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		if text, ok := strings.CutPrefix(text, "CUT"); ok {
-			w.Header().Set("Content-Length", fmt.Sprint(2*len(text)))
-			_, _ = w.Write([]byte(text))
-			_ = http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
-		}
-		_, _ = w.Write([]byte(text))
-	}))
-	tb.Cleanup(s.Close)
-	return s.URL
 }
 
 // tools makes a folder with the programs that install.sh needs, all but those
@@ -143,7 +92,7 @@ func install(tb testing.TB, shell, path, base string, user uint32, args ...strin
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "dash", "bash", "curl", "wget")
-	base := mirror(t, release(t, releaseVersion, program(releaseVersion)))
+	base := testrelease.Serve(t, release(t, releaseVersion, testrelease.Program(releaseVersion)))
 	for _, c := range []struct{ shell, machine, without string }{
 		{"sh", "x86_64", "wget"}, {"dash", "x86_64", "curl"}, {"bash", "armv7l", "wget"},
 	} {
@@ -184,13 +133,13 @@ func TestInstall(t *testing.T) {
 // that is another program.
 func TestInstallAgain(t *testing.T) {
 	t.Parallel()
-	files := release(t, "v0.3.0", program("v0.3.0"))
-	for path, text := range release(t, releaseVersion, program(releaseVersion)) {
+	files := release(t, "v0.3.0", testrelease.Program("v0.3.0"))
+	for path, text := range release(t, releaseVersion, testrelease.Program(releaseVersion)) {
 		if path != "/latest/download/VERSION" {
 			files[path] = text
 		}
 	}
-	base, prefix, path := mirror(t, files), t.TempDir(), tools(t, "x86_64")
+	base, prefix, path := testrelease.Serve(t, files), t.TempDir(), tools(t, "x86_64")
 	if err := os.Mkdir(prefix+"/bin", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +151,7 @@ func TestInstallAgain(t *testing.T) {
 		if err != nil || !strings.Contains(out, "sandbox-agent is another program, and stays") {
 			t.Errorf("%v: %s", err, out)
 		}
-		if text, _ := os.ReadFile(prefix + "/bin/deskhand"); string(text) != program(version) {
+		if text, _ := os.ReadFile(prefix + "/bin/deskhand"); string(text) != testrelease.Program(version) {
 			t.Errorf("installed is %q, not %s", text, version)
 		}
 	}
@@ -214,7 +163,7 @@ func TestInstallAgain(t *testing.T) {
 // TestInstallForUser installs below the home of a user who is not root.
 func TestInstallForUser(t *testing.T) {
 	t.Parallel()
-	base := mirror(t, release(t, releaseVersion, program(releaseVersion)))
+	base := testrelease.Serve(t, release(t, releaseVersion, testrelease.Program(releaseVersion)))
 	path := publicly(t, tools(t, "x86_64"))
 	out, err := install(t, "sh", path, base, 65534)
 	if err != nil || !strings.Contains(out, "This user is not root, so deskhand is installed for this user alone, below HOME/.local.") ||
@@ -248,11 +197,11 @@ func TestInstallErrors(t *testing.T) {
 	const page = "\n<!DOCTYPE html><html>Please log in</html>"
 	archive := "/download/" + releaseVersion + "/deskhand-linux-amd64.tar.gz"
 	changed := func(path, text string) map[string]string {
-		files := release(t, releaseVersion, program(releaseVersion))
+		files := release(t, releaseVersion, testrelease.Program(releaseVersion))
 		files[path] = text
 		return files
 	}
-	good := release(t, releaseVersion, program(releaseVersion))
+	good := release(t, releaseVersion, testrelease.Program(releaseVersion))
 	for name, c := range map[string]struct {
 		files   map[string]string
 		machine string
@@ -265,7 +214,7 @@ func TestInstallErrors(t *testing.T) {
 		"no downloader":    {good, "x86_64", []string{"curl", "wget"}, nil, "neither curl nor wget is installed"},
 		"no tar":           {good, "x86_64", []string{"tar"}, nil, "tar or gzip is not installed"},
 		"no sums":          {good, "x86_64", []string{"sha256sum"}, nil, "none of sha256sum, shasum and openssl is installed"},
-		"other sum":        {changed(archive, packed(t, "deskhand-linux-amd64", "evil")), "x86_64", nil, nil, "and SHA256SUMS says"},
+		"other sum":        {changed(archive, testrelease.Archive(t, "deskhand-linux-amd64", "evil")), "x86_64", nil, nil, "and SHA256SUMS says"},
 		"cut off":          {changed(archive, "CUT"+good[archive][:100]), "x86_64", nil, nil, "was cut off; try again"},
 		"cut off, wget":    {changed(archive, "CUT"+good[archive][:100]), "x86_64", []string{"curl"}, nil, "cannot download"},
 		"page, archive":    {changed(archive, page), "x86_64", nil, nil, ".tar.gz gave a web page"},
@@ -274,7 +223,7 @@ func TestInstallErrors(t *testing.T) {
 		"odd version":      {changed("/latest/download/VERSION", "v1.2.3/../x"), "x86_64", nil, nil, "is no version"},
 		"no such version":  {good, "x86_64", nil, []string{"--version", "9.9.9"}, "is the version right"},
 		"no release":       {map[string]string{}, "x86_64", []string{"curl"}, nil, "is the version right"},
-		"another program":  {release(t, releaseVersion, program("v0.0.1")), "x86_64", nil, nil, "says that it is deskhand v0.0.1, not deskhand " + releaseVersion},
+		"another program":  {release(t, releaseVersion, testrelease.Program("v0.0.1")), "x86_64", nil, nil, "says that it is deskhand v0.0.1, not deskhand " + releaseVersion},
 		"does not run":     {release(t, releaseVersion, "#!/bin/sh\necho no such machine; exit 1\n"), "x86_64", nil, nil, "does not run on this machine, and nothing was installed: no such machine"},
 		"unknown option":   {good, "x86_64", nil, []string{"--prefx", "/x"}, "there is no option --prefx"},
 		"no value":         {good, "x86_64", nil, []string{"--version"}, "--version needs a value"},
@@ -283,7 +232,7 @@ func TestInstallErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			prefix := t.TempDir()
-			out, err := install(t, "sh", tools(t, c.machine, c.without...), mirror(t, c.files), 0, append([]string{"--prefix", prefix}, c.args...)...)
+			out, err := install(t, "sh", tools(t, c.machine, c.without...), testrelease.Serve(t, c.files), 0, append([]string{"--prefix", prefix}, c.args...)...)
 			if err == nil || !strings.Contains(out, "install.sh: ") || !strings.Contains(out, c.want) {
 				t.Errorf("%v: %s\nwant: %s", err, out, c.want)
 			}
@@ -298,7 +247,7 @@ func TestInstallErrors(t *testing.T) {
 func TestInstallRedirect(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "curl", "wget")
-	plain := mirror(t, release(t, releaseVersion, program(releaseVersion)))
+	plain := testrelease.Serve(t, release(t, releaseVersion, testrelease.Program(releaseVersion)))
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain+"/latest/download/VERSION", http.StatusFound))
 	t.Cleanup(secure.Close)
 	for fetcher, trust := range map[string]string{"curl": "-k", "wget": "--no-check-certificate"} {

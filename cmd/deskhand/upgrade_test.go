@@ -1,13 +1,8 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,65 +10,31 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/deskhand/deskhand/internal/testrelease"
 )
 
 // archiveName is the archive of this machine.
 const archiveName = "deskhand-linux-" + runtime.GOARCH + ".tar.gz"
 
-// packed makes an archive as a release has it, with a shell script for a program.
-func packed(tb testing.TB, script string) []byte {
+// packed makes this machine's archive of a release.
+func packed(tb testing.TB, script string) string {
 	tb.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	files := tar.NewWriter(zipped)
-	for name, text := range map[string]string{"LICENSE": "a licence", "deskhand": script} {
-		header := &tar.Header{Name: "deskhand-linux/" + name, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}
-		if err := files.WriteHeader(header); err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := files.Write([]byte(text)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := files.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return out.Bytes()
+	return testrelease.Archive(tb, "deskhand-linux", script)
 }
 
-// says is a program that tells a version.
-func says(version string) string { return "#!/bin/sh\necho deskhand " + version + "\n" }
-
-// mirror serves releases: files by their path.
+// mirror serves releases.
 func mirror(tb testing.TB, files map[string]string) string {
 	tb.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, ok := files[r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		if text, ok := strings.CutPrefix(text, "TRUNCATED"); ok {
-			w.Header().Set("Content-Length", fmt.Sprint(2*len(text)))
-			_, _ = w.Write([]byte(text))
-			_ = http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
-		}
-		_, _ = w.Write([]byte(text))
-	}))
-	tb.Cleanup(s.Close)
-	return s.URL + "/releases"
+	return testrelease.Serve(tb, files) + "/releases"
 }
 
 // release is one version on a mirror.
-func release(version string, archive []byte) map[string]string {
+func release(version string, archive string) map[string]string {
 	return map[string]string{
 		"/releases/latest/download/VERSION":                       version + "\n",
-		"/releases/download/" + version + "/SHA256SUMS":           fmt.Sprintf("%x  %s\n", sha256.Sum256(archive), archiveName),
-		"/releases/download/" + version + "/" + archiveName:       string(archive),
+		"/releases/download/" + version + "/SHA256SUMS":           fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(archive)), archiveName),
+		"/releases/download/" + version + "/" + archiveName:       archive,
 		"/releases/download/" + version + "/deskhand-linux-x.deb": "not this one",
 	}
 }
@@ -104,7 +65,7 @@ func upgradeWith(tb testing.TB, path, base string, args ...string) result {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	path := installed(t)
-	base := mirror(t, release("v9.9.9", packed(t, says("v9.9.9"))))
+	base := mirror(t, release("v9.9.9", packed(t, testrelease.Program("v9.9.9"))))
 	if got := upgradeWith(t, path, base, "--check"); got.status != exitOK || !strings.Contains(got.stdout, "deskhand v9.9.9 is available, and this is v1.2.3-test") {
 		t.Errorf("--check: %+v", got)
 	}
@@ -120,7 +81,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("upgrade: %+v", got)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || string(text) != says("v9.9.9") {
+	if err != nil || string(text) != testrelease.Program("v9.9.9") {
 		t.Errorf("the program is %.40q (%v)", text, err)
 	}
 	now, err := os.Stat(path)
@@ -135,7 +96,7 @@ func TestUpgrade(t *testing.T) {
 // TestUpgradeErrors wants the program to stay what it is, and to hear why.
 func TestUpgradeErrors(t *testing.T) {
 	t.Parallel()
-	good := packed(t, says("v9.9.9"))
+	good := packed(t, testrelease.Program("v9.9.9"))
 	changed := func(name, text string) map[string]string {
 		files := release("v9.9.9", good)
 		files["/releases/"+name] = text
@@ -147,16 +108,16 @@ func TestUpgradeErrors(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		"another sum":     {changed("download/v9.9.9/"+archiveName, string(packed(t, says("v6.6.6")))), nil, "and SHA256SUMS says"},
-		"cut off":         {changed("download/v9.9.9/"+archiveName, "TRUNCATED"+string(good[:40])), nil, "the download was cut off; try again"},
+		"another sum":     {changed("download/v9.9.9/"+archiveName, packed(t, testrelease.Program("v6.6.6"))), nil, "and SHA256SUMS says"},
+		"cut off":         {changed("download/v9.9.9/"+archiveName, "CUT"+good[:40]), nil, "the download was cut off; try again"},
 		"page for file":   {changed("download/v9.9.9/"+archiveName, page), nil, "the answer is a web page"},
 		"page for latest": {changed("latest/download/VERSION", page), nil, "the answer is a web page"},
 		"no version":      {changed("latest/download/VERSION", "../../etc"), nil, "which is no version"},
 		"no such version": {changed("x", ""), []string{"--version", "v7.7.7"}, "there is no such release (status 404)"},
 		"other machines":  {changed("download/v9.9.9/SHA256SUMS", "00  deskhand-linux-vax.tar.gz\n"), nil, "release v9.9.9 has no " + archiveName},
-		"wrong program":   {release("v9.9.9", packed(t, says("v9.9.8"))), nil, "does not run here, so nothing was replaced"},
+		"wrong program":   {release("v9.9.9", packed(t, testrelease.Program("v9.9.8"))), nil, "does not run here, so nothing was replaced"},
 		"broken program":  {release("v9.9.9", packed(t, "\x7fELF")), nil, "does not run here, so nothing was replaced"},
-		"no archive":      {release("v9.9.9", []byte("this is no gzip")), nil, "gzip: invalid header"},
+		"no archive":      {release("v9.9.9", "this is no gzip"), nil, "gzip: invalid header"},
 	} {
 		path := installed(t)
 		before, err := os.Stat(path)
@@ -180,7 +141,7 @@ func TestUpgradeErrors(t *testing.T) {
 // TestUpgradeRefused leaves alone what is not its own to replace.
 func TestUpgradeRefused(t *testing.T) {
 	t.Parallel()
-	base := mirror(t, release("v9.9.9", packed(t, says("v9.9.9"))))
+	base := mirror(t, release("v9.9.9", packed(t, testrelease.Program("v9.9.9"))))
 	for _, manager := range []string{"dpkg-query", "rpm"} {
 		path := installed(t)
 		dir := t.TempDir()
