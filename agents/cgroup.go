@@ -39,6 +39,10 @@ type cgroups struct {
 const (
 	cgroupPrefix = "deskhand-"
 	cgroupWait   = time.Second // for killed processes to be gone
+
+	// cgroupMode lets agents read the limits of their group, and no other user open
+	// the directory, which flock(2) needs.
+	cgroupMode = 0o711
 )
 
 // prefix begins the names of the groups of hosts with this state directory. It
@@ -70,7 +74,7 @@ func (c *cgroups) add() *cgroup {
 	}
 	c.made++
 	g := &cgroup{dir: filepath.Join(c.lock.Name(), strconv.Itoa(c.made))}
-	if err := os.Mkdir(g.dir, 0o755); err != nil {
+	if err := os.Mkdir(g.dir, cgroupMode); err != nil {
 		return nil
 	}
 	var err error
@@ -87,16 +91,16 @@ func (c *cgroups) begin() *os.File {
 	if c.own == "" {
 		return nil
 	}
-	dir := filepath.Join(c.own, cmp.Or(c.prefix(), cgroupPrefix)+strings.ToLower(rand.Text()))
 	for range 3 { // another host may take it for the remains of a dead one, until it is locked
-		if os.Mkdir(dir, 0o755) != nil {
+		dir := filepath.Join(c.own, cmp.Or(c.prefix(), cgroupPrefix)+strings.ToLower(rand.Text()))
+		if os.Mkdir(dir, cgroupMode) != nil {
 			return nil
 		}
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // before Linux 5.14
 			_ = os.Remove(dir)
 			return nil
 		}
-		if f, err := lockCgroup(dir, unix.LOCK_EX); err == nil {
+		if f, err := lockCgroup(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			supervise.GuardCgroup(dir)
 			return f
 		}

@@ -96,6 +96,12 @@ func TestEscape(t *testing.T) {
 	h := host(t, agents.Config{Launch: shell(escaping)})
 	stays, _ := escaped(t, h, "stays")
 	pid, group := escaped(t, h, "deleted")
+	for _, dir := range []string{group, filepath.Dir(group)} {
+		// flock(2) needs a descriptor of the directory. Programs read the limits in it.
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o711 {
+			t.Errorf("%s: %v, %v; want that other users can enter it and not open it", dir, info.Mode(), err)
+		}
+	}
 	if err := h.Delete(within(t), "deleted"); err != nil {
 		t.Fatal(err)
 	}

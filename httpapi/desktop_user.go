@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -44,6 +46,24 @@ func (u users) refusal() string {
 func (u users) mayMount() error {
 	if why := u.refusal(); why != "" {
 		return &agents.InvalidError{Field: "desktop", Problem: why}
+	}
+	return nil
+}
+
+// checkDatabase returns an error if the user of agents or desktops can replace the
+// database of the event log. Postgres has no file.
+func (c Config) checkDatabase() error {
+	if c.EventLog.DSN == "" || strings.Contains(c.EventLog.DSN, "://") {
+		return nil
+	}
+	path, err := filepath.Abs(c.EventLog.DSN)
+	if err != nil {
+		return fmt.Errorf("config: EventLog.DSN: %w", err)
+	}
+	for _, u := range []supervise.User{c.users.agent, c.users.desktop} {
+		if dir := u.CanReplace(path); dir != "" {
+			return fmt.Errorf("config: EventLog.DSN: %s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", dir, u.Name)
+		}
 	}
 	return nil
 }

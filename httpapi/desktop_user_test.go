@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -45,7 +46,7 @@ func TestAgentsGetNoDesktopOfRoot(t *testing.T) {
 	}
 }
 
-// TestStateDirOfUser has the state directory where programs of agents or desktops could
+// TestStateDirOfUser has what the server writes where programs of agents or desktops could
 // replace it.
 func TestStateDirOfUser(t *testing.T) {
 	t.Parallel()
@@ -78,18 +79,32 @@ func TestStateDirOfUser(t *testing.T) {
 		if err := os.Mkdir(below, 0o755); err != nil {
 			t.Fatal(err)
 		}
+		refused := func(where string, err error) {
+			t.Helper()
+			if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "nobody"`) {
+				t.Errorf("%s, %s: %v", name, where, err)
+			}
+		}
 		for _, dir := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
-			for _, cfg := range []Config{{DesktopUser: "nobody"}, {AgentHost: agents.Config{RunAs: "nobody"}}} {
-				cfg.StateDir = dir
+			for where, cfg := range map[string]Config{
+				"desktop user": {DesktopUser: "nobody", StateDir: dir},
+				"agent user":   {AgentHost: agents.Config{RunAs: "nobody"}, StateDir: dir},
+				"recordings":   {DesktopUser: "nobody", StateDir: t.TempDir(), RecordingsDir: dir},
+				"database":     {DesktopUser: "nobody", StateDir: t.TempDir(), EventLog: eventlog.Config{DSN: filepath.Join(dir, "events.db")}},
+			} {
 				s, err := New(cfg)
-				if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "nobody"`) {
-					t.Errorf("%s: %v", name, err)
-				}
+				refused(where, err)
 				if err == nil {
 					if err := s.Close(); err != nil {
 						t.Error(err)
 					}
 				}
+			}
+		}
+		if made.refused {
+			bad := serve(t, Config{DesktopUser: "nobody"}).post(t, "/v1/desktop/start", fmt.Sprintf(`{"stateDir":%q}`, below)).want(t, 400)
+			if !strings.Contains(string(bad.body), "can be changed by user") {
+				t.Errorf("%s: a desktop's stateDir: %s", name, bad.body)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // fleetFields maps the fields of fleet.InvalidError to those of requests.
-var fleetFields = map[string]string{"ID": "id"}
+var fleetFields = map[string]string{"ID": "id", "Desktop.StateDir": "stateDir"}
 
 // fleetProblem returns the problem for an error of package fleet, or nil if err is
 // another error.

@@ -79,6 +79,9 @@ func New(cfg Config) (_ *Server, err error) {
 	if cfg.users, err = cfg.lookUpUsers(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkDatabase(); err != nil {
+		return nil, err
+	}
 	var s *Server
 	all, err := fleet.Open(context.Background(), cfg.fleetConfig(func(id string) {
 		s.mounts.forget(id)

@@ -366,6 +366,17 @@ func TestLog(t *testing.T) {
 		}
 	}
 
+	if os.Geteuid() == 0 {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o777); err != nil { // without the sticky bit
+			t.Fatal(err)
+		}
+		r := runCommandLine(t, environ(t), "server", "--desktop-user", "nobody", "--log-file", filepath.Join(dir, "log"))
+		if r.status != exitUsage || !strings.Contains(r.stderr, "can be changed by user") {
+			t.Errorf("a log file that nobody can replace: %+v", r)
+		}
+	}
+
 	s = serve(t, environ(t), "--access-log", "--log-level", "warn")
 	s.ask(t, "/v1/health", "", nil)
 	s.signal(t, 15)

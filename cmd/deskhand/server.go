@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -311,6 +312,9 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 	}
 	out, done := stderr, func() {}
 	if f.logFile != "" {
+		if err := f.mayLogTo(f.logFile); err != nil {
+			return nil, nil, err
+		}
 		file, err := os.OpenFile(f.logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return nil, nil, fmt.Errorf("log file: %w", err)
@@ -321,6 +325,25 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 		return jsonLogger(out, level), done, nil
 	}
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), done, nil
+}
+
+// mayLogTo returns an error if the user of agents or desktops can replace the log file,
+// for example with a link to another file.
+func (f *serverFlags) mayLogTo(file string) error {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	for _, name := range []string{f.sessions.user, f.desktopUser} {
+		user, err := supervise.LookupUser(name)
+		if err != nil {
+			continue // the server names the flag
+		}
+		if dir := user.CanReplace(path); dir != "" {
+			return usagef("--log-file: %s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", dir, name)
+		}
+	}
+	return nil
 }
 
 // The values of --log-format.

@@ -67,7 +67,8 @@ type Config struct {
 	RunAs string
 
 	// Untrusted names further users, by name or number, whose programs this program
-	// runs. Open refuses a StateDir that one of them, or RunAs, could replace.
+	// runs. Open refuses a StateDir or RecordingsDir that one of them, or RunAs, could
+	// replace, and Start a Desktop.StateDir.
 	Untrusted []string
 
 	// Media is the network of live views. Zero: UDP port 59050, or a free port if that

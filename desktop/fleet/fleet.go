@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,8 @@ type Fleet struct {
 	networks networks
 	running  sync.WaitGroup // starts and stops under way
 	end      func() error   // closeDesktops, once
+
+	untrusted []supervise.User // runAs and those of Config.Untrusted
 
 	mu        sync.Mutex // guards what follows
 	instances []*Instance
@@ -49,10 +52,19 @@ func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseReplaceable(dir.base, untrusted); err != nil {
+	if err := refuseReplaceable("StateDir", dir.base, untrusted); err != nil {
 		return nil, err
 	}
-	f := &Fleet{cfg: cfg, stateDir: dir, runAs: runAs, networks: networks{cfg: cfg}}
+	if cfg.RecordingsDir != "" {
+		dir, err := filepath.Abs(cfg.RecordingsDir)
+		if err == nil {
+			err = refuseReplaceable("RecordingsDir", dir, untrusted)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	f := &Fleet{cfg: cfg, stateDir: dir, runAs: runAs, untrusted: untrusted, networks: networks{cfg: cfg}}
 	f.end = sync.OnceValue(f.closeDesktops)
 	f.instances = []*Instance{f.newInstance(Main)}
 	return f, nil

@@ -127,6 +127,15 @@ func (in *Instance) Status() Status {
 // then, until Stop. The error is that of Config.Start, wraps ErrStopped or ErrNotFound,
 // or is ErrClosed or a *desktop.DeadlineError.
 func (in *Instance) Start(ctx context.Context, o StartOptions) error {
+	if o.Desktop.StateDir != "" {
+		dir, err := filepath.Abs(o.Desktop.StateDir)
+		if err == nil {
+			err = refuseReplaceable("Desktop.StateDir", dir, in.fleet.untrusted)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for {
 		in.mu.Lock()
 		switch in.phase {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"syscall"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -26,48 +24,16 @@ func (c Config) lookUpUsers() (runAs supervise.User, untrusted []supervise.User,
 	return runAs, untrusted, nil
 }
 
-// refuseReplaceable returns an error if one of the users can rename the state
-// directory, or a directory above it. The user could put an old copy in its place, or a
-// link to another directory of root's.
-func refuseReplaceable(dir string, users []supervise.User) error {
-	for ; dir != "/"; dir = filepath.Dir(dir) {
-		real, err := filepath.EvalSymlinks(dir)
-		if err == nil && real != dir {
-			if err := refuseReplaceable(real, users); err != nil {
-				return err
-			}
-		}
-		above := filepath.Dir(dir)
-		info, err := os.Stat(above)
-		if err != nil {
-			continue // it does not exist yet
-		}
-		for _, user := range users {
-			if canRename(user, info) {
-				return &InvalidError{"StateDir", fmt.Sprintf(
-					"%s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", above, user.Name)}
-			}
+// refuseReplaceable returns an *InvalidError if one of the users can replace a directory.
+// The user could put an old copy in its place, or a link to another directory of root's.
+func refuseReplaceable(field, dir string, users []supervise.User) error {
+	for _, u := range users {
+		if above := u.CanReplace(dir); above != "" {
+			return &InvalidError{field, fmt.Sprintf(
+				"%s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", above, u.Name)}
 		}
 	}
 	return nil
-}
-
-// canRename reports whether a user other than root may rename the entries of a
-// directory that belong to others.
-func canRename(user supervise.User, dir os.FileInfo) bool {
-	c := user.Credential
-	st, ok := dir.Sys().(*syscall.Stat_t)
-	if !ok || c == nil || c.Uid == 0 {
-		return false
-	}
-	if st.Uid == c.Uid {
-		return true
-	}
-	need := os.FileMode(0o002)
-	if st.Gid == c.Gid || slices.Contains(c.Groups, st.Gid) {
-		need = 0o020
-	}
-	return dir.Mode()&os.ModeSticky == 0 && dir.Mode()&need != 0
 }
 
 // homeOf returns the home of a desktop whose programs run as another user: a folder in

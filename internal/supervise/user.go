@@ -125,6 +125,46 @@ func (u User) CanStart(path string, args []string) error {
 	return nil
 }
 
+// CanReplace returns a directory above path whose entries the user can rename, or "" if
+// there is none. Links on the way to path are followed. It is "" for root, and for a user
+// without credentials.
+func (u User) CanReplace(path string) (dir string) {
+	if u.Credential == nil || u.Credential.Uid == 0 {
+		return ""
+	}
+	for ; path != "/" && path != "."; path = filepath.Dir(path) {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && real != path {
+			if dir := u.CanReplace(real); dir != "" {
+				return dir
+			}
+		}
+		above := filepath.Dir(path)
+		if info, err := os.Stat(above); err == nil && u.canRename(info) { // else it does not exist yet
+			return above
+		}
+	}
+	return ""
+}
+
+// canRename reports whether the user may rename the entries of a directory that belong
+// to others.
+func (u User) canRename(dir os.FileInfo) bool {
+	c := u.Credential
+	st, ok := dir.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	if st.Uid == c.Uid {
+		return true
+	}
+	need := os.FileMode(0o002)
+	if st.Gid == c.Gid || slices.Contains(c.Groups, st.Gid) {
+		need = 0o020
+	}
+	return dir.Mode()&os.ModeSticky == 0 && dir.Mode()&need != 0
+}
+
 // may tells whether the mode of a file lets the user do what need is the bit
 // of. A list of further users (acl(5)) is taken for a yes.
 func (u User) may(path string, info fs.FileInfo, need fs.FileMode) bool {
