@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/cyclonedx"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,7 +56,13 @@ func TestBOM(t *testing.T) {
 	if !bytes.Equal(texts[0].Bytes(), texts[1].Bytes()) {
 		t.Error("two documents of the same modules differ")
 	}
-	var got bom
+	var got struct {
+		Metadata struct {
+			Timestamp string
+			Component cyclonedx.Component
+		}
+		Components []cyclonedx.Component
+	}
 	if err := json.Unmarshal(texts[0].Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}

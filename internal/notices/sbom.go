@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,44 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/cyclonedx"
 )
 
-// bom is the part of a CycloneDX 1.5 document that writeBOM writes.
-type bom struct {
-	Format      string      `json:"bomFormat"`
-	SpecVersion string      `json:"specVersion"`
-	Version     int         `json:"version"`
-	Metadata    bomMetadata `json:"metadata"`
-	Components  []component `json:"components"`
-}
-
-type bomMetadata struct {
-	Timestamp string    `json:"timestamp,omitempty"`
-	Component component `json:"component"`
-}
-
-type component struct {
-	Type     string       `json:"type"`
-	Ref      string       `json:"bom-ref"`
-	Name     string       `json:"name"`
-	Version  string       `json:"version"`
-	PURL     string       `json:"purl"`
-	Licences []bomLicence `json:"licenses"`
-}
-
-type bomLicence struct {
-	Licence struct {
-		ID   string `json:"id,omitempty"`   // of SPDX
-		Name string `json:"name,omitempty"` // of what SPDX does not list
-	} `json:"license"`
-}
-
 // newComponent describes a Go module under licences.
-func newComponent(kind, module, version string, ids ...string) component {
-	purl := "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B")
-	c := component{Type: kind, Ref: purl, Name: module, Version: version, PURL: purl}
+func newComponent(kind, module, version string, ids ...string) cyclonedx.Component {
+	c := cyclonedx.Library("golang", module, version, "")
+	c.Type = kind
 	for _, id := range ids {
-		var l bomLicence
+		var l cyclonedx.Licence
 		if l.Licence.ID = id; !slices.Contains(allowed, id) || strings.HasPrefix(id, "GooglePatent") {
 			l.Licence.ID, l.Licence.Name = "", id
 		}
@@ -61,15 +32,14 @@ func newComponent(kind, module, version string, ids ...string) component {
 // writeBOM writes the linked modules as a CycloneDX document. Its time is
 // SOURCE_DATE_EPOCH, so that the same release gives the same document.
 func writeBOM(to io.Writer, version string, notices []notice) error {
-	d := bom{Format: "CycloneDX", SpecVersion: "1.5", Version: 1}
+	d := cyclonedx.Document{Component: newComponent("application", "github.com/deskhand/deskhand", version, "Apache-2.0")}
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
 		}
-		d.Metadata.Timestamp = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
+		d.Timestamp = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
-	d.Metadata.Component = newComponent("application", "github.com/deskhand/deskhand", version, "Apache-2.0")
 	d.Components = append(d.Components, newComponent("library", "std", strings.TrimPrefix(runtime.Version(), "go"), "BSD-3-Clause"))
 	for _, n := range notices {
 		var ids []string
@@ -78,7 +48,5 @@ func writeBOM(to io.Writer, version string, notices []notice) error {
 		}
 		d.Components = append(d.Components, newComponent("library", n.module, n.version, ids...))
 	}
-	e := json.NewEncoder(to)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return d.Write(to)
 }

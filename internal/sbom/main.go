@@ -13,40 +13,21 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/deskhand/deskhand/internal/cyclonedx"
 )
-
-// document is the part of CycloneDX 1.5 that is written.
-type document struct {
-	Format      string      `json:"bomFormat"`
-	SpecVersion string      `json:"specVersion"`
-	Version     int         `json:"version"`
-	Metadata    metadata    `json:"metadata"`
-	Components  []component `json:"components"`
-}
-
-type metadata struct {
-	Component component `json:"component"`
-}
-
-type component struct {
-	Type    string `json:"type"`
-	Ref     string `json:"bom-ref,omitempty"`
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-	PURL    string `json:"purl,omitempty"`
-}
 
 func main() {
 	root := flag.String("root", "/", "file system to describe")
@@ -66,17 +47,16 @@ func run(root, file string, programs []string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := d.Write(&text); err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	return os.WriteFile(file, text.Bytes(), 0o644)
 }
 
-func describe(root string, programs []string) (document, error) {
-	d := document{Format: "CycloneDX", SpecVersion: "1.5", Version: 1}
-	d.Metadata.Component = component{Type: "container", Name: "deskhand"}
-	for _, read := range []func(root string) ([]component, error){debianPackages, goModules, npmPackages} {
+func describe(root string, programs []string) (cyclonedx.Document, error) {
+	d := cyclonedx.Document{Component: cyclonedx.Component{Type: "container", Name: "deskhand"}}
+	for _, read := range []func(root string) ([]cyclonedx.Component, error){debianPackages, goModules, npmPackages} {
 		list, err := read(root)
 		if err != nil {
 			return d, err
@@ -85,25 +65,15 @@ func describe(root string, programs []string) (document, error) {
 	}
 	for _, p := range programs {
 		name, version, _ := strings.Cut(p, "=")
-		d.Components = append(d.Components, library("generic", name, version, ""))
+		d.Components = append(d.Components, cyclonedx.Library("generic", name, version, ""))
 	}
-	slices.SortFunc(d.Components, func(a, b component) int { return strings.Compare(a.PURL, b.PURL) })
-	d.Components = slices.Compact(d.Components)
+	slices.SortFunc(d.Components, func(a, b cyclonedx.Component) int { return strings.Compare(a.PURL, b.PURL) })
+	d.Components = slices.CompactFunc(d.Components, func(a, b cyclonedx.Component) bool { return a.PURL == b.PURL })
 	return d, nil
 }
 
-// library is a component with the package URL that names it.
-func library(kind, name, version, query string) component {
-	escaped := strings.NewReplacer("%2F", "/").Replace(url.QueryEscape(name))
-	purl := "pkg:" + kind + "/" + escaped + "@" + url.QueryEscape(version)
-	if query != "" {
-		purl += "?" + query
-	}
-	return component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl}
-}
-
 // debianPackages reads dpkg's list: paragraphs of "Field: value" lines.
-func debianPackages(root string) ([]component, error) {
+func debianPackages(root string) ([]cyclonedx.Component, error) {
 	release, err := fields(filepath.Join(root, "etc/os-release"), "=")
 	if err != nil {
 		return nil, err
@@ -116,12 +86,12 @@ func debianPackages(root string) ([]component, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []component
+	var list []cyclonedx.Component
 	for _, p := range packages {
 		if !strings.HasSuffix(p["Status"], " installed") {
 			continue
 		}
-		c := library("deb/"+id, p["Package"], p["Version"], "arch="+p["Architecture"]+"&distro="+id+"-"+number)
+		c := cyclonedx.Library("deb/"+id, p["Package"], p["Version"], "arch="+p["Architecture"]+"&distro="+id+"-"+number)
 		list = append(list, c)
 	}
 	return list, nil
@@ -155,24 +125,24 @@ func fields(file, separator string) ([]map[string]string, error) {
 }
 
 // goModules returns the modules in the deskhand binary and the Go version that built it.
-func goModules(root string) ([]component, error) {
+func goModules(root string) ([]cyclonedx.Component, error) {
 	info, err := buildinfo.ReadFile(filepath.Join(root, "usr/local/bin/deskhand"))
 	if err != nil {
 		return nil, err
 	}
-	list := []component{library("golang", "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "")}
+	list := []cyclonedx.Component{cyclonedx.Library("golang", "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		list = append(list, library("golang", m.Path, m.Version, ""))
+		list = append(list, cyclonedx.Library("golang", m.Path, m.Version, ""))
 	}
 	return list, nil
 }
 
 // npmPackages returns the packages in every node_modules folder below /usr/local.
-func npmPackages(root string) ([]component, error) {
-	var list []component
+func npmPackages(root string) ([]cyclonedx.Component, error) {
+	var list []cyclonedx.Component
 	err := filepath.WalkDir(filepath.Join(root, "usr/local"), func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.Name() != "package.json" || !isPackage(filepath.Dir(file)) {
 			return err
@@ -185,7 +155,7 @@ func npmPackages(root string) ([]component, error) {
 		if err := json.Unmarshal(text, &p); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		list = append(list, library("npm", p.Name, p.Version, ""))
+		list = append(list, cyclonedx.Library("npm", p.Name, p.Version, ""))
 		return nil
 	})
 	return list, err

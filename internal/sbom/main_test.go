@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/deskhand/deskhand/internal/cyclonedx"
 )
 
 func TestDescribe(t *testing.T) {
@@ -48,7 +50,7 @@ Version: 1
 		t.Fatal(err)
 	}
 	has := func(purl string) bool {
-		return slices.ContainsFunc(d.Components, func(c component) bool { return c.PURL == purl })
+		return slices.ContainsFunc(d.Components, func(c cyclonedx.Component) bool { return c.PURL == purl })
 	}
 	for _, purl := range []string{
 		"pkg:deb/debian/libstdc%2B%2B6@1%3A14.2.0-19?arch=amd64&distro=debian-13", "pkg:npm/npm@10.9.4", "pkg:npm/%40scope/tool@2.0.0",
@@ -59,7 +61,7 @@ Version: 1
 		}
 	}
 	linked := func(name string) bool {
-		return slices.ContainsFunc(d.Components, func(c component) bool { return c.Name == name && c.Version != "" })
+		return slices.ContainsFunc(d.Components, func(c cyclonedx.Component) bool { return c.Name == name && c.Version != "" })
 	}
 	if !linked("github.com/google/licensecheck") || !linked("stdlib") {
 		t.Error("the modules of the program are missing")
