@@ -153,8 +153,10 @@ func (p *agentProcess) write(b *commitBatch) error {
 				return err
 			}
 		}
-		if policies, err = keepPolicies(tx, rows, opened); err != nil {
-			return err
+		if len(opened) > 0 {
+			if policies, err = keepPolicies(tx, rows, opened); err != nil {
+				return err
+			}
 		}
 		return fill(tx, all, rows)
 	})

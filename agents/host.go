@@ -203,8 +203,8 @@ func (h *Host) task(f func(context.Context)) error {
 // maxServerID bounds the ids that clients choose.
 const maxServerID = 512
 
-// find returns the server of that id, or ErrServerNotFound, or an ElsewhereError. One
-// that an earlier host ran is known from the log.
+// find returns the server of that id, or ErrServerNotFound, or an ElsewhereError. The
+// log has the servers of earlier hosts.
 func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	h.mu.Lock()
 	s, ending := h.servers[id], h.ending[id]
@@ -241,7 +241,7 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	return h.keep(s), nil
 }
 
-// keep makes a server known, unless one of its id is already.
+// keep adds a server, or returns the one that has its id already.
 func (h *Host) keep(s *server) *server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -252,7 +252,7 @@ func (h *Host) keep(s *server) *server {
 	return s
 }
 
-// fresh makes a server known that has had no process, unless one of its id is
+// fresh adds a server that has had no process, or returns the one that has its id
 // already.
 func (h *Host) fresh(id string) *server {
 	s := &server{host: h, id: id, data: processData{Created: time.Now()}}
@@ -264,7 +264,7 @@ func (h *Host) fresh(id string) *server {
 	return h.keep(s)
 }
 
-// forget drops a server that never had a process.
+// forget removes a server that never had a process.
 func (h *Host) forget(s *server) {
 	s.mu.Lock()
 	never := s.last.ID == "" && s.starting == nil
@@ -276,7 +276,7 @@ func (h *Host) forget(s *server) {
 	}
 }
 
-// drop makes a server unknown, which the log may know.
+// drop removes a server. The log may still have it.
 func (h *Host) drop(s *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -285,7 +285,7 @@ func (h *Host) drop(s *server) {
 	}
 }
 
-// hasSession tells whether the log has a session of that id.
+// hasSession reports whether the log has a session of that id.
 func (h *Host) hasSession(session string) bool {
 	_, err := h.cfg.Log.Session(h.ctx, session)
 	return !errors.Is(err, eventlog.ErrNotFound)

@@ -101,13 +101,3 @@ func (p *agentProcess) replayInitialize(ctx context.Context, params []byte) erro
 // asClient is the initialize of the host itself.
 var asClient = []byte(`{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},` +
 	`"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}}`)
-
-// observe passes on what the agent says about itself.
-func (p *agentProcess) observe(method string, raw []byte) {
-	if method != methodInitialize && method != "session/new" || raw == nil {
-		return
-	}
-	if result, err := resultOf(method, raw); err == nil {
-		p.host.cfg.Observe(p.agent, method, result)
-	}
-}

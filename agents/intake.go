@@ -405,3 +405,27 @@ func createdBy(method string, raw []byte) (json.RawMessage, error) {
 	}
 	return result, nil
 }
+
+// observe passes on what the agent says about itself.
+func (p *agentProcess) observe(method string, raw []byte) {
+	if method != methodInitialize && method != "session/new" || raw == nil {
+		return
+	}
+	if result, err := resultOf(method, raw); err == nil {
+		p.host.cfg.Observe(p.agent, method, result)
+	}
+}
+
+// errResting says that an idle agent was ended before it got the message. The caller
+// starts the agent again.
+var errResting = errors.New("the agent was ended because it was idle")
+
+// retryResting calls f again, a few times, while it returns errResting.
+func retryResting(f func() error) error {
+	for range 3 {
+		if err := f(); !errors.Is(err, errResting) {
+			return err
+		}
+	}
+	return f()
+}

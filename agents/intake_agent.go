@@ -91,7 +91,9 @@ func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) 
 	k := "response:" + c.env.method
 	if !c.internal || s != nil && c.opens == nil {
 		p.recordMessage(fx, eventlog.Agent, s, k, e.raw)
-		p.recordProblems(fx, s, c)
+		if s != nil && isCreation(c.env.method) {
+			p.recordProblems(fx, s, c)
+		}
 	}
 	answer := e.raw
 	if !c.internal {
@@ -113,9 +115,6 @@ func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) 
 // recordProblems records in a new session's stream what of its configuration does not
 // work.
 func (p *agentProcess) recordProblems(fx *effects, s *attachedSession, c *call) {
-	if s == nil || !isCreation(c.env.method) {
-		return
-	}
 	for _, problem := range c.problems {
 		n := problemEvent(problem)
 		p.recordMessage(fx, eventlog.Daemon, s, n.kind, n.payload)

@@ -93,7 +93,9 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 		p.refuseEnded(fx, c, id)
 		return
 	}
-	p.joinOpening(c)
+	if c.opens != nil && !isCreation(c.env.method) {
+		p.joinOpening(c)
+	}
 	var native []byte
 	switch {
 	case c.opens != nil: // its id is translated from now on
@@ -150,7 +152,9 @@ func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []
 			fx.undo = append(fx.undo, func() { s.prompts-- })
 			p.linkHistory(s, c.env)
 			b.markChanged(s)
-			p.addHistory(fx, c, s)
+			if s.preface != "" {
+				p.addHistory(fx, c, s)
+			}
 		}
 	case "session/load", "session/resume":
 		if o := c.opening(); o != nil {
@@ -164,9 +168,6 @@ func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []
 // joinOpening replaces the session that a request opens by the one that is attached, or
 // that another request opens, so that there is one attachedSession for it.
 func (p *agentProcess) joinOpening(c *call) {
-	if c.opens == nil || isCreation(c.env.method) {
-		return
-	}
 	if s := p.sessions.byID[c.opens.row.ID]; s != nil {
 		c.opens = s
 	} else if s := p.sessions.byNative[c.opens.row.Native]; s != nil && s.row.ID == c.opens.row.ID {
@@ -197,12 +198,9 @@ func (p *agentProcess) beginOpening(fx *effects, s *attachedSession, method stri
 	})
 }
 
-// addHistory puts the history of a session before a prompt, if the agent does not know
-// it.
+// addHistory puts the history of a session, which the agent does not know, before a
+// prompt.
 func (p *agentProcess) addHistory(fx *effects, c *call, s *attachedSession) {
-	if s.preface == "" {
-		return
-	}
 	at := c.env.find(c.env.params, "prompt")
 	if !at.there() || c.env.raw[at.from] != '[' {
 		return

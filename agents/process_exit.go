@@ -48,20 +48,6 @@ func (p *agentProcess) exitError() error {
 	return &ExitedError{Agent: p.agent}
 }
 
-// errResting says that an idle agent was ended before it got the message. The caller
-// starts the agent again.
-var errResting = errors.New("the agent was ended because it was idle")
-
-// retryResting calls f again, a few times, while it returns errResting.
-func retryResting(f func() error) error {
-	for range 3 {
-		if err := f(); !errors.Is(err, errResting) {
-			return err
-		}
-	}
-	return f()
-}
-
 // handleExit records the end of the agent.
 func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
 	e := p.child.exit()

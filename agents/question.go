@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -390,4 +391,53 @@ func (r Reply) result(q *question) ([]byte, error) {
 		return cancelled, nil
 	}
 	return nil, &OptionError{r.Kinds, q.options}
+}
+
+// Answer answers a question of the agent's: request is its public id. The first
+// answer counts; later ones get [ErrRequestNotFound]. The agent must run here:
+// [ElsewhereError].
+func (h *Host) Answer(ctx context.Context, session, request string, r Reply) error {
+	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: request, Pending: true})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 || request == "" {
+		return ErrRequestNotFound
+	}
+	for _, s := range h.allServers() {
+		p := s.runningProcess()
+		if p == nil || p.id != rows[0].Life {
+			continue
+		}
+		return p.sendDecision(ctx, &decision{public: request, reply: r, dir: eventlog.Client, done: make(chan error, 1)})
+	}
+	asker, err := h.cfg.Log.Life(ctx, rows[0].Life)
+	if err != nil || !asker.ExitedAt.IsZero() {
+		return cmp.Or(err, ErrRequestNotFound)
+	}
+	running, err := h.runsElsewhere(ctx, asker)
+	if running {
+		err = &ElsewhereError{asker.Server}
+	}
+	return cmp.Or(err, ErrRequestNotFound)
+}
+
+// sendDecision submits a decision and waits for what becomes of it.
+func (p *agentProcess) sendDecision(ctx context.Context, d *decision) error {
+	if err := p.enqueue(ctx, command{decide: d}); err != nil {
+		return err
+	}
+	select {
+	case err := <-d.done:
+		return err
+	case <-p.done:
+		select {
+		case err := <-d.done: // it came before the end
+			return err
+		default:
+			return ErrRequestNotFound
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// What a session was made by.
+// Values of Session.Origin.
 const (
 	originACP = "acp"
 	originGo  = "go"
@@ -31,8 +30,8 @@ func sessionOf(row eventlog.Session) Session {
 	return Session{row, d.Permissions, d.Desktop, d.Mode, d.Model, d.Problems}
 }
 
-// processOfServer returns the running process of a server for a caller in Go, which may
-// start it whatever became of the one before.
+// processOfServer returns the process of a server for a caller in Go, and starts one if
+// none runs, however the one before ended.
 func (h *Host) processOfServer(ctx context.Context, id string, o PostOptions) (*agentProcess, error) {
 	s, err := h.find(ctx, id)
 	if errors.Is(err, ErrServerNotFound) {
@@ -57,9 +56,9 @@ func (h *Host) Session(ctx context.Context, id string) (Session, error) {
 	return sessionOf(row), err
 }
 
-// Sessions lists sessions, whoever made them, by the time at which they were
-// made. The cursor is empty at first; next is that of the following page, and
-// empty at the end. A limit of 0 is 100.
+// Sessions lists the sessions of all clients by the time at which they were made. The
+// cursor is empty at first; next is that of the following page, and empty at the end.
+// A limit of 0 is 100.
 func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
 	rows, next, err := h.cfg.Log.Sessions(ctx, f, cursor, limit)
 	page = make([]Session, 0, len(rows))
@@ -69,19 +68,17 @@ func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor st
 	return page, next, err
 }
 
-// Log is the log that the host was given. Everything of a session is in its
-// stream [SessionStream].
+// Log returns Config.Log. [SessionStream] names the stream of a session.
 func (h *Host) Log() *eventlog.Log { return h.cfg.Log }
 
-// Requests lists the questions of agents that are open in a session, the oldest
-// first.
+// Requests lists the open questions of the agent in a session, the oldest first.
 func (h *Host) Requests(ctx context.Context, session string) ([]eventlog.Request, error) {
 	return h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, Pending: true})
 }
 
-// processWithSession returns a process that knows the session, started and told of it if
-// need be. When the server is deleted meanwhile, it looks once more what has
-// become of the session.
+// processWithSession returns a process that has the session attached, and starts the
+// process or restores the session if need be. If the server is deleted meanwhile, it
+// tries once more.
 func (h *Host) processWithSession(ctx context.Context, id string) (*agentProcess, error) {
 	p, err := h.processWithSessionOnce(ctx, id)
 	if errors.Is(err, ErrServerNotFound) {
@@ -110,7 +107,7 @@ func (h *Host) processWithSessionOnce(ctx context.Context, id string) (*agentPro
 	return p, p.restore(ctx, row)
 }
 
-// Turn is a prompt that was passed on.
+// Turn is a prompt that is in the log.
 type Turn struct {
 	// Seq is the number of the prompt in the session's stream.
 	Seq int64
@@ -119,9 +116,9 @@ type Turn struct {
 	call    *call
 }
 
-// Prompt passes a prompt to a session: a list of content blocks, as ACP has
-// them. It returns once it is in the log. A session whose process has ended is
-// restored first.
+// Prompt passes a prompt, which is a list of ACP's content blocks, to a session. It
+// returns once the prompt is in the log. A session whose process has ended is restored
+// first.
 //
 // Errors, beside those of [Host.Post]: [ErrSessionNotFound], [ErrSessionEnded],
 // [InvalidError].
@@ -164,9 +161,9 @@ func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 	return resultOf("session/prompt", raw)
 }
 
-// Cancel ends the turn of a session that is under way, if there is one. What
-// the agent asks at the moment is answered as cancelled. A prompt that waits until
-// its session is restored is no turn yet, and goes on.
+// Cancel ends the running turn of a session, if there is one. Open questions of the
+// agent are answered as cancelled. A prompt that waits for the restoration of its
+// session is not a turn yet, and goes on.
 func (h *Host) Cancel(ctx context.Context, id string) error {
 	p, err := h.runningProcess(ctx, id)
 	switch {
@@ -201,57 +198,8 @@ func (h *Host) runningProcess(ctx context.Context, id string) (*agentProcess, er
 	return s.runningProcess(), nil
 }
 
-// Answer answers a question of the agent's: request is its public id. The first
-// answer counts; later ones get [ErrRequestNotFound]. The agent must run here:
-// [ElsewhereError].
-func (h *Host) Answer(ctx context.Context, session, request string, r Reply) error {
-	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: request, Pending: true})
-	if err != nil {
-		return err
-	}
-	if len(rows) == 0 || request == "" {
-		return ErrRequestNotFound
-	}
-	for _, s := range h.allServers() {
-		p := s.runningProcess()
-		if p == nil || p.id != rows[0].Life {
-			continue
-		}
-		return p.sendDecision(ctx, &decision{public: request, reply: r, dir: eventlog.Client, done: make(chan error, 1)})
-	}
-	asker, err := h.cfg.Log.Life(ctx, rows[0].Life)
-	if err != nil || !asker.ExitedAt.IsZero() {
-		return cmp.Or(err, ErrRequestNotFound)
-	}
-	running, err := h.runsElsewhere(ctx, asker)
-	if running {
-		err = &ElsewhereError{asker.Server}
-	}
-	return cmp.Or(err, ErrRequestNotFound)
-}
-
-// sendDecision submits a decision and waits for what becomes of it.
-func (p *agentProcess) sendDecision(ctx context.Context, d *decision) error {
-	if err := p.enqueue(ctx, command{decide: d}); err != nil {
-		return err
-	}
-	select {
-	case err := <-d.done:
-		return err
-	case <-p.done:
-		select {
-		case err := <-d.done: // it came before the end
-			return err
-		default:
-			return ErrRequestNotFound
-		}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// SetPermissions changes the policy of a session, also while it is being opened,
-// for what its agent asks from then on. Questions that are open stay.
+// SetPermissions changes the policy of a session for questions that its agent asks from
+// then on. It may be called while the session is being restored.
 func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err

@@ -24,10 +24,10 @@ type Replay struct {
 // ringSize is how many events sandbox-agent keeps.
 const ringSize = 1024
 
-// Stream follows an ACP server: it has all that the agent writes, and
-// notifications named _adapter/... of the host. The events' sequences are those
-// of the server, whatever happens to processes. It may be used by one goroutine
-// at a time, but for Sent, and must be closed.
+// Stream follows an ACP server: it has all that the agent writes, and notifications
+// of the host that are named _adapter/... . Its events are numbered for the server,
+// not for a process. It is for one goroutine at a time, except Sent, and must be
+// closed.
 type Stream struct {
 	cursor   *eventlog.Cursor
 	s        *server
@@ -68,13 +68,12 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	return stream, nil
 }
 
-// Newest is the newest event that there was when the following began.
+// Newest returns the newest event at the time of Follow.
 func (s *Stream) Newest() int64 { return s.newest }
 
-// Next returns the events that follow and waits for at least one. When another host
-// with the same log has taken the server over, which begins with a loss of Postgres,
-// the error is an [ElsewhereError], or [ErrServerNotFound]; who follows it there goes
-// on after Seq.
+// Next returns the events that follow and waits for at least one. If another host with
+// the same log has taken the server over, after this one has lost Postgres, the error
+// is an [ElsewhereError] or [ErrServerNotFound]. A follower there goes on after Seq.
 func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
 	wait, stop, err := s.s.followers.next(ctx, s)
 	if err != nil {
@@ -94,15 +93,15 @@ func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
 	return events, err
 }
 
-// Sent says that the events up to a sequence were passed on to whom they are
-// for, or that he is ready for those behind where the stream began: see
-// [Host.Post]. Any goroutine may call it. Nobody waits for a stream for which it
-// is never called.
+// Sent tells that the events up to a sequence were passed on to the client, or, with
+// the sequence behind which the stream began, that the client is ready for events.
+// [Host.Post] waits for that. It does not wait for a stream for which Sent is never
+// called. Any goroutine may call Sent.
 func (s *Stream) Sent(seq int64) { s.s.followers.passedOn(s, seq) }
 
-// Seq is the sequence of the last event that Next has returned, or behind which
+// Seq returns the sequence of the last event that Next has returned, or behind which
 // the stream began.
 func (s *Stream) Seq() int64 { return s.cursor.Seq() }
 
-// Close ends the following.
+// Close ends the stream.
 func (s *Stream) Close() { s.once.Do(func() { s.s.followers.remove(s) }) }

@@ -101,7 +101,11 @@ func TestFlushTrackerOfTheServer(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ln) }()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + ln.Addr().String())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+ln.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
