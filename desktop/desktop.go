@@ -65,14 +65,6 @@ type lifecycle struct {
 	lastError *Failure
 }
 
-// inputs runs the input of a desktop, one at a time, for actors that may send it.
-type inputs struct {
-	lifecycle
-	control control
-	turns   *turns
-	pending pendingInputs
-}
-
 // Start runs a desktop and returns when its window manager is ready. ctx bounds
 // the start alone; the desktop lives until Close.
 //

@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// turns has inputs sent one after the other. Behind each one it is waited for
-// what programs do with it: while whoever sent it goes on, and before the next
-// one is sent.
+// turns has inputs sent one after the other. A turn ends when programs have dealt with
+// its input. The caller that sent the input has its answer before that.
 type turns struct {
-	token chan struct{} // holds one: who has it may send input
+	token chan struct{} // holds one: its holder may send input
 
 	mu      sync.Mutex         // guards what follows
-	hurried int                // how many there are who let nobody wait for programs
-	cut     context.CancelFunc // ends the wait under way; nil: there is none
+	hurried int                // callers that wait for a turn, but not for programs
+	cut     context.CancelFunc // ends the wait for programs; nil: none is under way
 }
 
 func newTurns() *turns {
@@ -22,7 +21,7 @@ func newTurns() *turns {
 	return t
 }
 
-// take waits for a turn, which give ends. Who hurries does not wait until
+// take waits for a turn, which give ends. A caller that hurries does not wait until
 // programs have dealt with the input before.
 func (t *turns) take(ctx context.Context, hurries bool) error {
 	if hurries {

@@ -16,7 +16,7 @@
 // # Concurrency
 //
 // Every method may be called from any goroutine. Requests of one call are not
-// kept together against those of another: who needs that, locks.
+// kept apart from the requests of another: a caller that needs that locks.
 //
 // # Errors
 //

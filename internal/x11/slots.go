@@ -23,7 +23,7 @@ type slot struct {
 	stroke
 	sym   xproto.Keysym // 0: none
 	used  uint64        // when, as a count of uses
-	dirty bool          // pressed since the last drain: somebody may still look it up
+	dirty bool          // pressed since the last drain: an application may still look it up
 }
 
 // slots is the empty keycodes of a keymap, in pairs without Shift and with.
@@ -205,7 +205,7 @@ func (sl *slots) assignSole(ctx context.Context, k *keymap, sym xproto.Keysym, k
 }
 
 // compare orders slots by how well they can be given away: those that are
-// empty, then those that nobody looks up, the longest unused first.
+// empty, then those that no application looks up, the longest unused first.
 func (s *slot) compare(o *slot) int {
 	rank := func(s *slot) int {
 		switch {
@@ -279,7 +279,7 @@ func append32(b []byte, v uint32) []byte {
 // a dead one left in slots is taken over.
 func (sl *slots) claim() error {
 	c := sl.c
-	xproto.GrabServer(c.x) // nobody may claim between the question and the claim
+	xproto.GrabServer(c.x) // no other client may claim between the question and the claim
 	owner, err := xproto.GetSelectionOwner(c.x, sl.record).Reply()
 	if err == nil && owner.Owner == 0 {
 		xproto.SetSelectionOwner(c.x, sl.window, sl.record, xproto.TimeCurrentTime)

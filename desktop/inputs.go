@@ -1,0 +1,175 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/x11"
+)
+
+// inputs runs the input of a desktop, one at a time, for actors that may send it.
+type inputs struct {
+	lifecycle
+	control control
+	turns   *turns
+	pending pendingInputs
+}
+
+// act runs one input in its turn, if control and the policy allow it, and emits it to
+// subscribers. prepare, unless nil, refuses the action or fills in what is only known
+// with a session, such as the position on the screen. act returns what f returns.
+// After the deadline, f may still be running.
+func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
+	prepare func(*session) error, f func(context.Context, *session) (T, error),
+) (T, error) {
+	*a = ActionFrom(ctx, *a)
+	if a.long {
+		var done func()
+		ctx, done = in.pending.begin(ctx, a.Actor)
+		defer done()
+	}
+	ours := false // the turn, of the one goroutine that both functions run on
+	do := func(ctx context.Context, s *session) (v T, err error) {
+		if ours, err = in.takeTurn(ctx, s, op, a, prepare); err != nil {
+			return v, err
+		}
+		v, err = f(ctx, s)
+		err = cutShort(ctx, op, a, err)
+		in.tell(a, err)
+		return v, err
+	}
+	v, err := callThen(ctx, &in.lifecycle, op, limit, do, func(s *session) {
+		switch {
+		case ours && in.cfg.paced(a.Actor):
+			in.turns.give(nil)
+		case ours:
+			in.turns.give(s.input.Quiesce)
+		}
+	})
+	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
+		err = &InterruptedError{Op: op, Cause: context.Cause(ctx)} // f has not told how far it came
+	}
+	return v, err
+}
+
+// takeTurn waits for the turn of an action, and until programs are ready for it. It
+// reports whether the action has the turn, also if it returns an error.
+func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action, prepare func(*session) error) (ours bool, err error) {
+	viewer, releases := a.Actor.Kind == ActorViewer, a.Name == ActionReleaseAll
+	if releases {
+		if err := in.admit(ctx, a); err != nil {
+			return false, err
+		}
+		in.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.same(a.Actor) })
+	}
+	if err := in.turns.take(ctx, viewer || releases); err != nil {
+		return false, cutShort(ctx, op, a, err)
+	}
+	if prepare != nil {
+		if err := prepare(s); err != nil {
+			return true, err
+		}
+	}
+	if !releases {
+		if err := in.admit(ctx, a); err != nil {
+			return true, err
+		}
+	}
+	if in.cfg.paced(a.Actor) {
+		return true, nil
+	}
+	if err := s.follows(ctx, a); err != nil {
+		return true, cutShort(ctx, op, a, err)
+	}
+	ours, err = in.awaitListener(ctx, s, a)
+	return ours, cutShort(ctx, op, a, err)
+}
+
+// admit returns an error if control or the policy does not allow an action.
+func (in *inputs) admit(ctx context.Context, a *Action) error {
+	a.Time = time.Now()
+	if err := in.control.allows(a.Actor); err != nil {
+		return err
+	}
+	if in.cfg.Policy == nil {
+		return nil
+	}
+	return in.cfg.Policy(ctx, *a)
+}
+
+// paced reports whether an actor waits for programs itself before it sends more
+// input. A viewer does: a person waits for what they see.
+func (c *Config) paced(a Actor) bool { return c.NoQuiesce || a.Kind == ActorViewer }
+
+// follows has an action wait until programs have dealt with the input before it.
+func (s *session) follows(ctx context.Context, a *Action) error {
+	switch {
+	case a.Name == ActionLaunch, a.Name == ActionReleaseAll:
+		return nil
+	case a.Name == ActionMove && !s.input.Pointer.ButtonDown():
+		return s.input.QuiescePointer(ctx)
+	}
+	return s.input.Quiesce(ctx)
+}
+
+// awaitListener has keys wait until a program wants them, and gives the turn away
+// meanwhile: some windows never want any. It reports whether it has the turn again.
+func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
+	if !a.Name.pressesKeys() {
+		return true, nil
+	}
+	unheard, err := s.input.Unheard()
+	if unheard == 0 || err != nil {
+		return true, err
+	}
+	in.turns.give(nil)
+	if err := s.input.AwaitListener(ctx, unheard); err != nil {
+		return false, err
+	}
+	if err := in.turns.take(ctx, false); err != nil {
+		return false, err
+	}
+	return true, in.control.allows(a.Actor) // it may have changed hands
+}
+
+// tell emits an action that was done, in whole or in part. It leaves out a viewer's
+// moves: there are a hundred in a second, and what matters of them is where the clicks
+// are.
+func (in *inputs) tell(a *Action, err error) {
+	if a.Name == ActionMove && a.Actor.Kind == ActorViewer && err == nil {
+		return
+	}
+	if err != nil {
+		if refused(err) {
+			return
+		}
+		a.Error = err.Error()
+	}
+	in.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
+}
+
+// refused reports whether an action failed before it had any effect.
+func refused(err error) bool {
+	if errors.Is(err, ErrInterrupted) {
+		return false
+	}
+	for _, why := range []error{
+		ErrInvalid, ErrRestarting, ErrControlHeld, ErrAppNotFound, ErrUnsupported, ErrWindowNotFound,
+		x11.ErrNoWindow, x11.ErrScreenSize, x11.ErrContentTooLarge,
+	} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
+}
+
+// act is the function act for an input that returns only an error and needs no
+// preparation.
+func (in *inputs) act(ctx context.Context, op string, limit time.Duration, a *Action, f func(context.Context, *session) error) error {
+	_, err := act(ctx, in, op, limit, a, nil, func(ctx context.Context, s *session) (struct{}, error) {
+		return struct{}{}, f(ctx, s)
+	})
+	return err
+}
