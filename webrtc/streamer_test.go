@@ -46,7 +46,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := stream(t, d, Config{})
-	c := watch(t, s, ViewerOptions{Name: "ann"})
+	c := watch(t, s, ViewerOptions{Name: "a\x1bn\u202en\n"}) // shown without what is not a character
 	first := c.next("the first one", picture.key)
 	if !first.delay {
 		t.Error("a packet lacks the playout-delay extension")

@@ -3,9 +3,11 @@ package webrtc
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -26,7 +28,7 @@ const (
 
 // ViewerOptions describe somebody who wants to watch.
 type ViewerOptions struct {
-	// Name is shown to other viewers. Empty: none.
+	// Name is shown to other viewers, without control characters. Empty: none.
 	Name string
 
 	// ViewOnly keeps the viewer from ever having control.
@@ -112,6 +114,12 @@ type viewer struct {
 //
 // id is the viewer's; empty: a new one.
 func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*viewer, error) {
+	o.Name = strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) {
+			return r
+		}
+		return -1
+	}, o.Name)
 	v := &viewer{
 		s: s, id: newID(), options: o, transport: transport, since: time.Now(),
 		queue: make(chan *wirePicture, queueSize), inputs: newInputQueue(),
