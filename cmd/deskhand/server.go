@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -257,6 +258,9 @@ func sweep(s *httpapi.Server, log *slog.Logger) error {
 func (p program) announce(at url.URL, s *httpapi.Server, tokenKnown bool, f serverFlags, log *slog.Logger) {
 	if f.noToken && !isLoopback(f.host) {
 		log.Warn("--no-token on an address that other machines may reach: whoever reaches it owns the desktops and this user's account", "host", f.host)
+	}
+	if f.noToken && f.credentials && slices.Contains(f.origins, "*") {
+		log.Warn("--no-token with --cors-allow-origin '*' and --cors-allow-credentials: every web page that a person here opens can use the desktops")
 	}
 	base := at.String()
 	if s.Token() != "" && !tokenKnown {
