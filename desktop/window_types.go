@@ -3,7 +3,8 @@ package desktop
 // WindowID is an X window's number.
 type WindowID uint32
 
-// Window is a top-level window.
+// Window is a top-level window. Its texts have at most 256 characters, without control
+// characters.
 type Window struct {
 	ID        WindowID `json:"id"`
 	Title     string   `json:"title"`

@@ -85,6 +85,7 @@ type recordingInfo struct {
 	FPS         int              `json:"fps,omitempty" doc:"Pictures per second at most: only what changes is stored"`
 	Frames      int64            `json:"frames,omitempty" doc:"Pictures that were stored"`
 	Dropped     int64            `json:"dropped,omitempty" doc:"Pictures that were not, because the encoder was too slow"`
+	Lost        uint64           `json:"timelineDropped,omitempty" doc:"Entries that the timeline left out for lack of room. Where they would be it has a gap"`
 	Sound       bool             `json:"sound,omitempty" doc:"It has sound"`
 	NoSound     string           `json:"soundProblem,omitempty" doc:"Why it has none although that was asked for"`
 	Reason      recording.Reason `json:"reason,omitempty" doc:"Why it ended: stopped, max_duration, max_bytes, disk_full, desktop_closed, ..."`
@@ -98,7 +99,7 @@ func infoOfRecording(i recording.Info) recordingInfo {
 	out := recordingInfo{
 		ID: i.ID, Status: i.Status, ProcessID: i.ProcessID, FileName: i.FileName, Bytes: i.Bytes,
 		StartedAt: i.Started.UTC().Format(timeFormat), Desktop: i.Desktop, Title: i.Title, Duration: i.Duration.Milliseconds(),
-		Width: i.Width, Height: i.Height, FPS: i.FrameRate, Frames: i.Frames, Dropped: i.Dropped, Sound: i.Sound, NoSound: i.SoundProblem,
+		Width: i.Width, Height: i.Height, FPS: i.FrameRate, Frames: i.Frames, Dropped: i.Dropped, Lost: i.TimelineDropped, Sound: i.Sound, NoSound: i.SoundProblem,
 		Reason: i.Reason, Error: i.Error, Continues: i.Continues, ContinuedBy: i.ContinuedBy, Seekable: i.Seekable,
 	}
 	if !i.Ended.IsZero() {

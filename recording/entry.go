@@ -68,6 +68,13 @@ func (e *entry) drop() {
 	e.info.Dropped++
 }
 
+// dropEntries counts entries that the timeline leaves out.
+func (e *entry) dropEntries(n uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.info.TimelineDropped += n
+}
+
 // ended notes that the video does not grow any more.
 func (e *entry) ended() {
 	e.mu.Lock()

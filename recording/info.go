@@ -70,6 +70,10 @@ type Info struct {
 	Dropped   int64 `json:"dropped"`   // pictures that the encoder was too slow for
 	Sound     bool  `json:"sound"`     // it has a sound track
 
+	// TimelineDropped is the number of entries that the timeline left out, for lack of
+	// room or because there were too many at once.
+	TimelineDropped uint64 `json:"timelineDropped,omitempty"`
+
 	// Guest is that of Config.
 	Guest bool `json:"guest,omitempty"`
 

@@ -290,7 +290,7 @@ func (r *Recording) begin(enc *encoder, epoch time.Time, first int64, before *pa
 // tell begins the newest segment's timeline after the event with that number, the
 // last one in the segment before.
 func (r *Recording) tell(p *part, after uint64) error {
-	t, err := startTimeline(r.d, filepath.Join(p.entry.dir, timelineFile), p.epoch, after, r.log)
+	t, err := startTimeline(r.d, filepath.Join(p.entry.dir, timelineFile), p.epoch, after, p.entry.dropEntries, r.log)
 	if err == nil {
 		r.happening = t
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,13 +18,17 @@ import (
 const timelineFile = "timeline.jsonl"
 
 const (
-	// timelineLimit bounds a timeline's file. What a desktop tells ends that
-	// much earlier, so that there is room for what callers add.
-	timelineLimit   = 64 << 20
-	timelineReserve = 2 << 20
+	// timelineLimit bounds a timeline's file. Each kind of entry has a share of
+	// it, see newShares.
+	timelineLimit = 64 << 20
 
-	// timelineBuffer is how much waits for a disk that does not take it.
+	// timelineBuffer is how much waits for a disk that does not take it. Half of
+	// it is for entries of the share actions alone.
 	timelineBuffer = 4 << 20
+
+	// mostWindows bounds the windows of EntryStarted, so that it is shorter than
+	// maxLine.
+	mostWindows = 100
 
 	// goOnRoom is how much room a timeline that had none must have to go on, so
 	// that it does not tell of a gap after every entry.
@@ -42,8 +47,42 @@ const (
 	lookLimit = 2 * time.Second
 )
 
-// ErrTimelineFull says that a recording's timeline has its largest size.
-var ErrTimelineFull = errors.New("the recording's timeline is full")
+// ErrTimelineFull is returned if a recording's timeline has no room for more entries
+// of a kind.
+var ErrTimelineFull = errors.New("the recording's timeline has no room for more entries of this kind")
+
+// share is the part of a timeline's file that entries of one kind may take.
+type share struct{ limit, used int64 }
+
+// shares divide a timeline's file, so that neither the programs of the desktop nor
+// callers can use up the room for the desktop's actions.
+type shares struct {
+	programs share // windows, the clipboard and the size of the screen
+	events   share // Event
+	markers  share
+	actions  share // the rest
+}
+
+func newShares(limit int64) shares {
+	s := shares{programs: share{limit: limit / 8}, events: share{limit: limit / 4}, markers: share{limit: limit / 16}}
+	s.actions.limit = limit - s.programs.limit - s.events.limit - s.markers.limit
+	return s
+}
+
+// of returns the share of a type of entry.
+func (s *shares) of(kind EntryType) *share {
+	switch kind {
+	case EntryMarker:
+		return &s.markers
+	case EntryType(desktop.EventWindowOpened), EntryType(desktop.EventWindowClosed), EntryType(desktop.EventWindowFocused),
+		EntryType(desktop.EventWindowRenamed), EntryType(desktop.EventClipboardChanged), EntryType(desktop.EventResized):
+		return &s.programs
+	}
+	if slices.Contains(ownTypes, kind) {
+		return &s.actions
+	}
+	return &s.events
+}
 
 // watched is what a timeline needs of a desktop.
 type watched interface {
@@ -56,8 +95,8 @@ type watched interface {
 // timeline writes what happens while a recording runs. One goroutine follows the
 // desktop, another writes to the disk; whoever adds an entry waits for neither.
 type timeline struct {
-	epoch time.Time // the moment of the video's first picture
-	limit int64
+	epoch time.Time      // the moment of the video's first picture
+	drop  func(n uint64) // counts entries that are left out
 	log   *slog.Logger
 	wake  chan struct{} // holds one when there is something to write
 	hurry chan struct{} // holds one when it is much
@@ -75,16 +114,17 @@ type timeline struct {
 	buf     []byte     // lines that are to be written
 	waiting int        // bytes in buf, and those that are being written
 	seq     uint64
-	size    int64  // of the file, with those
+	shares  shares
 	lost    uint64 // entries that there was no room for, and that no entry tells of yet
 	ended   bool
 }
 
 // startTimeline begins a recording's timeline with what is on the desktop, and
 // follows it. epoch is the moment of the video's first picture. The first event
-// is the one after that number, or, for 0, the next one.
-func startTimeline(d watched, path string, epoch time.Time, after uint64, log *slog.Logger) (*timeline, error) {
-	t, err := newTimeline(path, epoch, timelineLimit, log)
+// is the one after that number, or, for 0, the next one. drop counts the entries that
+// are left out.
+func startTimeline(d watched, path string, epoch time.Time, after uint64, drop func(n uint64), log *slog.Logger) (*timeline, error) {
+	t, err := newTimeline(path, epoch, timelineLimit, drop, log)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +134,7 @@ func startTimeline(d watched, path string, epoch time.Time, after uint64, log *s
 	return t, nil
 }
 
-func newTimeline(path string, epoch time.Time, limit int64, log *slog.Logger) (*timeline, error) {
+func newTimeline(path string, epoch time.Time, limit int64, drop func(n uint64), log *slog.Logger) (*timeline, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
@@ -103,7 +143,7 @@ func newTimeline(path string, epoch time.Time, limit int64, log *slog.Logger) (*
 		log = slog.New(slog.DiscardHandler)
 	}
 	t := &timeline{
-		epoch: epoch, limit: limit, log: log, file: f, stopped: make(chan struct{}),
+		epoch: epoch, shares: newShares(limit), drop: drop, log: log, file: f, stopped: make(chan struct{}),
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 	}
 	t.done.Go(t.write)
@@ -166,13 +206,20 @@ func (t *timeline) look(d watched) {
 	}()
 	size, control := d.Status().Size, d.Control()
 	entry := Entry{Type: EntryStarted, Time: t.epoch, Size: &size, Control: &control}
-	entry.Windows, _ = d.Windows(ctx, desktop.WindowFilter{All: true})
-	_, _ = t.put(entry, timelineReserve)
+	windows, _ := d.Windows(ctx, desktop.WindowFilter{All: true})
+	entry.Windows = windows[:min(len(windows), mostWindows)]
+	_, _ = t.put(entry)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lose(uint64(len(windows) - len(entry.Windows)))
 }
 
 func (t *timeline) take(e desktop.Event) {
 	t.seen = max(t.seen, e.Seq)
-	_, _ = t.put(entryOf(e), timelineReserve)
+	if e.Type == desktop.EventGap {
+		t.drop(e.Missed)
+	}
+	_, _ = t.put(entryOf(e))
 }
 
 // at is the video's position at some moment. The monotonic clock counts, where
@@ -186,52 +233,62 @@ func (t *timeline) add(e Entry) (Entry, error) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	return t.put(e, 0)
+	return t.put(e)
 }
 
-// put numbers an entry and hands it to the writer. reserve is how many bytes of
-// the file are not for it.
-func (t *timeline) put(e Entry, reserve int64) (Entry, error) {
+// put numbers an entry and hands it to the writer.
+func (t *timeline) put(e Entry) (Entry, error) {
 	e.At, e.Time = t.at(e.Time), e.Time.UTC().Round(0)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return Entry{}, ErrNotActive
 	}
+	s := t.shares.of(e.Type)
 	if t.lost > 0 {
-		if t.size+goOnRoom > t.limit-reserve || t.waiting > timelineBuffer/2 {
-			t.lost++
+		if s.used+goOnRoom > s.limit || t.waiting > timelineBuffer/2 {
+			t.lose(1)
 			return Entry{}, ErrTimelineFull
 		}
 		gap := Entry{At: e.At, Time: e.Time, Type: EntryType(desktop.EventGap), Missed: t.lost}
-		if _, err := t.line(gap, reserve); err != nil {
-			t.lost++
+		if _, err := t.line(gap, s); err != nil {
+			t.lose(1)
 			return Entry{}, err
 		}
 		t.lost = 0
 	}
-	e, err := t.line(e, reserve)
+	e, err := t.line(e, s)
 	if errors.Is(err, ErrTimelineFull) {
-		t.lost++
+		t.lose(1)
 	}
 	return e, err
 }
 
+// lose counts entries that are left out. The caller has mu.
+func (t *timeline) lose(n uint64) {
+	t.lost += n
+	t.drop(n)
+}
+
 // line puts one line into the buffer. The caller has mu.
-func (t *timeline) line(e Entry, reserve int64) (Entry, error) {
+func (t *timeline) line(e Entry, s *share) (Entry, error) {
 	e.Seq = t.seq + 1
 	line, err := json.Marshal(e)
 	if err != nil {
 		return Entry{}, fmt.Errorf("timeline: %w", err)
 	}
 	line = append(line, '\n')
-	if t.size+int64(len(line)) > t.limit-reserve || t.waiting+len(line) > timelineBuffer {
+	room := timelineBuffer
+	if s != &t.shares.actions {
+		room /= 2
+	}
+	if s.used+int64(len(line)) > s.limit || t.waiting+len(line) > room {
 		return Entry{}, ErrTimelineFull
 	}
 	t.buf = append(t.buf, line...)
 	t.waiting += len(line)
 	t.seq = e.Seq
-	t.size += int64(len(line))
+	s.used += int64(len(line))
 	signal(t.wake)
 	if len(t.buf) >= flushSize {
 		signal(t.hurry)

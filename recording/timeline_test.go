@@ -26,7 +26,7 @@ func click(x, y int) desktop.Event {
 func testTimeline(t testing.TB, limit int64) (*timeline, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), timelineFile)
-	line, err := newTimeline(path, time.Now(), limit, nil)
+	line, err := newTimeline(path, time.Now(), limit, func(uint64) {}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,43 +137,60 @@ func TestTimelineReadsAroundRubbish(t *testing.T) {
 	}
 }
 
+// TestTimelineIsBounded floods a timeline with entries of one kind after the other. Each
+// uses up its own share alone.
 func TestTimelineIsBounded(t *testing.T) {
 	t.Parallel()
-	const limit = timelineReserve + 64<<10
+	const limit = 1 << 20
 	line, path := testTimeline(t, limit)
-	for i := range 2000 {
-		line.take(click(i, i))
-	}
-	// The desktop's share is used up, and there is room for callers.
-	if _, err := line.add(Entry{Type: EntryMarker, Marker: &Marker{Title: "still"}}); err != nil {
-		t.Fatal(err)
-	}
+	dropped := 0
+	line.drop = func(n uint64) { dropped += int(n) }
+	renamed := desktop.Event{Type: desktop.EventWindowRenamed, Time: time.Now(), Window: &desktop.Window{Title: strings.Repeat("<", 256)}}
 	data, _ := json.Marshal(strings.Repeat("x", mostData-2))
-	var err error
-	for range 100 {
-		if err = line.flush(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = line.add(Entry{Type: "note", Data: data}); err != nil {
-			break
-		}
+	kinds := []struct {
+		name string
+		add  func() error
+	}{
+		{"windows", func() error { _, err := line.put(entryOf(renamed)); return err }},
+		{"events", func() error { _, err := line.add(Entry{Type: "note", Data: data}); return err }},
+		{"markers", func() error {
+			_, err := line.mark(Marker{Title: "m", Text: strings.Repeat("<", mostText)}, time.Now())
+			return err
+		}},
+		{"actions", func() error { _, err := line.put(entryOf(click(1, 2))); return err }},
 	}
-	if !errors.Is(err, ErrTimelineFull) {
-		t.Errorf("a full timeline says %v", err)
+	for i, flood := range kinds {
+		var err error
+		for range 10000 {
+			if err = flood.add(); err != nil {
+				break
+			}
+			if err := line.flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !errors.Is(err, ErrTimelineFull) {
+			t.Errorf("a flood of %s ends with %v", flood.name, err)
+		}
+		for _, other := range kinds[i+1:] {
+			if err := other.add(); err != nil {
+				t.Errorf("after a flood of %s, %s: %v", flood.name, other.name, err)
+			}
+		}
 	}
 	line.stop()
 	if info, err := os.Stat(path); err != nil || info.Size() > limit {
 		t.Errorf("the file has %d bytes, %v; the limit is %d", info.Size(), err, limit)
 	}
-	all := readAll(t, path)
-	i := slices.IndexFunc(all, func(e Entry) bool { return e.Type == EntryType(desktop.EventGap) })
-	if i < 0 || all[i].Missed != uint64(2000-i) || all[i+1].Marker == nil {
-		t.Errorf("no gap tells that entries after %d are missing", i)
-	}
-	for i, e := range all {
+	missed := 0
+	for i, e := range readAll(t, path) {
+		missed += int(e.Missed)
 		if e.Seq != uint64(i+1) {
 			t.Fatalf("entry %d has the number %d", i, e.Seq)
 		}
+	}
+	if missed != 3 || dropped != 4 { // no entry follows the last
+		t.Errorf("gaps tell of %d entries, and %d were dropped", missed, dropped)
 	}
 }
 

@@ -19,7 +19,8 @@ var ErrNoWindow = errors.New("no such window")
 
 // WindowInfo describes a window that the window manager manages.
 type WindowInfo struct {
-	ID       Window
+	ID Window
+	// The texts have at most 256 characters, and no control characters.
 	Title    string
 	Class    string // second part of WM_CLASS: "XTerm"
 	Instance string // first part of WM_CLASS: "xterm"

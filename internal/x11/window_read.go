@@ -14,8 +14,10 @@ import (
 const (
 	// maxWindows bounds how many windows are looked at.
 	maxWindows = 4096
-	// maxTitle bounds a title, in units of four bytes.
+	// maxTitle bounds what is read of a title, in units of four bytes.
 	maxTitle = 1024
+	// titleLength bounds a title and both parts of a class, in characters.
+	titleLength = 256
 )
 
 // rootState reads what the window manager tells on the root window.
@@ -170,6 +172,7 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 			}
 		}
 	}
+	info.Title = bounded(info.Title)
 	info.Instance, info.Class = w.class(r[2])
 	info.frame(words(r[3]))
 	w.states(info, words(r[4]))
@@ -224,7 +227,7 @@ func (w *Windows) normal(b []byte) bool {
 func (w *Windows) class(r *xproto.GetPropertyReply) (instance, class string) {
 	instance, rest, _ := strings.Cut(string(r.Value), "\x00")
 	class, _, _ = strings.Cut(rest, "\x00")
-	return strings.ToValidUTF8(instance, "\uFFFD"), strings.ToValidUTF8(class, "\uFFFD")
+	return bounded(strings.ToValidUTF8(instance, "\uFFFD")), bounded(strings.ToValidUTF8(class, "\uFFFD"))
 }
 
 // words returns the value of a property of 32 bit units; others are no bytes.

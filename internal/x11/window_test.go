@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -320,6 +321,25 @@ func TestWindowsRenamedAllTheTime(t *testing.T) {
 	}
 	if took := time.Since(begun); count > 2+int(took/(250*time.Millisecond)) {
 		t.Errorf("%d titles were told in %v", count, took)
+	}
+}
+
+// TestWindowsBoundedTexts has a program choose a long title and class with control
+// characters.
+func TestWindowsBoundedTexts(t *testing.T) {
+	t.Parallel()
+	w := startWindows(t)
+	win := w.xterm(t, "short")
+	long := "a\tb\x01" + strings.Repeat("é", 1000)
+	xdotool(t, w.Server, "set_window", "--name", long, "--class", long, "--classname", long, strconv.Itoa(int(win.ID)))
+	got, err := w.WaitForWindow(soon(t), func(i x11.WindowInfo) bool { return i.Title != "short" && i.Class != "XTerm" && i.Instance != "xterm" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{got.Title, got.Class, got.Instance} {
+		if want := "a b " + strings.Repeat("é", 252); text != want {
+			t.Errorf("a text of %d bytes that begins with %.8q, want %d bytes of %.8q", len(text), text, len(want), want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package x11
 import (
 	"bytes"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jezek/xgb/xproto"
@@ -37,6 +38,21 @@ func (w *Windows) text(r *xproto.GetPropertyReply) string {
 		return string(decodeLatin1([]byte(s)))
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// bounded cuts a text that a program chose to titleLength characters and puts spaces in
+// place of control characters. s must be valid UTF-8.
+func bounded(s string) string {
+	n := 0
+	return strings.Map(func(r rune) rune {
+		switch n++; {
+		case n > titleLength:
+			return -1
+		case unicode.IsControl(r):
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // What begins a piece of compound text in another encoding ("Compound Text
