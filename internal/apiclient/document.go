@@ -145,6 +145,9 @@ func (d *document) properties(s *schema) (members map[string]*schema, required [
 			member := *alternative.Properties[name]
 			if other := members[name]; other != nil {
 				member.Enum = slices.Concat(other.Enum, member.Enum)
+				if about := other.Description; about != "" && about != member.Description {
+					member.Description = about + ", or " + member.Description
+				}
 			}
 			members[name] = &member
 		}

@@ -111,8 +111,8 @@ func TestEncode(t *testing.T) {
 func TestAlternatives(t *testing.T) {
 	t.Parallel()
 	d, err := parse([]byte(`{"paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"oneOf":[
-		{"type":"object","required":["type","command"],"properties":{"type":{"type":"string","enum":["local"]},"command":{"type":"string"},"timeout":{"type":"integer"}}},
-		{"type":"object","required":["type","url"],"properties":{"type":{"type":"string","enum":["remote"]},"url":{"type":"string"},"timeout":{"type":"string"}}}]}}}}}}}}`), nil)
+		{"type":"object","required":["type","command"],"properties":{"type":{"type":"string","enum":["local"],"description":"a program"},"command":{"type":"string"},"timeout":{"type":"integer"}}},
+		{"type":"object","required":["type","url"],"properties":{"type":{"type":"string","enum":["remote"],"description":"a server"},"url":{"type":"string"},"timeout":{"type":"string"}}}]}}}}}}}}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +121,9 @@ func TestAlternatives(t *testing.T) {
 		got[f.name] = f.Type()
 		if f.required != (f.name == "type") {
 			t.Errorf("%s: required is %v", f.name, f.required)
+		}
+		if f.name == "type" && f.about != "a program, or a server" {
+			t.Errorf("%s: %q", f.name, f.about)
 		}
 	}
 	for name, want := range map[string]string{"type": "local|remote", "command": "text", "url": "text", "timeout": "text"} {
