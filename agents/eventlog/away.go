@@ -6,10 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// absences tell when the database is away. The writer says so; anybody may ask.
+// absences records when the database is away. The writer sets it. Any goroutine may
+// read it.
 type absences struct{ now atomic.Pointer[absence] }
 
-// absence is one that has begun, or the next one.
+// absence is the present absence, or the next one.
 type absence struct {
 	begun chan struct{} // closed when the database went away
 	err   error         // why; set before that
@@ -28,7 +29,7 @@ func (a *absences) gone(err error) {
 	}
 }
 
-// why is the reason if the database is away.
+// why returns the reason if the database is away, else nil.
 func (a *absence) why() error {
 	select {
 	case <-a.begun:
@@ -38,8 +39,8 @@ func (a *absence) why() error {
 	}
 }
 
-// UncertainError is the [ErrUncertain] of [Log.TryCommit], whose function is
-// still in use.
+// UncertainError is the [ErrUncertain] of [Log.TryCommit]. The function given to
+// TryCommit may still be called.
 type UncertainError struct {
 	log *Log
 	job *job
@@ -51,9 +52,9 @@ func (e *UncertainError) Error() string { return ErrUncertain.Error() }
 // Unwrap returns [ErrUncertain].
 func (e *UncertainError) Unwrap() error { return ErrUncertain }
 
-// Wait waits until it is known how the commit ended. The errors are those of
-// [Log.Commit]; after an ErrUncertain, which says that ctx ended first, it may be
-// called again.
+// Wait waits until it is known how the commit ended. Its errors are those of
+// [Log.Commit]. After an ErrUncertain, which says that ctx ended first, it may be called
+// again.
 func (e *UncertainError) Wait(ctx context.Context) error {
 	select {
 	case <-e.job.done:

@@ -36,14 +36,13 @@
 //
 // # Commits
 //
-// [Log.Commit] calls a function that appends events and writes records; all that
-// it did is committed, or nothing. They are called one after the other, in their
-// callers' goroutines or, when several want to commit, in one that commits what
-// came in meanwhile as one transaction, so that many callers share the wait for
-// the disk.
+// [Log.Commit] calls a function that appends events and writes records, and commits
+// all that it did, or nothing. The functions of several callers are called one after
+// the other. A caller that is alone commits in its own goroutine. Several callers
+// share one transaction, and so the wait for the disk, in the goroutine of the writer.
 //
-// While Postgres is away a commit waits for it, as long as its context lets it;
-// [Log.TryCommit] returns an error at once instead.
+// While Postgres is away a commit waits for it until the end of its context.
+// [Log.TryCommit] returns an error immediately instead.
 //
 // # Followers
 //
