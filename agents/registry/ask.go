@@ -69,7 +69,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 		// way, that it is in a sandbox.
 		env = append(slices.Clone(env), "IS_SANDBOX=1")
 	}
-	answers := newAnswers()
+	answers := new(answers)
 	child, err := g.Start(supervise.Spec{
 		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers,
 		Credential: r.user.Credential,
@@ -98,12 +98,13 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 // answerMost bounds a line of an agent that is asked.
 const answerMost = 4 << 20
 
-// answers takes the answers out of what an agent writes.
+// answers takes the answers out of what an agent writes. It keeps only the first
+// answer to the newest request.
 type answers struct {
-	mu      sync.Mutex // guards what follows
-	line    []byte
-	got     map[int]rpcAnswer
-	changed chan struct{} // closed when got changes
+	mu     sync.Mutex // guards what follows
+	line   []byte
+	id     int            // of the newest request
+	answer chan rpcAnswer // to it; nil before the first request
 }
 
 type rpcAnswer struct {
@@ -115,8 +116,6 @@ type rpcAnswer struct {
 		Data    json.RawMessage `json:"data"`
 	} `json:"error"`
 }
-
-func newAnswers() *answers { return &answers{got: map[int]rpcAnswer{}, changed: make(chan struct{})} }
 
 // Write implements io.Writer.
 func (a *answers) Write(p []byte) (int, error) {
@@ -141,42 +140,44 @@ func (a *answers) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// take keeps a line that is an answer. Requests and notifications of the agent
-// are for clients that go on.
+// take keeps a line that is the answer to the newest request. Requests and
+// notifications of the agent are for clients that go on.
 func (a *answers) take() {
 	var answer rpcAnswer
-	if json.Unmarshal(a.line, &answer) != nil || answer.ID == nil || answer.Method != "" {
+	if json.Unmarshal(a.line, &answer) != nil || answer.ID == nil || *answer.ID != a.id || answer.Method != "" {
 		return
 	}
-	a.got[*answer.ID] = answer
-	close(a.changed)
-	a.changed = make(chan struct{})
+	select {
+	case a.answer <- answer:
+	default: // it has one, or there is no request
+	}
 }
 
 // call sends a request and waits for its answer.
 func (a *answers) call(ctx context.Context, child *supervise.Child, send io.Writer, id int, method, params string) (json.RawMessage, error) {
+	answered := make(chan rpcAnswer, 1)
+	a.mu.Lock()
+	a.id, a.answer = id, answered
+	a.mu.Unlock()
 	w := bufio.NewWriter(send)
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	for {
-		a.mu.Lock()
-		answer, ok := a.got[id]
-		changed := a.changed
-		a.mu.Unlock()
-		if ok && answer.Error != nil {
-			return nil, errors.New(answer.Error.Message)
-		}
-		if ok {
-			return answer.Result, nil
-		}
+	var answer rpcAnswer
+	select {
+	case answer = <-answered:
+	case <-child.Done():
 		select {
-		case <-changed:
-		case <-child.Done():
+		case answer = <-answered: // it came before the end
+		default:
 			return nil, fmt.Errorf("it ended: %v", child.Exit())
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
+	if answer.Error != nil {
+		return nil, errors.New(answer.Error.Message)
+	}
+	return answer.Result, nil
 }

@@ -1,0 +1,27 @@
+package registry
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// An agent that is asked cannot fill the memory with answers to requests that nobody made.
+func TestAnswersKeepNoOthers(t *testing.T) {
+	a := new(answers)
+	memory := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := memory()
+	for i := range 64 {
+		fmt.Fprintf(a, `{"jsonrpc":"2.0","id":%d,"result":%q}`+"\n", 1000+i, strings.Repeat("x", 1<<20))
+	}
+	if more := int64(memory()) - int64(before); more > 16<<20 {
+		t.Errorf("64 answers of 1 MiB that no request waits for take %d MiB", more>>20)
+	}
+	runtime.KeepAlive(a)
+}
