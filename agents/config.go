@@ -110,8 +110,9 @@ type Config struct {
 	// Empty: none.
 	Desktop string
 
-	// Mount says how an agent reaches a desktop. Nil: not at all.
-	Mount func(ctx context.Context, desktop, agent string) (Mount, error)
+	// Mount says how an agent reaches a desktop. process is the same in all calls
+	// for one process of the agent, and is done when that has ended. Nil: not at all.
+	Mount func(ctx, process context.Context, desktop, agent string) (Mount, error)
 
 	// FindDesktop says at once whether there is a desktop, before an agent is
 	// installed for it. Nil: that is left to Mount.

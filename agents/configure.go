@@ -266,7 +266,7 @@ func (p *agentProcess) configured(ctx context.Context, cwd string) (add []MCPSer
 			}
 		}
 	}
-	mounted, err := p.host.mount(ctx, p.server.desktopID(), p.agent)
+	mounted, err := p.host.mount(ctx, p.alive, p.server.desktopID(), p.agent)
 	if add = append(add, mounted.Servers...); err == nil && len(add) > 0 {
 		err = p.awaitInitialize(ctx) // which of them it can use
 	}
@@ -288,12 +288,12 @@ func (h *Host) lookUp(agent, desktop string) error {
 }
 
 // mount is how an agent reaches a desktop; an empty id is none.
-func (h *Host) mount(ctx context.Context, desktop, agent string) (Mount, error) {
+func (h *Host) mount(ctx, process context.Context, desktop, agent string) (Mount, error) {
 	switch {
 	case desktop == "":
 		return Mount{}, nil
 	case h.cfg.Mount == nil:
 		return Mount{}, &InvalidError{"desktop", "cannot be given to agents here"}
 	}
-	return h.cfg.Mount(ctx, desktop, agent)
+	return h.cfg.Mount(ctx, process, desktop, agent)
 }

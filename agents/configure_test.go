@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/folders"
@@ -80,7 +81,9 @@ func TestMCPConfiguration(t *testing.T) {
 func TestDesktopIsMounted(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "received")
-	mount := func(_ context.Context, desktop, agent string) (agents.Mount, error) {
+	var processes []context.Context // one for each call
+	mount := func(_, process context.Context, desktop, agent string) (agents.Mount, error) {
+		processes = append(processes, process)
 		if desktop == "none" {
 			return agents.Mount{}, errors.New("no such desktop")
 		}
@@ -109,6 +112,18 @@ func TestDesktopIsMounted(t *testing.T) {
 		}
 		if s, err := h.Session(within(t), id); err != nil || s.Desktop != "7" {
 			t.Errorf("session = %+v, %v", s, err)
+		}
+		n := len(processes)
+		if n < 2 || processes[n-1] != processes[n-2] || processes[n-1].Err() != nil {
+			t.Errorf("processes = %v", processes)
+		}
+		if err := h.Delete(within(t), "srv"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-processes[n-1].Done():
+		case <-time.After(limit):
+			t.Error("the process has not ended for Mount")
 		}
 		o.Desktop = "none"
 		if _, err := h.Post(within(t), "other", o, []byte(initialize)); err == nil || err.Error() != "no such desktop" {

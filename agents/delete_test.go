@@ -60,7 +60,7 @@ func TestDeletedAtOnce(t *testing.T) {
 func TestDeafAgentEnds(t *testing.T) {
 	t.Parallel()
 	mounted := make(chan struct{}, 2) // when its process starts, and for each new session
-	mount := func(context.Context, string, string) (agents.Mount, error) {
+	mount := func(context.Context, context.Context, string, string) (agents.Mount, error) {
 		mounted <- struct{}{}
 		return agents.Mount{}, nil
 	}

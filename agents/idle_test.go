@@ -72,7 +72,7 @@ func TestNotIdleWhileConfiguring(t *testing.T) {
 	calls := 0 // the first is for its environment
 	h := host(t, agents.Config{
 		IdleTimeout: time.Millisecond, Launch: agentOf("IGNORE_EOF=1", "RECEIVED="+file),
-		Mount: func(context.Context, string, string) (agents.Mount, error) {
+		Mount: func(context.Context, context.Context, string, string) (agents.Mount, error) {
 			if calls++; calls == 1 {
 				return agents.Mount{}, nil
 			}

@@ -14,7 +14,9 @@ func TestDesktopBeforeInstall(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no X server")
 	h := host(t, agents.Config{
-		Mount: func(context.Context, string, string) (agents.Mount, error) { return agents.Mount{}, broken },
+		Mount: func(context.Context, context.Context, string, string) (agents.Mount, error) {
+			return agents.Mount{}, broken
+		},
 		Launch: func(context.Context, string) (agents.Launch, error) {
 			t.Error("the agent is installed")
 			return agents.Launch{}, context.Canceled

@@ -48,6 +48,9 @@ type agentProcess struct {
 	box      outbox       // to the agent
 	done     chan struct{}
 
+	alive context.Context //nolint:containedctx // of no call: done when the child has ended
+	ended func()          // ends alive
+
 	inputs  *semaphore.Weighted // bytes of messages that the agent has not read
 	outputs *semaphore.Weighted // bytes of lines that are not committed
 
@@ -136,6 +139,7 @@ func (p *agentProcess) watch() {
 	for {
 		select {
 		case <-p.child.done:
+			p.ended()
 			if err := p.child.end(); err != nil {
 				p.log.Error("agent left processes", "error", err)
 			}
@@ -191,12 +195,18 @@ func (p *agentProcess) keepRunning() func() {
 
 // spawn starts a process for a server. before is the record of the server's process
 // before it, newest the newest record in the log.
-func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (*agentProcess, error) {
+func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (_ *agentProcess, err error) {
+	alive, ended := context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			ended()
+		}
+	}()
 	// The desktop first: an install takes longer.
 	if err := h.lookUp(agent, s.desktopID()); err != nil {
 		return nil, err
 	}
-	mounted, err := h.mount(ctx, s.desktopID(), agent)
+	mounted, err := h.mount(ctx, alive, s.desktopID(), agent)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +226,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 		return nil, &StartError{agent, err}
 	}
 	p := h.newProcess(s, agent, child)
-	p.env = env
+	p.env, p.alive, p.ended = env, alive, ended
 	p.record = eventlog.Life{
 		ID: p.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: child.pid,
 		Init: before.Init, Data: s.processData(),

@@ -26,11 +26,11 @@ type agentHost struct {
 	stateDir *fleet.StateDir
 	folders  *folders.Store
 	registry *registry.Registry
-	mount    func(ctx context.Context, desktop, agent string) (agents.Mount, error) // nil: none
-	find     func(desktop string) error                                             // before that
-	early    time.Duration                                                          // when a response begins whose answer takes longer
-	beat     time.Duration                                                          // between signs of life in it
-	waiting  sync.WaitGroup                                                         // calls of Post
+	mount    func(ctx, process context.Context, desktop, agent string) (agents.Mount, error) // nil: none
+	find     func(desktop string) error                                                      // before that
+	early    time.Duration                                                                   // when a response begins whose answer takes longer
+	beat     time.Duration                                                                   // between signs of life in it
+	waiting  sync.WaitGroup                                                                  // calls of Post
 
 	projector atomic.Pointer[universal.Projector] // of the log; nil: the log is not open
 

@@ -19,13 +19,10 @@ import (
 // mounts are the tokens with which agents that run here use desktops. They are
 // kept in memory alone: the agents end with this server.
 type mounts struct {
-	mu     sync.Mutex // guards what follows
-	url    string     // at which programs on this machine reach the server; empty: none
-	grants map[mountKey]*mountGrant
-	byHash map[string]*grant
+	mu     sync.Mutex                      // guards what follows
+	url    string                          // at which programs on this machine reach the server; empty: none
+	grants map[context.Context]*mountGrant // by the agent's process
 }
-
-type mountKey struct{ desktop, agent string }
 
 type mountGrant struct {
 	value string
@@ -50,25 +47,29 @@ func (m *mounts) reachable(at net.Addr) {
 	m.url = "http://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 }
 
-// token returns the token by which an agent uses a desktop, and only that.
-func (m *mounts) token(desktopID, agent string) string {
+// token returns the token by which an agent's process uses a desktop, and only that.
+// It ends with the process.
+func (m *mounts) token(process context.Context, desktopID, agent string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := mountKey{desktopID, agent}
-	if g, ok := m.grants[key]; ok {
+	if g, ok := m.grants[process]; ok {
 		return g.value
 	}
 	value := "dha_" + rand.Text()
 	g := &grant{
-		ID: mountedActor(agent).ID, Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
-		Created: time.Now(), Hash: hashOf(value),
+		ID: newTokenID(), Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
+		Created: time.Now().UTC(), Hash: hashOf(value), actorID: mountedActor(agent).ID,
 	}
-	g.ctx, g.end = context.WithCancel(context.Background())
+	g.ctx, g.end = context.WithCancel(process)
 	if m.grants == nil {
-		m.grants, m.byHash = map[mountKey]*mountGrant{}, map[string]*grant{}
+		m.grants = map[context.Context]*mountGrant{}
 	}
-	m.grants[key] = &mountGrant{value, g}
-	m.byHash[g.Hash] = g
+	m.grants[process] = &mountGrant{value, g}
+	context.AfterFunc(process, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.grants, process)
+	})
 	return value
 }
 
@@ -82,19 +83,48 @@ func (m *mounts) find(value string) *grant {
 	if !strings.HasPrefix(value, "dha_") {
 		return nil
 	}
+	hash := hashOf(value)
+	for _, g := range m.list() {
+		if g.Hash == hash {
+			return g
+		}
+	}
+	return nil
+}
+
+// list returns the valid tokens in the order of their making.
+func (m *mounts) list() []*grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.byHash[hashOf(value)]
+	var list []*grant
+	for _, g := range m.grants {
+		if !g.grant.over() {
+			list = append(list, g.grant)
+		}
+	}
+	slices.SortFunc(list, func(a, b *grant) int { return a.Created.Compare(b.Created) })
+	return list
+}
+
+// revoke ends a token. It returns false if there is none with that id. The process
+// gets no other one.
+func (m *mounts) revoke(id string) bool {
+	for _, g := range m.list() {
+		if g.ID == id {
+			g.end()
+			return true
+		}
+	}
+	return false
 }
 
 // forget ends the tokens of a desktop that was deleted.
 func (m *mounts) forget(desktopID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key, g := range m.grants {
-		if key.desktop == desktopID {
-			delete(m.grants, key)
-			delete(m.byHash, g.grant.Hash)
+	for process, g := range m.grants {
+		if g.grant.Desktop == desktopID {
+			delete(m.grants, process)
 			g.grant.end()
 		}
 	}
@@ -111,7 +141,7 @@ func (s *Server) findDesktop(id string) error {
 // mount says how an agent that runs here reaches a desktop: by tools, over HTTP
 // or, if it can only start programs, by one that relays; and by the variables
 // that X programs need. The desktop is started if it does not run.
-func (s *Server) mount(ctx context.Context, desktopID, agent string) (agents.Mount, error) {
+func (s *Server) mount(ctx, process context.Context, desktopID, agent string) (agents.Mount, error) {
 	if err := s.findDesktop(desktopID); err != nil {
 		return agents.Mount{}, err
 	}
@@ -130,7 +160,7 @@ func (s *Server) mount(ctx context.Context, desktopID, agent string) (agents.Mou
 	if base == "" {
 		return out, nil // nobody listens, so there are no tools to reach
 	}
-	token := s.mounts.token(desktopID, agent)
+	token := s.mounts.token(process, desktopID, agent)
 	at := strings.TrimSuffix(base, "/") + mcpPath + "?desktop=" + url.QueryEscape(desktopID)
 	out.Servers = []agents.MCPServer{{Name: mountName, URL: at, Headers: map[string]string{"Authorization": "Bearer " + token}}}
 	if len(s.cfg.AgentRelay) > 0 {

@@ -155,7 +155,8 @@ func TestAgentsReachDesktop(t *testing.T) {
 	t.Parallel()
 	requireDesktop(t)
 	s := serve(t, Config{AgentRelay: []string{"/bin/deskhand", "mcp"}})
-	m, err := s.mount(t.Context(), mainDesktop, "claude")
+	process, otherProcess := t.Context(), context.WithoutCancel(t.Context())
+	m, err := s.mount(t.Context(), process, mainDesktop, "claude")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +187,11 @@ func TestAgentsReachDesktop(t *testing.T) {
 			t.Errorf("%s: %d", path, a.StatusCode)
 		}
 	}
-	again, err := s.mount(t.Context(), mainDesktop, "claude")
+	again, err := s.mount(t.Context(), process, mainDesktop, "claude")
 	if err != nil || again.Servers[0].Headers["Authorization"] != web.Headers["Authorization"] {
 		t.Error("each session has a token of its own", err)
 	}
-	other, err := s.mount(t.Context(), mainDesktop, "codex")
+	other, err := s.mount(t.Context(), otherProcess, mainDesktop, "codex")
 	if err != nil || other.Servers[0].Headers["Authorization"] == web.Headers["Authorization"] {
 		t.Error("two agents share a token", err)
 	}
@@ -198,7 +199,7 @@ func TestAgentsReachDesktop(t *testing.T) {
 	if a := s.do(t, call{path: "/v1/desktop/status", header: map[string]string{"Authorization": "Bearer " + token}}); a.StatusCode != http.StatusUnauthorized {
 		t.Error(a.StatusCode)
 	}
-	if _, err := s.mount(t.Context(), "nowhere", "claude"); err == nil {
+	if _, err := s.mount(t.Context(), process, "nowhere", "claude"); err == nil {
 		t.Error("a desktop that does not exist was mounted")
 	}
 }

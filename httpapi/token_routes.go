@@ -22,7 +22,7 @@ type tokenInfo struct {
 	Desktop   string    `json:"desktop,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
-	ExpiresAt time.Time `json:"expiresAt"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero" doc:"Left out if it is the token of an agent that runs here, which ends with the agent's process"`
 	Token     string    `json:"token,omitempty" doc:"Its value, shown when it is made and never again"`
 	Allows    string    `json:"allows,omitempty" doc:"What its holder can do with it, in words; told when it is made"`
 }
@@ -56,11 +56,12 @@ func (s *Server) registerTokens() {
 	add(s, create, s.createToken)
 	list := r
 	list.id, list.method, list.summary = "listTokens", http.MethodGet, "List tokens, without their values"
+	list.about = "The list has the tokens that were made by request, and the tokens with which agents that run here use desktops."
 	add(s, list, func(context.Context, *struct{}) (*tokensOutput, error) {
 		grants, err := s.tokens.list()
 		out := &tokensOutput{}
 		out.Body.Tokens = []tokenInfo{}
-		for _, g := range grants {
+		for _, g := range append(grants, s.mounts.list()...) {
 			out.Body.Tokens = append(out.Body.Tokens, infoOfToken(g))
 		}
 		return out, err
@@ -70,7 +71,12 @@ func (s *Server) registerTokens() {
 	revoke.about = "Whatever uses it ends within a second, and so do the tokens that were made with it. 503 and 507 say that the token " +
 		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
 	revoke.status, revoke.errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
-	add(s, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) { return nil, s.tokens.revoke(in.ID) })
+	add(s, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
+		if s.mounts.revoke(in.ID) {
+			return nil, nil //nolint:nilnil // huma's answer without a body
+		}
+		return nil, s.tokens.revoke(in.ID)
+	})
 }
 
 func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenOutput, error) {

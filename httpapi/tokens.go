@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -70,6 +71,8 @@ type grant struct {
 	Expires time.Time `json:"expires"`
 	Hash    string    `json:"hash"` // of the value, SHA-256 in hexadecimal
 
+	actorID string // empty: ID
+
 	scope scope
 	ctx   context.Context //nolint:containedctx // ends with the token; what the token is used for ends with it
 	end   context.CancelFunc
@@ -99,7 +102,7 @@ func (g *grant) actor(name string) desktop.Actor {
 	if g == nil {
 		return a
 	}
-	a.ID = g.ID
+	a.ID = cmp.Or(g.actorID, g.ID)
 	if name == "" {
 		a.Name = g.Name
 	}
@@ -129,6 +132,8 @@ type tokens struct {
 
 // tokenPrefix begins the value of every token that POST /v1/tokens makes.
 const tokenPrefix = "dh_"
+
+func newTokenID() string { return "tok_" + rand.Text()[:12] }
 
 func hashOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
@@ -213,7 +218,7 @@ func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, e
 		return "", err
 	}
 	value = tokenPrefix + rand.Text()
-	g.ID, g.Hash = "tok_"+rand.Text()[:12], hashOf(value)
+	g.ID, g.Hash = newTokenID(), hashOf(value)
 	g.Created = time.Now().UTC()
 	g.Expires = g.Created.Add(ttl)
 	if by != nil {
