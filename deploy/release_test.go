@@ -188,6 +188,7 @@ func TestGoInstall(t *testing.T) {
 	bin := t.TempDir()
 	upstream := strings.TrimSpace(run(t, "", nil, "go", "env", "GOPROXY"))
 	run(t, bin, []string{
+		"GODEBUG=goindex=0", // go has no index of this version from an earlier test
 		"GOPROXY=file://" + proxy + "," + upstream, "GONOSUMDB=" + module, "GOFLAGS=-modcacherw", "GOBIN=" + bin, "CGO_ENABLED=0",
 	}, "go", "install", module+"/cmd/deskhand@"+releaseVersion)
 	if out := run(t, "", nil, filepath.Join(bin, "deskhand"), "version"); out != "deskhand "+releaseVersion+"\n" {
