@@ -1,0 +1,71 @@
+package quiesce
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestUnread knows what a process has to read of its display, and of no other socket.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	connect := func(number string) (server, client net.Conn) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), ".X11-unix", "X"+number)
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		if client, err = net.Dial("unix", path); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		if server, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Close() })
+		return server, client
+	}
+	server, client := connect("70000")
+	other, _ := connect("70001")
+	d := &Display{Number: 70000, Done: make(chan struct{})}
+	p := d.watch(os.Getpid())
+	defer p.close()
+	if p.diag == nil {
+		t.Skip("the kernel does not tell of sockets")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []net.Conn{other, server} {
+		if p.unread() {
+			t.Fatal("there is something to read before the display has sent anything")
+		}
+		if err := p.waitRead(ended); err != nil {
+			t.Fatalf("waitRead with nothing to read: %v", err)
+		}
+		if _, err := c.Write([]byte("event")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !p.unread() {
+		t.Error("the display's event does not count")
+	}
+	if err := p.waitRead(ended); !errors.Is(err, ErrNotDrained) {
+		t.Errorf("waitRead of an event that is not read: %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- p.waitRead(t.Context()) }()
+	if _, err := client.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Errorf("waitRead of an event that was read: %v", err)
+	}
+}
