@@ -2,6 +2,8 @@ package agents
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,10 +123,10 @@ type created struct {
 // applyResult changes what is known of a session after a result about it. The choices
 // stay if they are about to be made again.
 func (s *attachedSession) applyResult(c created) {
-	if given(c.Modes) {
+	if s.keeps("modes", &c.Modes) {
 		s.row.Modes = c.Modes
 	}
-	if given(c.Models) {
+	if s.keeps("models", &c.Models) {
 		s.data.Models = c.Models
 	}
 	if !s.opening {
@@ -135,6 +137,23 @@ func (s *attachedSession) applyResult(c created) {
 	if given(c.Config) {
 		s.setOptions(c.Config, nil)
 	}
+}
+
+// maxOffered bounds each of the modes, the models and the options of a session that
+// its row keeps.
+const maxOffered = 1 << 20
+
+// keeps reports whether the agent offers something that the session's row can keep. It
+// clears what is too large, and adds that to the session's problems.
+func (s *attachedSession) keeps(what string, offered *json.RawMessage) bool {
+	if len(*offered) > maxOffered {
+		*offered = nil
+		problem := fmt.Sprintf("the agent's %s are ignored, because they have more than %d bytes", what, maxOffered)
+		if !slices.Contains(s.data.Problems, problem) {
+			s.data.Problems = append(slices.Clip(s.data.Problems), problem)
+		}
+	}
+	return given(*offered)
 }
 
 // corrected returns the current value for a choice that was made, if the agent tells

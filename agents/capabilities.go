@@ -28,6 +28,9 @@ func capabilitiesOf(result json.RawMessage) capabilities {
 	}
 	// What is of another type counts as absent.
 	_ = json.Unmarshal(result, &r)
+	if len(r.Caps) > maxOffered {
+		r.Caps = nil // sessions' rows keep it
+	}
 	_ = json.Unmarshal(r.Caps, &c)
 	can := func(name string) bool {
 		v, ok := c.Session[name]

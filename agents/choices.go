@@ -26,14 +26,17 @@ type settingValue struct {
 	Options []settingValue `json:"options"`
 }
 
-// settingsOf reads configOptions. What is of another form cannot be chosen.
+// maxSettings bounds the options of a session that are compared with each other.
+const maxSettings = 256
+
+// settingsOf reads configOptions: the first maxSettings of those that can be chosen.
 func settingsOf(config []byte) []setting {
 	var list []json.RawMessage
 	_ = json.Unmarshal(config, &list)
-	all := make([]setting, 0, len(list))
+	var all []setting
 	for _, raw := range list {
 		var s setting
-		if json.Unmarshal(raw, &s) == nil && s.ID != "" {
+		if len(all) < maxSettings && json.Unmarshal(raw, &s) == nil && s.ID != "" {
 			all = append(all, s)
 		}
 	}
@@ -143,7 +146,7 @@ func (s *attachedSession) recordChoice(id string, value json.RawMessage) {
 
 // recordListedChoice remembers what was chosen in the older way, for both.
 func (s *attachedSession) recordListedChoice(category, value string) {
-	if value == "" {
+	if value == "" || len(value) > maxTitle {
 		return
 	}
 	if category == categoryMode {
@@ -164,6 +167,10 @@ func (s *attachedSession) recordListedChoice(category, value string) {
 // the first time only that does which was chosen already. While a session is
 // being restored the agent says what there is without the choices.
 func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
+	if !s.keeps("configOptions", &config) {
+		s.saveData()
+		return
+	}
 	s.row.Config = config
 	if s.opening {
 		return

@@ -42,11 +42,17 @@ type mcpAbilities struct {
 	SSE  bool `json:"sse"`
 }
 
+// Bounds of what is kept of an agent's answer.
+const (
+	maxObserved = 1 << 20 // bytes; an answer with more is ignored
+	maxOptions  = 64
+)
+
 // Observe takes note of what an agent answered: method is that of the request,
 // result the result. Only initialize and the session/... methods that begin a
 // session tell something; others, and what is not understood, are ignored.
 func (r *Registry) Observe(id, method string, result json.RawMessage) {
-	if _, err := r.find(id); err != nil {
+	if _, err := r.find(id); err != nil || len(result) > maxObserved {
 		return
 	}
 	switch method {
@@ -142,7 +148,7 @@ func sessionOptions(result json.RawMessage) []Option {
 	}
 	var options []Option
 	for _, w := range answer.Options {
-		if o, ok := w.option(); ok {
+		if o, ok := w.option(); ok && len(options) < maxOptions {
 			options = append(options, o)
 		}
 	}
