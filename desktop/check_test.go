@@ -15,13 +15,20 @@ import (
 )
 
 // TestWindowManagerHangs: one that does not answer is replaced, and its windows
-// go on.
+// go on. A program has forged the property that names it.
 func TestWindowManagerHangs(t *testing.T) {
 	t.Parallel()
+	testx11.Require(t, "xprop")
 	d := start(t, desktop.Config{})
 	path := xterm(t, d)
 	sub := d.Subscribe(0)
 	defer sub.Close()
+	forged, err := d.Launch(t.Context(), desktop.Launch{
+		App: "xprop", Args: strings.Fields("-root -f _NET_SUPPORTING_WM_CHECK 32x -set _NET_SUPPORTING_WM_CHECK 0x370ffd1"), Wait: true,
+	})
+	if err != nil || forged.ExitCode != 0 {
+		t.Fatalf("xprop: %+v, %v", forged, err)
+	}
 	pid := pidOf(t, d, "openbox")
 	signal(t, pid, syscall.SIGSTOP)
 	failed := await(t, sub, "failure", ofType(desktop.EventFailed))

@@ -80,7 +80,7 @@ func (r *recovery) replaceWindowManager(s *session) {
 		r.replaceSession(s)
 		return
 	}
-	s.wmReady.Store(false)
+	s.setManaged(false)
 	code, text := "window_manager_exited", "openbox exited"+exitText(s.wm)
 	if s.wmHung {
 		code, text, s.wmHung = "window_manager_hung", fmt.Sprintf("openbox did not answer for %v", hangLimit), false
@@ -88,7 +88,7 @@ func (r *recovery) replaceWindowManager(s *session) {
 	r.repair(s, code, text, func(ctx context.Context) error {
 		err := r.startWindowManager(ctx, s)
 		if err == nil {
-			s.wmReady.Store(true)
+			s.setManaged(true)
 		}
 		return err
 	})

@@ -94,7 +94,7 @@ func (l *lifecycle) open(ctx context.Context, s *session) error {
 	if !stop() {
 		return context.Cause(ctx)
 	}
-	s.wmReady.Store(true)
+	s.setManaged(true)
 	l.follow(s)
 	return nil
 }

@@ -125,6 +125,12 @@ func (s *session) managed() error {
 	return nil
 }
 
+// setManaged notes whether there is a window manager. The desktop's own must answer.
+func (s *session) setManaged(on bool) {
+	s.windows.RequireManager(on && s.wm != nil)
+	s.wmReady.Store(on)
+}
+
 // windowEvent turns what the X server tells into an event.
 func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 	types := map[x11.WindowEventKind]EventType{

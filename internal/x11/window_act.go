@@ -31,6 +31,10 @@ func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, erro
 	return w.manager.Responds(ctx, limit)
 }
 
+// RequireManager tells whether there is a window manager that must answer questions,
+// whatever the properties of the root window say.
+func (w *Windows) RequireManager(on bool) { w.manager.Require(on) }
+
 // AwaitFocus waits until the window manager has given a new window the focus, or
 // has decided not to. It returns nil if there is no window manager or if it does
 // not answer in time.

@@ -37,8 +37,9 @@ type Manager struct {
 	names   struct {
 		supported, check, ask, extents, active xproto.Atom
 	}
-	acted atomic.Bool // see Acted
-	turn  sync.Mutex  // held by the caller that asks
+	acted    atomic.Bool // see Acted
+	required atomic.Bool // see Require
+	turn     sync.Mutex  // held by the caller that asks
 
 	mu     sync.Mutex // guards what follows
 	probe  xproto.Window
@@ -74,6 +75,10 @@ func (m *Manager) Event(ev xgb.Event) {
 // because of a request to it or because a window has appeared. A Tracker that follows
 // the Manager waits for that before keys.
 func (m *Manager) Acted() { m.acted.Store(true) }
+
+// Require tells whether there is a window manager that must answer. Without it, the
+// properties of the root window tell, which any program can change.
+func (m *Manager) Require(on bool) { m.required.Store(on) }
 
 // Handled waits until the window manager has handled all earlier requests. A
 // window manager handles them in order, so it is sent one more that it answers
@@ -192,9 +197,13 @@ func (m *Manager) ask(ctx context.Context, deadline time.Time) (bool, error) {
 	}
 }
 
-// present reports whether there is a window manager that Handled can ask: one that
-// lives and that lists the question among what it supports (EWMH _NET_SUPPORTED).
+// present reports whether there is a window manager that Handled can ask: one that is
+// required, or that lives and lists the question among what it supports (EWMH
+// _NET_SUPPORTED).
 func (m *Manager) present() (bool, error) {
+	if m.required.Load() {
+		return true, nil
+	}
 	supported := m.property(m.display.Root, m.names.supported, maxSupported)
 	check := m.property(m.display.Root, m.names.check, 1)
 	s, err := supported.Reply()
