@@ -109,22 +109,22 @@ func TestQuiesce(t *testing.T) {
 		if err := c.act(); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		settled := make(chan error, 1)
-		go func() { settled <- b.in.Quiesce(t.Context()) }()
+		quiesced := make(chan error, 1)
+		go func() { quiesced <- b.in.Quiesce(t.Context()) }()
 		if c.wait {
 			select {
 			case m := <-pings:
 				select {
-				case err := <-settled:
+				case err := <-quiesced:
 					t.Fatalf("%s: it ended before the application had answered: %v", c.name, err)
 				default:
 				}
 				answer(m)
-			case err := <-settled:
+			case err := <-quiesced:
 				t.Fatalf("%s: it ended without having asked the application: %v", c.name, err)
 			}
 		}
-		if err := <-settled; err != nil {
+		if err := <-quiesced; err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if len(pings) > 0 {
@@ -142,7 +142,7 @@ func TestQuiesceUnresponsive(t *testing.T) {
 	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
-	settle := func(ctx context.Context) (time.Duration, error) {
+	quiesce := func(ctx context.Context) (time.Duration, error) {
 		if err := b.in.Pointer.Click(1, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -152,14 +152,14 @@ func TestQuiesceUnresponsive(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := settle(ended); !errors.Is(err, context.Canceled) {
+	if _, err := quiesce(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("Quiesce with a context that has ended: %v", err)
 	}
-	first, err := settle(t.Context())
+	first, err := quiesce(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := settle(t.Context())
+	again, err := quiesce(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestMoveAfterClick(t *testing.T) {
 	if err := d.in.Pointer.Click(1, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := heldUp(t, "settling", goOn, func() error { return d.in.QuiescePointer(t.Context()) }); err != nil {
+	if err := heldUp(t, "quiescing", goOn, func() error { return d.in.QuiescePointer(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.in.Pointer.Move(5, 700); err != nil {

@@ -52,14 +52,14 @@ func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 		w.requestActive,
 		func(i WindowInfo) bool { return i.Active && !i.Minimised })
 	if err == nil && before.Minimised {
-		return w.settled(ctx, info)
+		return w.awaitStill(ctx, info)
 	}
 	return info, err
 }
 
-// settled waits until a window stands still. A window manager may show how one
+// awaitStill waits until a window stands still. A window manager may show how one
 // that was minimised flies back to its place, of which it tells nobody.
-func (w *Windows) settled(ctx context.Context, info WindowInfo) (WindowInfo, error) {
+func (w *Windows) awaitStill(ctx context.Context, info WindowInfo) (WindowInfo, error) {
 	tick := time.NewTicker(flightStep)
 	defer tick.Stop()
 	for deadline := time.Now().Add(effectLimit); time.Now().Before(deadline); {
