@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		runOwner(dir)
 		return
 	}
+	testx11.SkipExamples("Xvfb", "openbox", "dbus-daemon", "xterm")
 	goleak.VerifyTestMain(m)
 }
 

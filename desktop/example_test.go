@@ -10,7 +10,9 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-func ExampleStart() {
+// A program types into a terminal and takes a screenshot.
+func Example() {
+	defer os.Remove("desk.png") // the example leaves no file behind
 	ctx := context.Background()
 	desk, err := desktop.Start(ctx, desktop.Config{})
 	if err != nil {
@@ -31,4 +33,5 @@ func ExampleStart() {
 		log.Fatal(err)
 	}
 	fmt.Println(shot.Size.Width, "x", shot.Size.Height)
+	// Output: 1440 x 900
 }

@@ -1,69 +1,49 @@
-// Package filesystem reads, writes, moves, watches, searches, packs and unpacks
-// files below roots that it cannot leave.
+// Package filesystem reads, writes, moves, watches, searches, packs and unpacks files below
+// roots that it cannot leave.
 //
 // # Usage
 //
-//	f, err := filesystem.Open(filesystem.Config{Roots: []filesystem.Root{{Path: "/work"}}})
-//	defer f.Close()
-//	n, err := f.Write(ctx, "notes/today.txt", r, filesystem.WriteOptions{})
-//	file, err := f.OpenFile("/work/notes/today.txt")
-//
-// # Paths
-//
-// An absolute path is cleaned by its words ("/a/../b" is "/b") and must lie in
-// a root. A relative one is below Config.Home, or below the root that In names,
-// and may not hold ".."; "~" and "~/x" are Home. A path has at most 4096 bytes,
-// none of them NUL; names may hold line breaks and what is not UTF-8. What may
-// not be empty is refused when it is, so that a forgotten path is no request to
-// remove everything.
+// Open returns an [FS]. Its methods take paths, which may be absolute, or relative to
+// Config.Home. See the examples: the first writes, moves and lists files below a root, the
+// second replaces a file only if no other writer has replaced it.
 //
 // # Roots
 //
-// Without Config.Roots, the whole file system is reached, with the rights of
-// this process. With roots, nothing outside of them is: neither by "..", nor
-// through symbolic links, nor by directories that others exchange for links
-// while a call is under way. Each root is held open as an *os.Root, and stays
-// the same directory when it is renamed. It may be named by the path that was
-// given, also one with symbolic links, or by that path with its links resolved.
+// Without Config.Roots, an FS reaches the whole file system, with the rights of this
+// process. With roots, it reaches nothing outside of them: not by "..", not through symbolic
+// links, and not if another program replaces a directory by a link during a call. A path
+// outside of the roots is refused with ErrOutside. See [Root] and [Config.Home].
 //
-// Inside a root, symbolic links that are absolute are not followed, wherever
-// they lead, nor are those that climb out of it: ErrOutside. What is mounted
-// below a root belongs to it. A hard link is a file of the root like any other,
-// so a file that has another name outside can be read; it is never changed
-// there, for writing gives the root's name a file of its own.
+// # Atomicity
 //
-// # What is never half done
+// Write replaces a file as a whole or not at all. Move removes nothing before its
+// replacement is in place. Extract checks an archive to its end before any of its files
+// appears. Where the system forces an exception, the comment of the method says so.
 //
-// Write replaces a file whole or not at all. Move takes nothing away before its
-// replacement is in place. Extract looks at an archive to its end before anything
-// of it appears. Where the system forces an exception, the comments of
-// the methods say so. A program that is killed leaves no half-written file under
-// a name; where the file system cannot have files without a name (O_TMPFILE), a
-// hidden ".deskhand-*.tmp" may stay, which the next write in that directory
-// removes when it is a day old.
+// A program that is killed leaves no half-written file under a name. On a file system that
+// cannot have files without a name (O_TMPFILE), a hidden ".deskhand-*.tmp" can remain. The
+// next write in that directory removes it when it is a day old.
 //
 // # Lifetime
 //
-// Close ends calls under way and waits for them. Files from OpenFile stay open,
-// and are their owner's to close.
+// Open opens the roots. Close ends calls that run and waits for them. Files that OpenFile
+// returned stay open until their owner closes them.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. Writes to one file replace one
-// another; of those with the same WriteOptions.IfMatch, or with Exclusive, one
-// succeeds. What is appended is never mixed. Other programs take no part in
-// this: between the check of an ETag and the replacement, they have a moment.
+// All methods may be called from any goroutine. Writes to one file replace each other. Of
+// several writes with the same WriteOptions.IfMatch, or with Exclusive, one succeeds.
+// Appended data of several writes is not mixed. Other programs can change a file between
+// the check of its ETag and its replacement.
 //
 // # Errors
 //
-// Every method returns an *Error, which wraps one of the Err variables,
-// fs.ErrNotExist, fs.ErrExist or fs.ErrPermission, or a context's error, and
-// the cause.
+// Every method returns an [*Error]. It wraps one of the Err variables, fs.ErrNotExist,
+// fs.ErrExist, fs.ErrPermission or the error of a context, and the cause.
 //
 // # Requirements
 //
-// Linux. Where /proc is not mounted, files are written under hidden names, and
-// neither Watch nor hard links in archives are possible. Watch takes one of the
-// user's inotify instances (fs.inotify.max_user_instances) and, for each
-// directory, one of the watches (fs.inotify.max_user_watches).
+// Linux. Without /proc, files are written under hidden names, and Watch and hard links in
+// archives do not work. Watch needs an inotify instance (fs.inotify.max_user_instances) and
+// a watch for each directory (fs.inotify.max_user_watches).
 package filesystem

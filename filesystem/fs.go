@@ -35,7 +35,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Root is a directory that an FS may not leave.
+// Root is a directory that an FS may not leave. It is held open as an *os.Root, and stays
+// the same directory when it is renamed. Paths can begin with Path as given, also if that
+// contains symbolic links, or with Path after its links are resolved.
+//
+// Symbolic links in a root are refused with ErrOutside if they are absolute or lead out of
+// the root. File systems that are mounted below a root belong to it. So does a hard link:
+// a file that has another name outside can be read, but it is never changed there, because
+// a write gives the name in the root a new file.
 type Root struct {
 	Name string // empty means the last element of Path
 	Path string // an existing directory; relative means below the working directory
@@ -56,6 +63,12 @@ func (c Config) withDefaults() Config {
 }
 
 // FS reaches files below its roots. Open makes one.
+//
+// An absolute path is cleaned lexically ("/a/../b" is "/b") and must be in a root. A
+// relative path is below Config.Home, or below the root that In names, and must not
+// contain "..". "~" and "~/x" are Home. A path has at most 4096 bytes without NUL. Names
+// can contain line breaks and bytes that are not UTF-8. An empty path is refused where
+// it would be dangerous, so that a forgotten path does not remove everything.
 type FS struct {
 	*shared
 

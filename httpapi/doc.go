@@ -1,46 +1,43 @@
-// Package httpapi serves desktops over HTTP, in the wire format of
-// sandbox-agent 0.4.2 and with what deskhand adds to it. Its OpenAPI 3.1
-// document, made from the Go types that requests are decoded into, is at
-// /openapi.json.
+// Package httpapi serves desktops over HTTP, in the wire format of sandbox-agent 0.4.2 and
+// with what deskhand adds to it. Its OpenAPI 3.1 document is at /openapi.json, and is made
+// from the Go types into which requests are decoded.
 //
 // # Usage
 //
-// New makes a Server. Serve answers on a listener; Mount puts the API into a
-// fiber app; Handler makes it an http.Handler. Streams pass in all three. See
-// the example of New.
-//
-// # Files
-//
-// What is read, written, packed and unpacked passes through as a stream, of any
-// size, in a few hundred kilobytes of memory. A client may take any time for it,
-// as long as something moves every half a minute. Config.Roots says which files
-// clients reach.
+// New returns a [Server]. Serve answers on a listener, see the example. Handler returns an
+// http.Handler for a program with routes of its own, and Mount adds the API to a fiber app.
+// Streams and WebSockets work in all three.
 //
 // # Access
 //
-// Without further configuration every /v1 route needs a bearer token, which New
-// generates when it is given none. A request whose Origin is another site is
-// refused, unless Config.Origins lists it.
+// Unless Config.NoToken is set, every /v1 route needs a bearer token, which New generates if
+// Config.Token is empty. A request whose Origin is another site is refused, unless
+// Config.Origins lists the site. Config.Roots says which files clients reach.
 //
 // # Lifetime
 //
-// The desktops that were started over HTTP belong to the Server and end with
-// Close, which waits for that. Serve returns when its context ends, after the
-// calls under way have had a moment to finish; event streams are ended.
+// Desktops that were started over HTTP end with Close, which waits for that. Serve returns
+// after its context has ended and the calls that run have had a moment to complete. Event
+// streams are ended.
 //
-// A state directory has one server at a time, from the first request that needs
-// it until the end of Close. The next one waits for a server that is closing;
-// where it is in use otherwise, such requests, Sweep and OpenAgents fail with
-// [ErrInUse]. The list of desktops and a desktop's status are had by looking
-// alone, which makes no directory and leaves it to whoever wants it, and so are
-// tokens while none was made. See Config.StateDir and Config.StateName.
+// A state directory has one server at a time, from the first request that needs the directory
+// to the end of Close. The next server waits for one that is closing. If another server uses
+// the directory, such requests, Sweep and OpenAgents fail with [ErrInUse]. Listing desktops,
+// reading a desktop's status, and reading tokens while there are none only look at the
+// directory and do not create it. See Config.StateDir and Config.StateName.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine.
+// All methods may be called from any goroutine. The content of files and archives is passed
+// on as a stream, in a few hundred kilobytes of memory for any size. A client may take any
+// time for it, if some bytes move every half a minute.
 //
 // # Errors
 //
-// Clients get every error as application/problem+json, see Problem. Those of a
-// desktop's methods are mapped to statuses in one table.
+// [ErrClosed] and [ErrInUse]. Clients get every error as application/problem+json, see
+// [Problem]. One table maps the errors of a desktop's methods to statuses.
+//
+// # Requirements
+//
+// Those of the packages desktop, recording and agents, for the routes that use them.
 package httpapi

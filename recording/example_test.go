@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/recording"
 )
 
-// A program that records how it uses a desktop. A video, its captions and
-// pictures are in the directory "recordings" then.
+// A program records how it uses a desktop.
 func Example() {
 	ctx := context.Background()
 	desk, err := desktop.Start(ctx, desktop.Config{})
@@ -18,16 +18,33 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer desk.Close()
-	rec, err := recording.Start(ctx, desk, recording.Config{})
+	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := desk.Launch(ctx, desktop.Launch{App: "xterm", Wait: true}); err != nil {
+	defer os.RemoveAll(dir)
+	store, err := recording.Open(ctx, recording.StoreConfig{Dir: dir})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+
+	rec, err := store.Start(ctx, desk, recording.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := desk.Click(ctx, desktop.Click{At: &desktop.Point{X: 100, Y: 100}}); err != nil {
 		log.Fatal(err)
 	}
 	info, err := rec.Stop(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("recordings/"+info.ID+"/video.mp4", info.Status, info.Duration)
+	video, _, err := store.Video(info.ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer video.Close()
+	fmt.Println(info.Status)
+	// Output: completed
 }

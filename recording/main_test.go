@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 func TestMain(m *testing.M) {
@@ -16,5 +18,6 @@ func TestMain(m *testing.M) {
 	}
 	// They wait more than they work. -parallel, which is read later, has its way.
 	_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+	testx11.SkipExamples("Xvfb", "openbox", "dbus-daemon", "ffmpeg", "ffprobe")
 	goleak.VerifyTestMain(m)
 }

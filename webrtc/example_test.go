@@ -2,14 +2,16 @@ package webrtc_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
-// A program that shows a desktop of its own to whoever opens its page.
+// A program shows its desktop on a web page.
 func Example() {
 	ctx := context.Background()
 	desk, err := desktop.Start(ctx, desktop.Config{})
@@ -22,8 +24,14 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer func() { _ = live.Close() }()
-	if _, err := desk.Launch(ctx, desktop.Launch{App: "xterm"}); err != nil {
+
+	server := httptest.NewServer(live.Handler()) // a program uses http.ListenAndServe
+	defer server.Close()
+	page, err := http.Get(server.URL)
+	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", live.Handler()))
+	defer page.Body.Close()
+	fmt.Println(page.Status, page.Header.Get("Content-Type"))
+	// Output: 200 OK text/html; charset=utf-8
 }

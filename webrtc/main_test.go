@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testx11.SkipExamples("Xvfb", "openbox", "dbus-daemon")
+	goleak.VerifyTestMain(m)
+}

@@ -1,52 +1,46 @@
-// Package computer offers a desktop to agents as tools of the Model Context
-// Protocol: seeing it, pointing, typing, windows, the clipboard, starting
-// programs.
+// Package computer offers a desktop to agents as tools of the Model Context Protocol
+// (MCP): seeing it, pointer, keyboard, windows, clipboard, and starting programs.
 //
 // # Usage
 //
-//	d, err := desktop.Start(ctx, desktop.Config{})
-//	s, err := computer.NewServer(d, computer.Config{})
-//	http.Handle("/mcp", s)                  // streamable HTTP
-//	err = s.Run(ctx, os.Stdin, os.Stdout)   // or one client on stdio
+// NewServer makes a [Server] of a desktop. A Server is an http.Handler for the streamable
+// HTTP transport, see the example. [Server.Run] serves one client on stdio. [Relay] serves
+// one client on stdio with the tools of a Server elsewhere.
 //
 // Names and parameters are those of Anthropic's computer tool (left_click with
-// coordinate, scroll with scroll_direction, key, hold_key, zoom, ...); those of
-// OpenAI's (click with x and y, keypress with keys, drag with path, ...) mean
-// the same. Each action is a tool; the tool computer takes any of them as its
-// action, and a list of them as actions.
+// coordinate, scroll with scroll_direction, key, hold_key, zoom and others). Those of
+// OpenAI's (click with x and y, keypress with keys, drag with path and others) have the
+// same effect. Each action is a tool. The tool "computer" takes any of them as its action,
+// or a list of them as actions.
 //
 // # Coordinates
 //
-// Models answer in pixels of the picture that they were given, and shrink large
-// ones themselves. So pictures are scaled to what a model takes as it is
-// ([Config]), and coordinates in them mapped back to the screen's pixels by the
-// desktop's Observation. Every result tells the picture's size. Coordinates
-// always are in the last picture of the whole screen; those of zoom's picture
-// mean nothing.
+// Models answer in pixels of the picture that they get, and shrink large pictures
+// themselves. So pictures are scaled to a size that models take unchanged ([Config]), and
+// coordinates are mapped back to pixels of the screen by the desktop's Observation. Every
+// result has the picture's size. Coordinates are always in the last picture of the whole
+// screen, never in that of zoom.
 //
-// Each tool that acts answers with a fresh picture of the settled screen, unless
-// screenshot is false.
+// Each tool that acts returns a new picture after the screen has stopped changing, unless
+// the parameter screenshot is false.
+//
+// Actions are done in the name of the desktop.Actor of the context, if there is one, else
+// of [Config.Actor], else of an agent with the name of the MCP client.
 //
 // # Lifetime
 //
-// A [Server] has nothing to close, and does not own its desktop. It keeps no
-// sessions: after a restart the next request works.
+// A Server needs no Close, and does not own its desktop. It has no MCP sessions: after a
+// restart of the program, a client's next request works.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine, and any number of clients may use
-// one Server; the desktop does their input one at a time. They share the memory
-// of which picture was last, which matters only around a change of the screen's
-// size.
+// All methods may be called from any goroutine. Any number of clients can use one Server.
+// The desktop does their input one call at a time. They share the size of the last
+// picture, which matters only when the screen's size changes.
 //
 // # Errors
 //
-// What goes wrong with an action is told to the model as text that names the
-// remedy, in a result that is marked as an error. Somebody else's control of the
-// desktop begins with control_held.
-//
-// # Who acts
-//
-// Actions are done in the name of the context's desktop.Actor, if it has one,
-// else of [Config.Actor], else of an agent with the MCP client's name.
+// The error of an action is a result that is marked as an error, with a text for the model
+// that says what to do. If another actor has control of the desktop, the text begins with
+// control_held.
 package computer

@@ -24,7 +24,10 @@ import (
 // limit is how long anything may take that takes no time.
 const limit = 30 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testx11.SkipExamples("Xvfb", "openbox", "dbus-daemon")
+	goleak.VerifyTestMain(m)
+}
 
 func startDesktop(t *testing.T, cfg desktop.Config) *desktop.Desktop {
 	t.Helper()

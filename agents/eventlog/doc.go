@@ -1,78 +1,58 @@
-// Package eventlog keeps what happens in agents' sessions: numbered events that
-// are never lost and never change, and what is known of sessions, processes and
-// open questions. It is a file of SQLite's, or a Postgres database that several
-// servers share.
+// Package eventlog stores what happens in sessions of agents: numbered events, which are
+// never changed, and records of sessions, processes and open questions. A log is a file of
+// SQLite, or a Postgres database that several servers share.
 //
 // # Usage
 //
-//	log, err := eventlog.Open(ctx, eventlog.Config{DSN: "state/agents.db"})
-//	defer log.Close()
-//	err = log.Commit(ctx, func(tx *eventlog.Tx) error {
-//		if _, err := tx.Append(eventlog.Event{Stream: "ses:1", Dir: eventlog.Client, Payload: prompt}); err != nil {
-//			return err
-//		}
-//		return tx.PutSession(session)
-//	})
-//	for c := log.Follow("ses:1", 0); ; {
-//		events, err := c.Next(ctx) // waits until there are some
-//		...
-//	}
+// Open returns a [Log]. Commit appends events and writes records, and Follow reads a stream
+// from any point and waits for new events. See the example.
 //
 // # Streams
 //
-// A stream is a sequence of events with a name, numbered from 1 on without a
-// hole and without a number used twice, by whichever of the servers and
-// whatever happened to them. An event may stand for several ([Tx.AppendMany]) and
-// has the last of their numbers then. Everybody sees an event only after it was
-// committed, so what somebody has seen is there after a crash.
+// A stream is a sequence of events with a name. They are numbered from 1 without gaps and
+// without repetition, also if several servers append to it or one crashes. An event can stand
+// for several ([Tx.AppendMany]), and then has the last of their numbers. Readers see an event
+// after it was committed, so what a reader has seen is there after a crash.
 //
-// The order of events is that of their numbers. Times are by the clock, which
-// may be set back, and are for people; but [Tx.StartLife] keeps those at which a
-// server's processes started in their order.
+// The order of events is that of their numbers. Times come from the clock, which may be set
+// back, and are for people. Only [Tx.StartLife] keeps the start times of a server's processes
+// in order.
 //
-// Payloads come back byte by byte as they went in. Large ones are compressed,
-// and long runs of base64, which is what pictures come as, are stored once
-// however often they occur.
+// Payloads are returned byte by byte as they were appended. Large payloads are compressed, and
+// long runs of base64, such as pictures, are stored once however often they occur.
 //
 // # Commits
 //
-// [Log.Commit] calls a function that appends events and writes records, and commits
-// all that it did, or nothing. The functions of several callers are called one after
-// the other. A caller that is alone commits in its own goroutine. Several callers
-// share one transaction, and so the wait for the disk, in the goroutine of the writer.
+// [Log.Commit] calls a function that appends events and writes records. All its changes are
+// committed, or none. Functions of several callers run one after the other, and share a
+// transaction and so the wait for the disk.
 //
-// While Postgres is away a commit waits for it until the end of its context.
-// [Log.TryCommit] returns an error immediately instead.
+// While Postgres cannot be reached, Commit waits until its context ends. [Log.TryCommit]
+// returns an error immediately instead.
 //
-// # Followers
-//
-// A [Cursor] reads a stream at its own pace: from memory as long as it keeps up,
-// else from the database. A follower that stalls loses nothing, holds nobody up
-// and costs nothing. Memory has the newest events of the streams that are in
-// use, whatever the length of the history.
+// A [Cursor] reads a stream at its own pace: the newest events of streams in use from memory,
+// older ones from the database. A slow reader loses nothing and delays nothing.
 //
 // # Lifetime
 //
-// [Open] makes the database or brings its schema up to date, and checks a file
-// for damage. What is lost with a damaged -wal file is logged as an error, and a
-// copy of that file is kept with .damaged behind its name. Contexts bound the
-// calls that they are given to and nothing else.
-// [Log.Close] commits what waits for it and wakes all followers.
+// [Open] makes the database, or updates its schema, and checks a file for damage. What is lost
+// with a damaged -wal file is logged as an error, and a copy of the file is kept with .damaged
+// after its name. A context bounds only its call. [Log.Close] completes waiting commits and wakes
+// all readers.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine, but a [Cursor] by one at a time,
-// and a [Tx] only by the function that it was given to.
+// All methods may be called from any goroutine, except those of a [Cursor], which is for one
+// goroutine at a time, and of a [Tx], which is only for the function that got it.
 //
 // # Errors
 //
-// [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered] and [*InvalidError]
-// tell of the call; [ErrInUse], [ErrBusy], [ErrFull],
-// [ErrUnavailable], [ErrUncertain], [*UncertainError], [*CorruptError] and
-// [*SchemaError] of the database. None of these harms what was committed before.
+// [ErrClosed], [ErrNotFound], [ErrExists], [ErrAnswered] and [*InvalidError] are about the call.
+// [ErrInUse], [ErrBusy], [ErrFull], [ErrUnavailable], [ErrUncertain], [*UncertainError],
+// [*CorruptError] and [*SchemaError] are about the database. What was committed stays.
 //
 // # Requirements
 //
-// For files a local file system, since SQLite's locks need one. For Postgres
-// version 13 or later, and a user who may create a schema.
+// A file needs a local file system, for SQLite's locks. Postgres must be version 13 or later, and
+// its user must be able to create a schema.
 package eventlog

@@ -9,10 +9,8 @@
 //
 // # Usage
 //
-//	store, err := folders.Open(folders.Config{StateDir: "/var/lib/mine"})
-//	defer store.Close()
-//	found, err := store.Entries(ctx, "/home/user/project", folders.MCP)
-//	err = store.Approve(ctx, "/home/user/project", folders.MCP, "search", found["search"].Hash)
+// Open returns a [Store]. Entries and Entry read a folder's configuration, Put and Delete
+// change it, and Approve makes an entry count. See the example.
 //
 // # Lifetime
 //

@@ -1,15 +1,13 @@
-// Package mockagent is an agent without a model: it speaks the Agent Client
-// Protocol as Claude Code or Codex do, needs no key and no network, and does
-// what the words of a prompt say. It is there for trying things out and for
-// tests, and so behaves like the real ones where that matters to a client:
-// its questions have ids that collide with the client's, it asks for
-// permission, it can be cancelled, restored, and it can crash.
+// Package mockagent is an agent without a model, for tests and for trying things out. It
+// speaks the Agent Client Protocol (ACP) as Claude Code and Codex do, and needs no key and
+// no network. The words of a prompt say what it does. Like real agents it uses request ids
+// that collide with the client's, asks for permission, can be cancelled and restored, and
+// can crash.
 //
 // # Usage
 //
-//	err := mockagent.Run(ctx, os.Stdin, os.Stdout, mockagent.Config{Dir: "/var/lib/mock"})
-//
-// A prompt's first word chooses what it does:
+// Run serves one client, which sends a JSON object per line. The example sends one request.
+// The first word of a prompt chooses what the agent does:
 //
 //	demo              a message, a thought, tool calls, a plan, usage
 //	markdown          a message with every sort of markup
@@ -20,37 +18,35 @@
 //	diff              an edit with the text before and after
 //	error             the turn fails
 //	slow              a tick every half second, 20 times; can be cancelled
-//	burst N           N messages, as fast as they go
+//	burst N           N messages, as fast as possible
 //	crash             the process ends in the middle of the turn
 //	tool NAME {json}  a call of that tool of a mounted MCP server
 //
-// Anything else is echoed as the agent's message, pictures included. The first
-// prompt of a session is answered with that list before all else.
+// All other prompts are echoed as the agent's message, with their pictures. The first
+// answer in a session begins with this list.
 //
-// Requests and notifications that the protocol does not know are echoed as the
-// mock agent of sandbox-agent echoes everything: by a notification "mock/echo"
-// and, for requests, by {"echoed": message}.
+// A message whose method ACP does not have is echoed as the mock agent of sandbox-agent
+// echoes every message: by a notification mock/echo and, if it is a request, by the result
+// {"echoed": message}.
 //
 // # Lifetime
 //
-// [Run] serves one connection, a JSON object per line, until its input ends or
-// its context does. Running turns are cancelled then. With [Config.Dir],
-// sessions are kept there at the end of each turn, and a later Run can load,
-// resume and list them; a Run begins by deleting those whose last turn was 30
-// days ago. Without, they end with Run and that is not offered.
+// [Run] returns when its input or its context ends. It cancels running turns. With
+// [Config.Dir], sessions are kept there at the end of each turn, and a later Run can load,
+// resume and list them. A Run begins by deleting sessions whose last turn was 30 days ago.
+// Without Config.Dir, sessions end with Run.
 //
 // # Concurrency
 //
-// Several Runs may share a directory as long as each session is used by one at
-// a time. Prompts of one session wait for each other; those of several run
-// side by side.
+// Several Runs can share a directory if each session is used by one Run at a time. Prompts
+// of one session run one after the other, prompts of different sessions concurrently.
 //
 // # Errors
 //
-// [ErrCrash], what reading and writing returned, and the context's error.
-// Everything that a client does wrong is answered with a JSON-RPC error.
+// [ErrCrash], errors of reading and writing, and the error of the context. Errors of the
+// client are answered with a JSON-RPC error.
 //
 // # Requirements
 //
-// None, but for a mounted stdio MCP server the program that it names.
+// None, except the program of a mounted stdio MCP server.
 package mockagent

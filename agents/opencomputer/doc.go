@@ -1,33 +1,29 @@
-// Package opencomputer makes the messages of OpenComputer's agent sessions of
-// what a session's log holds.
+// Package opencomputer makes the messages of OpenComputer's agent sessions from a
+// session's log.
 //
 // # Usage
 //
-//	var s opencomputer.State
-//	for _, entry := range entries { // of the session's stream, in order
-//		for _, line := range s.Apply(entry) {
-//			send(line)
-//		}
-//	}
+// A [State] takes the entries of a session's log in order. [State.Apply] returns the lines
+// that an entry makes, see the example. Apply is a pure function of the state and the
+// entry: the same log always makes the same lines.
 //
-// Apply is a pure function of the state and the entry: the same log makes the
-// same lines, in one go or entry by entry.
+// [MetaOf] returns what Claude's adapter gets with session/new, so that it passes the
+// messages of the Claude Agent SDK on.
 //
-// # What becomes what
+// # Messages
 //
-// OpenComputer's clients read ready, configured, turn_complete, interrupted and
-// error, and between them the messages of the Claude Agent SDK. Claude's adapter
-// passes those on as they are when it is asked to ([MetaOf] does), and then they
-// are told as they are. Of other agents' logs they are made: system (init),
-// assistant, user (tool results) and result, each with "synthetic": true.
-// What gets lost then: partial messages, the models' message ids and stop
-// reasons, costs, and everything that ACP has no word for.
+// OpenComputer's clients read ready, configured, turn_complete, interrupted and error, and
+// between them the messages of the Claude Agent SDK. If Claude's adapter passes these on,
+// they are returned unchanged. For other agents they are made from the log, each with
+// "synthetic": true: system (init), assistant, user (tool results) and result. These have
+// no partial messages, message ids, stop reasons or costs, and nothing for which ACP has no
+// message.
 //
 // # Concurrency
 //
-// A State is for one goroutine.
+// A State is for one goroutine at a time.
 //
 // # Errors
 //
-// There are none: what cannot be understood is left out, since the log has it.
+// Apply returns no errors. It leaves out what it cannot understand.
 package opencomputer

@@ -1,33 +1,18 @@
-// Package universal makes the events of the older REST API of sandbox-agent
-// (0.1: UniversalEvent) of what a session's log holds, stores them, and reads
-// them.
+// Package universal makes the events of the older REST API of sandbox-agent (0.1:
+// UniversalEvent) from a session's log, stores them, and reads them.
 //
 // # Usage
 //
-// A [Projector] has the events of all sessions in a log:
+// A [Projector] has the events of all sessions of a log. Projector.Session returns the
+// [Projection] of one session: Events reads pages of its events, and Follow waits for new
+// ones. See the example.
 //
-//	p := universal.NewProjector(log)
-//	defer p.Close()
-//	events, more, err := p.Session("my-session").Events(ctx, after, 100)
-//	for f, err := p.Session("my-session").Follow(ctx, after); err == nil; {
-//		events, err = f.Next(ctx) // waits for at least one
-//	}
+// A [State] makes events of entries without a log and stores nothing, see its example. Apply
+// is a pure function of the state and the entry: the same log always makes the same events,
+// with the same ids and sequence numbers. [State.Snapshot] stores a State, which [Restore]
+// reads in programs with the same [Version].
 //
-// A [State] makes the events of entries and stores nothing:
-//
-//	s := universal.NewState("my-session")
-//	for _, entry := range entries { // of the session's stream, in order
-//		for _, e := range s.Apply(entry) {
-//			send(e.JSON(includeRaw))
-//		}
-//	}
-//
-// Apply is a pure function of the state and the entry: the same log makes the
-// same events with the same ids and sequence numbers, at any time, on any
-// machine, in one go or entry by entry. [State.Snapshot] is for going on later,
-// with the same [Version].
-//
-// # What becomes what
+// # Events
 //
 //	session/new answered           session.started
 //	a prompt                       turn.started, and the user's message as an item
@@ -40,11 +25,15 @@
 //	the agent exited in a turn     error, turn.ended, session.ended
 //	configuration that fails       error, with the code configuration
 //	session ended                  session.ended
-//	anything else of the agent     agent.unparsed
+//	other messages of the agent    agent.unparsed
 //
-// Every item has item.started, at least one item.delta where it has text, and
-// item.completed. What an agent does not send itself is made up: such events have
-// synthetic true and source daemon.
+// Every item has item.started, at least one item.delta if it has text, and
+// item.completed. Events that the agent did not send have synthetic true and source daemon.
+//
+// # Lifetime
+//
+// [Projector.OnAppend] makes events in the background. [Projector.Close] stops that and
+// waits for its end. A Follower and a State need no Close.
 //
 // # Concurrency
 //
@@ -53,6 +42,6 @@
 //
 // # Errors
 //
-// The errors are those of package eventlog, and [io.EOF] at the end of a turn that
-// is followed. An entry that cannot be understood becomes agent.unparsed.
+// Those of package eventlog, and [io.EOF] at the end of a turn that is followed. An entry
+// that cannot be understood becomes agent.unparsed.
 package universal

@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents/universal"
 )
 
-func ExampleProjector() {
+func Example() {
 	ctx := context.Background()
 	entries, err := eventlog.Open(ctx, eventlog.Config{}) // in memory
 	if err != nil {
@@ -43,4 +43,19 @@ func ExampleProjector() {
 	// 3 item.delta
 	// 4 item.completed
 	// false
+}
+
+// A State makes the same events without a log, and stores nothing.
+func ExampleState() {
+	s := universal.NewState("mine")
+	entry := universal.Entry{
+		Seq: 1, Dir: universal.Client, Kind: "session/prompt", Payload: []byte(`{"id":1,"params":{"prompt":[]}}`),
+	}
+	for _, e := range s.Apply(entry) {
+		fmt.Println(e.Sequence, e.Type)
+	}
+	// Output:
+	// 1 turn.started
+	// 2 item.started
+	// 3 item.completed
 }

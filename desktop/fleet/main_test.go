@@ -2,23 +2,18 @@ package fleet
 
 import (
 	"context"
-	"flag"
 	"os"
-	"os/exec"
 	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 func TestMain(m *testing.M) {
-	for _, program := range []string{"Xvfb", "openbox", "dbus-daemon", "ffmpeg", "ffprobe"} {
-		if _, err := exec.LookPath(program); err != nil && os.Getenv("REQUIRE_TOOLS") == "" {
-			_ = flag.Set("test.skip", "^Example") // examples cannot skip themselves
-		}
-	}
+	testx11.SkipExamples("Xvfb", "openbox", "dbus-daemon", "ffmpeg", "ffprobe")
 	state, err := os.MkdirTemp("", "fleet") // for examples, which use the usual directory
 	if err != nil {
 		panic(err)

@@ -1,50 +1,47 @@
-// Package robot drives the desktop that somebody sits at, through robotgo.
+// Package robot drives the desktop that its user sits at, through robotgo.
 //
-// It is built with the tag robotgo only, and needs cgo; without the tag the
-// package is empty. deskhand server --host-desktop uses it when it was built so,
-// and desktop.Attach otherwise, which does more on X11.
+// The package needs cgo and the build tag robotgo. Without the tag it is empty.
+// deskhand server --host-desktop uses it if the tag was set, and desktop.Attach
+// otherwise, which can do more on X11.
 //
 // # Usage
 //
-//	d, err := robot.Start(ctx, robot.Config{})
-//	defer d.Close()
-//	pic, err := d.Screenshot(ctx, desktop.Shot{})
+// Start returns a [Desktop], which has the methods of desktop.Desktop that the HTTP
+// API uses. The example moves the pointer and takes a screenshot.
 //
-// A [Desktop] has the methods of desktop.Desktop that the HTTP API uses.
+// These methods work:
 //
-// # What it can do
+//   - Screenshots of all displays, with the regions, formats and scales of
+//     desktop.Desktop. Two pictures are compared to find out whether the screen has
+//     changed, because robotgo does not report changes.
+//   - The pointer, with its left, middle and right button.
+//   - Keys, chords, and ASCII text.
+//   - Text on the clipboard.
 //
-// Screenshots of all displays, with regions, formats and scales of
-// desktop.Desktop; the pointer, with left, middle and right button; keys and
-// chords; typing of ASCII text; text on the clipboard. Everything else is
-// desktop.ErrUnsupported and names the call: the HTTP API answers 501.
+// All other methods return desktop.ErrUnsupported with the name of the method, for
+// which the HTTP API answers 501. There are no windows: robotgo's functions for them
+// end the program on X11 if a window is closed during the call, and leak memory with
+// each title.
 //
-// Windows are left out: what robotgo has for them ends the program on X11 when a
-// window is closed while it is asked about, and loses memory with each title.
+// # Lifetime
 //
-// Several pictures are compared to number changes, since robotgo tells of none;
-// so nothing is captured unless somebody asks, and waiting for the screen to
-// settle takes pictures until two are the same.
+// Start opens the display, and [Desktop.Close] releases held keys and buttons and
+// closes it. A program can have one open Desktop, because robotgo has one connection
+// to the display. On X11, Xlib ends the program when the display ends. While a
+// Desktop is open, other errors of Xlib are ignored in the whole program.
 //
-// # Lifetime and concurrency
+// # Concurrency
 //
-// robotgo keeps one connection to the display for the whole program: only one
-// Desktop may be open at a time. Calls may come from any goroutine and are done
-// one after the other. [Desktop.Close] lets go of what is held. On X11, Xlib
-// ends the whole program when its display goes away. While a Desktop is open,
-// errors of Xlib are ignored in the whole program.
+// All methods may be called from any goroutine. They run one after the other.
 //
 // # Errors
 //
-// Those of desktop.Desktop, and [ErrNoDisplay], [ErrInUse].
+// [ErrNoDisplay] and [ErrInUse], and the errors of desktop.Desktop.
 //
 // # Requirements
 //
-// On X11: DISPLAY, the headers of libX11 and libXtst to build (libx11-dev,
-// libxtst-dev), and xclip or xsel for the clipboard. It was tried there alone.
-// robotgo compiles on macOS and Windows too; the rest of this module does not,
-// so nothing was tried on them. macOS would ask for the permissions
-// Accessibility (input) and Screen Recording (pictures), in the settings under
-// Privacy & Security; Windows asks for none, but input does not reach windows of
-// programs that run as administrator unless this one does.
+// On X11: DISPLAY, the headers of libX11 and libXtst to build (libx11-dev and
+// libxtst-dev), and xclip or xsel for the clipboard. The package is tested only
+// there. robotgo compiles on macOS and Windows too, but the rest of this module does
+// not.
 package robot

@@ -8,6 +8,7 @@ package testx11
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -86,6 +87,16 @@ func Require(tb testing.TB, programs ...string) {
 				tb.Fatalf("%s is missing: make test installs it", p)
 			}
 			tb.Skipf("%s is missing", p)
+		}
+	}
+}
+
+// SkipExamples skips the examples of a package when a program is missing, unless
+// REQUIRE_TOOLS is set. TestMain calls it, since an example cannot skip itself.
+func SkipExamples(programs ...string) {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil && os.Getenv("REQUIRE_TOOLS") == "" {
+			_ = flag.Set("test.skip", "^Example")
 		}
 	}
 }
