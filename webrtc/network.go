@@ -252,6 +252,7 @@ func (l *link) connect(codec Codec, sound audioFormat, least, most int, flooded 
 		return nil, nil, err
 	}
 	registry := &interceptor.Registry{}
+	registry.Add(&feedbackGuard{})
 	bwe, err := cc.NewInterceptor(func() (cc.BandwidthEstimator, error) { return newEstimator(least, most) })
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,89 @@
+package webrtc
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/rtp"
+	"golang.org/x/time/rate"
+)
+
+// Bounds of what a viewer's RTCP packets cost. Browsers send some 30 packets a second,
+// and ask again for less than a tenth of the packets that they get.
+const (
+	mostFeedback  = 500 // RTCP packets a second
+	mostResent    = 500 // packets a second that are sent again
+	mostResending = 64  // writes of packets at the same time
+)
+
+// feedbackGuard discards RTCP packets of a viewer beyond the bounds. Pion's NACK
+// responder starts a goroutine for each NACK, and sends every packet again that it
+// names. The guard is added to the registry before the responder.
+type feedbackGuard struct {
+	interceptor.NoOp
+	feedback, resent *rate.Limiter
+	writing          atomic.Int32
+}
+
+// NewInterceptor implements interceptor.Factory.
+func (*feedbackGuard) NewInterceptor(string) (interceptor.Interceptor, error) {
+	return &feedbackGuard{feedback: rate.NewLimiter(mostFeedback, mostFeedback), resent: rate.NewLimiter(mostResent, mostResent)}, nil
+}
+
+// BindRTCPReader implements interceptor.Interceptor.
+func (g *feedbackGuard) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
+	return interceptor.RTCPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+		for {
+			n, attributes, err := reader.Read(b, a)
+			if err != nil {
+				return n, attributes, err
+			}
+			if now := time.Now(); g.feedback.AllowN(now, 1) {
+				g.disarm(b[:n], now)
+				return n, attributes, nil
+			}
+		}
+	})
+}
+
+// disarm turns the NACKs of a compound packet that would cost too much into packets of
+// a format that nothing reads (RFC 4585, section 6.1 and 6.2.1).
+func (g *feedbackGuard) disarm(compound []byte, now time.Time) {
+	const (
+		headerSize = 4
+		feedback   = 205 // transport layer
+		nack       = 1
+		reserved   = 31
+		entries    = 12 // where they begin
+	)
+	for len(compound) >= headerSize {
+		size := headerSize * (1 + int(binary.BigEndian.Uint16(compound[2:])))
+		if size > len(compound) {
+			return
+		}
+		packet := compound[:size]
+		compound = compound[size:]
+		if packet[1] != feedback || packet[0]&31 != nack {
+			continue
+		}
+		wanted := 0
+		for at := entries; at+4 <= size; at += 4 {
+			wanted += 1 + bits.OnesCount16(binary.BigEndian.Uint16(packet[at+2:]))
+		}
+		if g.writing.Load() > mostResending || !g.resent.AllowN(now, wanted) {
+			packet[0] = packet[0]&^31 | reserved
+		}
+	}
+}
+
+// BindLocalStream implements interceptor.Interceptor.
+func (g *feedbackGuard) BindLocalStream(_ *interceptor.StreamInfo, writer interceptor.RTPWriter) interceptor.RTPWriter {
+	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
+		g.writing.Add(1)
+		defer g.writing.Add(-1)
+		return writer.Write(h, payload, a)
+	})
+}
