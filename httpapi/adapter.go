@@ -22,15 +22,18 @@ import (
 // adapter lets huma register its operations with fiber v2. huma's own package
 // for that links fiber v3 in as well.
 type adapter struct {
-	app  *fiber.App
-	http func() http.Handler // for huma's ServeHTTP
+	app    *fiber.App
+	bodies *bodyMemory
+	http   func() http.Handler // for huma's ServeHTTP
 }
 
 // Handle registers one operation. Every GET answers HEAD too.
 func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	f := func(c *fiber.Ctx) error {
-		handler(&request{op: op, c: c, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))})
+		r := &request{op: op, c: c, bodies: a.bodies, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))}
+		defer func() { r.buffered.release() }()
+		handler(r)
 		return nil
 	}
 	if op.Method == http.MethodGet {
@@ -52,6 +55,9 @@ type request struct {
 	empty  bool
 	opened io.Reader
 	grant  *grant // of the token that it came with; nil: the server's own, or none
+
+	bodies   *bodyMemory
+	buffered *buffered // the body, when huma reads it into memory
 }
 
 var _ huma.Context = (*request)(nil)
@@ -145,10 +151,15 @@ func (r *request) takesJSON() bool {
 	return r.op.RequestBody != nil && r.op.RequestBody.Content[fiber.MIMEApplicationJSON] != nil
 }
 
-// BodyReader returns the request's body.
+// BodyReader returns the request's body for huma, which reads it into memory.
 func (r *request) BodyReader() io.Reader {
 	r.open()
-	return r.opened
+	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.grant != nil && r.grant.scope != scopeAdmin}
+	size := min(int64(bodyOf(r.c).size), r.op.MaxBodyBytes) // huma reads no more
+	if err := r.buffered.reserve(size); err != nil {
+		return failingReader{err}
+	}
+	return r.buffered
 }
 
 // open looks whether there is a body at all.

@@ -30,6 +30,9 @@ type clipboardOutput struct {
 	Body        func(huma.Context)
 }
 
+// clipboardFactor is how much larger than other bodies those for the clipboard may be.
+const clipboardFactor = 16
+
 type clipboardBody struct {
 	Text      string  `json:"text"`
 	Selection *string `json:"selection,omitempty" enum:"clipboard,primary,both" doc:"clipboard when left out"`
@@ -68,7 +71,7 @@ func (s *Server) registerClipboard() {
 		body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: text}, pngType: binary(),
 		}},
-		most: 16 * int64(s.cfg.MaxBodyBytes),
+		most: clipboardFactor * int64(s.cfg.MaxBodyBytes),
 	}
 	decode := func(in *clipboardInput) (desktop.Content, []desktop.Selection, error) {
 		return s.clipboardContent(schemas, text, in)

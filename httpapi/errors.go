@@ -213,6 +213,10 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	case http.StatusRequestTimeout:
 		return force(ctx, requestTimeout.problem("invalid request: its body did not arrive in time")), nil
 	case http.StatusInternalServerError: // the body could not be read
+		if b := requestOf(ctx).buffered; b != nil && b.full {
+			ctx.SetHeader(fiber.HeaderRetryAfter, "1")
+			return force(ctx, noRoom.problem("too many request bodies are in memory; try again later")), nil
+		}
 		return force(ctx, k.problem("invalid request: its body could not be read to the end")), nil
 	case http.StatusUnprocessableEntity:
 		k.status = http.StatusUnprocessableEntity

@@ -151,6 +151,7 @@ func finishOperation(schemas huma.Registry, path string, op *huma.Operation) {
 	if op.RequestBody != nil {
 		for _, status := range []int{
 			http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+			http.StatusServiceUnavailable,
 		} {
 			op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: op.Responses["default"].Content}
 		}

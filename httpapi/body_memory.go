@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// Defaults of bodyMemory. The largest body of a route always fits.
+const (
+	bodiesOfAll    = 256 << 20
+	bodiesOfGrants = 64 << 20
+)
+
+// bodyMemory bounds the request bodies that are in memory at the same time. A body
+// counts from the time when the server begins to read it until its handler returns.
+// Bodies that are streamed do not count, and neither do those of up to prefetch
+// bytes, which the number of connections bounds.
+type bodyMemory struct {
+	all    int64 // bytes of all bodies
+	grants int64 // bytes of the bodies of requests with a grant of a scope other than admin
+
+	mu         sync.Mutex // guards what follows
+	used       int64
+	usedGrants int64
+}
+
+func newBodyMemory(cfg Config) *bodyMemory {
+	largest := max(acpMost, clipboardFactor*int64(cfg.MaxBodyBytes))
+	return &bodyMemory{all: max(bodiesOfAll, largest), grants: max(bodiesOfGrants, largest)}
+}
+
+// take counts bytes of a body and reports whether they fit.
+func (m *bodyMemory) take(bytes int64, granted bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used+bytes > m.all || granted && m.usedGrants+bytes > m.grants {
+		return false
+	}
+	m.used += bytes
+	if granted {
+		m.usedGrants += bytes
+	}
+	return true
+}
+
+// release stops counting bytes that take has counted.
+func (m *bodyMemory) release(bytes int64, granted bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= bytes
+	if granted {
+		m.usedGrants -= bytes
+	}
+}
+
+// errBodiesFull is the error of reading a body for which there is no memory.
+var errBodiesFull = errors.New("too many request bodies are in memory")
+
+// buffered is the body of a request on its way into memory.
+type buffered struct {
+	io.Reader
+	memory  *bodyMemory
+	granted bool
+	read    int64
+	held    int64 // bytes that memory counts
+	full    bool  // errBodiesFull was returned
+}
+
+// reserve counts a body of so many bytes.
+func (b *buffered) reserve(size int64) error {
+	if size <= max(prefetch, b.held) {
+		return nil
+	}
+	if !b.memory.take(size-b.held, b.granted) {
+		b.full = true
+		return errBodiesFull
+	}
+	b.held = size
+	return nil
+}
+
+// Read implements io.Reader. It counts a chunked body as the body arrives.
+func (b *buffered) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.read += int64(n)
+	if full := b.reserve(b.read); full != nil {
+		return 0, full
+	}
+	return n, err
+}
+
+// release stops counting the body. The caller must not use the body afterwards.
+func (b *buffered) release() {
+	if b != nil {
+		b.memory.release(b.held, b.granted)
+	}
+}

@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestBodyMemory stalls requests before the last byte of their bodies. Further large
+// bodies get 503 while the limit is reached; small bodies and files do not.
+func TestBodyMemory(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.bodies.all, s.bodies.grants = 3<<20, 2<<20
+	_, control := s.token(t, `{"scope":"control"}`)
+	// A body for the clipboard may take 60 s, others 5 s.
+	const path, png = "/v1/desktop/clipboard", "image/png"
+	large := func(token string) answer {
+		return s.do(t, call{path: path, kind: png, body: string(pngMagic) + strings.Repeat("x", 1<<20-20),
+			header: map[string]string{"Authorization": "Bearer " + token}})
+	}
+	full := func(token string) {
+		t.Helper()
+		if got := large(token); got.Header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After = %q", got.Header.Get("Retry-After"))
+		} else {
+			got.problem(t, 503, "stream_error")
+		}
+	}
+	used := func(want int64) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d bytes of bodies", want), func() bool {
+			s.bodies.mu.Lock()
+			defer s.bodies.mu.Unlock()
+			return s.bodies.used == want
+		})
+	}
+	stall := func(token, framing, body string) *rawConn {
+		c := dialServer(t, s)
+		c.send("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: image/png\r\n%s\r\n\r\n%s", path, token, framing, body)
+		return c
+	}
+	const mib = 1 << 20
+	whole := stall(control, fmt.Sprintf("Content-Length: %d", mib), strings.Repeat("x", mib-1))
+	used(mib)
+	large(control).want(t, 409)
+	chunked := stall(control, "Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s", 2*mib, strings.Repeat("x", mib)))
+	used(2 * mib)
+	full(control)
+	large(s.Token()).want(t, 409)
+	admin := stall(s.Token(), fmt.Sprintf("Content-Length: %d", mib), strings.Repeat("x", mib-1))
+	used(3 * mib)
+	full(s.Token())
+	s.do(t, call{path: path, body: `{"text":"x"}`, header: map[string]string{"Authorization": "Bearer " + control}}).want(t, 409)
+	s.do(t, call{method: "PUT", path: fsPath("file", "path", t.TempDir()+"/file"), body: strings.Repeat("x", 4*mib), kind: "-"}).want(t, 200)
+	for _, c := range []*rawConn{whole, chunked, admin} {
+		c.Close()
+	}
+	used(0)
+	large(control).want(t, 409)
+}
