@@ -47,6 +47,7 @@ type Windows struct {
 	told    int // events in this second; follow's
 	waiters atomic.Int32
 	manager *quiesce.Manager
+	ask     requests
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change
@@ -70,6 +71,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 		c: c, idMask: xproto.Setup(c.x).ResourceIdMask,
 		changed: make(chan struct{}), watchers: make(map[*watcher]struct{}),
 	}
+	w.ask = requests{c, &w.atoms}
 	w.news.ready = make(chan struct{}, 1)
 	var err error
 	if w.manager, err = quiesce.NewManager(c.quiescence()); err != nil {

@@ -49,7 +49,7 @@ func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 		return before, fmt.Errorf("focus: %w", err)
 	}
 	info, err := w.act(ctx, "focus", id, false,
-		w.requestActive,
+		w.ask.activate,
 		func(i WindowInfo) bool { return i.Active && !i.Minimised })
 	if err == nil && before.Minimised {
 		return w.awaitStill(ctx, info)
@@ -92,7 +92,7 @@ func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, er
 	there := func(i WindowInfo) bool { return i.X == x && i.Y == y }
 	move := func() {
 		info, err = w.act(ctx, "move", id, true, func(win xproto.Window) error {
-			return w.requestMove(win, askX, askY)
+			return w.ask.move(win, askX, askY)
 		}, there)
 	}
 	move()
@@ -112,7 +112,7 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 	width, height = min(max(width, 1), largest), min(max(height, 1), largest)
 	return w.act(ctx, "resize", id, true,
 		func(win xproto.Window) error {
-			return w.requestSize(win, width, height)
+			return w.ask.resize(win, width, height)
 		},
 		func(i WindowInfo) bool { return i.Width == width && i.Height == height })
 }
@@ -120,7 +120,7 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 // Minimise takes a window off the screen.
 func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 	return w.act(ctx, "minimise", id, false,
-		w.requestIconic,
+		w.ask.minimise,
 		func(i WindowInfo) bool { return i.Minimised && !i.Active })
 }
 
@@ -128,7 +128,7 @@ func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo, error) {
 	return w.act(ctx, "maximise", id, false,
 		func(win xproto.Window) error {
-			return w.requestStates(win, on, w.atoms.maxVert, w.atoms.maxHorz)
+			return w.ask.setStates(win, on, w.atoms.maxVert, w.atoms.maxHorz)
 		},
 		func(i WindowInfo) bool { return i.Maximised == on })
 }
@@ -154,7 +154,7 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 		return fmt.Errorf("close: %w", err)
 	}
 	defer w.manager.Acted()
-	if err := w.requestClose(xproto.Window(id)); err != nil {
+	if err := w.ask.close(xproto.Window(id)); err != nil {
 		return fmt.Errorf("close window %d: %w", id, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, closeLimit)

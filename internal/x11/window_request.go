@@ -22,50 +22,56 @@ const (
 	iconicState = 3
 )
 
-// requestActive asks for a window to be raised and to get the focus.
-func (w *Windows) requestActive(win xproto.Window) error {
-	return w.request(win, w.atoms.active, sourcePager, xproto.TimeCurrentTime, 0)
+// requests asks the window manager to do something with a window.
+type requests struct {
+	c     *Conn
+	atoms *windowAtoms
 }
 
-// requestMove asks for a window's place, in the terms of its gravity.
-func (w *Windows) requestMove(win xproto.Window, x, y int) error {
+// activate asks for a window to be raised and to get the focus.
+func (r requests) activate(win xproto.Window) error {
+	return r.send(win, r.atoms.active, sourcePager, xproto.TimeCurrentTime, 0)
+}
+
+// move asks for a window's place, in the terms of its gravity.
+func (r requests) move(win xproto.Window, x, y int) error {
 	const flags = gravityOfWindow | moveX | moveY | sourcePager<<moveSourceShift
-	return w.request(win, w.atoms.moveResize, flags, uint32(int32(x)), uint32(int32(y)), 0, 0)
+	return r.send(win, r.atoms.moveResize, flags, uint32(int32(x)), uint32(int32(y)), 0, 0)
 }
 
-// requestSize asks for a size of a window's content.
-func (w *Windows) requestSize(win xproto.Window, width, height int) error {
+// resize asks for a size of a window's content.
+func (r requests) resize(win xproto.Window, width, height int) error {
 	const flags = gravityOfWindow | moveWidth | moveHeight | sourcePager<<moveSourceShift
-	return w.request(win, w.atoms.moveResize, flags, 0, 0, uint32(width), uint32(height))
+	return r.send(win, r.atoms.moveResize, flags, 0, 0, uint32(width), uint32(height))
 }
 
-// requestIconic asks for a window to be minimised.
-func (w *Windows) requestIconic(win xproto.Window) error {
-	return w.request(win, w.atoms.iconify, iconicState)
+// minimise asks for a window to be minimised.
+func (r requests) minimise(win xproto.Window) error {
+	return r.send(win, r.atoms.iconify, iconicState)
 }
 
-// requestStates adds or removes two states of a window in one step.
-func (w *Windows) requestStates(win xproto.Window, add bool, first, second xproto.Atom) error {
+// setStates adds or removes two states of a window in one step.
+func (r requests) setStates(win xproto.Window, add bool, first, second xproto.Atom) error {
 	action := uint32(stateRemove)
 	if add {
 		action = stateAdd
 	}
-	return w.request(win, w.atoms.netState, action, uint32(first), uint32(second), sourcePager)
+	return r.send(win, r.atoms.netState, action, uint32(first), uint32(second), sourcePager)
 }
 
-// requestClose asks for a window to be closed as its close button does it.
-func (w *Windows) requestClose(win xproto.Window) error {
-	return w.request(win, w.atoms.close, xproto.TimeCurrentTime, sourcePager)
+// close asks for a window to be closed as its close button does it.
+func (r requests) close(win xproto.Window) error {
+	return r.send(win, r.atoms.close, xproto.TimeCurrentTime, sourcePager)
 }
 
-// request sends a client message about win to the window manager: the client
+// send sends a client message about win to the window manager: the client
 // that selected the root window's SubstructureRedirect.
-func (w *Windows) request(win xproto.Window, kind xproto.Atom, data ...uint32) error {
+func (r requests) send(win xproto.Window, kind xproto.Atom, data ...uint32) error {
 	message := xproto.ClientMessageEvent{
 		Format: 32, Window: win, Type: kind,
 		Data: xproto.ClientMessageDataUnionData32New(append(data, make([]uint32, 5-len(data))...)),
 	}
 	const mask = xproto.EventMaskSubstructureNotify | xproto.EventMaskSubstructureRedirect
-	err := xproto.SendEventChecked(w.c.x, false, w.c.root, mask, string(message.Bytes())).Check()
+	err := xproto.SendEventChecked(r.c.x, false, r.c.root, mask, string(message.Bytes())).Check()
 	return wrap("tell the window manager", err)
 }
