@@ -260,6 +260,7 @@ func (c *Conn) openExtensions() error {
 		{"RANDR", &c.ext.randr, nil, true},
 		{"MIT-SHM", nil, &c.ext.shm, false},
 		{"X-Resource", nil, &c.ext.res, false},
+		{inputExtension, nil, nil, false},
 	} {
 		r, err := xproto.QueryExtension(c.x, uint16(len(e.name)), e.name).Reply()
 		if err != nil {

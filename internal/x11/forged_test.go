@@ -2,6 +2,7 @@ package x11_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/jezek/xgb"
@@ -83,5 +84,86 @@ func TestForgedScreenSize(t *testing.T) {
 	waitClosed(t, "the last event", arrived)
 	if w, h, err := c.Size(); err != nil || w != 320 || h != 200 {
 		t.Errorf("Size() = %d, %d, %v after a forged event, want 320, 200", w, h, err)
+	}
+}
+
+// TestLostKeys has a program turn on what loses keys.
+func TestLostKeys(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	want := []string{"a", "a", "Return", "Return"}
+	for _, send := range []func() error{
+		func() error { _, err := b.in.Keyboard.Type(t.Context(), textOf("aa\n\n"), 0); return err },
+		func() error {
+			for _, key := range want {
+				if err := b.in.Keyboard.Press(t.Context(), chordOf(key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		if err := b.viewer.LoseKeys(); err != nil {
+			t.Fatal(err)
+		}
+		if err := send(); err != nil {
+			t.Fatal(err)
+		}
+		if names, _ := b.keys(t, len(want)); !slices.Equal(names, want) {
+			t.Errorf("%q arrived, want %q", names, want)
+		}
+	}
+}
+
+// TestDivertedInput has a program give another pointer and keyboard to the connection of
+// an Input.
+func TestDivertedInput(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	x, root := b.viewer.Raw()
+	name := "_DESKHAND_KEYCODES"
+	mark, err := xproto.InternAtom(x, false, uint16(len(name)), name).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := xproto.GetSelectionOwner(x, mark.Atom).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = "XInputExtension"
+	e, err := xproto.QueryExtension(x, uint16(len(name)), name).Reply()
+	if err != nil || !e.Present {
+		t.Fatal(e, err)
+	}
+	send := func(request ...byte) error {
+		cookie := x.NewCookie(true, false)
+		x.NewRequest(append([]byte{e.MajorOpcode}, request...), cookie)
+		return cookie.Check()
+	}
+	// XIChangeHierarchy: add the master devices "evil".
+	if err := send(43, 5, 0, 1, 0, 0, 0, 1, 0, 3, 0, 4, 0, 1, 1, 'e', 'v', 'i', 'l'); err != nil {
+		t.Fatal(err)
+	}
+	diverted := false
+	for id := byte(3); id < 30; id++ { // the one master pointer among them
+		var request [12]byte
+		xgb.Put32(request[4:], uint32(owner.Owner))
+		copy(request[1:], []byte{44, 3, 0})
+		request[8] = id
+		diverted = send(request[1:]...) == nil || diverted
+	}
+	if !diverted {
+		t.Fatal("no other pointer could be given to the connection")
+	}
+	if err := b.in.Pointer.Move(150, 100); err != nil {
+		t.Fatal(err)
+	}
+	p, err := xproto.QueryPointer(x, root).Reply()
+	if err != nil || p.RootX != 150 || p.RootY != 100 {
+		t.Errorf("the pointer is at %d,%d, %v, want 150,100", p.RootX, p.RootY, err)
+	}
+	b.typed(t, "ab")
+	if names, _ := b.keys(t, 2); !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("%q arrived", names)
 	}
 }

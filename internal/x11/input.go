@@ -115,10 +115,24 @@ func (d *device) flush(op string) error {
 	return wrap(op, err)
 }
 
-// use refuses to work after Close.
+// inputExtension is the name of the X Input Extension.
+const inputExtension = "XInputExtension"
+
+// use refuses to work after Close. It has the server move the first pointer and press
+// the keys of the first keyboard: any program can add others and give them to this
+// connection.
 func (d *device) use() error {
 	if d.closed {
 		return fmt.Errorf("input: %w", ErrConnClosed)
+	}
+	x := d.c.x
+	x.ExtLock.RLock()
+	opcode, ok := x.Extensions[inputExtension]
+	x.ExtLock.RUnlock()
+	if ok {
+		// XISetClientPointer of this client, to the device 2 ("The X Input Extension
+		// 2.x").
+		x.NewRequest([]byte{opcode, 44, 3, 0, 0, 0, 0, 0, 2, 0, 0, 0}, x.NewCookie(false, false))
 	}
 	return nil
 }

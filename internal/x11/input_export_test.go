@@ -17,6 +17,16 @@ func (in *Input) LockGroup(group byte) error {
 	return in.c.Sync()
 }
 
+// LoseKeys turns SlowKeys and BounceKeys on.
+func (c *Conn) LoseKeys() error {
+	k, err := openXkb(c.x)
+	if err != nil {
+		return err
+	}
+	k.setControls(xkbSlowKeys|xkbBounceKeys, xkbSlowKeys|xkbBounceKeys)
+	return c.Sync()
+}
+
 // UseXkb makes the server tell this connection of groups.
 func (c *Conn) UseXkb() error {
 	_, err := openXkb(c.x)

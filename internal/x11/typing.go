@@ -128,7 +128,8 @@ func (kb *Keyboard) Type(ctx context.Context, t Text, delay time.Duration) (done
 	return done, nil
 }
 
-// begin waits for the focus and reads the keymap for an operation.
+// begin waits for the focus and reads the keymap for an operation. It turns off what a
+// program may have turned on that loses keys.
 func (kb *Keyboard) begin(ctx context.Context) (*keymap, error) {
 	if err := kb.use(); err != nil {
 		return nil, err
@@ -136,6 +137,7 @@ func (kb *Keyboard) begin(ctx context.Context) (*keymap, error) {
 	if err := kb.programs.AwaitManager(ctx); err != nil {
 		return nil, err
 	}
+	kb.xkb.setControls(xkbSlowKeys|xkbBounceKeys, 0)
 	return kb.readKeymap()
 }
 

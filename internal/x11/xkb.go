@@ -14,12 +14,17 @@ const (
 	xkbUseExtension    = 0
 	xkbGetState        = 4
 	xkbLatchLockState  = 5
+	xkbSetControls     = 7
 	xkbMapGet          = 8
 	xkbMapSet          = 9
 	xkbKeySyms         = 1 << 1 // the map's component
 	xkbTwoLevel        = 1      // the type of keys that Shift, and nothing else, changes
 	xkbCoreKeyboard    = 0x0100 // device "the core keyboard"
 	xkbMajor, xkbMinor = 1, 0
+
+	xkbControlsEnabled = 1 << 31 // what SetControls changes
+	xkbSlowKeys        = 1 << 1  // keys count only if they are held for some time
+	xkbBounceKeys      = 1 << 2  // a key that is pressed again soon does not count
 )
 
 // xkb speaks the keyboard extension.
@@ -97,6 +102,18 @@ func (k xkb) lock(mask, mods, latches, group byte) {
 	b = binary.LittleEndian.AppendUint16(b, xkbCoreKeyboard)
 	b = append(b, mask, mods, 1, group, latches, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint16(b, 0)
+	k.x.NewRequest(b, k.x.NewCookie(false, false))
+}
+
+// setControls turns on those of the controls in mask that are in on, and the others off.
+func (k xkb) setControls(mask, on uint32) {
+	const units = 25
+	b := k.request(xkbSetControls, units)
+	b = binary.LittleEndian.AppendUint16(b, xkbCoreKeyboard)
+	b = append(b, make([]byte, 4*units-len(b))...)
+	binary.LittleEndian.PutUint32(b[24:], mask)
+	binary.LittleEndian.PutUint32(b[28:], on)
+	binary.LittleEndian.PutUint32(b[32:], xkbControlsEnabled)
 	k.x.NewRequest(b, k.x.NewCookie(false, false))
 }
 
