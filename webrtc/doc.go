@@ -3,7 +3,8 @@
 // # Usage
 //
 // Start returns a [Streamer] of a desktop. Its Handler serves a page that shows the
-// desktop, see the example. A program with routes of its own calls these methods:
+// desktop to viewers who only watch, see the example. A program with routes of its own
+// calls these methods:
 //
 //   - [Streamer.ServeSignaling] speaks the protocol of neko 3 over a connection such
 //     as a WebSocket, as the published clients of sandbox-agent 0.4.2 do. Video and
@@ -45,7 +46,7 @@
 //
 // # Errors
 //
-// The Err variables. Errors of the desktop are returned unchanged or wrapped.
+// The Err variables. Other errors of Start are about its Config or the network.
 //
 // # Requirements
 //

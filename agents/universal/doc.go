@@ -32,8 +32,9 @@
 //
 // # Lifetime
 //
-// [Projector.OnAppend] makes events in the background. [Projector.Close] stops that and
-// waits for its end. A Follower and a State need no Close.
+// Events are made when they are read, and those of long sessions earlier, in the background
+// ([Projector.OnAppend]). [Projector.Close] stops the background work and waits for its end. A
+// Follower and a State need no Close.
 //
 // # Concurrency
 //
