@@ -18,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer func() { _ = events.Close() }()
-	known, err := registry.New(registry.Config{Mock: []string{"/nonexistent"}}) // the mock agent inside of this program
+	known, err := registry.New(registry.Config{Mock: []string{"/nonexistent"}}) // the mock agent runs in this program
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func Example() {
 	// true
 }
 
-// A file is replaced only if nobody else did that since it was read.
+// A file is replaced only if no other writer has replaced it since it was read.
 func ExampleFS_Write() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {

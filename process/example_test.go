@@ -28,7 +28,7 @@ func Example() {
 	// Output: "hello\n", exit status 3
 }
 
-// A program in the background: what it is given to read, and what it writes.
+// A program in the background gets input, and its output is read.
 func ExampleManager_Start() {
 	ctx := context.Background()
 	m, err := process.New(process.Config{})
@@ -71,7 +71,7 @@ func ExampleManager_Start() {
 	// exit status 0
 }
 
-// A program that believes to be at a terminal.
+// A program runs in a terminal, whose size is changed.
 func ExampleProcess_Resize() {
 	m, err := process.New(process.Config{})
 	if err != nil {

@@ -7,7 +7,7 @@
 // HTTP transport, see the example. [Server.Run] serves one client on stdio. [Relay] serves
 // one client on stdio with the tools of a Server elsewhere.
 //
-// Names and parameters are those of Anthropic's computer tool (left_click with
+// Names and parameters follow Anthropic's computer tool (left_click with
 // coordinate, scroll with scroll_direction, key, hold_key, zoom and others). Those of
 // OpenAI's (click with x and y, keypress with keys, drag with path and others) have the
 // same effect. Each action is a tool. The tool "computer" takes any of them as its action,

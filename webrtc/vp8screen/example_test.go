@@ -9,8 +9,8 @@ import (
 	"github.com/deskhand/deskhand/webrtc/vp8screen"
 )
 
-// A screen is encoded frame by frame: what the screen says has changed is
-// taken over, what of it only moved is looked for, and the rest is coded.
+// A screen is encoded frame by frame: damaged rectangles are copied into the frame,
+// the encoder learns what only moved, and the rest is coded.
 func Example() {
 	const width, height = 640, 360
 	encoder, err := vp8screen.New(vp8screen.Config{Width: width, Height: height, Bitrate: 2e6})
@@ -32,7 +32,7 @@ func Example() {
 		}
 
 		if !now.SetBGRX(screen, 4*width, changed, dirty) {
-			continue // it was drawn again as it was
+			continue // the pixels are the same
 		}
 		frame, err := encoder.Encode(data[:0], now, vp8screen.EncodeOptions{
 			Dirty: dirty, Motion: scroll.Find(before, now, dirty), Now: time.Unix(0, int64(n)*int64(time.Second)/30),
