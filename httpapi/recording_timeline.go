@@ -14,7 +14,7 @@ type (
 		RecordingID
 		SpanQuery
 		After uint64 `query:"after" doc:"Only entries with a higher seq: the next of the page before"`
-		Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"At most so many"`
+		Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"At most so many; fewer if they have more than 4 MiB"`
 	}
 
 	timelinePage struct {
@@ -61,15 +61,11 @@ func (s *Server) registerTimeline() {
 	}
 	onRecording(s, get, func(_ context.Context, store *recording.Store, in *timelineInput) (*timelineOutput, error) {
 		span := in.span()
-		entries, err := store.Timeline(in.ID, recording.TimelineQuery{After: in.After, Limit: in.Limit, From: span.From, To: span.To})
+		entries, next, err := store.Timeline(in.ID, recording.TimelineQuery{After: in.After, Limit: in.Limit, From: span.From, To: span.To})
 		if err != nil {
 			return nil, err
 		}
-		out := &timelineOutput{timelinePage{Entries: entries}}
-		if len(entries) == in.Limit {
-			out.Body.Next = entries[len(entries)-1].Seq
-		}
-		return out, nil
+		return &timelineOutput{timelinePage{Entries: entries, Next: next}}, nil
 	})
 	r := route{method: http.MethodPost, tag: recordingTag, status: http.StatusCreated, errors: []int{http.StatusBadRequest, http.StatusConflict}}
 	mark := r

@@ -79,7 +79,7 @@ func TestSegments(t *testing.T) {
 		}
 	}
 	for _, info := range all[2:] {
-		entries, err := s.Timeline(info.ID, TimelineQuery{})
+		entries, _, err := s.Timeline(info.ID, TimelineQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func TestTimelineOfADesktop(t *testing.T) {
 	if control.Control.Holder.Name != "Ann" {
 		t.Errorf("control: %+v", control.Control.Holder)
 	}
-	all, err := s.Timeline(id, TimelineQuery{})
+	all, _, err := s.Timeline(id, TimelineQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func pagesAddUp(t *testing.T, s *Store, id string, all []Entry) {
 	t.Helper()
 	var pages []Entry
 	for after := uint64(0); ; {
-		page, err := s.Timeline(id, TimelineQuery{After: after, Limit: 3})
+		page, _, err := s.Timeline(id, TimelineQuery{After: after, Limit: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

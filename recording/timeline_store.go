@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,10 +16,13 @@ const (
 	MaxEntries     = 10000
 )
 
+// pageBytes ends a page of Timeline, whatever its limit is: entries may be large.
+const pageBytes = 4 << 20
+
 // TimelineQuery chooses entries.
 type TimelineQuery struct {
 	After uint64 // only entries with a higher Seq: the last one of the page before
-	Limit int    // zero: DefaultEntries; at most MaxEntries
+	Limit int    // zero: DefaultEntries; at most MaxEntries; Timeline may return fewer
 
 	// From and To bound Entry.At. To zero: to the end.
 	From, To time.Duration
@@ -58,30 +62,39 @@ type annotator struct {
 	mu sync.Mutex
 }
 
-// Timeline returns the entries of a recording that the query chooses, by Seq,
-// which is the order in which they became known: an action that took a while
+// Timeline returns a page of the entries of a recording that the query chooses, by
+// Seq, which is the order in which they became known: an action that took a while
 // comes after what it caused, with an earlier At. While the recording runs they
-// include the latest ones.
-func (s *Store) Timeline(id string, q TimelineQuery) ([]Entry, error) {
+// include the latest ones. A page ends at the query's limit or with the entry that
+// brings its JSON to 4 MiB, whichever comes first. There may be further entries if next is not zero: it is the
+// After of the next page's query.
+func (s *Store) Timeline(id string, q TimelineQuery) (page []Entry, next uint64, err error) {
 	if err := q.check(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if q.Limit == 0 {
 		q.Limit = DefaultEntries
 	}
-	page := make([]Entry, 0, min(q.Limit, 64))
+	page = make([]Entry, 0, min(q.Limit, 64))
+	bytes := 0
 	for e, err := range s.Entries(id, q.After) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if (Span{q.From, q.To}).has(e.At) {
-			page = append(page, e)
+		if !(Span{q.From, q.To}).has(e.At) {
+			continue
 		}
-		if len(page) == q.Limit {
-			break
+		line, err := json.Marshal(e)
+		if err != nil {
+			return nil, 0, err
+		}
+		page = append(page, e)
+		bytes += len(line)
+		if len(page) == q.Limit || bytes >= pageBytes {
+			return page, e.Seq, nil
 		}
 	}
-	return page, nil
+	return page, 0, nil
 }
 
 // Entries goes through the entries of a recording that have a higher Seq than
