@@ -511,7 +511,7 @@ func TestIDs(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
-	s := openStore(t, StoreConfig{})
+	s := openStore(t, StoreConfig{MaxActive: 20})
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
