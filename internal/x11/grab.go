@@ -19,7 +19,7 @@ func (c *Conn) GrabChord(chord string, pressed func()) error {
 	if err != nil {
 		return err
 	}
-	mask, codes, err := c.locateChord(ch)
+	mask, codes, err := locateChord(c, ch)
 	if err != nil {
 		return fmt.Errorf("grab %s: %w", chord, err)
 	}
@@ -46,7 +46,7 @@ func (c *Conn) GrabChord(chord string, pressed func()) error {
 
 // locateChord finds the modifiers of a chord and the keys that make its last
 // one.
-func (c *Conn) locateChord(ch Chord) (mask uint16, codes []xproto.Keycode, err error) {
+func locateChord(c *Conn, ch Chord) (mask uint16, codes []xproto.Keycode, err error) {
 	setup := xproto.Setup(c.x)
 	low, n := setup.MinKeycode, setup.MaxKeycode-setup.MinKeycode+1
 	keys, err := xproto.GetKeyboardMapping(c.x, low, byte(n)).Reply()

@@ -181,6 +181,7 @@ func (c *Conn) SetSize(w, h int) error {
 
 // monitor is the RandR output that shows the screen, with the CRTC behind it.
 type monitor struct {
+	c         *Conn
 	resources *randr.GetScreenResourcesCurrentReply
 	output    randr.Output
 	info      *randr.GetOutputInfoReply
@@ -200,10 +201,10 @@ func (c *Conn) monitor() (*monitor, error) {
 			return nil, err
 		}
 		if info.Crtc != 0 {
-			return &monitor{res, o, info, info.Crtc}, nil
+			return &monitor{c, res, o, info, info.Crtc}, nil
 		}
 		if found == nil && len(info.Crtcs) > 0 {
-			found = &monitor{res, o, info, info.Crtcs[0]}
+			found = &monitor{c, res, o, info, info.Crtcs[0]}
 		}
 	}
 	if found == nil {
@@ -220,19 +221,19 @@ func (c *Conn) changeSize(w, h int) error {
 	if err != nil {
 		return err
 	}
-	mode, err := c.findMode(m, w, h)
+	mode, err := m.findMode(w, h)
 	if err != nil {
 		return err
 	}
-	if err := c.setMode(m, mode, w, h); err != nil {
+	if err := m.setMode(mode, w, h); err != nil {
 		return err
 	}
-	c.dropModes(m, mode)
+	m.dropModes(mode)
 	return nil
 }
 
 // findMode returns a mode of that size that the output has, made when needed.
-func (c *Conn) findMode(m *monitor, w, h int) (randr.Mode, error) {
+func (m *monitor) findMode(w, h int) (randr.Mode, error) {
 	for _, info := range m.resources.Modes {
 		mode := randr.Mode(info.Id)
 		if int(info.Width) == w && int(info.Height) == h && slices.Contains(m.info.Modes, mode) {
@@ -242,7 +243,7 @@ func (c *Conn) findMode(m *monitor, w, h int) (randr.Mode, error) {
 	name := fmt.Sprintf("%s%dx%d", modePrefix, w, h)
 	mode := m.named(name) // left over by a SetSize that was cut short
 	if mode == 0 {
-		r, err := randr.CreateMode(c.x, c.root, randr.ModeInfo{
+		r, err := randr.CreateMode(m.c.x, m.c.root, randr.ModeInfo{
 			Width: uint16(w), Height: uint16(h), NameLen: uint16(len(name)),
 			HsyncStart: uint16(w), HsyncEnd: uint16(w), Htotal: uint16(w),
 			VsyncStart: uint16(h), VsyncEnd: uint16(h), Vtotal: uint16(h),
@@ -252,8 +253,8 @@ func (c *Conn) findMode(m *monitor, w, h int) (randr.Mode, error) {
 		}
 		mode = r.Mode
 	}
-	if err := randr.AddOutputModeChecked(c.x, m.output, mode).Check(); err != nil {
-		randr.DestroyMode(c.x, mode)
+	if err := randr.AddOutputModeChecked(m.c.x, m.output, mode).Check(); err != nil {
+		randr.DestroyMode(m.c.x, mode)
 		return 0, fmt.Errorf("add mode: %w", err)
 	}
 	return mode, nil
@@ -281,24 +282,24 @@ func (m *monitor) named(name string) (found randr.Mode) {
 // setMode switches to a mode, with the server grabbed so that no other client
 // sees the steps between. A CRTC must fit the screen at each step, so it is off
 // while the screen changes.
-func (c *Conn) setMode(m *monitor, mode randr.Mode, w, h int) error {
-	xproto.GrabServer(c.x)
-	defer xproto.UngrabServer(c.x)
-	old, err := randr.GetCrtcInfo(c.x, m.crtc, m.resources.ConfigTimestamp).Reply()
+func (m *monitor) setMode(mode randr.Mode, w, h int) error {
+	xproto.GrabServer(m.c.x)
+	defer xproto.UngrabServer(m.c.x)
+	old, err := randr.GetCrtcInfo(m.c.x, m.crtc, m.resources.ConfigTimestamp).Reply()
 	if err != nil {
 		return err
 	}
-	if err := c.setCrtc(m.crtc, 0, nil); err != nil {
+	if err := m.setCrtc(0, nil); err != nil {
 		return err
 	}
-	err = randr.SetScreenSizeChecked(c.x, c.root, uint16(w), uint16(h),
-		scaleUp(w, c.screen.WidthInMillimeters, c.screen.WidthInPixels),
-		scaleUp(h, c.screen.HeightInMillimeters, c.screen.HeightInPixels)).Check()
+	err = randr.SetScreenSizeChecked(m.c.x, m.c.root, uint16(w), uint16(h),
+		scaleUp(w, m.c.screen.WidthInMillimeters, m.c.screen.WidthInPixels),
+		scaleUp(h, m.c.screen.HeightInMillimeters, m.c.screen.HeightInPixels)).Check()
 	if err == nil {
-		err = c.setCrtc(m.crtc, mode, []randr.Output{m.output})
+		err = m.setCrtc(mode, []randr.Output{m.output})
 	}
 	if err != nil && old.Mode != 0 {
-		_ = c.setCrtc(m.crtc, old.Mode, old.Outputs) // as it was, for what it is worth
+		_ = m.setCrtc(old.Mode, old.Outputs) // as it was, for what it is worth
 	}
 	return err
 }
@@ -309,14 +310,14 @@ func scaleUp(n int, mm, px uint16) uint32 {
 	return uint32(max(1, (n*int(mm)+int(px)/2)/max(1, int(px))))
 }
 
-// setCrtc sets a CRTC's mode, or turns it off. The configuration's time stamp
+// setCrtc sets the CRTC's mode, or turns the CRTC off. The configuration's time stamp
 // is read each time: adding a mode changes it, and so may others.
-func (c *Conn) setCrtc(crtc randr.Crtc, mode randr.Mode, outputs []randr.Output) error {
-	res, err := randr.GetScreenResourcesCurrent(c.x, c.root).Reply()
+func (m *monitor) setCrtc(mode randr.Mode, outputs []randr.Output) error {
+	res, err := randr.GetScreenResourcesCurrent(m.c.x, m.c.root).Reply()
 	if err != nil {
 		return err
 	}
-	r, err := randr.SetCrtcConfig(c.x, crtc, xproto.TimeCurrentTime, res.ConfigTimestamp,
+	r, err := randr.SetCrtcConfig(m.c.x, m.crtc, xproto.TimeCurrentTime, res.ConfigTimestamp,
 		0, 0, mode, randr.RotationRotate0, outputs).Reply()
 	if err != nil {
 		return fmt.Errorf("set mode: %w", err)
@@ -329,15 +330,15 @@ func (c *Conn) setCrtc(crtc randr.Crtc, mode randr.Mode, outputs []randr.Output)
 
 // dropModes deletes the modes that SetSize made, except one, so that they do
 // not add up.
-func (c *Conn) dropModes(m *monitor, keep randr.Mode) {
+func (m *monitor) dropModes(keep randr.Mode) {
 	m.names(func(name string, mode randr.Mode) {
 		if mode == keep || !strings.HasPrefix(name, modePrefix) {
 			return
 		}
 		if slices.Contains(m.info.Modes, mode) {
-			randr.DeleteOutputMode(c.x, m.output, mode)
+			randr.DeleteOutputMode(m.c.x, m.output, mode)
 		}
-		randr.DestroyMode(c.x, mode)
+		randr.DestroyMode(m.c.x, mode)
 	})
 }
 
