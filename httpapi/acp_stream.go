@@ -97,12 +97,9 @@ func (f *acpFollower) send(events []eventlog.Event) {
 		f.buf = append(f.buf[:0], "event: message\nid: "...)
 		f.buf = strconv.AppendInt(f.buf, e.Seq, 10)
 		f.buf = append(f.buf, "\ndata: "...)
-		f.buf = append(f.buf, oneLine(e.Payload)...)
-		f.buf = append(f.buf, "\n\n"...)
 		f.write(f.buf)
-		if cap(f.buf) > 1<<20 {
-			f.buf = nil
-		}
+		f.write(oneLine(e.Payload))
+		f.write([]byte("\n\n"))
 	}
 }
 

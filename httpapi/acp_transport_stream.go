@@ -161,12 +161,9 @@ func (f *transportFollower) send(events []eventlog.Event) (seq int64, over bool)
 		f.buf = append(f.buf[:0], "id: "...)
 		f.buf = strconv.AppendInt(f.buf, e.Seq, 10)
 		f.buf = append(f.buf, "\ndata: "...)
-		f.buf = append(f.buf, oneLine(e.Payload)...)
-		f.buf = append(f.buf, "\n\n"...)
-		_, _ = f.w.Write(f.buf) // flush tells the error
-		if cap(f.buf) > 1<<20 {
-			f.buf = nil
-		}
+		_, _ = f.w.Write(f.buf) // flush returns the error
+		_, _ = f.w.Write(oneLine(e.Payload))
+		_, _ = f.w.WriteString("\n\n")
 	}
 	return seq, false
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -239,15 +240,40 @@ func (r *request) streamTracked(tracker *flushTracker, f func(w *bufio.Writer, f
 				}
 			}
 		}()
-		f(w, func() error {
+		out := bufio.NewWriter(pieceWriter{w, conn})
+		f(out, func() error {
+			if err := out.Flush(); err != nil {
+				return err
+			}
 			_ = conn.SetWriteDeadline(time.Now().Add(slowClient))
 			return w.Flush()
 		}, gone)
+		_ = out.Flush() // an error ends the connection
 	})
 	if tracker != nil {
 		tracker.body, body = body, tracker
 	}
 	rc.SetBodyStream(body, -1)
+}
+
+// pieceWriter writes to a stream in pieces. fasthttp keeps copies of a few writes that
+// the client has not accepted, however large they are.
+type pieceWriter struct {
+	w    io.Writer
+	conn net.Conn
+}
+
+const pieceBytes = 64 << 10
+
+// Write implements [io.Writer].
+func (p pieceWriter) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		_ = p.conn.SetWriteDeadline(time.Now().Add(slowClient))
+		var m int
+		m, err = p.w.Write(b[n:min(n+pieceBytes, len(b))])
+		n += m
+	}
+	return n, err
 }
 
 // slowClient is how long a client may take to accept what was written to it.
