@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -270,11 +272,16 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	for _, args := range [][]string{
 		{"init", "--quiet"},
 		{"fetch", "--quiet", "--depth=1", "--no-tags", url, ref},
-		{"checkout", "--quiet", "--detach", "FETCH_HEAD"},
 	} {
-		if err := h.git(ctx, staging, args...); err != nil {
+		if err := h.git(ctx, staging, nil, args...); err != nil {
 			return err
 		}
+	}
+	if err := h.checkTree(ctx, staging); err != nil {
+		return err
+	}
+	if err := h.git(ctx, staging, nil, "checkout", "--quiet", "--detach", "FETCH_HEAD"); err != nil {
+		return err
 	}
 	now := time.Now() // of which age is counted
 	if commit := commitOf(staging); commit != "" && commit == commitOf(target) {
@@ -297,6 +304,56 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	return os.Rename(staging, target)
 }
 
+// Bounds of a repository and of git. A small repository can have any number of files,
+// of any size.
+const (
+	maxCheckout = 1 << 30 // bytes of all files
+	maxGitFile  = 1 << 30 // bytes of a file that git writes, such as a pack
+	maxGitSpace = 1 << 30 // bytes of git's address space
+)
+
+// checkTree returns an error if the fetched commit has too many files or bytes. git
+// lists them without holding them in memory, unlike a checkout.
+func (h *Host) checkTree(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := h.git(ctx, dir, &treeSize{exceeded: cancel}, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD")
+	if cause := context.Cause(ctx); errors.Is(cause, errLargeTree) {
+		return cause
+	}
+	return err
+}
+
+var errLargeTree = fmt.Errorf("the repository has more than %d files or %d bytes", maxListed, maxCheckout)
+
+// treeSize reads what git ls-tree -l -z writes: "mode type id size\tpath\x00".
+type treeSize struct {
+	exceeded     context.CancelCauseFunc
+	files, bytes int64
+	entry        []byte // the beginning of one
+}
+
+func (s *treeSize) Write(p []byte) (int, error) {
+	for _, c := range p {
+		if c != 0 {
+			if len(s.entry) < 128 { // the path may be longer
+				s.entry = append(s.entry, c)
+			}
+			continue
+		}
+		if fields := strings.Fields(string(s.entry)); len(fields) > 3 {
+			n, _ := strconv.ParseInt(fields[3], 10, 64) // "-": a submodule
+			s.bytes += n
+		}
+		s.entry = s.entry[:0]
+		if s.files++; s.files > maxListed || s.bytes > maxCheckout {
+			s.exceeded(errLargeTree)
+			return 0, errLargeTree
+		}
+	}
+	return len(p), nil
+}
+
 // commitOf is the commit that clone has checked out, or "".
 func commitOf(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
@@ -307,21 +364,27 @@ func commitOf(dir string) string {
 }
 
 // git runs git, which may ask nobody anything and use no program of a URL's
-// choice.
-func (h *Host) git(ctx context.Context, dir string, args ...string) error {
+// choice. Its output goes to stdout unless that is nil.
+func (h *Host) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
 	protocols := "https:http:ssh:git"
 	if h.user.Credential == nil { // else it would read files that the agents' user may not
 		protocols += ":file"
 	}
 	c, err := h.group.Start(supervise.Spec{
-		Path: "git", Args: args, Dir: dir,
-		Env: supervise.Environ(h.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+		Path: "git", Dir: dir, Stdout: stdout,
+		Args: append([]string{"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m"}, args...),
+		Env:  supervise.Environ(h.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
 	if errors.Is(err, supervise.ErrNotFound) {
 		return errors.New("git is not installed")
 	}
 	if err != nil {
 		return err
+	}
+	for resource, limit := range map[int]uint64{unix.RLIMIT_FSIZE: maxGitFile, unix.RLIMIT_AS: maxGitSpace} {
+		if err := c.Limit(resource, limit); err != nil {
+			return errors.Join(err, c.Stop(ctx))
+		}
 	}
 	select {
 	case <-c.Done():

@@ -3,6 +3,7 @@ package agents_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,6 +89,38 @@ func TestSkillsRenewed(t *testing.T) {
 	}
 	change(t, repo, "back")
 	branch.fine(t, "back")
+}
+
+// TestSkillsOfLargeTrees fetches a repository of some kilobytes with a million files.
+func TestSkillsOfLargeTrees(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "git")
+	h := host(t, agents.Config{StateDir: t.TempDir(), SkillsAge: time.Nanosecond})
+	post(t, h, "srv", initialize)
+	repo := repository(t)
+	u := useSkill(t, h, repo, "main")
+	u.fine(t, "first")
+	entry := "100644 blob " + git(t, repo, "rev-parse", "HEAD:skills/one/SKILL.md")
+	for range 6 {
+		var tree strings.Builder
+		for n := range 10 {
+			fmt.Fprintf(&tree, "%s\t%d\n", entry, n)
+		}
+		cmd := exec.CommandContext(t.Context(), "git", "mktree")
+		cmd.Dir, cmd.Stdin = repo, strings.NewReader(tree.String())
+		id, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry = "040000 tree " + strings.TrimSpace(string(id))
+	}
+	_, root, _ := strings.Cut(entry, "tree ")
+	large := git(t, repo, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit-tree", "-m", "x", root)
+	git(t, repo, "update-ref", "refs/heads/main", large)
+	problems := u.begin(t, "first")
+	if len(problems) != 1 || !strings.Contains(problems[0], "the repository has more than 100000 files") {
+		t.Errorf("problems = %q", problems)
+	}
 }
 
 // What was fetched a moment ago, or failed to be, is not fetched again.
