@@ -12,7 +12,7 @@ import (
 
 // diagnosis is webrtc.Diagnosis on the wire.
 type diagnosis struct {
-	Verdict string           `json:"verdict" doc:"In one sentence, what works or where it ends"`
+	Verdict string           `json:"verdict" doc:"In one sentence, what works or where it ends, for the viewers that follow"`
 	Remedy  string           `json:"remedy,omitempty" doc:"What can be done about it; absent: nothing has to"`
 	Request diagnosedRequest `json:"request" doc:"How this request came, and so would a viewer of the same browser"`
 	UDP     diagnosedUDP     `json:"udp" doc:"The port for media"`
@@ -91,11 +91,11 @@ func (s *Server) registerDiagnosis(r route) {
 	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *diagnosisInput) (*diagnosisOutput, error) {
 		c := in.request.c
 		q := webrtc.Inquiry{ViewerOptions: s.viewer(in.request), Proxies: proxyHeaders(c)}
-		return &diagnosisOutput{wireDiagnosis(inst.Diagnose(ctx, q), in.request.grant)}, nil
+		return &diagnosisOutput{wireDiagnosis(inst.Diagnose(ctx, q))}, nil
 	})
 }
 
-func wireDiagnosis(d webrtc.Diagnosis, g *grant) diagnosis {
+func wireDiagnosis(d webrtc.Diagnosis) diagnosis {
 	out := diagnosis{
 		Verdict: d.Verdict, Remedy: d.Remedy,
 		Request: diagnosedRequest{d.Request.Host, some(d.Request.Addresses), d.Request.Problem, d.Request.Remote, some(d.Request.Proxies)},
@@ -108,14 +108,10 @@ func wireDiagnosis(d webrtc.Diagnosis, g *grant) diagnosis {
 		out.Servers = append(out.Servers, diagnosedICE{s.URL, s.Tried, s.Answered, s.Address, inMS(s.RoundTrip), s.Problem})
 	}
 	for _, v := range d.Viewers {
-		if g.sees(v.Owner) {
-			out.Viewers = append(out.Viewers, wirePath(v))
-		}
+		out.Viewers = append(out.Viewers, wirePath(v))
 	}
 	for _, v := range d.Failed {
-		if g.sees(v.Owner) {
-			out.Failed = append(out.Failed, wirePath(v))
-		}
+		out.Failed = append(out.Failed, wirePath(v))
 	}
 	return out
 }

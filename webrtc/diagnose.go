@@ -16,6 +16,7 @@ import (
 // of the request that asks it stands for that of the viewer, so it should come
 // from the viewer's browser.
 type Inquiry struct {
+	// With an Owner, the diagnosis is about the viewers of that owner only.
 	ViewerOptions
 
 	// Proxies names what showed that the request came through HTTP proxies,
@@ -107,6 +108,10 @@ func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d.Failed = slices.Clone(s.failed)
 	s.mu.Unlock()
 	slices.Reverse(d.Failed)
+	if q.Owner != "" {
+		foreign := func(v ViewerPath) bool { return v.Owner != q.Owner }
+		d.Viewers, d.Failed = slices.DeleteFunc(d.Viewers, foreign), slices.DeleteFunc(d.Failed, foreign)
+	}
 	d.Verdict, d.Remedy = judge(&d, time.Now())
 	return d
 }

@@ -66,6 +66,11 @@ func TestDiagnoseFailure(t *testing.T) {
 	if len(d.Failed) != 1 || d.Failed[0].ID != c.id || d.Failed[0].Ended.IsZero() || len(d.Viewers) != 0 || d.Remedy == "" {
 		t.Errorf("afterwards: %+v", d)
 	}
+	// Another owner is not told of it.
+	other := s.Diagnose(t.Context(), Inquiry{ViewerOptions: ViewerOptions{Owner: "other"}})
+	if len(other.Viewers)+len(other.Failed) != 0 || strings.Contains(other.Verdict, "192.0.2.1") {
+		t.Errorf("to another owner: %+v", other)
+	}
 	// Until somebody gets through.
 	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
 	if d := s.Diagnose(t.Context(), Inquiry{}); !strings.HasPrefix(d.Verdict, "All 1") {
