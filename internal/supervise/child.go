@@ -454,19 +454,6 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Limit sets a limit of the child, and of what it starts from then on (setrlimit(2)). It
-// does nothing if the child has ended.
-func (c *Child) Limit(resource int, limit uint64) error {
-	if !c.hold() {
-		return nil
-	}
-	defer c.release()
-	if err := unix.Prlimit(c.pid, resource, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil && err != unix.ESRCH {
-		return fmt.Errorf("limit %s: %w", c.name, err)
-	}
-	return nil
-}
-
 // Stop ends the child and everything that it started, also when the child
 // itself has ended before: SIGTERM, and SIGHUP if the child has a terminal and
 // ignores SIGTERM, then SIGKILL after its grace, or as soon as ctx ends. It
