@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/pion/ice/v4"
 	"github.com/pion/stun/v4"
@@ -74,11 +75,23 @@ type udpSocket struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	viewers map[string]*udpPackets // by the name in requests to them (ufrag)
-	sources map[netip.AddrPort]*udpPackets
+	sources map[netip.AddrPort]source
+	probes  bucket // requests to addresses that have sent none with the viewer's password
 }
 
+// source is who gets the packets from an address.
+type source struct {
+	owner    *udpPackets
+	answered bool // a request from there had the viewer's password
+}
+
+// probeRate is how many connectivity checks a second a socket sends to addresses that
+// viewers only claim to have. A viewer whose own checks arrive does not need them.
+const probeRate = 200
+
 func newUDPSocket(conn udpConn) *udpSocket {
-	s := &udpSocket{conn: newSTUNConn(conn), viewers: map[string]*udpPackets{}, sources: map[netip.AddrPort]*udpPackets{}}
+	s := &udpSocket{conn: newSTUNConn(conn), viewers: map[string]*udpPackets{}, sources: map[netip.AddrPort]source{},
+		probes: bucket{rate: probeRate, size: probeRate}}
 	s.work.Go(s.read)
 	return s
 }
@@ -131,7 +144,7 @@ func (s *udpSocket) addressee(p *packet) *udpPackets {
 	if named {
 		return s.viewers[string(name)]
 	}
-	return s.sources[p.from]
+	return s.sources[p.from].owner
 }
 
 // requestedUser returns the name of the agent that a Binding request addresses: the
@@ -151,13 +164,17 @@ func requestedUser(b []byte) (name []byte, ok bool) {
 // assign makes packets from an address a viewer's. An address that another viewer
 // has changes over only by an answer to a request from there, because such a
 // request has the viewer's password. Without that, a viewer could take the packets of
-// another one by claiming its address.
-func (s *udpSocket) assign(p *udpPackets, from netip.AddrPort, answer bool) {
+// another one by claiming its address. It reports whether the viewer has answered a
+// request from the address.
+func (s *udpSocket) assign(p *udpPackets, from netip.AddrPort, answer bool) (answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.viewers[p.ufrag] == p && (answer || s.sources[from] == nil) {
-		s.sources[from] = p
+	have := s.sources[from]
+	if s.viewers[p.ufrag] == p && (answer || have.owner == nil) {
+		have = source{p, answer}
+		s.sources[from] = have
 	}
+	return have.owner == p && have.answered
 }
 
 func (s *udpSocket) remove(p *udpPackets) {
@@ -166,7 +183,7 @@ func (s *udpSocket) remove(p *udpPackets) {
 	if s.viewers[p.ufrag] == p {
 		delete(s.viewers, p.ufrag)
 	}
-	maps.DeleteFunc(s.sources, func(_ netip.AddrPort, owner *udpPackets) bool { return owner == p })
+	maps.DeleteFunc(s.sources, func(_ netip.AddrPort, from source) bool { return from.owner == p })
 }
 
 // close waits until nothing reads from the socket any more.
@@ -213,7 +230,9 @@ func (p *udpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	to = plain(to)
 	// Agents send nothing else before STUN messages.
 	if answer := isSTUN(b, stunSuccess); answer || isSTUN(b, stunRequest) {
-		p.s.assign(p, to, answer)
+		if !p.s.assign(p, to, answer) && !p.s.probes.take(time.Now()) {
+			return len(b), nil // as if it were lost: the agent repeats it
+		}
 	}
 	return p.s.conn.WriteToUDPAddrPort(b, to)
 }
