@@ -5,7 +5,21 @@ import (
 	"testing"
 
 	"github.com/pion/stun/v4"
+
+	"github.com/deskhand/deskhand/desktop"
 )
+
+// TestConnectWithoutProbes connects a viewer while other viewers use up all checks to
+// claimed addresses.
+func TestConnectWithoutProbes(t *testing.T) {
+	t.Parallel()
+	n := network(t, NetworkConfig{})
+	for _, s := range n.udp.sockets() {
+		s.probes.rate, s.probes.size = 0, 0
+	}
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
+	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
+}
 
 // TestProbes sends requests to an address that a viewer claims and to one from which
 // the viewer has sent a request itself.
