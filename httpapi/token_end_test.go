@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -382,4 +383,32 @@ func TestDamagedToken(t *testing.T) {
 func present(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, os.ErrNotExist)
+}
+
+// TestTokensExpireInSleep: a token whose time has passed by the wall clock is over, and
+// what it is used for ends, although little time has passed in this program.
+func TestTokensExpireInSleep(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	id, value := s.token(t, `{"scope":"admin","ttl":3600}`)
+	with := map[string]string{"Authorization": "Bearer " + value}
+	s.do(t, call{path: "/v1/desktops", header: with}).want(t, 200)
+	s.tokens.mu.Lock()
+	var ctx context.Context
+	for _, g := range s.tokens.byHash {
+		if g.ID == id {
+			ctx, g.Expires = g.ctx, time.Now().Round(0).Add(-time.Second)
+		}
+	}
+	s.tokens.setAlarm() // as the clock does when the system resumes
+	s.tokens.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		t.Error("what the token is used for goes on")
+	}
+	s.do(t, call{path: "/v1/desktops", header: with}).want(t, 401)
+	if list := string(s.get(t, "/v1/tokens").want(t, 200).body); strings.Contains(list, id) {
+		t.Errorf("it is listed: %s", list)
+	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/internal/wallclock"
 )
 
 // scope says what a token is good for. Each has all that those before it have.
@@ -93,8 +94,11 @@ func (g *grant) hold(conn net.Conn) (release func()) {
 	return func() { stop() }
 }
 
-// over reports whether the token has ended.
-func (g *grant) over() bool { return g != nil && g.ctx.Err() != nil }
+// over reports whether the token has ended. The context's deadline does not advance
+// while the system is suspended.
+func (g *grant) over() bool {
+	return g != nil && (g.ctx.Err() != nil || !g.Expires.IsZero() && !time.Now().Round(0).Before(g.Expires))
+}
 
 // actor is who acts with the token, under the name that the request gives.
 func (g *grant) actor(name string) desktop.Actor {
@@ -123,9 +127,10 @@ type tokens struct {
 
 	mu     sync.Mutex // guards what follows; not held while files are read or written
 	byHash map[string]*grant
-	making int             // calls of create that write a file
-	ended  map[string]bool // ids of tokens that have ended and whose files are still there; true: the log says so
-	retry  *time.Timer     // tries to remove these; nil: none is set
+	making int              // calls of create that write a file
+	ended  map[string]bool  // ids of tokens that have ended and whose files are still there; true: the log says so
+	retry  *time.Timer      // tries to remove these; nil: none is set
+	alarm  *wallclock.Alarm // rings when the next token expires; nil: there was no token yet
 	closed bool
 	work   sync.WaitGroup // for the retry
 }
@@ -172,7 +177,32 @@ func (t *tokens) load() error {
 		t.byHash[g.Hash], there[g.ID] = g, true
 	}
 	t.finish(func(g *grant) bool { return g.over() || !there[g.By] })
+	t.setAlarm()
 	return nil
+}
+
+// setAlarm has tokens end when they expire by the wall clock, as after a suspension. The
+// caller has mu.
+func (t *tokens) setAlarm() {
+	if len(t.byHash) == 0 || t.closed {
+		return
+	}
+	var err error
+	if t.alarm == nil {
+		t.alarm, err = wallclock.Start(func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.finish((*grant).over)
+			t.setAlarm()
+		})
+	}
+	if err == nil {
+		first := slices.MinFunc(slices.Collect(maps.Values(t.byHash)), func(a, b *grant) int { return a.Expires.Compare(b.Expires) })
+		err = t.alarm.Set(first.Expires)
+	}
+	if err != nil {
+		t.log.Error("tokens do not expire while the system is suspended", "error", err)
+	}
 }
 
 // find returns the token of a value, or nil.
@@ -241,6 +271,7 @@ func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, e
 	}
 	g.begin()
 	t.byHash[g.Hash] = g
+	t.setAlarm()
 	return value, nil
 }
 
@@ -323,6 +354,9 @@ func (t *tokens) close() {
 	}
 	left := len(t.ended)
 	t.mu.Unlock()
+	if t.alarm != nil {
+		t.alarm.Close()
+	}
 	t.work.Wait()
 	if left > 0 {
 		t.erase()
