@@ -23,9 +23,10 @@ import (
 // adapter lets huma register its operations with fiber v2. huma's own package
 // for that links fiber v3 in as well.
 type adapter struct {
-	app    *fiber.App
-	bodies *bodyMemory
-	http   func() http.Handler // for huma's ServeHTTP
+	app     *fiber.App
+	bodies  *bodyMemory // of requests
+	answers *bodyMemory
+	http    func() http.Handler // for huma's ServeHTTP
 }
 
 // Handle registers one operation. Every GET answers HEAD too.
@@ -35,7 +36,7 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 		r := &request{op: op, c: c, bodies: a.bodies, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))}
 		defer func() { r.buffered.release() }()
 		handler(r)
-		return nil
+		return r.holdAnswer(a.answers)
 	}
 	if op.Method == http.MethodGet {
 		a.app.Add(http.MethodHead, path, f)
@@ -59,6 +60,7 @@ type request struct {
 
 	bodies   *bodyMemory
 	buffered *buffered // the body, when huma reads it into memory
+	raw      []byte    // what send got
 }
 
 var _ huma.Context = (*request)(nil)
@@ -75,6 +77,47 @@ func requestOf(ctx huma.Context) *request {
 			panic("httpapi: a context that this adapter did not make")
 		}
 	}
+}
+
+// holdAnswer counts a large answer until it is written: a client can take it as slowly as
+// it likes. It returns a Problem if there is no memory for the answer.
+func (r *request) holdAnswer(memory *bodyMemory) error {
+	response := r.c.Response()
+	if response.IsBodyStream() || r.c.Method() == http.MethodHead || r.c.Context().Hijacked() || len(response.Body()) <= prefetch {
+		return nil
+	}
+	body := r.raw
+	if body == nil {
+		body = response.SwapBody(nil) // else fasthttp would use its memory again
+	}
+	a := &heldAnswer{Reader: bytes.NewReader(body), memory: memory, size: int64(cap(body)), granted: r.limited()}
+	if !memory.take(a.size, a.granted) {
+		response.ResetBody()
+		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
+			response.Header.Del(name)
+		}
+		return noRoom.problem("too many large answers are being sent; try again later").header(fiber.HeaderRetryAfter, "1")
+	}
+	response.SetBodyStream(a, len(body))
+	return nil
+}
+
+// limited reports whether the request has a token of a scope other than admin.
+func (r *request) limited() bool { return r.grant != nil && r.grant.scope != scopeAdmin }
+
+// heldAnswer is an answer that memory counts until fasthttp closes it.
+type heldAnswer struct {
+	*bytes.Reader
+	memory  *bodyMemory
+	size    int64
+	granted bool
+}
+
+// Close implements io.Closer.
+func (a *heldAnswer) Close() error {
+	a.memory.release(a.size, a.granted)
+	a.size = 0
+	return nil
 }
 
 // WithContext replaces the context that handlers get.
@@ -155,7 +198,7 @@ func (r *request) takesJSON() bool {
 // BodyReader returns the request's body for huma, which reads it into memory.
 func (r *request) BodyReader() io.Reader {
 	r.open()
-	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.grant != nil && r.grant.scope != scopeAdmin}
+	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.limited()}
 	size := min(int64(bodyOf(r.c).size), r.op.MaxBodyBytes) // huma reads no more
 	if err := r.buffered.reserve(size); err != nil {
 		return failingReader{err}
@@ -209,7 +252,10 @@ func (r *request) SetHeader(name, value string) { r.c.Set(name, value) }
 func (r *request) BodyWriter() io.Writer { return r.c.Context() }
 
 // send answers with a body that is not copied; it must not change any more.
-func (r *request) send(body []byte) { r.c.Response().SetBodyRaw(body) }
+func (r *request) send(body []byte) {
+	r.raw = body
+	r.c.Response().SetBodyRaw(body)
+}
 
 // stream answers with what f writes. f runs after the handler has returned,
 // gets a flush that fails when the client has gone, and must return soon after

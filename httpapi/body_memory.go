@@ -12,8 +12,9 @@ const (
 	bodiesOfGrants = 64 << 20
 )
 
-// bodyMemory bounds the request bodies that are in memory at the same time. A body
-// counts from the time when the server begins to read it until its handler returns.
+// bodyMemory bounds the bodies of requests, or of answers, that are in memory at the
+// same time. That of a request counts from the time when the server begins to read it
+// until its handler returns, that of an answer from then until it is written.
 // Bodies that are streamed do not count, and neither do those of up to prefetch
 // bytes, which the number of connections bounds.
 type bodyMemory struct {

@@ -59,3 +59,38 @@ func TestBodyMemory(t *testing.T) {
 	used(0)
 	large(control).want(t, 409)
 }
+
+// TestAnswerMemory asks for a large answer and does not read it. Further ones get 503
+// while the limit is reached.
+func TestAnswerMemory(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":64,"height":64}`)
+	const path = mainPath + "/clipboard"
+	text := strings.Repeat("x", 16<<20)
+	s.post(t, path, `{"text":"`+text+`"}`).want(t, 200)
+	_, control := s.token(t, `{"scope":"control"}`)
+	with := map[string]string{"Authorization": "Bearer " + control}
+	set := func(grants func(used int64) int64) (used int64) {
+		s.answers.mu.Lock()
+		defer s.answers.mu.Unlock()
+		s.answers.grants = grants(s.answers.used)
+		return s.answers.used
+	}
+	keep := func(int64) int64 { return s.answers.grants }
+	c := dialServer(t, s)
+	c.send("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, control)
+	eventually(t, "an answer waits for its client", func() bool { return set(keep) >= int64(len(text)) })
+	set(func(used int64) int64 { return used })
+	refused := s.do(t, call{path: path, header: with})
+	refused.problem(t, 503, "stream_error")
+	if refused.Header.Get("Retry-After") != "1" {
+		t.Errorf("header = %v", refused.Header)
+	}
+	s.do(t, call{path: mainPath + "/status", header: with}).want(t, 200)
+	if got := s.get(t, path).want(t, 200).json(t)["text"]; got != text {
+		t.Errorf("the text has %d bytes", len(fmt.Sprint(got)))
+	}
+	c.Close()
+	eventually(t, "nothing waits", func() bool { return set(keep) == 0 })
+	s.do(t, call{path: path, header: with}).want(t, 200)
+}

@@ -57,7 +57,8 @@ type Server struct {
 	quiet     *time.Timer  // nil: nobody wants to know
 	streams   atomic.Int32 // event streams that are open
 	mounted   sockets      // WebSockets that came through Mount
-	bodies    *bodyMemory
+	bodies    *bodyMemory  // of requests
+	answers   *bodyMemory
 	closeOnce sync.Once
 	closeErr  error
 	closing   chan struct{}  // closed when Close begins
@@ -132,8 +133,8 @@ func New(cfg Config) (_ *Server, err error) {
 		ErrorHandler:  s.answerError,
 	})
 	s.app.Use(s.enter, s.guard)
-	s.bodies = newBodyMemory(cfg)
-	s.api = huma.NewAPI(apiConfig(), &adapter{app: s.app, bodies: s.bodies, http: s.Handler})
+	s.bodies, s.answers = newBodyMemory(cfg), newBodyMemory(cfg)
+	s.api = huma.NewAPI(apiConfig(), &adapter{app: s.app, bodies: s.bodies, answers: s.answers, http: s.Handler})
 	s.api.UseMiddleware(s.authenticate, s.checkQuery)
 	s.register()
 	if cfg.also != nil {

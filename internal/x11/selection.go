@@ -33,7 +33,7 @@ const (
 )
 
 // MaxContent is the most that is read from a selection or put on one, in bytes.
-const MaxContent = 256 << 20
+const MaxContent = 32 << 20
 
 var (
 	// ErrNoContent is returned when a selection is empty, or its owner does not
