@@ -88,6 +88,8 @@ func recordingProblem(err error) *Problem {
 	case errors.As(err, &missing):
 		return conflictOf("ffmpeg is required for desktop recording").
 			with("missingDependencies", missing.Programs).with("installCommand", installCommand)
+	case errors.Is(err, recording.ErrTooManyClips):
+		return noRoom.problem(err.Error()).header(fiber.HeaderRetryAfter, "1")
 	case errors.Is(err, recording.ErrTooMany):
 		return conflictOf(err.Error())
 	case errors.Is(err, recording.ErrActive):

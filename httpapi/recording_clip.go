@@ -58,7 +58,7 @@ func (s *Server) registerClip() {
 		id: "clipRecording", method: http.MethodGet, path: "/recordings/{id}/clip", tag: recordingTag, query: true,
 		summary: "Get a part of a recording as a video of its own", about: aboutClip,
 		content: map[string]*huma.MediaType{videoType: binary()},
-		errors:  []int{http.StatusBadRequest},
+		errors:  []int{http.StatusBadRequest, http.StatusServiceUnavailable},
 	}
 	onRecording(s, r, func(ctx context.Context, store *recording.Store, in *clipInput) (*readOutput, error) {
 		req, err := in.request()
@@ -72,13 +72,22 @@ func (s *Server) registerClip() {
 		name := in.ID + "-" + strconv.FormatInt(clip.From.Milliseconds(), 10) + "-" + strconv.FormatInt(clip.To.Milliseconds(), 10) + ".mp4"
 		out := &readOutput{ContentType: videoType, Disposition: attachment(name), Cache: "private, no-store"}
 		// It is made anew for each request, so there are no parts of it to ask for.
-		out, err = s.sendFile(out, openFile{clip.File}, clip.Bytes, time.Now(), &conditions{}, in.r)
+		out, err = s.sendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &conditions{}, in.r)
 		if err == nil {
 			out.AcceptRanges = "none"
 		}
 		return out, err
 	})
 }
+
+// clipFile is the file of a clip, which is freed when it is closed.
+type clipFile struct {
+	openFile
+	clip *recording.Clip
+}
+
+// Close implements io.Closer.
+func (f clipFile) Close() error { return f.clip.Close() }
 
 // request is the clip that is asked for.
 func (in *clipInput) request() (recording.ClipRequest, error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -24,6 +25,10 @@ const (
 
 	// clipsAtOnce is how many clips are made at a time. Others wait.
 	clipsAtOnce = 2
+
+	// mostClips is how many clips there may be that are made or not closed yet. Each
+	// has a file of its own.
+	mostClips = 8
 
 	// writtenPatience is how long a clip waits for a part of the video that was
 	// recorded, but is not in the file yet.
@@ -55,15 +60,21 @@ type Clip struct {
 	// Copied says that the pictures are those of the recording. Otherwise they
 	// were decoded and encoded again, since they begin between two key pictures.
 	Copied bool
+
+	freed func() // called once
 }
 
 // Close frees the clip.
-func (c *Clip) Close() error { return c.File.Close() }
+func (c *Clip) Close() error {
+	c.freed()
+	return c.File.Close()
+}
 
 // extras is what a store needs to make clips.
 type extras struct {
 	once  sync.Once
 	slots chan struct{} // holds one for each clip that is being made
+	clips atomic.Int32  // those that are made or not closed yet
 }
 
 // enter waits for its turn, and returns how to end it.
@@ -93,7 +104,8 @@ func (x *extras) close() {
 // picture's time, nothing is encoded again.
 //
 // Two clips are made at a time; others wait. The end of ctx ends the work. The
-// clip must be closed. Its captions are those of WriteWebVTT for the same span.
+// clip must be closed. Clip returns ErrTooManyClips while there are 8 that are not. Its
+// captions are those of WriteWebVTT for the same span.
 func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, error) {
 	dir, info, err := s.locate(id)
 	if err != nil {
@@ -114,11 +126,21 @@ func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })()
-	clip, err := s.clip(ctx, id, dir, info, span)
-	if why := context.Cause(ctx); err != nil && why != nil {
-		err = why
+	freed := sync.OnceFunc(func() { s.extras.clips.Add(-1) })
+	if s.extras.clips.Add(1) > mostClips {
+		freed()
+		return nil, ErrTooManyClips
 	}
-	return clip, err
+	clip, err := s.clip(ctx, id, dir, info, span)
+	if err != nil {
+		freed()
+		if why := context.Cause(ctx); why != nil {
+			err = why
+		}
+		return nil, err
+	}
+	clip.freed = freed
+	return clip, nil
 }
 
 // clip makes a clip when it is its turn.

@@ -440,6 +440,53 @@ func TestClipsAtOnce(t *testing.T) {
 	nothingLeft(t, s.cfg.Dir)
 }
 
+// TestClipsNotClosed keeps as many clips as there may be.
+func TestClipsNotClosed(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, StoreConfig{})
+	e := slow(t, s)
+	var clips []*Clip
+	for range mostClips {
+		clip, err := s.Clip(t.Context(), e.id, ClipRequest{From: time.Second, To: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clips = append(clips, clip)
+	}
+	refused := func() {
+		t.Helper()
+		if _, err := s.Clip(t.Context(), e.id, ClipRequest{}); !errors.Is(err, ErrTooManyClips) {
+			t.Errorf("Clip = %v, want ErrTooManyClips", err)
+		}
+	}
+	refused()
+	for range 2 { // the second Close of a clip fails and frees nothing
+		_ = clips[0].Close()
+	}
+	last, err := s.Clip(t.Context(), e.id, ClipRequest{From: time.Second, To: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	for _, c := range append(clips[1:], last) {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCuesHoldNoData: the data of callers' events can be most of a timeline.
+func TestCuesHoldNoData(t *testing.T) {
+	t.Parallel()
+	entries := func(yield func(Entry, error) bool) {
+		yield(Entry{Seq: 1, Type: "x", Title: "t", Data: []byte(`"data"`)}, nil)
+	}
+	got, err := chronological(entries, 0, func(Entry) bool { return true })
+	if err != nil || len(got) != 1 || got[0].Title != "t" || got[0].Data != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // nothingLeft checks that a store's directory has nothing but its recordings.
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()

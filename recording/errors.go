@@ -20,6 +20,8 @@ var (
 	// ErrTooMany is returned by Start when as many recordings run as
 	// StoreConfig.MaxActive allows.
 	ErrTooMany = errors.New("too many recordings are active; stop one of them first")
+	// ErrTooManyClips is returned by Clip while too many clips are not closed.
+	ErrTooManyClips = errors.New("too many clips are being read; close one of them first")
 	// ErrNoSpace is returned when the disk has less room than
 	// StoreConfig.MinFree.
 	ErrNoSpace = errors.New("not enough free disk space for a recording")

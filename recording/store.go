@@ -36,6 +36,7 @@ type Store struct {
 	extras    extras
 	annotator annotator
 	telling   sync.Mutex
+	cues      sync.Mutex                      // held while the cues of a timeline are made, which holds much of it
 	free      func(dir string) (int64, error) // bytes that the disk has left
 	patience  time.Duration                   // how long ffmpeg may take to accept a picture
 

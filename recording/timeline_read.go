@@ -122,6 +122,7 @@ func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(
 			e.At = min(e.At, end-1)
 		}
 		if keep(e) {
+			e.Data = nil // no cue has it
 			all = append(all, e)
 		}
 	}

@@ -41,13 +41,13 @@ func (s *Store) WriteWebVTT(w io.Writer, id string, kind VTTKind, span Span) err
 		return err
 	}
 	entries := fileEntries(filepath.Join(dir, timelineFile), 0)
-	var cues []cue
-	end := untilEnd(info, s.running(id) != nil)
-	if kind == Captions {
-		cues, err = captions(entries, end)
-	} else {
-		cues, err = chapterCues(entries, end)
+	cuesOf := captions
+	if kind == Chapters {
+		cuesOf = chapterCues
 	}
+	s.cues.Lock()
+	cues, err := cuesOf(entries, untilEnd(info, s.running(id) != nil))
+	s.cues.Unlock()
 	if err != nil {
 		return err
 	}
