@@ -317,7 +317,7 @@ const (
 func (h *Host) checkTree(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err := h.git(ctx, dir, &treeSize{exceeded: cancel}, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD")
+	err := h.git(ctx, dir, &treeSize{exceeded: cancel}, "ls-tree", "-r", "-t", "-l", "-z", "FETCH_HEAD")
 	if cause := context.Cause(ctx); errors.Is(cause, errLargeTree) {
 		return cause
 	}

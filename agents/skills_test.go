@@ -100,7 +100,22 @@ func TestSkillsOfLargeTrees(t *testing.T) {
 	repo := repository(t)
 	u := useSkill(t, h, repo, "main")
 	u.fine(t, "first")
-	entry := "100644 blob " + git(t, repo, "rev-parse", "HEAD:skills/one/SKILL.md")
+	for _, entry := range []string{
+		"100644 blob " + git(t, repo, "rev-parse", "HEAD:skills/one/SKILL.md"),
+		"040000 tree " + git(t, repo, "hash-object", "-t", "tree", "-w", "/dev/null"), // without files
+	} {
+		large := largeTree(t, repo, entry)
+		git(t, repo, "update-ref", "refs/heads/main", git(t, repo, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit-tree", "-m", "x", large))
+		problems := u.begin(t, "first")
+		if len(problems) != 1 || !strings.Contains(problems[0], "the repository has more than 100000 files") {
+			t.Errorf("%s: problems = %q", entry, problems)
+		}
+	}
+}
+
+// largeTree makes a tree in which an entry is a million times.
+func largeTree(t *testing.T, repo, entry string) (id string) {
+	t.Helper()
 	for range 6 {
 		var tree strings.Builder
 		for n := range 10 {
@@ -108,19 +123,14 @@ func TestSkillsOfLargeTrees(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), "git", "mktree")
 		cmd.Dir, cmd.Stdin = repo, strings.NewReader(tree.String())
-		id, err := cmd.Output()
+		made, err := cmd.Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		entry = "040000 tree " + strings.TrimSpace(string(id))
+		id = strings.TrimSpace(string(made))
+		entry = "040000 tree " + id
 	}
-	_, root, _ := strings.Cut(entry, "tree ")
-	large := git(t, repo, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit-tree", "-m", "x", root)
-	git(t, repo, "update-ref", "refs/heads/main", large)
-	problems := u.begin(t, "first")
-	if len(problems) != 1 || !strings.Contains(problems[0], "the repository has more than 100000 files") {
-		t.Errorf("problems = %q", problems)
-	}
+	return id
 }
 
 // What was fetched a moment ago, or failed to be, is not fetched again.
