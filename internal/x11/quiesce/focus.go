@@ -28,10 +28,30 @@ func (t *Tracker) Pressed() { t.pressed++ }
 // AwaitManager waits until the window manager has dealt with all input, and the focus
 // stays where it is.
 func (t *Tracker) AwaitManager(ctx context.Context) error {
-	if asked, err := t.AwaitPointer(ctx); err != nil || !asked {
+	asked, err := t.AwaitPointer(ctx)
+	if err == nil && !asked {
+		asked, err = t.focusLost()
+	}
+	if err != nil || !asked {
 		return err
 	}
 	return t.awaitFocus(ctx)
+}
+
+// focusLost reports whether no window has the focus although there is a window manager,
+// which gives it to another window when the one that had it has gone.
+func (t *Tracker) focusLost() (bool, error) {
+	if t.manager == nil {
+		return false, nil
+	}
+	f, err := xproto.GetInputFocus(t.display.X).Reply()
+	if err != nil {
+		return false, failure("ask for the focus", err)
+	}
+	if f.Focus > xproto.InputFocusPointerRoot {
+		return false, nil
+	}
+	return t.manager.present()
 }
 
 // AwaitPointer waits until the window manager has dealt with all input. Until then the
