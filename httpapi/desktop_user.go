@@ -57,13 +57,11 @@ func (c Config) checkDatabase() error {
 		return nil
 	}
 	path, err := filepath.Abs(c.EventLog.DSN)
+	if err == nil {
+		err = supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop)
+	}
 	if err != nil {
 		return fmt.Errorf("config: EventLog.DSN: %w", err)
-	}
-	for _, u := range []supervise.User{c.users.agent, c.users.desktop} {
-		if dir := u.CanReplace(path); dir != "" {
-			return fmt.Errorf("config: EventLog.DSN: %s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", dir, u.Name)
-		}
 	}
 	return nil
 }

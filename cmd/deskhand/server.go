@@ -343,8 +343,8 @@ func (f *serverFlags) mayLogTo(file string) error {
 		if err != nil {
 			continue // the server names the flag
 		}
-		if dir := user.CanReplace(path); dir != "" {
-			return usagef("--log-file: %s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", dir, name)
+		if err := supervise.CheckNotReplaceable(path, user); err != nil {
+			return usagef("--log-file: %s", err)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -27,11 +26,8 @@ func (c Config) lookUpUsers() (runAs supervise.User, untrusted []supervise.User,
 // refuseReplaceable returns an *InvalidError if one of the users can replace a directory.
 // The user could put an old copy in its place, or a link to another directory of root's.
 func refuseReplaceable(field, dir string, users []supervise.User) error {
-	for _, u := range users {
-		if above := u.CanReplace(dir); above != "" {
-			return &InvalidError{field, fmt.Sprintf(
-				"%s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", above, u.Name)}
-		}
+	if err := supervise.CheckNotReplaceable(dir, users...); err != nil {
+		return &InvalidError{field, err.Error()}
 	}
 	return nil
 }

@@ -147,6 +147,17 @@ func (u User) CanReplace(path string) (dir string) {
 	return ""
 }
 
+// CheckNotReplaceable returns an error if one of the users can replace the file or directory
+// at path; see [User.CanReplace]. A path that such a user replaced could lead to other files.
+func CheckNotReplaceable(path string, users ...User) error {
+	for _, u := range users {
+		if dir := u.CanReplace(path); dir != "" {
+			return fmt.Errorf("%s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", dir, u.Name)
+		}
+	}
+	return nil
+}
+
 // canRename reports whether the user may rename the entries of a directory that belong
 // to others.
 func (u User) canRename(dir os.FileInfo) bool {
