@@ -14,7 +14,7 @@ import (
 type commitBatch struct {
 	effects []*effects
 	changed map[*attachedSession]struct{} // sessions whose rows are written
-	opened  map[*attachedSession]struct{} // those of them whose rows were read earlier: see keepPolicies
+	opened  map[*attachedSession]struct{} // sessions whose rows were read earlier: see keepPolicies
 	exit    bool                          // the agent has ended
 }
 

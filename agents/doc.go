@@ -41,7 +41,7 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, except those of a [Stream], which is for one
+// All methods may be called from any goroutine, except the methods of a [Stream], which is for one
 // goroutine at a time. Only [Stream.Sent] may be called from any.
 //
 // # Errors

@@ -218,7 +218,7 @@ func rpcKey(id []byte) string {
 func (p *agentProcess) applyPolicy(b *commitBatch, fx *effects, q *question) {
 	policy := p.policyFor(q.session)
 	result := policy.result(q)
-	deaf := p.box.full() // it reads no answers: its question waits as if somebody were asked
+	deaf := p.box.full() // the agent reads no answers: its question waits as if a client were asked
 	if policy.Mode == Allow && result == nil {
 		p.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", offers(q.options))
 	}

@@ -9,7 +9,7 @@ import (
 // run. The window manager keeps windows within it.
 func (d *Desktop) Resize(ctx context.Context, size Size) error {
 	if d.attached != "" {
-		return fmt.Errorf("resize: %w", ErrUnsupported) // it belongs to somebody at a monitor
+		return fmt.Errorf("resize: %w", ErrUnsupported) // the display belongs to a person at a monitor
 	}
 	if err := checkSize("width", size, d.cfg.MaxSize); err != nil {
 		return err

@@ -15,7 +15,7 @@ const (
 // bodyMemory bounds the bodies of requests, or of answers, that are in memory at the
 // same time. That of a request counts from the time when the server begins to read it
 // until its handler returns, that of an answer from then until it is written.
-// Bodies that are streamed do not count, and neither do those of up to prefetch
+// Bodies that are streamed do not count, and neither do bodies of up to prefetch
 // bytes, which the number of connections bounds.
 type bodyMemory struct {
 	all    int64 // bytes of all bodies

@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/webrtc"
 )
 
-// fleetFields maps the fields of fleet.InvalidError to those of requests.
+// fleetFields maps the fields of fleet.InvalidError to the fields of requests.
 var fleetFields = map[string]string{"ID": "id", "Desktop.StateDir": "stateDir"}
 
 // fleetProblem returns the problem for an error of package fleet, or nil if err is
@@ -70,7 +70,7 @@ func stateProblem(e *fleet.StateError) *Problem {
 	return notStarted()
 }
 
-// recordingFields maps the fields of recording.InvalidError to those of requests, where
+// recordingFields maps the fields of recording.InvalidError to the fields of requests, where
 // they differ.
 var recordingFields = map[string]string{
 	"frameRate": "fps", "maxDuration": "maxDurationMs", "segmentLength": "segmentMs", "thumbnailInterval": "thumbnailMs",

@@ -342,7 +342,7 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	s.get(t, "/v1/desktops/x/status").problem(t, 404, "not_found")
 }
 
-// TestQuiet: each request that is no health check winds the clock up that tells of quiet.
+// TestQuiet: each request other than a health check restarts the quiet time.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	quiet := make(chan struct{}, 10)

@@ -398,8 +398,8 @@ func TestRecordingRetention(t *testing.T) {
 	})
 }
 
-// TestGuestRecordings starts recordings with a control token. They neither replace
-// those of the server's token nor run in any number.
+// TestGuestRecordings starts recordings with a control token. They do not replace
+// recordings of the server's token, and their number is bounded.
 func TestGuestRecordings(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffmpeg", "ffprobe")

@@ -42,7 +42,7 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, except those of a [Cursor], which is for one
+// All methods may be called from any goroutine, except the methods of a [Cursor], which is for one
 // goroutine at a time, and of a [Tx], which is only for the function that got it.
 //
 // # Errors

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// An agent that is asked cannot fill the memory with answers to requests that nobody made.
+// An agent that is asked cannot fill the memory with answers to requests that were never made.
 func TestAnswersKeepNoOthers(t *testing.T) {
 	a := new(answers)
 	memory := func() uint64 {

@@ -47,7 +47,7 @@ func (p *Projection) Follow(ctx context.Context, after int64) (*Follower, error)
 // FollowTurn follows the turn that an entry of the session began, from its first
 // event to its end.
 func (p *Projection) FollowTurn(ctx context.Context, entry int64) (*Follower, error) {
-	// The turn's events come after those of all entries before it.
+	// The turn's events come after the events of all entries before it.
 	if err := p.CatchUp(ctx); err != nil {
 		return nil, err
 	}

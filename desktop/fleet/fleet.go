@@ -23,7 +23,7 @@ type Fleet struct {
 	running  sync.WaitGroup // starts and stops under way
 	end      func() error   // closeDesktops, once
 
-	untrusted []supervise.User // runAs and those of Config.Untrusted
+	untrusted []supervise.User // runAs and the users of Config.Untrusted
 
 	mu        sync.Mutex // guards what follows
 	instances []*Instance

@@ -72,7 +72,7 @@ type roundup struct {
 	ended  int
 
 	// unsettled are the processes that the last look saw executing another program,
-	// and execs those of this look.
+	// and execs the processes that this look saw doing so.
 	unsettled, execs map[int]environState
 }
 

@@ -38,5 +38,5 @@ func (in *Input) ProcessOf(win xproto.Window) int {
 	return (&Windows{c: in.c, idMask: xproto.Setup(in.c.x).ResourceIdMask}).ClientPID(Window(win))
 }
 
-// Waited says whether keys waited in vain for a program to want those of a window.
+// Waited says whether keys waited for a program to want the keys of a window, and it did not.
 func (in *Input) Waited(win xproto.Window) bool { return in.programs.IsMute(win) }

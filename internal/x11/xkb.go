@@ -105,7 +105,7 @@ func (k xkb) lock(mask, mods, latches, group byte) {
 	k.x.NewRequest(b, k.x.NewCookie(false, false))
 }
 
-// setControls turns on those of the controls in mask that are in on, and the others off.
+// setControls turns on the controls of mask that are in on, and turns off its other controls.
 func (k xkb) setControls(mask, on uint32) {
 	const units = 25
 	b := k.request(xkbSetControls, units)
