@@ -11,12 +11,13 @@ import (
 // desktop from then on, not its past. The server's own token and tokens of scope
 // admin show everything.
 
-// shownSince returns the time from which on a token shows events.
+// shownSince returns the time from which on a token shows events. Events of an earlier
+// server are gone, so a token that was made there shows all.
 func (g *grant) shownSince() time.Time {
 	if g == nil || g.scope == scopeAdmin {
 		return time.Time{}
 	}
-	return g.Created
+	return g.made
 }
 
 // recordingView is how much of a recording a token shows.
@@ -30,10 +31,11 @@ const (
 
 // view returns how much of a recording a token shows. The token shows a recording that
 // began after it was made. It lists an older one while that goes on, so that people
-// know that they are recorded.
+// know that they are recorded. Ids are compared and not times, because the clock may have
+// been set back.
 func (g *grant) view(info recording.Info) recordingView {
 	switch {
-	case !info.Started.Before(g.shownSince()):
+	case g == nil, g.scope == scopeAdmin, info.ID > g.NewestRecording:
 		return recordingShown
 	case info.Status == recording.StatusRecording:
 		return recordingListed

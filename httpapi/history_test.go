@@ -2,13 +2,19 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -127,6 +133,41 @@ func TestRecordingEventsShowNoPast(t *testing.T) {
 	if statuses, _ := told(all); len(statuses) != 3 {
 		t.Errorf("the server's token is told %v", statuses)
 	}
+}
+
+// TestTokensShowNoPastAfterClockSetBack starts on a state directory with a recording whose
+// time is still to come, as when the clock was set back. A token shows the recordings that
+// begin after it was made, and not that one.
+func TestTokensShowNoPastAfterClockSetBack(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "ffmpeg", "ffprobe")
+	started := time.Now().Add(time.Hour)
+	var id ulid.ULID
+	if err := id.SetTime(ulid.Timestamp(started)); err != nil {
+		t.Fatal(err)
+	}
+	old := "rec_" + strings.ToLower(id.String())
+	stateDir := t.TempDir()
+	dir := filepath.Join(stateDir, "recordings", old)
+	manifest, err := json.Marshal(map[string]any{"version": 1, "id": old, "status": recording.StatusCompleted, "started": started, "ended": started})
+	if err := errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "manifest.json"), manifest, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := startReal(t, Config{StateDir: stateDir}, `{"width":640,"height":480}`)
+	if list := string(s.get(t, mainPath+"/recordings").want(t, 200).body); !strings.Contains(list, old) {
+		t.Fatalf("the server's recordings are %s", list)
+	}
+	_, value := s.token(t, `{"scope":"view"}`)
+	token := map[string]string{"Authorization": "Bearer " + value}
+	recent := s.post(t, mainPath+"/recordings", "").want(t, 201).json(t)["id"].(string)
+	s.awaitVideo(t, mainPath+"/recordings/"+recent, 100*time.Millisecond)
+	s.post(t, mainPath+"/recordings/"+recent+"/stop", "").want(t, 200)
+	list := string(s.do(t, call{path: mainPath + "/recordings", header: token}).want(t, 200).body)
+	if strings.Contains(list, old) || !strings.Contains(list, recent) {
+		t.Errorf("the token shows %s", list)
+	}
+	s.do(t, call{path: mainPath + "/recordings/" + old, header: token}).problem(t, 403, "permission_denied")
+	s.do(t, call{path: mainPath + "/recordings/" + recent + "/timeline", header: token}).want(t, 200)
 }
 
 // TestPersonsTypingOverHTTP types as the page does where nothing but plain requests

@@ -48,8 +48,8 @@ func (m *mounts) reachable(at net.Addr) {
 }
 
 // token returns the token by which an agent's process uses a desktop, and only that.
-// It ends with the process.
-func (m *mounts) token(process context.Context, desktopID, agent string) string {
+// It ends with the process. newest is the id of the desktop's newest recording.
+func (m *mounts) token(process context.Context, desktopID, agent, newest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if g, ok := m.grants[process]; ok {
@@ -58,8 +58,9 @@ func (m *mounts) token(process context.Context, desktopID, agent string) string 
 	value := "dha_" + rand.Text()
 	g := &grant{
 		ID: newTokenID(), Name: agent, Scope: scopeAgent.String(), scope: scopeAgent, Desktop: desktopID,
-		Created: time.Now().UTC(), Hash: hashOf(value), actorID: mountedActor(agent).ID,
+		made: time.Now(), NewestRecording: newest, Hash: hashOf(value), actorID: mountedActor(agent).ID,
 	}
+	g.Created = g.made.UTC()
 	g.ctx, g.end = context.WithCancel(process)
 	if m.grants == nil {
 		m.grants = map[context.Context]*mountGrant{}
@@ -160,7 +161,11 @@ func (s *Server) mount(ctx, process context.Context, desktopID, agent string) (a
 	if base == "" {
 		return out, nil // nobody listens, so there are no tools to reach
 	}
-	token := s.mounts.token(process, desktopID, agent)
+	newest, err := s.fleet.NewestRecording(desktopID)
+	if err != nil {
+		return agents.Mount{}, err
+	}
+	token := s.mounts.token(process, desktopID, agent, newest)
 	at := strings.TrimSuffix(base, "/") + mcpPath + "?desktop=" + url.QueryEscape(desktopID)
 	out.Servers = []agents.MCPServer{{Name: mountName, URL: at, Headers: map[string]string{"Authorization": "Bearer " + token}}}
 	if len(s.cfg.AgentRelay) > 0 {

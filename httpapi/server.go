@@ -122,7 +122,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.agents = &agentHost{cfg: cfg, stateDir: state, folders: trusted, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
-	s.tokens = &tokens{stateDir: state, log: cfg.Logger}
+	s.tokens = &tokens{stateDir: state, newestRecording: all.NewestRecording, log: cfg.Logger}
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
 	}

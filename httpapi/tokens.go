@@ -72,7 +72,11 @@ type grant struct {
 	Expires time.Time `json:"expires"`
 	Hash    string    `json:"hash"` // of the value, SHA-256 in hexadecimal
 
-	actorID string // empty: ID
+	// NewestRecording is the newest id of a recording when the token was made.
+	NewestRecording string `json:"newestRecording"`
+
+	actorID string    // empty: ID
+	made    time.Time // Created by the monotonic clock; zero: an earlier server made the token
 
 	scope scope
 	ctx   context.Context //nolint:containedctx // ends with the token; what the token is used for ends with it
@@ -121,6 +125,8 @@ func (g *grant) actor(name string) desktop.Actor {
 type tokens struct {
 	stateDir *fleet.StateDir
 	log      *slog.Logger
+
+	newestRecording func(desktop string) (string, error) // Fleet.NewestRecording
 
 	loading sync.Mutex // held while load reads the files; guards loaded
 	loaded  bool
@@ -244,12 +250,16 @@ func (t *tokens) create(g *grant, ttl time.Duration, by *grant) (value string, e
 	if err := t.load(); err != nil {
 		return "", err
 	}
+	if g.NewestRecording, err = t.newestRecording(g.Desktop); err != nil {
+		return "", err
+	}
 	if err := t.reserve(); err != nil {
 		return "", err
 	}
 	value = tokenPrefix + rand.Text()
 	g.ID, g.Hash = newTokenID(), hashOf(value)
-	g.Created = time.Now().UTC()
+	g.made = time.Now()
+	g.Created = g.made.UTC()
 	g.Expires = g.Created.Add(ttl)
 	if by != nil {
 		g.By = by.ID
@@ -371,7 +381,7 @@ func (g *grant) parse(text []byte) error {
 		return err
 	}
 	var ok bool
-	if g.scope, ok = scopeNamed(g.Scope); !ok || g.ID == "" || g.Hash == "" {
+	if g.scope, ok = scopeNamed(g.Scope); !ok || g.ID == "" || g.Hash == "" || g.NewestRecording == "" {
 		return errNotToken
 	}
 	return nil

@@ -1,11 +1,16 @@
 package fleet
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
+
+// recordingPrefix begins the ids of recordings, which are the names of their directories.
+const recordingPrefix = "rec_"
 
 // Recordings outlive their desktop: it may have been deleted, or belong to an earlier
 // program. An Instance in Fleet.gone gives access to them until there is a desktop of
@@ -71,5 +76,36 @@ func (f *Fleet) otherRecordings() (string, error) {
 // hasRecordings reports whether a directory has any.
 func hasRecordings(dir string) bool {
 	names, _ := os.ReadDir(dir)
-	return slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.IsDir() && strings.HasPrefix(e.Name(), "rec_") })
+	return slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.IsDir() && strings.HasPrefix(e.Name(), recordingPrefix) })
+}
+
+// NewestRecording returns the greatest id of the recordings of a desktop, or of all
+// desktops if id is empty, including those that are gone. Every recording of that
+// desktop that starts later has a greater id, even if the system's clock was set back.
+// It returns "rec_", which is less than every id, if there is none.
+func (f *Fleet) NewestRecording(id string) (string, error) {
+	ids := []string{id}
+	if id == "" {
+		ids = f.Recorded()
+		for _, in := range f.List() {
+			ids = append(ids, in.ID())
+		}
+	}
+	newest := recordingPrefix
+	for _, id := range ids {
+		dir, err := f.newInstance(id).recordings.dir(f.stateDir.readable)
+		if err != nil {
+			return "", err
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		for _, file := range files {
+			if strings.HasPrefix(file.Name(), recordingPrefix) {
+				newest = max(newest, file.Name())
+			}
+		}
+	}
+	return newest, nil
 }

@@ -70,6 +70,11 @@ func TestRecordings(t *testing.T) {
 	if got := next.Recorded(); !slices.Equal(got, []string{"x"}) {
 		t.Errorf("Recorded = %q", got)
 	}
+	for id, newest := range map[string]string{"": want[1], "x": want[1], Main: "rec_"} {
+		if got, err := next.NewestRecording(id); got != newest || err != nil {
+			t.Errorf("NewestRecording(%q) = %q, %v, want %q", id, got, err, newest)
+		}
+	}
 	if _, err := next.Find("x"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Find of a desktop that is gone: %v", err)
 	}
