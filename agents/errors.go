@@ -185,11 +185,11 @@ func (e *ResponseError) Error() string {
 	return fmt.Sprintf("%s: %s (%d)", e.Method, e.Message, e.Code)
 }
 
-// InvalidError says what is wrong with an argument.
+// InvalidError reports an invalid argument.
 type InvalidError struct {
-	Field   string // as the HTTP API spells it: "agent", "permissionMode", ...
-	Problem string // what follows its name in a sentence: "must not be empty"
+	Field  string // as the HTTP API spells it, for example "agent" or "permissionMode"
+	Reason string // the rest of the sentence that begins with Field, for example "must not be empty"
 }
 
 // Error implements error.
-func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
+func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/jsonlines"
 )
 
 // handleLine takes in a line of the agent's.
@@ -49,12 +50,12 @@ var (
 
 // handleOutsized tells the followers of a line that was too long. If the line was an
 // answer, its caller gets an error.
-func (p *agentProcess) handleOutsized(fx *effects, long *outsized) {
-	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.size, p.host.cfg.MaxMessageBytes)
-	p.publishInvalid(fx, problem, long.head[:min(len(long.head), 1<<10)])
-	m := answerHead.FindSubmatch(bytes.ReplaceAll(long.head[:min(len(long.head), 256)], []byte(" "), nil))
+func (p *agentProcess) handleOutsized(fx *effects, long *jsonlines.TooLong) {
+	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, p.host.cfg.MaxMessageBytes)
+	p.publishInvalid(fx, problem, long.Head[:min(len(long.Head), 1<<10)])
+	m := answerHead.FindSubmatch(bytes.ReplaceAll(long.Head[:min(len(long.Head), 256)], []byte(" "), nil))
 	if m == nil {
-		m = answerTail.FindSubmatch(long.tail)
+		m = answerTail.FindSubmatch(long.Tail)
 	}
 	if m == nil {
 		return

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/jsonlines"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -82,7 +83,7 @@ type agentProcess struct {
 // command is what run does next. One of its members is set, beside weight.
 type command struct {
 	line   []byte // of the agent
-	long   *outsized
+	long   *jsonlines.TooLong
 	call   *call
 	decide *decision
 	edit   *sessionEdit
@@ -102,9 +103,9 @@ func (p *agentProcess) start() {
 // read takes the agent's lines until there can be no more.
 func (p *agentProcess) read() {
 	defer p.child.out.Close()
-	lines := newLineReader(p.child.out, p.host.cfg.MaxMessageBytes)
+	lines := jsonlines.NewReader(p.child.out, p.host.cfg.MaxMessageBytes)
 	for {
-		line, long, err := lines.next()
+		line, long, err := lines.Next()
 		next := command{line: line, long: long}
 		if err != nil {
 			// One that closes its output can answer no more.

@@ -45,7 +45,7 @@ func (u users) refusal() string {
 // mayMount returns an error if agents must not have a desktop.
 func (u users) mayMount() error {
 	if why := u.refusal(); why != "" {
-		return &agents.InvalidError{Field: "desktop", Problem: why}
+		return &agents.InvalidError{Field: "desktop", Reason: why}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +13,11 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// action does one thing.
+// action is the implementation of a tool.
 type action func(s *Server, ctx context.Context, in *input) (outcome, error)
 
-// actions are all of them by all their names: first those of the tools, then
-// what Anthropic's and OpenAI's models call them.
+// actions has all actions by all their names: the names of the tools, then other names
+// that Anthropic's and OpenAI's models use.
 var actions = map[string]action{
 	"screenshot":      (*Server).screenshot,
 	"zoom":            (*Server).zoom,
@@ -48,7 +49,7 @@ var actions = map[string]action{
 	"get_cursor_state": (*Server).cursorPosition,
 }
 
-// do does what a tool is called for.
+// do executes a tool.
 func (s *Server) do(ctx context.Context, name string, in *input) (outcome, error) {
 	if name != "computer" {
 		return actions[name](s, ctx, in)
@@ -62,7 +63,7 @@ func (s *Server) do(ctx context.Context, name string, in *input) (outcome, error
 	return s.one(ctx, in)
 }
 
-// one does the action that an input names.
+// one executes the action that an input names.
 func (s *Server) one(ctx context.Context, in *input) (outcome, error) {
 	name := in.Action
 	if name == "" {
@@ -82,8 +83,7 @@ func actionNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(actions)), ", ")
 }
 
-// batch does several actions. The pictures and texts of all but the last are of
-// no use to the model any more, and left out.
+// batch executes several actions. Only the last one's picture is returned.
 func (s *Server) batch(ctx context.Context, list []json.RawMessage) (outcome, error) {
 	if len(list) == 0 || len(list) > maxActions {
 		return outcome{}, badf("actions: must hold 1 to %d actions, and holds %d", maxActions, len(list))
@@ -110,7 +110,8 @@ func (s *Server) batch(ctx context.Context, list []json.RawMessage) (outcome, er
 	return all, nil
 }
 
-// place is where a pointer action is to be: nil, and "", where the pointer is.
+// place returns the position of a pointer action and its observation, or nil and "" if the
+// action is at the pointer's position.
 func (s *Server) place(ctx context.Context, in *input) (*desktop.Point, string, error) {
 	p, err := in.at()
 	if p == nil || err != nil {
@@ -124,7 +125,7 @@ func (s *Server) place(ctx context.Context, in *input) (*desktop.Point, string, 
 	return &at, of.ID, err
 }
 
-// where says where something was done.
+// where describes a position.
 func where(at *desktop.Point) string {
 	if at == nil {
 		return "where the pointer is"
@@ -132,7 +133,8 @@ func where(at *desktop.Point) string {
 	return fmt.Sprintf("at [%d, %d]", at.X, at.Y)
 }
 
-// clicks clicks with a button, that many times; what is zero is the input's.
+// clicks returns the action that clicks a button, count times. The input chooses what is
+// zero.
 func clicks(button desktop.Button, count int) action {
 	return func(s *Server, ctx context.Context, in *input) (outcome, error) {
 		at, observation, err := s.place(ctx, in)
@@ -165,7 +167,7 @@ func clicks(button desktop.Button, count int) action {
 	}
 }
 
-// buttons presses or releases a button, and leaves it so.
+// buttons returns the action that presses or releases a button.
 func buttons(down bool) action {
 	return func(s *Server, ctx context.Context, in *input) (outcome, error) {
 		at, observation, err := s.place(ctx, in)
@@ -231,8 +233,8 @@ func (s *Server) drag(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: fmt.Sprintf("Dragged from [%d, %d] to [%d, %d].", d.Path[0].X, d.Path[0].Y, d.Path[len(d.Path)-1].X, d.Path[len(d.Path)-1].Y), acted: true}, err
 }
 
-// pixelsPerClick is how far a click of the wheel scrolls in Chromium on X11, for
-// OpenAI's models, which say how far.
+// pixelsPerClick is how far a click of the wheel scrolls in Chromium on X11. OpenAI's
+// models give distances in pixels.
 const pixelsPerClick = 53
 
 func (s *Server) scroll(ctx context.Context, in *input) (outcome, error) {
@@ -270,19 +272,15 @@ func (s *Server) scroll(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: fmt.Sprintf("Scrolled %s.", where(at)), acted: true}, err
 }
 
-// wheel is how many clicks scroll that many pixels, at least one.
+// wheel converts pixels to clicks of the wheel, at least one.
 func wheel(field string, pixels float64) (int, error) {
 	if !(pixels >= -1000*pixelsPerClick && pixels <= 1000*pixelsPerClick) { // also NaN
 		return 0, badf("%s: must be between -%d and %d pixels, and is %v", field, 1000*pixelsPerClick, 1000*pixelsPerClick, pixels)
 	}
-	n := int(pixels / pixelsPerClick)
-	if n == 0 && pixels != 0 {
-		n = 1
-		if pixels < 0 {
-			n = -1
-		}
+	if pixels != 0 && math.Abs(pixels) < pixelsPerClick {
+		pixels = math.Copysign(pixelsPerClick, pixels)
 	}
-	return n, nil
+	return int(pixels / pixelsPerClick), nil
 }
 
 func (s *Server) typeText(ctx context.Context, in *input) (outcome, error) {
@@ -295,8 +293,8 @@ func (s *Server) typeText(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: fmt.Sprintf("Typed %d characters.", len([]rune(*in.Text))), acted: true}, nil
 }
 
-// chords are the keys to press one after another: "ctrl+s", "Down Down Return",
-// or, as OpenAI's models say it, ["CTRL", "S"], which is one.
+// chords returns the chords to press one after another, from "ctrl+s", "Down Down Return"
+// or OpenAI's ["CTRL", "S"], which is one chord.
 func (in *input) chords() ([]string, error) {
 	var all []string
 	switch {
@@ -338,7 +336,7 @@ func (s *Server) key(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: "Pressed " + strings.Join(chords, " ") + ".", acted: true}, nil
 }
 
-// holdKey holds a key for a while. Whatever happens, it comes up again.
+// holdKey holds a key for some seconds. It releases the key also after errors.
 func (s *Server) holdKey(ctx context.Context, in *input) (outcome, error) {
 	chords, err := in.chords()
 	if err == nil && len(chords) > 1 {
@@ -361,7 +359,7 @@ func (s *Server) holdKey(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: fmt.Sprintf("Held %s for %v s.", chords[0], seconds), acted: true}, waited
 }
 
-// pause waits that many seconds, or until the desktop is closed.
+// pause waits for some seconds, or until the desktop is closed.
 func (s *Server) pause(ctx context.Context, seconds float64) error {
 	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 	defer timer.Stop()
@@ -381,7 +379,7 @@ func (s *Server) pause(ctx context.Context, seconds float64) error {
 	}
 }
 
-// wait waits for as long as it is told, or else until the screen is still.
+// wait waits for the input's duration or, without one, until the screen is still.
 func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 	if in.Duration != nil {
 		seconds, err := in.seconds(0)

@@ -221,7 +221,7 @@ func TestWindowsClipboardPrograms(t *testing.T) {
 	}
 }
 
-// TestActor tells in whose name is acted, and who may not.
+// TestActor checks which actor the desktop sees, and that an actor without control is refused.
 func TestActor(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -393,7 +393,7 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: %d", method, w.Code)
 		}
 	}
-	// No handshake is needed, and any Host will do: who serves this checks it.
+	// No handshake is needed. The server checks no Host; its program does.
 	w := raw(t, s, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cursor_position","arguments":{}}}`, func(r *http.Request) { r.Host = "elsewhere.example" })
 	var r struct {
 		Result struct{ Content []struct{ Text string } }

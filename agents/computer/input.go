@@ -11,14 +11,14 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Bounds of what a call may ask for.
+// Limits of a call.
 const (
 	maxSeconds = 60
 	maxActions = 100
 	maxKeys    = 100
 )
 
-// input are the parameters of all tools together, in both dialects.
+// input has the parameters of all tools, in Anthropic's and OpenAI's dialects.
 type input struct {
 	Action  string            `json:"action"`
 	Type    string            `json:"type"` // OpenAI's word for action
@@ -55,15 +55,14 @@ type input struct {
 	Screenshot *bool `json:"screenshot"`
 }
 
-// inputError says what is wrong with a parameter, and what would be right.
+// inputError reports an invalid parameter and what would be valid.
 type inputError struct{ text string }
 
 func (e *inputError) Error() string { return e.text }
 
 func badf(format string, args ...any) error { return &inputError{fmt.Sprintf(format, args...)} }
 
-// decode reads a call's arguments. Members that nobody knows are ignored, as
-// models add some.
+// decode decodes a call's arguments. It ignores unknown members, since models add some.
 func decode(arguments json.RawMessage) (*input, error) {
 	in := new(input)
 	if len(bytes.TrimSpace(arguments)) == 0 {
@@ -78,14 +77,14 @@ func decode(arguments json.RawMessage) (*input, error) {
 	case errors.As(err, &bad):
 		return nil, bad
 	case errors.As(err, &typed) && typed.Field != "":
-		return nil, badf("%s: must be %s, and is a %s", typed.Field, sort(typed), typed.Value)
+		return nil, badf("%s: must be %s, and is a %s", typed.Field, expected(typed), typed.Value)
 	default:
 		return nil, badf("the arguments must be a JSON object with the tool's parameters: %v", err)
 	}
 }
 
-// sort names the type that a member should have had.
-func sort(e *json.UnmarshalTypeError) string {
+// expected names the type that a member should have had.
+func expected(e *json.UnmarshalTypeError) string {
 	switch e.Type.Kind().String() {
 	case "float64":
 		return "a number"
@@ -100,8 +99,7 @@ func sort(e *json.UnmarshalTypeError) string {
 	}
 }
 
-// pair is a position: [x, y], as Anthropic's models say it, or {"x": 1, "y": 2},
-// as OpenAI's do.
+// pair is a position: Anthropic's [x, y] or OpenAI's {"x": 1, "y": 2}.
 type pair struct{ X, Y float64 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -132,7 +130,7 @@ func (r *region) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// keys are names of keys: a list, or one string.
+// keys is a list of key names, in JSON also a single string.
 type keys []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -152,7 +150,7 @@ func (k *keys) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// whole returns a number that has no fraction.
+// whole converts a number without a fraction.
 func whole(field string, v float64) (int, error) {
 	if v != math.Trunc(v) || math.Abs(v) > 1<<20 {
 		return 0, badf("%s: must be a whole number of pixels in the screenshot, and is %v", field, v)
@@ -160,7 +158,7 @@ func whole(field string, v float64) (int, error) {
 	return int(v), nil
 }
 
-// at is where the call wants the pointer; nil when it does not say.
+// at returns the position of a pointer action, or nil if there is none.
 func (in *input) at() (*pair, error) {
 	switch {
 	case in.Coordinate != nil:
@@ -173,8 +171,8 @@ func (in *input) at() (*pair, error) {
 	return &pair{*in.X, *in.Y}, nil
 }
 
-// held are the modifiers that a pointer action wants held: "ctrl+shift" in text
-// or modifiers, or a list.
+// held returns the modifiers to hold during a pointer action, from "ctrl+shift" in text or
+// modifiers, or from a list.
 func (in *input) held() []string {
 	all := append([]string(in.Modifiers), in.Keys...)
 	if in.Text != nil && *in.Text != "" {
@@ -191,7 +189,7 @@ func (in *input) held() []string {
 	return names
 }
 
-// seconds is the duration, at most a minute.
+// seconds returns the duration, or without if there is none.
 func (in *input) seconds(without float64) (float64, error) {
 	if in.Duration == nil {
 		return without, nil
@@ -202,7 +200,7 @@ func (in *input) seconds(without float64) (float64, error) {
 	return 0, badf("duration: must be between 0 and %d seconds, and is %v", maxSeconds, *in.Duration)
 }
 
-// button is the pointer button; OpenAI calls the middle one wheel.
+// button returns the pointer button. OpenAI calls the middle one wheel.
 func (in *input) button() desktop.Button {
 	if in.Button == "wheel" {
 		return desktop.ButtonMiddle

@@ -15,28 +15,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Relay serves one client, which sends a JSON object per line, with the tools of
-// a desktop elsewhere: those of the [Server] at an HTTP endpoint. It is for
-// agents that can only start MCP servers, not reach them.
+// Relay serves one client on stdio with the tools of a [Server] at an HTTP endpoint. It is
+// for agents that start MCP servers but do not connect to them.
 type Relay struct {
 	// Endpoint is the URL of the other server.
 	Endpoint string
 
-	// Header is sent with every request: the token.
+	// Header is sent with every request. It has the token.
 	Header http.Header
 
-	// ActorHeader, if set, is the header in which the other server expects the
-	// name of who acts. It gets the client's name, unless Header has it.
+	// ActorHeader, if set, is the header in which the other server expects the actor's
+	// name. Relay sends the client's name, unless Header has one.
 	ActorHeader string
 
-	// Version is what the client is told in serverInfo. Empty: "1".
+	// Version is the version in serverInfo. Empty: "1".
 	Version string
 }
 
-// Run serves until in ends or ctx does. Then it closes both, and returns why: nil
-// at the end of in, when what was asked is answered or some seconds are over. A
-// line that is no message is answered with an error, and all goes on. That the other server cannot be reached is told to the
-// client, call by call; it may come and go.
+// Run is like [Server.Run]. If the other server cannot be reached, the result of a call is
+// an error, and the next call tries again.
 func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	defer base.CloseIdleConnections()
@@ -50,8 +47,8 @@ func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) er
 	return ended(s.Run(ctx, stdio{in, out}))
 }
 
-// Errors that are the SDK's own, about the connection (its internal/jsonrpc2,
-// wire.go); all others are the other server's.
+// Codes of the SDK's errors about the connection (its internal/jsonrpc2, wire.go). All
+// other codes are from the other server.
 const (
 	firstOwnCode = -32003 // "client is closing"
 	lastOwnCode  = -32005 // "rejected by transport"
@@ -66,7 +63,7 @@ type peer struct {
 	session *mcp.ClientSession
 }
 
-// receive passes on what is about tools.
+// receive is middleware that passes on requests about tools.
 func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {
@@ -84,7 +81,7 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if errors.As(err, &told) && (told.Code < lastOwnCode || told.Code > firstOwnCode) {
 				return nil, told
 			}
-			p.drop(session) // the next call begins anew
+			p.drop(session) // the next call connects again
 		}
 		if method == "tools/call" {
 			text := fmt.Sprintf("The desktop's server did not answer: %v. Whether the action was done is not known. Wait and take a screenshot, or tell the user.", err)
@@ -112,7 +109,7 @@ func forward(ctx context.Context, to *mcp.ClientSession, req mcp.Request) (mcp.R
 	return nil, fmt.Errorf("a request of type %T", req)
 }
 
-// connect returns the connection to the other server, in the client's name.
+// connect returns the connection to the other server.
 func (p *peer) connect(ctx context.Context, req mcp.Request) (*mcp.ClientSession, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +133,7 @@ func (p *peer) connect(ctx context.Context, req mcp.Request) (*mcp.ClientSession
 	session, err := c.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: p.relay.Endpoint, MaxRetries: -1, DisableStandaloneSSE: true,
 		HTTPClient: &http.Client{Transport: sending{p.base, header}, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the token is for that server alone
+			return http.ErrUseLastResponse // only that server may get the token
 		}},
 	}, nil)
 	if err != nil {
@@ -178,11 +175,11 @@ func (t sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || r.Method != http.MethodPost || resp.StatusCode < http.StatusBadRequest {
 		return resp, err
 	}
-	// The SDK tells the status alone, which says nothing of what to do.
+	// The SDK's error would have the status only.
 	var problem struct {
 		Detail string `json:"detail"`
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, problemMost))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, err
 	}
@@ -193,5 +190,5 @@ func (t sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// problemMost is how much of an error is read.
-const problemMost = 64 << 10
+// maxProblem bounds an error's body.
+const maxProblem = 64 << 10

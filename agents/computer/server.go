@@ -18,12 +18,24 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Desktop is what the tools need of one: a *desktop.Desktop, or something around
-// it.
+// Desktop is the desktop of a [Server]: a *desktop.Desktop or a wrapper of one.
 type Desktop interface {
+	Screen
+	Mouse
+	Keyboard
+	Clipboards
+	WindowManager
+	Launcher
+}
+
+// Screen is the part of a [Desktop] that shows it.
+type Screen interface {
 	Status() desktop.Status
 	Screenshot(context.Context, desktop.Shot) (*desktop.Screenshot, error)
+}
 
+// Mouse is the part of a [Desktop] for the pointer.
+type Mouse interface {
 	Pointer(context.Context) (desktop.Pointer, error)
 	Move(context.Context, desktop.Move) (desktop.Pointer, error)
 	Click(context.Context, desktop.Click) (desktop.Pointer, error)
@@ -31,15 +43,24 @@ type Desktop interface {
 	ButtonUp(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
 	Drag(context.Context, desktop.Drag) (desktop.Pointer, error)
 	Scroll(context.Context, desktop.Scroll) (desktop.Pointer, error)
+}
 
+// Keyboard is the part of a [Desktop] for the keyboard.
+type Keyboard interface {
 	Type(context.Context, desktop.Type) error
 	Press(context.Context, desktop.Press) error
 	KeyDown(ctx context.Context, key string) error
 	KeyUp(ctx context.Context, key string) error
+}
 
+// Clipboards is the part of a [Desktop] for its selections.
+type Clipboards interface {
 	Clipboard(ctx context.Context, sel desktop.Selection, contentType string) (desktop.Content, error)
 	SetClipboard(context.Context, desktop.Content, ...desktop.Selection) error
+}
 
+// WindowManager is the part of a [Desktop] for windows.
+type WindowManager interface {
 	Windows(context.Context, desktop.WindowFilter) ([]desktop.Window, error)
 	FocusWindow(context.Context, desktop.WindowID) (desktop.Window, error)
 	MoveWindow(context.Context, desktop.WindowID, desktop.Point) (desktop.Window, error)
@@ -47,41 +68,43 @@ type Desktop interface {
 	CloseWindow(context.Context, desktop.WindowID) error
 	MinimiseWindow(context.Context, desktop.WindowID) (desktop.Window, error)
 	MaximiseWindow(ctx context.Context, id desktop.WindowID, on bool) (desktop.Window, error)
+}
 
+// Launcher is the part of a [Desktop] that starts programs.
+type Launcher interface {
 	Launch(context.Context, desktop.Launch) (desktop.App, error)
 	Open(ctx context.Context, target string) (desktop.App, error)
 }
 
 var _ Desktop = (*desktop.Desktop)(nil)
 
-// Config configures the tools. The zero value suits all present models.
+// Config configures a [Server]. The zero value suits common models.
 type Config struct {
-	// MaxEdge is the longest edge of a picture. Zero: 1568, beyond which common
-	// models shrink what they are given.
+	// MaxEdge bounds the longest edge of a picture. Zero: 1568, since common models
+	// shrink larger pictures.
 	MaxEdge int
 
-	// MaxPixels is the largest area of a picture. Zero: 1 150 000, likewise.
+	// MaxPixels bounds the area of a picture. Zero: 1 150 000, for the same reason.
 	MaxPixels int
 
-	// MaxBytes is how large a PNG may be; when it is larger, the picture is sent
-	// as JPEG. Zero: 256 KiB. Negative: everything is JPEG.
+	// MaxBytes bounds the size of a PNG. A larger picture is sent as JPEG. Zero: 256 KiB.
+	// Negative: all pictures are JPEG.
 	MaxBytes int
 
-	// Quality is that of JPEG, 1 to 100. Zero: 80.
+	// Quality is the quality of JPEG, 1 to 100. Zero: 80.
 	Quality int
 
-	// Settle is for how long the screen must be still before a picture after an
+	// Settle is how long the screen must be unchanged before the picture after an
 	// action is taken. Zero: 200 ms. Negative: no time.
 	Settle time.Duration
 
-	// SettleTimeout is how long that is waited for. Zero: 2 s.
+	// SettleTimeout bounds the wait for Settle. Zero: 2 s.
 	SettleTimeout time.Duration
 
-	// Actor is in whose name is acted. Zero: an agent named as the MCP client
-	// calls itself.
+	// Actor is the actor of all actions. Zero: an agent with the name of the MCP client.
 	Actor desktop.Actor
 
-	// Version is what the server calls its version. Empty: "1".
+	// Version is the server's version in the answer to initialize. Empty: "1".
 	Version string
 
 	// Logger receives debug messages. Nil: none.
@@ -129,7 +152,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Server is a desktop as an MCP server. It is an http.Handler.
+// Server is an MCP server of one desktop, and an http.Handler.
 type Server struct {
 	cfg  Config
 	desk Desktop
@@ -140,16 +163,15 @@ type Server struct {
 	last desktop.Observation
 }
 
-// maxRequest is how large a request may be: a text for the clipboard is the
-// largest thing that one has.
+// maxRequest bounds a request. The largest ones have a text for the clipboard.
 const maxRequest = 8 << 20
 
 const instructions = "These tools see and use a graphical desktop. Take a screenshot first. " +
 	"Coordinates are [x, y] in pixels of the latest screenshot, from its top left corner; every result tells its size. " +
-	"Tools that act answer with a new screenshot; pass screenshot: false to go on without looking, or give several actions to the tool computer at once. " +
+	"Tools that act answer with a new screenshot; pass screenshot: false to go on without looking, or give several actions to the tool computer in one call. " +
 	"Zoom in before you read or hit something small."
 
-// NewServer makes an MCP server of a desktop. The error is about the Config.
+// NewServer returns an MCP server of a desktop. It returns an error if cfg is invalid.
 func NewServer(d Desktop, cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -159,7 +181,7 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "deskhand", Title: "Desktop", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Logger:       cfg.Logger,
-		// The list never changes, so nobody needs to wait for it to.
+		// The list never changes.
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, t := range tools {
@@ -172,22 +194,22 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 		Logger:                       cfg.Logger,
 		MaxRequestBodyBytes:          maxRequest,
 		PropagateRequestCancellation: true,
-		// It would refuse every proxy on this machine. Who serves this decides
-		// who may call, by a token and by Host and Origin.
+		// It would refuse proxies on this machine. The program that serves this checks
+		// tokens, Host and Origin.
 		DisableLocalhostProtection: true,
 	})
 	return s, nil
 }
 
-// ServeHTTP serves the streamable HTTP transport without sessions: a POST is
-// answered with one JSON document, all else with 405. It checks neither tokens
-// nor where a request comes from. A call ends with the context of its request.
+// ServeHTTP serves the streamable HTTP transport without sessions: it answers a POST with
+// one JSON document, and other methods with 405. It checks neither tokens nor origins. A
+// call ends with the context of its request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.web.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 }
 
-// requestKey is where the context of a call has that of its HTTP request. The SDK
-// passes values on, but cancellation only with versions of the protocol from 2026-07-28.
+// requestKey is the context key of the context of a call's HTTP request. The SDK passes
+// on values, but cancellation only with versions of the protocol from 2026-07-28.
 type requestKey struct{}
 
 // withRequest returns a context that also ends with the HTTP request of the call.
@@ -201,15 +223,15 @@ func withRequest(ctx context.Context) (_ context.Context, stop func()) {
 	return ctx, func() { release(); cancel(nil) }
 }
 
-// Run serves one client that sends a JSON object per line, until in ends or ctx
-// does. Then it closes both, and returns why: nil at the end of in, when what was
-// asked is answered or some seconds are over. A line that is no message is
-// answered with an error, and all goes on.
+// Run serves one client that sends one JSON object per line, until the end of in or ctx. At
+// the end of in it waits up to four seconds for the answers to earlier requests, and
+// returns nil. It closes in and out. A line that is not a message is answered with an
+// error.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	return ended(s.mcp.Run(ctx, stdio{in, out}))
 }
 
-// ended makes the end of the input none of the errors.
+// ended returns nil for the end of the input.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -217,8 +239,8 @@ func ended(err error) error {
 	return err
 }
 
-// receive stands before the SDK's own handling of requests: it says the present
-// size in the list of tools, and knows the names that are not listed.
+// receive is middleware that fills the present size into the list of tools, and accepts
+// the names of all actions as tools.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {
@@ -227,7 +249,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/list":
 			result, err := next(ctx, method, req)
 			if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
-				s.tellSize(list)
+				s.fillSize(list)
 			}
 			return result, err
 		case "tools/call":
@@ -238,7 +260,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				}
 			}
 		}
-		// The SDK would answer these methods, although this server has tools only.
+		// The SDK would answer these methods.
 		switch family, _, _ := strings.Cut(method, "/"); family {
 		case "prompts", "resources", "completion", "logging":
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has tools only, so not " + method}
@@ -247,21 +269,21 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// sizeMark is replaced by the size of screenshots in descriptions.
+// sizeMark stands for the size of screenshots in descriptions.
 const sizeMark = "{size}"
 
-func (s *Server) tellSize(list *mcp.ListToolsResult) {
+func (s *Server) fillSize(list *mcp.ListToolsResult) {
 	size := s.pictureSize()
-	told := fmt.Sprintf("%dx%d", size.Width, size.Height)
+	text := fmt.Sprintf("%dx%d", size.Width, size.Height)
 	list.Tools = slices.Clone(list.Tools)
 	for i, t := range list.Tools {
 		changed := *t // the server keeps the original
-		changed.Description = strings.ReplaceAll(t.Description, sizeMark, told)
+		changed.Description = strings.ReplaceAll(t.Description, sizeMark, text)
 		list.Tools[i] = &changed
 	}
 }
 
-// called is the handler of a tool.
+// called returns the handler of a tool.
 func (s *Server) called(name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, stop := withRequest(desktop.WithActor(ctx, s.actor(ctx, req)))
@@ -278,7 +300,7 @@ func (s *Server) called(name string) mcp.ToolHandler {
 	}
 }
 
-// actor is in whose name a call acts.
+// actor returns the actor of a call.
 func (s *Server) actor(ctx context.Context, req *mcp.CallToolRequest) desktop.Actor {
 	if a := desktop.ActorFrom(ctx); a != desktop.ActorFrom(context.Background()) {
 		return a

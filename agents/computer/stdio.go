@@ -1,8 +1,6 @@
 package computer
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,24 +12,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/internal/jsonlimit"
+	"github.com/deskhand/deskhand/internal/jsonlines"
 )
 
-// stdio is the SDK's transport of one message per line, with two differences: a
-// line that is no message is answered with an error and ends nothing, and the
-// end of the input waits until what was asked before is answered.
+// stdio is the SDK's transport of one message per line, with two differences: a line
+// that is not a message is answered with an error and does not end the connection, and
+// the end of the input waits for the answers to earlier requests.
 type stdio struct {
 	in  io.ReadCloser
 	out io.WriteCloser
 }
 
-// lastAnswers is how long the end of the input waits for answers. Clients give a
-// server about five seconds to end before they kill it.
+// lastAnswers is how long the end of the input waits for answers. Clients kill a server
+// about five seconds after that end.
 const lastAnswers = 4 * time.Second
 
 func (s stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	out := &wholeWriter{WriteCloser: s.out}
-	lines := &messageReader{in: s.in, lines: bufio.NewReader(s.in), out: out}
-	// messageReader has a limit of its own, which does not end the connection.
+	lines := &messageReader{in: s.in, lines: jsonlines.NewReader(s.in, mcp.DefaultMaxLineLength), out: out}
+	// messageReader has its own limit, which does not end the connection.
 	inner, err := (&mcp.IOTransport{Reader: lines, Writer: out, MaxLineLength: -1}).Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +38,7 @@ func (s stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &stdioConn{Connection: inner, asked: map[jsonrpc.ID]struct{}{}, closed: make(chan struct{})}, nil
 }
 
-// stdioConn knows what is not answered yet.
+// stdioConn tracks the requests that are not answered yet.
 type stdioConn struct {
 	mcp.Connection
 	closed chan struct{}
@@ -53,7 +52,7 @@ type stdioConn struct {
 func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
 	if errors.Is(err, io.EOF) {
-		// From this error on the SDK writes no answers.
+		// After this error the SDK writes no answers.
 		c.wait(ctx)
 	}
 	if r, ok := m.(*jsonrpc.Request); ok && err == nil && r.IsCall() {
@@ -102,7 +101,7 @@ func (c *stdioConn) Close() error {
 	return c.Connection.Close()
 }
 
-// wholeWriter lets two write to one place. Each of them writes whole lines.
+// wholeWriter lets two goroutines write whole lines.
 type wholeWriter struct {
 	io.WriteCloser
 	mu sync.Mutex
@@ -114,30 +113,27 @@ func (w *wholeWriter) Write(p []byte) (int, error) {
 	return w.WriteCloser.Write(p)
 }
 
-// messageReader passes on the lines that are messages, and answers the others.
+// messageReader passes on lines that are messages and answers other lines with an error.
 type messageReader struct {
 	in    io.ReadCloser
-	lines *bufio.Reader
+	lines *jsonlines.Reader
 	out   io.Writer
-	rest  []byte // of the present line
+	rest  []byte // of the current line
 }
 
 func (r *messageReader) Close() error { return r.in.Close() }
 
 func (r *messageReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
-		line, whole, err := r.line()
-		if len(line) == 0 && err != nil {
+		line, long, err := r.lines.Next()
+		if err != nil {
 			return 0, err
 		}
-		switch fault := faultOf(line, whole); {
-		case len(line) == 0:
-		case fault == nil:
+		fault := faultOf(line, long)
+		if fault == nil {
 			r.rest = append(line, '\n')
-		default:
-			if err := r.refuse(line, fault); err != nil {
-				return 0, err
-			}
+		} else if err := r.refuse(line, fault); err != nil {
+			return 0, err
 		}
 	}
 	n := copy(p, r.rest)
@@ -145,49 +141,36 @@ func (r *messageReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line returns the next line without the space around it. Of one that is too
-// long it returns the beginning, and false.
-func (r *messageReader) line() (line []byte, whole bool, err error) {
-	whole = true
-	for {
-		part, err := r.lines.ReadSlice('\n')
-		if len(line)+len(part) > mcp.DefaultMaxLineLength {
-			whole = false
-		} else if whole {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimSpace(line), whole, err
-		}
+// faultOf returns the answer to a line that is not a message, or nil for a message or a
+// batch of them.
+func faultOf(line []byte, long *jsonlines.TooLong) *jsonrpc.Error {
+	invalid := func(message string) *jsonrpc.Error {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}
 	}
-}
-
-// faultOf tells why a line is no message: nil if it is one, or a batch of them.
-func faultOf(line []byte, whole bool) *jsonrpc.Error {
 	switch {
-	case !whole:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line is too long"}
+	case long != nil:
+		return invalid("the line is too long")
 	case !json.Valid(line):
 		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON"}
 	}
 	if err := jsonlimit.Check(line); err != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line " + err.Error()}
+		return invalid("the line " + err.Error())
 	}
 	parts := []json.RawMessage{line}
 	if line[0] == '[' {
 		if err := json.Unmarshal(line, &parts); err != nil || len(parts) == 0 {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the batch is empty"}
+			return invalid("the batch is empty")
 		}
 	}
 	seen := map[jsonrpc.ID]bool{}
 	for _, part := range parts {
 		m, err := jsonrpc.DecodeMessage(part)
 		if err != nil {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the line is not a JSON-RPC message: " + err.Error()}
+			return invalid("the line is not a JSON-RPC message: " + err.Error())
 		}
 		if q, ok := m.(*jsonrpc.Request); ok && q.IsCall() {
 			if seen[q.ID] {
-				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the batch has an id twice"}
+				return invalid("the batch has an id twice")
 			}
 			seen[q.ID] = true
 		}
@@ -195,7 +178,7 @@ func faultOf(line []byte, whole bool) *jsonrpc.Error {
 	return nil
 }
 
-// refuse answers a line that is no message, with its id if it has one.
+// refuse answers a line that is not a message, with its id if it has one.
 func (r *messageReader) refuse(line []byte, fault *jsonrpc.Error) error {
 	var told struct {
 		ID any `json:"id"`

@@ -28,17 +28,17 @@ type said struct {
 	}
 }
 
-// told is what was answered, by id.
-type told map[string]said
+// answers has the answers by id.
+type answers map[string]said
 
 // keeper keeps what is written.
 type keeper struct{ bytes.Buffer }
 
 func (*keeper) Close() error { return nil }
 
-// talk sends lines at once, with the end of input right after them, to a server
+// exchange sends all lines together, with the end of input right after them, to a server
 // and to a relay to it, and has each one's answers looked at.
-func talk(t *testing.T, lines string, look func(*testing.T, told)) {
+func exchange(t *testing.T, lines string, look func(*testing.T, answers)) {
 	t.Helper()
 	s, err := NewServer(&checker{t, desktop.Size{Width: 1428, Height: 803}}, Config{})
 	if err != nil {
@@ -54,7 +54,7 @@ func talk(t *testing.T, lines string, look func(*testing.T, told)) {
 			if err := run(t.Context(), io.NopCloser(strings.NewReader(hello+lines)), &out); err != nil {
 				t.Fatal(err)
 			}
-			got := told{}
+			got := answers{}
 			for line := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
 				var a said
 				if err := json.Unmarshal(line, &a); err != nil {
@@ -89,7 +89,7 @@ func TestParamsMissing(t *testing.T) {
 			fmt.Fprintf(&lines, `{"jsonrpc":"2.0","method":"notifications/%s"%s}`+"\n", m, params)
 		}
 	}
-	talk(t, lines.String(), func(t *testing.T, got told) {
+	exchange(t, lines.String(), func(t *testing.T, got answers) {
 		t.Helper()
 		for i := range n {
 			a := got[fmt.Sprint(i)]
@@ -127,7 +127,7 @@ func TestLinesOfNoMessage(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":5,"method":"ping","params":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, "5", -32600},
 		{`"` + strings.Repeat("x", mcp.DefaultMaxLineLength) + `"`, "null", -32600},
 	} {
-		talk(t, "\n \r\n"+c.line+"\n"+`{"jsonrpc":"2.0","id":99,"method":"tools/list","params":{}}`, func(t *testing.T, got told) {
+		exchange(t, "\n \r\n"+c.line+"\n"+`{"jsonrpc":"2.0","id":99,"method":"tools/list","params":{}}`, func(t *testing.T, got answers) {
 			t.Helper()
 			if e := got[c.id].Error; e == nil || e.Code != c.code {
 				t.Errorf("%.80q: %+v", c.line, e)

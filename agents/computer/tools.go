@@ -7,11 +7,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is one that is listed. Besides, everything in actions can be called.
+// tool is a tool in the list. All names in actions can be called as well.
 type tool struct {
 	name, title, description string
-	reads                    bool // it changes nothing
-	closed                   bool // what it does stays on the desktop
+	reads                    bool // changes nothing
+	closed                   bool // has no effect outside of the desktop
 	required                 []string
 	parameters               []string // names in schemas
 	own                      map[string]any
@@ -149,7 +149,7 @@ var tools = []tool{
 	},
 }
 
-// describe is the tool as MCP lists it.
+// describe returns the tool as MCP's list has it.
 func (t tool) describe() *mcp.Tool {
 	properties := maps.Clone(t.own)
 	if properties == nil {

@@ -11,22 +11,21 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// outcome is what a tool has to tell.
+// outcome is the result of an action.
 type outcome struct {
 	text    string
 	picture *desktop.Screenshot // nil: none
-	content mcp.Content         // besides, or nil
-	acted   bool                // so that a screenshot shall follow
+	content mcp.Content         // additional content, or nil
+	acted   bool                // the result gets a new screenshot
 }
 
-// result is an outcome as MCP tells it, with the screenshot that follows an
-// action.
+// result returns an outcome as a tool result. After an action it takes a screenshot.
 func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.CallToolResult, error) {
 	text := done.text
 	if done.picture == nil && done.acted && (in.Screenshot == nil || *in.Screenshot) {
 		shot, err := s.shoot(ctx, true)
 		if err != nil {
-			// The action was done: to call that a failure would have it repeated.
+			// The action was done. After an error the model would repeat it.
 			text += " It was done, but no screenshot could be taken: " + explain(err)
 		} else {
 			done.picture = shot
@@ -43,7 +42,7 @@ func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.Call
 	return r, nil
 }
 
-// describe says what a screenshot is.
+// describe returns a screenshot's description for the model.
 func describe(shot *desktop.Screenshot) string {
 	text := fmt.Sprintf("The screenshot is %dx%d pixels.", shot.Size.Width, shot.Size.Height)
 	if !shot.Settled {
@@ -52,21 +51,21 @@ func describe(shot *desktop.Screenshot) string {
 	return text
 }
 
-// scale is by how much a picture of that size has to shrink.
+// scale returns the factor that brings a picture below the limits.
 func (s *Server) scale(size desktop.Size) float64 {
 	w, h := float64(size.Width), float64(size.Height)
 	k := min(1, float64(s.cfg.MaxEdge)/max(w, h), math.Sqrt(float64(s.cfg.MaxPixels)/(w*h)))
-	return max(k, 0.1) // less is refused by the desktop
+	return max(k, 0.1) // the desktop's minimum
 }
 
-// pictureSize is how large screenshots are at present.
+// pictureSize returns the present size of screenshots.
 func (s *Server) pictureSize() desktop.Size {
 	size := s.desk.Status().Size
 	k := s.scale(size)
 	return desktop.Size{Width: int(math.Round(float64(size.Width) * k)), Height: int(math.Round(float64(size.Height) * k))}
 }
 
-// shoot takes a picture of the whole screen, whose pixels coordinates then mean.
+// shoot takes a picture of the whole screen. From then on, coordinates are in its pixels.
 func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, error) {
 	if settle {
 		return s.settled(ctx, s.cfg.Settle, s.cfg.SettleTimeout)
@@ -74,7 +73,7 @@ func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, e
 	return s.settled(ctx, 0, 0)
 }
 
-// settled is shoot once the screen was quiet for that long.
+// settled is like shoot but first waits until the screen was unchanged for that long.
 func (s *Server) settled(ctx context.Context, quiet, timeout time.Duration) (*desktop.Screenshot, error) {
 	shot := desktop.Shot{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: quiet}
 	if quiet > 0 {
@@ -90,7 +89,7 @@ func (s *Server) settled(ctx context.Context, quiet, timeout time.Duration) (*de
 	return pic, nil
 }
 
-// encode takes a picture as PNG, or as JPEG if that would be large.
+// encode takes a picture as PNG, or as JPEG if the PNG is larger than MaxBytes.
 func (s *Server) encode(ctx context.Context, shot desktop.Shot) (*desktop.Screenshot, error) {
 	settled := true
 	if s.cfg.MaxBytes > 0 {
@@ -108,15 +107,15 @@ func (s *Server) encode(ctx context.Context, shot desktop.Shot) (*desktop.Screen
 		return nil, err
 	}
 	if !settled {
-		told := *pic
-		told.Settled = false
-		pic = &told
+		unsettled := *pic
+		unsettled.Settled = false
+		pic = &unsettled
 	}
 	return pic, nil
 }
 
-// view is the picture that coordinates are in. A client that has not seen one
-// since this server began means the one that it would see now.
+// view returns the observation that coordinates are in. If no picture was taken yet, it
+// takes one.
 func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
 	s.mu.Lock()
 	last := s.last
@@ -131,7 +130,7 @@ func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
 	return pic.Observation, nil
 }
 
-// locate checks a position in the last picture.
+// locate converts a position in a picture and checks that it is in there.
 func locate(field string, p pair, in desktop.Observation) (desktop.Point, error) {
 	x, err := whole(field, p.X)
 	if err != nil {
@@ -148,7 +147,7 @@ func locate(field string, p pair, in desktop.Observation) (desktop.Point, error)
 	return desktop.Point{X: x, Y: y}, nil
 }
 
-// seen is a position on the screen as one in the picture.
+// seen converts a position on the screen to one in the picture.
 func seen(p desktop.Point, in desktop.Observation) desktop.Point {
 	axis := func(v, from, picture, at int) int {
 		return min(max((2*(v-at)+1)*picture/(2*max(from, 1)), 0), max(picture-1, 0))
@@ -167,7 +166,7 @@ func (s *Server) screenshot(ctx context.Context, _ *input) (outcome, error) {
 	return outcome{text: describe(shot), picture: shot}, nil
 }
 
-// zoom shows a part of the screen, with as many pixels as it has.
+// zoom shows a part of the screen at full resolution.
 func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
 	if in.Region == nil {
 		return outcome{}, badf("region: is missing; give [x0, y0, x1, y1] in pixels of the screenshot")
@@ -187,7 +186,7 @@ func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
 		return outcome{}, badf("region: [%d, %d, %d, %d] must be [x0, y0, x1, y1] with x0 < x1 and y0 < y1, within the screenshot, which is %dx%d pixels",
 			x0, y0, x1, y1, of.Size.Width, of.Size.Height)
 	}
-	// The screen's pixels of which something is in the region.
+	// All pixels of the screen that the region overlaps.
 	part := desktop.Rect{X: of.Region.X + x0*of.Region.Width/of.Size.Width, Y: of.Region.Y + y0*of.Region.Height/of.Size.Height}
 	part.Width = of.Region.X + (x1*of.Region.Width+of.Size.Width-1)/of.Size.Width - part.X
 	part.Height = of.Region.Y + (y1*of.Region.Height+of.Size.Height-1)/of.Size.Height - part.Y

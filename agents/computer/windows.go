@@ -12,9 +12,9 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// windows lists windows, or does something to one.
+// windows lists windows, or changes one.
 func (s *Server) windows(ctx context.Context, in *input) (outcome, error) {
-	// By the tool computer, action is "windows" itself; operation is then Kind.
+	// In a call of the tool computer, Action is "windows".
 	operation := in.Kind
 	if operation == "" && in.Action != "windows" {
 		operation = in.Action
@@ -77,7 +77,7 @@ func (s *Server) listWindows(ctx context.Context) (outcome, error) {
 	return outcome{text: strings.TrimSuffix(b.String(), "\n")}, nil
 }
 
-// line describes a window, in the picture's coordinates.
+// line describes a window, in coordinates of the picture.
 func line(w desktop.Window, of desktop.Observation) string {
 	from := seen(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y}, of)
 	to := seen(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1}, of)
@@ -93,7 +93,7 @@ func line(w desktop.Window, of desktop.Observation) string {
 	return strings.Join(parts, ", ")
 }
 
-// window is the id of the window that the call is about, as number or text.
+// window returns the window's id, which may be a number or text.
 func (in *input) window() (desktop.WindowID, error) {
 	text := strings.Trim(string(in.Window), `"`)
 	if text == "" || text == "null" {
@@ -146,7 +146,7 @@ func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *inpu
 	return s.desk.ResizeWindow(ctx, id, desktop.Size{Width: w * of.Region.Width / of.Size.Width, Height: h * of.Region.Height / of.Size.Height})
 }
 
-// maxPicture is how large a picture from the clipboard may be.
+// maxPicture bounds a picture from the clipboard.
 const maxPicture = 4 << 20
 
 func (s *Server) clipboardGet(ctx context.Context, in *input) (outcome, error) {
@@ -202,7 +202,7 @@ func (s *Server) open(ctx context.Context, in *input) (outcome, error) {
 	return launched(in.Target, app, nil), nil
 }
 
-// launched says what became of a program.
+// launched describes a started program.
 func launched(what string, app desktop.App, err error) outcome {
 	text := fmt.Sprintf("%s was started (process %d).", what, app.PID)
 	switch {
@@ -218,7 +218,7 @@ func launched(what string, app desktop.App, err error) outcome {
 	return outcome{text: text, acted: true}
 }
 
-// explain is an error as the model is told it: what went wrong, and what to do.
+// explain returns an error's text for the model, with what to do.
 func explain(err error) string {
 	var held *desktop.ControlHeldError
 	var invalid *desktop.InvalidError
@@ -232,7 +232,7 @@ func explain(err error) string {
 	case errors.Is(err, desktop.ErrRestarting):
 		remedy = "Wait a few seconds, then take a screenshot."
 	case errors.Is(err, desktop.ErrClosed):
-		remedy = "Nothing can be done here until somebody starts it again; tell the user."
+		remedy = "Nothing can be done here until it is started again; tell the user."
 	case errors.Is(err, desktop.ErrWindowNotFound):
 		remedy = "List the windows: it may have closed."
 	case errors.Is(err, desktop.ErrAppNotFound):

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// empty is the result of a request that has nothing to tell.
+// empty is the result of requests without one.
 var empty = struct{}{}
 
 // sessionParams are the parameters of all methods together.
@@ -27,7 +27,7 @@ type sessionParams struct {
 	RequestID  json.RawMessage `json:"requestId"` // of $/cancel_request
 }
 
-// receive does what one message says. Turns go on by themselves after it.
+// receive handles one message. Turns continue in goroutines.
 func (a *agent) receive(ctx context.Context, message []byte) {
 	var e envelope
 	if err := json.Unmarshal(message, &e); err != nil {
@@ -64,7 +64,7 @@ func (a *agent) receive(ctx context.Context, message []byte) {
 	}
 }
 
-// refuse answers a request with an error. A notification is never answered.
+// refuse answers a request with an error, and only logs that of a notification.
 func (a *agent) refuse(id json.RawMessage, err error) {
 	if id == nil {
 		a.cfg.Logger.Debug("mock agent: refused a notification", "error", err)
@@ -77,7 +77,7 @@ func (a *agent) refuse(id json.RawMessage, err error) {
 	a.out.fail(id, told)
 }
 
-// echo is what the mock agent of sandbox-agent 0.4.2 does with every message.
+// echo does what the mock agent of sandbox-agent 0.4.2 does with every message.
 func (a *agent) echo(e envelope, message json.RawMessage) {
 	a.out.put(notification{"2.0", "mock/echo", map[string]any{"message": message}})
 	if e.ID != nil && e.Method != nil {
@@ -86,8 +86,7 @@ func (a *agent) echo(e envelope, message json.RawMessage) {
 	a.out.flush()
 }
 
-// method is one of the protocol's. A result of nil means that the answer comes
-// later.
+// method is a method of ACP. If its result is nil, the answer comes later.
 type method struct {
 	notification bool
 	do           func(a *agent, ctx context.Context, id json.RawMessage, p *sessionParams) (any, error)
@@ -133,7 +132,7 @@ func (a *agent) nothing(context.Context, json.RawMessage, *sessionParams) (any, 
 	return empty, nil
 }
 
-// checkPlace checks what a session is begun or continued with.
+// checkPlace checks the parameters that begin or continue a session.
 func checkPlace(p *sessionParams) error {
 	if !filepath.IsAbs(p.Cwd) {
 		return rpcErrorf(codeInvalidParams, "cwd is %q and must be an absolute path", p.Cwd)
@@ -163,7 +162,7 @@ func (a *agent) newSession(_ context.Context, _ json.RawMessage, p *sessionParam
 	return s.describe(s.ID), nil
 }
 
-// add puts a session among the open ones; mu is held.
+// add adds an open session. The caller holds a.mu.
 func (a *agent) add(s *session) error {
 	if len(a.sessions) >= maxSessions {
 		return rpcErrorf(codeInvalidRequest, "%d sessions are open; close one first", maxSessions)
@@ -183,7 +182,7 @@ func (a *agent) find(id string) (*session, error) {
 	return s, nil
 }
 
-// reopen makes a session that was kept an open one again.
+// reopen opens a session that has a file.
 func (a *agent) reopen(p *sessionParams) (*session, error) {
 	if err := checkPlace(p); err != nil {
 		return nil, err
@@ -205,14 +204,14 @@ func (a *agent) reopen(p *sessionParams) (*session, error) {
 	return s, nil
 }
 
-// loadSession tells again what was said, then answers.
+// loadSession repeats the history, then answers.
 func (a *agent) loadSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
 	s, err := a.reopen(p)
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
-	s.settle()
+	s.endText()
 	said, about := slices.Clone(s.history), s.describe("")
 	a.mu.Unlock()
 	for _, u := range said {
@@ -240,14 +239,9 @@ func (a *agent) listSessions(_ context.Context, _ json.RawMessage, p *sessionPar
 	if err != nil {
 		return nil, err
 	}
-	ids := slices.Compact(slices.Sorted(func(yield func(string) bool) {
-		for _, id := range kept {
-			if !yield(id) {
-				return
-			}
-		}
-		maps.Keys(a.sessions)(yield)
-	}))
+	ids := slices.AppendSeq(kept, maps.Keys(a.sessions))
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	list := []any{}
 	next := ""
 	for i, id := range ids {
@@ -278,7 +272,7 @@ func (a *agent) listSessions(_ context.Context, _ json.RawMessage, p *sessionPar
 	return result, nil
 }
 
-// closeSession ends a session's turns and forgets it, but for what is kept.
+// closeSession ends a session's turns. Its file stays.
 func (a *agent) closeSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -292,7 +286,7 @@ func (a *agent) closeSession(_ context.Context, _ json.RawMessage, p *sessionPar
 	return empty, nil
 }
 
-// deleteSession also forgets what is kept. That there is none is no error.
+// deleteSession also removes the file, if there is one.
 func (a *agent) deleteSession(ctx context.Context, id json.RawMessage, p *sessionParams) (any, error) {
 	if s, err := a.find(p.SessionID); err == nil {
 		a.mu.Lock()
@@ -302,7 +296,7 @@ func (a *agent) deleteSession(ctx context.Context, id json.RawMessage, p *sessio
 			return nil, err
 		}
 	}
-	a.mu.Lock() // so that no turn keeps it again meanwhile
+	a.mu.Lock() // a turn may be saving it
 	defer a.mu.Unlock()
 	return empty, a.discard(p.SessionID)
 }

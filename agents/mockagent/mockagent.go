@@ -12,32 +12,31 @@ import (
 	"time"
 )
 
-// Limits, so that no client makes the agent grow without end.
+// Limits of what clients can make the agent hold.
 const (
-	maxSessions = 1024    // open at once
+	maxSessions = 1024    // open sessions
 	maxQueue    = 64      // prompts that wait in one session
 	maxBurst    = 1 << 20 // messages of one burst
 )
 
-// ErrCrash is returned when a prompt asked for a crash. A program that runs the
-// agent should end with a status that is not zero then.
+// ErrCrash is returned by [Run] after the prompt "crash". A program that runs the agent
+// should then exit with a status other than zero.
 var ErrCrash = errors.New("mock agent: crash was asked for")
 
 // Config configures the agent. The zero value keeps nothing.
 type Config struct {
-	// Dir keeps sessions for session/load and session/resume, for 30 days after
-	// their last turn. It is made if it is not there. Empty: they end with Run.
+	// Dir is the directory of session files, which session/load and session/resume
+	// read for 30 days after the last turn. Run makes it. Empty: sessions end with Run.
 	Dir string
 
-	// Version is what the agent calls its version. Empty: "1".
+	// Version is the agent's version in the answer to initialize. Empty: "1".
 	Version string
 
-	// MaxLine is how many bytes a message may have. A longer one is skipped and
-	// answered with an error. Zero: 64 MiB.
+	// MaxLine bounds the bytes of a message. A longer one is answered with an error.
+	// Zero: 64 MiB.
 	MaxLine int
 
-	// Tick is the pause between two signs of life of the prompt "slow". Zero:
-	// half a second.
+	// Tick is the time between two messages of the prompt "slow". Zero: half a second.
 	Tick time.Duration
 
 	// Logger receives debug messages. Nil: none.
@@ -60,11 +59,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run is the agent, on one connection. It returns nil at the end of in.
+// Run serves one client and returns nil at the end of in.
 //
-// When ctx ends first, Run does not wait for a Read of in that is under way:
-// whoever owns in should close it then. A Write to out that nobody reads keeps
-// Run from returning until out is closed.
+// If ctx ends first, Run returns without waiting for a running Read of in. The owner of in
+// should close it then. A Write that blocks keeps Run from returning until out is closed.
 func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	cfg = cfg.withDefaults()
 	if cfg.MaxLine < 0 || cfg.Tick < 0 {
@@ -88,12 +86,14 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	err := a.serve(ctx, lines)
 	end(err)
 	a.turns.Wait()
-	a.closeSessions()
+	for _, s := range a.sessions {
+		s.tools.close()
+	}
 	a.out.flush()
 	return err
 }
 
-// serve takes messages in their order until the connection ends.
+// serve handles messages in their order until the connection ends.
 func (a *agent) serve(ctx context.Context, lines <-chan line) error {
 	for {
 		select {
@@ -114,10 +114,10 @@ func (a *agent) serve(ctx context.Context, lines <-chan line) error {
 	}
 }
 
-// agent is one connection's state.
+// agent is the state of one Run.
 type agent struct {
 	cfg Config
-	end context.CancelCauseFunc // ends Run with that error
+	end context.CancelCauseFunc // ends Run with an error
 	out *output
 
 	turns sync.WaitGroup // the goroutines that run turns
@@ -126,16 +126,14 @@ type agent struct {
 	sessions map[string]*session
 	asked    map[int64]chan json.RawMessage // questions to the client, by id
 	question int64                          // the id of the next one
-	calls    int                            // tool calls so far, for their ids
+	calls    int                            // the number of tool calls, for their ids
 }
 
-// ask sends a request to the client and waits for its answer: the whole
-// response.
+// ask sends a request to the client and returns the whole response.
 func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	answer := make(chan json.RawMessage, 1)
 	a.mu.Lock()
-	// Numbers from 0, as the real agents' are. The client's own begin there,
-	// too: nothing may mix them up.
+	// Like real agents, it counts from 0, as the client does.
 	id := a.question
 	a.question++
 	a.asked[id] = answer
@@ -154,7 +152,8 @@ func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMes
 	}
 }
 
-// answered passes a response to who asked, and tells whether somebody did.
+// answered passes a response to the ask that waits for it, and reports whether there
+// is one.
 func (a *agent) answered(id, response json.RawMessage) bool {
 	var n int64
 	if json.Unmarshal(id, &n) != nil {

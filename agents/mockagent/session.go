@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// session is a conversation. The agent's mutex guards all of it but tools.
+// session is a conversation. agent.mu guards all members except tools.
 type session struct {
 	kept
 
@@ -20,16 +20,13 @@ type session struct {
 
 	history []json.RawMessage // session updates
 	size    int               // of history, in bytes
-	unsaved int               // how many of its last are not in the file
-	written int               // how long the file is; 0: it has to be written anew
 
-	// What was said last, as long as more of it may come: chunks of one text
-	// are kept as one.
+	// The text that is being said. The history has its chunks as one update.
 	saidKind string
 	saidText strings.Builder
 }
 
-// kept is what a session's file holds beside its history.
+// kept is the part of a session that its file holds, with the history.
 type kept struct {
 	ID      string    `json:"id"`
 	Cwd     string    `json:"cwd"`
@@ -37,13 +34,12 @@ type kept struct {
 	Mode    string    `json:"mode"`
 	Model   string    `json:"model"`
 	Thought string    `json:"thoughtLevel"`
-	Always  bool      `json:"always"` // the tool of "permission" need not ask again
+	Always  bool      `json:"always"` // "permission" no longer asks
 	Prompts int       `json:"prompts"`
 	Updated time.Time `json:"updated"`
 }
 
-// maxHistory is how many bytes of a session are told again by session/load; the
-// oldest go first.
+// maxHistory bounds the bytes of a session's history, which session/load repeats.
 const maxHistory = 4 << 20
 
 func startSession(p *sessionParams) *session {
@@ -60,7 +56,7 @@ func startSession(p *sessionParams) *session {
 // choice is one value of a setting.
 type choice struct{ id, name, description string }
 
-// setting is what a client can choose for a session.
+// setting is an option that a client can choose for a session.
 type setting struct {
 	id, name string // the id is the category's name as well
 	field    func(*session) *string
@@ -81,7 +77,7 @@ var settings = []setting{
 	}},
 }
 
-// choose changes a setting; the agent's mutex is held.
+// choose changes a setting. The caller holds agent.mu.
 func (s *session) choose(settingID, value string) error {
 	at := slices.IndexFunc(settings, func(t setting) bool { return t.id == settingID })
 	if at < 0 {
@@ -99,7 +95,7 @@ func (s *session) choose(settingID, value string) error {
 	return nil
 }
 
-// options are all settings as the protocol tells them.
+// options returns all settings as ACP's configOptions.
 func (s *session) options() []any {
 	all := make([]any, 0, len(settings))
 	for _, t := range settings {
@@ -123,7 +119,7 @@ func (c choice) as(id string) map[string]string {
 	return m
 }
 
-// describe is what session/new answers, and, without the id, session/load.
+// describe returns the result of session/new or, without an id, of session/load.
 func (s *session) describe(id string) map[string]any {
 	about := map[string]any{"configOptions": s.options()}
 	for i, names := range [][4]string{
@@ -142,7 +138,7 @@ func (s *session) describe(id string) map[string]any {
 	return about
 }
 
-// change makes a choice and tells everybody who follows the session.
+// change changes a setting and sends updates about it.
 func (a *agent) change(sessionID, settingID, value string) (options []any, err error) {
 	s, err := a.find(sessionID)
 	if err != nil {
@@ -204,13 +200,13 @@ type sessionUpdate struct {
 	Update    any    `json:"update"`
 }
 
-// tell sends an update, and remembers it; the agent's mutex is held.
+// tell sends an update and adds it to the history. The caller holds a.mu.
 func (a *agent) tell(s *session, u update) {
 	a.remember(s, u)
 	a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, u}})
 }
 
-// remember keeps an update for session/load.
+// remember adds an update to the history.
 func (a *agent) remember(s *session, u update) {
 	if a.cfg.Dir == "" {
 		return
@@ -220,10 +216,10 @@ func (a *agent) remember(s *session, u update) {
 		s.saidText.WriteString(text.Text)
 		return
 	}
-	s.settle()
+	s.endText()
 	switch u.Kind {
 	case "current_mode_update", "config_option_update", "usage_update", "available_commands_update":
-		return // what is so now is told by the answer to session/load
+		return // the answer to session/load has the present values
 	}
 	if isText {
 		s.saidKind = u.Kind
@@ -233,8 +229,8 @@ func (a *agent) remember(s *session, u update) {
 	s.record(u)
 }
 
-// settle ends the text that may go on.
-func (s *session) settle() {
+// endText adds the text that is being said to the history.
+func (s *session) endText() {
 	if s.saidKind != "" {
 		s.record(update{Kind: s.saidKind, Content: textBlock(s.saidText.String())})
 	}
@@ -245,19 +241,16 @@ func (s *session) settle() {
 func (s *session) record(u update) {
 	data, err := json.Marshal(u)
 	if err != nil {
-		return // it was sent, so it can be written
+		return // it was sent, so it has a JSON form
 	}
-	s.unsaved++
 	s.add(data)
 }
 
-// add puts an update at the end of the history, which loses its beginning when
-// it gets too long.
+// add appends an update to the history and removes the oldest ones beyond maxHistory.
 func (s *session) add(data []byte) {
 	s.history = append(s.history, data)
 	for s.size += len(data); s.size > maxHistory; {
 		s.size -= len(s.history[0])
 		s.history = s.history[1:]
 	}
-	s.unsaved = min(s.unsaved, len(s.history))
 }

@@ -18,86 +18,43 @@ const (
 	fileType = ".jsonl"
 )
 
-// goodID is what this agent's session ids look like. Anything else is nobody's
-// session, and must not become part of a path.
+// goodID matches this agent's session ids. No other id becomes part of a path.
 var goodID = regexp.MustCompile(`^` + idPrefix + `[0-9a-f]{16}$`)
 
 func (a *agent) path(id string) string { return filepath.Join(a.cfg.Dir, id+fileType) }
 
-// entry is a line of a session's file, and has one of the two. The last session
+// entry is a line of a session's file. One of its members is set. The last Session
 // counts.
 type entry struct {
 	Session *kept           `json:"session,omitempty"`
 	Update  json.RawMessage `json:"update,omitempty"`
 }
 
-// maxFile is how long a file gets before it is written anew, without what was
-// said first.
-const maxFile = 4 * maxHistory
-
-// save keeps a session as it is; the mutex is held. What is new goes to the end
-// of its file, so that a long session is kept as fast as a short one.
+// save replaces a session's file. The caller holds a.mu.
 func (a *agent) save(s *session) error {
 	if a.cfg.Dir == "" || s.deleted {
 		return nil
 	}
-	s.settle()
+	s.endText()
 	s.Updated = time.Now()
-	whole := s.written == 0 || s.written > maxFile
-	said := s.history
-	if !whole {
-		said = said[len(said)-s.unsaved:]
-	}
 	var text bytes.Buffer
-	to := json.NewEncoder(&text)
-	for _, u := range said {
-		if err := to.Encode(entry{Update: u}); err != nil {
-			return err
-		}
+	for _, u := range s.history {
+		fmt.Fprintf(&text, `{"update":%s}`+"\n", u)
 	}
-	if err := to.Encode(entry{Session: &s.kept}); err != nil {
-		return err
+	err := json.NewEncoder(&text).Encode(entry{Session: &s.kept})
+	if err == nil {
+		err = os.WriteFile(a.path(s.ID)+".new", text.Bytes(), 0o600)
 	}
-	var err error
-	if whole {
-		s.written = 0
-		err = replace(a.path(s.ID), text.Bytes())
-	} else {
-		err = extend(a.path(s.ID), text.Bytes())
-		if errors.Is(err, fs.ErrNotExist) { // another process has swept it away
-			s.written = 0
-			return a.save(s)
-		}
+	if err == nil {
+		err = os.Rename(a.path(s.ID)+".new", a.path(s.ID))
 	}
 	if err != nil {
-		s.written = 0 // a part of it may be there
 		return fmt.Errorf("keep session %s: %w", s.ID, err)
 	}
-	s.written += text.Len()
-	s.unsaved = 0
 	return nil
 }
 
-// replace makes a file anew, whole or not at all.
-func replace(path string, text []byte) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
-}
-
-// extend writes to the end of a file that there is.
-func extend(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
-}
-
-// restore reads a session that was kept.
+// restore reads a session's file.
 func (a *agent) restore(id string) (*session, error) {
 	unknown := rpcErrorf(codeNotFound, "no session %q is kept; begin one with session/new", id)
 	if a.cfg.Dir == "" || !goodID.MatchString(id) {
@@ -117,8 +74,7 @@ func (a *agent) restore(id string) (*session, error) {
 	return s, nil
 }
 
-// read takes what a file holds. What ends in the middle of a line was being
-// written when the process ended, and was not told to anybody as kept.
+// read decodes a session's file. It ignores an incomplete last line.
 func (s *session) read(data []byte) error {
 	for text := range bytes.Lines(data[:bytes.LastIndexByte(data, '\n')+1]) {
 		var l entry
@@ -152,12 +108,11 @@ func (a *agent) kept() ([]string, error) {
 	return ids, nil
 }
 
-// keepTime is how long a session's file is there after its last turn. Nobody may
-// tell the agent that a session is over: clients leave, and servers are deleted.
+// keepTime is how long a session's file stays after the last turn. Many clients never
+// close their sessions.
 const keepTime = 30 * 24 * time.Hour
 
-// sweep removes the files of sessions that nobody used for long, and what a
-// process left half written.
+// sweep removes session files, complete or not, that are older than keepTime.
 func (a *agent) sweep() error {
 	if a.cfg.Dir == "" {
 		return nil

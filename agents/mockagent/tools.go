@@ -51,8 +51,8 @@ func (s mcpServer) check() error {
 	return nil
 }
 
-// toolbox is a session's MCP servers. They are connected to when a tool is first
-// asked for, and stay so.
+// toolbox holds a session's MCP servers. It connects to them when a prompt first calls a
+// tool, and stays connected.
 type toolbox struct {
 	mu      sync.Mutex
 	servers []mcpServer
@@ -76,16 +76,10 @@ func (b *toolbox) close() {
 	b.open = nil
 }
 
-// errNoServers says that there is nothing to ask for a tool.
-var errNoServers = errors.New("no MCP server is mounted")
-
-// call calls a tool of the first server that has it.
+// call calls a tool of the first server that has it. There is at least one server.
 func (b *toolbox) call(ctx context.Context, name string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.servers) == 0 {
-		return nil, errNoServers
-	}
 	var names []string
 	var failed error
 	for _, s := range b.servers {
@@ -118,7 +112,7 @@ func (b *toolbox) call(ctx context.Context, name string, args json.RawMessage) (
 	return nil, fmt.Errorf("no mounted MCP server has a tool %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// connect returns the connection to a server; mu is held.
+// connect returns the connection to a server. The caller holds b.mu.
 func (b *toolbox) connect(ctx context.Context, s mcpServer) (*connection, error) {
 	if c, ok := b.open[s.Name]; ok {
 		return c, nil
@@ -150,7 +144,7 @@ func (b *toolbox) drop(name string) {
 	delete(b.open, name)
 }
 
-// connection is one to an MCP server, and the server's process if it has one.
+// connection is a connection to an MCP server and, for stdio, the server's process.
 type connection struct {
 	session *mcp.ClientSession
 	idle    interface{ CloseIdleConnections() }
@@ -166,7 +160,7 @@ func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
 		return &mcp.StreamableClientTransport{
 			Endpoint: s.URL, MaxRetries: -1, DisableStandaloneSSE: true,
 			HTTPClient: &http.Client{Transport: withHeaders{base, s.Headers}, CheckRedirect: func(*http.Request, []*http.Request) error {
-				return http.ErrUseLastResponse // the headers are for that address alone
+				return http.ErrUseLastResponse // the headers may be secret
 			}},
 		}, nil
 	}
@@ -198,7 +192,7 @@ func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
 	return &mcp.IOTransport{Reader: out, Writer: in}, nil
 }
 
-// close ends the connection. A failure to say goodbye is of no interest.
+// close ends the connection.
 func (c *connection) close() {
 	if c.session != nil {
 		_ = c.session.Close()
@@ -228,7 +222,7 @@ func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r)
 }
 
-// tool calls a tool, and tells of it as agents do.
+// tool calls a tool and sends updates about the call.
 func (t *turn) tool(ctx context.Context, rest string) (string, error) {
 	name, args, _ := strings.Cut(rest, " ")
 	if args = strings.TrimSpace(args); args == "" {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Why a turn ended, in the protocol's words.
+// Stop reasons of ACP.
 const (
 	stopEnd       = "end_turn"
 	stopCancelled = "cancelled"
 )
 
-// turn is a prompt and what it leads to.
+// turn is a prompt and its consequences.
 type turn struct {
 	a      *agent
 	s      *session
@@ -28,7 +28,7 @@ type turn struct {
 	heard, said int // characters, for the usage
 }
 
-// block is a piece of content: of a prompt, or of what the agent says.
+// block is a content block of a prompt or of a message.
 type block struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text,omitempty"`
@@ -41,7 +41,7 @@ type block struct {
 
 func textBlock(text string) block { return block{Type: "text", Text: text} }
 
-// prompt puts a turn at the end of its session's queue.
+// prompt adds a turn to its session's queue.
 func (a *agent) prompt(ctx context.Context, id json.RawMessage, p *sessionParams) (any, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *agent) prompt(ctx context.Context, id json.RawMessage, p *sessionParams
 	return nil, nil
 }
 
-// run waits for the turn before, if there is one, and answers the request.
+// run waits for the previous turn, if there is one, and answers the request.
 func (t *turn) run(ctx context.Context, before <-chan struct{}) {
 	defer t.leave()
 	if before != nil {
@@ -78,7 +78,7 @@ func (t *turn) run(ctx context.Context, before <-chan struct{}) {
 		case <-before:
 		case <-ctx.Done():
 			t.a.out.answer(t.id, map[string]any{"stopReason": stopCancelled})
-			<-before // it was cancelled before its turn; those behind it still wait for theirs
+			<-before // keeps the order of the queue
 			return
 		}
 	}
@@ -100,11 +100,10 @@ func (t *turn) run(ctx context.Context, before <-chan struct{}) {
 	}})
 }
 
-// tokens is what a text of that many bytes would have cost, by the usual
-// rule of thumb.
+// tokens estimates the number of tokens of a text.
 func tokens(bytes int) int { return (bytes + 3) / 4 }
 
-// leave takes the turn off the queue and lets the next one begin.
+// leave removes the turn from the queue, so that the next one begins.
 func (t *turn) leave() {
 	t.a.mu.Lock()
 	defer t.a.mu.Unlock()
@@ -112,7 +111,7 @@ func (t *turn) leave() {
 	close(t.done)
 }
 
-// play tells what the user said, and does it.
+// play does what the prompt says.
 func (t *turn) play(ctx context.Context) (stop string, err error) {
 	var text []string
 	t.a.mu.Lock()
@@ -123,7 +122,7 @@ func (t *turn) play(ctx context.Context) (stop string, err error) {
 			text = append(text, b.Text)
 		}
 	}
-	t.s.settle() // what the agent says begins anew
+	t.s.endText()
 	said := strings.Join(text, " ")
 	if t.s.Title == "" {
 		t.s.Title = title(said)
@@ -141,7 +140,7 @@ func (t *turn) play(ctx context.Context) (stop string, err error) {
 	return t.echo(ctx, "")
 }
 
-// title is the beginning of what was said first.
+// title returns the beginning of the first prompt.
 func title(said string) string {
 	said, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
 	if r := []rune(said); len(r) > 60 {
@@ -163,8 +162,8 @@ func (t *turn) say(text string) {
 	t.tell(update{Kind: "agent_message_chunk", Content: textBlock(text)})
 }
 
-// pause waits, after everything so far was sent. It returns false when the turn
-// was cancelled meanwhile.
+// pause sends the buffered messages and waits. It returns false if the turn is
+// cancelled.
 func (t *turn) pause(ctx context.Context, d time.Duration) bool {
 	t.a.out.flush()
 	timer := time.NewTimer(d)
@@ -194,7 +193,7 @@ func (a *agent) cancelSession(_ context.Context, _ json.RawMessage, p *sessionPa
 	return nil, nil
 }
 
-// cancelRequest cancels the turn that answers that request.
+// cancelRequest cancels the turn of a request.
 func (a *agent) cancelRequest(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,13 +205,4 @@ func (a *agent) cancelRequest(_ context.Context, _ json.RawMessage, p *sessionPa
 		}
 	}
 	return nil, nil
-}
-
-// closeSessions ends what the sessions' tools need, when all turns are over.
-func (a *agent) closeSessions() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, s := range a.sessions {
-		s.tools.close()
-	}
 }

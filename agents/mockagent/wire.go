@@ -2,13 +2,14 @@ package mockagent
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/deskhand/deskhand/internal/jsonlines"
 )
 
 // Error codes of JSON-RPC 2.0, section 5.1, and of the Agent Client Protocol.
@@ -20,7 +21,7 @@ const (
 	codeNotFound       = -32002
 )
 
-// envelope is what every message is looked at for.
+// envelope is a message whose params are not decoded.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method *string         `json:"method"`
@@ -47,7 +48,7 @@ type response struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// rpcError is a failure that the client is told.
+// rpcError is an error for the client.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -61,61 +62,33 @@ func rpcErrorf(code int, format string, args ...any) *rpcError {
 
 var errTooLong = errors.New("line is too long")
 
-// line is one line of the input, or why there is none.
+// line is a line of the input, or an error.
 type line struct {
 	data []byte
 	err  error
 }
 
-// read delivers lines until the input ends, which it tells with the last one,
-// or done is closed.
+// read delivers the lines of in. It ends with the input or with done.
 func read(in io.Reader, limit int, lines chan<- line, done <-chan struct{}) {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		data, err := readLine(r, limit)
-		if len(bytes.TrimSpace(data)) == 0 && err == nil {
-			continue
-		}
-		last := err
-		if errors.Is(err, io.EOF) && len(data) > 0 {
-			err = nil // the last line has no line feed; the next read tells of the end
+	for r := jsonlines.NewReader(in, limit); ; {
+		data, long, err := r.Next()
+		if long != nil {
+			err = errTooLong
 		}
 		select {
 		case lines <- line{data, err}:
 		case <-done:
 			return
 		}
-		if err != nil && !errors.Is(last, errTooLong) {
+		if err != nil && long == nil {
 			return
 		}
 	}
 }
 
-// readLine reads up to a line feed. What is beyond the limit is read and
-// forgotten.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var all []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(all)+len(part) > limit; long {
-			all = nil
-		} else {
-			all = append(all, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case long && err == nil:
-			return nil, errTooLong
-		default:
-			return all, err
-		}
-	}
-}
-
-// output writes messages, each as one line. It is for any goroutine.
+// output writes messages, each as one line. Any goroutine may use it.
 type output struct {
-	end context.CancelCauseFunc // told of the first failure
+	end context.CancelCauseFunc // gets the first error
 
 	mu   sync.Mutex
 	w    *bufio.Writer
@@ -130,7 +103,7 @@ func newOutput(w io.Writer, end context.CancelCauseFunc) *output {
 	return o
 }
 
-// put writes a message that may wait for the next one that does not.
+// put writes a message to the buffer.
 func (o *output) put(message any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +112,7 @@ func (o *output) put(message any) {
 	}
 }
 
-// send writes a message, and what waited, at once.
+// send writes a message and flushes the buffer.
 func (o *output) send(message any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,7 +129,7 @@ func (o *output) flush() {
 	}
 }
 
-// check is called with mu held.
+// check handles an error of a write. The caller holds o.mu.
 func (o *output) check(err error) bool {
 	if err != nil {
 		o.dead = true
@@ -165,7 +138,7 @@ func (o *output) check(err error) bool {
 	return err == nil
 }
 
-// stop writes what waits, and nothing after it.
+// stop flushes the buffer and discards all later messages.
 func (o *output) stop() {
 	o.flush()
 	o.mu.Lock()
@@ -177,8 +150,7 @@ func (o *output) answer(id json.RawMessage, result any) {
 	o.send(response{ID: id, Version: "2.0", Result: result})
 }
 
-// fail answers with an error; an id that is not known is null (JSON-RPC 2.0,
-// section 5).
+// fail answers with an error. An unknown id is null (JSON-RPC 2.0, section 5).
 func (o *output) fail(id json.RawMessage, err *rpcError) {
 	if id == nil {
 		id = json.RawMessage("null")

@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// word is something that a prompt may ask for.
+// word is a command that a prompt may begin with.
 type word struct {
 	name, usage, help string
 	do                func(t *turn, ctx context.Context, rest string) (stop string, err error)
@@ -36,7 +36,7 @@ var words = []word{
 	{"tool", "tool NAME {json}", "a call of a mounted MCP server's tool", (*turn).tool},
 }
 
-// help is what a session's first prompt is answered with.
+// help returns the beginning of a session's first answer.
 func help() string {
 	var b strings.Builder
 	b.WriteString("I am the mock agent. I echo what you say, but for these words:\n\n")
@@ -47,7 +47,7 @@ func help() string {
 	return b.String()
 }
 
-// echo says what the prompt said.
+// echo repeats the prompt.
 func (t *turn) echo(context.Context, string) (string, error) {
 	for _, b := range t.prompt {
 		switch b.Type {
@@ -72,12 +72,12 @@ func (t *turn) call(u update) string {
 	return u.ToolCallID
 }
 
-// done tells how a tool call ended.
+// ended sends the end of a tool call.
 func (t *turn) ended(id, status string, content ...any) {
 	t.tell(update{Kind: "tool_call_update", ToolCallID: id, Status: status, Content: content})
 }
 
-// content is a tool call's content in the protocol's wrapping.
+// content returns a block as an element of a tool call's content.
 func content(b block) any { return map[string]any{"type": "content", "content": b} }
 
 func (t *turn) demo(ctx context.Context, _ string) (string, error) {
@@ -150,15 +150,15 @@ func (t *turn) markdown(context.Context, string) (string, error) {
 	return stopEnd, nil
 }
 
-// option is an answer that a question offers.
+// option is an option of a permission request.
 type option struct {
 	ID   string `json:"optionId"`
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 }
 
-// question asks the client, and returns the kind of the option that was chosen:
-// "" when none was.
+// question asks the client for permission and returns the kind of the chosen option, or
+// "" if the client cancels.
 func (t *turn) question(ctx context.Context, call map[string]any, options ...option) (kind string, err error) {
 	answer, err := t.a.ask(ctx, "session/request_permission", map[string]any{
 		"sessionId": t.s.ID, "toolCall": call, "options": options,
@@ -236,7 +236,7 @@ func (t *turn) permission(ctx context.Context, kinds string) (string, error) {
 	}
 }
 
-// plan asks as Claude Code does when it leaves its plan mode.
+// plan asks like Claude Code before it leaves plan mode.
 func (t *turn) plan(ctx context.Context, _ string) (string, error) {
 	const text = "1. Read the file\n2. Change it\n3. Run the tests"
 	input := map[string]string{"plan": text}
@@ -265,7 +265,7 @@ func (t *turn) plan(ctx context.Context, _ string) (string, error) {
 	return stopEnd, nil
 }
 
-// picture is a small PNG with something to see.
+// picture returns a small PNG.
 var picture = sync.OnceValue(func() block {
 	m := image.NewRGBA(image.Rect(0, 0, 64, 64))
 	for y := range 64 {
@@ -275,7 +275,7 @@ var picture = sync.OnceValue(func() block {
 	}
 	var b bytes.Buffer
 	if err := png.Encode(&b, m); err != nil {
-		panic(err) // memory does not fail
+		panic(err) // a bytes.Buffer accepts all writes
 	}
 	return block{Type: "image", Data: base64.StdEncoding.EncodeToString(b.Bytes()), MimeType: "image/png"}
 })

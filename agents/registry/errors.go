@@ -48,14 +48,14 @@ func (e *InstallError) Error() string {
 // Unwrap returns the reason.
 func (e *InstallError) Unwrap() error { return e.Err }
 
-// InvalidError says what is wrong with an argument.
+// InvalidError reports an invalid argument.
 type InvalidError struct {
-	Field   string
-	Problem string
+	Field  string
+	Reason string // the rest of the sentence that begins with Field
 }
 
 // Error implements error.
-func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
+func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
 
 // AskError says why an agent did not tell about itself.
 type AskError struct {
