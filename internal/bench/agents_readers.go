@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
 const (
@@ -21,43 +24,60 @@ const (
 	marks      = 400                   // prompts whose echo is timed
 	markPause  = 10 * time.Millisecond // between them
 	stallBurst = 20_000                // messages that fill the stalled reader's connection
+	lagGoal    = 50 * time.Millisecond
 )
 
 // readers measures, with many readers of one agent, how long after a prompt was
-// sent each has read its echo. One of the readers does not read.
-func (b *bench) readers(ctx context.Context, beds *agentBeds) error {
-	b.agents.lag = make([]lagFigures, 2)
-	for k, bed := range []*bed{beds.full, beds.reference} {
-		if bed == nil {
-			continue
-		}
-		if err := b.agents.lag[k].measure(ctx, bed); err != nil {
+// sent each reader has its echo. One of the readers does not read.
+func (b *bench) readers(ctx context.Context, beds agentBeds) error {
+	beds = slices.Delete(slices.Clone(beds), 1, 2)
+	lags := make([]lag, 2)
+	for k, bed := range beds {
+		if err := lags[k].measure(ctx, bed); err != nil {
 			return fmt.Errorf("%s: %w", bed.name, err)
 		}
 	}
+	ours := lags[0]
+	met := ours.missed == 0 && ours.stalled && benchkit.Quantile(ours.times, 0.99) < lagGoal
+	b.line(agentSessions, fmt.Sprintf("%d readers, one stalled: prompt to echo, p99", audience), ours.String(), lags[1].String(),
+		"below "+benchkit.Milliseconds(lagGoal)+", nothing missing", met)
 	return nil
 }
 
-// lagFigures are what was measured of one server.
-type lagFigures struct {
+// lag is what was measured of one server's readers.
+type lag struct {
 	times   sample     // of all readers and prompts
-	missed  incomplete // readers that did not get all
+	missed  incomplete // readers that did not get everything
 	stalled bool       // the stalled reader found everything when it read again
 }
 
-func (f *lagFigures) measure(ctx context.Context, bed *bed) error {
+func (l lag) String() string {
+	text := "no reader complete"
+	if len(l.times) > 0 {
+		text = fmt.Sprintf("%s (median %s)", benchkit.Milliseconds(benchkit.Quantile(l.times, 0.99)), benchkit.Milliseconds(l.times.median()))
+	}
+	if l.missed > 0 {
+		text += fmt.Sprintf("; %v", l.missed)
+	}
+	if !l.stalled {
+		text += "; the stalled one misses something"
+	}
+	return text
+}
+
+func (l *lag) measure(ctx context.Context, bed *bed) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	t, err := bed.own(ctx, "readers")
+	s, err := bed.ownSession(ctx, "readers")
 	if err != nil {
 		return err
 	}
-	stalled, err := t.stall(ctx)
+	stalled, err := s.stall(ctx)
 	if err != nil {
 		return err
 	}
 	defer stalled.Close()
-	if _, err := t.prompt(ctx, fmt.Sprint("burst ", stallBurst)); err != nil {
+	if _, err := s.prompt(ctx, fmt.Sprint("burst ", stallBurst)); err != nil {
 		return err
 	}
 	reading, stop := context.WithCancel(ctx)
@@ -66,98 +86,93 @@ func (f *lagFigures) measure(ctx context.Context, bed *bed) error {
 	var group errgroup.Group
 	for i := range got {
 		got[i] = make([]time.Time, marks)
-		body, err := t.listen(reading, "")
+		body, err := bed.open(reading, s.path)
 		if err != nil {
 			return err
 		}
 		group.Go(func() error {
 			defer body.Close()
-			return readMarks(bufio.NewReaderSize(body, 64<<10), got[i])
+			return readMarks(body, got[i])
 		})
 	}
-	sent, err := t.send(ctx)
+	sent, err := s.sendMarks(ctx)
 	if err != nil {
 		return err
 	}
-	quietly := time.AfterFunc(quiet, stop) // who has not got all by then never will
+	end := time.AfterFunc(quiet, stop) // a reader that lacks marks by then stays incomplete
 	err = group.Wait()
-	quietly.Stop()
+	end.Stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	f.count(sent, got)
-	f.stalled, err = catchUp(stalled)
+	for _, times := range got {
+		if slices.ContainsFunc(times, time.Time.IsZero) {
+			l.missed++
+			continue
+		}
+		for n, at := range times {
+			l.times = append(l.times, at.Sub(sent[n]))
+		}
+	}
+	slices.Sort(l.times)
+	l.stalled, err = catchUp(stalled)
 	return err
 }
 
-// send makes the prompts that are timed.
-func (t *talk) send(ctx context.Context) ([]time.Time, error) {
+// sendMarks makes the prompts that are timed and returns when each was sent.
+func (s *session) sendMarks(ctx context.Context) ([]time.Time, error) {
 	sent := make([]time.Time, marks)
 	tick := time.NewTicker(markPause)
 	defer tick.Stop()
 	for n := range sent {
 		<-tick.C
 		sent[n] = time.Now()
-		if _, err := t.prompt(ctx, fmt.Sprintf("mark %d.", n)); err != nil {
+		if _, err := s.prompt(ctx, fmt.Sprintf("mark %d.", n)); err != nil {
 			return nil, err
 		}
 	}
 	return sent, nil
 }
 
-func (f *lagFigures) count(sent []time.Time, got [][]time.Time) {
-	for _, times := range got {
-		if slices.ContainsFunc(times, time.Time.IsZero) {
-			f.missed++
-			continue
-		}
-		for n, at := range times {
-			f.times = append(f.times, at.Sub(sent[n]))
-		}
-	}
-	slices.Sort(f.times)
-}
-
-// markOf returns the number of the mark that a line of a stream has.
-func markOf(line []byte) (int, bool) {
-	_, rest, found := bytes.Cut(line, []byte(`"mark `))
+// markOf returns the number of the mark in a line of a stream, and -1 for others.
+func markOf(line []byte) int {
+	_, rest, _ := bytes.Cut(line, []byte(`"mark `))
 	digits, _, ended := bytes.Cut(rest, []byte("."))
-	if !found || !ended {
-		return 0, false
-	}
 	n, err := strconv.Atoi(string(digits))
-	return n, err == nil && n >= 0 && n < marks
+	if err != nil || !ended || n < 0 || n >= marks {
+		return -1
+	}
+	return n
 }
 
 // readMarks notes when the marks come, until the last has come.
-func readMarks(lines *bufio.Reader, got []time.Time) error {
-	for {
-		line, err := lines.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		if n, ok := markOf(line); ok {
+func readMarks(body io.Reader, got []time.Time) error {
+	events := lines(body, 64<<10)
+	for events.Scan() {
+		if n := markOf(events.Bytes()); n >= 0 {
 			if got[n] = time.Now(); n == marks-1 {
 				return nil
 			}
 		}
 	}
+	return events.Err()
 }
 
-// stall follows the agent on a connection that takes hardly anything.
-func (t *talk) stall(ctx context.Context) (net.Conn, error) {
-	at, err := url.Parse(t.bed.server.URL)
+// stall follows the agent on a connection whose buffer is small.
+func (s *session) stall(ctx context.Context) (*net.TCPConn, error) {
+	at, err := url.Parse(s.bed.server.URL)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.Host)
+	dialed, err := new(net.Dialer).DialContext(ctx, "tcp", at.Host)
 	if err != nil {
 		return nil, err
 	}
-	err = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	conn := dialed.(*net.TCPConn)
+	err = conn.SetReadBuffer(4 << 10)
 	if err == nil {
 		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n",
-			t.path, at.Host, t.bed.server.Token)
+			s.path, at.Host, s.bed.server.Token)
 	}
 	if err != nil {
 		conn.Close()
@@ -166,9 +181,9 @@ func (t *talk) stall(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// catchUp lets the stalled reader read, and tells whether it gets all.
-func catchUp(conn net.Conn) (bool, error) {
-	if err := errors.Join(conn.(*net.TCPConn).SetReadBuffer(1<<20), conn.SetReadDeadline(time.Now().Add(10*quiet))); err != nil {
+// catchUp has the stalled reader read, and reports whether it gets everything.
+func catchUp(conn *net.TCPConn) (bool, error) {
+	if err := errors.Join(conn.SetReadBuffer(1<<20), conn.SetReadDeadline(time.Now().Add(10*quiet))); err != nil {
 		return false, err
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -176,21 +191,18 @@ func catchUp(conn net.Conn) (bool, error) {
 		return false, err
 	}
 	defer res.Body.Close()
-	lines := bufio.NewReaderSize(res.Body, 64<<10)
-	for last := 0; ; {
-		line, err := lines.ReadSlice('\n')
-		if err != nil {
-			return false, nil // it was left behind, or cut off: a finding
-		}
-		if text, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
-			id, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	last := 0
+	for events := lines(res.Body, 64<<10); events.Scan(); {
+		if text, ok := bytes.CutPrefix(events.Bytes(), []byte("id: ")); ok {
+			id, err := strconv.Atoi(string(text))
 			if err != nil || last > 0 && id != last+1 {
 				return false, err
 			}
 			last = id
 		}
-		if n, ok := markOf(line); ok && n == marks-1 {
+		if markOf(events.Bytes()) == marks-1 {
 			return true, nil
 		}
 	}
+	return false, nil // it was cut off, which is a finding
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/deskhand/deskhand/internal/benchkit"
 	"github.com/deskhand/deskhand/internal/sdktest"
 )
 
@@ -24,11 +25,11 @@ const (
 )
 
 // callTimeout is how long a server may take for the calls of one measurement.
-// The reference needs more than a minute for fifty screenshots at once when
+// The reference needs more than a minute for fifty concurrent screenshots when
 // the machine has other work.
 const callTimeout = 5 * time.Minute
 
-// bed is a server with a desktop, and what is needed to call it.
+// bed is a server, with a desktop if furnished, and what is needed to call it.
 type bed struct {
 	name      string
 	server    *sdktest.Server
@@ -37,37 +38,22 @@ type bed struct {
 	terminals []*terminal
 	text      *script
 	memory    string          // a directory on a memory file system
-	running   []string        // processes that a row has started
+	running   []string        // ids of the processes that a row has started
 	tty       *websocket.Conn // of one of them
 	seed      maphash.Seed
 	last      uint64 // hash of the last picture
 	resident  int64  // memory at the start of a row
-	fresh     int64  // resident memory before the rows, in bytes
 	turn      int    // counts calls, to vary them
 	lost      int    // typed characters that did not arrive
 	repeated  int    // pictures that came before the change did
 }
 
-// newBed starts a server and its desktop.
-func newBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) (*bed, error) {
+// newBed starts a server with directories of its own.
+func (b *bench) newBed(ctx context.Context, name string, cfg sdktest.Config) (*bed, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	b, err := bareBed(ctx, name, dir, memory, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.furnish(ctx); err != nil {
-		_ = b.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return b, nil
-}
-
-// bareBed starts a server. Its files are in dir and, for those that no disk
-// should slow, in memory.
-func bareBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) (*bed, error) {
-	cfg.Home = filepath.Join(dir, name)
-	memory = filepath.Join(memory, name)
+	cfg.Home = filepath.Join(b.dir, name)
+	memory := filepath.Join(b.memory, name)
 	for _, d := range []string{cfg.Home, memory} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return nil, err
@@ -85,6 +71,8 @@ func bareBed(ctx context.Context, name, dir, memory string, cfg sdktest.Config) 
 
 // furnish starts the desktop and opens the terminals.
 func (b *bed) furnish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	if _, err := b.startDesktop(ctx); err != nil {
 		return err
 	}
@@ -103,29 +91,25 @@ func (b *bed) startDesktop(ctx context.Context) (time.Duration, error) {
 }
 
 // change makes every terminal print new lines and returns when they are on the
-// screen. A terminal answers before it has drawn, but it draws before it waits
-// for more to print: so each is asked again after a pause.
+// screen. A terminal answers before it has drawn, but draws before it reads more,
+// so each is asked again after a pause.
 func (b *bed) change(ctx context.Context) error {
-	for _, t := range b.terminals {
-		if err := t.print(b.text.lines(t.place.columns)); err != nil {
-			return err
-		}
-	}
-	if err := b.await(); err != nil {
+	if err := b.print((*script).lines); err != nil {
 		return err
 	}
-	if err := pause(ctx, drawTime); err != nil {
+	if err := benchkit.Pause(ctx, drawTime); err != nil {
 		return err
 	}
-	for _, t := range b.terminals {
-		if err := t.print(""); err != nil {
-			return err
-		}
-	}
-	return b.await()
+	return b.print(func(*script, int) string { return "" })
 }
 
-func (b *bed) await() error {
+// print prints text in every terminal and waits for their answers.
+func (b *bed) print(text func(s *script, columns int) string) error {
+	for _, t := range b.terminals {
+		if err := t.print(text(b.text, t.place.columns)); err != nil {
+			return err
+		}
+	}
 	for _, t := range b.terminals {
 		if err := t.await(); err != nil {
 			return fmt.Errorf("terminal %s: %w", t.place.title, err)
@@ -134,71 +118,46 @@ func (b *bed) await() error {
 	return nil
 }
 
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // call makes one call and returns how long it took until its answer was read,
-// into b.body. An answer that is no success is an error.
+// into b.body.
 func (b *bed) call(ctx context.Context, method, path string, body any) (time.Duration, error) {
-	req, err := b.request(ctx, method, path, body)
+	req, err := b.server.Request(ctx, method, path, body)
 	if err != nil {
 		return 0, err
 	}
 	b.body.Reset()
+	return b.timed(req, &b.body)
+}
+
+// timed sends a request, reads the answer into w, and returns how long that took.
+func (b *bed) timed(req *http.Request, w io.Writer) (time.Duration, error) {
 	begin := time.Now()
-	err = do(b.http, req, &b.body)
+	err := benchkit.Do(b.http, req, w)
 	took := time.Since(begin)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %s %s: %w", b.name, method, path, err)
+		return 0, fmt.Errorf("%s: %w", b.name, err)
 	}
 	return took, nil
 }
 
-func (b *bed) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		payload = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, b.server.URL+path, payload)
+// open returns the body of an answer that has no end.
+func (b *bed) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := b.server.Request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+b.server.Token)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	return req, nil
+	req.Header.Set("Accept", "text/event-stream")
+	return benchkit.Open(b.http, req)
 }
 
-// do sends a request and reads its whole answer into w.
-func do(c *http.Client, req *http.Request, w io.Writer) error {
-	res, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode >= http.StatusMultipleChoices {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 2000))
-		return fmt.Errorf("%s: %s", res.Status, text)
-	}
-	_, err = io.Copy(w, res.Body)
-	return err
+// lines returns a scanner for an event stream (HTML Standard, 9.2).
+func lines(r io.Reader, size int) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, size), size)
+	return s
 }
 
-// sameAsBefore tells whether the last answer equals the picture before it.
+// sameAsBefore reports whether the last answer equals the picture before it.
 func (b *bed) sameAsBefore() bool {
 	sum := maphash.Bytes(b.seed, b.body.Bytes())
 	same := sum == b.last

@@ -22,37 +22,50 @@ const (
 	large = 64 << 20
 )
 
-// memoryDir is where the files are that should not wait for a disk. tmpfs(5)
+// memoryDir holds the files that should not wait for a disk (tmpfs(5)).
 const memoryDir = "/dev/shm"
 
 // flat is how much a server's resident memory may grow while large files pass
 // through it.
 const flat = 8 << 20
 
-var fileRows = []row{
+// hostRows are the rows that need no desktop.
+var hostRows = []row{
 	{key: "put-memory", title: "put 1 MiB, in memory", bytes: small, factor: parity, once: put(inMemory, small, "")},
-	{key: "put-memory-unsynced", title: "put 1 MiB, in memory, sync=false", bytes: small, factor: parity, once: put(inMemory, small, "&sync=false")},
 	{key: "put-disk", title: "put 1 MiB, on disk", bytes: small, once: put(onDisk, small, "")},
 	{key: "put-disk-unsynced", title: "put 1 MiB, on disk, sync=false", bytes: small, once: put(onDisk, small, "&sync=false")},
-	{key: "get-memory", title: "get 1 MiB, in memory", bytes: small, factor: parity, prepare: lay(inMemory, small), once: fetch(inMemory, small)},
-	{key: "get-disk", title: "get 1 MiB, on disk", bytes: small, factor: parity, prepare: lay(onDisk, small), once: fetch(onDisk, small)},
+	{key: "get-memory", title: "get 1 MiB, in memory", bytes: small, factor: parity, prepare: writeNoise(small), once: get(small)},
 	{
 		key: "get-large", title: "get 64 MiB, in memory", bytes: large, factor: parity, growth: flat,
-		prepare: lay(inMemory, large), once: fetch(inMemory, large), finish: remove(inMemory),
+		prepare: writeNoise(large), once: get(large), finish: removeFile,
 	},
 	{
 		key: "put-large", title: "put 64 MiB, in memory", bytes: large, rate: 400, growth: flat,
-		impossible: "refuses more than 2 MiB", once: put(inMemory, large, ""), finish: remove(inMemory),
+		impossible: "refuses more than 2 MiB", once: put(inMemory, large, ""), finish: removeFile,
+	},
+	{key: "run", title: "run /bin/true", factor: parity, often: true, once: runTrue},
+	{
+		key: "list", title: fmt.Sprintf("list of %d running processes", crowd), below: 5 * time.Millisecond,
+		prepare: startCrowd, once: listCrowd, finish: endProcesses,
+	},
+	{
+		key: "followers", title: fmt.Sprintf("%d lines to %d followers of a log", logLines, followers), bytes: int64(followers * len(logText)),
+		whole: true, rounds: true, once: follow,
+	},
+	{
+		key: "echo", title: "terminal: a key and its echo", below: time.Millisecond, often: true,
+		prepare: openEcho, once: echo, finish: closeEcho,
+	},
+	{
+		key: "flood", title: "terminal: cat of 50 MB", bytes: flood, rate: 50, whole: true, rounds: true,
+		prepare: writeNoise(flood), once: showFlood, finish: removeFile,
 	},
 }
-
-// storage is where a bed's file is.
-type storage func(*bed) string
 
 func inMemory(b *bed) string { return filepath.Join(b.memory, "file") }
 func onDisk(b *bed) string   { return filepath.Join(b.server.Home, "file") }
 
-// noise is what the files contain: bytes that no part of the way could compress
+// noise is what the files contain: bytes that nothing on the way could compress
 // or share.
 var noise = sync.OnceValue(func() []byte {
 	data := make([]byte, large)
@@ -61,10 +74,16 @@ var noise = sync.OnceValue(func() []byte {
 })
 
 // put writes a file over HTTP. Its content is the same at every call.
-func put(at storage, size int, query string) func(context.Context, *bed) (time.Duration, error) {
+func put(file func(*bed) string, size int, query string) call {
 	return func(ctx context.Context, b *bed) (time.Duration, error) {
-		path := at(b)
-		took, err := b.send(ctx, "/v1/fs/file?path="+url.QueryEscape(path)+query, noise()[:size])
+		path := file(b)
+		req, err := b.server.Request(ctx, http.MethodPut, "/v1/fs/file?path="+url.QueryEscape(path)+query, nil)
+		if err != nil {
+			return 0, err
+		}
+		req.Header.Set("Content-Type", "application/octet-stream")
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(noise()[:size])), int64(size)
+		took, err := b.timed(req, io.Discard)
 		if err != nil {
 			return 0, err
 		}
@@ -76,40 +95,23 @@ func put(at storage, size int, query string) func(context.Context, *bed) (time.D
 	}
 }
 
-// send puts a body and returns how long it took until the answer was read.
-func (b *bed) send(ctx context.Context, path string, body []byte) (time.Duration, error) {
-	req, err := b.request(ctx, http.MethodPut, path, nil)
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/octet-stream")
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	begin := time.Now()
-	err = do(b.http, req, io.Discard)
-	return time.Since(begin), err
+// writeNoise makes the file in memory, without the server.
+func writeNoise(size int) func(context.Context, *bed) error {
+	return func(_ context.Context, b *bed) error { return os.WriteFile(inMemory(b), noise()[:size], 0o600) }
 }
 
-// lay makes the file that fetch reads, without the server.
-func lay(at storage, size int) func(context.Context, *bed) error {
-	return func(_ context.Context, b *bed) error { return os.WriteFile(at(b), noise()[:size], 0o600) }
-}
+func removeFile(_ context.Context, b *bed) error { return os.Remove(inMemory(b)) }
 
-func remove(at storage) func(context.Context, *bed) error {
-	return func(_ context.Context, b *bed) error { return os.Remove(at(b)) }
-}
-
-// fetch reads a file over HTTP. Only the length of what comes is looked at: the
-// tests compare contents.
-func fetch(at storage, size int) func(context.Context, *bed) (time.Duration, error) {
+// get reads the file in memory over HTTP and checks its length. The tests compare
+// contents.
+func get(size int) call {
 	return func(ctx context.Context, b *bed) (time.Duration, error) {
-		req, err := b.request(ctx, http.MethodGet, "/v1/fs/file?path="+url.QueryEscape(at(b)), nil)
+		req, err := b.server.Request(ctx, http.MethodGet, "/v1/fs/file?path="+url.QueryEscape(inMemory(b)), nil)
 		if err != nil {
 			return 0, err
 		}
 		var got counter
-		begin := time.Now()
-		err = do(b.http, req, &got)
-		took := time.Since(begin)
+		took, err := b.timed(req, &got)
 		if err == nil && int(got) != size {
 			err = fmt.Errorf("%s: get read %d bytes, want %d", b.name, got, size)
 		}
@@ -125,8 +127,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// kind names the file system that a directory is on.
-func kind(dir string) string {
+// fileSystem names the file system of a directory.
+func fileSystem(dir string) string {
 	var info unix.Statfs_t
 	if err := unix.Statfs(dir, &info); err != nil {
 		return "unknown"

@@ -12,13 +12,6 @@ import (
 	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
-// idle is what deskhand's process used while nobody was connected.
-type idle struct {
-	time      time.Duration
-	processor time.Duration // user and system
-	anonymous int64         // bytes
-}
-
 // Goals of the idle server.
 const (
 	idleShare   = 0.003 // of one core
@@ -26,9 +19,12 @@ const (
 	freshMemory = 41_000_000
 )
 
-// watchIdle watches deskhand for a while. Its desktop is on.
+// watchIdle measures deskhand while its desktop is on and no client is connected.
 func (b *bench) watchIdle(ctx context.Context) error {
-	b.tell("idle for %v", b.options.idle)
+	if b.idle == 0 {
+		return nil
+	}
+	b.tell("idle for %v", b.idle)
 	d := b.beds[0]
 	d.http.CloseIdleConnections()
 	before, err := benchkit.ProcessorTime(d.server.PID)
@@ -36,35 +32,49 @@ func (b *bench) watchIdle(ctx context.Context) error {
 		return err
 	}
 	begin := time.Now()
-	if err := pause(ctx, b.options.idle); err != nil {
+	if err := benchkit.Pause(ctx, b.idle); err != nil {
 		return err
 	}
 	after, err := benchkit.ProcessorTime(d.server.PID)
 	if err != nil {
 		return err
 	}
-	b.idle = &idle{time: time.Since(begin), processor: after - before}
-	b.idle.anonymous, err = anonymousMemory(d.server.PID)
-	return err
+	took := time.Since(begin)
+	anonymous, err := anonymousMemory(d.server.PID)
+	if err != nil {
+		return err
+	}
+	share := (after - before).Seconds() / took.Seconds()
+	b.line(idleServer, fmt.Sprintf("processor, over %v", took.Round(time.Second)), fmt.Sprintf("%.2f %% of a core", share*100), "",
+		fmt.Sprintf("below %g %%", idleShare*100), share < idleShare)
+	b.line(idleServer, "anonymous resident memory", fmt.Sprintf("%.1f MiB", float64(anonymous)/(1<<20)), "",
+		fmt.Sprintf("below %d MiB", idleMemory>>20), anonymous < idleMemory)
+	return nil
 }
 
-// watchFresh waits for a while after the desktops were started and measures the
-// servers' resident memory, which has the pages of their program files in it.
+// watchFresh measures the servers' resident memory a while after their start,
+// before the rows. It includes the pages of their program files.
 func (b *bench) watchFresh(ctx context.Context) error {
-	b.tell("idle for %v after the start", b.options.idle)
+	if b.idle == 0 {
+		return nil
+	}
+	b.tell("idle for %v after the start", b.idle)
 	for _, d := range b.beds {
 		d.http.CloseIdleConnections()
 	}
-	if err := pause(ctx, b.options.idle); err != nil {
+	if err := benchkit.Pause(ctx, b.idle); err != nil {
 		return err
 	}
-	for _, d := range b.beds {
-		n, err := memoryFigure(d.server.PID, "status", "VmRSS:")
-		if err != nil {
+	var sizes [2]int64
+	for k, d := range b.beds {
+		var err error
+		if sizes[k], err = memoryFigure(d.server.PID, "status", "VmRSS:"); err != nil {
 			return err
 		}
-		d.fresh = n
 	}
+	megabytes := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+	b.line(idleServer, fmt.Sprintf("resident memory %v after the start, with the pages of the program file", b.idle),
+		megabytes(sizes[0]), megabytes(sizes[1]), fmt.Sprintf("at most %d MB", freshMemory/1_000_000), sizes[0] <= freshMemory)
 	return nil
 }
 
@@ -72,12 +82,12 @@ func (b *bench) watchFresh(ctx context.Context) error {
 // (proc_pid_smaps(5)).
 func anonymousMemory(pid int) (int64, error) { return memoryFigure(pid, "smaps_rollup", "Anonymous:") }
 
-// peakMemory returns the most that a process has had of resident memory since
-// forgetPeak, in bytes (proc_pid_status(5)).
+// peakMemory returns a process's peak of resident memory since forgetPeak, in
+// bytes (proc_pid_status(5)).
 func peakMemory(pid int) (int64, error) { return memoryFigure(pid, "status", "VmHWM:") }
 
-// forgetPeak makes a process's peak of resident memory what it has now, and
-// returns that (proc_pid_clear_refs(5)).
+// forgetPeak resets a process's peak of resident memory to its present size and
+// returns it (proc_pid_clear_refs(5)).
 func forgetPeak(pid int) (int64, error) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return 0, err
@@ -85,7 +95,8 @@ func forgetPeak(pid int) (int64, error) {
 	return peakMemory(pid)
 }
 
-// memoryFigure returns a line of a file in /proc, which is in KiB, in bytes.
+// memoryFigure returns the value of a line of a file in /proc/PID, converted from
+// KiB to bytes.
 func memoryFigure(pid int, file, name string) (int64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,23 +14,20 @@ import (
 )
 
 const (
-	deskhandName  = "deskhand"
-	referenceName = "reference"
-	warmUp        = 2  // calls that are not counted
-	oftenTimes    = 20 // as many calls of what is short
+	warmUp     = 2  // calls that are not counted
+	oftenTimes = 20 // factor of the calls of a short row
 )
 
 // bench is a run.
 type bench struct {
 	options
-	progress io.Writer
-	dir      string
-	memory   string // the same on a memory file system
-	load     string // average, before anything was started
-	beds     []*bed // deskhand first
-	idle     *idle
-	recorded *recordings
-	agents   *agentFigures
+	progress  io.Writer
+	dir       string
+	memory    string // a directory on a memory file system
+	reference string // path of the reference server, empty with -alone
+	load      string // average, before anything was started
+	beds      []*bed // deskhand first
+	tables    [sections][][]string
 }
 
 func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {
@@ -39,57 +35,47 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 	if err != nil {
 		return nil, err
 	}
-	memory, err := os.MkdirTemp(memoryDir, "deskhand-bench-")
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(dir))
-	}
-	b := &bench{options: o, progress: progress, dir: dir, memory: memory, load: benchkit.LoadAverage()}
+	b := &bench{options: o, progress: progress, dir: dir, load: benchkit.LoadAverage()}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
 }
 
-func (b *bench) open(ctx context.Context) error {
-	if err := b.build(ctx); err != nil {
+func (b *bench) open(ctx context.Context) (err error) {
+	if b.memory, err = os.MkdirTemp(memoryDir, "deskhand-bench-"); err != nil {
 		return err
+	}
+	b.tell("finding or building the servers")
+	if b.binary, err = benchkit.Binary(ctx, b.binary, b.dir); err != nil {
+		return err
+	}
+	configs := map[string]sdktest.Config{"deskhand": {Binary: b.binary}}
+	if !b.alone {
+		modules, err := sdktest.Install(ctx)
+		if err != nil {
+			return err
+		}
+		if b.reference, err = sdktest.ReferenceBinary(modules); err != nil {
+			return err
+		}
+		configs["reference"] = sdktest.Config{Binary: b.reference, Reference: true}
 	}
 	b.tell("starting the servers and their desktops")
-	if err := b.add(ctx, deskhandName, sdktest.Config{Binary: b.binary}); err != nil {
-		return err
+	for _, name := range []string{"deskhand", "reference"} {
+		cfg, ok := configs[name]
+		if !ok {
+			continue
+		}
+		bed, err := b.newBed(ctx, name, cfg)
+		if err != nil {
+			return err
+		}
+		b.beds = append(b.beds, bed)
+		if err := bed.furnish(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	if b.alone {
-		return nil
-	}
-	modules, err := sdktest.Install(ctx)
-	if err != nil {
-		return err
-	}
-	binary, err := sdktest.ReferenceBinary(modules)
-	if err != nil {
-		return err
-	}
-	return b.add(ctx, referenceName, sdktest.Config{Binary: binary, Reference: true})
-}
-
-// build builds deskhand as make build does, unless there is one to measure.
-func (b *bench) build(ctx context.Context) error {
-	if b.binary != "" {
-		var err error
-		b.binary, err = filepath.Abs(b.binary)
-		return err
-	}
-	b.tell("building deskhand")
-	b.binary = filepath.Join(b.dir, "deskhand-binary")
-	return benchkit.Build(ctx, b.binary)
-}
-
-func (b *bench) add(ctx context.Context, name string, cfg sdktest.Config) error {
-	bed, err := newBed(ctx, name, b.dir, b.memory, cfg)
-	if err != nil {
-		return err
-	}
-	b.beds = append(b.beds, bed)
 	return nil
 }
 
@@ -106,46 +92,43 @@ func (b *bench) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(b.dir), os.RemoveAll(b.memory))...)
 }
 
-// sample is what one server needed for the calls of a row, sorted.
+// sample holds the durations of one server's calls, sorted when it is complete.
 type sample []time.Duration
 
-// quantile returns the smallest time that at least that share of the calls did
-// not exceed.
-func (s sample) quantile(q float64) time.Duration {
-	if len(s) == 0 {
-		return 0
-	}
-	return s[min(int(q*float64(len(s))), len(s)-1)]
+func (s sample) median() time.Duration { return benchkit.Quantile(s, 0.5) }
+
+// String returns the median and the 90th percentile.
+func (s sample) String() string {
+	return fmt.Sprintf("%s (%s)", benchkit.Milliseconds(s.median()), benchkit.Milliseconds(benchkit.Quantile(s, 0.9)))
 }
 
 // result is a row with what was found, of deskhand and of the reference.
 type result struct {
 	row
 	times  [2]sample
-	missed [2]incomplete // readers, in calls that are not among the times
-	grown  [2]int64      // resident memory during all calls at the most, in bytes
+	missed [2]incomplete // readers, in calls whose times are left out
+	grown  [2]int64      // bytes of resident memory, at the most
 }
 
-// ratio tells how many times faster deskhand is, by the medians.
+// ratio returns how many times faster deskhand is, by the medians.
 func (r result) ratio() float64 {
-	if r.times[0].quantile(0.5) == 0 {
+	if r.times[0].median() == 0 {
 		return 0
 	}
-	return float64(r.times[1].quantile(0.5)) / float64(r.times[0].quantile(0.5))
+	return float64(r.times[1].median()) / float64(r.times[0].median())
 }
 
 // speed returns how many MB/s were moved in the median.
 func (r result) speed(k int) float64 {
-	median := r.times[k].quantile(0.5)
-	if median == 0 {
+	if r.times[k].median() == 0 {
 		return 0
 	}
-	return float64(r.bytes) / 1e6 / median.Seconds()
+	return float64(r.bytes) / 1e6 / r.times[k].median().Seconds()
 }
 
 func (r result) met() bool {
 	fast := r.factor > 0 && r.ratio() >= r.factor ||
-		r.below > 0 && r.times[0].quantile(0.5) < r.below ||
+		r.below > 0 && r.times[0].median() < r.below ||
 		r.rate > 0 && r.speed(0) >= r.rate ||
 		r.factor == 0 && r.below == 0 && r.rate == 0
 	flat := r.growth == 0 || r.grown[0] < r.growth
@@ -153,29 +136,29 @@ func (r result) met() bool {
 }
 
 // measure makes the calls of a row, of each server in turn.
-func (b *bench) measure(ctx context.Context, r row) (result, error) {
+func (b *bench) measure(ctx context.Context, r row) (res result, err error) {
 	b.tell("%s", r.title)
-	res := result{row: r}
+	res.row = r
 	beds := b.beds
 	if r.impossible != "" {
 		beds = beds[:1]
 		for _, bed := range b.beds[1:] {
-			if _, err := withDeadline(ctx, r, bed); err == nil {
+			if _, err := withDeadline(ctx, bed, r.once); err == nil {
 				return res, fmt.Errorf("%s can do it", bed.name)
 			}
 		}
 	}
 	for _, bed := range beds {
-		if err := r.before(ctx, bed); err != nil {
+		if _, err := withDeadline(ctx, bed, r.before); err != nil {
 			return res, err
 		}
 	}
-	err := b.repeat(ctx, &res, beds)
+	err = b.repeat(ctx, &res, beds)
 	for k, bed := range beds {
-		err = errors.Join(err, r.after(ctx, bed, &res.grown[k]))
-	}
-	for _, s := range res.times {
-		slices.Sort(s)
+		grown, failed := withDeadline(ctx, bed, r.after)
+		res.grown[k] = grown
+		err = errors.Join(err, failed)
+		slices.Sort(res.times[k])
 	}
 	return res, err
 }
@@ -185,13 +168,13 @@ func (b *bench) repeat(ctx context.Context, res *result, beds []*bed) error {
 	n, first := b.calls, -warmUp
 	switch {
 	case res.rounds:
-		n, first = b.rounds, 0 // its calls are many already
+		n, first = b.rounds, 0 // each consists of many calls
 	case res.often:
 		n *= oftenTimes
 	}
 	for i := first; i < n; i++ {
 		for k, bed := range beds {
-			took, err := withDeadline(ctx, res.row, bed)
+			took, err := withDeadline(ctx, bed, res.once)
 			var missed incomplete
 			switch {
 			case errors.As(err, &missed):
@@ -206,37 +189,33 @@ func (b *bench) repeat(ctx context.Context, res *result, beds []*bed) error {
 	return nil
 }
 
-func (r row) before(ctx context.Context, b *bed) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+// before prepares a bed for the calls of a row.
+func (r row) before(ctx context.Context, b *bed) (none int64, err error) {
 	if r.prepare != nil {
 		if err := r.prepare(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
+			return 0, fmt.Errorf("%s: %w", b.name, err)
 		}
 	}
 	if r.growth > 0 {
 		b.resident, err = forgetPeak(b.server.PID)
 	}
-	return err
+	return 0, err
 }
 
-func (r row) after(ctx context.Context, b *bed, grown *int64) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var errs []error
+// after cleans a bed up and returns how much the server's memory has grown.
+func (r row) after(ctx context.Context, b *bed) (grown int64, err error) {
 	if r.growth > 0 {
-		peak, err := peakMemory(b.server.PID)
-		*grown = max(0, peak-b.resident) // the kernel's figures are rounded
-		errs = append(errs, err)
+		grown, err = peakMemory(b.server.PID)
+		grown = max(0, grown-b.resident) // the kernel's figures are rounded
 	}
 	if r.finish != nil {
-		errs = append(errs, r.finish(ctx, b))
+		err = errors.Join(err, r.finish(ctx, b))
 	}
-	return errors.Join(errs...)
+	return grown, err
 }
 
-func withDeadline(ctx context.Context, r row, bed *bed) (time.Duration, error) {
+func withDeadline[T any](ctx context.Context, b *bed, f func(context.Context, *bed) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.once(ctx, bed)
+	return f(ctx, b)
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -11,9 +11,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -23,18 +22,6 @@ const (
 	logLine   = "this is a line of the log, and its number is "
 )
 
-var processRows = []row{
-	{key: "run", title: "run /bin/true", factor: parity, often: true, once: runTrue},
-	{
-		key: "list", title: fmt.Sprintf("list of %d running processes", crowd), below: 5 * time.Millisecond,
-		prepare: gather, once: listCrowd, finish: dismiss,
-	},
-	{
-		key: "followers", title: fmt.Sprintf("%d lines to %d followers of a log", logLines, followers), bytes: int64(followers * len(logText)),
-		whole: true, rounds: true, once: follow,
-	},
-}
-
 func runTrue(ctx context.Context, b *bed) (time.Duration, error) {
 	took, err := b.call(ctx, http.MethodPost, "/v1/processes/run", map[string]any{"command": "/bin/true"})
 	if err == nil && !bytes.Contains(b.body.Bytes(), []byte(`"exitCode":0`)) {
@@ -43,7 +30,7 @@ func runTrue(ctx context.Context, b *bed) (time.Duration, error) {
 	return took, err
 }
 
-// begin starts a process and returns its id.
+// begin starts a process for endProcesses to end, and returns its id.
 func (b *bed) begin(ctx context.Context, spec map[string]any) (string, error) {
 	if _, err := b.call(ctx, http.MethodPost, "/v1/processes", spec); err != nil {
 		return "", err
@@ -56,8 +43,8 @@ func (b *bed) begin(ctx context.Context, spec map[string]any) (string, error) {
 	return info.ID, nil
 }
 
-// dismiss ends all processes that begin started, and their records.
-func dismiss(ctx context.Context, b *bed) error {
+// endProcesses ends all processes that begin started, and deletes their records.
+func endProcesses(ctx context.Context, b *bed) error {
 	for _, id := range b.running {
 		path := "/v1/processes/" + url.PathEscape(id)
 		if _, err := b.call(ctx, http.MethodPost, path+"/kill?waitMs=5000", nil); err != nil {
@@ -71,9 +58,9 @@ func dismiss(ctx context.Context, b *bed) error {
 	return nil
 }
 
-// gather starts the processes of listCrowd, with the limit of processes at once
-// raised for them.
-func gather(ctx context.Context, b *bed) error {
+// startCrowd starts the processes of listCrowd, with the limit of concurrent
+// processes raised for them.
+func startCrowd(ctx context.Context, b *bed) error {
 	if _, err := b.call(ctx, http.MethodGet, "/v1/processes/config", nil); err != nil {
 		return err
 	}
@@ -113,13 +100,14 @@ var logText = func() []byte {
 	return text
 }()
 
-// quiet is after how long without a byte more a reader gives up.
+// quiet is how long a reader waits for more before it gives up.
 const quiet = 3 * time.Second
 
-// follow lets many read the log of a process, and measures from the moment it
-// begins to write until each has all of it, or until nothing comes any more.
+// follow has many clients read the log of a process. It measures from the moment
+// the process begins to write until each client has everything, or until nothing
+// has come for a while.
 func follow(ctx context.Context, b *bed) (took time.Duration, err error) {
-	defer func() { err = errors.Join(err, dismiss(ctx, b)) }()
+	defer func() { err = errors.Join(err, endProcesses(ctx, b)) }()
 	script := fmt.Sprintf("read go; seq -f '%s%%.0f' 0 %d; read go", logLine, logLines-1)
 	id, err := b.begin(ctx, map[string]any{"command": "sh", "args": []string{"-c", script}})
 	if err != nil {
@@ -128,12 +116,12 @@ func follow(ctx context.Context, b *bed) (took time.Duration, err error) {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	path := "/v1/processes/" + url.PathEscape(id)
-	readers := make([]*logReader, followers)
-	for i := range readers {
-		if readers[i], err = b.openLog(reading, path); err != nil {
+	bodies := make([]io.ReadCloser, followers)
+	for i := range bodies {
+		if bodies[i], err = b.open(reading, path+"/logs?follow=true"); err != nil {
 			return 0, err
 		}
-		defer readers[i].body.Close()
+		defer bodies[i].Close()
 	}
 	begin := time.Now()
 	if _, err := b.call(ctx, http.MethodPost, path+"/input", map[string]any{"data": "\n", "encoding": "text"}); err != nil {
@@ -141,77 +129,50 @@ func follow(ctx context.Context, b *bed) (took time.Duration, err error) {
 	}
 	silence := time.AfterFunc(quiet, cancel)
 	defer silence.Stop()
-	var group errgroup.Group
-	for _, r := range readers {
-		group.Go(func() error { return r.read(func() { silence.Reset(quiet) }) })
-	}
-	if err := group.Wait(); err != nil && reading.Err() == nil {
+	ends := make([]time.Time, followers)
+	_, err = concurrently(followers, func(i int) (err error) {
+		ends[i], err = readLog(bodies[i], func() { silence.Reset(quiet) })
+		return err
+	})
+	if err != nil && reading.Err() == nil {
 		return 0, err
 	}
-	var last time.Time
 	var missed incomplete
-	for _, r := range readers {
-		if r.got < len(logText) {
+	for _, end := range ends {
+		if end.IsZero() {
 			missed++
-		}
-		if r.last.After(last) {
-			last = r.last
 		}
 	}
 	if missed > 0 {
 		return 0, missed
 	}
-	return last.Sub(begin), nil
+	return slices.MaxFunc(ends, time.Time.Compare).Sub(begin), nil
 }
 
-// logReader reads a log as an event stream (HTML Standard, 9.2).
-type logReader struct {
-	body  io.ReadCloser
-	lines *bufio.Reader
-	got   int // bytes of logText
-	last  time.Time
-}
-
-func (b *bed) openLog(ctx context.Context, path string) (*logReader, error) {
-	req, err := b.request(ctx, http.MethodGet, path+"/logs?follow=true", nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := b.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode != http.StatusOK {
-		res.Body.Close()
-		return nil, fmt.Errorf("%s: follow a log: %s", b.name, res.Status)
-	}
-	return &logReader{body: res.Body, lines: bufio.NewReaderSize(res.Body, 1<<20)}, nil
-}
-
-// read reads until it has all of logText, or until what comes is not what comes
-// next in it. It calls alive for each entry.
-func (r *logReader) read(alive func()) error {
+// readLog reads a log until it has all of logText and returns that moment. It
+// returns the zero time if an entry is not what comes next in logText. It calls
+// alive for each entry.
+func readLog(body io.Reader, alive func()) (end time.Time, err error) {
 	var text []byte
-	for r.got < len(logText) {
-		line, err := r.lines.ReadSlice('\n')
-		if err != nil {
-			return err
+	rest := logText
+	for entries := lines(body, 1<<20); len(rest) > 0; {
+		if !entries.Scan() {
+			return time.Time{}, cmp.Or(entries.Err(), io.ErrUnexpectedEOF)
 		}
 		// Both servers write the members of an entry without spaces.
-		_, data, found := bytes.Cut(line, []byte(`"data":"`))
+		_, data, found := bytes.Cut(entries.Bytes(), []byte(`"data":"`))
 		if !found {
 			continue
 		}
 		data, _, _ = bytes.Cut(data, []byte{'"'})
 		if text, err = base64.StdEncoding.AppendDecode(text[:0], data); err != nil {
-			return err
+			return time.Time{}, err
 		}
-		if !bytes.HasPrefix(logText[r.got:], text) {
-			return nil // something is missing before it
+		if rest, found = bytes.CutPrefix(rest, text); !found {
+			return time.Time{}, nil
 		}
-		r.got += len(text)
-		r.last = time.Now()
+		end = time.Now()
 		alive()
 	}
-	return nil
+	return end, nil
 }

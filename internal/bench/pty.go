@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -19,20 +18,8 @@ import (
 // flood is the size of the file that is shown in a terminal.
 const flood = 50_000_000
 
-var ptyRows = []row{
-	{
-		key: "echo", title: "terminal: a key and its echo", below: time.Millisecond, often: true,
-		prepare: openEcho, once: echo, finish: closeEcho,
-	},
-	{
-		key: "flood", title: "terminal: cat of 50 MB", bytes: flood, rate: 50, whole: true, rounds: true,
-		prepare: layFlood, once: showFlood, finish: remove(inMemory),
-	},
-}
-
-// openTTY runs a shell script on a pseudo-terminal and returns the WebSocket to
-// it. The terminal changes nothing of what passes through it, and shows nothing
-// but what the script does, which must be silent until it is given something.
+// openTTY runs a shell script on a pseudo-terminal in raw mode and returns the
+// WebSocket to it. The script must not print until it gets input.
 func (b *bed) openTTY(ctx context.Context, script string) (*websocket.Conn, error) {
 	id, err := b.begin(ctx, map[string]any{
 		"command": "sh", "args": []string{"-c", "stty raw -echo; printf ready; " + script}, "tty": true, "interactive": true,
@@ -47,14 +34,14 @@ func (b *bed) openTTY(ctx context.Context, script string) (*websocket.Conn, erro
 		}
 	}
 	address := "ws" + strings.TrimPrefix(b.server.URL, "http") + path + "/terminal/ws"
-	conn, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{ //nolint:bodyclose // it says that nobody need close it
+	conn, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{ //nolint:bodyclose // its documentation says that it need not be closed
 		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.server.Token}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: terminal: %w", b.name, err)
 	}
 	conn.SetReadLimit(-1)
-	// The first frame says that all after it is new.
+	// The frames after the first one are new output.
 	var first struct{ Type string }
 	_, data, err := conn.Read(ctx)
 	if err == nil {
@@ -92,17 +79,13 @@ func echo(ctx context.Context, b *bed) (time.Duration, error) {
 }
 
 func closeEcho(ctx context.Context, b *bed) error {
-	return errors.Join(b.tty.CloseNow(), dismiss(ctx, b))
+	return errors.Join(b.tty.CloseNow(), endProcesses(ctx, b))
 }
 
-func layFlood(_ context.Context, b *bed) error {
-	return os.WriteFile(inMemory(b), noise()[:flood], 0o600)
-}
-
-// showFlood shows a file in a terminal and reads it there, as fast as it comes,
-// until the end or until nothing comes any more.
+// showFlood shows a file in a terminal and reads it there as fast as it comes,
+// until the end or until nothing has come for a while.
 func showFlood(ctx context.Context, b *bed) (took time.Duration, err error) {
-	defer func() { err = errors.Join(err, dismiss(ctx, b)) }()
+	defer func() { err = errors.Join(err, endProcesses(ctx, b)) }()
 	conn, err := b.openTTY(ctx, "head -c 1 >/dev/null; exec cat '"+inMemory(b)+"'")
 	if err != nil {
 		return 0, err
@@ -121,7 +104,7 @@ func showFlood(ctx context.Context, b *bed) (took time.Duration, err error) {
 	for buf := make([]byte, 64<<10); got < flood; {
 		kind, message, err := conn.Reader(reading)
 		if err != nil || kind != websocket.MessageBinary {
-			return 0, incomplete(1) // it is over, or a frame says that bytes are missing
+			return 0, incomplete(1) // the end, or a frame that reports missing bytes
 		}
 		n, err := matching(message, noise()[got:flood], buf)
 		if err != nil {
@@ -133,7 +116,7 @@ func showFlood(ctx context.Context, b *bed) (took time.Duration, err error) {
 	return time.Since(begin), nil
 }
 
-// matching reads all of r, which must be how want begins, and tells its length.
+// matching reads all of r, which must be a prefix of want, and returns its length.
 func matching(r io.Reader, want, buf []byte) (length int, err error) {
 	for {
 		n, err := r.Read(buf)

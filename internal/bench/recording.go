@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/draw"
 	_ "image/png" // screenshots
 	"io"
 	"net/http"
@@ -21,61 +22,84 @@ const (
 	recordedRate = 30 // pictures a second
 	probes       = 5  // pictures of a scene that are compared
 
-	// settleTime is for the start of the encoder, which is not measured.
-	settleTime = time.Second
+	// startTime is for the start of the encoder, which is not measured.
+	startTime = time.Second
 )
 
-// recordings are what was measured of scenes that were recorded, by the servers.
-type recordings struct {
-	length time.Duration // of each
-	scenes []recordedScene
-}
+// Goals of recordings that no scene has of its own.
+const (
+	mostLost = 0.005
+	mostStop = 500 // milliseconds
+)
 
-type recordedScene struct {
-	scene
-	of [2]recordedBy
-}
-
-// recordedBy is a scene's recording by one server.
-type recordedBy struct {
+// recording is a scene's recording by one server.
+type recording struct {
 	processor float64       // of a core: what all processes use more than without
 	bytes     int64         // of the file
 	ssim      float64       // of the probes, in the mean
-	lost      float64       // share of the pictures; negative: the server does not tell
+	lost      float64       // share of the pictures; negative: the server does not report it
 	stop      time.Duration // from asking for the end to having the file's first bytes
-	seconds   float64       // that the video has
+	seconds   float64       // of video
 }
 
-// recordScenes records each scene with each server, once. Only the processor time that
-// is more than without a recording counts, so that what draws the scene does not.
+// recordScenes records each scene with each server, once.
 func (b *bench) recordScenes(ctx context.Context) error {
-	if b.recorded != nil || b.record == 0 {
+	if b.record == 0 {
 		return nil
 	}
-	b.recorded = &recordings{length: b.record}
 	for _, sc := range scenes {
 		if !b.rows.MatchString(sc.key) {
 			continue
 		}
-		done := recordedScene{scene: sc}
+		var by [2]recording
 		for k, bed := range b.beds {
 			b.tell("recording: %s, with %s", sc.title, bed.name)
 			var err error
-			if done.of[k], err = bed.recordScene(ctx, sc, b.record); err != nil {
+			if by[k], err = bed.recordScene(ctx, sc, b.record); err != nil {
 				return fmt.Errorf("recording of %s: %s: %w", sc.title, bed.name, err)
 			}
 		}
-		b.recorded.scenes = append(b.recorded.scenes, done)
+		b.addRecordings(sc, by)
 	}
 	return nil
 }
 
-func (b *bed) recordScene(ctx context.Context, sc scene, length time.Duration) (r recordedBy, err error) {
+// addRecordings adds the lines of a scene to the report.
+func (b *bench) addRecordings(s scene, by [2]recording) {
+	ours, theirs := by[0], by[1]
+	line := func(what string, text func(recording) string, goal string, met bool) {
+		b.line(recordings, s.title+": "+what, text(ours), text(theirs), goal, met)
+	}
+	goal, met := "", true
+	switch {
+	case s.processor > 0:
+		goal, met = fmt.Sprintf("at most %g %%", 100*s.processor), ours.processor <= s.processor
+	case s.ratio > 0 && !b.alone:
+		goal, met = fmt.Sprintf("at most %gx", s.ratio), ours.processor <= s.ratio*theirs.processor
+	}
+	line("processor", func(r recording) string { return fmt.Sprintf("%.1f %% of a core", 100*r.processor) }, goal, met)
+	goal = ""
+	if s.size > 0 && !b.alone {
+		goal, met = fmt.Sprintf("at most %gx, SSIM %g", s.size, s.ssim), float64(ours.bytes) <= s.size*float64(theirs.bytes) && ours.ssim >= s.ssim
+	}
+	line("bytes", func(r recording) string { return fmt.Sprintf("%.2f MB, SSIM %.4f", float64(r.bytes)/1e6, r.ssim) }, goal, met)
+	line("pictures lost", func(r recording) string {
+		if r.lost < 0 {
+			return "not reported"
+		}
+		return fmt.Sprintf("%.2f %%", 100*r.lost)
+	}, fmt.Sprintf("below %g %%", 100*mostLost), ours.lost >= 0 && ours.lost < mostLost)
+	line("from stop to the file's first bytes", func(r recording) string {
+		return fmt.Sprintf("%s, of %.1f s", benchkit.Milliseconds(r.stop), r.seconds)
+	}, fmt.Sprintf("below %d ms", mostStop), ours.stop.Milliseconds() < mostStop)
+}
+
+func (b *bed) recordScene(ctx context.Context, sc scene, length time.Duration) (r recording, err error) {
 	stage, err := sc.open(ctx, b)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, stage.close(ctx)) }()
+	defer func() { err = errors.Join(err, stage.close()) }()
 	without, err := b.watchProcessor(ctx, length/2, nil)
 	if err != nil {
 		return r, err
@@ -84,7 +108,7 @@ func (b *bed) recordScene(ctx context.Context, sc scene, length time.Duration) (
 	if _, err := b.call(ctx, http.MethodPost, "/v1/desktop/recording/start", map[string]any{"fps": recordedRate}); err != nil {
 		return r, err
 	}
-	if err := pause(ctx, settleTime); err != nil {
+	if err := benchkit.Pause(ctx, startTime); err != nil {
 		return r, err
 	}
 	var shots []probe
@@ -114,8 +138,8 @@ func (b *bed) recordScene(ctx context.Context, sc scene, length time.Duration) (
 }
 
 // watchProcessor returns how much of a core all of the server's processes use in
-// a time. In between, probe is called probes times, if it is not nil; what the
-// server uses meanwhile does not count.
+// a time. It calls probe probes times in between, if it is not nil. What the server
+// uses during these calls does not count.
 func (b *bed) watchProcessor(ctx context.Context, length time.Duration, probe func(context.Context) error) (float64, error) {
 	n := 1
 	if probe != nil {
@@ -128,7 +152,7 @@ func (b *bed) watchProcessor(ctx context.Context, length time.Duration, probe fu
 		if err != nil {
 			return 0, err
 		}
-		if err := pause(ctx, length/time.Duration(n)); err != nil {
+		if err := benchkit.Pause(ctx, length/time.Duration(n)); err != nil {
 			return 0, err
 		}
 		after, err := benchkit.TreeProcessorTime(b.server.PID)
@@ -145,7 +169,7 @@ func (b *bed) watchProcessor(ctx context.Context, length time.Duration, probe fu
 	return used.Seconds() / watched.Seconds(), nil
 }
 
-// probe is what was on the screen at some moment of a recording.
+// probe is the screen at some moment of a recording.
 type probe struct {
 	at     time.Duration // since the start was asked for
 	screen *image.Gray
@@ -164,16 +188,17 @@ func (b *bed) probe(ctx context.Context, s *stage, begun time.Time) (probe, erro
 	if err != nil {
 		return p, err
 	}
-	p.screen = gray(img)
-	// What is held is on the video for a while, also where pictures are late.
-	if err := pause(ctx, 200*time.Millisecond); err != nil {
+	p.screen = image.NewGray(img.Bounds()) // BT.601 with all of 0 to 255, as ffmpeg's gray
+	draw.Draw(p.screen, p.screen.Rect, img, img.Bounds().Min, draw.Src)
+	// The held scene stays in the video for a while, also where pictures are late.
+	if err := benchkit.Pause(ctx, 200*time.Millisecond); err != nil {
 		return p, err
 	}
-	return p, s.goOn(ctx)
+	return p, s.resume(ctx)
 }
 
 // endRecording ends the recording and downloads it.
-func (b *bed) endRecording(ctx context.Context, r *recordedBy) (file string, err error) {
+func (b *bed) endRecording(ctx context.Context, r *recording) (file string, err error) {
 	begin := time.Now()
 	if _, err := b.call(ctx, http.MethodPost, "/v1/desktop/recording/stop", nil); err != nil {
 		return "", err
@@ -189,7 +214,7 @@ func (b *bed) endRecording(ctx context.Context, r *recordedBy) (file string, err
 		return "", fmt.Errorf("the recording is %s: %s", info.Status, info.Error)
 	}
 	path := "/v1/desktop/recordings/" + info.ID
-	req, err := b.request(ctx, http.MethodGet, path+"/download", nil)
+	req, err := b.server.Request(ctx, http.MethodGet, path+"/download", nil)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +224,7 @@ func (b *bed) endRecording(ctx context.Context, r *recordedBy) (file string, err
 		return "", err
 	}
 	first := &firstByte{to: f}
-	if err := errors.Join(do(b.http, req, first), f.Close()); err != nil {
+	if err := errors.Join(benchkit.Do(b.http, req, first), f.Close()); err != nil {
 		return "", err
 	}
 	r.stop, r.bytes, r.lost = first.at.Sub(begin), first.bytes, -1
@@ -213,7 +238,7 @@ func (b *bed) endRecording(ctx context.Context, r *recordedBy) (file string, err
 	return file, err
 }
 
-// firstByte notes when something is written first, and how much in all.
+// firstByte notes the moment of the first write, and counts the bytes.
 type firstByte struct {
 	to    io.Writer
 	at    time.Time

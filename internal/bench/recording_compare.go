@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"io"
 	"os/exec"
 	"strconv"
@@ -14,23 +13,12 @@ import (
 	"time"
 )
 
-// around is how far from a probe's moment in the video its picture may be: the
-// video begins somewhat after it was asked for.
+// around is how far from a probe's moment in the video its picture may be, because
+// the video begins somewhat after it was asked for.
 const around = 1500 * time.Millisecond
 
-// gray is the brightness of a picture as ffmpeg has it: BT.601, all of 0 to 255.
-func gray(img image.Image) *image.Gray {
-	g := image.NewGray(img.Bounds())
-	for y := g.Rect.Min.Y; y < g.Rect.Max.Y; y++ {
-		for x := g.Rect.Min.X; x < g.Rect.Max.X; x++ {
-			g.SetGray(x, y, color.GrayModel.Convert(img.At(x, y)).(color.Gray))
-		}
-	}
-	return g
-}
-
-// compare returns how much the most similar picture of the video, of those near
-// the probe's moment, is like the screen (SSIM).
+// compare returns the greatest similarity (SSIM) of the screen to a picture of the
+// video near the probe's moment.
 func (p probe) compare(ctx context.Context, file string) (best float64, err error) {
 	from := max(0, p.at-around)
 	ctx, cancel := context.WithCancel(ctx)
@@ -91,7 +79,7 @@ func ssim(a, b *image.Gray) float64 {
 	return sum / float64(squares)
 }
 
-// videoSeconds is how long a video takes.
+// videoSeconds returns the duration of a video.
 func videoSeconds(ctx context.Context, file string) (float64, error) {
 	out, err := exec.CommandContext(ctx, "ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", file).Output()
 	if err != nil {

@@ -15,15 +15,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
 // scene is something to record.
 type scene struct {
 	key, title string
-	processor  float64 // goal: at most that much of a core
-	ratio      float64 // or that much of what the reference uses
-	size       float64 // and at most that many times its bytes
-	ssim       float64 // and at least that much likeness
+	processor  float64 // goal: at most this much of a core
+	ratio      float64 // or this much of what the reference uses
+	size       float64 // and at most this many times its bytes
+	ssim       float64 // and at least this similarity
 	open       func(context.Context, *bed) (*stage, error)
 }
 
@@ -33,26 +35,23 @@ var scenes = []scene{
 	{key: "record-page", title: "a browser's page scrolls", size: 0.5, open: openPage},
 }
 
-// stage is a scene that is being shown.
+// stage is a scene that is being shown. resume continues it after hold.
 type stage struct {
-	hold, goOn, close func(context.Context) error
+	hold, resume func(context.Context) error
+	close        func() error
 }
-
-func nothing(context.Context) error { return nil }
 
 func openIdle(context.Context, *bed) (*stage, error) {
-	return &stage{hold: nothing, goOn: nothing, close: nothing}, nil
+	nothing := func(context.Context) error { return nil }
+	return &stage{hold: nothing, resume: nothing, close: func() error { return nil }}, nil
 }
 
-// textBeat is how often every terminal prints new lines.
-const textBeat = time.Second / recordedRate
-
-// openText has the terminals print.
+// openText has every terminal print new lines, as often as pictures are recorded.
 func openText(_ context.Context, b *bed) (*stage, error) {
 	var held sync.Mutex // by the printer while it prints, or by the probe
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		beat := time.NewTicker(textBeat)
+		beat := time.NewTicker(time.Second / recordedRate)
 		defer beat.Stop()
 		for {
 			select {
@@ -62,7 +61,7 @@ func openText(_ context.Context, b *bed) (*stage, error) {
 			case <-beat.C:
 			}
 			held.Lock()
-			err := b.printAll()
+			err := b.print((*script).lines)
 			held.Unlock()
 			if err != nil {
 				done <- err
@@ -73,24 +72,15 @@ func openText(_ context.Context, b *bed) (*stage, error) {
 	return &stage{
 		hold: func(ctx context.Context) error {
 			held.Lock()
-			return pause(ctx, 2*drawTime) // what was printed is drawn
+			return benchkit.Pause(ctx, 2*drawTime) // the printed lines are drawn
 		},
-		goOn:  func(context.Context) error { held.Unlock(); return nil },
-		close: func(context.Context) error { close(stop); return <-done },
+		resume: func(context.Context) error { held.Unlock(); return nil },
+		close:  func() error { close(stop); return <-done },
 	}, nil
 }
 
-func (b *bed) printAll() error {
-	for _, t := range b.terminals {
-		if err := t.print(b.text.lines(t.place.columns)); err != nil {
-			return err
-		}
-	}
-	return b.await()
-}
-
-// scrolling is the script of the page: it scrolls while the bench wants it to,
-// and tells when it has stopped.
+// scrolling is the script of the page. It scrolls between the messages "go" and
+// "hold", and requests "done" when a message has taken effect.
 const scrolling = `let on = false;
 const step = () => { if (on) { scrollBy(0, 6); if (scrollY + innerHeight >= document.body.scrollHeight - 8) scrollTo(0, 0); } requestAnimationFrame(step); };
 const events = new EventSource("steps");
@@ -119,7 +109,7 @@ func openPage(ctx context.Context, b *bed) (*stage, error) {
 		}
 	})
 	server := httptest.NewServer(mux)
-	tell := func(step string) func(context.Context) error {
+	send := func(step string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -130,15 +120,15 @@ func openPage(ctx context.Context, b *bed) (*stage, error) {
 			}
 			select {
 			case <-done:
-				return pause(ctx, 2*drawTime)
+				return benchkit.Pause(ctx, 2*drawTime)
 			case <-ctx.Done():
 				return errors.New("the page does not answer")
 			}
 		}
 	}
-	s := &stage{hold: tell("hold"), goOn: tell("go")}
+	s := &stage{hold: send("hold"), resume: send("go")}
 	pid := 0
-	s.close = func(context.Context) error {
+	s.close = func() error {
 		close(over)
 		server.Close()
 		if pid == 0 {
@@ -148,10 +138,10 @@ func openPage(ctx context.Context, b *bed) (*stage, error) {
 	}
 	var err error
 	if pid, err = b.openBrowser(ctx, server.URL); err == nil {
-		err = s.goOn(ctx)
+		err = s.resume(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.close(ctx))
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
@@ -174,21 +164,19 @@ func (b *bed) openBrowser(ctx context.Context, url string) (pid int, err error) 
 		if text, err := os.ReadFile(file); err == nil {
 			return strconv.Atoi(strings.TrimSpace(string(text)))
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := benchkit.Pause(ctx, 50*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
 	return 0, errors.New("the browser does not start")
 }
 
-const pageTitle = "A page that scrolls"
-
 // page is a long page of text, headings and coloured boxes, the same each time.
 func page() string {
 	random := rand.New(rand.NewPCG(3, 4))
 	var b strings.Builder
-	fmt.Fprintf(&b, `<!doctype html><meta charset="utf-8"><title>%s</title><style>body{font:16px/1.5 sans-serif;margin:0 12%%;color:#222}
-		.box{height:140px;margin:16px 0;border-radius:8px}code{display:block;background:#f3f3f3;padding:12px;white-space:pre}</style>`, pageTitle)
+	b.WriteString(`<!doctype html><meta charset="utf-8"><title>A page that scrolls</title><style>body{font:16px/1.5 sans-serif;margin:0 12%;color:#222}
+		.box{height:140px;margin:16px 0;border-radius:8px}code{display:block;background:#f3f3f3;padding:12px;white-space:pre}</style>`)
 	words := func(n int) {
 		for range n {
 			for range 2 + random.IntN(9) {

@@ -19,8 +19,7 @@ import (
 const (
 	newLines = 5 // that a terminal prints before a call
 
-	// drawTime is left to the terminal and the X server to draw what the
-	// terminal has read.
+	// drawTime lets the terminal and the X server draw what the terminal has read.
 	drawTime = 20 * time.Millisecond
 
 	// answerTime is how long a terminal may take to answer.
@@ -34,7 +33,7 @@ type place struct {
 	x, y          int
 }
 
-// places are those of the terminals, in xterm's default font of 6x13 pixels.
+// places of the terminals, in xterm's default font of 6x13 pixels.
 var places = []place{
 	{"upper left", 115, 31, 10, 10},
 	{"upper right", 115, 31, 730, 10},
@@ -48,8 +47,8 @@ type terminal struct {
 	in, out *os.File
 }
 
-// shell is what runs in the terminal. Raw, and without echo, so that each byte
-// goes through at once and unchanged.
+// shell runs in the terminal. The raw mode without echo passes each byte
+// immediately and unchanged.
 const shell = `stty raw -echo; cat < "$1" & exec cat > "$2"`
 
 func openTerminal(ctx context.Context, b *bed, p place) (*terminal, error) {
@@ -71,9 +70,10 @@ func openTerminal(ctx context.Context, b *bed, p place) (*terminal, error) {
 		},
 	})
 	if err == nil {
-		if err = t.print(""); err == nil {
-			err = t.await()
-		}
+		err = t.print("")
+	}
+	if err == nil {
+		err = t.await()
 	}
 	if err != nil {
 		t.close()
@@ -82,8 +82,8 @@ func openTerminal(ctx context.Context, b *bed, p place) (*terminal, error) {
 	return t, nil
 }
 
-// fifo makes a FIFO and opens both of its ends, so that neither we nor the
-// terminal wait for the other to open it, and neither ever sees its end.
+// fifo makes a FIFO and opens both of its ends. So neither this program nor the
+// terminal waits for the other to open it, or reads an end of file.
 func fifo(path string) (*os.File, error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		return nil, fmt.Errorf("make fifo %s: %w", path, err)
@@ -91,8 +91,8 @@ func fifo(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR, 0)
 }
 
-// print writes text and the question whether the terminal is there (DSR 5,
-// ECMA-48, 8.3.35), which it answers after it has dealt with the text.
+// print writes text and a request for the terminal's status (DSR 5, ECMA-48,
+// 8.3.35), which it answers after it has processed the text.
 func (t *terminal) print(text string) error {
 	if err := t.in.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
 		return err
@@ -101,14 +101,14 @@ func (t *terminal) print(text string) error {
 	return err
 }
 
-// await reads the answer to the question of print.
+// await reads the answer to the request of print.
 func (t *terminal) await() error {
 	_, err := t.read("\x1b[0n", answerTime)
 	return err
 }
 
-// read reads until the input ends in what is wanted, or is as long as it, and
-// returns it. After a timeout it returns what came until then and an error.
+// read reads as many bytes as want has, and fails if they differ. After a timeout
+// it returns the bytes that have come and an error.
 func (t *terminal) read(want string, timeout time.Duration) ([]byte, error) {
 	if err := t.out.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func (t *terminal) close() {
 	}
 }
 
-// script gives lines of text that look like the output of a program: the same
-// ones to each bed.
+// script generates lines of text that look like the output of a program, the same
+// lines for each bed.
 type script struct{ random *rand.Rand }
 
 func newScript() *script { return &script{rand.New(rand.NewPCG(1, 2))} }

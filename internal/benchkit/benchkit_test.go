@@ -36,11 +36,11 @@ func TestProcessorTime(t *testing.T) {
 		}
 	}
 	if _, err := benchkit.ProcessorTime(1 << 30); err == nil {
-		t.Error("a process that cannot be has a processor time")
+		t.Error("a process that does not exist has a processor time")
 	}
 }
 
-// TestTreeProcessorTime counts what children have used, also after their end.
+// TestTreeProcessorTime counts the time of children, also after their end.
 func TestTreeProcessorTime(t *testing.T) {
 	t.Parallel()
 	pid := os.Getpid()
@@ -60,19 +60,22 @@ func TestTreeProcessorTime(t *testing.T) {
 		t.Errorf("this process used %v before, and with its child %v", own, tree)
 	}
 	if _, err := benchkit.TreeProcessorTime(1 << 30); err == nil {
-		t.Error("a process that cannot be has a processor time")
+		t.Error("a process that does not exist has a processor time")
 	}
 }
 
-func TestBuild(t *testing.T) {
+func TestBinary(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "deskhand")
-	if err := benchkit.Build(t.Context(), binary); err != nil {
+	binary, err := benchkit.Binary(t.Context(), "", t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := benchkit.Version(t.Context(), binary, "version")
 	if err != nil || !strings.HasPrefix(text, "deskhand ") {
 		t.Errorf("Version = %q, %v", text, err)
+	}
+	if given, err := benchkit.Binary(t.Context(), "program", t.TempDir()); err != nil || !filepath.IsAbs(given) || filepath.Base(given) != "program" {
+		t.Errorf("Binary = %q, %v", given, err)
 	}
 }
 
@@ -93,10 +96,18 @@ func TestFormat(t *testing.T) {
 			t.Errorf("Significant(%v) = %q, want %q", v, got, want)
 		}
 	}
+	if got := benchkit.Quantile([]float64(nil), 0.5); got != 0 {
+		t.Errorf("Quantile of no values = %v", got)
+	}
 	if got := benchkit.Milliseconds(1500 * time.Microsecond); got != "1.50 ms" {
 		t.Errorf("Milliseconds = %q", got)
 	}
-	if benchkit.Verdict(true) == benchkit.Verdict(false) {
-		t.Error("the verdicts are the same")
+	if benchkit.Verdict("5 ms", true) == benchkit.Verdict("5 ms", false) || benchkit.Verdict("", false) != "" {
+		t.Error("a verdict without a goal, or the same verdict whether met or missed")
+	}
+	var table strings.Builder
+	benchkit.Table(&table, []string{"call", "goal"}, [][]string{{"click", "1 ms"}})
+	if want := "\n| call | goal |\n| --- | --- |\n| click | 1 ms |\n"; table.String() != want {
+		t.Errorf("Table = %q, want %q", &table, want)
 	}
 }

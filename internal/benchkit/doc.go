@@ -1,8 +1,7 @@
-// Package benchkit is what the commands that measure have in common: the program
-// to measure, the machine, what a process used, and how figures are written.
+// Package benchkit holds what the commands that measure share: the program to
+// measure, the machine, the resources of a process, and the format of figures.
 //
 // # Requirements
 //
-// Linux's /proc; for [Build] the go command and, if it is to name the version,
-// git.
+// Linux's /proc. [Binary] needs the go command, and git to name the version.
 package benchkit

@@ -2,15 +2,39 @@ package benchkit
 
 import (
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Verdict says whether a goal was met.
-func Verdict(met bool) string {
-	if met {
+// Table writes a table in Markdown, with an empty line before it.
+func Table(w io.Writer, head []string, rows [][]string) {
+	lines := append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, rows...)
+	fmt.Fprintln(w)
+	for _, cells := range lines {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+// Verdict says whether a goal was met. It is empty if there is no goal.
+func Verdict(goal string, met bool) string {
+	switch {
+	case goal == "":
+		return ""
+	case met:
 		return "met"
 	}
 	return "**missed**"
+}
+
+// Quantile returns the smallest of the sorted values that at least the share q of
+// them does not exceed, and 0 for no values.
+func Quantile[T ~int64 | ~float64](sorted []T, q float64) T {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
 // Milliseconds formats a time.
@@ -20,13 +44,11 @@ func Milliseconds(d time.Duration) string {
 
 // Significant formats with three digits, without an exponent.
 func Significant(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 1:
-		return fmt.Sprintf("%.2f", v)
+	digits := 3
+	for _, bound := range []float64{1, 10, 100} {
+		if v >= bound {
+			digits--
+		}
 	}
-	return fmt.Sprintf("%.3f", v)
+	return fmt.Sprintf("%.*f", digits, v)
 }

@@ -32,8 +32,8 @@ func processor() string {
 	return "processor unknown (" + runtime.GOARCH + ")"
 }
 
-// LoadAverage returns that of the last minute. Where it is high before a run,
-// other programs disturb the measurement.
+// LoadAverage returns the machine's load average of the last minute. A high one
+// before a run means that other programs disturb the measurement.
 func LoadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

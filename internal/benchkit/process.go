@@ -18,8 +18,8 @@ func ProcessorTime(pid int) (time.Duration, error) {
 	return own, err
 }
 
-// TreeProcessorTime returns the same of a process and all below it, those included
-// that have ended and were waited for by one of them.
+// TreeProcessorTime returns the user and system time of a process and all of its
+// descendants, including children that have ended and were waited for.
 func TreeProcessorTime(pid int) (time.Duration, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -50,8 +50,8 @@ func TreeProcessorTime(pid int) (time.Duration, error) {
 	return total, nil
 }
 
-// stat reads a process's parent, its own time and that of its children that were
-// waited for (proc_pid_stat(5), fields 4 and 14 to 17).
+// stat reads a process's parent, its own time and the time of its children that
+// were waited for (proc_pid_stat(5), fields 4 and 14 to 17).
 func stat(pid int) (parent int, own, waited time.Duration, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -24,62 +24,72 @@ const (
 	screenHeight = 1080
 )
 
-// patience bounds what must not take long.
+// patience bounds calls and waits.
 const patience = 30 * time.Second
 
-// bed is the server with its desktop, what draws on that, and the browser.
-type bed struct {
-	server  *sdktest.Server
-	x       *x11.Conn
-	page    *page
-	browser *browser
+// bench is a run, with the server, the browser, and the X connection that draws
+// on the desktop.
+type bench struct {
+	options
+	progress io.Writer
+	dir      string
+	server   *sdktest.Server
+	x        *x11.Conn
+	page     *page
+	browser  *browser
+	load     string // average of the last minute, before the row
+	table    [][]string
 }
 
-// newBed starts all of it. Its files are in dir.
-func newBed(ctx context.Context, dir, binary, codec string) (b *bed, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	b = &bed{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.Close())
-		}
-	}()
-	if b.page, err = servePage(); err != nil {
-		return nil, err
-	}
-	home := filepath.Join(dir, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		return nil, err
-	}
-	b.server, err = sdktest.Start(ctx, sdktest.Config{Binary: binary, Home: home, Origins: []string{b.page.url}})
+func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {
+	dir, err := os.MkdirTemp("", "deskhand-benchstream-")
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"width": screenWidth, "height": screenHeight}
-	if codec != "" {
-		body["streamVideoCodec"] = codec
+	b := &bench{options: o, progress: progress, dir: dir, browser: newBrowser(dir)}
+	if err := b.open(ctx); err != nil {
+		return nil, errors.Join(err, b.Close())
 	}
-	if err := b.call(ctx, http.MethodPost, "/v1/desktop/start", body, nil); err != nil {
-		return nil, err
-	}
-	var display struct{ Display, XAuthority string }
-	if err := b.call(ctx, http.MethodGet, "/v1/desktop/display/info", nil, &display); err != nil {
-		return nil, err
-	}
-	if b.x, err = x11.Dial(ctx, x11.Config{Display: display.Display, Authority: display.XAuthority}); err != nil {
-		return nil, err
-	}
-	b.browser = newBrowser(dir)
 	return b, nil
 }
 
-// Close ends all of it.
-func (b *bed) Close() error {
-	var errs []error
-	if b.browser != nil {
-		b.browser.close()
+func (b *bench) open(ctx context.Context) (err error) {
+	fmt.Fprintln(b.progress, "starting the server and its desktop")
+	if b.binary, err = benchkit.Binary(ctx, b.binary, b.dir); err != nil {
+		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if b.page, err = servePage(); err != nil {
+		return err
+	}
+	home := filepath.Join(b.dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	b.server, err = sdktest.Start(ctx, sdktest.Config{Binary: b.binary, Home: home, Origins: []string{b.page.url}})
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"width": screenWidth, "height": screenHeight}
+	if b.codec != "" {
+		body["streamVideoCodec"] = b.codec
+	}
+	var display struct{ Display, XAuthority string }
+	if err := b.call(ctx, http.MethodPost, "/v1/desktop/start", body, &display); err != nil {
+		return err
+	}
+	if err := b.call(ctx, http.MethodGet, "/v1/desktop/display/info", nil, &display); err != nil {
+		return err
+	}
+	b.x, err = x11.Dial(ctx, x11.Config{Display: display.Display, Authority: display.XAuthority})
+	return err
+}
+
+// Close ends everything and removes its files.
+func (b *bench) Close() error {
+	b.browser.close()
+	var errs []error
 	if b.x != nil {
 		errs = append(errs, b.x.Close())
 	}
@@ -89,64 +99,43 @@ func (b *bed) Close() error {
 	if b.page != nil {
 		errs = append(errs, b.page.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
-// call makes a call and decodes the answer into out, unless that is nil.
-func (b *bed) call(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader = http.NoBody
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, b.server.URL+path, body)
+// call makes a call and decodes the answer into out.
+func (b *bench) call(ctx context.Context, method, path string, in, out any) error {
+	req, err := b.server.Request(ctx, method, path, in)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+b.server.Token)
-	req.Header.Set("Content-Type", "application/json")
-	req.Close = true // between two calls the server has nothing of ours
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
+	req.Close = true // the server keeps no connection between two calls
+	var answer bytes.Buffer
+	if err := benchkit.Do(http.DefaultClient, req, &answer); err != nil {
 		return err
 	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	case res.StatusCode >= http.StatusMultipleChoices:
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text)
-	case out == nil:
-		return nil
-	}
-	return json.Unmarshal(text, out)
+	return json.Unmarshal(answer.Bytes(), out)
 }
 
-// signaling is where viewers connect to.
-func (b *bed) signaling() string {
+// signaling returns the URL that viewers connect to.
+func (b *bench) signaling() string {
 	return "ws" + strings.TrimPrefix(b.server.URL, "http") + "/v1/desktop/stream/signaling?access_token=" + b.server.Token
 }
 
-// stream is what the server tells about the live view.
+// stream is the server's status of the live view.
 type stream struct {
 	ProcessID string
 	Target    int `json:"targetBitsPerSecond"`
 	Viewers   []struct{ ID string }
 }
 
-func (b *bed) stream(ctx context.Context) (stream, error) {
-	var s stream
-	err := b.call(ctx, http.MethodGet, "/v1/desktop/stream/status", nil, &s)
+func (b *bench) stream(ctx context.Context) (s stream, err error) {
+	err = b.call(ctx, http.MethodGet, "/v1/desktop/stream/status", nil, &s)
 	return s, err
 }
 
-// used is the processor time of the server, and of its encoder if that is a
+// used returns the processor time of the server, and of its encoder if that is a
 // process of its own.
-func (b *bed) used(ctx context.Context) (time.Duration, error) {
+func (b *bench) used(ctx context.Context) (time.Duration, error) {
 	server, err := benchkit.ProcessorTime(b.server.PID)
 	if err != nil {
 		return 0, err
@@ -163,32 +152,17 @@ func (b *bed) used(ctx context.Context) (time.Duration, error) {
 	return server + more, err
 }
 
-// nobodyWatches waits until the server has no viewer.
-func (b *bed) nobodyWatches(ctx context.Context) error {
+// awaitNoViewers waits until the server has no viewer.
+func (b *bench) awaitNoViewers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		s, err := b.stream(ctx)
-		if err != nil {
+		if err != nil || len(s.Viewers) == 0 {
 			return err
 		}
-		if len(s.Viewers) == 0 {
-			return nil
-		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := benchkit.Pause(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("viewers do not leave: %w", err)
 		}
-	}
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestMarkers has the page read markers as Go draws them, and spoilt ones.
+// TestMarkers has the page read markers that Go draws, and damaged ones.
 func TestMarkers(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "chromium")
@@ -22,7 +24,7 @@ func TestMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{page: p, browser: newBrowser(t.TempDir())}
+	b := &bench{page: p, browser: newBrowser(t.TempDir())}
 	defer func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -81,7 +83,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// checkClock finds out that the page's clock shows what ours does.
+// checkClock checks that the page's clock agrees with this program's.
 func checkClock(t *testing.T, v *viewer) {
 	t.Helper()
 	if err := v.setClock(t.Context()); err != nil {
@@ -121,26 +123,24 @@ func TestGoals(t *testing.T) {
 		value float64
 		want  bool
 	}{{atMost(2), 1.9, true}, {atMost(2), 2, true}, {atMost(2), 2.1, false}, {atLeast(2), 1.9, false}, {atLeast(2), 2, true}, {atLeast(2), 2.1, true}} {
-		if got := tt.goal.met(tt.value); got != tt.want {
-			t.Errorf("%+v is met by %v: %v", tt.goal, tt.value, got)
+		if text, got := tt.goal(tt.value); got != tt.want {
+			t.Errorf("%s is met by %v: %v", text, tt.value, got)
 		}
 	}
-	r := new(result)
-	r.latency("x", []float64{1, 2, 3, 4, 50}, 3, 0)
-	if r.figures[0].value != 3 || r.figures[0].verdict() != "met" || r.figures[1].value != 50 || r.figures[1].verdict() != "" {
-		t.Errorf("latency added %+v", r.figures)
-	}
-	if got := quantile(nil, 0.5); got != 0 {
-		t.Errorf("quantile of nothing = %v", got)
+	b := &bench{progress: io.Discard}
+	b.addLatency("x", []float64{1, 2, 3, 4, 50}, atMost(3), nil)
+	want := [][]string{{"x, median of 5", "3 ms", "at most 3", "met", ""}, {"x, 95th percentile", "50 ms", "", "", ""}}
+	if !reflect.DeepEqual(b.table, want) {
+		t.Errorf("addLatency added %q, want %q", b.table, want)
 	}
 }
 
 func TestVideo(t *testing.T) {
 	t.Parallel()
 	for number := range uint16(1000) {
-		d := there(number+1) - there(number)
-		if at := there(number); at < 0 || at >= videoLength || d != 1 && d != -1 {
-			t.Fatalf("picture %d after %d of %d", there(number+1), at, videoLength)
+		d := pictureOf(number+1) - pictureOf(number)
+		if at := pictureOf(number); at < 0 || at >= videoLength || d != 1 && d != -1 {
+			t.Fatalf("picture %d after %d of %d", pictureOf(number+1), at, videoLength)
 		}
 	}
 	white, black := luma([]byte{255, 255, 255, 0})[0], luma([]byte{0, 0, 0, 255})[0]
@@ -152,7 +152,7 @@ func TestVideo(t *testing.T) {
 		t.Errorf("PSNR = %v, want 31.14", got)
 	}
 	if got := psnr(0); got != 100 {
-		t.Errorf("the PSNR of what is equal is %v", got)
+		t.Errorf("the PSNR of equal pictures is %v", got)
 	}
 	var parts []string
 	s := &splitter{size: 3, each: func(b []byte) error { parts = append(parts, string(b)); return nil }}

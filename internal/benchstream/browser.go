@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser starts Chromiums without a window.
+// browser starts headless Chromiums, one at a time.
 type browser struct {
 	ctx    context.Context //nolint:containedctx // holds chromedp's allocator
 	cancel context.CancelFunc
@@ -21,7 +21,7 @@ type browser struct {
 
 func newBrowser(dir string) *browser { return &browser{dir: dir} }
 
-// start starts a Chromium. It takes the place of the one before.
+// start starts a Chromium, which replaces the previous one.
 func (b *browser) start() error {
 	b.close()
 	b.made++
@@ -48,25 +48,25 @@ func (b *browser) close() {
 
 // viewer is the page in the browser.
 type viewer struct {
-	b   *bed
+	b   *bench
 	ctx context.Context //nolint:containedctx // the tab's
 }
 
-// viewer opens the page, in the tab that there is.
-func (b *bed) viewer(ctx context.Context) (*viewer, error) {
+// viewer opens the page in the browser's tab.
+func (b *bench) viewer(ctx context.Context) (*viewer, error) {
 	if b.browser.cancel == nil {
 		if err := b.browser.start(); err != nil {
 			return nil, fmt.Errorf("start Chromium: %w", err)
 		}
 	}
 	v := &viewer{b: b, ctx: b.browser.ctx}
-	return v, v.during(ctx, func(ctx context.Context) error {
+	return v, v.inTab(ctx, func(ctx context.Context) error {
 		return chromedp.Do(ctx, chromedp.Navigate(b.page.url))
 	})
 }
 
-// during calls f with the tab's context, as long as ctx lasts.
-func (v *viewer) during(ctx context.Context, f func(context.Context) error) error {
+// inTab calls f with the tab's context, which ends with ctx.
+func (v *viewer) inTab(ctx context.Context, f func(context.Context) error) error {
 	tab, cancel := context.WithCancelCause(v.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -87,7 +87,7 @@ func (v *viewer) ask(ctx context.Context, limit time.Duration, out any, function
 	}
 	script := fmt.Sprintf("Promise.resolve(%s(...%s)).then(v => JSON.stringify(v ?? null))", function, list)
 	var text string
-	err = v.during(ctx, func(ctx context.Context) (err error) {
+	err = v.inTab(ctx, func(ctx context.Context) (err error) {
 		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
 		return err
 	})
@@ -100,9 +100,9 @@ func (v *viewer) ask(ctx context.Context, limit time.Duration, out any, function
 	return json.Unmarshal([]byte(text), out)
 }
 
-// setClock sets the page's clock by ours. What it shows when it is asked is from
-// between the question and its answer, so that each answer bounds how far off it
-// is; a few together do so to some tenths of a millisecond.
+// setClock sets the page's clock by this program's. The page reads its clock
+// between the question and the answer, so each answer bounds the difference. A few
+// answers bound it to some tenths of a millisecond.
 func (v *viewer) setClock(ctx context.Context) error {
 	if err := v.ask(ctx, patience, nil, "setClock", 0); err != nil {
 		return err
@@ -123,26 +123,26 @@ func (v *viewer) setClock(ctx context.Context) error {
 // milliseconds since 1970.
 func milliseconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
-// steps are when parts of a connecting were done.
-type steps map[string]float64 // milliseconds
+// steps are the milliseconds after which parts of a connection were done.
+type steps map[string]float64
 
-// connect begins to watch and returns when the first picture is presented. The
-// server is asked to send no more than limit kbit/s; 0: as it likes.
+// connect begins to watch and returns when the first picture is presented. It asks
+// the server for at most limit kbit/s, unless that is 0.
 func (v *viewer) connect(ctx context.Context, limit int) (steps, error) {
 	var s steps
 	err := v.ask(ctx, patience, &s, "connect", v.b.signaling(), limit)
 	return s, err
 }
 
-// disconnect leaves, and waits until the server knows.
+// disconnect leaves, and waits until the server has noticed.
 func (v *viewer) disconnect(ctx context.Context) error {
 	if err := v.ask(ctx, patience, nil, "disconnect"); err != nil {
 		return err
 	}
-	return v.b.nobodyWatches(ctx)
+	return v.b.awaitNoViewers(ctx)
 }
 
-// counts are what the browser has received.
+// counts are the browser's statistics of the received video.
 type counts struct {
 	Bytes, Decoded, Keys, Dropped, Freezes, PLIs, NACKs, Lost, Emitted float64
 	Waited, Decoding                                                   float64 // seconds

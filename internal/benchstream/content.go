@@ -7,30 +7,33 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/benchkit"
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// content is what happens on the desktop. Between open and close, draw is called
-// in turn: it draws the next picture of it by requests that go out together with
-// those of the marker.
+// pictureRate is how many pictures are drawn in a second.
+const pictureRate = 30
+
+// content is drawn on the desktop. draw makes the requests for its next picture,
+// which go out together with the marker's.
 type content interface {
-	open(c *x11.Conn) error
+	open(ctx context.Context, c *x11.Conn) error
 	draw(number uint16)
 	close() error
 }
 
-// Where things are. The marker is at the upper left.
+// Places on the screen. The marker is at the upper left.
 var (
 	markerAt   = image.Pt(16, 16)
 	terminalAt = image.Rect(360, 140, 360+200*x11.CanvasCellWidth, 140+61*x11.CanvasCellHeight) // about 1200x800
 )
 
-// nothing is no content but the marker.
+// nothing is content that draws nothing beside the marker.
 type nothing struct{}
 
-func (nothing) open(*x11.Conn) error { return nil }
-func (nothing) draw(uint16)          {}
-func (nothing) close() error         { return nil }
+func (nothing) open(context.Context, *x11.Conn) error { return nil }
+func (nothing) draw(uint16)                           {}
+func (nothing) close() error                          { return nil }
 
 // scrolling is a terminal into which a program prints without end.
 type scrolling struct {
@@ -38,11 +41,11 @@ type scrolling struct {
 	text   *rand.Rand
 }
 
-// printedLines is how many lines are printed for one picture: 26 pixels of
-// scrolling.
+// printedLines is the number of lines that are printed for one picture: 26 pixels
+// of scrolling.
 const printedLines = 2
 
-func (s *scrolling) open(c *x11.Conn) (err error) {
+func (s *scrolling) open(_ context.Context, c *x11.Conn) (err error) {
 	s.text = rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
 	r := terminalAt
 	s.canvas, err = c.NewCanvas(r.Min.X, r.Min.Y, r.Dx(), r.Dy())
@@ -64,7 +67,7 @@ func (s *scrolling) draw(uint16) {
 
 func (s *scrolling) close() error { return s.canvas.Close() }
 
-// line is one that looks like the output of a program.
+// line returns text that looks like the output of a program.
 func (s *scrolling) line(columns int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEF0123456789._/-:="
 	line := make([]byte, columns/2+s.text.IntN(columns/2))
@@ -76,7 +79,7 @@ func (s *scrolling) line(columns int) string {
 	return string(line)
 }
 
-// drawer draws content and a marker again and again.
+// drawer draws content and a marker until it is stopped.
 type drawer struct {
 	stop   func()
 	done   chan struct{}
@@ -85,35 +88,34 @@ type drawer struct {
 	inside content
 }
 
-// startDrawing draws until finish. gap says how long after a drawing the next one
-// begins.
-func (b *bed) startDrawing(inside content, gap func() time.Duration) (*drawer, error) {
+// startDrawing draws until finish.
+func (b *bench) startDrawing(ctx context.Context, inside content) (*drawer, error) {
 	canvas, err := b.x.NewCanvas(markerAt.X, markerAt.Y, markerWidth, markerHeight)
 	if err != nil {
 		return nil, err
 	}
-	if err := inside.open(b.x); err != nil {
+	if err := inside.open(ctx, b.x); err != nil {
 		return nil, errors.Join(err, canvas.Close())
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &drawer{stop: stop, done: make(chan struct{}), canvas: canvas, inside: inside}
 	go func() {
 		defer close(d.done)
-		d.err = d.run(ctx, b.x, gap)
+		d.err = d.run(ctx, b.x)
 	}()
 	return d, nil
 }
 
-func (d *drawer) run(ctx context.Context, x *x11.Conn, gap func() time.Duration) error {
+func (d *drawer) run(ctx context.Context, x *x11.Conn) error {
 	m := newMarker()
 	due := time.Now()
 	for number := uint16(0); ; number++ {
-		due = due.Add(gap())
+		due = due.Add(time.Second / pictureRate)
 		if late := time.Since(due); late > 0 {
-			due = due.Add(late) // what was missed is not made up for
+			due = due.Add(late) // missed pictures are not drawn later
 		}
-		if pause(ctx, time.Until(due)) != nil {
-			return nil //nolint:nilerr // it is to finish
+		if benchkit.Pause(ctx, time.Until(due)) != nil {
+			return nil //nolint:nilerr // finish was called
 		}
 		pix := m.draw(time.Now(), number)
 		err := x.Draw(func() {
@@ -126,20 +128,9 @@ func (d *drawer) run(ctx context.Context, x *x11.Conn, gap func() time.Duration)
 	}
 }
 
-// finish ends the drawing and takes everything away.
+// finish ends the drawing and closes its windows.
 func (d *drawer) finish() error {
 	d.stop()
 	<-d.done
 	return errors.Join(d.err, d.inside.close(), d.canvas.Close())
-}
-
-// steady is the gap between pictures of a program that draws so many a second.
-func steady(perSecond int) func() time.Duration {
-	return func() time.Duration { return time.Second / time.Duration(perSecond) }
-}
-
-// uneven is the gap between things that a person does: from 60 to 180 ms.
-func uneven() func() time.Duration {
-	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same in every run
-	return func() time.Duration { return time.Duration(60+random.IntN(120)) * time.Millisecond }
 }

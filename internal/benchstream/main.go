@@ -8,38 +8,37 @@
 //
 // # What it measures
 //
-// The server is built from this tree and runs by itself, with a desktop of
-// 1920x1080 pixels. The viewer is a Chromium without a window, on the same
-// machine, with a page that does what the published client does: it connects to
-// the signalling, plays the video and sends input over the data channel.
+// The server is built from this tree and runs alone, with a desktop of 1920x1080
+// pixels. The viewer is a headless Chromium on the same machine. Its page does what
+// the published client does: it connects to the signalling, plays the video and
+// sends input over the data channel.
 //
-// The processor time is that of the server's process, and of its encoder's where
-// that is another one; not of the X server and of what draws. Bits and pictures
-// are those that the browser counts.
+// The processor time is that of the server's process and of its encoder's process,
+// if there is one. It excludes the X server and the programs that draw. Bits and
+// pictures are counted by the browser.
 //
-// Latencies are from glass to glass. On the desktop a program draws markers:
-// black and white blocks that hold the time, a number and a checksum. The page
-// looks at each picture that the browser presents, reads the marker and compares
-// its time with the clock, which is that of the drawing to some tenths of a
-// millisecond; markers have whole ones, so that what is found may be up to one
-// too long. A marker that is not read without fault is left out, and so is one
-// that was seen before. The time is taken before the drawing begins and when the
-// browser calls back for the picture (requestVideoFrameCallback), so that the
-// drawing, the X server, this server, the network, the jitter buffer, the decoder
-// and the compositor are in it, and a display that shows it is not.
+// Latencies are from glass to glass. On the desktop a program draws markers: black
+// and white blocks that hold the time, a number and a checksum. The page looks at
+// each picture that the browser presents, reads the marker and compares its time
+// with the clock, which agrees with the drawing program's to some tenths of a
+// millisecond. Markers have whole milliseconds, so a latency may be up to one too
+// long. Unreadable and repeated markers are left out. A latency is from before the
+// drawing to the browser's callback for the picture (requestVideoFrameCallback). It
+// includes the drawing, the X server, this server, the network, the jitter buffer,
+// the decoder and the compositor, and excludes the display.
 //
-// What is drawn goes to the X server in one write. The terminal is drawn by the
-// same requests as xterm's: a copy within the window, and text in a font of the
-// server. The test video is ffmpeg's testsrc2, there and back; its quality is the
-// luma PSNR of what the browser has decoded against the picture whose number
+// Each picture goes to the X server in one write. The terminal is drawn with the
+// requests that xterm makes: a copy within the window, and text in a font of the
+// server. The test video is ffmpeg's testsrc2, forward and backward. Its quality is
+// the luma PSNR of what the browser has decoded against the picture whose number
 // the marker gives.
 //
-// Browser, X server, server and drawing share the machine's cores: on a small or
-// a busy one the latencies are longer for that.
+// Browser, X server, server and drawing share the machine's cores: a small or busy
+// machine makes the latencies longer.
 //
 // # Requirements
 //
-// Those of the tests.
+// The programs that the tests require.
 package main
 
 import (
@@ -48,37 +47,28 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
 // options are the command line.
 type options struct {
 	samples  int           // latencies of a row, at least
 	window   time.Duration // that processor time is measured over, at least
-	idle     time.Duration // the same of the idle desktop
+	idle     time.Duration // the window of the idle desktop
 	connects int           // of each kind
 	pictures int           // whose quality is measured
 	turns    int           // of one viewer and of four
-	settling time.Duration // how long a viewer has watched before anything is measured
-	linger   time.Duration // how long nobody has watched before who comes is new to the server
+	settling time.Duration // how long a viewer has watched before a measurement
+	linger   time.Duration // longer than the server keeps an encoder without a viewer
 	rows     *regexp.Regexp
 	binary   string
 	codec    string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "benchstream:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchkit.Main("benchstream", run) }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{connects: 10, pictures: 40, turns: 3, settling: 4 * time.Second, linger: 11 * time.Second}
@@ -86,7 +76,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	f.IntVar(&o.samples, "n", 200, "latencies of a row, at least")
 	f.DurationVar(&o.window, "window", 20*time.Second, "how long to measure processor time, at least")
-	f.DurationVar(&o.idle, "idle", time.Minute, "the same of the idle desktop")
+	f.DurationVar(&o.idle, "idle", time.Minute, "how long to measure the idle desktop")
 	filter := f.String("row", "", "only rows whose key matches this regular expression: "+keys())
 	quick := f.Bool("quick", false, "short windows and few samples: to see that it works")
 	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
@@ -121,7 +111,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		if !o.rows.MatchString(r.key) {
 			continue
 		}
-		if err := b.measure(ctx, r); err != nil {
+		fmt.Fprintln(stderr, r.key)
+		b.load = benchkit.LoadAverage()
+		if err := r.measure(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.key, err)
 		}
 	}

@@ -1,9 +1,12 @@
 package main
 
-import "time"
+import (
+	"bytes"
+	"time"
+)
 
-// A marker is a picture of 32x4 blocks, black or white. Those of the outer edge
-// are a chessboard, which shows that it is a marker. Inside, row by row, are 60
+// A marker is a picture of 32x4 blocks, black or white. The blocks of the outer
+// edge are a chessboard, which identifies a marker. Inside, row by row, are 60
 // bits, the highest first: the time in milliseconds (32), a number (16) and a
 // checksum of both (12). page/viewer.js reads it.
 const (
@@ -31,8 +34,8 @@ func newMarker() *marker {
 	return m
 }
 
-// draw returns the picture of a marker, B, G, R, X, which is valid until the
-// next.
+// draw returns the picture of a marker, B, G, R, X, which is valid until the next
+// call.
 func (m *marker) draw(at time.Time, number uint16) []byte {
 	content := uint64(uint32(at.UnixMilli()))<<numberBits | uint64(number) //nolint:gosec // it wraps around
 	bits := content<<sumBits | uint64(checksum(content))
@@ -51,17 +54,13 @@ func (m *marker) set(column, row int, white bool) {
 		value = 255
 	}
 	for y := row * blockSize; y < (row+1)*blockSize; y++ {
-		begin := 4 * (y*markerWidth + column*blockSize)
-		line := m.pix[begin : begin+4*blockSize]
-		for i := range line {
-			line[i] = value
-		}
+		copy(m.pix[4*(y*markerWidth+column*blockSize):], bytes.Repeat([]byte{value}, 4*blockSize))
 	}
 }
 
-// checksum is the remainder of the content, shifted by 12 bits, by the polynomial
-// x^12 + x^11 + x^3 + x^2 + x + 1, of which every burst of up to 12 wrong bits is
-// found.
+// checksum is the remainder of the content, shifted by 12 bits, divided by the
+// polynomial x^12 + x^11 + x^3 + x^2 + x + 1. It finds every burst of up to 12
+// wrong bits.
 func checksum(content uint64) uint16 {
 	const polynomial, top = 0x80f, 1 << (sumBits - 1)
 	var sum uint16

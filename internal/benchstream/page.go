@@ -29,7 +29,7 @@ type received struct {
 	luma   []byte
 }
 
-// pictureMost is how large a picture may be.
+// pictureMost is the size of the largest picture.
 const pictureMost = screenWidth * screenHeight
 
 func servePage() (*page, error) {
@@ -45,8 +45,8 @@ func servePage() (*page, error) {
 	mux := http.NewServeMux()
 	static := http.FileServerFS(files)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		// A page that is isolated so has a clock of 5 instead of 100 µs
-		// (High Resolution Time, section 7.1).
+		// These headers isolate the page, which gives it a clock of 5 instead of
+		// 100 µs (High Resolution Time, section 7.1).
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
 		w.Header().Set("Cache-Control", "no-store")

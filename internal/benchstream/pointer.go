@@ -8,18 +8,20 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
-// moveGap is between two moves of the pointer, so that each is done before the
-// next: of moves that come together a server may do the last alone.
+// moveGap separates two moves of the pointer, so that the server does each of
+// them: of moves that come together it may do only the last.
 const moveGap = 40 * time.Millisecond
 
-// pointer measures how long it takes from sending a move over the data channel
-// until X tells that the pointer is there.
-func pointer(ctx context.Context, b *bed, o options, r *result) error {
+// measurePointer measures the time from sending a move over the data channel to
+// X's report of the pointer's new position.
+func (b *bench) measurePointer(ctx context.Context) error {
 	var mu sync.Mutex
 	arrived := make(map[image.Point]time.Time)
-	v, err := b.watch(ctx, o, 0)
+	v, err := b.watch(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func pointer(ctx context.Context, b *bed, o options, r *result) error {
 	if err != nil {
 		return err
 	}
-	places := make([][2]int, o.samples)
+	places := make([][2]int, b.samples)
 	for i := range places {
 		places[i] = [2]int{100 + i%1000, 100 + i%700} // no two are the same
 	}
@@ -51,13 +53,13 @@ func pointer(ctx context.Context, b *bed, o options, r *result) error {
 	}
 	slices.Sort(times)
 	if lost := len(places) - len(times); lost > 0 {
-		r.note("%d of %d moves did not arrive", lost, len(places))
+		b.note("%d of %d moves did not arrive", lost, len(places))
 	}
-	r.latency("pointer move on the data channel to X", times, 1, 0)
+	b.addLatency("pointer move on the data channel to X", times, atMost(1), nil)
 	return v.disconnect(ctx)
 }
 
-// move has the page move the pointer, and returns when it sent each, in
+// move has the page move the pointer, and returns when the page sent each move, in
 // milliseconds since 1970.
 func (v *viewer) move(ctx context.Context, places [][2]int) (sent []float64, err error) {
 	limit, cancel := context.WithTimeout(ctx, patience)
@@ -72,7 +74,7 @@ func (v *viewer) move(ctx context.Context, places [][2]int) (sent []float64, err
 	}
 	err = v.ask(ctx, patience+time.Duration(len(places))*4*moveGap, &sent, "move", places, moveGap.Milliseconds())
 	if err == nil {
-		err = pause(ctx, time.Second) // for the last ones to arrive
+		err = benchkit.Pause(ctx, time.Second) // for the last ones to arrive
 	}
 	return sent, err
 }

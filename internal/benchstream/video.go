@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"io"
 	"math"
 
 	"github.com/deskhand/deskhand/internal/sdktest"
@@ -16,20 +15,19 @@ import (
 const (
 	videoWidth  = 1280
 	videoHeight = 720
-	videoRate   = 30
-	videoLength = 2 * videoRate // pictures
+	videoLength = 2 * pictureRate // pictures
 )
 
 var videoAt = image.Rect(320, 160, 320+videoWidth, 160+videoHeight)
 
-// playing is a video in a window. Its pictures lie with the X server from the
-// beginning, so that the playing costs next to nothing.
+// playing is a video in a window. The X server keeps its pictures from the
+// beginning, so that showing one costs hardly anything.
 type playing struct {
 	canvas *x11.Canvas
 	luma   [][]byte // of each picture
 }
 
-func (p *playing) open(c *x11.Conn) (err error) {
+func (p *playing) open(ctx context.Context, c *x11.Conn) (err error) {
 	p.luma = nil
 	p.canvas, err = c.NewCanvas(videoAt.Min.X, videoAt.Min.Y, videoWidth, videoHeight)
 	if err != nil {
@@ -40,10 +38,10 @@ func (p *playing) open(c *x11.Conn) (err error) {
 		_, err := p.canvas.Keep(pix)
 		return err
 	}}
-	err = sdktest.Run(context.Background(), supervise.Spec{
+	err = sdktest.Run(ctx, supervise.Spec{
 		Path: "ffmpeg",
 		Args: []string{
-			"-v", "error", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%dx%d:rate=%d", videoWidth, videoHeight, videoRate),
+			"-v", "error", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%dx%d:rate=%d", videoWidth, videoHeight, pictureRate),
 			"-frames:v", fmt.Sprint(videoLength), "-f", "rawvideo", "-pix_fmt", "bgra", "-",
 		},
 		Stdout: pictures,
@@ -57,19 +55,19 @@ func (p *playing) open(c *x11.Conn) (err error) {
 	return nil
 }
 
-func (p *playing) draw(number uint16) { p.canvas.Show(there(number)) }
+func (p *playing) draw(number uint16) { p.canvas.Show(pictureOf(number)) }
 
 func (p *playing) close() error { return p.canvas.Close() }
 
-// there is the picture that belongs to a number: the video runs forth and back,
-// so that nothing jumps.
-func there(number uint16) int {
+// pictureOf returns the index of the picture with a number. The video runs forward
+// and backward, so that nothing jumps.
+func pictureOf(number uint16) int {
 	const last = videoLength - 1
 	at := int(number) % (2 * last)
 	return min(at, 2*last-at)
 }
 
-// splitter is a writer that cuts what it gets into parts of one size.
+// splitter is a writer that cuts its input into parts of one size.
 type splitter struct {
 	size int
 	each func([]byte) error
@@ -91,10 +89,8 @@ func (s *splitter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-var _ io.Writer = (*splitter)(nil)
-
-// luma converts pixels, B, G, R, X, as video of this kind has it: ITU-R BT.601,
-// section 2.5.1, from 16 to 235.
+// luma converts pixels, B, G, R, X, to the luma of video: from 16 to 235 (ITU-R
+// BT.601, section 2.5.1).
 func luma(pix []byte) []byte {
 	y := make([]byte, len(pix)/4)
 	for i := range y {
@@ -116,6 +112,6 @@ func squaredError(a, b []byte) float64 {
 
 // psnr is the peak signal-to-noise ratio, in decibels.
 func psnr(squaredError float64) float64 {
-	const most = 100 // of what is equal
+	const most = 100 // for equal pictures
 	return min(most, 10*math.Log10(255*255/squaredError))
 }

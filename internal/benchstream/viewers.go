@@ -11,52 +11,46 @@ import (
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
 	pion "github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
-// moreViewers is how many watch beside the browser.
+// moreViewers is the number of viewers in addition to the browser.
 const moreViewers = 3
 
-// manyViewers measures the server with one viewer and with four, in turn. Those
-// beside the browser throw away what they get, so that the decoding of four
-// videos does not take the machine from the server.
-func manyViewers(ctx context.Context, b *bed, o options, r *result) (err error) {
-	d, err := b.startDrawing(&scrolling{}, steady(pictureRate))
+// measureViewers measures the server with one viewer and with four, in turn. The
+// further viewers discard what they get, so that the decoding of four videos does
+// not take processor time from the server.
+func (b *bench) measureViewers(ctx context.Context) (err error) {
+	d, err := b.startDrawing(ctx, &scrolling{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.finish()) }()
-	v, err := b.watch(ctx, o, 0)
+	v, err := b.watch(ctx, 0)
 	if err != nil {
 		return err
 	}
-	var one, four []float64
-	window := max(o.window/time.Duration(o.turns), time.Second)
-	for range o.turns {
+	var one, four float64
+	window := max(b.window/time.Duration(b.turns), time.Second)
+	for range b.turns {
 		f, err := v.over(ctx, window)
 		if err != nil {
 			return err
 		}
-		one = append(one, f.share)
-		if f, err = b.withMore(ctx, v, o.settling, window); err != nil {
+		g, err := b.withMore(ctx, v, window)
+		if err != nil {
 			return err
 		}
-		four = append(four, f.share)
-		r.note("one: %.1f %%, four: %.1f %% of a core; with four: %s", one[len(one)-1]*100, f.share*100, f.note)
+		one, four = one+f.share, four+g.share
+		b.note("one: %.1f %%, four: %.1f %% of a core; with four: %s", f.share*100, g.share*100, g.note)
 	}
-	r.add("four viewers instead of one, scrolling terminal: processor", mean(four)/mean(one), "times", atMost(1.2))
+	b.add("four viewers instead of one, scrolling terminal: processor", four/one, "times", atMost(1.2))
 	return v.disconnect(ctx)
 }
 
-func mean(values []float64) float64 {
-	var sum float64
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
-}
-
 // withMore measures while more viewers watch.
-func (b *bed) withMore(ctx context.Context, v *viewer, settling, window time.Duration) (f found, err error) {
+func (b *bench) withMore(ctx context.Context, v *viewer, window time.Duration) (f found, err error) {
 	inner, leave := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -64,7 +58,7 @@ func (b *bed) withMore(ctx context.Context, v *viewer, settling, window time.Dur
 	ended := make(chan error, moreViewers)
 	watching := make(chan struct{}, moreViewers)
 	for range moreViewers {
-		work.Go(func() { ended <- watchBlindly(inner, b.signaling(), func() { watching <- struct{}{} }) })
+		work.Go(func() { ended <- discardVideo(inner, b.signaling(), func() { watching <- struct{}{} }) })
 	}
 	limit := time.After(patience)
 	for range moreViewers {
@@ -76,7 +70,7 @@ func (b *bed) withMore(ctx context.Context, v *viewer, settling, window time.Dur
 			return found{}, errors.New("further viewers get no video")
 		}
 	}
-	if err := pause(ctx, settling); err != nil {
+	if err := benchkit.Pause(ctx, b.settling); err != nil {
 		return found{}, err
 	}
 	f, err = v.over(ctx, window)
@@ -88,15 +82,14 @@ func (b *bed) withMore(ctx context.Context, v *viewer, settling, window time.Dur
 	return f, err
 }
 
-// message is one of the signalling.
+// message is a message of the signalling.
 type message struct {
 	Event   string          `json:"event"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// watchBlindly watches until ctx ends, and calls seen when the first packet has
-// come.
-func watchBlindly(ctx context.Context, url string, seen func()) (err error) {
+// discardVideo watches until ctx ends, and calls seen after the first packet.
+func discardVideo(ctx context.Context, url string, seen func()) (err error) {
 	conn, _, err := websocket.Dial(ctx, url, nil) //nolint:bodyclose // the library closes it
 	if err != nil {
 		return err
@@ -125,7 +118,7 @@ func watchBlindly(ctx context.Context, url string, seen func()) (err error) {
 		var m message
 		if err := wsjson.Read(ctx, conn, &m); err != nil {
 			if ctx.Err() != nil {
-				return nil // as it should end
+				return nil
 			}
 			return err
 		}
@@ -135,7 +128,7 @@ func watchBlindly(ctx context.Context, url string, seen func()) (err error) {
 	}
 }
 
-// answer does what a message of the signalling asks for.
+// answer answers a message of the signalling.
 func answer(ctx context.Context, conn *websocket.Conn, pc *pion.PeerConnection, m message) error {
 	switch m.Event {
 	case "system/init":

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -152,12 +153,32 @@ func (s *Server) await(ctx context.Context, found <-chan string, port int) error
 	}
 }
 
+// Request returns a request to the server, with body as JSON unless it is nil.
+func (s *Server) Request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var payload io.Reader = http.NoBody
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, payload)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
 func (s *Server) healthy(ctx context.Context) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/v1/health", nil)
+	req, err := s.Request(ctx, http.MethodGet, "/v1/health", nil)
 	if err != nil {
 		return false
 	}
-	req.Header.Set("Authorization", "Bearer "+s.Token)
 	req.Close = true
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

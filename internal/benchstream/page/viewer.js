@@ -12,7 +12,7 @@ const setClock = (offset) => { clockOffset = offset; };
 let socket, connection, channel;
 
 // connect resolves, with when each step was done, when the first picture is
-// presented. limit, in kbit/s, asks for no more; 0: as the server likes.
+// presented. It asks for at most limit kbit/s, unless that is 0.
 function connect(url, limit) {
   const steps = {};
   const begun = performance.now();
@@ -72,7 +72,7 @@ function connect(url, limit) {
   });
 }
 
-// limited is an answer that asks for at most so many kbit/s (RFC 8866, section
+// limited returns an answer that asks for at most limit kbit/s (RFC 8866, section
 // 5.8: after the connection data of the video's section).
 const limited = (sdp, limit) => sdp.replace(/(m=video(?:.|\r\n)*?c=[^\r]*\r\n)/, `$1b=AS:${limit}\r\n`);
 
@@ -183,7 +183,7 @@ function collect(url, rect, count, every) {
   });
 }
 
-// counts are those of the video that was received so far.
+// counts returns the statistics of the received video.
 async function counts() {
   for (const s of (await connection.getStats()).values()) {
     if (s.type === "inbound-rtp" && s.kind === "video") {
