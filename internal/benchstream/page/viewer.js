@@ -23,6 +23,7 @@ function connect(url, limit) {
     const offered = async ({ sdp, iceservers }) => {
       connection = new RTCPeerConnection({ iceServers: iceservers });
       connection.ontrack = ({ track, streams }) => {
+        if (track.kind !== "video") return; // the audio track is in the same stream
         done("track");
         video.srcObject = streams[0] ?? new MediaStream([track]);
         video.requestVideoFrameCallback(async () => {
