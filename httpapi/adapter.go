@@ -18,6 +18,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // adapter lets huma register its operations with fiber v2. huma's own package
@@ -56,7 +58,7 @@ type request struct {
 	forced int // the status to send instead of the one that huma chooses
 	empty  bool
 	opened io.Reader
-	grant  *grant // of the token that it came with; nil: the server's own, or none
+	grant  *grants.Grant // of the token that it came with; nil: the server's own, or none
 
 	bodies   *bodyMemory
 	buffered *buffered // the body, when huma reads it into memory
@@ -103,7 +105,7 @@ func (r *request) holdAnswer(memory *bodyMemory) error {
 }
 
 // limited reports whether the request has a token of a scope other than admin.
-func (r *request) limited() bool { return r.grant != nil && r.grant.scope != scopeAdmin }
+func (r *request) limited() bool { return r.grant != nil && r.grant.Scope != grants.ScopeAdmin }
 
 // heldAnswer is an answer that memory counts until fasthttp closes it.
 type heldAnswer struct {
@@ -274,7 +276,7 @@ func (r *request) streamTracked(tracker *flushTracker, f func(w *bufio.Writer, f
 	rc.SetConnectionClose()
 	g := r.grant
 	body := fasthttp.NewStreamReader(func(w *bufio.Writer) {
-		defer g.hold(conn)()
+		defer g.Hold(conn)()
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // The security schemes of the OpenAPI document. An operation names those by
@@ -42,10 +44,10 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	}
 	switch g, ok := s.admits(r); {
 	case !ok:
-	case g != nil && !g.scope.allows(scopeOf(r.op)):
+	case g != nil && !g.Scope.Allows(scopeOf(r.op)):
 		s.write(r.c, permissionDenied.problem(fmt.Sprintf(
-			"permission denied: this token has the scope %s, and this needs %s", g.scope, scopeOf(r.op))).
-			with("details", map[string]any{"scope": g.scope.String(), "needed": scopeOf(r.op).String()}))
+			"permission denied: this token has the scope %s, and this needs %s", g.Scope, scopeOf(r.op))).
+			with("details", map[string]any{"scope": g.Scope.String(), "needed": scopeOf(r.op).String()}))
 		return
 	default:
 		r.grant = g
@@ -98,13 +100,13 @@ func (s *Server) logRefusal(r *request) {
 type grantKey struct{}
 
 // grantOf returns the grant of a request's token; nil for the server's own or none.
-func grantOf(ctx context.Context) *grant {
-	g, _ := ctx.Value(grantKey{}).(*grant)
+func grantOf(ctx context.Context) *grants.Grant {
+	g, _ := ctx.Value(grantKey{}).(*grants.Grant)
 	return g
 }
 
 // endWith ends the request's context when its token ends, unless stop is called before.
-func (r *request) endWith(g *grant) (stop func()) {
+func (r *request) endWith(g *grants.Grant) (stop func()) {
 	if g == nil {
 		return func() {}
 	}
@@ -112,7 +114,7 @@ func (r *request) endWith(g *grant) (stop func()) {
 	// running ends by itself, or with what hold was called for.
 	ctx, cancel := context.WithCancel(context.WithValue(r.ctx, grantKey{}, g))
 	r.WithContext(ctx)
-	end := context.AfterFunc(g.ctx, cancel)
+	end := context.AfterFunc(g.Context(), cancel)
 	return func() { end() }
 }
 
@@ -123,7 +125,7 @@ func errTokenOver() *Problem {
 
 // admits says whether a request has a token that is good for anything. The grant
 // is nil for the server's own.
-func (s *Server) admits(r *request) (*grant, bool) {
+func (s *Server) admits(r *request) (*grants.Grant, bool) {
 	token, ok := strings.CutPrefix(r.c.Get(fiber.HeaderAuthorization), "Bearer ")
 	if !ok {
 		token = "" // what else the header holds is nobody's token
@@ -144,17 +146,14 @@ func (s *Server) admits(r *request) (*grant, bool) {
 }
 
 // lookUp reports whether a token is valid. The grant is nil for the server's own.
-func (s *Server) lookUp(token string) (*grant, bool) {
+func (s *Server) lookUp(token string) (*grants.Grant, bool) {
 	if token == "" {
 		return nil, false
 	}
 	if s.rightToken(token) {
 		return nil, true
 	}
-	g := s.mounts.find(token)
-	if g == nil {
-		g = s.tokens.find(token)
-	}
+	g := s.tokens.Find(token)
 	return g, g != nil
 }
 
@@ -179,8 +178,8 @@ func (s *Server) proven(c *fiber.Ctx) bool {
 // scopeKey is where an operation keeps the scope that it needs.
 const scopeKey = "deskhand-scope"
 
-func scopeOf(op *huma.Operation) scope {
-	s, _ := op.Metadata[scopeKey].(scope)
+func scopeOf(op *huma.Operation) grants.Scope {
+	s, _ := op.Metadata[scopeKey].(grants.Scope)
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 type clipboardQuery struct {
@@ -54,7 +55,7 @@ func (in *clipboardInput) Resolve(ctx huma.Context) []error {
 func (s *Server) registerClipboard() {
 	schemas := s.api.OpenAPI().Components.Schemas
 	r := route{
-		id: "readClipboard", scope: scopeControl, method: http.MethodGet, path: "/clipboard", tag: "Clipboard", other: inputFailed,
+		id: "readClipboard", scope: grants.ScopeControl, method: http.MethodGet, path: "/clipboard", tag: "Clipboard", other: inputFailed,
 		summary: "Read what was copied", errors: []int{http.StatusNotAcceptable, http.StatusBadGateway},
 		content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")},

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
-	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // controller is a desktop of which one party at a time has control.
@@ -129,15 +128,9 @@ const (
 // the number of its keys or characters alone.
 const typingHeader = "Deskhand-Typing"
 
-// actorName returns the pattern of names. It is compiled when it is first needed,
-// because that takes milliseconds of every start.
-var actorName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[\pL\pN][\pL\pN ._@-]{0,63}$`)
-})
-
 // callerOf checks the name that a request gives of who sends it.
 func callerOf(name string) (string, *Problem) {
-	if name != "" && !actorName().MatchString(name) {
+	if name != "" && !grants.ActorName().MatchString(name) {
 		return "", invalidRequest.problem("invalid request: " + actorHeader +
 			" must have 1 to 64 letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit")
 	}

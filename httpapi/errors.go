@@ -31,7 +31,7 @@ func problemOf(err error, other kind) *Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
-	if p := cmp.Or(fileProblem(err), fullProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err),
+	if p := cmp.Or(tokenProblem(err), fileProblem(err), fullProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err),
 		controlProblem(err), recordingProblem(err), fleetProblem(err)); p != nil {
 		return p
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -74,7 +75,7 @@ func (s *Server) releaser(r *request, d Desktop, name string) func() {
 	if !ok || name == "" {
 		return func() {}
 	}
-	a := r.grant.actor(name)
+	a := r.grant.Actor(name)
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 		defer cancel()
@@ -127,7 +128,7 @@ type eventFeed struct {
 
 // newEventFeed follows both sources until close. types are the wanted ones, with commas
 // between; empty: all. The feed leaves out what the token does not show.
-func newEventFeed(sub *desktop.Subscription, inst *fleet.Instance, types string, g *grant) *eventFeed {
+func newEventFeed(sub *desktop.Subscription, inst *fleet.Instance, types string, g *grants.Grant) *eventFeed {
 	f := &eventFeed{desktop: inst.ID(), events: make(chan streamEvent), stop: make(chan struct{}), done: make(chan struct{})}
 	var wanted []string
 	if types != "" {
@@ -146,7 +147,7 @@ func newEventFeed(sub *desktop.Subscription, inst *fleet.Instance, types string,
 }
 
 func (f *eventFeed) run(events <-chan desktop.Event, recordings *fleet.RecordingSubscription, filter *recordingFilter, wanted func(string) bool) {
-	since := filter.grant.shownSince()
+	since := filter.grant.ShownSince()
 	send := func(e streamEvent) bool {
 		select {
 		case f.events <- e:

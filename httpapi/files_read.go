@@ -126,7 +126,7 @@ func (s *Server) sendFile(out *readOutput, f source, size int64, modified time.T
 	out.Body = func(ctx huma.Context) {
 		ctx.SetStatus(out.Status)
 		rc := requestOf(ctx).c.Context()
-		release := requestOf(ctx).grant.hold(rc.Conn())
+		release := requestOf(ctx).grant.Hold(rc.Conn())
 		rc.SetBodyStream(&download{file: f, conn: rc.Conn(), part: part, patience: s.patience, release: release}, int(part.length))
 	}
 	return out, nil

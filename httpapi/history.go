@@ -2,23 +2,14 @@ package httpapi
 
 import (
 	"net/http"
-	"time"
 
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/recording"
 )
 
 // A token shows nothing that happened before it was made: a shared link shows the
 // desktop from then on, not its past. The server's own token and tokens of scope
 // admin show everything.
-
-// shownSince returns the time from which on a token shows events. Events of an earlier
-// server are gone, so a token that was made there shows all.
-func (g *grant) shownSince() time.Time {
-	if g == nil || g.scope == scopeAdmin {
-		return time.Time{}
-	}
-	return g.made
-}
 
 // recordingView is how much of a recording a token shows.
 type recordingView int
@@ -29,13 +20,13 @@ const (
 	recordingShown                       // everything
 )
 
-// view returns how much of a recording a token shows. The token shows a recording that
+// viewOf returns how much of a recording a token shows. The token shows a recording that
 // began after it was made. It lists an older one while that goes on, so that people
 // know that they are recorded. Ids are compared and not times, because the clock may have
 // been set back.
-func (g *grant) view(info recording.Info) recordingView {
+func viewOf(g *grants.Grant, info recording.Info) recordingView {
 	switch {
-	case g == nil, g.scope == scopeAdmin, info.ID > g.NewestRecording:
+	case g == nil, g.Scope == grants.ScopeAdmin, info.ID > g.NewestRecording:
 		return recordingShown
 	case info.Status == recording.StatusRecording:
 		return recordingListed
@@ -45,12 +36,12 @@ func (g *grant) view(info recording.Info) recordingView {
 
 // recordingClosed returns a problem if the token does not show what a route reads of a
 // recording or does to it.
-func (g *grant) recordingClosed(r route, info recording.Info) error {
+func recordingClosed(g *grants.Grant, r route, info recording.Info) error {
 	needed := recordingShown
 	if r.method != http.MethodGet || r.path == "/recordings/{id}" {
 		needed = recordingListed
 	}
-	if g.view(info) >= needed {
+	if viewOf(g, info) >= needed {
 		return nil
 	}
 	return permissionDenied.problem("permission denied: this recording began before the token was made; use a token of scope admin")
@@ -58,15 +49,15 @@ func (g *grant) recordingClosed(r route, info recording.Info) error {
 
 // recordingFilter selects the events about recordings that a token is told.
 type recordingFilter struct {
-	grant  *grant
+	grant  *grants.Grant
 	listed map[string]bool // ids of recordings whose description the client may have
 }
 
 // newRecordingFilter returns the filter of a token. active are the recordings that go on.
-func newRecordingFilter(g *grant, active []recording.Info) *recordingFilter {
+func newRecordingFilter(g *grants.Grant, active []recording.Info) *recordingFilter {
 	f := &recordingFilter{grant: g, listed: map[string]bool{}}
 	for _, info := range active {
-		f.listed[info.ID] = g.view(info) == recordingListed
+		f.listed[info.ID] = viewOf(g, info) == recordingListed
 	}
 	return f
 }
@@ -75,7 +66,7 @@ func newRecordingFilter(g *grant, active []recording.Info) *recordingFilter {
 // is hidden that was listed, the client is told once that it is deleted.
 func (f *recordingFilter) filter(e *recordingEvent) *recordingEvent {
 	id := e.info.ID
-	switch f.grant.view(e.info) {
+	switch viewOf(f.grant, e.info) {
 	case recordingShown:
 		return e
 	case recordingListed:

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 type launchBody struct {
@@ -40,7 +41,7 @@ type openBody struct {
 }
 
 func (s *Server) registerLaunch() {
-	r := route{method: http.MethodPost, tag: "Programs", other: runtimeFailed, scope: scopeAgent}
+	r := route{method: http.MethodPost, tag: "Programs", other: runtimeFailed, scope: grants.ScopeAgent}
 	launch := r
 	launch.id, launch.path, launch.summary = "launchApp", "/launch", "Start a program on the desktop"
 	launch.errors = []int{http.StatusNotFound}

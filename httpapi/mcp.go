@@ -15,6 +15,7 @@ import (
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
@@ -49,7 +50,7 @@ func (s *Server) registerMCP() {
 		Type: huma.TypeObject, Description: "A message of JSON-RPC 2.0", AdditionalProperties: true,
 	}}}
 	add(s, route{
-		id: "postMCP", method: http.MethodPost, path: mcpPath, tag: "Agents", scope: scopeAgent, most: mostMCP,
+		id: "postMCP", method: http.MethodPost, path: mcpPath, tag: "Agents", scope: grants.ScopeAgent, most: mostMCP,
 		summary: "Use a desktop as tools of the Model Context Protocol", about: aboutMCP,
 		errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 		body:    &huma.RequestBody{Required: true, Content: message},

@@ -195,7 +195,7 @@ func TestAgentsReachDesktop(t *testing.T) {
 	if err != nil || other.Servers[0].Headers["Authorization"] == web.Headers["Authorization"] {
 		t.Error("two agents share a token", err)
 	}
-	s.mounts.forget(mainDesktop)
+	s.tokens.Forget(mainDesktop)
 	if a := s.do(t, call{path: "/v1/desktop/status", header: map[string]string{"Authorization": "Bearer " + token}}); a.StatusCode != http.StatusUnauthorized {
 		t.Error(a.StatusCode)
 	}

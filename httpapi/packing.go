@@ -43,7 +43,7 @@ func (s *Server) pack(write func(io.Writer) error) (func(huma.Context), error) {
 		ctx.SetStatus(http.StatusOK)
 		rc := requestOf(ctx).c.Context()
 		p.conn = rc.Conn()
-		p.release = requestOf(ctx).grant.hold(p.conn)
+		p.release = requestOf(ctx).grant.Hold(p.conn)
 		rc.SetBodyStream(p, -1)
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // presenceBody lists the viewers, agents and API callers of a desktop.
@@ -33,7 +34,7 @@ func (s *Server) registerPresence(r route) {
 func (s *Server) present(ctx context.Context, inst *fleet.Instance) []presentBody {
 	var agents []desktop.Actor
 	for _, agent := range s.agents.using(ctx, inst.ID()) {
-		agents = append(agents, mountedActor(agent))
+		agents = append(agents, grants.AgentActor(agent))
 	}
 	list := []presentBody{}
 	for _, p := range inst.Presence(agents...) {

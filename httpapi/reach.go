@@ -18,25 +18,9 @@ func (s *Server) viewer(r *request) webrtc.ViewerOptions {
 		TCP: s.fleet.TCP().Shares(c.Context().Conn()) && len(proxyHeaders(c)) == 0,
 	}
 	if r.grant != nil {
-		o.Owner, o.Until = r.grant.viewersOf(), r.grant.ctx
+		o.Owner, o.Until = r.grant.ViewersOf(), r.grant.Context()
 	}
 	return o
-}
-
-// viewersOf returns the owner of the viewers of a token. It is empty for the server's
-// own token and for admin tokens.
-func (g *grant) viewersOf() string {
-	if g == nil || g.scope == scopeAdmin {
-		return ""
-	}
-	return g.ID
-}
-
-// sees reports whether a token may see the addresses of an owner's viewers and end
-// them. The server's token and admin tokens may, and other tokens for their own viewers.
-func (g *grant) sees(owner string) bool {
-	own := g.viewersOf()
-	return own == "" || own == owner
 }
 
 // proxyHeaders are those of a request that an HTTP proxy has put there.

@@ -148,7 +148,7 @@ func onRecording[I, O any, P interface {
 		}
 		id := P(in).recordingID()
 		if info, err := store.Get(id); err == nil {
-			if err := grantOf(ctx).recordingClosed(r, info); err != nil {
+			if err := recordingClosed(grantOf(ctx), r, info); err != nil {
 				return nil, err
 			}
 		}
@@ -215,7 +215,7 @@ func (s *Server) registerRecordings() {
 		}
 		out := &recordingListOutput{recordingList{[]recordingInfo{}}}
 		for _, info := range store.List() {
-			if grantOf(ctx).view(info) == recordingHidden {
+			if viewOf(grantOf(ctx), info) == recordingHidden {
 				continue
 			}
 			out.Body.Recordings = append(out.Body.Recordings, infoOfRecording(info))
@@ -258,7 +258,7 @@ func record(ctx context.Context, inst *fleet.Instance, b *recordBody, exclusive 
 		start = inst.RecordExclusive
 	}
 	cfg := b.config()
-	cfg.Guest = grantOf(ctx).viewersOf() != ""
+	cfg.Guest = grantOf(ctx).ViewersOf() != ""
 	rec, err := start(ctx, cfg)
 	if e, ok := errors.AsType[*fleet.StateError](err); ok {
 		return recordingInfo{}, conflictOf(stateProblem(e).Detail) // as the reference has it

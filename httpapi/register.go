@@ -6,6 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 type healthBody struct {
@@ -25,7 +27,7 @@ func healthy(context.Context, *struct{}) (*healthOutput, error) {
 func (s *Server) register() {
 	s.api.UseMiddleware(s.findInstance)
 	add(s, route{
-		id: "getHealth", method: http.MethodGet, path: "/v1/health", tag: "Server", scope: scopeView,
+		id: "getHealth", method: http.MethodGet, path: "/v1/health", tag: "Server", scope: grants.ScopeView,
 		summary: "Tell whether the server answers and the token is right",
 	}, healthy)
 	add(s, route{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // route is one operation, as all of them are described.
@@ -23,12 +24,12 @@ type route struct {
 	summary string
 	about   string // longer description
 	tag     string
-	status  int   // of success; zero: 200
-	errors  []int // statuses of problems that are particular to it
-	query   bool  // the token may come in the URL
-	open    bool  // no token is needed
-	scope   scope // that a token needs; zero: everything
-	other   kind  // of errors that have none of their own
+	status  int          // of success; zero: 200
+	errors  []int        // statuses of problems that are particular to it
+	query   bool         // the token may come in the URL
+	open    bool         // no token is needed
+	scope   grants.Scope // that a token needs; zero: everything
+	other   kind         // of errors that have none of their own
 	content map[string]*huma.MediaType
 	more    map[string]*huma.Response // besides success and problems
 	body    *huma.RequestBody
@@ -86,7 +87,7 @@ func (s *Server) fail(ctx context.Context, r route, err error) error {
 		other = internal
 	}
 	p := problemOf(err, other)
-	if grantOf(ctx).over() && errors.Is(err, context.Canceled) {
+	if grantOf(ctx).Over() && errors.Is(err, context.Canceled) {
 		p = errTokenOver()
 	}
 	if p.Status == http.StatusInternalServerError {
@@ -118,9 +119,9 @@ func onInstance[I, O any](s *Server, r route, handle func(context.Context, *flee
 		}
 		return handle(ctx, inst, in)
 	}
-	if r.scope == scopeAdmin && !r.admin {
-		if r.scope = scopeControl; r.method == http.MethodGet {
-			r.scope = scopeView
+	if r.scope == grants.ScopeAdmin && !r.admin {
+		if r.scope = grants.ScopeControl; r.method == http.MethodGet {
+			r.scope = grants.ScopeView
 		}
 	}
 	path := r.path
@@ -198,7 +199,7 @@ func (s *Server) visit(r *request, id string, find func(string) (*fleet.Instance
 	if bad != nil {
 		return nil, desktop.Actor{}, bad
 	}
-	actor := r.grant.actor(name)
+	actor := r.grant.Actor(name)
 	if key := r.c.Get(viewerHeader); key != "" {
 		if stream := inst.RunningStream(); stream != nil {
 			if v, ok := stream.ViewerActor(key); ok {

@@ -23,6 +23,7 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -36,8 +37,7 @@ type Server struct {
 	answer    fasthttp.RequestHandler
 	fleet     *fleet.Fleet
 	processes *processes
-	tokens    *tokens
-	mounts    mounts
+	tokens    *grants.Store
 	mcp       mcpServers
 
 	files       *filesystem.FS
@@ -64,9 +64,10 @@ type Server struct {
 	closing   chan struct{}  // closed when Close begins
 	serving   sync.WaitGroup // calls of Serve, and what Handler started
 
-	mu      sync.Mutex // guards what follows, and serving's Add against Close's Wait
-	closed  bool
-	parting []<-chan struct{} // each closed when the handlers of a Serve have ended
+	mu       sync.Mutex // guards what follows, and serving's Add against Close's Wait
+	closed   bool
+	localURL string            // at which programs on this machine reach the server; empty: none
+	parting  []<-chan struct{} // each closed when the handlers of a Serve have ended
 }
 
 // ErrClosed is returned by Serve and Mount after Close.
@@ -86,8 +87,7 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	var s *Server
 	all, err := fleet.Open(context.Background(), cfg.fleetConfig(func(id string) {
-		s.mounts.forget(id)
-		s.tokens.forget(id)
+		s.tokens.Forget(id)
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -122,7 +122,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.agents = &agentHost{cfg: cfg, stateDir: state, folders: trusted, registry: s.registry, early: earlyHeaders, beat: whiteSpace}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
-	s.tokens = &tokens{stateDir: state, newestRecording: all.NewestRecording, log: cfg.Logger}
+	s.tokens = grants.New(grants.Config{StateDir: state, NewestRecording: all.NewestRecording, Logger: cfg.Logger})
 	if cfg.Quiet != nil {
 		s.quiet = time.AfterFunc(quietTime, cfg.Quiet)
 	}
@@ -210,7 +210,7 @@ func (s *Server) Close() error {
 		s.fleet.StateDir().BeginClose()
 		s.serving.Wait()
 		s.mounted.wait()
-		s.tokens.close()
+		s.tokens.Close()
 		if s.quiet != nil {
 			s.quiet.Stop()
 		}
@@ -292,7 +292,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	defer s.serving.Done()
-	s.mounts.reachable(ln.Addr())
+	s.reachable(ln.Addr())
 	e := &entry{loopback: loopback(ln.Addr()), ending: make(chan struct{}), sockets: &sockets{limits: s.limits}}
 	defer e.sockets.wait()
 	srv := s.newFastHTTP(e)

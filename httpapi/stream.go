@@ -12,6 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -47,7 +48,7 @@ type streamViewer struct {
 type streamOutput struct{ Body streamStatus }
 
 // statusOf describes a stream to a token; nil: no stream runs.
-func statusOf(s *webrtc.Streamer, g *grant) *streamOutput {
+func statusOf(s *webrtc.Streamer, g *grants.Grant) *streamOutput {
 	if s == nil {
 		return &streamOutput{}
 	}
@@ -56,7 +57,7 @@ func statusOf(s *webrtc.Streamer, g *grant) *streamOutput {
 		Active: true, ProcessID: st.ProcessID, Codec: st.Codec, Audio: st.Audio, FrameRate: st.FrameRate, Pictures: st.PicturesPerSecond, Bits: st.BitsPerSecond, Target: st.Target,
 	}}
 	for _, v := range st.Viewers {
-		if !g.sees(v.Owner) {
+		if !g.Sees(v.Owner) {
 			v.Owner, v.Remote = "", ""
 		}
 		out.Body.Viewers = append(out.Body.Viewers, streamViewer(v))
@@ -109,7 +110,7 @@ func (s *Server) registerStream() {
 	r.errors = []int{http.StatusConflict}
 	start := r
 	start.id, start.method, start.path, start.summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"
-	start.scope = scopeView
+	start.scope = grants.ScopeView
 	start.about = "The first viewer does that, too. Nothing is captured before somebody watches."
 	onInstance(s, start, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
 		stream, err := inst.Stream(ctx)
@@ -163,7 +164,7 @@ func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn,
 		return &socketOutput{Body: func(ctx huma.Context) {
 			g := requestOf(ctx).grant
 			o := s.viewer(requestOf(ctx))
-			o.Name, o.ViewOnly = in.Name, in.Role == "view" || g != nil && g.scope == scopeView
+			o.Name, o.ViewOnly = in.Name, in.Role == "view" || g != nil && g.Scope == grants.ScopeView
 			if o.Name == "" && g != nil {
 				o.Name = g.Name
 			}
@@ -211,7 +212,7 @@ func (s *Server) registerWHEP(r route) {
 	play := r
 	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
 	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
-	play.status, play.scope, play.query, play.most = http.StatusCreated, scopeView, true, webrtc.MaxDescription
+	play.status, play.scope, play.query, play.most = http.StatusCreated, grants.ScopeView, true, webrtc.MaxDescription
 	play.errors = append(play.errors, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	play.more = map[string]*huma.Response{"201": {
@@ -243,10 +244,10 @@ func (s *Server) registerWHEP(r route) {
 	leave := r
 	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
 	leave.about = "A second DELETE is answered like the first."
-	leave.scope, leave.query, leave.errors = scopeView, true, []int{http.StatusNotFound}
+	leave.scope, leave.query, leave.errors = grants.ScopeView, true, []int{http.StatusNotFound}
 	onInstance(s, leave, func(ctx context.Context, inst *fleet.Instance, in *whepID) (*leftOutput, error) {
 		g := grantOf(ctx)
-		if err := inst.EndViewer(in.ID, func(v webrtc.ViewerInfo) bool { return g.sees(v.Owner) }); err != nil {
+		if err := inst.EndViewer(in.ID, func(v webrtc.ViewerInfo) bool { return g.Sees(v.Owner) }); err != nil {
 			return nil, missing("viewer", in.ID)
 		}
 		return &leftOutput{}, nil

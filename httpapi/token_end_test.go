@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -239,7 +238,7 @@ func TestRevocationNotStored(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, Config{StateDir: dir})
 	id, value := s.token(t, `{"scope":"view"}`)
-	file := filepath.Join(tokenDir(dir), id+tokenSuffix)
+	file := filepath.Join(filepath.Join(dir, "tokens"), id+".json")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +317,7 @@ func TestStateDirIsPrivate(t *testing.T) {
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("another's lock held requests up for %v", took)
 	}
-	for _, path := range []string{dir, tokenDir(dir)} {
+	for _, path := range []string{dir, filepath.Join(dir, "tokens")} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
@@ -360,11 +359,11 @@ func TestDamagedToken(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(tokenDir(dir), id+tokenSuffix)
+	file := filepath.Join(filepath.Join(dir, "tokens"), id+".json")
 	if err := os.WriteFile(file, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(filepath.Join(tokenDir(dir), "tok_PIPE"+tokenSuffix), 0o600); err != nil {
+	if err := syscall.Mkfifo(filepath.Join(filepath.Join(dir, "tokens"), "tok_PIPE"+".json"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -383,32 +382,4 @@ func TestDamagedToken(t *testing.T) {
 func present(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, os.ErrNotExist)
-}
-
-// TestTokensExpireInSleep: a token whose time has passed by the wall clock is over, and
-// what it is used for ends, although little time has passed in this program.
-func TestTokensExpireInSleep(t *testing.T) {
-	t.Parallel()
-	s := serve(t, Config{})
-	id, value := s.token(t, `{"scope":"admin","ttl":3600}`)
-	with := map[string]string{"Authorization": "Bearer " + value}
-	s.do(t, call{path: "/v1/desktops", header: with}).want(t, 200)
-	s.tokens.mu.Lock()
-	var ctx context.Context
-	for _, g := range s.tokens.byHash {
-		if g.ID == id {
-			ctx, g.Expires = g.ctx, time.Now().Round(0).Add(-time.Second)
-		}
-	}
-	s.tokens.setAlarm() // as the clock does when the system resumes
-	s.tokens.mu.Unlock()
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Minute):
-		t.Error("what the token is used for goes on")
-	}
-	s.do(t, call{path: "/v1/desktops", header: with}).want(t, 401)
-	if list := string(s.get(t, "/v1/tokens").want(t, 200).body); strings.Contains(list, id) {
-		t.Errorf("it is listed: %s", list)
-	}
 }

@@ -2,10 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"syscall"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 type tokenBody struct {
@@ -41,8 +46,8 @@ type (
 	}
 )
 
-func infoOfToken(g *grant) tokenInfo {
-	return tokenInfo{ID: g.ID, Scope: g.Scope, Desktop: g.Desktop, Name: g.Name, CreatedAt: g.Created, ExpiresAt: g.Expires}
+func infoOfToken(g *grants.Grant) tokenInfo {
+	return tokenInfo{ID: g.ID, Scope: g.Scope.String(), Desktop: g.Desktop, Name: g.Name, CreatedAt: g.Created, ExpiresAt: g.Expires}
 }
 
 func (s *Server) registerTokens() {
@@ -58,10 +63,10 @@ func (s *Server) registerTokens() {
 	list.id, list.method, list.summary = "listTokens", http.MethodGet, "List tokens, without their values"
 	list.about = "The list has the tokens that were made by request, and the tokens with which agents that run here use desktops."
 	add(s, list, func(context.Context, *struct{}) (*tokensOutput, error) {
-		grants, err := s.tokens.list()
+		grants, err := s.tokens.List()
 		out := &tokensOutput{}
 		out.Body.Tokens = []tokenInfo{}
-		for _, g := range append(grants, s.mounts.list()...) {
+		for _, g := range grants {
 			out.Body.Tokens = append(out.Body.Tokens, infoOfToken(g))
 		}
 		return out, err
@@ -72,34 +77,58 @@ func (s *Server) registerTokens() {
 		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
 	revoke.status, revoke.errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
 	add(s, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
-		if s.mounts.revoke(in.ID) {
-			return nil, nil //nolint:nilnil // huma's answer without a body
+		err := s.tokens.Revoke(in.ID)
+		if errors.Is(err, grants.ErrNotFound) {
+			return nil, missing("token", in.ID)
 		}
-		return nil, s.tokens.revoke(in.ID)
+		return nil, err
 	})
+}
+
+// tokenProblem returns the problem for an error of the tokens, or nil if err is another error.
+func tokenProblem(err error) *Problem {
+	var limit *grants.LimitError
+	var storage *grants.StorageError
+	switch {
+	case errors.As(err, &limit):
+		return conflictOf(limit.Error() + "; DELETE some first")
+	case errors.As(err, &storage):
+		k := kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			k = noSpace
+		}
+		return k.problem(storage.Error()).header(fiber.HeaderRetryAfter, "2")
+	case errors.Is(err, grants.ErrEnded):
+		return errTokenOver()
+	case errors.Is(err, grants.ErrClosed):
+		return shuttingDown.problem("the server is shutting down")
+	}
+	return nil
 }
 
 func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenOutput, error) {
 	b := &in.Body
-	g := &grant{Scope: b.Scope, Name: b.Name, Desktop: b.Desktop}
-	g.scope, _ = scopeNamed(b.Scope)
+	g := &grants.Grant{Name: b.Name, Desktop: b.Desktop}
+	if err := g.Scope.UnmarshalText([]byte(b.Scope)); err != nil {
+		return nil, err // the schema has the same names
+	}
 	switch {
-	case b.Desktop != "" && g.scope == scopeAdmin:
+	case b.Desktop != "" && g.Scope == grants.ScopeAdmin:
 		return nil, invalidRequest.problem("invalid request: desktop cannot narrow the scope admin; leave it out").with("field", "desktop")
 	case b.Desktop != "" && fleet.CheckID(b.Desktop) != nil:
 		return nil, invalidRequest.problem("invalid request: desktop must be the id of a desktop, such as main").with("field", "desktop")
-	case b.Name != "" && !actorName().MatchString(b.Name):
+	case b.Name != "" && !grants.ActorName().MatchString(b.Name):
 		return nil, invalidRequest.problem("invalid request: name must have letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit").with("field", "name")
 	}
-	ttl := defaultTokenTime
+	var ttl time.Duration // the schema bounds it
 	if b.TTL != nil {
-		ttl = min(time.Duration(*b.TTL)*time.Second, longestTokenTime)
+		ttl = time.Duration(*b.TTL) * time.Second
 	}
-	value, err := s.tokens.create(g, ttl, grantOf(ctx))
+	value, err := s.tokens.Create(g, ttl, grantOf(ctx))
 	if err != nil {
 		return nil, err
 	}
 	out := &tokenOutput{infoOfToken(g)}
-	out.Body.Token, out.Body.Allows = value, s.cfg.allows(g.scope)
+	out.Body.Token, out.Body.Allows = value, s.cfg.allows(g.Scope)
 	return out, nil
 }

@@ -94,7 +94,7 @@ func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Contex
 			return
 		}
 		defer end()
-		defer g.hold(under)()
+		defer g.Hold(under)()
 		ws := &socket{conn: conn, under: under}
 		conn.SetReadLimit(most)
 		ws.run(e.ending, serve)

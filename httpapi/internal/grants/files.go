@@ -1,18 +1,14 @@
-package httpapi
+package grants
 
 import (
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/gofiber/fiber/v2"
 )
 
 // Each token has a file. Revoking a token removes its file, which works on a full
@@ -24,7 +20,7 @@ func tokenDir(stateDir string) string { return filepath.Join(stateDir, "tokens")
 const tokenSuffix = ".json"
 
 // readTokens reads the files of all tokens. It logs a damaged file and skips it.
-func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
+func readTokens(dir string, log *slog.Logger) ([]*Grant, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -32,10 +28,10 @@ func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	var grants []*grant
+	var grants []*Grant
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
-		g := new(grant)
+		g := new(Grant)
 		err := errNotToken // as a FIFO, which would block
 		if f.Type().IsRegular() {
 			err = g.read(path)
@@ -53,17 +49,8 @@ func readTokens(dir string, log *slog.Logger) ([]*grant, error) {
 	return grants, nil
 }
 
-// read reads a grant from its file.
-func (g *grant) read(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return g.parse(text)
-}
-
 // writeToken creates the file of a new token and syncs it to disk.
-func writeToken(dir string, g *grant) (err error) {
+func writeToken(dir string, g *Grant) (err error) {
 	text, err := json.Marshal(g)
 	if err != nil {
 		return err
@@ -104,7 +91,7 @@ const eraseRetry = 2 * time.Second
 
 // eraseSoon schedules a call of erase after a while, unless one is scheduled. The
 // caller has mu.
-func (t *tokens) eraseSoon(after time.Duration) {
+func (t *Store) eraseSoon(after time.Duration) {
 	if t.retry != nil || t.closed {
 		return
 	}
@@ -120,8 +107,8 @@ func (t *tokens) eraseSoon(after time.Duration) {
 
 // erase removes the files of tokens that have ended. It returns an error for each
 // file that cannot be removed, and schedules another attempt.
-func (t *tokens) erase() map[string]error {
-	dir := tokenDir(t.stateDir.Path())
+func (t *Store) erase() map[string]error {
+	dir := tokenDir(t.StateDir.Path())
 	failed := map[string]error{}
 	t.mu.Lock()
 	for id := range t.ended {
@@ -145,7 +132,7 @@ func (t *tokens) erase() map[string]error {
 		failed[id] = err
 		if logged, is := t.ended[id]; is && !logged {
 			t.ended[id] = true
-			t.log.Error("a token has ended, but its file could not be removed; deskhand tries again until that is done. If it ends before, remove the file, or the token is valid again",
+			t.Logger.Error("a token has ended, but its file could not be removed; deskhand tries again until that is done. If it ends before, remove the file, or the token is valid again",
 				"token", id, "error", err)
 		}
 	}
@@ -153,13 +140,4 @@ func (t *tokens) erase() map[string]error {
 		t.eraseSoon(eraseRetry)
 	}
 	return failed
-}
-
-// tokenStorage returns the problem for token files that cannot be changed.
-func tokenStorage(what string, err error) *Problem {
-	k := kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		k = noSpace
-	}
-	return k.problem(what+": "+strings.TrimSpace(err.Error())).header(fiber.HeaderRetryAfter, "2")
 }

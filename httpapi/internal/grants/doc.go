@@ -1,0 +1,10 @@
+// Package grants has the tokens besides the server's own: what each allows, where it is
+// kept, and when it ends.
+//
+// A [Store] has tokens that clients make, which survive a restart, and those of agents
+// that run here, which end with the agent's process. The value of a token is known to its
+// holder alone. The store keeps a hash of it.
+//
+// The context of a [Grant] ends when the token expires, is revoked, or its desktop is
+// deleted. Whatever the token is used for watches that context.
+package grants
