@@ -54,6 +54,7 @@ var importRules = []struct {
 	{module + "/httpapi/...", []string{"httpapi/...", "cmd/..."}, true},
 	{module + "/internal/x11", []string{"desktop", "internal/testx11", "internal/benchstream"}, true},
 	{module + "/internal/x11/quiesce", []string{"internal/x11"}, false},
+	{module + "/internal/x11/request", []string{"internal/x11/..."}, false},
 	{module + "/internal/testx11", nil, true},
 	{module + "/internal/testbrowser", nil, true},
 	{module + "/internal/testpostgres", nil, true},

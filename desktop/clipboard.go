@@ -42,7 +42,7 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 		case <-ctx.Done():
 			return Content{}, ctx.Err()
 		}
-		data, err := s.clipboard.GetAtMost(ctx, name, contentType, most)
+		data, err := s.clipboard.Get(ctx, name, contentType, most)
 		return Content{Type: contentType, Data: data}, err
 	})
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Canvas is a window without a frame, above all others, on which tests and
@@ -40,11 +42,11 @@ const imageBytes = 65535*4 - 24
 // NewCanvas opens a canvas, white and with black as the colour of text.
 func (c *Conn) NewCanvas(x, y, w, h int) (*Canvas, error) {
 	if err := c.checkFormat(); err != nil {
-		return nil, wrap("open canvas", err)
+		return nil, request.Wrap("open canvas", err)
 	}
 	cv := &Canvas{c: c, w: w, h: h}
 	if err := cv.open(x, y); err != nil {
-		return nil, errors.Join(wrap("open canvas", err), cv.Close())
+		return nil, errors.Join(request.Wrap("open canvas", err), cv.Close())
 	}
 	return cv, nil
 }
@@ -79,7 +81,7 @@ func (cv *Canvas) Close() error {
 	xproto.FreeGC(cv.c.x, cv.gc)
 	xproto.CloseFont(cv.c.x, cv.font)
 	xproto.DestroyWindow(cv.c.x, cv.win)
-	return wrap("close canvas", cv.c.Sync())
+	return request.Wrap("close canvas", cv.c.Sync())
 }
 
 // Draw calls f and sends what it draws, on any canvas, at once, so that the
@@ -87,7 +89,7 @@ func (cv *Canvas) Close() error {
 func (c *Conn) Draw(f func()) error {
 	c.wire.cork()
 	f()
-	return wrap("draw", c.wire.uncork())
+	return request.Wrap("draw", c.wire.uncork())
 }
 
 // Put draws w times h pixels, B, G, R, X, in rows of 4*w bytes, at x, y.
@@ -112,15 +114,15 @@ func (cv *Canvas) Keep(pix []byte) (number int, err error) {
 	}
 	id, err := xproto.NewPixmapId(cv.c.x)
 	if err != nil {
-		return 0, wrap("keep picture", err)
+		return 0, request.Wrap("keep picture", err)
 	}
 	made := xproto.CreatePixmapChecked(cv.c.x, cv.c.screen.RootDepth, id, xproto.Drawable(cv.win), uint16(cv.w), uint16(cv.h))
 	if err := made.Check(); err != nil {
-		return 0, wrap("keep picture", err)
+		return 0, request.Wrap("keep picture", err)
 	}
 	cv.kept = append(cv.kept, id)
 	cv.c.put(xproto.Drawable(id), cv.gc, 0, 0, cv.w, cv.h, pix)
-	return len(cv.kept) - 1, wrap("keep picture", cv.c.Sync())
+	return len(cv.kept) - 1, request.Wrap("keep picture", cv.c.Sync())
 }
 
 // Show draws a picture that is kept. It costs the server a copy.
@@ -153,7 +155,7 @@ func (cv *Canvas) Print(lines ...string) {
 func (c *Conn) WatchPointer(f func(x, y int)) (stop func() error, err error) {
 	win, err := xproto.NewWindowId(c.x)
 	if err != nil {
-		return nil, wrap("watch pointer", err)
+		return nil, request.Wrap("watch pointer", err)
 	}
 	remove := c.handle(func(ev xgb.Event) {
 		if e, ok := ev.(xproto.MotionNotifyEvent); ok && e.Event == win {
@@ -166,10 +168,10 @@ func (c *Conn) WatchPointer(f func(x, y int)) (stop func() error, err error) {
 	stop = func() error {
 		remove()
 		xproto.DestroyWindow(c.x, win)
-		return wrap("watch pointer", c.Sync())
+		return request.Wrap("watch pointer", c.Sync())
 	}
 	if err := errors.Join(made.Check(), mapped.Check()); err != nil {
-		return nil, errors.Join(wrap("watch pointer", err), stop())
+		return nil, errors.Join(request.Wrap("watch pointer", err), stop())
 	}
 	return stop, nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jezek/xgb/shm"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrCaptureClosed is returned by a Capture that was closed.
@@ -89,16 +91,16 @@ type Capture struct {
 // Frame is called.
 func (c *Conn) NewCapture() (*Capture, error) {
 	if err := c.checkFormat(); err != nil {
-		return nil, wrap("start capture", err)
+		return nil, request.Wrap("start capture", err)
 	}
 	seg, err := shm.NewSegId(c.x)
 	if err != nil {
-		return nil, wrap("start capture", err)
+		return nil, request.Wrap("start capture", err)
 	}
 	cp := &Capture{c: c, seg: seg, closed: make(chan struct{}), turn: make(chan struct{}, 1)}
 	cp.damage = damageWatch{c: c, wake: make(chan struct{})}
 	if err := cp.damage.start(); err != nil {
-		return nil, wrap("start capture", err)
+		return nil, request.Wrap("start capture", err)
 	}
 	cp.turn <- struct{}{}
 	cp.watch.Go(func() {
@@ -190,7 +192,7 @@ func (cp *Capture) Frame(ctx context.Context) (*Frame, error) {
 	default:
 	}
 	if err := cp.refresh(); err != nil {
-		return nil, wrap("capture screen", err)
+		return nil, request.Wrap("capture screen", err)
 	}
 	cp.current.Retain()
 	return cp.current, nil

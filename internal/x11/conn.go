@@ -26,10 +26,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/x11/quiesce"
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrConnClosed is returned once the connection to the X server is gone.
-var ErrConnClosed = quiesce.ErrConnClosed
+var ErrConnClosed = request.ErrConnClosed
 
 // errImpostor is returned if the X server's socket belongs to another process than Config.Server.
 var errImpostor = errors.New("another program has taken the X server's socket")
@@ -71,9 +72,7 @@ type Conn struct {
 	handlers atomic.Pointer[[]*handler]
 	masks    eventMasks
 
-	mu    sync.Mutex // guards what follows
-	atoms map[string]xproto.Atom
-	names map[xproto.Atom]string
+	mu sync.Mutex // held while handlers changes
 }
 
 // extensions holds the first event number of each extension whose events are
@@ -118,10 +117,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 		_ = sock.Close()
 		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
 	}
-	c := &Conn{
-		x: x, wire: w, number: number, log: cfg.Logger, done: make(chan struct{}),
-		atoms: make(map[string]xproto.Atom), names: make(map[xproto.Atom]string),
-	}
+	c := &Conn{x: x, wire: w, number: number, log: cfg.Logger, done: make(chan struct{})}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -161,33 +157,18 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 func (c *Conn) Number() int { return c.number }
 
 // Sync waits until the server has handled every request sent before.
-func (c *Conn) Sync() error {
-	_, err := xproto.GetInputFocus(c.x).Reply()
-	return wrap("synchronise", err)
-}
+func (c *Conn) Sync() error { return request.Sync(c.x) }
 
 // quiescence is the connection as package quiesce uses it.
 func (c *Conn) quiescence() *quiesce.Display {
 	return &quiesce.Display{
-		X: c.x, Root: c.root, Number: c.number, ClientPIDs: c.ext.res, Done: c.done, Log: c.log, Atom: c.atom,
+		X: c.x, Root: c.root, Number: c.number, ClientPIDs: c.ext.res, Done: c.done, Log: c.log,
 		Batch: func(send func()) {
 			c.wire.cork()
 			send()
 			_ = c.wire.uncork() // the answers tell
 		},
 	}
-}
-
-// wrap gives an error of xgb the operation's name. xgb reports a connection
-// that is gone as io.EOF.
-func wrap(op string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: %w", op, ErrConnClosed)
-	}
-	return fmt.Errorf("%s: %w", op, err)
 }
 
 // handle has f called with every event, on the connection's event goroutine:
@@ -226,23 +207,9 @@ func (c *Conn) readEvents() {
 	}
 }
 
-// atom interns a name, once per connection.
-func (c *Conn) atom(name string) (xproto.Atom, error) {
-	c.mu.Lock()
-	a, ok := c.atoms[name]
-	c.mu.Unlock()
-	if ok {
-		return a, nil
-	}
-	r, err := xproto.InternAtom(c.x, false, uint16(len(name)), name).Reply()
-	if err != nil {
-		return 0, wrap("intern atom "+name, err)
-	}
-	c.mu.Lock()
-	c.atoms[name] = r.Atom
-	c.names[r.Atom] = name
-	c.mu.Unlock()
-	return r.Atom, nil
+// atom interns a name.
+func (c *Conn) atom(name string) (a xproto.Atom, err error) {
+	return a, request.Atoms(c.x, map[string]*xproto.Atom{name: &a})
 }
 
 // openExtensions does what each xgb package's Init does, except that it does
@@ -264,7 +231,7 @@ func (c *Conn) openExtensions() error {
 	} {
 		r, err := xproto.QueryExtension(c.x, uint16(len(e.name)), e.name).Reply()
 		if err != nil {
-			return wrap("query extension "+e.name, err)
+			return request.Wrap("query extension "+e.name, err)
 		}
 		if !r.Present {
 			if e.required {
@@ -284,16 +251,16 @@ func (c *Conn) openExtensions() error {
 	}
 	// Each extension wants its version negotiated before any other request.
 	if _, err := xfixes.QueryVersion(c.x, 5, 0).Reply(); err != nil {
-		return wrap("XFIXES version", err)
+		return request.Wrap("XFIXES version", err)
 	}
 	if _, err := xdamage.QueryVersion(c.x, 1, 1).Reply(); err != nil {
-		return wrap("DAMAGE version", err)
+		return request.Wrap("DAMAGE version", err)
 	}
 	if _, err := xtest.GetVersion(c.x, 2, 2).Reply(); err != nil {
-		return wrap("XTEST version", err)
+		return request.Wrap("XTEST version", err)
 	}
 	if _, err := randr.QueryVersion(c.x, 1, 4).Reply(); err != nil {
-		return wrap("RANDR version", err)
+		return request.Wrap("RANDR version", err)
 	}
 	return nil
 }

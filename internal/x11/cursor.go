@@ -8,6 +8,8 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Cursor is the pointer's picture and place. It is not part of a Frame.
@@ -36,7 +38,7 @@ func (c *Conn) Cursor() (*Cursor, error) {
 		return nil, fmt.Errorf("get cursor image: %w", ErrNoCursor)
 	}
 	if err != nil {
-		return nil, wrap("get cursor image", err)
+		return nil, request.Wrap("get cursor image", err)
 	}
 	cur := &Cursor{
 		X: int(r.X), Y: int(r.Y), XHot: int(r.Xhot), YHot: int(r.Yhot),
@@ -60,7 +62,7 @@ func (c *Conn) WatchCursor(f func()) (remove func(), err error) {
 	})
 	if err := xfixes.SelectCursorInputChecked(c.x, c.root, xfixes.CursorNotifyMaskDisplayCursor).Check(); err != nil {
 		remove()
-		return nil, wrap("watch cursor", err)
+		return nil, request.Wrap("watch cursor", err)
 	}
 	return remove, nil
 }

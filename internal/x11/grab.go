@@ -7,6 +7,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // GrabChord has pressed called, on the connection's event goroutine, whenever
@@ -37,7 +39,7 @@ func (c *Conn) GrabChord(chord string, pressed func()) error {
 				return fmt.Errorf("grab %s: another program has it", chord)
 			}
 			if err != nil {
-				return wrap("grab "+chord, err)
+				return request.Wrap("grab "+chord, err)
 			}
 		}
 	}
@@ -51,11 +53,11 @@ func locateChord(c *Conn, ch Chord) (mask uint16, codes []xproto.Keycode, err er
 	low, n := setup.MinKeycode, setup.MaxKeycode-setup.MinKeycode+1
 	keys, err := xproto.GetKeyboardMapping(c.x, low, byte(n)).Reply()
 	if err != nil {
-		return 0, nil, wrap("keyboard mapping", err)
+		return 0, nil, request.Wrap("keyboard mapping", err)
 	}
 	mods, err := xproto.GetModifierMapping(c.x).Reply()
 	if err != nil {
-		return 0, nil, wrap("modifier mapping", err)
+		return 0, nil, request.Wrap("modifier mapping", err)
 	}
 	per := int(keys.KeysymsPerKeycode)
 	find := func(sym xproto.Keysym) (codes []xproto.Keycode) {

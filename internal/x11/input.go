@@ -9,6 +9,7 @@ import (
 	"github.com/jezek/xgb/xtest"
 
 	"github.com/deskhand/deskhand/internal/x11/quiesce"
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Input is the pointer and the keyboard of a display, by way of XTEST. A connection
@@ -109,10 +110,10 @@ func (d *device) fake(kind, detail byte) {
 func (d *device) flush(op string) error {
 	sync := xproto.GetInputFocus(d.c.x)
 	if err := d.c.wire.uncork(); err != nil {
-		return wrap(op, err)
+		return request.Wrap(op, err)
 	}
 	_, err := sync.Reply()
-	return wrap(op, err)
+	return request.Wrap(op, err)
 }
 
 // inputExtension is the name of the X Input Extension.

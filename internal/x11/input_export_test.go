@@ -2,6 +2,7 @@ package x11
 
 import (
 	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
 )
 
@@ -35,7 +36,12 @@ func (c *Conn) UseXkb() error {
 
 // ProcessOf is the process of a window's client.
 func (in *Input) ProcessOf(win xproto.Window) int {
-	return (&Windows{c: in.c, idMask: xproto.Setup(in.c.x).ResourceIdMask}).ClientPID(Window(win))
+	spec := res.ClientIdSpec{Client: uint32(win), Mask: res.ClientIdMaskLocalClientPID}
+	r, err := res.QueryClientIds(in.c.x, 1, []res.ClientIdSpec{spec}).Reply()
+	if err != nil || len(r.Ids) == 0 || len(r.Ids[0].Value) == 0 {
+		return 0
+	}
+	return int(r.Ids[0].Value[0])
 }
 
 // Waited says whether keys waited for a program to want the keys of a window, and it did not.

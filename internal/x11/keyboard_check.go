@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // keyboardBackup is the keys of a keyboard that can be used: their keysyms, with
@@ -52,7 +54,7 @@ func (kb *Keyboard) Check() (missing string, err error) {
 	}
 	modifiers, err := xproto.GetModifierMapping(kb.c.x).Reply()
 	if err != nil {
-		return "", wrap("read modifier mapping", err)
+		return "", request.Wrap("read modifier mapping", err)
 	}
 	kb.backup = &keyboardBackup{k, entries, modifiers}
 	return "", nil
@@ -96,12 +98,12 @@ func (kb *Keyboard) Restore() error {
 		return fmt.Errorf("restore keyboard: none is known that could be used")
 	}
 	m := kb.backup.modifiers
-	if err := wrap("restore keysyms", kb.xkb.setEntries(kb.backup.entries, setRecomputeActions).Check()); err != nil {
+	if err := request.Wrap("restore keysyms", kb.xkb.setEntries(kb.backup.entries, setRecomputeActions).Check()); err != nil {
 		return err
 	}
 	r, err := xproto.SetModifierMapping(kb.c.x, m.KeycodesPerModifier, m.Keycodes).Reply()
 	if err != nil {
-		return wrap("restore modifiers", err)
+		return request.Wrap("restore modifiers", err)
 	}
 	if r.Status != xproto.MappingStatusSuccess {
 		return fmt.Errorf("restore modifiers: the X server refuses with status %d: a key is held down", r.Status)

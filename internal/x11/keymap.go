@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Keysyms that the code names (X11 protocol, appendix A).
@@ -64,21 +66,21 @@ func (kb *Keyboard) readKeymap() (*keymap, error) {
 	state := kb.xkb.askState()
 	record := kb.slots.ask()
 	if err := c.wire.uncork(); err != nil {
-		return nil, wrap("read keyboard mapping", err)
+		return nil, request.Wrap("read keyboard mapping", err)
 	}
 	m, err := mapping.Reply()
 	if err != nil {
-		return nil, wrap("read keyboard mapping", err)
+		return nil, request.Wrap("read keyboard mapping", err)
 	}
 	k.per, k.syms = int(m.KeysymsPerKeycode), m.Keysyms
 	mods, err := modifiers.Reply()
 	if err != nil {
-		return nil, wrap("read modifier mapping", err)
+		return nil, request.Wrap("read modifier mapping", err)
 	}
 	k.setModifiers(mods)
 	p, err := pressed.Reply()
 	if err != nil {
-		return nil, wrap("read pressed keys", err)
+		return nil, request.Wrap("read pressed keys", err)
 	}
 	copy(k.down[:], p.Keys)
 	if k.state, err = readLockState(state); err != nil {
@@ -86,7 +88,7 @@ func (kb *Keyboard) readKeymap() (*keymap, error) {
 	}
 	used, err := record.Reply()
 	if err != nil {
-		return nil, wrap("read keycodes in use", err)
+		return nil, request.Wrap("read keycodes in use", err)
 	}
 	kb.takeKeymap(k, used)
 	return k, nil

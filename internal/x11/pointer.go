@@ -10,6 +10,8 @@ import (
 
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Point is a position on the screen, in pixels.
@@ -52,7 +54,7 @@ type Pointer struct {
 func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
 	r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
 	if err != nil {
-		return 0, 0, 0, 0, wrap("query pointer", err)
+		return 0, 0, 0, 0, request.Wrap("query pointer", err)
 	}
 	win := r.Root
 	if r.Child != 0 {

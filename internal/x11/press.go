@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Keyboard presses keys, and types text.
@@ -120,12 +122,12 @@ func (kb *Keyboard) releaseModifiers(ctx context.Context, keys []heldKey, op str
 func (kb *Keyboard) sent(before xproto.GetInputFocusCookie, op string, acts bool) error {
 	after := xproto.GetInputFocus(kb.c.x)
 	if err := kb.c.wire.uncork(); err != nil {
-		return wrap(op, err)
+		return request.Wrap(op, err)
 	}
 	for _, cookie := range []xproto.GetInputFocusCookie{before, after} {
 		r, err := cookie.Reply()
 		if err != nil {
-			return wrap(op, err)
+			return request.Wrap(op, err)
 		}
 		if kb.slots.dirty {
 			kb.programs.Typed(r.Focus)

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // eventMasks remembers which events each part of this package wants of a
@@ -34,7 +36,7 @@ func (c *Conn) selectEvents(win xproto.Window, mask uint32) error {
 		c.masks.mu.Lock()
 		c.masks.remove(win, mask)
 		c.masks.mu.Unlock()
-		return wrap(fmt.Sprintf("select events of window %d", win), err)
+		return request.Wrap(fmt.Sprintf("select events of window %d", win), err)
 	}
 	return nil
 }

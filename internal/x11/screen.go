@@ -11,6 +11,8 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/randr"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrScreenSize is returned for a screen size that the X server cannot have.
@@ -30,10 +32,10 @@ type screenSize struct {
 
 	mu        sync.Mutex // guards what follows
 	w, h      int
-	announced bool          // w, h come from an event
-	want      [2]int        // the size that SetSize waits for
-	reached   chan struct{} // closed when it is there; nil: nobody waits
-	listeners []*func(w, h int)
+	announced bool           // w, h come from an event
+	want      [2]int         // the size that SetSize waits for
+	reached   chan struct{}  // closed when it is there; nil: nobody waits
+	onResize  func(w, h int) // nil: not called
 }
 
 // watchSize starts to follow the size of the root window.
@@ -42,7 +44,7 @@ func (c *Conn) watchSize() error {
 	randr.SelectInput(c.x, c.root, randr.NotifyMaskScreenChange)
 	w, h, err := c.rootSize()
 	if err != nil {
-		return wrap("get screen size", err)
+		return request.Wrap("get screen size", err)
 	}
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
@@ -85,13 +87,10 @@ func (c *Conn) screenChanged(ev xgb.Event) {
 		close(s.reached)
 		s.reached = nil
 	}
-	var listeners []*func(w, h int)
-	if changed {
-		listeners = slices.Clone(s.listeners)
-	}
+	f := s.onResize
 	s.mu.Unlock()
-	for _, f := range listeners {
-		(*f)(w, h)
+	if changed && f != nil {
+		f(w, h)
 	}
 }
 
@@ -108,28 +107,12 @@ func (c *Conn) Size() (w, h int, err error) {
 	return c.size.w, c.size.h, nil
 }
 
-// OnResize has f called with every new screen size, until remove. f runs on the
-// connection's event goroutine: it must return soon and must not call methods
-// of c that ask the server.
-func (c *Conn) OnResize(f func(w, h int)) (remove func()) {
+// OnResize has f called with every new screen size. f runs on the connection's event
+// goroutine: it must return soon and must not call methods of c that ask the server.
+func (c *Conn) OnResize(f func(w, h int)) {
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
-	c.size.listeners = append(c.size.listeners, &f)
-	return func() {
-		c.size.mu.Lock()
-		defer c.size.mu.Unlock()
-		c.size.listeners = slices.DeleteFunc(c.size.listeners, func(o *func(w, h int)) bool { return o == &f })
-	}
-}
-
-// MaxSize is the largest size that SetSize can choose, in pixels. Xvfb's is the
-// size that it was started with.
-func (c *Conn) MaxSize() (w, h int, err error) {
-	r, err := randr.GetScreenSizeRange(c.x, c.root).Reply()
-	if err != nil {
-		return 0, 0, wrap("get screen size range", err)
-	}
-	return int(r.MaxWidth), int(r.MaxHeight), nil
+	c.size.onResize = f
 }
 
 // SetSize changes the size of the screen, in pixels, and waits until it is in
@@ -141,7 +124,7 @@ func (c *Conn) SetSize(w, h int) error {
 	op := fmt.Sprintf("set screen size %dx%d", w, h)
 	r, err := randr.GetScreenSizeRange(c.x, c.root).Reply()
 	if err != nil {
-		return wrap(op, err)
+		return request.Wrap(op, err)
 	}
 	if w < int(r.MinWidth) || h < int(r.MinHeight) || w > int(r.MaxWidth) || h > int(r.MaxHeight) {
 		return fmt.Errorf("%s: %w: %dx%d to %dx%d", op, ErrScreenSize, r.MinWidth, r.MinHeight, r.MaxWidth, r.MaxHeight)
@@ -158,14 +141,14 @@ func (c *Conn) SetSize(w, h int) error {
 	}()
 	nowW, nowH, err := c.rootSize()
 	if err != nil {
-		return wrap(op, err)
+		return request.Wrap(op, err)
 	}
 	if nowW == w && nowH == h {
 		if known {
 			return nil
 		}
 	} else if err := c.changeSize(w, h); err != nil {
-		return wrap(op, err)
+		return request.Wrap(op, err)
 	}
 	limit := time.NewTimer(resizeLimit)
 	defer limit.Stop()
@@ -346,14 +329,11 @@ func (m *monitor) dropModes(keep randr.Mode) {
 // through resizes, and until another client sets one.
 func (c *Conn) FillRoot(rgb uint32) error {
 	if err := c.checkFormat(); err != nil {
-		return wrap("fill root window", err)
+		return request.Wrap("fill root window", err)
 	}
 	attributes := xproto.ChangeWindowAttributesChecked(c.x, c.root, xproto.CwBackPixel, []uint32{rgb & 0xffffff})
 	clear := xproto.ClearAreaChecked(c.x, false, c.root, 0, 0, 0, 0)
-	if err := attributes.Check(); err != nil {
-		return wrap("fill root window", err)
-	}
-	return wrap("fill root window", clear.Check())
+	return request.Wrap("fill root window", errors.Join(attributes.Check(), clear.Check()))
 }
 
 // checkFormat makes sure that pixels are B, G, R, X in memory, as this package

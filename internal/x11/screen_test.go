@@ -42,7 +42,7 @@ func TestSetSize(t *testing.T) {
 	c, other := s.Dial(t), s.Dial(t)
 	checkSize(t, c, 800, 600)
 	sizes := make(chan [2]int, 100)
-	remove := other.OnResize(func(w, h int) { sizes <- [2]int{w, h} })
+	other.OnResize(func(w, h int) { sizes <- [2]int{w, h} })
 	for _, size := range [][2]int{{640, 480}, {801 - 200, 601 - 2}, {480, 600}, {600, 480}, {600, 480}, {1, 1}, {800, 600}, {799, 1}, {800, 600}} {
 		wasW, wasH, _ := c.Size()
 		if err := c.SetSize(size[0], size[1]); err != nil {
@@ -55,14 +55,8 @@ func TestSetSize(t *testing.T) {
 			}
 		}
 	}
-	remove()
-	if err := c.SetSize(100, 100); err != nil {
-		t.Fatal(err)
-	}
-	drain(t, other)
-	checkSize(t, other, 100, 100)
 	if len(sizes) > 0 {
-		t.Errorf("OnResize told %v after its end", <-sizes)
+		t.Errorf("OnResize reports %v without a change", <-sizes)
 	}
 }
 
@@ -93,9 +87,6 @@ func TestSetSizeRange(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 640, 480)
 	c := s.Dial(t)
-	if w, h, err := c.MaxSize(); w != 640 || h != 480 || err != nil {
-		t.Errorf("MaxSize() = %d, %d, %v", w, h, err)
-	}
 	for _, size := range [][2]int{{641, 480}, {640, 481}, {0, 10}, {10, 0}, {-1, -1}, {1 << 20, 1 << 20}, {65536 + 100, 100}} {
 		err := c.SetSize(size[0], size[1])
 		if !errors.Is(err, x11.ErrScreenSize) || !strings.Contains(err.Error(), "640x480") {

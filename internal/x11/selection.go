@@ -14,6 +14,8 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // SelectionName is one of the X server's clipboards (ICCCM 2.6.1).
@@ -40,7 +42,7 @@ var (
 	// offer it as the type asked for.
 	ErrNoContent = errors.New("selection holds nothing of that type")
 	// ErrContentTooLarge is returned for content of more than MaxContent bytes, or
-	// than the caller of GetAtMost wants.
+	// than the caller of Get wants.
 	ErrContentTooLarge = errors.New("selection content is too large")
 	// ErrTransferStalled is returned when the owner of a selection stopped in
 	// the middle of handing it over, or never began, for ten seconds.
@@ -105,7 +107,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 	cb.changes.ready = make(chan struct{}, 1)
 	cb.changes.done = make(chan struct{})
 	a := &cb.atoms
-	if err := c.internAll(map[string]*xproto.Atom{
+	if err := request.Atoms(c.x, map[string]*xproto.Atom{
 		"CLIPBOARD": &a.clipboard, "PRIMARY": &a.primary, "TARGETS": &a.targets, "TIMESTAMP": &a.timestamp,
 		"MULTIPLE": &a.multiple, "ATOM_PAIR": &a.pair, "INCR": &a.incr, "UTF8_STRING": &a.utf8, TypeText: &a.textUTF8,
 		"TEXT": &a.text, "text/plain": &a.textPlain, "_DESKHAND_CLOCK": &a.clock, "_DESKHAND_SELECTION": &a.landed,
@@ -116,7 +118,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 	// many bytes; ChangeProperty needs 24 of them.
 	cb.chunk = (int(xproto.Setup(c.x).MaximumRequestLength)*4 - 24) &^ 3
 	var err error
-	if cb.win, err = c.newRequestor(); err != nil {
+	if cb.win, err = request.HiddenWindow(c.x, c.root, xproto.EventMaskPropertyChange); err != nil {
 		return nil, fmt.Errorf("open clipboard: %w", err)
 	}
 	cb.unhandle = c.handle(cb.receive)
@@ -124,7 +126,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 		const mask = xfixes.SelectionEventMaskSetSelectionOwner |
 			xfixes.SelectionEventMaskSelectionWindowDestroy | xfixes.SelectionEventMaskSelectionClientClose
 		if err := xfixes.SelectSelectionInputChecked(c.x, cb.win, sel, mask).Check(); err != nil {
-			return nil, wrap("watch selections", err)
+			return nil, request.Wrap("watch selections", err)
 		}
 	}
 	go cb.run()
@@ -133,7 +135,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 }
 
 // Close gives up what the clipboard owns, which empties those selections, and
-// ends its goroutines. It must not be called from an OnChange function.
+// ends its goroutines. It must not be called from the function of OnChange.
 func (cb *Clipboard) Close() error {
 	cb.unhandle()
 	cb.quitNow()
@@ -146,27 +148,15 @@ func (cb *Clipboard) Close() error {
 	return nil
 }
 
-// newRequestor makes a window that others put properties on.
-func (c *Conn) newRequestor() (xproto.Window, error) {
-	win, err := xproto.NewWindowId(c.x)
-	if err != nil {
-		return 0, wrap("new window id", err)
-	}
-	err = xproto.CreateWindowChecked(c.x, 0, win, c.root, -10, -10, 1, 1, 0, xproto.WindowClassInputOnly, 0,
-		xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, xproto.EventMaskPropertyChange}).Check()
-	return win, wrap("create window", err)
-}
-
-// Set puts content, in one or several forms, on a selection, in place of what
-// was there. It returns when the X server says that this clipboard owns the
-// selection. The data is kept, not copied: it must not be changed afterwards.
-// Without contents, the selection is emptied.
-func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, contents ...Content) error {
+// Set puts content on a selection, in place of what was there. It returns when the X
+// server says that this clipboard owns the selection. The data is kept, not copied: it
+// must not be changed afterwards.
+func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, content Content) error {
 	name, err := cb.selection(sel)
 	if err != nil {
 		return err
 	}
-	h, err := cb.newHolding(contents)
+	h, err := cb.newHolding(content)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", sel, err)
 	}
@@ -187,16 +177,11 @@ func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, contents ...Con
 	return nil
 }
 
-// Get reads a selection as typ: TypeText, TypePNG or another MIME type that
-// Types lists. It returns ErrNoContent when there is nothing of that type, and
-// ErrTransferStalled when the owner does not answer for ten seconds.
-func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string) ([]byte, error) {
-	return cb.GetAtMost(ctx, sel, typ, MaxContent)
-}
-
-// GetAtMost is like Get but returns ErrContentTooLarge if the content has more than
-// most bytes. It stops reading there, even if the owner sends more.
-func (cb *Clipboard) GetAtMost(ctx context.Context, sel SelectionName, typ string, most int) ([]byte, error) {
+// Get reads a selection as typ: TypeText, TypePNG or another MIME type. It returns
+// ErrNoContent if there is nothing of that type, ErrTransferStalled if the owner does not
+// answer for ten seconds, and ErrContentTooLarge if the content has more than most bytes:
+// it stops reading there, even if the owner sends more.
+func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string, most int) ([]byte, error) {
 	name, err := cb.selection(sel)
 	if err != nil {
 		return nil, err
@@ -215,17 +200,14 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 	}
 	isText := isTextType(typ)
 	if own != nil {
-		if isText {
-			typ = TypeText
-		}
-		i := slices.IndexFunc(own.contents, func(c Content) bool { return c.Type == typ })
-		if i < 0 {
+		switch content := own.content; {
+		case content.Type != typ && !(isText && isTextType(content.Type)):
 			return nil, ErrNoContent
-		}
-		if len(own.contents[i].Data) > most {
+		case len(content.Data) > most:
 			return nil, ErrContentTooLarge
+		default:
+			return bytes.Clone(content.Data), nil
 		}
-		return bytes.Clone(own.contents[i].Data), nil
 	}
 	offered, err := cb.targets(ctx, sel)
 	if err != nil {
@@ -258,63 +240,13 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 	return nil, ErrNoContent
 }
 
-// Types lists the types a selection can be read as: TypeText if it holds text
-// in whatever encoding, and the MIME types its owner offers. It is empty when
-// the selection is.
-func (cb *Clipboard) Types(ctx context.Context, sel SelectionName) ([]string, error) {
-	name, err := cb.selection(sel)
-	if err != nil {
-		return nil, err
-	}
-	types, err := cb.types(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("types of %s: %w", sel, err)
-	}
-	return types, nil
-}
-
-func (cb *Clipboard) types(ctx context.Context, sel xproto.Atom) ([]string, error) {
-	own, err := cb.holding(ctx, sel)
-	if err != nil {
-		return nil, err
-	}
-	var types []string
-	if own != nil {
-		for _, c := range own.contents {
-			types = append(types, c.Type)
-		}
-		return types, nil
-	}
-	offered, err := cb.targets(ctx, sel)
-	if errors.Is(err, ErrNoContent) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	text := cb.textTargets()
-	if slices.ContainsFunc(offered, func(a xproto.Atom) bool { return slices.Contains(text, a) }) {
-		types = append(types, TypeText)
-	}
-	names, err := cb.c.atomNames(offered)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range names {
-		if strings.Contains(n, "/") && !isTextType(n) && !slices.Contains(types, n) {
-			types = append(types, n)
-		}
-	}
-	return types, nil
-}
-
 // OnChange has f called when a selection got another owner or other content,
 // also by Set. Changes that come faster than f returns are put together. f runs
 // on a goroutine of the clipboard and may call everything but Close.
 func (cb *Clipboard) OnChange(f func(sel SelectionName)) {
 	cb.changes.mu.Lock()
 	defer cb.changes.mu.Unlock()
-	cb.changes.funcs = append(slices.Clone(cb.changes.funcs), f)
+	cb.changes.f = f
 }
 
 func (cb *Clipboard) selection(sel SelectionName) (xproto.Atom, error) {

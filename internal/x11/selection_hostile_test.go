@@ -69,8 +69,8 @@ func TestSelectionHostileOwners(t *testing.T) {
 			f.own("CLIPBOARD")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			if _, err := cb.GetAtMost(soon(t), x11.SelectionClipboard, x11.TypeText, most); !errors.Is(err, x11.ErrContentTooLarge) {
-				t.Errorf("GetAtMost() = %v, want ErrContentTooLarge", err)
+			if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, most); !errors.Is(err, x11.ErrContentTooLarge) {
+				t.Errorf("Get() = %v, want ErrContentTooLarge", err)
 			}
 			until(t, "end of the read", func() bool { _, reads, _ := cb.Transfers(); return reads == 0 })
 			runtime.ReadMemStats(&after)

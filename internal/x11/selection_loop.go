@@ -10,6 +10,8 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // stallLimit is how long a transfer may stand still, as ErrTransferStalled says.
@@ -169,22 +171,15 @@ func (cb *Clipboard) withTime(f func(xproto.Timestamp)) {
 // own takes a selection, and tries again when another program was quicker.
 func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries int) {
 	cb.withTime(func(now xproto.Timestamp) {
-		owner := cb.win
-		if len(h.contents) == 0 {
-			owner = xproto.WindowNone
-		}
-		xproto.SetSelectionOwner(cb.c.x, owner, sel, now)
+		xproto.SetSelectionOwner(cb.c.x, cb.win, sel, now)
 		r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply()
 		switch {
 		case err != nil:
-			result <- wrap("ask for the owner", err)
-		case r.Owner != owner && tries > 1:
+			result <- request.Wrap("ask for the owner", err)
+		case r.Owner != cb.win && tries > 1:
 			cb.own(sel, h, result, tries-1)
-		case r.Owner != owner:
+		case r.Owner != cb.win:
 			result <- errSelectionTaken
-		case owner == xproto.WindowNone:
-			delete(cb.owned, sel)
-			result <- nil
 		default:
 			h.time = now
 			cb.owned[sel] = h
@@ -249,13 +244,13 @@ func (cb *Clipboard) expire(now time.Time) {
 	cb.arm()
 }
 
-// changes tells the functions of OnChange.
+// changes calls the function of OnChange.
 type changes struct {
 	ready chan struct{} // holds a token while something is pending
 	done  chan struct{}
 
 	mu      sync.Mutex
-	funcs   []func(SelectionName)
+	f       func(SelectionName)
 	pending []SelectionName
 }
 
@@ -271,11 +266,11 @@ func (ch *changes) add(sel SelectionName) {
 	}
 }
 
-// changeInterval is the shortest time between two rounds of calls of OnChange's functions:
+// changeInterval is the shortest time between two rounds of calls of OnChange's function:
 // a program may take a selection thousands of times a second.
 const changeInterval = 250 * time.Millisecond
 
-// tell runs apart from run, so that a function may use the clipboard.
+// tell runs apart from run, so that the function may use the clipboard.
 func (cb *Clipboard) tell() {
 	ch := &cb.changes
 	defer close(ch.done)
@@ -286,11 +281,11 @@ func (cb *Clipboard) tell() {
 		case <-ch.ready:
 		}
 		ch.mu.Lock()
-		funcs, pending := ch.funcs, ch.pending
+		f, pending := ch.f, ch.pending
 		ch.pending = nil
 		ch.mu.Unlock()
 		for _, sel := range pending {
-			for _, f := range funcs {
+			if f != nil {
 				f(sel)
 			}
 		}
@@ -300,41 +295,4 @@ func (cb *Clipboard) tell() {
 		case <-time.After(changeInterval):
 		}
 	}
-}
-
-// internAll interns names with one wait.
-func (c *Conn) internAll(names map[string]*xproto.Atom) error {
-	cookies := make(map[string]xproto.InternAtomCookie, len(names))
-	for name := range names {
-		cookies[name] = xproto.InternAtom(c.x, false, uint16(len(name)), name)
-	}
-	for name, a := range names {
-		r, err := cookies[name].Reply()
-		if err != nil {
-			return wrap("intern atom "+name, err)
-		}
-		*a = r.Atom
-	}
-	return nil
-}
-
-// atomNames returns the names of atoms, in order, with one wait.
-func (c *Conn) atomNames(atoms []xproto.Atom) ([]string, error) {
-	names := make([]string, len(atoms))
-	cookies := make([]xproto.GetAtomNameCookie, len(atoms))
-	for i, a := range atoms {
-		cookies[i] = xproto.GetAtomName(c.x, a)
-	}
-	for i := range atoms {
-		r, err := cookies[i].Reply()
-		var bad xproto.AtomError
-		switch {
-		case errors.As(err, &bad): // a list from another program may hold anything
-		case err != nil:
-			return nil, wrap("name of an atom", err)
-		default:
-			names[i] = r.Name
-		}
-	}
-	return names, nil
 }

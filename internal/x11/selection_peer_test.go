@@ -107,18 +107,18 @@ func TestSelectionSilentOwner(t *testing.T) {
 	p.own("CLIPBOARD")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := cb.Get(ctx, x11.SelectionClipboard, x11.TypeText); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := cb.Get(ctx, x11.SelectionClipboard, x11.TypeText, x11.MaxContent); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Get() = %v, want the deadline", err)
 	}
 	cb.SetStall(100 * time.Millisecond)
-	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText); !errors.Is(err, x11.ErrTransferStalled) {
+	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent); !errors.Is(err, x11.ErrTransferStalled) {
 		t.Errorf("Get() without deadline = %v, want ErrTransferStalled", err)
 	}
 	// An owner that dies while it is asked.
 	cb.SetStall(time.Minute)
 	result := make(chan error, 1)
 	go func() {
-		_, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText)
+		_, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
 		result <- err
 	}()
 	until(t, "read", func() bool { _, reads, _ := cb.Transfers(); return reads > 0 })
@@ -171,7 +171,7 @@ func TestSelectionBadReaders(t *testing.T) {
 	})
 	// Others are served as before, in the time that they take on a busy machine.
 	cb.SetStall(time.Minute)
-	got, err := openClipboard(t, s).Get(soon(t), x11.SelectionClipboard, x11.TypeText)
+	got, err := openClipboard(t, s).Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 const (
@@ -58,7 +60,7 @@ func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Ato
 	if errors.Is(err, ErrNoContent) {
 		r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply()
 		if err != nil {
-			return nil, wrap("ask for the owner", err)
+			return nil, request.Wrap("ask for the owner", err)
 		}
 		if r.Owner == xproto.WindowNone {
 			return nil, ErrNoContent
@@ -68,7 +70,7 @@ func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Ato
 	if err != nil {
 		return nil, err
 	}
-	list := make([]xproto.Atom, 0, len(got.data)/4)
+	list := []xproto.Atom{}
 	for b := got.data; len(b) >= 4 && len(list) < maxTargets; b = b[4:] {
 		list = append(list, xproto.Atom(binary.LittleEndian.Uint32(b)))
 	}
@@ -98,7 +100,7 @@ func (cb *Clipboard) beginRead(r *reading) {
 		r.win = cb.spare[n-1]
 		cb.spare = cb.spare[:n-1]
 	} else {
-		win, err := cb.c.newRequestor()
+		win, err := request.HiddenWindow(cb.c.x, cb.c.root, xproto.EventMaskPropertyChange)
 		if err != nil {
 			r.result <- conversion{err: err}
 			return
@@ -164,7 +166,7 @@ func (cb *Clipboard) collect(r *reading) {
 		p, err := xproto.GetProperty(cb.c.x, true, r.win, cb.atoms.landed, xproto.GetPropertyTypeAny, offset, pieceLength).Reply()
 		switch {
 		case err != nil:
-			cb.endRead(r, wrap("read a property", err))
+			cb.endRead(r, request.Wrap("read a property", err))
 			return
 		case p.Type == xproto.AtomNone:
 			if !r.incr {

@@ -21,10 +21,10 @@ const (
 
 // holding is what this clipboard has on one selection.
 type holding struct {
-	time     xproto.Timestamp
-	contents []Content
-	values   map[xproto.Atom]value // by target
-	targets  []xproto.Atom
+	time    xproto.Timestamp
+	content Content
+	values  map[xproto.Atom]value // by target
+	targets []xproto.Atom
 }
 
 // value is a form of the content. A STRING is made when first asked for.
@@ -49,30 +49,22 @@ type sending struct {
 	gone bool // the window was destroyed
 }
 
-func (cb *Clipboard) newHolding(contents []Content) (*holding, error) {
+func (cb *Clipboard) newHolding(c Content) (*holding, error) {
+	if len(c.Data) > MaxContent {
+		return nil, fmt.Errorf("%d bytes: %w", len(c.Data), ErrContentTooLarge)
+	}
 	h := &holding{
+		content: c,
 		values:  make(map[xproto.Atom]value),
 		targets: []xproto.Atom{cb.atoms.targets, cb.atoms.timestamp, cb.atoms.multiple},
 	}
-	total := 0
-	for _, c := range contents {
-		total += len(c.Data)
-		if isTextType(c.Type) {
-			c.Type = TypeText
-			cb.addText(h, c.Data)
-		} else {
-			a, err := cb.c.atom(c.Type)
-			if err != nil {
-				return nil, err
-			}
-			h.add(a, value{typ: a, data: c.Data})
-		}
-		h.contents = append(h.contents, c)
+	if isTextType(c.Type) {
+		cb.addText(h, c.Data)
+		return h, nil
 	}
-	if total > MaxContent {
-		return nil, fmt.Errorf("%d bytes: %w", total, ErrContentTooLarge)
-	}
-	return h, nil
+	target, err := cb.c.atom(c.Type)
+	h.add(target, value{typ: target, data: c.Data})
+	return h, err
 }
 
 // addText offers text under the names that programs ask for it.
@@ -91,10 +83,8 @@ func (cb *Clipboard) addText(h *holding, text []byte) {
 }
 
 func (h *holding) add(target xproto.Atom, v value) {
-	if _, ok := h.values[target]; !ok {
-		h.values[target] = v
-		h.targets = append(h.targets, target)
-	}
+	h.values[target] = v
+	h.targets = append(h.targets, target)
 }
 
 // answer serves a program that wants a selection. Requests from before this

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -188,7 +187,7 @@ func TestSelectionXclipServes(t *testing.T) {
 			s := testx11.Start(t, 320, 200)
 			cb := openClipboard(t, s)
 			serveXclip(t, s, cb, tt.data, tt.args...)
-			got, err := cb.Get(soon(t), tt.sel, tt.typ)
+			got, err := cb.Get(soon(t), tt.sel, tt.typ, x11.MaxContent)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +200,7 @@ func TestSelectionXclipServes(t *testing.T) {
 			if tt.typ == x11.TypePNG {
 				other = x11.TypeText
 			}
-			if _, err := cb.Get(soon(t), tt.sel, other); !errors.Is(err, x11.ErrNoContent) {
+			if _, err := cb.Get(soon(t), tt.sel, other, x11.MaxContent); !errors.Is(err, x11.ErrNoContent) {
 				t.Errorf("Get(%s) = %v, want ErrNoContent", other, err)
 			}
 		})
@@ -215,12 +214,9 @@ func TestSelectionEmpty(t *testing.T) {
 	check := func(when string, cb *x11.Clipboard) {
 		t.Helper()
 		for _, typ := range []string{x11.TypeText, x11.TypePNG} {
-			if got, err := cb.Get(soon(t), x11.SelectionClipboard, typ); !errors.Is(err, x11.ErrNoContent) {
+			if got, err := cb.Get(soon(t), x11.SelectionClipboard, typ, x11.MaxContent); !errors.Is(err, x11.ErrNoContent) {
 				t.Errorf("%s: Get(%s) = %q, %v, want ErrNoContent", when, typ, got, err)
 			}
-		}
-		if got, err := cb.Types(soon(t), x11.SelectionClipboard); err != nil || len(got) > 0 {
-			t.Errorf("%s: Types() = %q, %v, want none", when, got, err)
 		}
 	}
 	check("at first", cb)
@@ -228,18 +224,11 @@ func TestSelectionEmpty(t *testing.T) {
 	if err := cb.Set(soon(t), x11.SelectionClipboard, text); err != nil {
 		t.Fatal(err)
 	}
-	if err := cb.Set(soon(t), x11.SelectionClipboard); err != nil {
-		t.Fatal(err)
-	}
-	check("after Set without contents", cb)
-	if err := cb.Set(soon(t), x11.SelectionClipboard, text); err != nil {
-		t.Fatal(err)
-	}
 	if err := cb.Close(); err != nil {
 		t.Fatal(err)
 	}
 	check("after the owner closed", other)
-	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText); !errors.Is(err, x11.ErrConnClosed) {
+	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent); !errors.Is(err, x11.ErrConnClosed) {
 		t.Errorf("Get after Close: %v, want ErrConnClosed", err)
 	}
 	if err := other.Set(soon(t), "SECONDARY", text); err == nil {
@@ -247,50 +236,54 @@ func TestSelectionEmpty(t *testing.T) {
 	}
 }
 
-// Several forms at once, read by another clipboard and by their owner.
+// TestSelectionForms offers contents of several types, which another clipboard, their
+// owner and an independent client read.
 func TestSelectionForms(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xclip")
 	s := testx11.Start(t, 320, 200)
 	owner, reader := openClipboard(t, s), openClipboard(t, s)
-	contents := []x11.Content{
-		{Type: x11.TypeText, Data: []byte("café")},
-		{Type: "text/html", Data: []byte("<i>café</i>")},
-		{Type: x11.TypePNG, Data: noisyPNG(t, 300, 300)}, // in pieces
-	}
-	if err := owner.Set(soon(t), x11.SelectionClipboard, contents...); err != nil {
-		t.Fatal(err)
-	}
-	for name, cb := range map[string]*x11.Clipboard{"owner": owner, "reader": reader} {
-		types, err := cb.Types(soon(t), x11.SelectionClipboard)
-		if diff := cmp.Diff([]string{x11.TypeText, "text/html", x11.TypePNG}, types); err != nil || diff != "" {
-			t.Errorf("%s: Types: %v, %s", name, err, diff)
+	for _, c := range []struct {
+		x11.Content
+		targets []string          // beside TARGETS, TIMESTAMP and MULTIPLE
+		read    map[string]string // by target
+	}{
+		{
+			x11.Content{Type: x11.TypeText, Data: []byte("café")},
+			[]string{"UTF8_STRING", "STRING", "TEXT", x11.TypeText},
+			map[string]string{"STRING": "caf\xe9", "TEXT": "caf\xe9", "UTF8_STRING": "café"},
+		},
+		{x11.Content{Type: "text/html", Data: []byte("<i>café</i>")}, []string{"text/html"}, nil},
+		{x11.Content{Type: x11.TypePNG, Data: noisyPNG(t, 300, 300)}, []string{x11.TypePNG}, nil}, // in pieces
+	} {
+		if err := owner.Set(soon(t), x11.SelectionClipboard, c.Content); err != nil {
+			t.Fatal(err)
 		}
-		for _, c := range contents {
-			got, err := cb.Get(soon(t), x11.SelectionClipboard, c.Type)
+		for name, cb := range map[string]*x11.Clipboard{"owner": owner, "reader": reader} {
+			got, err := cb.Get(soon(t), x11.SelectionClipboard, c.Type, x11.MaxContent)
 			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: %s: %v", c.Type, name, err)
 			}
 			wantBytes(t, got, c.Data)
 		}
-	}
-	targets, err := xclip(t, s, "-selection", "clipboard", "-t", "TARGETS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"TARGETS", "TIMESTAMP", "MULTIPLE", "UTF8_STRING", "STRING", "TEXT", x11.TypeText, x11.TypePNG, "text/html"} {
-		if !slices.Contains(strings.Fields(string(targets)), want) {
-			t.Errorf("TARGETS lacks %s: %q", want, targets)
+		targets, err := xclip(t, s, "-selection", "clipboard", "-t", "TARGETS")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for target, want := range map[string]string{"STRING": "caf\xe9", "TEXT": "caf\xe9", "UTF8_STRING": "café"} {
-		if got, err := xclip(t, s, "-selection", "clipboard", "-t", target); err != nil || string(got) != want {
-			t.Errorf("as %s: %q, %v, want %q", target, got, err, want)
+		for _, want := range append(c.targets, "TARGETS", "TIMESTAMP", "MULTIPLE") {
+			if !slices.Contains(strings.Fields(string(targets)), want) {
+				t.Errorf("%s: TARGETS lacks %s: %q", c.Type, want, targets)
+			}
 		}
-	}
-	for _, target := range []string{"SAVE_TARGETS", "DELETE", "image/jpeg"} {
-		if got, err := xclip(t, s, "-selection", "clipboard", "-t", target); err == nil {
-			t.Errorf("as %s: %q, want a refusal", target, got)
+		for target, want := range c.read {
+			if got, err := xclip(t, s, "-selection", "clipboard", "-t", target); err != nil || string(got) != want {
+				t.Errorf("%s as %s: %q, %v, want %q", c.Type, target, got, err, want)
+			}
+		}
+		for _, target := range []string{"SAVE_TARGETS", "DELETE", "image/jpeg"} {
+			if got, err := xclip(t, s, "-selection", "clipboard", "-t", target); err == nil {
+				t.Errorf("%s as %s: %q, want a refusal", c.Type, target, got)
+			}
 		}
 	}
 }
@@ -310,14 +303,14 @@ func TestSelectionParallel(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			got, err := reader.Get(soon(t), x11.SelectionClipboard, x11.TypeText)
+			got, err := reader.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
 			if err != nil {
 				t.Error(err)
 			}
 			wantBytes(t, got, text)
 		})
 		wg.Go(func() {
-			got, err := reader.Get(soon(t), x11.SelectionPrimary, x11.TypePNG)
+			got, err := reader.Get(soon(t), x11.SelectionPrimary, x11.TypePNG, x11.MaxContent)
 			if err != nil {
 				t.Error(err)
 			}
@@ -345,7 +338,7 @@ func TestSelectionReplacedDuringTransfer(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		got, err := reader.Get(soon(t), x11.SelectionClipboard, x11.TypeText)
+		got, err := reader.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
 		if err != nil {
 			t.Error(err)
 		}
@@ -358,7 +351,7 @@ func TestSelectionReplacedDuringTransfer(t *testing.T) {
 	}
 	wg.Wait()
 	// The first owner knows that it lost the selection.
-	got, err := owner.Get(soon(t), x11.SelectionClipboard, x11.TypeText)
+	got, err := owner.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
 	if err != nil || string(got) != "new" {
 		t.Errorf("Get() = %q, %v, want the new text", got, err)
 	}
@@ -377,7 +370,7 @@ func TestSelectionOwnerKilled(t *testing.T) {
 	case <-soon(t).Done():
 		t.Fatal("no OnChange when the owner died")
 	}
-	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText); !errors.Is(err, x11.ErrNoContent) {
+	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent); !errors.Is(err, x11.ErrNoContent) {
 		t.Errorf("Get() = %v, want ErrNoContent", err)
 	}
 }
@@ -388,7 +381,7 @@ func TestSelectionOnChange(t *testing.T) {
 	cb := openClipboard(t, s)
 	heard := make(chan string, 16)
 	cb.OnChange(func(sel x11.SelectionName) {
-		got, err := cb.Get(t.Context(), sel, x11.TypeText)
+		got, err := cb.Get(t.Context(), sel, x11.TypeText, x11.MaxContent)
 		if t.Context().Err() != nil {
 			return // the test is over, and its owners close
 		}

@@ -3,11 +3,13 @@ package x11
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 
-	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrNoKeycodes is returned when a character is not on the keyboard and the
@@ -45,12 +47,8 @@ func newSlots(d *device, x xkb) (*slots, error) {
 	if sl.record, err = d.c.atom("_DESKHAND_KEYCODES"); err != nil {
 		return nil, err
 	}
-	if sl.window, err = xproto.NewWindowId(d.c.x); err != nil {
-		return nil, wrap("create window", err)
-	}
-	if err := xproto.CreateWindowChecked(d.c.x, 0, sl.window, d.c.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0,
-		xproto.CwOverrideRedirect, []uint32{1}).Check(); err != nil {
-		return nil, wrap("create window", err)
+	if sl.window, err = request.HiddenWindow(d.c.x, d.c.root, 0); err != nil {
+		return nil, err
 	}
 	return sl, sl.claim()
 }
@@ -251,7 +249,7 @@ func (sl *slots) put(changed []*slot) error {
 	if err := sl.flush("change keyboard mapping"); err != nil {
 		return err
 	}
-	return wrap("change keyboard mapping", cookie.Check())
+	return request.Wrap("change keyboard mapping", cookie.Check())
 }
 
 // write records on the root window which keycodes are slots, so that
@@ -262,15 +260,13 @@ func (sl *slots) write() {
 	n := uint32(0)
 	for i := 0; i < len(sl.all); i += 2 {
 		if a, b := sl.all[i], sl.all[i+1]; a.sym|b.sym != 0 {
-			data = append32(append32(append32(data, uint32(a.code)), uint32(a.sym)), uint32(b.sym))
+			for _, v := range []uint32{uint32(a.code), uint32(a.sym), uint32(b.sym)} {
+				data = binary.LittleEndian.AppendUint32(data, v)
+			}
 			n += 3
 		}
 	}
 	xproto.ChangeProperty(sl.c.x, xproto.PropModeReplace, sl.c.root, sl.record, xproto.AtomCardinal, 32, n, data)
-}
-
-func append32(b []byte, v uint32) []byte {
-	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
 }
 
 // claim makes this Input the one that uses the keymap's empty keycodes,
@@ -287,14 +283,14 @@ func (sl *slots) claim() error {
 	}
 	xproto.UngrabServer(c.x)
 	if err != nil {
-		return wrap("claim keycodes", err)
+		return request.Wrap("claim keycodes", err)
 	}
 	if !sl.claimed {
 		return nil
 	}
 	left, err := sl.ask().Reply()
 	if err != nil {
-		return wrap("read left keycodes", err)
+		return request.Wrap("read left keycodes", err)
 	}
 	sl.all = sl.read(left)
 	return nil
@@ -307,21 +303,14 @@ func (sl *slots) ask() xproto.GetPropertyCookie {
 // read returns what write recorded. It skips keycodes that the keyboard does not
 // have: any program can write them.
 func (sl *slots) read(r *xproto.GetPropertyReply) (list []slot) {
-	if r.Format != 32 {
-		return nil
-	}
 	setup := xproto.Setup(sl.c.x)
-	for v := r.Value; len(v) >= 12; v = v[12:] {
-		n := xgb.Get32(v)
-		if n < uint32(setup.MinKeycode) || n > uint32(setup.MaxKeycode) {
+	for v := request.Words(r); len(v) >= 3; v = v[3:] {
+		code := xproto.Keycode(v[0])
+		if v[0] < uint32(setup.MinKeycode) || v[0] > uint32(setup.MaxKeycode) ||
+			slices.ContainsFunc(list, func(s slot) bool { return s.code == code }) {
 			continue
 		}
-		code := xproto.Keycode(n)
-		if slices.ContainsFunc(list, func(s slot) bool { return s.code == code }) {
-			continue
-		}
-		list = append(list, slot{stroke: stroke{code, false}, sym: xproto.Keysym(xgb.Get32(v[4:]))},
-			slot{stroke: stroke{code, true}, sym: xproto.Keysym(xgb.Get32(v[8:]))})
+		list = append(list, slot{stroke: stroke{code, false}, sym: xproto.Keysym(v[1])}, slot{stroke: stroke{code, true}, sym: xproto.Keysym(v[2])})
 	}
 	return list
 }

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/internal/x11/quiesce"
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrNoWindow is returned when no managed window has the number, or when none
@@ -30,11 +30,9 @@ type WindowInfo struct {
 	// The same with decoration.
 	FrameX, FrameY, FrameWidth, FrameHeight int
 
-	Active     bool
-	Minimised  bool
-	Maximised  bool // in both directions
-	NormalType bool // what a person calls a window; not a panel, menu, tooltip or splash
-	Mapped     bool // it is on the screen, maybe behind others
+	Active    bool
+	Minimised bool
+	Maximised bool // in both directions
 }
 
 // Windows lists windows and acts on them by way of the window manager (EWMH
@@ -44,49 +42,41 @@ type Windows struct {
 	atoms   windowAtoms
 	idMask  uint32 // the part of a window's number that its client chose
 	news    news
-	told    int // events in this second; follow's
+	emitted int // events in this second; follow's
 	waiters atomic.Int32
 	manager *quiesce.Manager
-	ask     requests
+	watcher atomic.Pointer[func(WindowEvent)] // of Watch; nil: none
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed at the next change
-	watchers map[*watcher]struct{}
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next change
 }
 
 // windowAtoms are names from EWMH and ICCCM.
 type windowAtoms struct {
-	list, active, check, extents              xproto.Atom
-	netName, netState, netType, wmState       xproto.Atom
-	hidden, maxVert, maxHorz                  xproto.Atom
-	typeNormal, typeDialog, typeUtility, utf8 xproto.Atom
-	visible, compound                         xproto.Atom
-	moveResize, close, iconify, pid           xproto.Atom
+	list, active, check, extents    xproto.Atom
+	netName, netState, wmState      xproto.Atom
+	hidden, maxVert, maxHorz        xproto.Atom
+	utf8, visible, compound         xproto.Atom
+	moveResize, close, iconify, pid xproto.Atom
 }
 
 // NewWindows begins to follow the windows. A window manager may start later;
 // see WaitReady.
 func (c *Conn) NewWindows() (*Windows, error) {
-	w := &Windows{
-		c: c, idMask: xproto.Setup(c.x).ResourceIdMask,
-		changed: make(chan struct{}), watchers: make(map[*watcher]struct{}),
-	}
-	w.ask = requests{c, &w.atoms}
+	w := &Windows{c: c, idMask: xproto.Setup(c.x).ResourceIdMask, changed: make(chan struct{})}
 	w.news.ready = make(chan struct{}, 1)
 	var err error
 	if w.manager, err = quiesce.NewManager(c.quiescence()); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}
 	a := &w.atoms
-	if err := c.internAll(map[string]*xproto.Atom{
+	if err := request.Atoms(c.x, map[string]*xproto.Atom{
 		"_NET_CLIENT_LIST": &a.list, "_NET_ACTIVE_WINDOW": &a.active, "_NET_SUPPORTING_WM_CHECK": &a.check,
-		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName,
-		"_NET_WM_STATE": &a.netState, "_NET_WM_WINDOW_TYPE": &a.netType, "WM_STATE": &a.wmState,
+		"_NET_FRAME_EXTENTS": &a.extents, "_NET_WM_NAME": &a.netName, "_NET_WM_STATE": &a.netState, "WM_STATE": &a.wmState,
 		"_NET_WM_STATE_HIDDEN": &a.hidden, "_NET_WM_STATE_MAXIMIZED_VERT": &a.maxVert,
-		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "_NET_WM_WINDOW_TYPE_NORMAL": &a.typeNormal,
-		"_NET_WM_WINDOW_TYPE_DIALOG": &a.typeDialog, "_NET_WM_WINDOW_TYPE_UTILITY": &a.typeUtility,
-		"UTF8_STRING": &a.utf8, "_NET_WM_VISIBLE_NAME": &a.visible, "COMPOUND_TEXT": &a.compound,
-		"_NET_MOVERESIZE_WINDOW": &a.moveResize, "_NET_CLOSE_WINDOW": &a.close, "WM_CHANGE_STATE": &a.iconify, "_NET_WM_PID": &a.pid,
+		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "UTF8_STRING": &a.utf8, "_NET_WM_VISIBLE_NAME": &a.visible,
+		"COMPOUND_TEXT": &a.compound, "_NET_MOVERESIZE_WINDOW": &a.moveResize, "_NET_CLOSE_WINDOW": &a.close,
+		"WM_CHANGE_STATE": &a.iconify, "_NET_WM_PID": &a.pid,
 	}); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}
@@ -148,26 +138,4 @@ func (w *Windows) one(id, active xproto.Window) (WindowInfo, error) {
 		return WindowInfo{}, fmt.Errorf("window %d: %w", id, ErrNoWindow)
 	}
 	return infos[0], nil
-}
-
-// ClientPID is the process that made a window, as the kernel told the X server
-// (X-Resource 1.2), else as the window says; zero if neither does.
-func (w *Windows) ClientPID(id Window) int {
-	infos := []WindowInfo{{ID: id}}
-	var answers []res.ClientIdValue
-	if w.c.ext.res {
-		if r, err := w.queryPIDs([]xproto.Window{xproto.Window(id)}).Reply(); err == nil {
-			answers = r.Ids
-		}
-	}
-	w.fillPIDs(infos, answers)
-	return infos[0].PID
-}
-
-func (w *Windows) queryPIDs(ids []xproto.Window) res.QueryClientIdsCookie {
-	specs := make([]res.ClientIdSpec, len(ids))
-	for i, id := range ids {
-		specs[i] = res.ClientIdSpec{Client: uint32(id), Mask: res.ClientIdMaskLocalClientPID}
-	}
-	return res.QueryClientIds(w.c.x, uint32(len(specs)), specs)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 const (
@@ -24,6 +26,29 @@ const (
 	// largest bounds window sizes: coordinates have 16 bits, with sign.
 	largest = 1<<15 - 1
 )
+
+// Fields of requests to the window manager (EWMH 1.5, "Root Window Properties"; ICCCM
+// 4.1.4).
+const (
+	// sourcePager is the source indication of a direct wish of the user, which
+	// window managers obey (EWMH, "Source indication in requests").
+	sourcePager = 2
+	// gravityOfWindow leaves a window the gravity that it asked for
+	// (_NET_MOVERESIZE_WINDOW; ICCCM 4.1.2.3).
+	gravityOfWindow = 0
+	// What _NET_MOVERESIZE_WINDOW sets, and where it has the source.
+	moveX, moveY, moveWidth, moveHeight = 1 << 8, 1 << 9, 1 << 10, 1 << 11
+	moveSourceShift                     = 12
+	// stateRemove and stateAdd are actions of _NET_WM_STATE.
+	stateRemove, stateAdd = 0, 1
+	// iconicState is a state of WM_CHANGE_STATE (ICCCM 4.1.3.1).
+	iconicState = 3
+)
+
+// tell sends the window manager a client message about a window.
+func (w *Windows) tell(win xproto.Window, kind xproto.Atom, data ...uint32) error {
+	return request.TellManager(w.c.x, w.c.root, win, kind, data...)
+}
 
 // Responds reports whether the window manager answers a question within limit. It
 // returns true if there is no window manager to ask.
@@ -49,7 +74,7 @@ func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 		return before, fmt.Errorf("focus: %w", err)
 	}
 	info, err := w.act(ctx, "focus", id, false,
-		w.ask.activate,
+		func(win xproto.Window) error { return w.tell(win, w.atoms.active, sourcePager, xproto.TimeCurrentTime) },
 		func(i WindowInfo) bool { return i.Active && !i.Minimised })
 	if err == nil && before.Minimised {
 		return w.awaitStill(ctx, info)
@@ -92,7 +117,8 @@ func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, er
 	there := func(i WindowInfo) bool { return i.X == x && i.Y == y }
 	move := func() {
 		info, err = w.act(ctx, "move", id, true, func(win xproto.Window) error {
-			return w.ask.move(win, askX, askY)
+			const flags = gravityOfWindow | moveX | moveY | sourcePager<<moveSourceShift
+			return w.tell(win, w.atoms.moveResize, flags, uint32(int32(askX)), uint32(int32(askY)))
 		}, there)
 	}
 	move()
@@ -112,7 +138,8 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 	width, height = min(max(width, 1), largest), min(max(height, 1), largest)
 	return w.act(ctx, "resize", id, true,
 		func(win xproto.Window) error {
-			return w.ask.resize(win, width, height)
+			const flags = gravityOfWindow | moveWidth | moveHeight | sourcePager<<moveSourceShift
+			return w.tell(win, w.atoms.moveResize, flags, 0, 0, uint32(width), uint32(height))
 		},
 		func(i WindowInfo) bool { return i.Width == width && i.Height == height })
 }
@@ -120,30 +147,21 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 // Minimise takes a window off the screen.
 func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 	return w.act(ctx, "minimise", id, false,
-		w.ask.minimise,
+		func(win xproto.Window) error { return w.tell(win, w.atoms.iconify, iconicState) },
 		func(i WindowInfo) bool { return i.Minimised && !i.Active })
 }
 
 // Maximise gives a window all the space there is, or takes that back.
 func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo, error) {
+	action := uint32(stateRemove)
+	if on {
+		action = stateAdd
+	}
 	return w.act(ctx, "maximise", id, false,
 		func(win xproto.Window) error {
-			return w.ask.setStates(win, on, w.atoms.maxVert, w.atoms.maxHorz)
+			return w.tell(win, w.atoms.netState, action, uint32(w.atoms.maxVert), uint32(w.atoms.maxHorz), sourcePager)
 		},
 		func(i WindowInfo) bool { return i.Maximised == on })
-}
-
-// Restore shows a window that is minimised, with the focus, and gives one that
-// is maximised its former size: afterwards it is neither.
-func (w *Windows) Restore(ctx context.Context, id Window) (WindowInfo, error) {
-	info, err := w.Get(id)
-	if err == nil && info.Minimised {
-		info, err = w.Focus(ctx, id)
-	}
-	if err == nil && info.Maximised {
-		info, err = w.Maximise(ctx, id, false)
-	}
-	return info, err
 }
 
 // Close asks a window to close, as its close button does, and waits for that up
@@ -154,7 +172,7 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 		return fmt.Errorf("close: %w", err)
 	}
 	defer w.manager.Acted()
-	if err := w.ask.close(xproto.Window(id)); err != nil {
+	if err := w.tell(xproto.Window(id), w.atoms.close, xproto.TimeCurrentTime, sourcePager); err != nil {
 		return fmt.Errorf("close window %d: %w", id, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, closeLimit)
@@ -176,7 +194,7 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 // is clear that it will not come. final says that the window manager does it
 // at once or never.
 func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
-	request func(xproto.Window) error, done func(WindowInfo) bool,
+	send func(xproto.Window) error, done func(WindowInfo) bool,
 ) (WindowInfo, error) {
 	info, err := w.Get(id)
 	if err != nil {
@@ -188,7 +206,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 	}
 	defer w.c.unselectEvents(win, watchWindow)
 	defer w.manager.Acted()
-	if err := request(win); err != nil {
+	if err := send(win); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}
 	handled, err := w.manager.Handled(ctx, probeLimit)

@@ -37,7 +37,7 @@ type outsideWindow struct {
 	Name, Class         string
 	Instance            string
 	PID, Desktop, State uint
-	States, Types       []string
+	States              []string
 	X, Y, Width, Height int
 	Frame               [4]int // left, right, top, bottom
 }
@@ -106,8 +106,7 @@ func lookOutside(xu *xgbutil.XUtil, id xproto.Window) (outsideWindow, error) {
 			return w, err
 		}
 	}
-	w.States, _ = ewmh.WmStateGet(xu, id)     // none is an error
-	w.Types, _ = ewmh.WmWindowTypeGet(xu, id) // likewise
+	w.States, _ = ewmh.WmStateGet(xu, id) // none is an error
 	at, err := xproto.TranslateCoordinates(xu.Conn(), id, xu.RootWin(), 0, 0).Reply()
 	if err == nil {
 		w.X, w.Y = int(at.DstX), int(at.DstY)
@@ -154,10 +153,6 @@ func (w windowSystem) agree(tb testing.TB, id x11.Window) outsideWindow {
 			FrameX: o.X - o.Frame[0], FrameY: o.Y - o.Frame[2],
 			FrameWidth: o.Width + o.Frame[0] + o.Frame[1], FrameHeight: o.Height + o.Frame[2] + o.Frame[3],
 			Active: v.Active == o.ID, Minimised: has("HIDDEN"), Maximised: has("MAXIMIZED_VERT") && has("MAXIMIZED_HORZ"),
-			NormalType: len(o.Types) == 0 || slices.ContainsFunc(o.Types, func(kind string) bool {
-				return kind == "_NET_WM_WINDOW_TYPE_NORMAL" || kind == "_NET_WM_WINDOW_TYPE_DIALOG"
-			}),
-			Mapped: o.State == icccm.StateNormal,
 		}
 		if info.Minimised { // openbox moves it while it is shown how it shrinks
 			told.X, told.Y, told.FrameX, told.FrameY = info.X, info.Y, info.FrameX, info.FrameY
@@ -219,9 +214,9 @@ func TestWindowsFromOutside(t *testing.T) {
 	if o := step("minimise", info, err); o.State != icccm.StateIconic {
 		t.Errorf("after Minimise WM_STATE is %d, want iconic", o.State)
 	}
-	info, err = w.Restore(soon(t), dialog.ID)
-	if o := step("restore", info, err); o.State != icccm.StateNormal {
-		t.Errorf("after Restore WM_STATE is %d, want normal", o.State)
+	info, err = w.Focus(soon(t), dialog.ID)
+	if o := step("focus", info, err); o.State != icccm.StateNormal {
+		t.Errorf("after Focus WM_STATE is %d, want normal", o.State)
 	}
 	if err := w.Close(soon(t), dialog.ID); err != nil {
 		t.Fatal(err)

@@ -40,9 +40,6 @@ const (
 	readyProbe = 15 * time.Millisecond
 )
 
-// watchBacklog is how many events a watcher may be behind.
-const watchBacklog = 4096
-
 // news is what has changed since follow last looked. However much happens, it
 // stays small.
 type news struct {
@@ -204,58 +201,20 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 	return found, nil
 }
 
-// watcher is a function of Watch and what it has yet to hear.
-type watcher struct {
-	events *queue[WindowEvent]
-	quit   chan struct{}
-}
-
 // Watch has f called when windows open, close, get the focus or another title: of one
 // window at most four titles a second, and always the last. After 100 events in a second it
-// looks again when the second is over: what was undone meanwhile is not told.
-// f runs on a goroutine of its own, one call at a time, and may use everything
-// here. When it falls 4096 events behind, it misses some. stop ends that; it
-// does not wait for a call that is running.
+// looks again when the second is over, and does not report what was undone meanwhile.
+// f runs on one goroutine, one call at a time, and may use everything here. There is one
+// f at a time. stop does not wait for a call that is running.
 func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
-	wt := &watcher{events: newQueue[WindowEvent](watchBacklog), quit: make(chan struct{})}
-	w.mu.Lock()
-	w.watchers[wt] = struct{}{}
-	w.mu.Unlock()
-	go func() {
-		for {
-			select {
-			case <-wt.quit:
-				return
-			case <-w.c.done:
-				return
-			case <-wt.events.ready:
-			}
-			for _, e := range wt.events.take() {
-				select {
-				case <-wt.quit:
-					return
-				default:
-					f(e)
-				}
-			}
-		}
-	}()
-	return sync.OnceFunc(func() {
-		w.mu.Lock()
-		delete(w.watchers, wt)
-		w.mu.Unlock()
-		close(wt.quit)
-	})
+	w.watcher.Store(&f)
+	return func() { w.watcher.CompareAndSwap(&f, nil) }
 }
 
 func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
-	w.told++
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for wt := range w.watchers {
-		if !wt.events.push(WindowEvent{kind, info}) {
-			w.c.log.Debug("a window watcher is too slow and misses an event")
-		}
+	w.emitted++
+	if f := w.watcher.Load(); f != nil {
+		(*f)(WindowEvent{kind, info})
 	}
 }
 
@@ -264,7 +223,7 @@ func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
 func (w *Windows) follow() {
 	known := make(map[xproto.Window]WindowInfo)
 	var active xproto.Window
-	var second time.Time // when w.told was last 0
+	var second time.Time // when w.emitted was last 0
 	renames := renames{told: make(map[xproto.Window]time.Time)}
 	later := time.NewTimer(titleInterval)
 	defer later.Stop()
@@ -296,9 +255,9 @@ func (w *Windows) follow() {
 		}
 		left := time.Until(second.Add(time.Second))
 		if left <= 0 {
-			second, w.told = time.Now(), 0
+			second, w.emitted = time.Now(), 0
 		}
-		if w.told < mostEvents {
+		if w.emitted < mostEvents {
 			continue
 		}
 		select {

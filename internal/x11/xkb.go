@@ -6,6 +6,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // The XKB requests that are used; xgb has no package for this extension ("The
@@ -46,7 +48,7 @@ func openXkb(x *xgb.Conn) (xkb, error) {
 	const name = "XKEYBOARD"
 	r, err := xproto.QueryExtension(x, uint16(len(name)), name).Reply()
 	if err != nil {
-		return xkb{}, wrap("query extension "+name, err)
+		return xkb{}, request.Wrap("query extension "+name, err)
 	}
 	if !r.Present {
 		return xkb{}, fmt.Errorf("the X server lacks the extension %s", name)
@@ -59,7 +61,7 @@ func openXkb(x *xgb.Conn) (xkb, error) {
 	x.NewRequest(b, cookie)
 	reply, err := cookie.Reply()
 	if err != nil {
-		return xkb{}, wrap("use extension "+name, err)
+		return xkb{}, request.Wrap("use extension "+name, err)
 	}
 	if len(reply) < 2 || reply[1] == 0 {
 		return xkb{}, fmt.Errorf("the X server does not support version %d.%d of %s", xkbMajor, xkbMinor, name)
@@ -87,7 +89,7 @@ func (k xkb) askState() *xgb.Cookie {
 func readLockState(cookie *xgb.Cookie) (lockState, error) {
 	b, err := cookie.Reply()
 	if err != nil {
-		return lockState{}, wrap("keyboard state", err)
+		return lockState{}, request.Wrap("keyboard state", err)
 	}
 	if len(b) < 32 {
 		return lockState{}, fmt.Errorf("keyboard state: answer of %d bytes", len(b))
@@ -140,7 +142,7 @@ func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
 	k.x.NewRequest(b, cookie)
 	r, err := cookie.Reply()
 	if err != nil {
-		return keyEntries{}, wrap(op, err)
+		return keyEntries{}, request.Wrap(op, err)
 	}
 	const header = 40
 	if len(r) < header || r[17] != byte(lo) || r[20] != byte(hi-lo+1) {
@@ -193,5 +195,5 @@ func keyEntry(plain, shifted xproto.Keysym) []byte {
 		return make([]byte, keyEntrySize)
 	}
 	b := []byte{xkbTwoLevel, 0, 0, 0, 1, 2, 2, 0} // a type per group; groups, width, keysyms
-	return append32(append32(b, uint32(plain)), uint32(shifted))
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, uint32(plain)), uint32(shifted))
 }

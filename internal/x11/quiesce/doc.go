@@ -36,7 +36,7 @@
 //
 // # Errors
 //
-// ErrConnClosed if the connection ends, ErrNotDrained, and the error of the context.
+// request.ErrConnClosed if the connection ends, ErrNotDrained, and the error of the context.
 // A program that does not answer in time is no error: every wait is bounded, and the
 // next wait for the same window is short.
 //

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrNotDrained is returned when an application did not take the keys that
@@ -89,7 +91,7 @@ func (t *Tracker) DrainWindow(ctx context.Context, win xproto.Window) error {
 	}
 	p := t.display.watch(pid)
 	defer p.close()
-	err := p.waitAsleep(ctx, func() { t.tree.wake(top) })
+	err := p.waitWoken(ctx, sure, func() { t.tree.wake(top) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has exited
 	}
@@ -106,11 +108,8 @@ func (t *Tracker) ping(ctx context.Context, top xproto.Window) error {
 	for len(t.pongs) > 0 {
 		<-t.pongs // late answers
 	}
-	m := xproto.ClientMessageEvent{
-		Format: 32, Window: top, Type: t.tree.names.protocols,
-		Data: xproto.ClientMessageDataUnionData32New([]uint32{uint32(t.tree.names.ping), t.token, uint32(top), 0, 0}),
-	}
-	xproto.SendEvent(t.display.X, false, top, xproto.EventMaskNoEvent, string(m.Bytes()))
+	message := request.Message(top, t.tree.names.protocols, uint32(t.tree.names.ping), t.token, uint32(top))
+	xproto.SendEvent(t.display.X, false, top, xproto.EventMaskNoEvent, message)
 	pace := lookFirst
 	look := time.NewTimer(pace)
 	defer look.Stop()
@@ -127,7 +126,7 @@ func (t *Tracker) ping(ctx context.Context, top xproto.Window) error {
 			pace = min(2*pace, lookMost)
 			look.Reset(pace)
 		case <-t.display.Done:
-			return ErrConnClosed
+			return request.ErrConnClosed
 		case <-ctx.Done():
 			return fmt.Errorf("window %d: %w", top, ErrNotDrained)
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Browsers show their pages in processes of their own, which do not tell whether they
@@ -122,12 +124,16 @@ func (d *Display) waitFamily(ctx context.Context, family []int) error {
 	defer again.Stop()
 	var since uint64 // sleeps when the quiet began
 	for quiet := -1; ; {
-		sleeps, asleep := familySlept(family)
+		total := uint64(0)
+		counts, err := sleeps(family...)
+		for _, n := range counts {
+			total += n
+		}
 		switch {
-		case !asleep:
+		case counts == nil && err == nil: // a thread is awake
 			quiet = -1
-		case quiet < 0 || sleeps > since+familySleeps:
-			quiet, since = 0, sleeps
+		case quiet < 0 || total > since+familySleeps:
+			quiet, since = 0, total
 		default:
 			quiet++
 		}
@@ -137,27 +143,9 @@ func (d *Display) waitFamily(ctx context.Context, family []int) error {
 		select {
 		case <-again.C:
 		case <-d.Done:
-			return ErrConnClosed
+			return request.ErrConnClosed
 		case <-ctx.Done():
 			return ErrNotDrained
 		}
 	}
-}
-
-// familySlept says how often the threads of processes went to sleep, and whether
-// all do now.
-func familySlept(family []int) (sleeps uint64, asleep bool) {
-	for _, pid := range family {
-		t, err := readThreads(pid)
-		if err != nil {
-			continue // it has ended
-		}
-		if !t.asleep {
-			return 0, false
-		}
-		for _, n := range t.sleeps {
-			sleeps += n
-		}
-	}
-	return sleeps, true
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // anyButton is set in the state of a pointer while a button is down (X11
@@ -46,7 +48,7 @@ func (t *Tracker) focusLost() (bool, error) {
 	}
 	f, err := xproto.GetInputFocus(t.display.X).Reply()
 	if err != nil {
-		return false, failure("ask for the focus", err)
+		return false, request.Wrap("ask for the focus", err)
 	}
 	if f.Focus > xproto.InputFocusPointerRoot {
 		return false, nil
@@ -83,7 +85,7 @@ func (t *Tracker) AwaitPointer(ctx context.Context) (bool, error) {
 	for ; t.pressed > 0; t.pressed-- {
 		p, err := xproto.QueryPointer(t.display.X, t.display.Root).Reply()
 		if err != nil {
-			return false, failure("query pointer", err)
+			return false, request.Wrap("query pointer", err)
 		}
 		ok, err := t.askManager(ctx, deadline)
 		if err != nil {
@@ -117,7 +119,7 @@ func (t *Tracker) awaitFocus(ctx context.Context) error {
 	for round := range focusRounds {
 		f, err := xproto.GetInputFocus(t.display.X).Reply()
 		if err != nil {
-			return failure("ask for the focus", err)
+			return request.Wrap("ask for the focus", err)
 		}
 		if round > 0 && f.Focus == last {
 			return nil

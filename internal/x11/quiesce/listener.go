@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Unheard returns the window with the focus if no program wants the keys that it
@@ -17,7 +19,7 @@ func (t *Tracker) Unheard() (xproto.Window, error) {
 	}
 	focus, err := focused.Reply()
 	if err != nil {
-		return 0, failure("ask for the focus", err)
+		return 0, request.Wrap("ask for the focus", err)
 	}
 	if t.focus != 0 {
 		r, err := events.Reply()
@@ -52,14 +54,7 @@ func (t *Tracker) Unheard() (xproto.Window, error) {
 // in a way that the server does not tell others (X Input Extension 2, XISelectEvents).
 func (t *Tracker) AwaitListener(ctx context.Context, win xproto.Window) error {
 	err := within(ctx, t.mute.limit(win, takeLimit), func(ctx context.Context) error {
-		for look := firstLook; ; {
-			if wanted, err := t.tree.wantsKeys(win); wanted || err != nil {
-				return err
-			}
-			if err := t.display.pause(ctx, &look); err != nil {
-				return err
-			}
-		}
+		return t.display.poll(ctx, func() (bool, error) { return t.tree.wantsKeys(win) })
 	})
 	if ctx.Err() == nil {
 		t.mute.note(win, err != nil)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Bounds of waiting for a window manager.
@@ -49,7 +51,7 @@ type Manager struct {
 // NewManager prepares the questions. A window manager may start later.
 func NewManager(d *Display) (*Manager, error) {
 	m := &Manager{display: d}
-	err := d.atoms(map[string]*xproto.Atom{
+	err := request.Atoms(d.X, map[string]*xproto.Atom{
 		"_NET_SUPPORTED": &m.names.supported, "_NET_SUPPORTING_WM_CHECK": &m.names.check,
 		"_NET_REQUEST_FRAME_EXTENTS": &m.names.ask, "_NET_FRAME_EXTENTS": &m.names.extents,
 		"_NET_ACTIVE_WINDOW": &m.names.active,
@@ -92,12 +94,8 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	if err != nil {
 		return false, err
 	}
-	question := xproto.ClientMessageEvent{
-		Format: 32, Window: probe, Type: m.names.ask, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5)),
-	}
-	const mask = xproto.EventMaskSubstructureNotify | xproto.EventMaskSubstructureRedirect
-	if err := xproto.SendEventChecked(m.display.X, false, m.display.Root, mask, string(question.Bytes())).Check(); err != nil {
-		return false, failure("ask the window manager", err)
+	if err := request.TellManager(m.display.X, m.display.Root, probe, m.names.ask); err != nil {
+		return false, err
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -108,7 +106,7 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-m.display.Done:
-		return false, ErrConnClosed
+		return false, request.ErrConnClosed
 	}
 	// A late answer must not be taken for the answer to the next question.
 	m.mu.Lock()
@@ -125,14 +123,8 @@ func (m *Manager) expect(answer chan struct{}) (probe xproto.Window, err error) 
 	probe = m.probe
 	m.mu.Unlock()
 	if probe == 0 {
-		d := m.display
-		if probe, err = xproto.NewWindowId(d.X); err != nil {
-			return 0, failure("new window id", err)
-		}
-		err = xproto.CreateWindowChecked(d.X, 0, probe, d.Root, -10, -10, 1, 1, 0, xproto.WindowClassInputOnly, 0,
-			xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, xproto.EventMaskPropertyChange}).Check()
-		if err != nil {
-			return 0, failure("create window", err)
+		if probe, err = request.HiddenWindow(m.display.X, m.display.Root, xproto.EventMaskPropertyChange); err != nil {
+			return 0, err
 		}
 	}
 	m.mu.Lock()
@@ -167,9 +159,9 @@ func (m *Manager) AwaitFocus(ctx context.Context, win xproto.Window) error {
 	for range focusRounds {
 		active, err := m.property(m.display.Root, m.names.active, 1).Reply()
 		if err != nil {
-			return failure("read the active window", err)
+			return request.Wrap("read the active window", err)
 		}
-		if xproto.Window(word(active)) == win {
+		if xproto.Window(request.Word(active)) == win {
 			return nil
 		}
 		if ok, err := m.Responds(ctx, time.Until(deadline)); err != nil || !ok {
@@ -208,21 +200,21 @@ func (m *Manager) present() (bool, error) {
 	check := m.property(m.display.Root, m.names.check, 1)
 	s, err := supported.Reply()
 	if err != nil {
-		return false, failure("ask what the window manager supports", err)
+		return false, request.Wrap("ask what the window manager supports", err)
 	}
 	c, err := check.Reply()
 	if err != nil {
-		return false, failure("ask for the window manager", err)
+		return false, request.Wrap("ask for the window manager", err)
 	}
-	child := word(c)
-	if child == 0 || !slices.Contains(words(s), uint32(m.names.ask)) {
+	child := request.Word(c)
+	if child == 0 || !slices.Contains(request.Words(s), uint32(m.names.ask)) {
 		return false, nil
 	}
 	// What a dead window manager left does not count.
 	self, err := m.property(xproto.Window(child), m.names.check, 1).Reply()
-	return err == nil && word(self) == child, nil
+	return err == nil && request.Word(self) == child, nil
 }
 
 func (m *Manager) property(win xproto.Window, name xproto.Atom, length uint32) xproto.GetPropertyCookie {
-	return xproto.GetProperty(m.display.X, false, win, name, xproto.GetPropertyTypeAny, 0, length)
+	return request.Property(m.display.X, win, name, length)
 }

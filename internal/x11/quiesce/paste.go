@@ -49,27 +49,18 @@ func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 // nothing to do with its answers, which may be to ask for more.
 func (t *Tracker) waitServed(ctx context.Context, apps []*process) error {
 	quiet := true // they sleep
-	for look := firstLook; ; {
+	return t.display.poll(ctx, func() (bool, error) {
 		served, sending, err := t.clipboard.Served(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if served != t.served || sending {
-			t.served, quiet = served, false
+		if quiet && served == t.served && !sending {
+			return true, nil
 		}
-		if quiet {
-			return nil
-		}
-		if quiet, err = t.display.allRest(apps); err != nil {
-			return err
-		}
-		if quiet && !sending {
-			continue
-		}
-		if err := t.display.pause(ctx, &look); err != nil {
-			return err
-		}
-	}
+		t.served = served
+		quiet, err = t.display.allAsleep(apps)
+		return false, err
+	})
 }
 
 // quiesceOwner waits until neither the owner of a selection nor the applications
@@ -83,14 +74,7 @@ func (t *Tracker) quiesceOwner(ctx context.Context, owner xproto.Window, apps []
 	defer p.close()
 	all := append(slices.Clip(apps), p)
 	_, err := t.limited(ctx, owner, quietLimit, func(ctx context.Context) error {
-		for look := firstLook; ; {
-			if quiet, err := t.display.allRest(all); err != nil || quiet {
-				return err
-			}
-			if err := t.display.pause(ctx, &look); err != nil {
-				return err
-			}
-		}
+		return t.display.poll(ctx, func() (bool, error) { return t.display.allAsleep(all) })
 	})
 	return err
 }

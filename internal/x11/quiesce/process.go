@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // process is a process and its connections to the display.
@@ -44,82 +46,51 @@ func (p *process) close() {
 	}
 }
 
-// waitAsleep waits until the process has taken all that the server sent it, as far as
+// care says how surely a process must be found asleep.
+type care struct {
+	looks int // in a row that find it asleep
+	trips int // to the server within each look
+}
+
+var (
+	sure  = care{2, 3} // a mistake would change what is typed
+	quick = care{1, 1} // a mistake means that input does not wait
+)
+
+// waitWoken waits until the process has taken all that the server sent it, as far as
 // can be seen from outside. It does so when it sleeps, is then woken by wake, and
 // sleeps again. The first sleep is not enough: a program that flushes its requests
 // just before it sleeps may read events in doing so, which it then looks at only when
 // it next wakes (xterm does, once in a few hundred times).
-func (p *process) waitAsleep(ctx context.Context, wake func()) error {
-	sleeps, err := p.waitQuiet(ctx, nil)
+func (p *process) waitWoken(ctx context.Context, c care, wake func()) error {
+	sleeps, err := p.waitAsleep(ctx, c, nil)
 	if err != nil {
 		return err
 	}
 	wake()
-	_, err = p.waitQuiet(ctx, sleeps)
+	_, err = p.waitAsleep(ctx, c, sleeps)
 	return err
 }
 
-// waitQuiet waits until the process sleeps, with nothing to read, and since its
-// threads had slept as often as before says has slept once more. It returns how often
-// each thread has.
-func (p *process) waitQuiet(ctx context.Context, before []uint64) ([]uint64, error) {
-	quiet := 0
-	for look := firstLook; ; {
-		sleeps, err := p.sleptThrough(3)
-		if err != nil {
-			return nil, err
+// waitAsleep waits until the process sleeps, with nothing to read, and its threads have
+// gone to sleep more often than before says. It returns how often each thread has.
+func (p *process) waitAsleep(ctx context.Context, c care, before []uint64) (sleeps []uint64, err error) {
+	looks := 0
+	err = p.display.poll(ctx, func() (bool, error) {
+		now, err := p.display.asleep(c.trips, p)
+		if looks++; now == nil || slices.Equal(now, before) {
+			looks = 0
 		}
-		if quiet++; sleeps == nil || slices.Equal(sleeps, before) {
-			quiet = 0
-		}
-		if quiet == quietLooks {
-			return sleeps, nil
-		}
-		if err := p.display.pause(ctx, &look); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// quietLooks is how often in a row waitQuiet must find a process asleep.
-const quietLooks = 2
-
-// waitWoken has the process rest, wake by wake, and rest again. Unlike waitAsleep it
-// looks once: a mistake here only means that the caller did not wait.
-func (p *process) waitWoken(ctx context.Context, wake func()) error {
-	sleeps, err := p.waitResting(ctx, nil)
-	if err != nil {
-		return err
-	}
-	wake()
-	_, err = p.waitResting(ctx, sleeps)
-	return err
-}
-
-// waitResting waits until the process sleeps and has read what the server sent it,
-// and, if before says how often its threads had gone to sleep, until that has
-// changed. It returns how often they have.
-func (p *process) waitResting(ctx context.Context, before []uint64) ([]uint64, error) {
-	for look := firstLook; ; {
-		sleeps, err := p.sleptThrough(1)
-		if err != nil || sleeps != nil && !slices.Equal(sleeps, before) {
-			return sleeps, err
-		}
-		if err := p.display.pause(ctx, &look); err != nil {
-			return nil, err
-		}
-	}
+		sleeps = now
+		return looks == c.looks, err
+	})
+	return sleeps, err
 }
 
 // waitRead waits until the process has read what the server sent it. It does not wait
 // if the kernel does not tell.
 func (p *process) waitRead(ctx context.Context) error {
-	for look := firstLook; p.unread(); {
-		if err := p.display.pause(ctx, &look); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.display.poll(ctx, func() (bool, error) { return !p.unread(), nil })
 }
 
 // unread reports whether the server has sent something that the process has not
@@ -132,103 +103,83 @@ func (p *process) unread() bool {
 	return err == nil && unread
 }
 
-// sleptThrough looks at the process before and after a few round trips to the
-// server. The server serves its clients in turn, so within these it has answered what
-// the process had asked, and sent what it had to tell. Either would have woken a
-// thread, and left something to read until then. It returns how often each thread had
-// gone to sleep, or nil if a thread was awake. If the kernel does not tell of
-// sockets, sleep alone counts.
-func (p *process) sleptThrough(trips int) ([]uint64, error) {
-	before, err := readThreads(p.pid)
-	if err != nil || !before.asleep {
+// asleep looks at processes before and after a few round trips to the server. The
+// server serves its clients in turn, so within these it has answered what the processes
+// had asked, and sent what it had for them. Either would have woken a thread, and left
+// something to read until then. asleep returns how often each thread had gone to sleep,
+// or nil if a thread was awake. If the kernel does not tell of sockets, sleep alone
+// counts. The error is fs.ErrNotExist if all processes have exited.
+func (d *Display) asleep(trips int, all ...*process) ([]uint64, error) {
+	pids := make([]int, len(all))
+	for i, p := range all {
+		pids[i] = p.pid
+	}
+	before, err := sleeps(pids...)
+	if before == nil {
 		return nil, err
 	}
 	for range trips {
-		if err := p.display.sync(); err != nil {
+		if err := request.Sync(d.X); err != nil {
 			return nil, err
 		}
 	}
-	if p.unread() {
+	if slices.ContainsFunc(all, (*process).unread) {
 		return nil, nil
 	}
-	after, err := readThreads(p.pid)
-	if err != nil || !after.asleep || !slices.Equal(before.sleeps, after.sleeps) {
+	after, err := sleeps(pids...)
+	if !slices.Equal(before, after) {
 		return nil, err
 	}
-	return after.sleeps, nil
+	return after, nil
 }
 
-// allRest reports whether all processes sleep, with nothing to read, at the same
-// time. Processes that have ended do not count.
-func (d *Display) allRest(all []*process) (bool, error) {
-	before := make([]threads, len(all))
-	for i, p := range all {
-		t, err := readThreads(p.pid)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return false, err
-		case !t.asleep:
-			return false, nil
-		}
-		before[i] = t
+// allAsleep reports whether all processes that have not exited sleep at the same time,
+// with nothing to read.
+func (d *Display) allAsleep(all []*process) (bool, error) {
+	sleeps, err := d.asleep(1, all...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
 	}
-	if err := d.sync(); err != nil {
-		return false, err
-	}
-	for i, p := range all {
-		if p.unread() {
-			return false, nil
-		}
-		t, err := readThreads(p.pid)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return false, err
-		case !t.asleep || !slices.Equal(t.sleeps, before[i].sleeps):
-			return false, nil
-		}
-	}
-	return true, nil
+	return sleeps != nil, err
 }
 
-// threads is what the threads of a process do.
-type threads struct {
-	asleep bool
-	sleeps []uint64 // how often each went to sleep
+// sleeps returns how often each thread of the processes has gone to sleep, or nil if a
+// thread is awake. Processes that have exited do not count, even if their parents do not
+// know yet. The error is fs.ErrNotExist if all have.
+func sleeps(pids ...int) (counts []uint64, err error) {
+	for _, pid := range pids {
+		dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+		threads, err := os.ReadDir(dir)
+		if err != nil && !hasEnded(err) {
+			return nil, fmt.Errorf("threads of process %d: %w", pid, err)
+		}
+		for _, thread := range threads {
+			status, err := os.ReadFile(dir + thread.Name() + "/status")
+			if hasEnded(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("threads of process %d: %w", pid, err)
+			}
+			switch count, state := parseStatus(status); state {
+			case 'Z', 'X': // it has ended
+			case 'S', 'I':
+				counts = append(counts, count)
+			default: // also T: a stopped thread is not asleep
+				return nil, nil
+			}
+		}
+	}
+	if counts == nil {
+		return nil, fmt.Errorf("threads of processes %v: %w", pids, fs.ErrNotExist)
+	}
+	return counts, nil
 }
 
-// readThreads looks at the threads of a process. The error is fs.ErrNotExist
-// once it has exited, even if its parent has not asked yet.
-func readThreads(pid int) (threads, error) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return threads{}, fmt.Errorf("threads of process %d: %w", pid, err)
-	}
-	t := threads{asleep: true}
-	for _, e := range list {
-		b, err := os.ReadFile(dir + e.Name() + "/status")
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-			continue // it has ended
-		}
-		if err != nil {
-			return threads{}, fmt.Errorf("threads of process %d: %w", pid, err)
-		}
-		sleeps, state := parseStatus(b)
-		switch state {
-		case 'Z', 'X': // it has ended
-			continue
-		case 'S', 'I':
-		default: // also T: a stopped thread is not asleep
-			t.asleep = false
-		}
-		t.sleeps = append(t.sleeps, sleeps)
-	}
-	if len(t.sleeps) == 0 {
-		return threads{}, fmt.Errorf("threads of process %d: %w", pid, fs.ErrNotExist)
-	}
-	return t, nil
+// hasEnded reports whether an error of /proc is about a process or thread that has
+// ended (proc(5)).
+func hasEnded(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
 // statusLines is the names and values of /proc/PID/status, or of a thread's

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Bounds of waiting for the applications that got the last clicks and keys.
@@ -199,25 +201,21 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 			return t.display.waitFamily(ctx, family)
 		}
 	}
-	for look := firstLook; ; {
-		var err error
+	return t.display.poll(ctx, func() (_ bool, err error) {
 		if pings { // it was woken by that
-			_, err = app.waitResting(ctx, nil)
+			_, err = app.waitAsleep(ctx, quick, nil)
 		} else {
-			err = app.waitWoken(ctx, func() { t.tree.wake(top) })
+			err = app.waitWoken(ctx, quick, func() { t.tree.wake(top) })
 		}
-		exited := errors.Is(err, fs.ErrNotExist)
-		switch _, _, shown := t.tree.application(top); {
-		case !shown:
-			return nil
-		case exited, err == nil && childEnds(app.pid): // what it showed goes away
-		default:
-			return err
+		if _, _, shown := t.tree.application(top); !shown {
+			return true, nil
 		}
-		if err := t.display.pause(ctx, &look); err != nil { // a terminal ends with what runs in it
-			return err
+		// The window of a terminal goes away with what runs in the terminal.
+		if errors.Is(err, fs.ErrNotExist) || err == nil && childEnds(app.pid) {
+			return false, nil
 		}
-	}
+		return true, err
+	})
 }
 
 // limited calls f with a context that ends when what it does takes too long, soon if
@@ -236,7 +234,7 @@ func (t *Tracker) goOn(ctx context.Context, win xproto.Window, err error) error 
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if errors.Is(err, ErrConnClosed) {
+	if errors.Is(err, request.ErrConnClosed) {
 		return err
 	}
 	t.display.Log.Debug("input goes on before an application has done what came before", "window", uint32(win), "error", err)

@@ -10,6 +10,8 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // frameDepth is how deep below a child of the root the application's window is
@@ -30,7 +32,7 @@ type tree struct {
 
 func newTree(d *Display) (*tree, error) {
 	t := &tree{Display: d}
-	err := d.atoms(map[string]*xproto.Atom{
+	err := request.Atoms(d.X, map[string]*xproto.Atom{
 		"WM_PROTOCOLS": &t.names.protocols, "_NET_WM_PING": &t.names.ping, "_NET_WM_PID": &t.names.pid,
 		"WM_CLIENT_MACHINE": &t.names.machine, "WM_STATE": &t.names.state, "_DESKHAND_KEYCODES": &t.names.wake,
 		"CLIPBOARD": &t.names.clipboard,
@@ -50,7 +52,7 @@ func (t *tree) application(win xproto.Window) (top xproto.Window, pings, ok bool
 		if err != nil || uperr != nil {
 			return 0, false, at != win
 		}
-		if protocols := words(p); len(protocols) > 0 {
+		if protocols := request.Words(p); len(protocols) > 0 {
 			return at, slices.Contains(protocols, uint32(t.names.ping)), true
 		}
 		at = up.Parent
@@ -75,7 +77,7 @@ func (t *tree) process(win, top xproto.Window) int {
 		}
 	}
 	pid := xproto.GetProperty(t.X, false, top, t.names.pid, xproto.AtomCardinal, 0, 1)
-	machine := xproto.GetProperty(t.X, false, top, t.names.machine, xproto.GetPropertyTypeAny, 0, 64)
+	machine := request.Property(t.X, top, t.names.machine, 64)
 	p, err := pid.Reply()
 	m, merr := machine.Reply()
 	host, _ := os.Hostname()
@@ -88,10 +90,7 @@ func (t *tree) process(win, top xproto.Window) int {
 // wake sends the client that made a window an event that it knows nothing about. The
 // event comes after all others.
 func (t *tree) wake(win xproto.Window) {
-	m := xproto.ClientMessageEvent{
-		Format: 32, Window: win, Type: t.names.wake, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5)),
-	}
-	xproto.SendEvent(t.X, false, win, xproto.EventMaskNoEvent, string(m.Bytes()))
+	xproto.SendEvent(t.X, false, win, xproto.EventMaskNoEvent, request.Message(win, t.names.wake))
 }
 
 // wantsKeys reports whether a program gets the keys that go to a window: it has asked
@@ -108,7 +107,7 @@ func (t *tree) wantsKeys(win xproto.Window) (bool, error) {
 		case errors.As(err, &gone):
 			return true, nil
 		case err != nil:
-			return false, failure("ask who wants keys", err)
+			return false, request.Wrap("ask who wants keys", err)
 		case e.AllEventMasks&xproto.EventMaskKeyPress != 0, depth == 0 && e.OverrideRedirect:
 			return true, nil
 		case p.Child == 0:
@@ -128,7 +127,7 @@ func (t *tree) selectionOwners() (owners []xproto.Window, err error) {
 	for _, cookie := range asked {
 		r, err := cookie.Reply()
 		if err != nil {
-			return nil, failure("ask for the owner of a selection", err)
+			return nil, request.Wrap("ask for the owner of a selection", err)
 		}
 		if r.Owner != xproto.WindowNone && !slices.Contains(owners, r.Owner) {
 			owners = append(owners, r.Owner)
@@ -265,7 +264,7 @@ func (t *tree) marked(windows []xproto.Window) (found []xproto.Window) {
 }
 
 func (t *tree) askState(win xproto.Window) xproto.GetPropertyCookie {
-	return xproto.GetProperty(t.X, false, win, t.names.state, xproto.GetPropertyTypeAny, 0, 1)
+	return request.Property(t.X, win, t.names.state, 1)
 }
 
 func hasState(cookie xproto.GetPropertyCookie) bool {
