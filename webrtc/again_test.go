@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	pion "github.com/pion/webrtc/v4"
 
@@ -60,11 +61,11 @@ func TestTCPWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
 	ln := serve(t, &tcp, "127.0.0.1:0")
-	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: network(t, NetworkConfig{TCP: &tcp})})
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: openNetwork(t, NetworkConfig{TCP: &tcp})})
 	c := signal(t, s, ViewerOptions{Host: ln.Addr().String(), TCP: true})
 	c.send("signal/request", nil)
 	c.event("signal/provide")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*tcpDelay)
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	told := ""
 	for {

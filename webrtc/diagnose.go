@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
 // Inquiry is the question whether somebody can watch, or why not. What is known
@@ -102,7 +105,7 @@ const failuresKept = 5
 // Diagnose looks at every hop. It asks STUN servers, which takes some seconds if
 // they do not answer.
 func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
-	d := s.network.look(ctx, q)
+	d := s.network.inspect(ctx, q)
 	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.way()) })
 	s.mu.Lock()
 	d.Failed = slices.Clone(s.failed)
@@ -116,107 +119,77 @@ func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	return d
 }
 
-// Diagnose looks at every hop while there is no streamer.
+// Diagnose describes every hop while there is no streamer.
 func (n *Network) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
-	d := n.look(ctx, q)
+	d := n.inspect(ctx, q)
 	d.Verdict, d.Remedy = judge(&d, time.Now())
 	return d
 }
 
-// NoNetwork is the diagnosis when NewNetwork gave an error.
+// NoNetwork returns the diagnosis if NewNetwork has returned an error.
 func NoNetwork(err error, q Inquiry) Diagnosis {
-	d := Diagnosis{UDP: UDPPath{Problem: err.Error()}, Request: RequestPath{Host: q.Host, Remote: q.Remote, Proxies: q.Proxies}}
+	d := Diagnosis{UDP: UDPPath{Problem: err.Error()}, Request: q.request()}
 	d.TCP.Problem = "there is no network to bring viewers to"
 	d.Verdict, d.Remedy = judge(&d, time.Now())
 	return d
 }
 
-// look finds out about everything but viewers.
-func (n *Network) look(ctx context.Context, q Inquiry) Diagnosis {
-	d := Diagnosis{Request: RequestPath{Host: q.Host, Remote: q.Remote, Proxies: q.Proxies}}
+func (q Inquiry) request() RequestPath {
+	return RequestPath{Host: q.Host, Remote: q.Remote, Proxies: q.Proxies}
+}
+
+// inspect describes everything but viewers.
+func (n *Network) inspect(ctx context.Context, q Inquiry) Diagnosis {
+	r := n.ports.Inspect(ctx, q.network())
+	d := Diagnosis{Request: q.request(), TCP: n.inspectTCP(q), Told: r.Told}
+	d.Request.Addresses = texts(r.Addresses)
+	switch {
+	case r.ResolveErr != nil:
+		d.Request.Problem = fmt.Sprintf("the name %s is not known here: %v", r.Host, r.ResolveErr)
+	case q.Host != "" && r.Host == "":
+		d.Request.Problem = "it is not a host and port"
+	}
+	d.UDP = UDPPath{Open: r.UDPPort != 0, Port: r.UDPPort, Addresses: texts(r.UDPAddresses)}
 	if n.cfg.PortMin > 0 {
-		d.UDP.Range = fmt.Sprintf("%d-%d", n.cfg.PortMin, n.cfg.PortMax)
-	}
-	l, err := n.link(q.ViewerOptions)
-	if err != nil {
-		d.UDP.Problem = err.Error()
-		l = &link{n: n, target: parseTarget(q.Host), tcp: n.takesTCP(q.ViewerOptions)}
-	}
-	defer func() { _ = l.close() }() // it was never used
-	l.target = l.target.resolved(ctx)
-	for _, ip := range l.target.IPs {
-		d.Request.Addresses = append(d.Request.Addresses, ip.String())
+		d.UDP.Port, d.UDP.Range = 0, fmt.Sprintf("%d-%d", n.cfg.PortMin, n.cfg.PortMax)
 	}
 	switch {
-	case l.target.Err != nil:
-		d.Request.Problem = fmt.Sprintf("the name %s is not known here: %v", l.target.Host, l.target.Err)
-	case q.Host != "" && l.target.Host == "":
-		d.Request.Problem = "it is no host and port"
+	case r.UDPErr != nil:
+		d.UDP.Problem = r.UDPErr.Error()
+	case !d.UDP.Open:
+		d.UDP.Problem = "it is switched off"
 	}
-	l.lookUDP(&d.UDP)
-	d.TCP = l.lookTCP(q)
-	r := l.reach()
-	for _, a := range l.askServers(ctx) {
-		d.Servers = append(d.Servers, a.path())
-		if a.Err == nil {
-			r.Reflexive = append(r.Reflexive, a.At)
+	for _, a := range r.Servers {
+		p := ServerPath{URL: a.URL, Tried: !errors.Is(a.Err, network.ErrNotAsked), Answered: a.Err == nil}
+		if p.Answered {
+			p.Address, p.RoundTrip = a.Seen.String(), a.Time
+		} else {
+			p.Problem = a.Err.Error()
 		}
+		d.Servers = append(d.Servers, p)
 	}
-	d.Told = r.told()
 	return d
 }
 
-func (l *link) lookUDP(p *UDPPath) {
-	if l.udp == nil {
-		if p.Problem == "" {
-			p.Problem = "it is switched off"
-		}
-		return
-	}
-	p.Open = true
-	if p.Range == "" {
-		p.Port = l.udp.port
-	}
-	for _, ip := range l.udp.addresses() {
-		p.Addresses = append(p.Addresses, ip.String())
-	}
-}
-
-func (l *link) lookTCP(q Inquiry) TCPPath {
-	switch {
-	case l.n.cfg.TCP == nil:
-		return TCPPath{Problem: "this network has no way to take viewers in there"}
-	case l.n.cfg.TCPPort != 0:
-		return TCPPath{Shared: true, Port: int(l.n.cfg.TCPPort)}
-	case len(q.Proxies) > 0:
-		return TCPPath{Problem: "the request came through an HTTP proxy, which lets nothing but HTTP pass"}
-	case !q.TCP:
-		return TCPPath{Problem: "the request did not come by a port that takes viewers in"}
-	}
-	return TCPPath{Shared: true}
-}
-
-func (a asked) path() ServerPath {
-	p := ServerPath{URL: a.URL, Tried: !errors.Is(a.Err, errNotAsked)}
-	if a.Err != nil {
-		p.Problem = a.Err.Error()
-		return p
-	}
-	p.Answered, p.Address, p.RoundTrip = true, a.At.String(), a.Time
-	return p
-}
-
-// told lists all that a viewer is told in the end.
-func (r reach) told() []string {
-	var all []string
-	for _, list := range [][]address{r.udp(), r.reflexive(), r.tcp(), r.names()} {
-		for _, a := range list {
-			if text := a.String(); a.accepted() && !slices.Contains(all, text) {
-				all = append(all, text)
-			}
-		}
+func texts(ips []netip.Addr) (all []string) {
+	for _, ip := range ips {
+		all = append(all, ip.String())
 	}
 	return all
+}
+
+func (n *Network) inspectTCP(q Inquiry) TCPPath {
+	switch {
+	case n.cfg.TCP == nil:
+		return TCPPath{Problem: "this network does not accept viewers there"}
+	case n.cfg.TCPPort != 0:
+		return TCPPath{Shared: true, Port: int(n.cfg.TCPPort)}
+	case len(q.Proxies) > 0:
+		return TCPPath{Problem: "the request came through an HTTP proxy, which passes only HTTP"}
+	case !q.TCP:
+		return TCPPath{Problem: "the request did not come by a port that accepts viewers"}
+	}
+	return TCPPath{Shared: true}
 }
 
 // way tells how a viewer is reached.

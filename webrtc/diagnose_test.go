@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +17,14 @@ func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
 	ln := serve(t, &tcp, "127.0.0.1:0")
-	n := network(t, NetworkConfig{TCP: &tcp})
+	n := openNetwork(t, NetworkConfig{TCP: &tcp})
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
 	o := ViewerOptions{Host: ln.Addr().String(), TCP: true, Remote: "192.0.2.1:5"}
 	d := s.Diagnose(t.Context(), Inquiry{ViewerOptions: o})
 	if !strings.Contains(d.Verdict, "nothing here speaks against it") || d.Remedy != "" {
 		t.Errorf("before anybody watches: %q, %q", d.Verdict, d.Remedy)
 	}
-	if !d.UDP.Open || d.UDP.Port != n.udp.port || !slices.Contains(d.UDP.Addresses, "127.0.0.1") || !d.TCP.Shared {
+	if !d.UDP.Open || d.UDP.Port != n.port(t) || !slices.Contains(d.UDP.Addresses, "127.0.0.1") || !d.TCP.Shared {
 		t.Errorf("ports: %+v, %+v", d.UDP, d.TCP)
 	}
 	if want := "tcp " + ln.Addr().String(); !slices.Contains(d.Told, want) {
@@ -80,8 +81,8 @@ func TestDiagnoseFailure(t *testing.T) {
 
 func TestDiagnoseHops(t *testing.T) {
 	t.Parallel()
-	server := network(t, NetworkConfig{})
-	url := "stun:127.0.0.1:" + strings.TrimPrefix(server.udp.on(server.udp.addresses()[0]).String(), server.udp.addresses()[0].String()+":")
+	server := openNetwork(t, NetworkConfig{})
+	url := fmt.Sprintf("stun:127.0.0.1:%d", server.port(t))
 	for name, c := range map[string]struct {
 		cfg     NetworkConfig
 		inquiry Inquiry
@@ -144,7 +145,7 @@ func TestDiagnoseHops(t *testing.T) {
 			func(d Diagnosis) bool { return strings.Contains(d.Request.Problem, "nowhere.invalid") },
 		},
 		"a range": {
-			NetworkConfig{PortMin: uint16(freePorts(t, 1)), PortMax: 65535},
+			NetworkConfig{PortMin: uint16(freePorts(t)), PortMax: 65535},
 			Inquiry{},
 			"nothing here speaks against it",
 			func(d Diagnosis) bool {
@@ -152,7 +153,7 @@ func TestDiagnoseHops(t *testing.T) {
 			},
 		},
 		"a range without a free port": {
-			NetworkConfig{PortMin: uint16(server.udp.port), PortMax: uint16(server.udp.port)},
+			NetworkConfig{PortMin: uint16(server.port(t)), PortMax: uint16(server.port(t))},
 			Inquiry{},
 			"Nobody can watch",
 			func(d Diagnosis) bool { return !d.UDP.Open && strings.Contains(d.UDP.Problem, "webrtcPortRange") },

@@ -1,6 +1,7 @@
 package webrtc
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -10,63 +11,54 @@ import (
 // Codec names a video format.
 type Codec string
 
-// The codecs. Those but VP8 need ffmpeg.
+// The video formats. VP9 and H264 need ffmpeg.
 const (
 	VP8  Codec = "vp8"
 	VP9  Codec = "vp9"
 	H264 Codec = "h264"
 )
 
-// ErrCodec is returned for a codec that cannot be had here.
+// ErrCodec is returned by Start for a codec that is unknown, or that this machine has no
+// encoder of.
 var ErrCodec = errors.New("codec is not available")
 
-// Picture is one encoded picture.
-type Picture struct {
-	// Data is the picture as it goes into RTP, before it is cut into packets:
-	// a VP8 or VP9 frame, or an H.264 access unit in Annex B form. It is valid
-	// until the function returns to which it was given.
-	Data []byte
-
-	// Key says that a decoder can begin with it.
-	Key bool
-
-	// Noticed is when the change was noticed that it shows.
-	Noticed time.Time
-}
-
-// EncoderConfig says what to encode.
-type EncoderConfig struct {
+// encoderConfig describes an encoder.
+type encoderConfig struct {
 	Size      desktop.Size
 	FrameRate int // pictures per second at most
 	Bitrate   int // bits per second to keep to
 
-	// Send receives the pictures in their order, from any goroutine, one at a
-	// time, and not after Close has returned.
-	Send func(Picture)
+	// Send receives the pictures in order, from any goroutine, one at a time, until Close
+	// has returned. data is a VP8 or VP9 frame, or an H.264 access unit in Annex B form. It
+	// is valid until Send returns. A decoder can begin with a key picture.
+	Send func(data []byte, key bool)
 }
 
-// Encoder turns a screen of one size into video. One goroutine calls it.
-type Encoder interface {
-	// Encode encodes the screen. A nil frame is the one before again, which
-	// keeps the video going and may improve the picture. The first picture is
-	// a key picture, and so is one that is asked for; an encoder that cannot
-	// make one at will says so by an error once.
+// encoder turns a screen of one size into video. One goroutine calls it.
+type encoder interface {
+	// Encode encodes the screen. A nil frame repeats the last one, which may improve the
+	// picture. The first picture is a key picture.
 	Encode(f *desktop.FeedFrame, key bool) error
 
 	// SetBitrate changes the rate to keep to, in bits per second.
 	SetBitrate(bps int)
 
-	// Due is when Encode(nil, false) would improve the picture; zero: never.
+	// Due returns when Encode(nil, false) would improve the picture. Zero: never.
 	Due() time.Time
 
-	// Close ends the encoder, and waits for that.
+	// ProcessID returns the id of the encoder's process, or "" if it has none.
+	ProcessID() string
+
+	// Close ends the encoder and waits for it.
 	Close() error
 }
 
-// newEncoder makes the encoder of a codec.
-func newEncoder(codec Codec, cfg EncoderConfig) (Encoder, error) {
+// findEncoder returns the constructor of a codec's encoder. It returns ErrCodec if this
+// machine has none.
+func findEncoder(ctx context.Context, codec Codec) (func(encoderConfig) (encoder, error), error) {
 	if codec == VP8 {
-		return newVP8(cfg)
+		return newVP8, nil
 	}
-	return newFFmpeg(codec, cfg)
+	program, err := findFFmpeg(ctx, codec)
+	return program.newEncoder, err
 }

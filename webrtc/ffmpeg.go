@@ -31,7 +31,7 @@ const (
 // picture, nor to keep to another rate: for either, another child takes over,
 // which stands by.
 type ffmpegEncoder struct {
-	cfg     EncoderConfig
+	cfg     encoderConfig
 	program ffmpegProgram
 	group   *supervise.Group
 	pix     []byte // the screen, blue, green, red and nothing
@@ -55,18 +55,14 @@ type ffmpegChild struct {
 	read chan struct{} // closed when all its output is read
 }
 
-// newFFmpeg makes an encoder of a codec that ffmpeg has.
-func newFFmpeg(codec Codec, cfg EncoderConfig) (*ffmpegEncoder, error) {
-	program, err := findFFmpeg(codec)
-	if err != nil {
-		return nil, err
-	}
+// newEncoder starts an encoder. Its first process waits for the first picture.
+func (p ffmpegProgram) newEncoder(cfg encoderConfig) (encoder, error) {
 	group, err := supervise.NewGroup(supervise.GroupConfig{Owner: "desktop", Grace: ffmpegGrace})
 	if err != nil {
 		return nil, err
 	}
 	e := &ffmpegEncoder{
-		cfg: cfg, program: program, group: group, rate: cfg.Bitrate,
+		cfg: cfg, program: p, group: group, rate: cfg.Bitrate,
 		pix: make([]byte, 4*cfg.Size.Width*cfg.Size.Height),
 	}
 	if e.spare, err = e.start(); err != nil {
@@ -107,7 +103,7 @@ func (e *ffmpegEncoder) give(c *ffmpegChild, data []byte, key bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.current == c {
-		e.cfg.Send(Picture{Data: data, Key: key, Noticed: time.Now()})
+		e.cfg.Send(data, key)
 	}
 }
 
@@ -249,14 +245,11 @@ type ffmpegProgram struct {
 	name  string // of the encoder
 }
 
-// found remembers what was found out about ffmpeg, which takes a process each.
-var found struct {
-	sync.Mutex
-	programs map[Codec]ffmpegProgram
-}
+// foundPrograms has the ffmpegProgram of each Codec for which findFFmpeg found one.
+var foundPrograms sync.Map
 
-// devices are what hardware encoders need. They are tried first, in this order.
-var devices = []struct {
+// ffmpegEncoders are tried in this order, those with a device only if it exists.
+var ffmpegEncoders = []struct {
 	encoder, device string
 	codec           Codec
 }{
@@ -267,18 +260,16 @@ var devices = []struct {
 	{"libvpx-vp9", "", VP9},
 }
 
-// findFFmpeg finds an encoder of a codec that works.
-func findFFmpeg(codec Codec) (ffmpegProgram, error) {
-	found.Lock()
-	defer found.Unlock()
-	if p, ok := found.programs[codec]; ok {
-		return p, nil
+// findFFmpeg finds an encoder of a codec that works. It remembers what it has found.
+func findFFmpeg(ctx context.Context, codec Codec) (ffmpegProgram, error) {
+	if p, ok := foundPrograms.Load(codec); ok {
+		return p.(ffmpegProgram), nil
 	}
 	path, err := supervise.LookPath("ffmpeg", os.Environ())
 	if err != nil {
 		return ffmpegProgram{}, fmt.Errorf("%w: %s needs ffmpeg; install it, or use vp8: %w", ErrCodec, codec, err)
 	}
-	for _, d := range devices {
+	for _, d := range ffmpegEncoders {
 		if d.codec != codec {
 			continue
 		}
@@ -286,11 +277,8 @@ func findFFmpeg(codec Codec) (ffmpegProgram, error) {
 			continue
 		}
 		p := ffmpegProgram{path: path, codec: codec, name: d.encoder}
-		if p.works() {
-			if found.programs == nil {
-				found.programs = map[Codec]ffmpegProgram{}
-			}
-			found.programs[codec] = p
+		if p.works(ctx) {
+			foundPrograms.Store(codec, p)
 			return p, nil
 		}
 	}
@@ -298,7 +286,7 @@ func findFFmpeg(codec Codec) (ffmpegProgram, error) {
 }
 
 // works tries the encoder on one picture.
-func (p ffmpegProgram) works() bool {
+func (p ffmpegProgram) works(ctx context.Context) bool {
 	g, err := supervise.NewGroup(supervise.GroupConfig{Owner: "desktop", Grace: ffmpegGrace})
 	if err != nil {
 		return false
@@ -311,19 +299,19 @@ func (p ffmpegProgram) works() bool {
 	if err != nil {
 		return false
 	}
-	limit := time.NewTimer(10 * time.Second)
-	defer limit.Stop()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	select {
 	case <-c.Done():
 		return c.Exit().Code == 0
-	case <-limit.C:
+	case <-ctx.Done():
 		return false
 	}
 }
 
 // args is the command line for one stream. -fflags nobuffer would throw away the
 // first picture, which is read to find out what comes; none is held back without.
-func (p ffmpegProgram) args(cfg EncoderConfig, rate int) []string {
+func (p ffmpegProgram) args(cfg encoderConfig, rate int) []string {
 	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.before()...)
 	args = append(args,
 		"-f", "rawvideo", "-pixel_format", "bgr0", "-probesize", "32", "-analyzeduration", "0",

@@ -56,6 +56,26 @@ func decodeLast(t *testing.T, codec Codec, size desktop.Size, frames [][]byte) *
 	return &image.YCbCr{Y: out[:w*h], YStride: w, Rect: image.Rect(0, 0, w, h), SubsampleRatio: image.YCbCrSubsampleRatio420}
 }
 
+// encoded is a picture as an encoder sent it.
+type encoded struct {
+	Data []byte
+	Key  bool
+}
+
+// startFFmpeg starts an encoder of a codec.
+func startFFmpeg(t *testing.T, codec Codec, cfg encoderConfig) (*ffmpegEncoder, error) {
+	t.Helper()
+	p, err := findFFmpeg(t.Context(), codec)
+	if err != nil {
+		return nil, err
+	}
+	e, err := p.newEncoder(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return e.(*ffmpegEncoder), nil
+}
+
 // TestFFmpegGivesEachPicture feeds pictures one by one, and waits for each.
 func TestFFmpegGivesEachPicture(t *testing.T) {
 	t.Parallel()
@@ -64,10 +84,10 @@ func TestFFmpegGivesEachPicture(t *testing.T) {
 		t.Run(string(codec), func(t *testing.T) {
 			t.Parallel()
 			size := desktop.Size{Width: 64, Height: 48}
-			pictures := make(chan Picture, 100)
-			e, err := newFFmpeg(codec, EncoderConfig{
+			pictures := make(chan encoded, 100)
+			e, err := startFFmpeg(t, codec, encoderConfig{
 				Size: size, FrameRate: 30, Bitrate: 1_000_000,
-				Send: func(p Picture) { p.Data = bytes.Clone(p.Data); pictures <- p },
+				Send: func(data []byte, key bool) { pictures <- encoded{bytes.Clone(data), key} },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -115,10 +135,10 @@ func TestFFmpegCodecs(t *testing.T) {
 		t.Run(string(codec), func(t *testing.T) {
 			t.Parallel()
 			size := desktop.Size{Width: 321, Height: 243}
-			pictures := make(chan Picture, 100)
-			e, err := newFFmpeg(codec, EncoderConfig{
+			pictures := make(chan encoded, 100)
+			e, err := startFFmpeg(t, codec, encoderConfig{
 				Size: size, FrameRate: 30, Bitrate: 4_000_000,
-				Send: func(p Picture) { p.Data = bytes.Clone(p.Data); pictures <- p },
+				Send: func(data []byte, key bool) { pictures <- encoded{bytes.Clone(data), key} },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -35,7 +35,7 @@ type loop struct {
 	more   chan struct{}          // to follow: the frame is done with
 	stop   context.CancelFunc     // of follow; nil while it does not run
 
-	enc     Encoder
+	enc     encoder
 	rate    int       // that enc was told
 	sent    time.Time // when enc made its latest picture
 	shown   time.Time // the latest frame
@@ -283,7 +283,7 @@ func (l *loop) show(f desktop.FeedFrame) error {
 	key := l.enc == nil || l.keyDue(begun)
 	if l.enc == nil {
 		l.rate = l.s.rate.target()
-		enc, err := l.s.cfg.NewEncoder(EncoderConfig{
+		enc, err := l.s.newEncoder(encoderConfig{
 			Size: f.Size, FrameRate: l.s.cfg.FrameRate, Bitrate: l.rate, Send: l.s.deliver,
 		})
 		if err != nil {
@@ -308,8 +308,6 @@ func (l *loop) encode(f *desktop.FeedFrame, key bool) error {
 	}
 	l.sent = now
 	err := l.enc.Encode(f, key)
-	if p, ok := l.enc.(interface{ ProcessID() string }); ok {
-		l.s.setProcess(p.ProcessID())
-	}
+	l.s.setProcess(l.enc.ProcessID())
 	return err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
 // badLine is a virtual network between a server and a client that loses packets
@@ -60,13 +61,11 @@ func newBadLine(t *testing.T) *badLine {
 	return l
 }
 
-// addresses implements machine.
 func (*badLine) addresses() ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(serverIP)}, nil
 }
 
-// listen implements machine.
-func (l *badLine) listen(at netip.AddrPort) (udpConn, error) {
+func (l *badLine) listen(at netip.AddrPort) (network.UDPConn, error) {
 	conn, err := l.server.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		return nil, err
@@ -246,7 +245,10 @@ func TestBadLine(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
 	l := newBadLine(t)
-	n, err := newNetwork(NetworkConfig{UDPPort: 5000}, l)
+	cfg := NetworkConfig{UDPPort: 5000}
+	ports := cfg.internal()
+	ports.Addresses, ports.Listen = l.addresses, l.listen
+	n, err := newNetwork(cfg, ports)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package webrtc
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,12 +14,15 @@ import (
 	pion "github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// network opens one until the test ends.
-func network(t *testing.T, cfg NetworkConfig) *Network {
+// openNetwork opens one until the test ends.
+func openNetwork(t *testing.T, cfg NetworkConfig) *Network {
 	t.Helper()
-	n, err := newNetwork(cfg, untranslated{})
+	ports := cfg.internal()
+	ports.Addresses = untranslated
+	n, err := newNetwork(cfg, ports)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +34,10 @@ func network(t *testing.T, cfg NetworkConfig) *Network {
 	return n
 }
 
-// untranslated is this machine without the addresses that the kernel replaces as the
-// sender of packets, such as the address of Docker's bridge.
-type untranslated struct{ thisMachine }
-
-func (m untranslated) addresses() ([]netip.Addr, error) {
-	all, err := m.thisMachine.addresses()
+// untranslated returns the addresses of this machine except those that the kernel replaces
+// as the sender of packets, such as the address of Docker's bridge.
+func untranslated() ([]netip.Addr, error) {
+	all, err := network.LocalAddresses()
 	return slices.DeleteFunc(all, func(ip netip.Addr) bool { return !arrivesAsSent(ip) }), err
 }
 
@@ -59,31 +59,30 @@ func arrivesAsSent(ip netip.Addr) bool {
 	return err == nil && sender.String() == from.LocalAddr().String()
 }
 
-// freePorts are so many UDP ports in a row that nobody has.
-func freePorts(t *testing.T, count int) int {
+// freePorts returns the first of two free UDP ports in a row.
+func freePorts(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		first, err := openUDP(0, thisMachine{}, slog.New(slog.DiscardHandler))
+		first, err := net.ListenUDP("udp", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		open := []*udpPort{first}
-		for i := 1; i < count; i++ {
-			if u, err := openUDP(first.port+i, first.machine, first.log); err == nil {
-				open = append(open, u)
-			}
-		}
-		for _, u := range open {
-			if err := u.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		if len(open) == count {
-			return first.port
+		port := first.LocalAddr().(*net.UDPAddr).Port
+		second, err := net.ListenUDP("udp", &net.UDPAddr{Port: port + 1})
+		_ = first.Close()
+		if err == nil {
+			_ = second.Close()
+			return port
 		}
 	}
 	t.Fatal("no free ports in a row")
 	return 0
+}
+
+// port returns the UDP port for media.
+func (n *Network) port(t *testing.T) int {
+	t.Helper()
+	return n.Diagnose(t.Context(), Inquiry{}).UDP.Port
 }
 
 // pair is the pair of addresses that a client uses.
@@ -98,33 +97,33 @@ func (c *client) pair() *pion.ICECandidatePair {
 
 func TestOnePort(t *testing.T) {
 	t.Parallel()
-	n := network(t, NetworkConfig{})
+	n := openNetwork(t, NetworkConfig{})
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
 	for _, c := range []*client{watch(t, s, ViewerOptions{Host: "127.0.0.1:2468"}), watch(t, s, ViewerOptions{Host: "localhost"})} {
 		c.next("the first one", picture.key)
-		if p := c.pair(); int(p.Remote.Port) != n.udp.port || p.Remote.Protocol != pion.ICEProtocolUDP {
-			t.Errorf("the picture comes from %v, not from UDP port %d", p.Remote, n.udp.port)
+		if p := c.pair(); int(p.Remote.Port) != n.port(t) || p.Remote.Protocol != pion.ICEProtocolUDP {
+			t.Errorf("the picture comes from %v, not from UDP port %d", p.Remote, n.port(t))
 		}
 		for _, a := range c.addresses() {
-			if w := strings.Fields(a); w[0] == "udp" && w[2] != strconv.Itoa(n.udp.port) {
+			if w := strings.Fields(a); w[0] == "udp" && w[2] != strconv.Itoa(n.port(t)) {
 				t.Errorf("told of %s, which is not the port", a)
 			}
 		}
 	}
 	// Of two programs on a machine one gets the default port.
-	if other := network(t, NetworkConfig{}); other.udp.port == n.udp.port || other.udp.port == 0 {
-		t.Errorf("another network has port %d, too", other.udp.port)
+	if other := openNetwork(t, NetworkConfig{}); other.port(t) == n.port(t) || other.port(t) == 0 {
+		t.Errorf("another network has port %d, too", other.port(t))
 	}
-	_, err := NewNetwork(NetworkConfig{UDPPort: n.udp.port})
-	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(n.udp.port)) {
+	_, err := NewNetwork(NetworkConfig{UDPPort: n.port(t)})
+	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(n.port(t))) {
 		t.Errorf("a port that somebody has: %v", err)
 	}
 }
 
 func TestPortRange(t *testing.T) {
 	t.Parallel()
-	low := freePorts(t, 2)
-	n := network(t, NetworkConfig{PortMin: uint16(low), PortMax: uint16(low) + 1})
+	low := freePorts(t)
+	n := openNetwork(t, NetworkConfig{PortMin: uint16(low), PortMax: uint16(low) + 1})
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
 	a, b := watch(t, s, ViewerOptions{}), watch(t, s, ViewerOptions{})
 	ports := []int{}
@@ -159,10 +158,10 @@ func TestPortRange(t *testing.T) {
 
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
-	n := network(t, NetworkConfig{Announce: []string{"203.0.113.7", "2001:db8::7"}})
+	n := openNetwork(t, NetworkConfig{Announce: []string{"203.0.113.7", "2001:db8::7"}})
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
 	c := watch(t, s, ViewerOptions{Host: "desk.invalid:8080"})
-	port := strconv.Itoa(n.udp.port)
+	port := strconv.Itoa(n.port(t))
 	want := []string{"udp 203.0.113.7 " + port + " host", "udp 2001:db8::7 " + port + " host"}
 	until(t, "the addresses are told", func() bool { return len(c.addresses()) >= len(want) })
 	for i, a := range c.addresses() {
@@ -185,8 +184,8 @@ func TestNetworkConfig(t *testing.T) {
 		{NetworkConfig{PortMax: 1}, "no range"},
 		{NetworkConfig{UDPPort: 1, PortMin: 1, PortMax: 2}, "exclude"},
 		{NetworkConfig{Announce: []string{"example.com"}}, "IP addresses"},
-		{NetworkConfig{Announce: []string{"0.0.0.0"}}, "nobody can reach"},
-		{NetworkConfig{Announce: []string{"fe80::1%eth0"}}, "nobody can reach"},
+		{NetworkConfig{Announce: []string{"0.0.0.0"}}, "cannot reach this machine"},
+		{NetworkConfig{Announce: []string{"fe80::1%eth0"}}, "cannot reach this machine"},
 		{NetworkConfig{ICEServers: []ICEServer{{}}}, "needs a URL"},
 		{NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"http://x"}}}}, "must be like"},
 		{NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"stun:x?transport=tcp"}}}}, "must be like"},
@@ -202,34 +201,5 @@ func TestNetworkConfig(t *testing.T) {
 	}}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
-	}
-}
-
-// The port follows the addresses of the machine.
-func TestRefresh(t *testing.T) {
-	t.Parallel()
-	n := network(t, NetworkConfig{})
-	u := n.udp
-	own := u.addresses()
-	if len(own) == 0 {
-		t.Fatal("no addresses")
-	}
-	// As if one had come since, and another had gone.
-	gone := netip.MustParseAddr("192.0.2.1")
-	u.mu.Lock()
-	first := u.open[own[0]]
-	delete(u.open, own[0])
-	if err := first.close(); err != nil {
-		t.Error(err)
-	}
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.open[gone] = newUDPSocket(conn.(*net.UDPConn))
-	u.mu.Unlock()
-	_ = udpMux{u, nil}.GetListenAddresses()
-	if got := u.addresses(); !slices.Equal(got, own) {
-		t.Errorf("open on %v, want %v", got, own)
 	}
 }

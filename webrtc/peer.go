@@ -10,12 +10,14 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
+
+	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
 // peer is the WebRTC connection of a viewer.
 type peer struct {
 	v           *viewer
-	link        *link
+	link        *network.Link
 	pc          *webrtc.PeerConnection
 	track       *webrtc.TrackLocalStaticRTP
 	transceiver *webrtc.RTPTransceiver
@@ -71,7 +73,7 @@ func (p *peer) end() {
 		_ = p.pc.GracefulClose() // what it has to say was told to all
 	}
 	if p.link != nil {
-		if err := p.link.close(); err != nil {
+		if err := p.link.Close(); err != nil {
 			p.v.s.log.Debug("close a viewer's port", "error", err)
 		}
 	}
@@ -79,14 +81,14 @@ func (p *peer) end() {
 
 func (p *peer) open() (err error) {
 	s := p.v.s
-	if p.link, err = s.network.link(p.v.options); err != nil {
+	if p.link, err = s.network.ports.Link(p.v.options.network()); err != nil {
 		return err
 	}
-	if p.pc, p.line, err = p.link.connect(s.cfg.Codec, s.audioFormat, s.cfg.MinBitrate, s.cfg.Bitrate, p.flooded); err != nil {
+	if err := p.connect(); err != nil {
 		return err
 	}
 	p.boundChannels()
-	capability := webrtc.RTPCodecCapability{MimeType: mimeType(s.cfg.Codec), ClockRate: clockRate}
+	capability := webrtc.RTPCodecCapability{MimeType: mimeTypes[s.cfg.Codec], ClockRate: clockRate}
 	if p.track, err = webrtc.NewTrackLocalStaticRTP(capability, "video", "stream"); err != nil {
 		return err
 	}

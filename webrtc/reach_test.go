@@ -120,7 +120,7 @@ func TestBrowserReaches(t *testing.T) {
 		t.Run(fmt.Sprint(c.host, " by ", c.want), func(t *testing.T) {
 			t.Parallel()
 			var tcp TCP
-			s := stream(t, d, Config{Network: network(t, NetworkConfig{UDPPort: c.udp, TCP: &tcp})})
+			s := stream(t, d, Config{Network: openNetwork(t, NetworkConfig{UDPPort: c.udp, TCP: &tcp})})
 			url := fmt.Sprintf("http://%s:%d/", c.host, site(t, s, &tcp))
 			ctx := testbrowser.Open(t, url, chromedp.Flag("host-resolver-rules", "MAP desk.test 127.0.0.1, MAP desk.test. 127.0.0.1"))
 			testbrowser.Holds(ctx, t, "took > 0")

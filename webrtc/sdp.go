@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
 // Bounds of what clients send. Each medium and each candidate costs memory here
@@ -14,9 +16,9 @@ const (
 
 	// mediaMost is how many media it may have.
 	mediaMost = 8
-	// maxCandidates is how many addresses a client may have, in its session
-	// description and after it.
-	maxCandidates = 100
+	// maxCandidates is how many addresses a client may tell, in its session description
+	// and after it.
+	maxCandidates = network.MaxCandidates
 	// candidateMost is how long one may be, in bytes.
 	candidateMost = 1 << 10
 )

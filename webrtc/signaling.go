@@ -317,9 +317,9 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	if err != nil {
 		return err
 	}
-	servers := p.link.iceServers()
+	servers := g.s.network.iceServers(p.link)
 	if wanted.ICEServers == onlyConfigured {
-		servers = append([]ICEServer{}, p.link.n.cfg.ICEServers...)
+		servers = append([]ICEServer{}, g.s.network.cfg.ICEServers...)
 	}
 	if err := g.send(ctx, "signal/provide", map[string]any{
 		"sdp": offer.SDP, "iceservers": servers,

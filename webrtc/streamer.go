@@ -1,6 +1,7 @@
 package webrtc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,10 +78,6 @@ type Config struct {
 	// MaxViewers bounds how many may watch at a time. Zero: 64.
 	MaxViewers int
 
-	// NewEncoder makes the encoder, again at every new size of the screen. Nil:
-	// the one that belongs to Codec.
-	NewEncoder func(EncoderConfig) (Encoder, error)
-
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
@@ -99,10 +96,6 @@ func (c Config) withDefaults() Config {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
-	}
-	if c.NewEncoder == nil {
-		codec := c.Codec
-		c.NewEncoder = func(e EncoderConfig) (Encoder, error) { return newEncoder(codec, e) }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -139,6 +132,7 @@ type Streamer struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
+	newEncoder             func(encoderConfig) (encoder, error)
 	videoClock, audioClock rtpClock
 	audioFormat            audioFormat
 	audio                  audio
@@ -160,15 +154,20 @@ type Streamer struct {
 	failed  []ViewerPath  // the last viewers that were not connected
 }
 
-// Start makes a Streamer. It does nothing until somebody watches. It must be
-// closed; it does not end with the desktop, but then has nothing to show.
-func Start(_ context.Context, d Desktop, cfg Config) (*Streamer, error) {
+// Start starts a Streamer of a desktop. It captures nothing until there are viewers. The
+// caller must close it. ctx bounds the call, not the life of the Streamer: for VP9 and H264,
+// Start tries the encoders of ffmpeg. It returns ErrCodec if none works.
+func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start streamer: %w", err)
+	}
+	newEncoder, err := findEncoder(ctx, cfg.Codec)
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return nil, fmt.Errorf("start streamer: %w", err)
 	}
 	s := &Streamer{
-		d: d, cfg: cfg, log: cfg.Logger, network: cfg.Network,
+		d: d, cfg: cfg, log: cfg.Logger, network: cfg.Network, newEncoder: newEncoder,
 		poke: make(chan struct{}, 1), change: make(chan struct{}),
 	}
 	epoch := time.Now()
@@ -176,7 +175,6 @@ func Start(_ context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	s.audioClock = newRTPClock(epoch, int(s.audioFormat.params.ClockRate))
 	s.audio.poke = make(chan struct{}, 1)
 	if s.network == nil {
-		var err error
 		if s.network, err = NewNetwork(NetworkConfig{Logger: cfg.Logger}); err != nil {
 			return nil, err
 		}
@@ -194,13 +192,13 @@ func Start(_ context.Context, d Desktop, cfg Config) (*Streamer, error) {
 func (c Config) validate() error {
 	switch {
 	case c.FrameRate < 1 || c.FrameRate > 60:
-		return fmt.Errorf("start streamer: FrameRate must be between 1 and 60, not %d", c.FrameRate)
+		return fmt.Errorf("FrameRate must be between 1 and 60, not %d", c.FrameRate)
 	case c.Bitrate < c.MinBitrate || c.MinBitrate < 0:
-		return fmt.Errorf("start streamer: Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate)
+		return fmt.Errorf("Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate)
 	case c.Codec != VP8 && c.Codec != VP9 && c.Codec != H264:
-		return fmt.Errorf("start streamer: %w: %q; use vp8, vp9 or h264", ErrCodec, c.Codec)
+		return fmt.Errorf("%w: %q; use vp8, vp9 or h264", ErrCodec, c.Codec)
 	case c.AudioCodec != Opus && c.AudioCodec != G722:
-		return fmt.Errorf("start streamer: %w: %q; use opus or g722", ErrCodec, c.AudioCodec)
+		return fmt.Errorf("%w: %q; use opus or g722", ErrCodec, c.AudioCodec)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func turnServer(t *testing.T, transport string) ICEServer {
 func TestTURN(t *testing.T) {
 	t.Parallel()
 	server := turnServer(t, "tcp")
-	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: network(t, NetworkConfig{UDPPort: -1, ICEServers: []ICEServer{server}})})
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: openNetwork(t, NetworkConfig{UDPPort: -1, ICEServers: []ICEServer{server}})})
 	c := signal(t, s, ViewerOptions{Host: "desk.invalid"})
 	c.relay = true
 	c.send("control/request", nil)

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
 // queueSize is how many pictures may wait for a viewer's line. One who is further
@@ -57,6 +58,8 @@ type ViewerOptions struct {
 	// Until ends the viewer when it is done. Nil: the viewer has no such end.
 	Until context.Context //nolint:containedctx // ends with the owner's leave to watch
 }
+
+func (o ViewerOptions) network() network.Options { return network.Options{Host: o.Host, TCP: o.TCP} }
 
 // ViewerInfo tells about somebody who watches.
 type ViewerInfo struct {

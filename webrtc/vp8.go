@@ -10,20 +10,20 @@ import (
 
 // vp8 is the encoder that is built in.
 type vp8 struct {
-	send   func(Picture)
+	send   func([]byte, bool)
 	enc    *vp8screen.Encoder
 	now    *vp8screen.Frame // the screen
-	before *vp8screen.Frame // as it was encoded last
+	before *vp8screen.Frame // the screen as it was last encoded
 	dirty  *vp8screen.Dirty // where the two differ
 	scroll *vp8screen.ScrollFinder
 	buf    []byte
 }
 
-// movingQuantizer bounds how finely is encoded what changes. Nobody sees more of
-// text that scrolls, and what comes to rest is made better soon after.
+// movingQuantizer bounds the quality of what changes. Viewers do not see more of text that
+// scrolls, and the encoder improves what comes to rest soon after.
 const movingQuantizer = 22
 
-func newVP8(cfg EncoderConfig) (*vp8, error) {
+func newVP8(cfg encoderConfig) (encoder, error) {
 	w, h := cfg.Size.Width, cfg.Size.Height
 	enc, err := vp8screen.New(vp8screen.Config{
 		Width: w, Height: h, Bitrate: cfg.Bitrate, FrameRate: cfg.FrameRate, MinQuantizer: movingQuantizer,
@@ -38,18 +38,15 @@ func newVP8(cfg EncoderConfig) (*vp8, error) {
 	}, nil
 }
 
-// Encode sends one picture, unless there is nothing that it would show.
+// Encode sends one picture, unless it would equal the last one.
 func (v *vp8) Encode(f *desktop.FeedFrame, key bool) error {
-	now := time.Now()
-	o := vp8screen.EncodeOptions{Dirty: v.dirty, Key: key, Now: now}
-	noticed := now
+	o := vp8screen.EncodeOptions{Dirty: v.dirty, Key: key, Now: time.Now()}
 	if f != nil {
-		noticed = f.Noticed
 		for _, r := range f.Changed {
 			v.now.SetBGRX(f.Pix, f.Stride, image.Rect(r.X, r.Y, r.X+r.Width, r.Y+r.Height), v.dirty)
 		}
 		if !v.dirty.Any() && !key {
-			return nil // what was drawn looks as before
+			return nil // what was drawn changed no pixel
 		}
 		if !key && !f.Reset {
 			o.Motion = v.scroll.Find(v.before, v.now, v.dirty)
@@ -62,7 +59,7 @@ func (v *vp8) Encode(f *desktop.FeedFrame, key bool) error {
 	v.buf = e.Data
 	v.before.CopyDirty(v.now, v.dirty)
 	v.dirty.Clear()
-	v.send(Picture{Data: e.Data, Key: e.Key, Noticed: noticed})
+	v.send(e.Data, e.Key)
 	return nil
 }
 
@@ -73,4 +70,6 @@ func (v *vp8) Due() time.Time {
 	return due
 }
 
-func (v *vp8) Close() error { return nil }
+func (*vp8) ProcessID() string { return "" }
+
+func (*vp8) Close() error { return nil }

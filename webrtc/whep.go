@@ -69,7 +69,7 @@ func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Pla
 			p.v.close("nobody came")
 		}
 	})
-	return Playback{p.v.id, answer, p.link.iceServers()}, nil
+	return Playback{p.v.id, answer, s.network.iceServers(p.link)}, nil
 }
 
 // answer makes the answer to an offer, with all candidates in it.

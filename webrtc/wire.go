@@ -65,12 +65,12 @@ func newPacketizer(codec Codec, clock rtpClock) *packetizer {
 }
 
 // cut makes packets of a picture. The caller holds the result.
-func (p *packetizer) cut(pic Picture, now time.Time) *wirePicture {
+func (p *packetizer) cut(data []byte, key bool, now time.Time) *wirePicture {
 	w := wirePictures.Get().(*wirePicture)
 	w.refs.Store(1)
-	w.key, w.at = pic.Key, now
+	w.key, w.at = key, now
 	w.stamp = p.clock.stamp(now)
-	w.data = append(w.data[:0], pic.Data...)
+	w.data = append(w.data[:0], data...)
 	w.payloads = w.payloads[:0]
 	if p.payloader != nil {
 		w.payloads = append(w.payloads, p.payloader.Payload(payloadSize, w.data)...)
@@ -105,16 +105,16 @@ func (p *wirePicture) cutVP8(id uint16) {
 	}
 }
 
-// deliver hands a picture to all who watch. The encoder calls it.
-func (s *Streamer) deliver(pic Picture) {
+// deliver offers a picture to all viewers. The encoder calls it.
+func (s *Streamer) deliver(data []byte, key bool) {
 	now := time.Now()
-	s.meter.count(now, len(pic.Data))
+	s.meter.count(now, len(data))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.packets == nil {
 		s.packets = newPacketizer(s.cfg.Codec, s.videoClock)
 	}
-	w := s.packets.cut(pic, now)
+	w := s.packets.cut(data, key, now)
 	w.size = s.size
 	for _, v := range s.viewers {
 		v.offer(w)

@@ -1,4 +1,4 @@
-package webrtc
+package network
 
 import (
 	"bytes"
@@ -9,15 +9,15 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/pion/ice/v4"
 	"github.com/pion/stun/v4"
+	"golang.org/x/time/rate"
 )
 
-// udpMux makes a udpPort the ice.UDPMux of one viewer's agent, which may not close
-// the port. Pion's own mux holds any number of packets for an agent that does not
-// read them, such as one whose viewer has not answered yet.
+// udpMux is a udpPort as the ice.UDPMux of one viewer's agent, which may not close the
+// port. Pion's own mux keeps any number of packets for an agent that does not read them,
+// such as one whose viewer has not answered.
 type udpMux struct {
 	u       *udpPort
 	senders *senders
@@ -25,8 +25,7 @@ type udpMux struct {
 
 var _ ice.UDPMux = udpMux{}
 
-// GetListenAddresses implements ice.UDPMux. Every agent asks once, when it
-// begins.
+// GetListenAddresses implements ice.UDPMux. Every agent calls it once, when it starts.
 func (m udpMux) GetListenAddresses() []net.Addr {
 	m.u.refresh()
 	var list []net.Addr
@@ -40,7 +39,7 @@ func (m udpMux) GetListenAddresses() []net.Addr {
 func (m udpMux) GetConn(ufrag string, addr net.Addr) (net.PacketConn, error) {
 	at, ok := addr.(*net.UDPAddr)
 	if !ok {
-		return nil, fmt.Errorf("%v is no UDP address", addr)
+		return nil, fmt.Errorf("%v is not a UDP address", addr)
 	}
 	m.u.mu.Lock()
 	s := m.u.open[plain(at.AddrPort()).Addr()]
@@ -66,8 +65,8 @@ func (m udpMux) RemoveConnByUfrag(ufrag string) {
 // Close implements ice.UDPMux.
 func (udpMux) Close() error { return nil }
 
-// udpSocket is the port on one address. It hands each packet to the viewer that
-// the packet names or, if it names none, to the viewer that has its source address.
+// udpSocket is the port on one address. It passes each packet to the viewer that the packet
+// names or, if it names none, to the viewer that has its source address.
 type udpSocket struct {
 	conn *stunConn
 	work sync.WaitGroup // the reader
@@ -76,30 +75,30 @@ type udpSocket struct {
 	closed  bool
 	viewers map[string]*udpPackets // by the name in requests to them (ufrag)
 	sources map[netip.AddrPort]source
-	probes  bucket // requests to addresses that have sent none with the viewer's password
+	probes  *rate.Limiter // of requests to addresses that have sent none with the viewer's password
 }
 
-// source is who gets the packets from an address.
+// source is the viewer that gets the packets from an address.
 type source struct {
 	owner    *udpPackets
 	answered bool // a request from there had the viewer's password
 }
 
 // probeRate is how many connectivity checks a second a socket sends to addresses that
-// viewers only claim to have. A viewer whose own checks arrive does not need them.
+// viewers claim to have. A viewer whose own checks arrive does not need them.
 const probeRate = 200
 
-func newUDPSocket(conn udpConn) *udpSocket {
+func newUDPSocket(conn UDPConn) *udpSocket {
 	s := &udpSocket{conn: newSTUNConn(conn), viewers: map[string]*udpPackets{}, sources: map[netip.AddrPort]source{},
-		probes: bucket{rate: probeRate, size: probeRate}}
+		probes: rate.NewLimiter(probeRate, probeRate)}
 	s.work.Go(s.read)
 	return s
 }
 
-// errUDPTaken is the error for a second candidate on the same address.
+// errUDPTaken is returned for a second candidate on the same address.
 var errUDPTaken = errors.New("the viewer has a candidate on this address already")
 
-// add makes the candidate of a viewer.
+// add registers a candidate of a viewer.
 func (s *udpSocket) add(ufrag string, senders *senders) (*udpPackets, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +113,8 @@ func (s *udpSocket) add(ufrag string, senders *senders) (*udpPackets, error) {
 	return p, nil
 }
 
-// read hands out packets until the socket is closed. A packet for a viewer whose
-// inbox is full is lost.
+// read passes on packets until the socket is closed. It discards packets for viewers
+// whose inbox is full.
 func (s *udpSocket) read() {
 	p := packetPool.Get().(*packet)
 	for {
@@ -161,11 +160,10 @@ func requestedUser(b []byte) (name []byte, ok bool) {
 	return name, ok
 }
 
-// assign makes packets from an address a viewer's. An address that another viewer
-// has changes over only by an answer to a request from there, because such a
-// request has the viewer's password. Without that, a viewer could take the packets of
-// another one by claiming its address. It reports whether the viewer has answered a
-// request from the address.
+// assign gives a viewer the packets from an address. It takes an address from another
+// viewer only when the viewer answers a request from there, because the request had the
+// viewer's password. Otherwise a viewer could get the packets of another one by claiming
+// its address. assign reports whether the viewer has answered a request from the address.
 func (s *udpSocket) assign(p *udpPackets, from netip.AddrPort, answer bool) (answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +184,7 @@ func (s *udpSocket) remove(p *udpPackets) {
 	maps.DeleteFunc(s.sources, func(_ netip.AddrPort, from source) bool { return from.owner == p })
 }
 
-// close waits until nothing reads from the socket any more.
+// close closes the socket and waits for its reader.
 func (s *udpSocket) close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -200,8 +198,8 @@ func (s *udpSocket) close() error {
 	return err
 }
 
-// udpPackets are the packets of one viewer at a udpSocket, as the net.PacketConn of
-// a candidate of its agent.
+// udpPackets are the packets of one viewer at a udpSocket, as the net.PacketConn of a
+// candidate of its agent.
 type udpPackets struct {
 	inbox
 	s     *udpSocket
@@ -214,7 +212,6 @@ var _ interface {
 	ice.AddrPortReaderWriter
 } = (*udpPackets)(nil)
 
-// ReadFrom implements net.PacketConn.
 func (p *udpPackets) ReadFrom(b []byte) (int, net.Addr, error) {
 	n, from, err := p.ReadFromAddrPort(b)
 	return n, net.UDPAddrFromAddrPort(from), err
@@ -230,26 +227,24 @@ func (p *udpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	to = plain(to)
 	// Agents send nothing else before STUN messages.
 	if answer := isSTUN(b, stunSuccess); answer || isSTUN(b, stunRequest) {
-		if !p.s.assign(p, to, answer) && !p.s.probes.take(time.Now()) {
+		if !p.s.assign(p, to, answer) && !p.s.probes.Allow() {
 			return len(b), nil // as if it were lost: the agent repeats it
 		}
 	}
 	return p.s.conn.WriteToUDPAddrPort(b, to)
 }
 
-// WriteTo implements net.PacketConn.
 func (p *udpPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	udp, ok := to.(*net.UDPAddr)
 	if !ok {
-		return 0, fmt.Errorf("%v is no UDP address", to)
+		return 0, fmt.Errorf("%v is not a UDP address", to)
 	}
 	return p.WriteToAddrPort(b, udp.AddrPort())
 }
 
-// LocalAddr implements net.PacketConn.
 func (p *udpPackets) LocalAddr() net.Addr { return p.s.conn.LocalAddr() }
 
-// Close implements net.PacketConn.
+// Close removes the candidate.
 func (p *udpPackets) Close() error {
 	p.once.Do(func() {
 		p.s.remove(p)

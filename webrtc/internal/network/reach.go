@@ -1,4 +1,4 @@
-package webrtc
+package network
 
 import (
 	"cmp"
@@ -11,16 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/pion/webrtc/v4"
 )
 
-// address is one by which a viewer may reach this program: a host candidate of
-// ICE, or one that a NAT gave us.
+// address is an address by which a viewer may reach this program: a host candidate of ICE,
+// or the address that a NAT gave this program.
 type address struct {
 	TCP  bool
 	IP   netip.Addr
-	Name string // instead of IP; not all viewers know what to do with one
+	Name string // instead of IP; not all viewers resolve names
 	Port int
 	Base netip.AddrPort // behind the NAT; zero: there is none
 }
@@ -40,8 +38,8 @@ func (a address) String() string {
 	return network + " " + net.JoinHostPort(a.host(), strconv.Itoa(a.Port))
 }
 
-// Preferences of candidates (RFC 8445, section 5.1.2; RFC 6544, section 4.2):
-// of two ways that both work a viewer takes the one with the higher number.
+// Preferences of candidates (RFC 8445, section 5.1.2; RFC 6544, section 4.2). Of two paths
+// that work, a viewer uses the one with the higher number.
 const (
 	preferHost      = 126
 	preferReflexive = 100
@@ -51,9 +49,8 @@ const (
 	component       = 1
 )
 
-// candidate is the address as the value of an SDP attribute (RFC 8839,
-// section 5.1). nth is its place in the list, from 0: each needs a priority of
-// its own.
+// candidate returns the value of an SDP attribute (RFC 8839, section 5.1). nth is the
+// address's place in the list, from 0. It makes the priorities differ.
 func (a address) candidate(nth int) string {
 	network, kind, prefer, local, tail := "udp", "host", preferHost, 65535-nth, ""
 	if a.Base.IsValid() {
@@ -68,8 +65,8 @@ func (a address) candidate(nth int) string {
 	return fmt.Sprintf("candidate:%d %d %s %d %s %d typ %s%s", foundation, component, network, priority, a.host(), a.Port, kind, tail)
 }
 
-// accepted says whether browsers take an address. Chromium refuses ports below
-// 1024, but 80 and 443 of public addresses, with an error that ends the viewer.
+// accepted reports whether browsers accept an address. Chromium rejects ports below 1024,
+// except 80 and 443 of public addresses, with an error that ends the viewer.
 func (a address) accepted() bool {
 	switch {
 	case a.Port < 1 || a.Port > 65535:
@@ -86,15 +83,14 @@ func (a address) accepted() bool {
 type target struct {
 	Host string // a name or an address, without brackets
 	Port int
-	IPs  []netip.Addr // what it stands for, as far as is known here
-	Err  error        // why it is not known
+	IPs  []netip.Addr // of Host, if known
+	Err  error        // why IPs is empty
 }
 
-// defaultPort is that of a host without one.
+// defaultPort is the port of a Host header without one.
 const defaultPort = 80
 
-// parseTarget takes a Host header apart. Anything that is none is the zero
-// target.
+// parseTarget parses a Host header. It returns the zero target if the header is malformed.
 func parseTarget(hostPort string) target {
 	t := target{Host: hostPort, Port: defaultPort}
 	if host, port, err := net.SplitHostPort(hostPort); err == nil {
@@ -107,7 +103,7 @@ func parseTarget(hostPort string) target {
 	t.Host = strings.TrimSuffix(strings.ToLower(strings.Trim(t.Host, "[]")), ".")
 	if ip, err := netip.ParseAddr(t.Host); err == nil {
 		if ip = ip.Unmap(); ip.Zone() != "" {
-			return target{} // it means something on one machine only
+			return target{} // a zone has a meaning on one machine only
 		}
 		t.Host, t.IPs = ip.String(), []netip.Addr{ip}
 		return t
@@ -115,7 +111,7 @@ func parseTarget(hostPort string) target {
 	if !isHostName(t.Host) {
 		return target{}
 	}
-	if isLocalhost(t.Host) { // never asked of a name server (RFC 6761, section 6.3)
+	if isLocalhost(t.Host) { // name servers are not asked (RFC 6761, section 6.3)
 		t.IPs = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 	}
 	return t
@@ -125,8 +121,8 @@ func isLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// isHostName says whether a text can be the name of a machine. A candidate is a
-// line of words, into which nothing else may get.
+// isHostName reports whether a text can be the name of a machine. Other characters could
+// add words or lines to a candidate.
 func isHostName(s string) bool {
 	const most = 253
 	return s != "" && len(s) <= most && strings.IndexFunc(s, func(r rune) bool {
@@ -134,20 +130,20 @@ func isHostName(s string) bool {
 	}) < 0
 }
 
-// named says whether viewers can be told the name itself.
+// named reports whether viewers can be told the name.
 func (t target) named() bool {
 	return t.Host != "" && !isLocalhost(t.Host) && (len(t.IPs) == 0 || t.IPs[0].String() != t.Host)
 }
 
 const (
-	// resolveTime is how long it may take to find out what a name stands for.
+	// resolveTime bounds the resolution of a name.
 	resolveTime = 2 * time.Second
-	// mostIPs is how many addresses of a name are told.
+	// mostIPs is how many addresses of a name viewers are told.
 	mostIPs = 4
 )
 
-// resolved is the target with the addresses that its name stands for here. They
-// may be others where the viewer is.
+// resolved returns the target with the addresses to which this machine resolves its name.
+// The viewer may resolve it to others.
 func (t target) resolved(ctx context.Context) target {
 	if t.Host == "" || len(t.IPs) > 0 {
 		return t
@@ -167,27 +163,26 @@ func (t target) resolved(ctx context.Context) target {
 	return t
 }
 
-// local says whether a viewer with this target may be on this machine, so that
-// loopback addresses mean the same to both.
+// local reports whether a viewer with this target may be on this machine, where loopback
+// addresses work.
 func (t target) local() bool {
 	return t.Host == "" || slices.ContainsFunc(t.IPs, netip.Addr.IsLoopback)
 }
 
-// reach is all that decides by which addresses a viewer is told to reach this
-// program.
+// reach decides which addresses a viewer is told.
 type reach struct {
-	Announce  []netip.Addr     // instead of those of interfaces; empty: those
+	Announce  []netip.Addr     // replace the addresses of interfaces, unless empty
 	UDP       int              // port; 0: none
-	Own       []netip.Addr     // those on which the port is open
-	Reflexive []netip.AddrPort // how STUN servers see it
-	TCP       bool             // what comes to the target arrives at a shared listener
-	TCPPort   int              // at this port; 0: at the target's
+	Own       []netip.Addr     // on which the port is open
+	Reflexive []netip.AddrPort // of the port, as STUN servers see it
+	TCP       bool             // connections to the target reach a shared listener
+	TCPPort   int              // of the target; 0: its own
 	Target    target
 }
 
-// udp lists the addresses of the UDP port, without those that STUN servers see.
-// An address that others use to reach the HTTP port is among them: whoever
-// forwards that port to this machine may forward the other one as well.
+// udp returns the addresses of the UDP port that are known without STUN servers. The
+// addresses of the target are among them: a router or container host that forwards the
+// HTTP port may forward the UDP port as well.
 func (r reach) udp() []address {
 	if r.UDP == 0 {
 		return nil
@@ -215,8 +210,8 @@ func (r reach) udp() []address {
 	return all
 }
 
-// reflexive lists how STUN servers see the UDP port, unless it is reached there
-// anyway.
+// reflexive returns the addresses of the UDP port that STUN servers see, without this
+// machine's own.
 func (r reach) reflexive() []address {
 	var all []address
 	for _, at := range r.Reflexive {
@@ -234,7 +229,7 @@ func (r reach) reflexive() []address {
 
 func (r reach) tcpPort() int { return cmp.Or(r.TCPPort, r.Target.Port) }
 
-// tcp lists the addresses of the HTTP port, if viewers may come to it.
+// tcp returns the addresses of the HTTP port, if viewers may connect to it.
 func (r reach) tcp() []address {
 	if !r.TCP {
 		return nil
@@ -250,8 +245,8 @@ func (r reach) tcp() []address {
 	return all
 }
 
-// names lists the target by its name, which stands for the right address where
-// the viewer is, even if it is another one here or unknown.
+// names returns the target by its name, which the viewer resolves to the right address even
+// if this machine does not.
 func (r reach) names() []address {
 	if !r.Target.named() {
 		return nil
@@ -264,44 +259,4 @@ func (r reach) names() []address {
 		all = append(all, address{TCP: true, Name: r.Target.Host, Port: r.tcpPort()})
 	}
 	return all
-}
-
-// asCandidate is an address as it is signalled for the first medium.
-func (a address) asCandidate(nth int, mid string) webrtc.ICECandidateInit {
-	line := uint16(0)
-	return webrtc.ICECandidateInit{Candidate: a.candidate(nth), SDPMid: &mid, SDPMLineIndex: &line}
-}
-
-// withCandidates puts addresses into a session description, in place of those
-// that Pion knows of.
-func withCandidates(sdp string, candidates []string) string {
-	const line, end = "a=candidate:", "a=end-of-candidates"
-	lines := strings.SplitAfter(sdp, "\r\n")
-	var out []string
-	put := false
-	insert := func() {
-		if put {
-			return
-		}
-		put = true
-		for _, c := range candidates {
-			out = append(out, "a="+c+"\r\n")
-		}
-	}
-	media := 0
-	for _, l := range lines {
-		if strings.HasPrefix(l, "m=") {
-			if media++; media == 2 {
-				insert()
-			}
-		}
-		if strings.HasPrefix(l, end) {
-			insert()
-		}
-		if !strings.HasPrefix(l, line) {
-			out = append(out, l)
-		}
-	}
-	insert()
-	return strings.Join(out, "")
 }

@@ -1,4 +1,4 @@
-package webrtc
+package network
 
 import (
 	"encoding/binary"
@@ -11,27 +11,24 @@ import (
 )
 
 const (
-	// tcpQueue is how many bytes may wait for a viewer's TCP connection here
-	// before its pictures wait, and then are left out; about as many wait in
-	// the kernel. What waits is shown late.
+	// tcpQueue is how many bytes may wait for a viewer's TCP connection. Pictures block
+	// when it is full, and are skipped later. What waits is shown late.
 	tcpQueue = 64 << 10
-	// tcpReserve is how many more may wait that keep the connection alive.
+	// tcpReserve is how many more bytes may wait if they keep the connection alive.
 	tcpReserve = 8 << 10
-	// tcpStalled is how long a connection may accept nothing before what is
-	// sent to it is lost, as on any other line that is cut.
+	// tcpStalled is the time without progress after which packets are discarded.
 	tcpStalled = 2 * time.Second
-	// tcpDead is how long until it is closed.
+	// tcpDead is the time without progress after which the connection is closed.
 	tcpDead = 15 * time.Second
-	// tcpPiece is how many bytes are handed to the kernel at once.
+	// tcpPiece is how many bytes one write has.
 	tcpPiece = 16 << 10
-	// kernelQueue is how many bytes that it has not sent yet the kernel accepts
-	// for a connection. Without a bound it takes megabytes, and a picture that
-	// waits behind them is seconds old when it is shown.
+	// kernelQueue is how many unsent bytes the kernel accepts for a connection. Its
+	// default is megabytes, which delay pictures by seconds.
 	kernelQueue = 64 << 10
 )
 
-// tcpConn is one connection. What is sent is collected in a queue, from which a
-// goroutine writes, so that nothing but media ever waits for it.
+// tcpConn is a connection with a queue, from which a goroutine writes. Only media ever
+// waits for the connection.
 type tcpConn struct {
 	conn   net.Conn
 	wake   chan struct{} // there is something to write
@@ -58,9 +55,9 @@ func (c *tcpConn) close() {
 	})
 }
 
-// send queues a packet. If there is no room it waits, but no longer than a line
-// that works would need; then the packet is lost, which is no error. It returns
-// false when the connection is closed.
+// send queues a packet. If the queue is full, it blocks for up to tcpStalled and then
+// discards the packet. It discards STUN messages immediately. It returns false if the
+// connection is closed.
 func (c *tcpConn) send(b []byte) bool {
 	if len(b) == 0 || len(b) > maxPacket {
 		return true
@@ -100,7 +97,6 @@ func (c *tcpConn) send(b []byte) bool {
 	}
 }
 
-// await waits for room in the queue.
 func (c *tcpConn) await(room <-chan struct{}, patience time.Duration) (open bool) {
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -113,7 +109,7 @@ func (c *tcpConn) await(room <-chan struct{}, patience time.Duration) (open bool
 	return true
 }
 
-// write sends what is queued, until the connection ends.
+// write sends the queue until the connection ends.
 func (c *tcpConn) write() {
 	defer c.close()
 	for {
@@ -138,7 +134,7 @@ func (c *tcpConn) write() {
 	}
 }
 
-// batch takes all that is queued.
+// batch empties the queue and returns what was in it.
 func (c *tcpConn) batch() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,24 +1,22 @@
-package webrtc
+package network
 
 import (
 	"net"
 	"testing"
 
 	"github.com/pion/stun/v4"
-
-	"github.com/deskhand/deskhand/desktop"
 )
 
 // TestConnectWithoutProbes connects a viewer while other viewers use up all checks to
 // claimed addresses.
 func TestConnectWithoutProbes(t *testing.T) {
 	t.Parallel()
-	n := network(t, NetworkConfig{})
+	n := open(t, Config{})
 	for _, s := range n.udp.sockets() {
-		s.probes.rate, s.probes.size = 0, 0
+		s.probes.SetLimit(0)
+		s.probes.SetBurst(0)
 	}
-	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
-	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
+	connect(t, n.link(t, Options{}), nil)
 }
 
 // TestProbes sends requests to an address that a viewer claims and to one from which

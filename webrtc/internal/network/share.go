@@ -1,4 +1,4 @@
-package webrtc
+package network
 
 import (
 	"encoding/binary"
@@ -12,14 +12,12 @@ import (
 	"github.com/pion/stun/v4"
 )
 
-// Share returns a listener for an HTTP server that keeps viewers' connections
-// from it: what it accepts is what ln accepts, but a connection that begins as
-// one of ICE ends, for the server, before its first byte. Everything else passes
-// unchanged, TLS too, so that a TLS listener may be put on top. Connections that
-// are not *net.TCPConn are not looked at.
+// Share returns a listener for an HTTP server. It accepts what ln accepts. If a connection
+// begins as one of ICE, t gets it, and the server reads io.EOF. All other connections pass
+// unchanged, with TLS or without. Only *net.TCPConn are examined.
 //
-// Connections are looked at when the server reads from them, so one that sends
-// nothing holds nobody up, and the server's own deadlines bound it.
+// A connection is examined when the server reads from it, so the server's deadlines apply,
+// and a connection that sends nothing does not block others.
 func (t *TCP) Share(ln net.Listener) net.Listener { return &sharedListener{ln, t} }
 
 type sharedListener struct {
@@ -36,29 +34,29 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// mostFirst is the longest first message of a viewer that is waited for: a STUN
-// request must fit the smallest MTU (RFC 8489, section 6.1).
+// mostFirst is the largest first message of a viewer: a STUN request fits the smallest MTU
+// (RFC 8489, section 6.1).
 const mostFirst = 0x1ff
 
-// sharedConn is a connection that may turn out to be a viewer's. Once it is the
-// server's it only passes on.
+// sharedConn is a connection that may be a viewer's. It only forwards once it is known to
+// be the server's.
 type sharedConn struct {
 	*net.TCPConn
 	t *TCP
 
-	theirs atomic.Bool // the server's, and head is empty
+	forwards atomic.Bool // it is the server's, and head is empty
 
 	reading sync.Mutex // guards known and head
-	known   bool       // that it is the server's
-	head    []byte     // what was read before that was known
+	known   bool       // it is the server's
+	head    []byte     // read before that was known
 
 	mu   sync.Mutex // guards gone
-	gone bool       // it is a viewer's now, or closed
+	gone bool       // it is a viewer's, or closed
 }
 
 // Read implements net.Conn.
 func (c *sharedConn) Read(b []byte) (int, error) {
-	if c.theirs.Load() {
+	if c.forwards.Load() {
 		return c.TCPConn.Read(b)
 	}
 	c.reading.Lock()
@@ -67,26 +65,26 @@ func (c *sharedConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if !c.known && len(b) > 0 {
-		if n, err := c.look(b); n > 0 || err != nil {
+		if n, err := c.examine(b); n > 0 || err != nil {
 			return n, err
 		}
 	}
 	n := copy(b, c.head)
 	if c.head = c.head[n:]; len(c.head) == 0 && c.known {
 		c.head = nil
-		c.theirs.Store(true)
+		c.forwards.Store(true)
 	}
 	return n, nil
 }
 
-// look reads until it is known whose the connection is. What it returns are
-// bytes in b, if it is the server's as nearly always.
-func (c *sharedConn) look(b []byte) (int, error) {
+// examine reads until it is known whether the connection is the server's. If the first byte
+// tells that, as it nearly always does, examine returns what it has read into b.
+func (c *sharedConn) examine(b []byte) (int, error) {
 	if len(c.head) == 0 {
 		n, err := c.TCPConn.Read(b)
 		if n == 0 || b[0] > mostFirst>>8 {
 			c.known = n > 0
-			c.theirs.Store(c.known)
+			c.forwards.Store(c.known)
 			return n, err
 		}
 		c.head = append(c.head, b[:n]...)
@@ -105,14 +103,14 @@ func (c *sharedConn) look(b []byte) (int, error) {
 		n, err := c.TCPConn.Read(more[:])
 		c.head = append(c.head, more[:n]...)
 		if n == 0 && err != nil {
-			return 0, err // the same bytes are looked at again, after a deadline
+			return 0, err // after a deadline, the server may read again
 		}
 	}
 }
 
-// firstMessage looks at the beginning of a connection. It may be a viewer's as
-// long as it can be the Binding request of an ICE agent in its frame (RFC 6544,
-// section 7.2); name is that of the agent whom it addresses.
+// firstMessage examines the beginning of a connection. maybe is true while it can be the
+// framed Binding request of an ICE agent (RFC 6544, section 7.2). enough is true if it is
+// complete, and name is the agent that it addresses.
 func firstMessage(b []byte) (name string, enough, maybe bool) {
 	if len(b) >= framing {
 		n := int(binary.BigEndian.Uint16(b))
@@ -142,8 +140,8 @@ func firstMessage(b []byte) (name string, enough, maybe bool) {
 	return name, true, true
 }
 
-// handOver takes the connection from the server. Nobody may miss it: a viewer
-// that has just gone, or one of another program.
+// handOver takes the connection from the server. It closes the connection if there is no
+// such viewer.
 func (c *sharedConn) handOver(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +149,7 @@ func (c *sharedConn) handOver(name string) {
 		return
 	}
 	c.gone = true
-	if !c.t.take(c.TCPConn, name, c.head) {
+	if !c.t.assign(c.TCPConn, name, c.head) {
 		_ = c.TCPConn.Close()
 	}
 	c.head = nil
@@ -163,7 +161,7 @@ func (c *sharedConn) isGone() bool {
 	return c.gone
 }
 
-// Close implements net.Conn. It does nothing to a viewer's connection.
+// Close implements net.Conn. It leaves a viewer's connection open.
 func (c *sharedConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +172,7 @@ func (c *sharedConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// unlessGone does something to the connection while it is the server's.
+// unlessGone calls f if the connection may be the server's.
 func (c *sharedConn) unlessGone(f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,30 +182,23 @@ func (c *sharedConn) unlessGone(f func() error) error {
 	return f()
 }
 
-// SetDeadline implements net.Conn.
 func (c *sharedConn) SetDeadline(t time.Time) error {
 	return c.unlessGone(func() error { return c.TCPConn.SetDeadline(t) })
 }
 
-// SetReadDeadline implements net.Conn.
 func (c *sharedConn) SetReadDeadline(t time.Time) error {
 	return c.unlessGone(func() error { return c.TCPConn.SetReadDeadline(t) })
 }
 
-// SetWriteDeadline implements net.Conn.
 func (c *sharedConn) SetWriteDeadline(t time.Time) error {
 	return c.unlessGone(func() error { return c.TCPConn.SetWriteDeadline(t) })
 }
 
-// CloseWrite tells the client that nothing more comes.
+// CloseWrite shuts down the sending side, unless the connection is a viewer's.
 func (c *sharedConn) CloseWrite() error { return c.unlessGone(c.TCPConn.CloseWrite) }
 
-// CloseRead ends what the client may send.
-func (c *sharedConn) CloseRead() error { return c.unlessGone(c.TCPConn.CloseRead) }
-
-// Write implements net.Conn.
 func (c *sharedConn) Write(b []byte) (int, error) {
-	if !c.theirs.Load() && c.isGone() {
+	if !c.forwards.Load() && c.isGone() {
 		return 0, net.ErrClosed
 	}
 	return c.TCPConn.Write(b)
@@ -215,14 +206,13 @@ func (c *sharedConn) Write(b []byte) (int, error) {
 
 // WriteTo implements io.WriterTo.
 func (c *sharedConn) WriteTo(w io.Writer) (int64, error) {
-	if c.theirs.Load() {
+	if c.forwards.Load() {
 		return c.TCPConn.WriteTo(w)
 	}
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// Shares says whether a connection was accepted by a listener of Share, so that
-// a viewer's would have reached t the same way.
+// Shares reports whether a listener of [TCP.Share] accepted the connection.
 func (t *TCP) Shares(conn net.Conn) bool {
 	c, ok := conn.(*sharedConn)
 	return ok && c.t == t

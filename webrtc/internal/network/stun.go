@@ -1,10 +1,9 @@
-package webrtc
+package network
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pion/stun/v4"
+	"golang.org/x/time/rate"
 )
 
 // What STUN messages begin with (RFC 8489, section 5).
@@ -22,42 +22,40 @@ const (
 	stunSuccess = 0x0101 // its success response
 )
 
-// isSTUN says whether a packet is a STUN message of a type.
+// isSTUN reports whether a packet is a STUN message of a type.
 func isSTUN(b []byte, kind uint16) bool {
 	return len(b) >= stunHeader && binary.BigEndian.Uint16(b) == kind && binary.BigEndian.Uint32(b[4:]) == stunCookie &&
 		int(binary.BigEndian.Uint16(b[2:])) == len(b)-stunHeader
 }
 
-// stunConn is a UDP socket that is a STUN server beside what else it is
-// (RFC 8489): it answers the Binding requests of those who only want to know
-// their own address. The requests of ICE, which name a user, pass.
+// stunConn is a UDP socket that is a STUN server as well (RFC 8489). It answers Binding
+// requests without a user. It passes on those of ICE, which have one.
 //
-// It can ask other servers, too, so that the address it gets to know is the one
-// of this very socket.
+// It can also ask other STUN servers, which then see the address of this socket.
 type stunConn struct {
-	udpConn
+	UDPConn
 	closing sync.Once
 	ended   chan struct{} // closed when the socket is
-	allow   bucket
+	allow   *rate.Limiter
 
 	waiting atomic.Int32 // size of asked
 	mu      sync.Mutex
 	asked   map[[stun.TransactionIDSize]byte]chan netip.AddrPort
 }
 
-func newSTUNConn(conn udpConn) *stunConn {
+func newSTUNConn(conn UDPConn) *stunConn {
 	return &stunConn{
-		udpConn: conn, ended: make(chan struct{}), allow: bucket{rate: stunRate, size: stunRate},
+		UDPConn: conn, ended: make(chan struct{}), allow: rate.NewLimiter(stunRate, stunRate),
 		asked: map[[stun.TransactionIDSize]byte]chan netip.AddrPort{},
 	}
 }
 
-// stunRate is how many requests a second a socket answers. The sender of a
-// request may be forged; with this an answer is no weapon against its victim.
+// stunRate is how many requests a second a socket answers. It bounds what an attacker can
+// send to a victim by forging the sender of requests.
 const stunRate = 100
 
-// read returns the next packet that it has not answered itself. The only error is
-// the end of the socket.
+// read returns the next packet that the STUN server has not answered. It returns an error
+// only after the socket was closed.
 func (c *stunConn) read(b []byte) (int, netip.AddrPort, error) {
 	for {
 		n, from, err := c.ReadFromUDPAddrPort(b)
@@ -77,29 +75,29 @@ func (c *stunConn) read(b []byte) (int, netip.AddrPort, error) {
 // Close closes the socket.
 func (c *stunConn) Close() error {
 	c.closing.Do(func() { close(c.ended) })
-	return c.udpConn.Close()
+	return c.UDPConn.Close()
 }
 
-// readPause is how long a socket is left alone that has given an error, which
-// the kernel does when it lacks memory.
+// readPause is the time until the next read after an error. The kernel returns one if it
+// lacks memory.
 const readPause = 10 * time.Millisecond
 
-// answer answers a Binding request, unless it is one of ICE. It says whether
-// that is all there was to do. What is too much is not even decoded.
+// answer answers a Binding request. It returns false if the request is one of ICE. It does
+// not decode requests beyond stunRate.
 func (c *stunConn) answer(request []byte, from netip.AddrPort) bool {
 	if _, named := attribute(request, stun.AttrUsername); named {
 		return false
 	}
-	if c.allow.take(time.Now()) {
+	if c.allow.Allow() {
 		if reply := bindingReply(request, from); reply != nil {
-			_, _ = c.WriteToUDPAddrPort(reply, from) // they will ask again
+			_, _ = c.WriteToUDPAddrPort(reply, from) // clients repeat their requests
 		}
 	}
 	return true
 }
 
-// bindingReply is the answer to a Binding request (RFC 8489, section 6.3), or
-// nil if there is none.
+// bindingReply returns the answer to a Binding request (RFC 8489, section 6.3). It returns
+// nil if the request is malformed.
 func bindingReply(request []byte, from netip.AddrPort) []byte {
 	m := &stun.Message{Raw: append([]byte(nil), request...)}
 	if err := m.Decode(); err != nil {
@@ -122,7 +120,7 @@ func bindingReply(request []byte, from netip.AddrPort) []byte {
 	return out.Raw
 }
 
-// unknownAttributes are those that a server must understand, and this one does
+// unknownAttributes returns the attributes that a server must understand but this one does
 // not.
 func unknownAttributes(m *stun.Message) stun.UnknownAttributes {
 	var unknown stun.UnknownAttributes
@@ -134,44 +132,18 @@ func unknownAttributes(m *stun.Message) stun.UnknownAttributes {
 	return unknown
 }
 
-// messageIntegritySHA256 may come without a user, and is not to be answered to
-// then (RFC 8489, section 14.6).
+// messageIntegritySHA256 may come without a user (RFC 8489, section 14.6). Its value is
+// ignored then.
 const messageIntegritySHA256 stun.AttrType = 0x001C
 
-// bucket limits how often something is done.
-type bucket struct {
-	rate, size float64 // a second, and at once
-
-	mu   sync.Mutex
-	left float64
-	last time.Time
-}
-
-// take says whether it may be done once more now.
-func (b *bucket) take(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.last.IsZero() {
-		b.left = b.size
-	} else {
-		b.left = min(b.size, b.left+b.rate*now.Sub(b.last).Seconds())
-	}
-	b.last = now
-	if b.left < 1 {
-		return false
-	}
-	b.left--
-	return true
-}
-
-// errNoReply is the error when a STUN server does not answer.
+// errNoReply is returned if a STUN server does not answer.
 var errNoReply = errors.New("no answer")
 
-// firstRetry is after how long a STUN server is asked again, each time twice as
-// long (RFC 8489, section 6.2.1).
+// firstRetry is the time until a request is repeated. It doubles each time (RFC 8489,
+// section 6.2.1).
 const firstRetry = 250 * time.Millisecond
 
-// ask asks a STUN server by which address it sees this socket.
+// ask asks a STUN server for the address of this socket.
 func (c *stunConn) ask(ctx context.Context, server netip.AddrPort) (netip.AddrPort, error) {
 	m, err := stun.Build(stun.TransactionID, stun.BindingRequest, stun.Fingerprint)
 	if err != nil {
@@ -204,7 +176,8 @@ func (c *stunConn) ask(ctx context.Context, server netip.AddrPort) (netip.AddrPo
 	}
 }
 
-// answered takes the response of a server that was asked. It says whether it was.
+// answered delivers the response of a server to ask. It returns false if ask has not asked
+// that server.
 func (c *stunConn) answered(response []byte) bool {
 	m := &stun.Message{Raw: append([]byte(nil), response...)}
 	if m.Decode() != nil {
@@ -227,26 +200,4 @@ func (c *stunConn) answered(response []byte) bool {
 		}
 	}
 	return true
-}
-
-// lookup finds the addresses of a STUN server, IPv4 first: those that are to be
-// found out are more often behind a NAT there.
-func lookup(ctx context.Context, host string, port int) ([]netip.AddrPort, error) {
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return []netip.AddrPort{netip.AddrPortFrom(ip.Unmap(), uint16(port))}, nil //nolint:gosec // it is a port
-	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, fmt.Errorf("resolve %s: %w", host, err)
-	}
-	var v4, v6 []netip.AddrPort
-	for _, ip := range ips {
-		at := netip.AddrPortFrom(ip.Unmap(), uint16(port)) //nolint:gosec // it is a port
-		if at.Addr().Is4() {
-			v4 = append(v4, at)
-		} else {
-			v6 = append(v6, at)
-		}
-	}
-	return append(v4, v6...), nil
 }

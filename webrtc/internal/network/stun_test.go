@@ -1,4 +1,4 @@
-package webrtc
+package network
 
 import (
 	"bytes"
@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/pion/stun/v4"
-
-	"github.com/deskhand/deskhand/desktop"
+	"golang.org/x/time/rate"
 )
 
 // dial opens a socket that talks to the port on one of its addresses, until the
@@ -52,22 +51,16 @@ func exchange(t *testing.T, conn net.Conn, packet []byte) []byte {
 // every address, and not where media comes from.
 func TestSTUNServer(t *testing.T) {
 	t.Parallel()
-	n := network(t, NetworkConfig{})
-	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
-	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
+	n := open(t, Config{})
 	for _, ip := range n.udp.addresses() {
-		l, err := n.link(ViewerOptions{Host: net.JoinHostPort(ip.String(), "2468")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers := l.iceServers()
+		url := n.link(t, Options{Host: net.JoinHostPort(ip.String(), "2468")}).STUN()
 		if n.stun.port == n.udp.port {
 			t.Fatalf("STUN and media have the same port %d", n.udp.port)
 		}
-		if want := "stun:" + net.JoinHostPort(ip.String(), strconv.Itoa(n.stun.port)); len(servers) != 1 || servers[0].URLs[0] != want {
-			t.Fatalf("servers = %v, want %s", servers, want)
+		if want := "stun:" + net.JoinHostPort(ip.String(), strconv.Itoa(n.stun.port)); url != want {
+			t.Fatalf("STUN() = %s, want %s", url, want)
 		}
-		uri, err := stun.ParseURI(servers[0].URLs[0])
+		uri, err := stun.ParseURI(url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +150,7 @@ func TestBindingReply(t *testing.T) {
 // What is no plain request goes to the mux, which drops what is no viewer's.
 func TestSTUNStrangers(t *testing.T) {
 	t.Parallel()
-	n := network(t, NetworkConfig{})
+	n := open(t, Config{})
 	conn := n.udp.dial(t, n.udp.addresses()[0])
 	for _, packet := range [][]byte{{}, {0}, []byte("GET /"), binding(t, "x:y")[framing:], make([]byte, 1400), append(stun.MustBuild(stun.BindingRequest).Raw, 0)} {
 		if _, err := conn.Write(packet); err != nil {
@@ -175,35 +168,32 @@ func TestSTUNStrangers(t *testing.T) {
 // A server can be asked from the port itself.
 func TestAskSTUNServer(t *testing.T) {
 	t.Parallel()
-	server := network(t, NetworkConfig{})
+	server := open(t, Config{})
 	for _, ip := range server.udp.addresses() {
 		t.Run(ip.String(), func(t *testing.T) {
 			t.Parallel()
 			url := "stun:" + server.udp.on(ip).String()
-			n := network(t, NetworkConfig{ICEServers: []ICEServer{
+			n := open(t, Config{Servers: []Server{
 				{URLs: []string{url, "stun:127.0.0.1:9", "stuns:" + server.udp.on(ip).String()}},
 				{URLs: []string{"turn:" + server.udp.on(ip).String()}, Username: "u", Credential: "c"},
 			}})
-			l, err := n.link(ViewerOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := n.link(t, Options{})
 			all := l.askServers(t.Context())
-			for i, want := range []error{nil, errNoReply, errNotAsked, nil} {
-				if a := all[i]; !errors.Is(a.Err, want) || (want == nil) != a.At.IsValid() {
-					t.Errorf("%s: %v, %v; want %v", a.URL, a.At, a.Err, want)
+			for i, want := range []error{nil, errNoReply, ErrNotAsked, nil} {
+				if a := all[i]; !errors.Is(a.Err, want) || (want == nil) != a.Seen.IsValid() {
+					t.Errorf("%s: %v, %v; want %v", a.URL, a.Seen, a.Err, want)
 				}
 			}
-			if at := all[0].At; int(at.Port()) != n.udp.port {
+			if at := all[0].Seen; int(at.Port()) != n.udp.port {
 				t.Errorf("%s sees %v, want port %d", url, at, n.udp.port)
 			}
 			// It is this machine's own address, so nothing new to viewers.
 			r := l.reach()
-			r.Reflexive = []netip.AddrPort{all[0].At, netip.MustParseAddrPort("203.0.113.7:99")}
+			r.Reflexive = []netip.AddrPort{all[0].Seen, netip.MustParseAddrPort("203.0.113.7:99")}
 			if got := r.reflexive(); len(got) != 1 || got[0].candidate(0) == "" || got[0].IP.String() != "203.0.113.7" {
 				t.Errorf("reflexive addresses: %v", got)
 			}
-			if got := len(n.relays()); got != 1 {
+			if got := len(l.Relays()); got != 1 {
 				t.Errorf("%d servers relay, want 1", got)
 			}
 		})
@@ -212,7 +202,7 @@ func TestAskSTUNServer(t *testing.T) {
 
 func TestAskEnds(t *testing.T) {
 	t.Parallel()
-	n := network(t, NetworkConfig{})
+	n := open(t, Config{})
 	s, err := n.udp.socketFor(netip.MustParseAddrPort("127.0.0.1:9"))
 	if err != nil {
 		t.Fatal(err)
@@ -236,30 +226,9 @@ func TestAskEnds(t *testing.T) {
 	}
 }
 
-func TestBucket(t *testing.T) {
-	t.Parallel()
-	b := bucket{rate: 10, size: 5}
-	now := time.Now()
-	count := func(at time.Time) (n int) {
-		for b.take(at) {
-			n++
-		}
-		return n
-	}
-	for _, c := range []struct {
-		after time.Duration
-		want  int
-	}{{0, 5}, {0, 0}, {100 * time.Millisecond, 1}, {350 * time.Millisecond, 3}, {time.Hour, 5}} {
-		now = now.Add(c.after)
-		if got := count(now); got != c.want {
-			t.Errorf("%v later: %d, want %d", c.after, got, c.want)
-		}
-	}
-}
-
 // A flood of requests costs little.
 func TestExcessIsNotDecoded(t *testing.T) {
-	c := new(stunConn) // its bucket is always empty
+	c := &stunConn{allow: rate.NewLimiter(0, 0)}
 	request := stun.MustBuild(stun.TransactionID, stun.BindingRequest, stun.Fingerprint).Raw
 	from := netip.MustParseAddrPort("1.2.3.4:5")
 	if got := testing.AllocsPerRun(100, func() { c.answer(request, from) }); got != 0 {

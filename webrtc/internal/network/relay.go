@@ -1,4 +1,4 @@
-package webrtc
+package network
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 	"github.com/pion/turn/v5"
 )
 
-// relayNet is how an agent reaches its TURN servers. It looks into what they send for
-// the packets of the viewer, which pass neither udpMux nor tcpMux.
+// relayNet connects an agent to its TURN servers. It bounds the sources of the packets that
+// they relay, which pass neither udpMux nor tcpMux.
 //
-// It is the transport.Net of the agent and, for TURN by TCP and TLS, its proxy.Dialer.
+// It is the transport.Net of the agent and, for TURN over TCP and TLS, its proxy.Dialer.
 type relayNet struct {
 	transport.Net
-	secure  map[string]string // host of servers that are reached by TLS, by address
+	secure  map[string]string // hosts of servers that are reached by TLS, by address
 	senders *senders
 }
 
-func newRelayNet(servers []ICEServer, s *senders) (relayNet, error) {
+func newRelayNet(servers []Server, s *senders) (relayNet, error) {
 	n, err := stdnet.NewNet()
 	secure := map[string]string{}
 	for _, server := range servers {
@@ -44,11 +44,11 @@ func (n relayNet) ListenPacket(network, address string) (net.PacketConn, error) 
 	return relayPackets{c, n.senders}, err
 }
 
-// errNoDirect is the error for sockets that are not to a relay.
+// errNoDirect is returned for sockets that are not for a TURN server.
 var errNoDirect = errors.New("only TURN servers are reached")
 
-// ListenUDP implements transport.Net. An agent would open a UDP port of its own with
-// it, and ask a TURN server for the address of that port.
+// ListenUDP implements transport.Net. It keeps the agent from opening a UDP port to ask a
+// TURN server for its address.
 func (relayNet) ListenUDP(string, *net.UDPAddr) (transport.UDPConn, error) { return nil, errNoDirect }
 
 // relayTimeout is how long connecting to a TURN server may take.
@@ -99,9 +99,8 @@ func (s relayStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// relayed returns what a TURN server has passed on in a packet: the data of a channel
-// or of a Data indication (RFC 8656, sections 12.4 and 11.6). The result is empty if
-// the packet is another one.
+// relayed returns what a TURN server relays in a packet: the data of a channel or of a Data
+// indication (RFC 8656, sections 12.4 and 11.6). It is empty for other packets.
 func relayed(b []byte) []byte {
 	const header, indication = 4, 0x0017
 	if len(b) >= header && b[0]>>6 == 1 {

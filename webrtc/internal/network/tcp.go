@@ -1,54 +1,45 @@
-package webrtc
+package network
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"github.com/pion/ice/v4"
 )
 
-// TCP lets viewers whose UDP packets do not get through connect to a TCP port
-// that serves HTTP, too (ICE-TCP, RFC 6544): [TCP.Share] tells the connections
-// apart by their first bytes. So a browser that reaches the page reaches the
-// picture as well, through port forwards of any kind, but not through proxies
-// that only let HTTP pass.
-//
-// The zero value is ready for use. It belongs into NetworkConfig.TCP of every
-// Network whose viewers may come so; any number of networks and listeners may
-// share one. Its methods may be called from any goroutine.
+// TCP passes connections of viewers (ICE-TCP, RFC 6544) from the listener of an HTTP server
+// to the agents of the viewers. The zero value is ready to use. Networks and listeners may
+// share one.
 type TCP struct {
 	mu      sync.Mutex
 	viewers map[tcpKey]*tcpPackets
 }
 
-// tcpKey tells viewers apart. The agent of one has a candidate for each family
-// of addresses.
+// tcpKey identifies a candidate: a viewer has one for each family of addresses.
 type tcpKey struct {
 	ufrag string
 	six   bool
 }
 
 const (
-	// tcpConnections is how many connections a viewer may have. A browser
-	// makes one from each of its addresses to each of ours.
+	// tcpConnections is how many connections a viewer may have. A browser makes one from
+	// each of its addresses to each address that it was told.
 	tcpConnections = 16
-	// framing is how long the length before each packet is (RFC 4571,
-	// section 2).
+	// framing is the size of the length before each packet (RFC 4571, section 2).
 	framing = 2
 )
 
-// errTCPTaken is the error for all but the first local address: one candidate
-// is enough, because connections are told apart by the name in their first
-// message, not by the address to which they come.
+// errTCPTaken is returned for all local addresses but the first. One candidate is enough,
+// because a connection is assigned by the name in its first message, not by its address.
 var errTCPTaken = errors.New("the viewer has a candidate already")
 
-// tcpMux makes a TCP the ice.TCPMux of agents, none of which may close it.
+// tcpMux is a TCP as the ice.TCPMux of an agent, which may not close it.
 type tcpMux struct {
 	t       *TCP
 	senders *senders
@@ -75,7 +66,7 @@ func (m tcpMux) GetConnByUfrag(ufrag string, six bool, local net.IP) (net.Packet
 	return p, nil
 }
 
-// activePort is the port of a candidate that has none (RFC 6544, section 4.1).
+// activePort is the port of a candidate without one (RFC 6544, section 4.1).
 const activePort = 9
 
 // RemoveConnByUfrag implements ice.TCPMux.
@@ -104,15 +95,15 @@ func (t *TCP) remove(p *tcpPackets) {
 	}
 }
 
-// take makes a connection the viewer's that the name in its first message says,
-// if there is one. rest is what has been read of it.
-func (t *TCP) take(conn net.Conn, name string, rest []byte) bool {
+// assign gives a connection to the viewer that the name in its first message addresses.
+// rest is what was read from it. It returns false if there is no such viewer.
+func (t *TCP) assign(conn net.Conn, name string, rest []byte) bool {
 	from := endOf(conn.RemoteAddr())
 	p := t.find(tcpKey{name, from.Addr().Is6()})
 	return p != nil && p.add(conn, from, rest)
 }
 
-// endOf is the address of a TCP connection's end.
+// endOf returns the address of an end of a TCP connection.
 func endOf(a net.Addr) netip.AddrPort {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -121,13 +112,13 @@ func endOf(a net.Addr) netip.AddrPort {
 	return plain(tcp.AddrPort())
 }
 
-// plain is an address without a zone, and without the IPv6 around an IPv4 one.
+// plain returns an address without its zone. An IPv4 address in an IPv6 one becomes IPv4.
 func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// tcpPackets are all TCP connections of one viewer, as the net.PacketConn of a
-// candidate of its agent.
+// tcpPackets are the TCP connections of one viewer, as the net.PacketConn of a candidate of
+// its agent.
 type tcpPackets struct {
 	inbox
 	t     *TCP
@@ -146,7 +137,7 @@ var _ interface {
 	ice.AddrPortReaderWriter
 } = (*tcpPackets)(nil)
 
-// add takes a connection in, unless there are too many.
+// add adds a connection, unless there are too many.
 func (p *tcpPackets) add(conn net.Conn, from netip.AddrPort, rest []byte) bool {
 	c := newTCPConn(conn)
 	p.mu.Lock()
@@ -166,10 +157,10 @@ func (p *tcpPackets) add(conn net.Conn, from netip.AddrPort, rest []byte) bool {
 	return true
 }
 
-// read takes in what the viewer sends over one connection. A packet that is
-// longer than any that a viewer sends ends it.
+// read receives what the viewer sends over one connection. It returns if a packet is
+// longer than viewers send.
 func (p *tcpPackets) read(c *tcpConn, from netip.AddrPort, rest []byte) {
-	r := bufio.NewReader(io.MultiReader(newOnce(rest), c.conn))
+	r := bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(rest)), c.conn))
 	for {
 		var length [framing]byte
 		if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -195,48 +186,28 @@ func (p *tcpPackets) read(c *tcpConn, from netip.AddrPort, rest []byte) {
 	}
 }
 
-// once gives some bytes, and lets go of them then.
-type once struct{ b []byte }
-
-func newOnce(b []byte) *once { return &once{slices.Clone(b)} }
-
-func (o *once) Read(b []byte) (int, error) {
-	n := copy(b, o.b)
-	if o.b = o.b[n:]; len(o.b) == 0 {
-		o.b = nil
-		if n == 0 {
-			return 0, io.EOF
-		}
-	}
-	return n, nil
-}
-
-// ReadFrom implements net.PacketConn.
 func (p *tcpPackets) ReadFrom(b []byte) (int, net.Addr, error) {
 	n, from, err := p.ReadFromAddrPort(b)
 	return n, net.TCPAddrFromAddrPort(from), err
 }
 
-// WriteToAddrPort implements ice.AddrPortReaderWriter. It waits while the line
-// is full, for a while.
+// WriteToAddrPort implements ice.AddrPortReaderWriter. It blocks as [tcpConn.send] does.
 func (p *tcpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	p.mu.Lock()
 	c := p.conns[plain(to)]
 	p.mu.Unlock()
 	if c == nil || !c.send(b) {
-		// Not io.ErrClosedPipe, which would end the viewer at once: its
-		// browser may connect again, or by another way.
+		// io.ErrClosedPipe would end the viewer, but its browser may connect again.
 		return 0, net.ErrClosed
 	}
 	return len(b), nil
 }
 
-// WriteTo implements net.PacketConn.
 func (p *tcpPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	return p.WriteToAddrPort(b, endOf(to))
 }
 
-// Close implements net.PacketConn: it ends all connections and waits for that.
+// Close closes all connections and waits for their goroutines.
 func (p *tcpPackets) Close() error {
 	p.once.Do(func() {
 		p.t.remove(p)
@@ -252,5 +223,4 @@ func (p *tcpPackets) Close() error {
 	return nil
 }
 
-// LocalAddr implements net.PacketConn.
 func (p *tcpPackets) LocalAddr() net.Addr { return &p.local }

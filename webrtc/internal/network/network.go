@@ -1,0 +1,308 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pion/ice/v4"
+	"github.com/pion/webrtc/v4"
+)
+
+// DefaultUDPPort is tried first for the media of all viewers.
+const DefaultUDPPort = 59050
+
+// MaxCandidates is how many addresses a viewer may tell.
+const MaxCandidates = 100
+
+// ErrNoPort is returned if every port of a range carries a viewer.
+var ErrNoPort = errors.New("no UDP port is free for another viewer")
+
+// Config describes a Network. The fields are explained at webrtc.NetworkConfig.
+type Config struct {
+	UDPPort          int
+	PortMin, PortMax uint16
+	Announce         []string
+	TCP              *TCP
+	TCPPort          uint16
+	Servers          []Server
+	Logger           *slog.Logger // must not be nil
+
+	// Addresses returns the addresses to open ports on. Nil: LocalAddresses.
+	Addresses func() ([]netip.Addr, error)
+
+	// Listen opens a UDP port. Nil: net.ListenUDP.
+	Listen func(netip.AddrPort) (UDPConn, error)
+}
+
+// UDPConn is a UDP socket, such as a *net.UDPConn.
+type UDPConn interface {
+	net.PacketConn
+	ReadFromUDPAddrPort([]byte) (int, netip.AddrPort, error)
+	WriteToUDPAddrPort([]byte, netip.AddrPort) (int, error)
+}
+
+// Validate returns what is wrong with a configuration. It opens nothing.
+func (c Config) Validate() error {
+	switch {
+	case c.UDPPort > 65535:
+		return fmt.Errorf("UDPPort must be at most 65535, not %d", c.UDPPort)
+	case c.PortMin > c.PortMax || c.PortMin == 0 && c.PortMax > 0:
+		return fmt.Errorf("PortMin %d and PortMax %d are no range of ports", c.PortMin, c.PortMax)
+	case c.PortMin > 0 && c.UDPPort != 0:
+		return errors.New("UDPPort and PortMin exclude each other")
+	}
+	if _, err := c.announce(); err != nil {
+		return err
+	}
+	for _, s := range c.Servers {
+		if err := s.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce parses Announce.
+func (c Config) announce() ([]netip.Addr, error) {
+	var all []netip.Addr
+	for _, text := range c.Announce {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("addresses to announce must be IP addresses, not %q", text)
+		}
+		if ip = ip.Unmap(); ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" {
+			return nil, fmt.Errorf("viewers cannot reach this machine at %s", text)
+		}
+		all = append(all, ip)
+	}
+	return all, nil
+}
+
+// Network has the ports by which viewers reach this program.
+type Network struct {
+	cfg      Config
+	announce []netip.Addr
+	udp      *udpPort // of all viewers; nil: each has its own, or there is none
+	stun     *udpPort // carries no media; nil: there is none
+
+	mu   sync.Mutex
+	next uint16 // port of the range to try next
+}
+
+// Open opens the port for media, unless every viewer gets its own.
+func Open(cfg Config) (*Network, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Addresses == nil {
+		cfg.Addresses = LocalAddresses
+	}
+	if cfg.Listen == nil {
+		cfg.Listen = listenUDP
+	}
+	n := &Network{cfg: cfg, next: cfg.PortMin}
+	n.announce, _ = cfg.announce()
+	if cfg.UDPPort < 0 {
+		return n, nil
+	}
+	if cfg.PortMin > 0 {
+		n.openSTUN(0)
+		return n, nil
+	}
+	port := cfg.UDPPort
+	if port == 0 {
+		port = DefaultUDPPort
+	}
+	var err error
+	n.udp, err = openUDP(port, &n.cfg)
+	if cfg.UDPPort == 0 && errors.Is(err, syscall.EADDRINUSE) {
+		n.udp, err = openUDP(0, &n.cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open UDP port for media: %w", err)
+	}
+	n.openSTUN((n.udp.port + 1) % 65536)
+	return n, nil
+}
+
+// openSTUN opens the port of the STUN server that viewers are told if no other servers are
+// configured. It differs from the port for media because Chromium drops media that comes
+// from the address of a STUN server. Viewers can connect without it.
+func (n *Network) openSTUN(port int) {
+	if len(n.cfg.Servers) > 0 {
+		return
+	}
+	var err error
+	if n.stun, err = openUDP(port, &n.cfg); err != nil {
+		n.stun, err = openUDP(0, &n.cfg)
+	}
+	if err != nil {
+		n.cfg.Logger.Debug("open UDP port for STUN", "error", err)
+	}
+}
+
+// Close closes the ports. It may be called more than once.
+func (n *Network) Close() error {
+	var errs []error
+	for _, u := range []*udpPort{n.udp, n.stun} {
+		if u != nil {
+			errs = append(errs, u.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Options describe the request of a viewer.
+type Options struct {
+	Host string // the Host header, or empty
+	TCP  bool   // a listener of Config.TCP accepted its connection
+}
+
+// Link is how one viewer reaches this program.
+type Link struct {
+	n       *Network
+	udp     *udpPort // nil: none
+	own     bool     // udp belongs to this viewer alone
+	target  target
+	tcp     bool // connections to the target reach Config.TCP
+	senders senders
+}
+
+// Link makes the link of a viewer. It returns ErrNoPort if the range has no free port.
+func (n *Network) Link(o Options) (*Link, error) {
+	l := n.newLink(o)
+	if n.cfg.PortMin > 0 {
+		var err error
+		if l.udp, err = n.openInRange(); err != nil {
+			return nil, err
+		}
+		l.own = true
+	}
+	return l, nil
+}
+
+func (n *Network) newLink(o Options) *Link {
+	return &Link{n: n, udp: n.udp, target: parseTarget(o.Host), tcp: n.cfg.TCP != nil && (o.TCP || n.cfg.TCPPort != 0)}
+}
+
+// openInRange opens the next free port of the range. The port that was closed last comes
+// last, because packets for its viewer may still be on the way.
+func (n *Network) openInRange() (*udpPort, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for range int(n.cfg.PortMax-n.cfg.PortMin) + 1 {
+		port := n.next
+		if n.next++; n.next > n.cfg.PortMax || n.next == 0 {
+			n.next = n.cfg.PortMin
+		}
+		u, err := openUDP(int(port), &n.cfg)
+		if err == nil {
+			return u, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("open UDP port for media: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("%w: %d-%d are all in use; widen the range (webrtcPortRange, --media-port-range) or close another viewer",
+		ErrNoPort, n.cfg.PortMin, n.cfg.PortMax)
+}
+
+// Close closes the port of the viewer, if it has its own.
+func (l *Link) Close() error {
+	if l.own {
+		return l.udp.Close()
+	}
+	return nil
+}
+
+// An agent waits this long before it accepts such a path, in case a better one works, too.
+// Browsers hide their addresses from pages, so a path that only packets reveal is as good
+// as any.
+const (
+	waitReflexive = 100 * time.Millisecond
+	waitRelay     = 500 * time.Millisecond
+)
+
+// Configure has the agent of a connection use the link.
+func (l *Link) Configure(s *webrtc.SettingEngine) error {
+	s.SetRemoteIPFilter(boundRemotes())
+	s.SetIncludeLoopbackCandidate(true)
+	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
+	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6})
+	// A viewer must not make this program connect to an address.
+	s.DisableActiveTCP(true)
+	s.SetPrflxAcceptanceMinWait(0)
+	s.SetSrflxAcceptanceMinWait(waitReflexive)
+	s.SetRelayAcceptanceMinWait(waitRelay)
+	udp := l.udp
+	if udp == nil {
+		udp = &udpPort{closed: true} // without a mux the agent would open ports
+	}
+	s.SetICEUDPMux(udpMux{udp, &l.senders})
+	if l.n.cfg.TCP != nil {
+		s.SetICETCPMux(tcpMux{l.n.cfg.TCP, &l.senders})
+	}
+	if len(l.Relays()) > 0 {
+		relayed, err := newRelayNet(l.n.cfg.Servers, &l.senders)
+		if err != nil {
+			return err
+		}
+		s.SetNet(relayed)
+		s.SetICEProxyDialer(relayed)
+	}
+	return nil
+}
+
+// boundRemotes returns a RemoteIPFilter that accepts as many addresses as a viewer may
+// tell, and as many from which it only sends.
+func boundRemotes() func(net.IP) bool {
+	var accepted atomic.Int32
+	return func(net.IP) bool {
+		return accepted.Load() < 2*MaxCandidates && accepted.Add(1) <= 2*MaxCandidates
+	}
+}
+
+// Report describes how a viewer can reach this program.
+type Report struct {
+	Host       string       // of Options, in canonical form; empty: it is not a host and port
+	Addresses  []netip.Addr // of Host
+	ResolveErr error        // why the addresses of Host are unknown
+
+	UDPPort      int          // zero: none
+	UDPAddresses []netip.Addr // on which the port is open
+	UDPErr       error        // why no port of the range could be opened
+
+	Servers []Reply  // of the configured servers
+	Told    []string // addresses that the viewer is told, such as "udp 192.0.2.1:59050"
+}
+
+// Inspect finds out how a viewer can reach this program. It asks STUN servers, which takes
+// up to two seconds.
+func (n *Network) Inspect(ctx context.Context, o Options) Report {
+	l, err := n.Link(o)
+	if err != nil {
+		l = n.newLink(o)
+	}
+	defer func() { _ = l.Close() }() // no viewer used it
+	l.target = l.target.resolved(ctx)
+	r := Report{Host: l.target.Host, Addresses: l.target.IPs, ResolveErr: l.target.Err, UDPErr: err, Servers: l.askServers(ctx)}
+	reach := l.reach()
+	r.UDPPort, r.UDPAddresses = reach.UDP, reach.Own
+	for _, a := range r.Servers {
+		if a.Err == nil {
+			reach.Reflexive = append(reach.Reflexive, a.Seen)
+		}
+	}
+	for _, a := range unique(reach.udp(), reach.reflexive(), reach.tcp(), reach.names()) {
+		r.Told = append(r.Told, a.String())
+	}
+	return r
+}

@@ -1,0 +1,92 @@
+package webrtc
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pion/webrtc/v4"
+)
+
+// gatherLimit bounds the time to find addresses at TURN servers for an answer that has to
+// have all.
+const gatherLimit = 1500 * time.Millisecond
+
+// trickle calls tell with every address by which the viewer may reach this program, as it
+// becomes known (RFC 8838). It must be called before the local description is set.
+func (p *peer) trickle(tell func(webrtc.ICECandidateInit)) {
+	begun := make(chan struct{}) // the agent accepts the viewer's packets
+	var once sync.Once
+	p.pc.OnICECandidate(func(c *webrtc.ICECandidate) {
+		once.Do(func() { close(begun) })
+		if c != nil && c.Typ != webrtc.ICECandidateTypeHost { // at a TURN server
+			tell(c.ToJSON())
+		}
+	})
+	mid, line := p.transceiver.Mid(), uint16(0)
+	p.v.also(func() {
+		select {
+		case <-begun:
+			p.link.Trickle(p.v.ctx, p.answered, p.hasPath, func(candidate string) {
+				tell(webrtc.ICECandidateInit{Candidate: candidate, SDPMid: &mid, SDPMLineIndex: &line})
+			})
+		case <-p.v.ctx.Done():
+		}
+	})
+}
+
+// hasPath reports whether packets reach the viewer and come back. The connection may not be
+// encrypted yet.
+func (p *peer) hasPath() bool {
+	state := p.pc.ICEConnectionState()
+	return state == webrtc.ICEConnectionStateConnected || state == webrtc.ICEConnectionStateCompleted
+}
+
+// described returns the local description with all addresses that are known in time.
+func (p *peer) described(ctx context.Context, gathered <-chan struct{}) string {
+	all := p.link.Candidates(ctx)
+	limit := time.NewTimer(gatherLimit)
+	defer limit.Stop()
+	select {
+	case <-gathered:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	sdp := p.pc.LocalDescription().SDP
+	for line := range strings.Lines(sdp) {
+		// At a TURN server.
+		if c, ok := strings.CutPrefix(line, "a=candidate:"); ok && !strings.Contains(c, " typ host") {
+			all = append(all, "candidate:"+strings.TrimRight(c, "\r\n"))
+		}
+	}
+	return withCandidates(sdp, all)
+}
+
+// withCandidates replaces the candidates of a session description. They belong to its first
+// medium.
+func withCandidates(sdp string, candidates []string) string {
+	var out []string
+	media, inserted := 0, false
+	insert := func() {
+		for _, c := range candidates {
+			if !inserted {
+				out = append(out, "a="+c+"\r\n")
+			}
+		}
+		inserted = true
+	}
+	for line := range strings.Lines(sdp) {
+		if strings.HasPrefix(line, "m=") {
+			media++
+		}
+		if media == 2 || strings.HasPrefix(line, "a=end-of-candidates") {
+			insert()
+		}
+		if !strings.HasPrefix(line, "a=candidate:") {
+			out = append(out, line)
+		}
+	}
+	insert()
+	return strings.Join(out, "")
+}
