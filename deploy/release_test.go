@@ -133,10 +133,10 @@ func testInstalled(t *testing.T, dist string) {
 	prefix, env := t.TempDir(), []string{"DESKHAND_BASE_URL=" + s.URL}
 	old := filepath.Join(prefix, "bin", "deskhand")
 	run(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X main.version=v0.1.0", "-o", old, "./cmd/deskhand")
-	if out := run(t, "", env, old, "upgrade"); !strings.Contains(out, old+" is deskhand "+releaseVersion+" now. It was v0.1.0,") {
+	if out := run(t, "", env, old, "upgrade"); !strings.Contains(out, old+" is now deskhand "+releaseVersion+" instead of v0.1.0.") {
 		t.Errorf("upgrade: %s", out)
 	}
-	if out := run(t, "", env, old, "upgrade", "--check"); out != "This is deskhand "+releaseVersion+" already.\n" {
+	if out := run(t, "", env, old, "upgrade", "--check"); out != "This is already deskhand "+releaseVersion+".\n" {
 		t.Errorf("upgrade --check: %s", out)
 	}
 	run(t, "", env, "sh", filepath.Join(dist, "install.sh"), "--prefix", prefix)

@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// sessionFlags say how agents run, and where their sessions are kept.
+// sessionFlags configure how agents run, and where their sessions are kept.
 type sessionFlags struct {
 	database    string
 	sync        string
@@ -27,21 +27,21 @@ type sessionFlags struct {
 }
 
 func (f *sessionFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.database, "database", "", "where agents' sessions are kept: a `file`, or postgres://... that servers share; in the state directory, unless given")
-	flags.StringVar(&f.sync, "database-sync", "full", "`full|normal`: full survives the loss of power, normal is faster")
-	flags.IntVar(&f.retention.Events, "database-max-events", 0, "keep the newest events, at most that `number` of each agent server and session; 0 keeps all")
-	flags.Int64Var(&f.retention.Bytes, "database-max-bytes", 0, "the same by their size in `bytes`; 0 keeps all")
-	flags.DurationVar(&f.retention.Age, "database-max-age", 0, "delete events that are older than a `time` as 720h; 0 keeps them")
-	flags.StringVar(&f.user, "agent-user", "", "`user` that agents run as; this one, unless given")
-	flags.StringArrayVar(&f.trust, "trust-folders", nil, "`path` of folders whose MCP servers and skills count without approval; may be repeated; / is all; none, unless given")
-	flags.StringVar(&f.permissions, "agent-permissions", "ask", "what agents that ask are told when their session does not say: `ask|allow|reject`")
-	flags.DurationVar(&f.patience, "agent-permission-timeout", 0, "cancel what nobody answers for that `time`; 0 is never")
-	flags.DurationVar(&f.idle, "agent-idle-timeout", agents.DefaultIdleTimeout, "end agents that have nothing to do for that `time`, until they are needed; 0 is never")
-	flags.StringVar(&f.desktop, "agent-desktop", "", "`id` of the desktop that all agents get as tools; none, unless given")
+	flags.StringVar(&f.database, "database", "", "`file` for agents' sessions, or postgres://..., which servers can share (default: a file in the state directory)")
+	flags.StringVar(&f.sync, "database-sync", "full", "`full|normal`: full survives a power failure, normal is faster")
+	flags.IntVar(&f.retention.Events, "database-max-events", 0, "maximum `number` of events of each agent server and session, of which the newest are kept; 0 keeps all")
+	flags.Int64Var(&f.retention.Bytes, "database-max-bytes", 0, "maximum `bytes` of events of each agent server and session, of which the newest are kept; 0 keeps all")
+	flags.DurationVar(&f.retention.Age, "database-max-age", 0, "delete events older than a `time` such as 720h; 0 keeps all")
+	flags.StringVar(&f.user, "agent-user", "", "`user` that agents run as (default: this user)")
+	flags.StringArrayVar(&f.trust, "trust-folders", nil, "`path` of folders whose MCP servers and skills need no approval; / is all; may be repeated (default: none)")
+	flags.StringVar(&f.permissions, "agent-permissions", "ask", "answer to agents' permission requests, unless their session sets one: `ask|allow|reject`")
+	flags.DurationVar(&f.patience, "agent-permission-timeout", 0, "cancel permission requests without an answer after a `time`; 0 is never")
+	flags.DurationVar(&f.idle, "agent-idle-timeout", agents.DefaultIdleTimeout, "end agents after a `time` without work, until they are needed again; 0 is never")
+	flags.StringVar(&f.desktop, "agent-desktop", "", "`id` of the desktop that all agents get as tools (default: none)")
 }
 
-// apply sets what the flags, DESKHAND_DATABASE and
-// SANDBOX_AGENT_ACP_REQUEST_TIMEOUT_MS say.
+// apply applies the flags, DESKHAND_DATABASE and
+// SANDBOX_AGENT_ACP_REQUEST_TIMEOUT_MS to the server's configuration.
 func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 	if f.database == "" {
 		f.database = os.Getenv("DESKHAND_DATABASE")

@@ -28,14 +28,14 @@ func sessionConfig(t *testing.T, args ...string) (httpapi.Config, error) {
 func TestSessionFlags(t *testing.T) {
 	t.Setenv("DESKHAND_DATABASE", "from.db")
 	t.Setenv("SANDBOX_AGENT_ACP_REQUEST_TIMEOUT_MS", "2500")
-	cfg, err := sessionConfig(t, "--database-sync=normal", "--agent-user=nobody", "--agent-permissions=allow",
+	cfg, err := sessionConfig(t, "--database-sync=normal", "--agent-user=daemon", "--agent-permissions=allow",
 		"--agent-permission-timeout=3s", "--agent-idle-timeout=1h", "--agent-desktop=main",
 		"--database-max-events=7", "--database-max-bytes=8", "--database-max-age=9h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := cfg.AgentHost
-	if cfg.EventLog.DSN != "from.db" || cfg.EventLog.Synchronous != eventlog.Normal || h.RunAs != "nobody" || h.Desktop != "main" ||
+	if cfg.EventLog.DSN != "from.db" || cfg.EventLog.Synchronous != eventlog.Normal || h.RunAs != "daemon" || h.Desktop != "main" ||
 		h.Permissions != (agents.Policy{Mode: agents.Allow, Timeout: 3 * time.Second}) || h.IdleTimeout != time.Hour ||
 		h.RequestTimeout != 2500*time.Millisecond || cfg.EventLog.Retention != (eventlog.Retention{Events: 7, Bytes: 8, Age: 9 * time.Hour}) {
 		t.Errorf("config = %+v, %+v", cfg.EventLog, h)

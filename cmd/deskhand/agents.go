@@ -14,23 +14,23 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 )
 
-// agentFlags say which agents there are.
+// agentFlags configure the registry of agents.
 type agentFlags struct {
 	config     string
 	preinstall bool
 }
 
 func (f *agentFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config, "agents-config", "", "JSON `file` with agents of your own: {\"agents\": {\"NAME\": {\"command\": [\"PROGRAM\"]}}}")
+	flags.StringVar(&f.config, "agents-config", "", "JSON `file` with your own agents: {\"agents\": {\"NAME\": {\"command\": [\"PROGRAM\"]}}}")
 }
 
-// registerServer adds what only servers have.
+// registerServer adds the flags of the server alone.
 func (f *agentFlags) registerServer(flags *pflag.FlagSet) {
 	f.register(flags)
-	flags.BoolVar(&f.preinstall, "require-preinstall", false, "do not install an agent when its first session begins")
+	flags.BoolVar(&f.preinstall, "require-preinstall", false, "do not install agents when their first session begins")
 }
 
-// settings are those of the registry of agents.
+// settings returns the configuration of the registry of agents.
 func (f *agentFlags) settings() (registry.Config, error) {
 	cfg := registry.Config{RequirePreinstall: f.preinstall}
 	if v := variable("REQUIRE_PREINSTALL"); slices.Contains([]string{"1", "true", "yes"}, v) {
@@ -51,23 +51,20 @@ const (
 	mockCommand = "mock-agent-process"
 
 	aboutMock = `Speaks the Agent Client Protocol on standard input and output, as an agent
-without a model: for trying things out. Its first answer tells what it understands.`
+without a model: for experiments. Its first answer lists the prompts that it understands.`
 )
 
-// mockAgent is the mock agent as a process.
-func (p program) mockAgent(ctx context.Context, args []string) error {
+// mockAgent runs the mock agent.
+func (p program) mockAgent(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags(mockCommand, aboutMock)
-	dir := flags.String("dir", "", "`directory` that keeps sessions; $XDG_STATE_HOME/deskhand/mock-agent, unless given")
-	if err := parse(flags, args); err != nil {
+	dir := flags.String("dir", "", "`directory` that keeps sessions (default $XDG_STATE_HOME/deskhand/mock-agent)")
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("%s takes no argument, so not %q", mockCommand, flags.Arg(0))
 	}
 	if *dir == "" {
 		*dir = userDir("XDG_STATE_HOME", ".local/state", "mock-agent")
 		if err := os.MkdirAll(*dir, 0o700); err != nil && *dir != "" {
-			// As of --agent-user, who need not have a home.
+			// The user of --agent-user may have no home.
 			fmt.Fprintf(p.stderr, "sessions are forgotten when this process ends: %v\n", err)
 			*dir = ""
 		}
@@ -79,8 +76,8 @@ func (p program) mockAgent(ctx context.Context, args []string) error {
 	return err
 }
 
-// userDir is a folder of deskhand's in one of this user's XDG directories.
-// Empty: the user has no home.
+// userDir returns a folder of deskhand's in one of this user's XDG directories, or
+// "" if the user has no home.
 func userDir(variable, fallback string, below ...string) string {
 	base := os.Getenv(variable)
 	if !filepath.IsAbs(base) {

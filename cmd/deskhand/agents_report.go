@@ -7,10 +7,10 @@ import (
 	"github.com/deskhand/deskhand/internal/apiclient"
 )
 
-// agentsReport is "api agents report": what can be chosen of each agent.
+// agentsReport is the command "api agents report".
 var agentsReport = apiclient.Report{
-	Words: []string{"agents", "report"}, Summary: "Tell which agents there are and what can be chosen of each",
-	About: "Models, modes and thought levels, as an agent named them when it last ran, else those of a table.",
+	Words: []string{"agents", "report"}, Summary: "List the agents with their models, modes and thought levels",
+	About: "The values are those that the agent named when it last ran, or else deskhand's defaults.",
 	Tag:   "Agents", Path: "/v1/agents?config=true", Make: reportAgents,
 }
 

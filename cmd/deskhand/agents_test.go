@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// agentEnviron is an environment without any program but those of the test.
+// agentEnviron returns an environment with the test's programs only.
 func agentEnviron(t *testing.T, set ...string) []string {
 	t.Helper()
 	env := environ(t, set...)
@@ -37,9 +37,9 @@ func TestInstallAgentCommand(t *testing.T) {
 		status int
 		text   string // somewhere in the output
 	}{
-		{"mock", exitOK, "mock is installed already: " + binary},
+		{"mock", exitOK, "mock is already installed: " + binary},
 		{"mock --reinstall", exitOK, "mock is installed: " + binary},
-		{"mine --agents-config " + own, exitOK, "mine is installed already: /bin/true"},
+		{"mine --agents-config " + own, exitOK, "mine is already installed: /bin/true"},
 		{"mine --agents-config " + broken, exitFailure, `unknown field "cmd"`},
 		{"codex", exitFailure, "install codex: resolve: npm is not installed; install Node.js 20"},
 		{"amp", exitFailure, "put amp-acp on PATH"},
@@ -103,7 +103,7 @@ func TestCredentialsCommand(t *testing.T) {
 		"export ANTHROPIC_API_KEY=" + key, "export CLAUDE_API_KEY=" + key, `export MY_GROQ_API_KEY='it'\''s a key'`,
 		"export OPENAI_API_KEY=" + token, "export CODEX_API_KEY=" + token,
 	}
-	if got := strings.Split(strings.TrimSpace(lines.stdout), "\n"); !slices.Equal(got, want) || !strings.Contains(lines.stderr, "for bad is no key") {
+	if got := strings.Split(strings.TrimSpace(lines.stdout), "\n"); !slices.Equal(got, want) || !strings.Contains(lines.stderr, "the key of bad in ") {
 		t.Errorf("extract-env: %q, %s", got, lines.stderr)
 	}
 	quoted := runCommandLine(t, agentEnviron(t, "OPENAI_API_KEY=it's"), "credentials", "extract-env", "-e", "-d", t.TempDir())
@@ -115,7 +115,7 @@ func TestCredentialsCommand(t *testing.T) {
 	}
 	for args, text := range map[string]string{
 		"": "credentials what?", "show": "credentials what?", "extract x": "takes no argument", "extract-env x": "takes no argument",
-		"extract -a nope": "--agent must be one of", "extract -d " + dir + "/none": "is no directory",
+		"extract -a nope": "--agent must be one of", "extract -d " + dir + "/none": "is not a directory",
 	} {
 		if got := run(args); got.status != exitUsage || !strings.Contains(got.stderr, text) {
 			t.Errorf("%q: %+v", args, got)

@@ -14,16 +14,16 @@ import (
 
 const defaultEndpoint = "http://127.0.0.1:2468"
 
-// clientFlags say which server api talks to.
+// clientFlags name the server that a command calls.
 type clientFlags struct {
 	accessFlags
 	endpoint string
 }
 
 func (f *clientFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.endpoint, "endpoint", "e", f.endpoint, "`URL` of the server; DESKHAND_ENDPOINT or "+defaultEndpoint+", unless given")
-	flags.StringVarP(&f.token, "token", "t", f.token, "`token` of the server; better from a file or DESKHAND_TOKEN")
-	flags.StringVar(&f.tokenFile, "token-file", f.tokenFile, "`file` that holds the token; DESKHAND_TOKEN_FILE, unless given")
+	flags.StringVarP(&f.endpoint, "endpoint", "e", f.endpoint, "`URL` of the server (default $DESKHAND_ENDPOINT or "+defaultEndpoint+")")
+	flags.StringVarP(&f.token, "token", "t", f.token, "`token` of the server; safer in a file or in DESKHAND_TOKEN")
+	flags.StringVar(&f.tokenFile, "token-file", f.tokenFile, "`file` that holds the token (default $DESKHAND_TOKEN_FILE)")
 	flags.BoolVarP(&f.noToken, "no-token", "n", f.noToken, "send no token")
 }
 
@@ -34,10 +34,10 @@ func (p program) api(ctx context.Context, access accessFlags, args []string) err
 	if usage, ok := errors.AsType[*apiclient.UsageError](err); ok {
 		return &usageError{text: usage.Text, command: strings.TrimSpace("api " + usage.Command)}
 	}
-	return inCommand("api", err)
+	return err
 }
 
-// apiCommand is the command line of api, whose flags are read into f.
+// apiCommand returns the command line of api, whose flags are read into f.
 func (p program) apiCommand(f *clientFlags) apiclient.Command {
 	return apiclient.Command{
 		Name: p.name + " api", Document: httpapi.OpenAPI(), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
@@ -51,8 +51,8 @@ func (p program) apiCommand(f *clientFlags) apiclient.Command {
 	}
 }
 
-// server is the one that flags and environment name. A URL as the server prints
-// it, with the token in it, names both.
+// server returns the server that flags and environment name. The token may be in the
+// URL, as the server prints it.
 func (f clientFlags) server() (apiclient.Server, error) {
 	if f.endpoint == "" {
 		f.endpoint = variable("ENDPOINT")
@@ -66,7 +66,7 @@ func (f clientFlags) server() (apiclient.Server, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return apiclient.Server{}, usagef("--endpoint must be a URL as %s, not %q", defaultEndpoint, f.endpoint)
+		return apiclient.Server{}, usagef("--endpoint must be a URL such as %s, not %q", defaultEndpoint, f.endpoint)
 	}
 	if token := u.Query().Get("token"); token != "" && f.token == "" && f.tokenFile == "" && !f.noToken {
 		f.token = token

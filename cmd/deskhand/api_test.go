@@ -67,7 +67,7 @@ func TestAPIServer(t *testing.T) {
 		"nothing":           {[]string{endpoint}, nil, exitFailure, "DESKHAND_TOKEN"},
 		"wrong":             {[]string{endpoint, token}, []string{"-t", "wrong"}, exitFailure, "(status 401)"},
 		"no file":           {[]string{endpoint}, []string{"--token-file", file + "2"}, exitFailure, "token file: "},
-		"no URL":            {nil, []string{"-e", "ftp://x"}, exitUsage, "--endpoint must be a URL as http://127.0.0.1:2468"},
+		"no URL":            {nil, []string{"-e", "ftp://x"}, exitUsage, "--endpoint must be a URL such as http://127.0.0.1:2468"},
 		"both":              {nil, []string{"-e", s.base, "-n", "-t", "x"}, exitUsage, "--no-token excludes"},
 	} {
 		for _, args := range [][]string{append([]string{"api", "health"}, c.args...), append(append([]string{"api"}, c.args...), "health")} {

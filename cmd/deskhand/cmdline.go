@@ -15,16 +15,15 @@ func ownCopy(argv []string) []string {
 	return args
 }
 
-// hide overwrites a secret in argv, which must be the strings of os.Args
-// themselves: the runtime makes them of the memory that the kernel wrote the
-// command line to, so that the process list shows the stars from then on.
-// Whoever reads strings of argv sees them change: use ownCopy's.
+// hide overwrites a secret in argv, which must be the strings of os.Args themselves.
+// They lie in the memory that the kernel wrote the command line to, so the process
+// list shows stars from then on. Strings of argv change with it; see ownCopy.
 func hide(secret string, argv []string) {
 	if secret == "" {
 		return
 	}
 	for _, a := range argv {
-		// It is a word of its own, or follows --token= or -t.
+		// The secret is an argument of its own, or follows --token= or -t.
 		if strings.HasSuffix(a, secret) {
 			b := unsafe.Slice(unsafe.StringData(a), len(a))
 			copy(b[len(a)-len(secret):], strings.Repeat("*", len(secret)))

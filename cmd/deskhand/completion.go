@@ -11,7 +11,7 @@ import (
 	"github.com/deskhand/deskhand/internal/apiclient"
 )
 
-const aboutCompletion = `Prints the completions of a shell. To have them in every new shell:
+const aboutCompletion = `Prints the completions of a shell. To load them in every new shell:
 
   bash   deskhand completion bash >~/.local/share/bash-completion/completions/deskhand
   zsh    deskhand completion zsh >DIR/_deskhand, where DIR is one of $fpath
@@ -21,8 +21,8 @@ const aboutCompletion = `Prints the completions of a shell. To have them in ever
 // scripts of the shells. The last argument is the word under the cursor.
 const completeCommand = "__complete"
 
-// completionScripts are the completions by shell. They ask completeCommand, and
-// offer files if it has no answer.
+// completionScripts are the completions by shell. They call completeCommand, and
+// offer files if it prints nothing.
 var completionScripts = map[string]string{
 	"bash": `# bash completion of deskhand
 _deskhand() {
@@ -62,11 +62,8 @@ complete -c sandbox-agent -w deskhand
 
 var completionShells = []string{"bash", "zsh", "fish"}
 
-func (p program) completion(args []string) error {
-	flags := p.flags("completion", "")
-	flags.Usage = func() {
-		p.showHelp(helpText{"completion " + strings.Join(completionShells, "|"), aboutCompletion, flags})
-	}
+func (p program) completion(_ context.Context, _ accessFlags, args []string) error {
+	flags := p.flags("completion "+strings.Join(completionShells, "|"), aboutCompletion)
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -78,9 +75,9 @@ func (p program) completion(args []string) error {
 	return err
 }
 
-// complete prints the words that may stand in place of the last argument, one a
-// line, with what they mean after a tab.
-func (p program) complete(ctx context.Context, args []string) error {
+// complete prints the words that may replace the last argument, one a line, each
+// with a tab and its meaning.
+func (p program) complete(ctx context.Context, _ accessFlags, args []string) error {
 	// bash splits --flag=value in three.
 	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "=" })
 	if len(args) == 0 {
@@ -129,40 +126,39 @@ func (p program) following(ctx context.Context, words []string, current string) 
 // firstWords returns the commands.
 func firstWords() []apiclient.Next {
 	var next []apiclient.Next
-	for _, c := range commands {
-		word, _, _ := strings.Cut(c[0], " ")
-		next = append(next, apiclient.Next{Word: word, About: c[1]})
+	for _, c := range listedCommands() {
+		next = append(next, apiclient.Next{Word: c.word(), About: c.about})
 	}
 	return next
 }
 
-// nextOf returns the words that may follow a command, and its flags. It finds the
-// flags by asking the command for its help.
-func (p program) nextOf(ctx context.Context, command string, rest []string) ([]apiclient.Next, *pflag.FlagSet) {
-	if command == "api" {
+// nextOf returns the words that may follow a command, and its flags, which it takes
+// from the command's help.
+func (p program) nextOf(ctx context.Context, name string, rest []string) ([]apiclient.Next, *pflag.FlagSet) {
+	if name == "api" {
 		words := rest
 		if len(words) > 0 && strings.HasPrefix(words[len(words)-1], "-") {
-			words = words[:len(words)-1] // its value is what follows
+			words = words[:len(words)-1] // its value follows
 		}
 		c := p.apiCommand(&clientFlags{})
 		next, flags, _ := c.Complete(words)
 		return next, flags
 	}
-	if !slices.ContainsFunc(commands, func(c [2]string) bool { word, _, _ := strings.Cut(c[0], " "); return word == command }) {
+	if !slices.ContainsFunc(listedCommands(), func(c command) bool { return c.word() == name }) {
 		return nil, nil
 	}
-	line := []string{command}
+	line := []string{name}
 	var next []apiclient.Next
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 		line = append(line, rest[0])
 	} else if len(rest) == 0 {
-		next = argumentsOf(command)
+		next = argumentsOf(name)
 	}
 	help := p.helpOf(ctx, line)
 	return next, help.flags
 }
 
-// argumentsOf returns the arguments of commands that take one of a few.
+// argumentsOf returns the arguments of a command that accepts only a few.
 func argumentsOf(command string) []apiclient.Next {
 	words := map[string][]string{
 		"install": {"desktop"}, "daemon": {"start", "stop", "status"}, "credentials": {"extract", "extract-env"},
@@ -199,7 +195,7 @@ func valued(flags *pflag.FlagSet, word string) *pflag.Flag {
 	return f
 }
 
-// choices returns the values of a flag that takes one of a few.
+// choices returns the values of a flag that accepts only a few.
 func choices(f *pflag.Flag) []apiclient.Next {
 	var next []apiclient.Next
 	name, _ := pflag.UnquoteUsage(f)

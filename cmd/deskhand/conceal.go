@@ -44,8 +44,8 @@ func keepDescriptors() {
 }
 
 // coverEnvironment overwrites confidential values in the memory to which the
-// kernel wrote the environment; Go has made a copy of it. If that memory cannot
-// be written, the values stay.
+// kernel wrote the environment. Go has made a copy of it. The values stay if that
+// memory cannot be written.
 func coverEnvironment() {
 	stat, err1 := os.ReadFile("/proc/self/stat")
 	env, err2 := os.ReadFile("/proc/self/environ")
@@ -74,7 +74,7 @@ func coverEnvironment() {
 	}
 }
 
-// confidential tells whether the value of an environment variable may be a
+// confidential reports whether the value of an environment variable may be a
 // secret: by its name, or as a URL that holds a password.
 func confidential(name, value string) bool {
 	if name = strings.ToUpper(name); strings.HasSuffix(name, "_FILE") || strings.HasSuffix(name, "_PATH") {

@@ -28,15 +28,15 @@ func unprivileged(t *testing.T) (env, prefix []string) {
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
+	if err := os.Chown(dir, stranger, stranger); err != nil {
 		t.Fatal(err)
 	}
-	return env, []string{"setpriv", "--reuid=" + strconv.Itoa(nobody), "--regid=" + strconv.Itoa(nobody), "--clear-groups"}
+	return env, []string{"setpriv", "--reuid=" + strconv.Itoa(stranger), "--regid=" + strconv.Itoa(stranger), "--clear-groups"}
 }
 
-// nobody is a user id that only this process uses, and that has no name. The kernel
+// stranger is a user id without a name that only this process uses. The kernel
 // counts the processes of a user on the whole machine.
-var nobody = 1<<24 + os.Getpid()
+var stranger = 1<<24 + os.Getpid()
 
 // serveUnprivileged runs a server as another user than root.
 func serveUnprivileged(t *testing.T, more []string, args ...string) *server {
@@ -65,7 +65,7 @@ func TestConcealed(t *testing.T) {
 	}
 	var run struct{ Stdout string }
 	s.ask(t, "/v1/processes/run", string(body), &run)
-	if run.Stdout != strconv.Itoa(nobody)+"\ntried\n" {
+	if run.Stdout != strconv.Itoa(stranger)+"\ntried\n" {
 		t.Errorf("a child says %q", run.Stdout)
 	}
 	var child struct{ Stdout string }
@@ -77,7 +77,7 @@ func TestConcealed(t *testing.T) {
 	if strings.Contains(shown, secret) || strings.Contains(shown, password) || !strings.Contains(shown, "EXAMPLE=plain") {
 		t.Errorf("root sees %q", shown)
 	}
-	if err := traceAs(nobody, s.pid); err != syscall.EPERM {
+	if err := traceAs(stranger, s.pid); err != syscall.EPERM {
 		t.Errorf("tracing it: %v, want EPERM", err)
 	}
 }

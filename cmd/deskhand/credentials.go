@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,31 +9,36 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/spf13/pflag"
+
 	"github.com/deskhand/deskhand/agents/registry"
 )
 
 const (
-	aboutExtract = `Prints, as JSON, the keys and tokens that agents would find on this machine: in
+	aboutExtract = `Prints as JSON the API keys and tokens that agents would find on this machine: in
 the environment first, then in the files of amp, claude, codex, opencode and
 gemini. They are masked unless --reveal is given.`
 
-	aboutExtractEnv = `Prints the same as lines NAME=VALUE for a shell or a container, not masked.`
+	aboutExtractEnv = `Prints them unmasked as lines NAME=VALUE, for a shell or a container.`
 )
 
-// credentialFlags are what both commands take.
+// credentialFlags are the flags of both commands.
 type credentialFlags struct {
 	home    string
 	noOAuth bool
 }
 
-func (p program) credentials(args []string) error {
+func (f *credentialFlags) register(p program, flags *pflag.FlagSet) {
+	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in (default $HOME)")
+	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out OAuth tokens of users who are logged in")
+	p.ignoreAccess(flags)
+}
+
+func (p program) credentials(_ context.Context, _ accessFlags, args []string) error {
 	const which = "credentials what? There are: credentials extract, credentials extract-env"
-	flags := p.flags("credentials", "")
+	flags := p.flags("credentials extract|extract-env [FLAGS]", aboutExtract+"\n\nextract-env: "+aboutExtractEnv)
 	flags.SetInterspersed(false)
 	p.ignoreAccess(flags)
-	flags.Usage = func() {
-		p.showHelp(helpText{"credentials extract|extract-env [FLAGS]", aboutExtract + "\n\nextract-env: " + aboutExtractEnv, flags})
-	}
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -48,23 +54,18 @@ func (p program) credentials(args []string) error {
 	return usagef(which)
 }
 
-// credentialAgents are whose credentials can be looked for.
+// credentialAgents are the agents that credentials can be found for.
 var credentialAgents = []string{"claude", "codex", "opencode", "amp", "gemini"}
 
 func (p program) extract(args []string) error {
 	var f credentialFlags
 	flags := p.flags("credentials extract", aboutExtract)
-	agent := flags.StringP("agent", "a", "", "only what this `agent` uses: "+strings.Join(credentialAgents, "|"))
-	provider := flags.StringP("provider", "p", "", "only those of this `provider`, as anthropic")
-	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in; $HOME, unless given")
-	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out tokens of users who are logged in")
+	agent := flags.StringP("agent", "a", "", "only credentials that this `agent` uses: "+strings.Join(credentialAgents, "|"))
+	provider := flags.StringP("provider", "p", "", "only credentials of this `provider`, such as anthropic")
 	reveal := flags.BoolP("reveal", "r", false, "do not mask")
-	p.ignoreAccess(flags)
-	if err := parse(flags, args); err != nil {
+	f.register(p, flags)
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("credentials extract takes no argument, so not %q", flags.Arg(0))
 	}
 	if *agent != "" && !slices.Contains(credentialAgents, *agent) {
 		return usagef("--agent must be one of %s, not %q", strings.Join(credentialAgents, ", "), *agent)
@@ -76,7 +77,7 @@ func (p program) extract(args []string) error {
 	return p.printCredentials(list, *provider, *reveal)
 }
 
-// find looks where the flags say.
+// find returns the credentials of an agent, or of all agents for "".
 func (f credentialFlags) find(agent string) ([]registry.Credential, error) {
 	r, err := registry.New(registry.Config{Home: homeOr(f.home)})
 	if err != nil {
@@ -84,13 +85,13 @@ func (f credentialFlags) find(agent string) ([]registry.Credential, error) {
 	}
 	if f.home != "" {
 		if info, err := os.Stat(f.home); err != nil || !info.IsDir() {
-			return nil, usagef("--home-dir %s is no directory", f.home)
+			return nil, usagef("--home-dir %s is not a directory", f.home)
 		}
 	}
 	return r.Credentials(registry.CredentialOptions{Agent: agent, NoOAuth: f.noOAuth})
 }
 
-// shownCredential is one as it is printed, with the names that sandbox-agent has.
+// shownCredential is a credential in the JSON of sandbox-agent.
 type shownCredential struct {
 	Provider string                  `json:"provider"`
 	Source   string                  `json:"source"`
@@ -134,15 +135,10 @@ func (p program) printCredentials(list []registry.Credential, provider string, r
 func (p program) extractEnv(args []string) error {
 	var f credentialFlags
 	flags := p.flags("credentials extract-env", aboutExtractEnv)
-	export := flags.BoolP("export", "e", false, "write export before each")
-	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in; $HOME, unless given")
-	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out tokens of users who are logged in")
-	p.ignoreAccess(flags)
-	if err := parse(flags, args); err != nil {
+	export := flags.BoolP("export", "e", false, "write export before each line")
+	f.register(p, flags)
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("credentials extract-env takes no argument, so not %q", flags.Arg(0))
 	}
 	list, err := f.find("")
 	if err != nil {
@@ -155,7 +151,7 @@ func (p program) extractEnv(args []string) error {
 	for _, c := range list {
 		value := c.Secret.Reveal()
 		if strings.ContainsFunc(value, unicode.IsControl) {
-			fmt.Fprintf(p.stderr, "%s: what %s has for %s is no key\n", p.name, c.Where, c.Provider)
+			fmt.Fprintf(p.stderr, "%s: the key of %[3]s in %[2]s holds a control character and is left out\n", p.name, c.Where, c.Provider)
 			continue
 		}
 		if *export {
@@ -170,13 +166,13 @@ func (p program) extractEnv(args []string) error {
 	return nil
 }
 
-// keyNames are the variables in which agents look for a credential.
+// keyNames returns the environment variables that agents read a credential from.
 func keyNames(c registry.Credential) []string {
 	switch c.Provider {
 	case "anthropic":
 		names := []string{"ANTHROPIC_API_KEY", "CLAUDE_API_KEY"}
 		if c.Type == registry.OAuth {
-			names = append(names, "CLAUDE_CODE_OAUTH_TOKEN") // as a key, no one would accept it
+			names = append(names, "CLAUDE_CODE_OAUTH_TOKEN") // it is not accepted as a key
 		}
 		return names
 	case "openai":
@@ -196,7 +192,7 @@ func keyNames(c registry.Credential) []string {
 	return []string{name + "_API_KEY"}
 }
 
-// quoteForShell makes a text one word of a shell.
+// quoteForShell quotes a text as one word of a shell.
 func quoteForShell(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/+=@%,", r)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -21,11 +20,12 @@ import (
 
 const aboutDaemon = `Runs a server in the background.
 
-  start    start it, and wait until it answers; flags of the server follow after --
-  stop     end it, and wait for its end
-  status   tell whether it runs; the exit status is 1 when it does not
+  start    start the server and wait until it answers; its flags follow after --
+  stop     end the server and wait for its end
+  status   print whether the server runs; the exit status is 1 if it does not
 
-Its number, its version and its log are $XDG_DATA_HOME/deskhand/daemon/daemon-HOST-PORT.*`
+Its process id, version and log are in
+$XDG_DATA_HOME/deskhand/daemon/daemon-HOST-PORT.*`
 
 // readyPrefix begins the line that the server prints when it is ready. As JSON the
 // line has readyMessage and a url.
@@ -35,13 +35,11 @@ const (
 )
 
 const (
-	// daemonStart is how long a server may take until it answers.
-	daemonStart = time.Minute
-	// daemonPoll is how often it is looked whether something has happened.
-	daemonPoll = 50 * time.Millisecond
+	daemonStart = time.Minute // for a server to answer
+	daemonPoll  = 50 * time.Millisecond
 )
 
-// daemonFlags are what the three commands take.
+// daemonFlags are the flags of the three commands.
 type daemonFlags struct {
 	serverFlags
 	upgrade bool
@@ -49,16 +47,13 @@ type daemonFlags struct {
 
 func (p program) daemon(ctx context.Context, access accessFlags, args []string) error {
 	f := daemonFlags{serverFlags: serverFlags{accessFlags: access}}
-	flags := p.flags("daemon", "")
+	flags := p.flags("daemon start|stop|status [FLAGS] [-- SERVER-FLAGS]", aboutDaemon)
 	flags.StringVarP(&f.host, "host", "H", "127.0.0.1", "`address` to listen on")
 	flags.Uint16VarP(&f.port, "port", "p", defaultPort, "`port` to listen on")
 	f.accessFlags.register(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token")
-	flags.BoolVar(&f.upgrade, "upgrade", false, "start: replace one of another version")
+	flags.BoolVar(&f.upgrade, "upgrade", false, "start: replace a running server of another version")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
-	flags.Usage = func() {
-		p.showHelp(helpText{"daemon start|stop|status [FLAGS] [-- SERVER-FLAGS]", aboutDaemon, flags})
-	}
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -85,7 +80,7 @@ func (p program) daemon(ctx context.Context, access accessFlags, args []string) 
 	return usagef("there is no command %q of daemon; there are start, stop, status", command)
 }
 
-// daemon names the files of the server that the flags mean.
+// daemon returns the files of the server with the host and port of the flags.
 func (f *daemonFlags) daemon(flags *pflag.FlagSet) (*daemon, error) {
 	if err := f.environment(flags); err != nil {
 		return nil, err
@@ -104,7 +99,7 @@ func (p program) startDaemon(ctx context.Context, d *daemon, f daemonFlags, more
 	lock, err := d.claim()
 	switch {
 	case errors.Is(err, errRunning) && f.upgrade && d.version() != versionText():
-		fmt.Fprintf(p.stdout, "version %s ends, version %s takes its place\n", d.version(), versionText())
+		fmt.Fprintf(p.stdout, "replacing version %s with version %s\n", d.version(), versionText())
 		if err := p.stopDaemon(ctx, d); err != nil {
 			return err
 		}
@@ -167,20 +162,20 @@ func (p program) launchDaemon(ctx context.Context, d *daemon, f daemonFlags, loc
 	}
 }
 
-// await waits until the server says that it is ready, and answers.
+// await waits until the server has printed its URL and answers there.
 func (d *daemon) await(ctx context.Context, server *supervise.Detached) (url string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, daemonStart, fmt.Errorf("it did not answer within %v; its log is %s", daemonStart, d.log))
 	defer cancel()
-	client := &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	tick := time.NewTicker(daemonPoll)
 	defer tick.Stop()
 	for {
-		if url = d.readyAt(); url != "" && answers(ctx, client, url) {
+		url = d.readyAt()
+		if base, _, _ := strings.Cut(url, "?"); url != "" && checkAlive(ctx, base) == nil {
 			return url, nil
 		}
 		select {
 		case <-server.Done():
-			return "", fmt.Errorf("it ended at once (%v):\n%s", server, indent(d.tail()))
+			return "", fmt.Errorf("it ended immediately (%v):\n%s", server, indent(d.tail()))
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		case <-tick.C:
@@ -188,22 +183,7 @@ func (d *daemon) await(ctx context.Context, server *supervise.Detached) (url str
 	}
 }
 
-// answers says whether a server is alive.
-func answers(ctx context.Context, client *http.Client, url string) bool {
-	base, _, _ := strings.Cut(url, "?")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"livez", nil)
-	if err != nil {
-		return false
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	defer res.Body.Close()
-	return res.StatusCode == http.StatusOK
-}
-
-// readyAt is the URL that the server has printed; empty: it is not ready.
+// readyAt returns the URL that the server has printed, or "".
 func (d *daemon) readyAt() string {
 	f, err := os.Open(d.log)
 	if err != nil {
@@ -213,7 +193,7 @@ func (d *daemon) readyAt() string {
 	for lines := bufio.NewReader(io.LimitReader(f, 1<<20)); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return "" // of a line that is being written, the end may be missing
+			return "" // the last line may be incomplete
 		}
 		if url, ok := strings.CutPrefix(line, readyPrefix); ok {
 			return strings.TrimSuffix(url, "\n")
@@ -225,7 +205,7 @@ func (d *daemon) readyAt() string {
 	}
 }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (d *daemon) tail() string {
 	const most = 2 << 10
 	text, err := os.ReadFile(d.log)

@@ -17,38 +17,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// daemon is a server in the background, by its files. The one that runs holds a
-// lock on the file with its number, from before its start until its end, however
-// it ends: that, and not the number, tells that it runs.
+// daemon is a server in the background, by its files. A running server holds a lock
+// on the file with its process id from before its start until its end. The lock, not
+// the id, shows that it runs.
 type daemon struct {
-	address      string // host:port
-	number       string // file with the process number
-	versionFile  string
-	identity     string // file that tells the process from others that had its number
-	log          string
-	lastFinished string // the log of the one before
+	address     string // host:port
+	pidFile     string
+	versionFile string
+	identity    string // file that distinguishes the process from others with its id
+	log         string
+	lastLog     string // of the previous server
 }
 
-// errRunning says that somebody holds the lock.
-var errRunning = errors.New("it runs already")
+// errRunning says that a server holds the lock.
+var errRunning = errors.New("it is already running")
 
 func newDaemon(dir, host string, port uint16) *daemon {
 	host = strings.Trim(host, "[]")
-	// A host may hold a slash only by mistake; it shall not lead out of dir.
+	// A slash in the host must not lead out of dir.
 	base := filepath.Join(dir, fmt.Sprintf("daemon-%s-%d", strings.ReplaceAll(host, "/", "_"), port))
 	return &daemon{net.JoinHostPort(host, strconv.Itoa(int(port))), base + ".pid", base + ".version", base + ".start", base + ".log", base + ".log.1"}
 }
 
-// claim takes the lock. The error is errRunning when somebody has it.
+// claim takes the lock. It returns errRunning if a server has it.
 func (d *daemon) claim() (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(d.number), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(d.pidFile), 0o700); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	return d.lock(os.O_RDWR | os.O_CREATE)
 }
 
 func (d *daemon) lock(flag int) (*os.File, error) {
-	f, err := os.OpenFile(d.number, flag, 0o600)
+	f, err := os.OpenFile(d.pidFile, flag, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
@@ -59,23 +59,23 @@ func (d *daemon) lock(flag int) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("daemon %s: %w", d.address, err), f.Close())
 	}
-	if !d.isNumber(f) { // it was removed between the two calls
+	if !d.isPIDFile(f) { // it was removed between the two calls
 		return nil, cmp.Or(f.Close(), fmt.Errorf("daemon %s: %w", d.address, errChanged))
 	}
 	return f, nil
 }
 
-// errChanged says that somebody else starts or ends the daemon at this moment.
-var errChanged = errors.New("it is being started or ended by somebody else; try again")
+// errChanged says that another program is starting or ending the daemon.
+var errChanged = errors.New("another program is starting or ending it; try again")
 
-// isNumber tells whether an open file is the one that has the name now.
-func (d *daemon) isNumber(f *os.File) bool {
+// isPIDFile reports whether an open file is the present pidFile.
+func (d *daemon) isPIDFile(f *os.File) bool {
 	mine, err1 := f.Stat()
-	now, err2 := os.Stat(d.number)
+	now, err2 := os.Stat(d.pidFile)
 	return err1 == nil && err2 == nil && os.SameFile(mine, now)
 }
 
-// running tells whether the server runs.
+// running reports whether the server runs.
 func (d *daemon) running() bool {
 	f, err := d.lock(os.O_RDWR)
 	if err == nil {
@@ -84,19 +84,19 @@ func (d *daemon) running() bool {
 	return errors.Is(err, errRunning)
 }
 
-// record writes down what was started. The file with the number is not
-// replaced: it is the one that is locked.
+// record writes the files of a started server. It keeps the inode of pidFile, which
+// is locked.
 func (d *daemon) record(pid int, version string) error {
 	return errors.Join(
-		os.WriteFile(d.number, []byte(strconv.Itoa(pid)+"\n"), 0o600),
+		os.WriteFile(d.pidFile, []byte(strconv.Itoa(pid)+"\n"), 0o600),
 		os.WriteFile(d.versionFile, []byte(version+"\n"), 0o600),
 		os.WriteFile(d.identity, []byte(identify(pid)+"\n"), 0o600),
 	)
 }
 
-// pid is the number of the server's process; zero: it is not known.
+// pid returns the id of the server's process, or 0.
 func (d *daemon) pid() int {
-	text, err := os.ReadFile(d.number)
+	text, err := os.ReadFile(d.pidFile)
 	if err != nil {
 		return 0
 	}
@@ -115,10 +115,9 @@ func (d *daemon) version() string {
 	return cmp.Or(strings.TrimSpace(string(text)), "unknown")
 }
 
-// openLog begins a new log. It may hold the token, and so is for this user
-// alone.
+// openLog begins a new log. It may hold the token, so only this user can read it.
 func (d *daemon) openLog() (*os.File, error) {
-	if err := os.Rename(d.log, d.lastFinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(d.log, d.lastLog); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("daemon's log: %w", err)
 	}
 	f, err := os.OpenFile(d.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND|os.O_TRUNC, 0o600)
@@ -128,20 +127,20 @@ func (d *daemon) openLog() (*os.File, error) {
 	return f, nil
 }
 
-// daemonEnd is how long a server may take to end all that it started.
+// daemonEnd is how long a server may take to end everything that it started.
 const daemonEnd = 15 * time.Second
 
-// end ends the server and waits for that: SIGTERM, after a while SIGKILL.
+// end ends the server and waits for it: SIGTERM, after a while SIGKILL.
 func (d *daemon) end(ctx context.Context) error {
 	pid := d.pid()
 	if pid == 0 {
 		if !d.running() {
 			return d.forget()
 		}
-		return fmt.Errorf("%s does not tell the number of the process that holds it; it may be starting: try again", d.number)
+		return fmt.Errorf("%s does not hold the id of the process that locks it; the process may be starting: try again", d.pidFile)
 	}
-	// The process that the handle means is the server if the lock is held after
-	// the handle was opened: a number is not used again before its process ends.
+	// If the lock is held after the handle was opened, the handle's process is the
+	// server: an id is not used again before its process ends.
 	handle, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) && !d.running() {
 		return d.forget()
@@ -154,7 +153,7 @@ func (d *daemon) end(ctx context.Context) error {
 		return d.forget()
 	}
 	if !d.isServer(pid) {
-		return fmt.Errorf("process %d does not hold %s, though some process does; end that by hand", pid, d.number)
+		return fmt.Errorf("process %d does not lock %s, but another process does; end that process by hand", pid, d.pidFile)
 	}
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		if err := unix.PidfdSendSignal(handle, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -168,19 +167,19 @@ func (d *daemon) end(ctx context.Context) error {
 			return d.forget()
 		}
 	}
-	return fmt.Errorf("process %d does not end, even by SIGKILL", pid)
+	return fmt.Errorf("process %d did not end after SIGKILL", pid)
 }
 
-// isServer reports whether a process is the one that the record describes. No
-// other process has both its number and its start time.
+// isServer reports whether a process is the recorded one. No other process has both
+// its id and its start time.
 func (d *daemon) isServer(pid int) bool {
 	text, err := os.ReadFile(d.identity)
 	is := identify(pid)
 	return err == nil && is != "" && is == strings.TrimSpace(string(text))
 }
 
-// identify returns the number and the start time of a process (field 22 of
-// proc_pid_stat(5)), empty if there is none.
+// identify returns the id and the start time of a process (field 22 of
+// proc_pid_stat(5)), or "" if there is none.
 func identify(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -193,7 +192,7 @@ func identify(pid int) string {
 	return fmt.Sprintf("%d %s", pid, fields[19])
 }
 
-// waitEnd waits for the end of a process. A handle is readable then
+// waitEnd waits for the end of a process, which makes its handle readable
 // (pidfd_open(2)).
 func waitEnd(ctx context.Context, handle int) (ended bool, err error) {
 	const step = 100 * time.Millisecond
@@ -212,8 +211,8 @@ func waitEnd(ctx context.Context, handle int) (ended bool, err error) {
 	return false, nil
 }
 
-// forget removes the number and the version of a server that has ended. The log
-// stays. Who starts another at this moment has the lock, and so keeps its files.
+// forget removes the files of a server that has ended, except its log. A program
+// that is starting another server has the lock, and forget then removes nothing.
 func (d *daemon) forget() error {
 	f, err := d.lock(os.O_RDWR)
 	switch {
@@ -224,7 +223,7 @@ func (d *daemon) forget() error {
 	}
 	defer f.Close()
 	var errs []error
-	for _, file := range []string{d.versionFile, d.identity, d.number} {
+	for _, file := range []string{d.versionFile, d.identity, d.pidFile} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -232,11 +231,11 @@ func (d *daemon) forget() error {
 	return errors.Join(errs...)
 }
 
-// lockVariable is the environment variable by which a server in the background
-// is told which of its file descriptors is the lock.
+// lockVariable is the environment variable that holds the number of the file
+// descriptor with the lock.
 const lockVariable = "DESKHAND_DAEMON_LOCK"
 
-// keepLock keeps the lock from what the server starts, and its variable, too.
+// keepLock keeps children from inheriting the lock and its variable.
 func keepLock() error {
 	text, ok := os.LookupEnv(lockVariable)
 	if !ok {

@@ -75,7 +75,7 @@ func TestDaemon(t *testing.T) {
 	if got := runCommandLine(t, environ(t), "api", "health", "-e", m[1], "-t", m[2]); got.status != exitOK {
 		t.Errorf("health: %+v", got)
 	}
-	for name, file := range map[string]string{"pid": d.number, "version": d.versionFile, "log": d.log} {
+	for name, file := range map[string]string{"pid": d.pidFile, "version": d.versionFile, "log": d.log} {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || filepath.Base(file) != fmt.Sprintf("daemon-127.0.0.1-%s.%s", d.port, name) {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -88,7 +88,7 @@ func TestDaemon(t *testing.T) {
 	// Another version is left alone unless it is to be replaced.
 	writeFile(t, d.versionFile, "v1.0.0\n", 0o600)
 	d.want(t, exitOK, "daemon start --upgrade' replaces it", "start")
-	d.want(t, exitOK, "version v1.0.0 ends, version v1.2.3-test takes its place", "start", "--upgrade")
+	d.want(t, exitOK, "replacing version v1.0.0 with version v1.2.3-test", "start", "--upgrade")
 	if d.pid() == pid || alive(t, pid) || d.version() != "v1.2.3-test" {
 		t.Errorf("after the upgrade: %d, was %d; version %s", d.pid(), pid, d.version())
 	}
@@ -98,12 +98,12 @@ func TestDaemon(t *testing.T) {
 		t.Error("it still runs")
 	}
 	d.want(t, exitFailure, "no daemon runs", "status")
-	if _, err := os.Stat(d.number); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left", d.number)
+	if _, err := os.Stat(d.pidFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left", d.pidFile)
 	}
 }
 
-// alive tells whether a process runs; one that nobody has waited for does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(tb testing.TB, pid int) bool {
 	tb.Helper()
 	all, _ := snapshot(tb)
@@ -111,23 +111,22 @@ func alive(tb testing.TB, pid int) bool {
 	return runs
 }
 
-// TestDaemonIsTheOneThatHoldsTheLock has a number in the file that is somebody
-// else's.
+// TestDaemonIsTheOneThatHoldsTheLock writes the id of another process to the file.
 func TestDaemonIsTheOneThatHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	d := newDaemonTest(t)
 	// A daemon that was killed leaves its number, which is used again.
-	writeFile(t, d.number, strconv.Itoa(os.Getpid())+"\n", 0o600)
+	writeFile(t, d.pidFile, strconv.Itoa(os.Getpid())+"\n", 0o600)
 	d.want(t, exitFailure, "no daemon runs", "status")
 	d.want(t, exitOK, "no daemon runs", "stop")
 
 	d.want(t, exitOK, "runs in the background", "start")
 	pid := d.pid()
-	writeFile(t, d.number, strconv.Itoa(os.Getpid())+"\n", 0o600)
-	d.want(t, exitFailure, "does not hold", "stop")
-	writeFile(t, d.number, "", 0o600)
-	d.want(t, exitFailure, "does not tell the number", "stop")
-	writeFile(t, d.number, strconv.Itoa(pid), 0o600)
+	writeFile(t, d.pidFile, strconv.Itoa(os.Getpid())+"\n", 0o600)
+	d.want(t, exitFailure, "does not lock", "stop")
+	writeFile(t, d.pidFile, "", 0o600)
+	d.want(t, exitFailure, "does not hold the id", "stop")
+	writeFile(t, d.pidFile, strconv.Itoa(pid), 0o600)
 
 	// After SIGKILL it counts as ended, and another starts.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -170,7 +169,7 @@ func TestDaemonFails(t *testing.T) {
 	d := newDaemonTest(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:"+d.port)
 	if err != nil {
-		t.Skip(err) // somebody took it meanwhile
+		t.Skip(err) // another program has taken it
 	}
 	defer ln.Close()
 	d.want(t, exitFailure, "address already in use", "start")

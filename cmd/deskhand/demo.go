@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// startDesktop starts what --desktop, --demo and --host-desktop ask for.
+// startDesktop starts the desktop for --desktop, --demo and --host-desktop.
 func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFlags, log *slog.Logger) error {
 	if !f.desktop && !f.demo && !f.onHost.on {
 		return nil
@@ -17,9 +17,9 @@ func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFl
 	d, err := s.StartDesktop(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // asked to end before it was up
+			return nil //nolint:nilerr // a signal came before the desktop was up
 		}
-		return err // it tells how to install what is missing
+		return err // it names the command that installs missing programs
 	}
 	if f.demo {
 		furnish(ctx, d, log)
@@ -27,14 +27,14 @@ func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFl
 	return nil
 }
 
-// greeting is what the demo's browser shows; it needs no network.
+// greeting is the page of the demo's browser. It needs no network.
 const greeting = `data:text/html,<title>deskhand</title><style>body{font:20px/1.5 sans-serif;max-width:28em;margin:12vh auto;` +
 	`padding:0 1em;color:%232e3440}h1{font-weight:600}</style><h1>A desktop of your own</h1>` +
 	`<p>This browser runs on a virtual display. Click and type into the picture, or let a program do it over HTTP.</p>` +
 	`<input autofocus size=30 placeholder="Type here">`
 
-// furnish puts a terminal and a browser on the demo's desktop: the first of
-// each kind that is installed.
+// furnish launches a terminal and a browser on the demo's desktop, the first
+// installed one of each kind.
 func furnish(ctx context.Context, d httpapi.Desktop, log *slog.Logger) {
 	browserFlags := []string{"--no-first-run", "--no-default-browser-check", "--window-position=690,40", "--window-size=720,820", greeting}
 	choices := []struct {

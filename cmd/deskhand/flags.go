@@ -17,8 +17,8 @@ import (
 
 const defaultPort = 2468
 
-// accessFlags say who may use the server; to clients, how they show that they
-// may. Two of them may stand before the command.
+// accessFlags name the token, for servers and clients. -t and -n may stand before the
+// command.
 type accessFlags struct {
 	token     string
 	noToken   bool
@@ -26,8 +26,8 @@ type accessFlags struct {
 }
 
 func (a *accessFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&a.token, "token", "t", a.token, "`token` that clients must present; better from a file or the environment")
-	flags.BoolVarP(&a.noToken, "no-token", "n", a.noToken, "let everybody in")
+	flags.StringVarP(&a.token, "token", "t", a.token, "`token` that clients must present; safer in a file or in DESKHAND_TOKEN")
+	flags.BoolVarP(&a.noToken, "no-token", "n", a.noToken, "accept clients without a token")
 }
 
 // serverFlags are the flags of the server.
@@ -66,31 +66,31 @@ type serverFlags struct {
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.host, "host", "H", "127.0.0.1", "`address` to listen on")
-	flags.Uint16VarP(&f.port, "port", "p", defaultPort, "`port` to listen on; 0 takes a free one")
+	flags.Uint16VarP(&f.port, "port", "p", defaultPort, "`port` to listen on; 0 for a free one")
 	f.accessFlags.register(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token; - is standard input")
-	flags.StringArrayVarP(&f.origins, "cors-allow-origin", "O", nil, "`origin` whose pages may call, or *; may be repeated")
-	flags.StringArrayVarP(&f.methods, "cors-allow-method", "M", nil, "`method` that they may use; any, unless given")
-	flags.StringArrayVarP(&f.headers, "cors-allow-header", "A", nil, "`header` that they may send; any, unless given")
-	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let them send credentials")
-	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "believe X-Forwarded-Host and X-Forwarded-For")
-	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for sessions and desktops' files; $XDG_STATE_HOME/deskhand, unless given")
-	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` that clients may reach files below; may be repeated; everything, unless given")
-	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "how many `bytes` may be uploaded at once; 0 is without a bound")
-	flags.IntVar(&f.maxDesktops, "max-desktops", httpapi.DefaultMaxDesktops, "how many desktops may exist, main and those that are stopped included")
-	flags.IntVar(&f.maxConns, "max-connections", 0, "how many connections may be open; half of the open files that the system allows, at most 4096, unless given")
-	flags.IntVar(&f.maxPerAddr, "max-connections-per-address", 0, "how many of them may come from one address; three quarters of them, or all with --trust-proxy, unless given")
-	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "what desktops and processes see of this environment: `inherit|clean`")
+	flags.StringArrayVarP(&f.origins, "cors-allow-origin", "O", nil, "`origin` whose pages may call the server, or *; may be repeated")
+	flags.StringArrayVarP(&f.methods, "cors-allow-method", "M", nil, "`method` that these pages may use; may be repeated (default: any)")
+	flags.StringArrayVarP(&f.headers, "cors-allow-header", "A", nil, "`header` that these pages may send; may be repeated (default: any)")
+	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let these pages send credentials")
+	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "trust the headers X-Forwarded-Host and X-Forwarded-For")
+	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for sessions and desktops' files (default $XDG_STATE_HOME/deskhand)")
+	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` below which clients may reach files; may be repeated (default: all files)")
+	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "maximum `bytes` of one upload; 0 for no limit")
+	flags.IntVar(&f.maxDesktops, "max-desktops", httpapi.DefaultMaxDesktops, "maximum `number` of desktops, including main and stopped ones")
+	flags.IntVar(&f.maxConns, "max-connections", 0, "maximum `number` of open connections (default: half of the allowed open files, at most 4096)")
+	flags.IntVar(&f.maxPerAddr, "max-connections-per-address", 0, "maximum `number` of open connections from one address (default: three quarters of --max-connections, or all with --trust-proxy)")
+	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "environment of desktops and processes: `inherit|clean`")
 	f.media.register(flags)
 	f.agents.registerServer(flags)
 	f.sessions.register(flags)
 	f.recordings.register(flags)
-	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop at once")
-	flags.StringVar(&f.desktopUser, "desktop-user", "", "`user` that desktops and their programs run as; this one, unless given")
-	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "put Terminal and Browser into the menu of desktops, for the holder of control")
-	flags.BoolVar(&f.noQuiesce, "no-quiesce", false, "send input before programs have dealt with the input before it, for clients that pace themselves")
+	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop with the server")
+	flags.StringVar(&f.desktopUser, "desktop-user", "", "`user` that desktops and their programs run as (default: this user)")
+	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "add Terminal and Browser to the menu of desktops, for the viewer who has control")
+	flags.BoolVar(&f.noQuiesce, "no-quiesce", false, "send input without waiting for programs to handle earlier input, for clients that pace themselves")
 	f.onHost.register(flags)
-	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser on it")
+	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
@@ -98,10 +98,10 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 }
 
-// prefixes begin the names of the environment's variables, the nearer first.
+// prefixes begin the names of environment variables. The first has precedence.
 var prefixes = []string{"DESKHAND_", "SANDBOX_AGENT_"}
 
-// variable is the environment's value of a setting; empty: it has none.
+// variable returns the environment's value of a setting, or "".
 func variable(name string) string {
 	for _, prefix := range prefixes {
 		if v := os.Getenv(prefix + name); v != "" {
@@ -111,9 +111,9 @@ func variable(name string) string {
 	return ""
 }
 
-// environment fills in what the command line left open from the environment:
-// DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, and the same of SANDBOX_AGENT_;
-// DESKHAND_LOG_FORMAT and _LOG_LEVEL.
+// environment sets flags that were not given from the environment: DESKHAND_HOST,
+// _PORT, _TOKEN and _TOKEN_FILE, the same of SANDBOX_AGENT_, DESKHAND_LOG_FORMAT and
+// DESKHAND_LOG_LEVEL.
 func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 	if v := variable("HOST"); v != "" && !flags.Changed("host") {
 		f.host = v
@@ -141,8 +141,8 @@ func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// environment fills in DESKHAND_TOKEN, _TOKEN_FILE, or the same of
-// SANDBOX_AGENT_, unless the command line says anything about access.
+// environment sets the token from DESKHAND_TOKEN, DESKHAND_TOKEN_FILE, or the same of
+// SANDBOX_AGENT_, unless a flag about access was given.
 func (a *accessFlags) environment() {
 	for _, prefix := range prefixes {
 		if a.token == "" && !a.noToken && a.tokenFile == "" {
@@ -153,7 +153,7 @@ func (a *accessFlags) environment() {
 	}
 }
 
-// resolve is the token; empty: there is none.
+// resolve returns the token, or "" for none.
 func (a *accessFlags) resolve() (string, error) {
 	switch {
 	case a.noToken && (a.token != "" || a.tokenFile != ""):
@@ -166,7 +166,7 @@ func (a *accessFlags) resolve() (string, error) {
 	return readToken(a.tokenFile)
 }
 
-// config is the server's configuration.
+// config returns the server's configuration.
 func (f *serverFlags) config() (httpapi.Config, error) {
 	cfg := httpapi.Config{
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
@@ -210,9 +210,8 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	return cfg, err
 }
 
-// fileRoots are those that --fs-root names, by a name of their own or that of
-// the directory. A name has no slash, so that a path with a = needs only ./
-// before it.
+// fileRoots parses the values of --fs-root. A name has no slash, so ./ before a path
+// with = prevents that its beginning is taken for a name.
 func fileRoots(given []string) ([]filesystem.Root, error) {
 	var roots []filesystem.Root
 	for _, text := range given {
@@ -231,23 +230,27 @@ func fileRoots(given []string) ([]filesystem.Root, error) {
 	return roots, nil
 }
 
+// readToken reads the token from a file, or from standard input for "-".
 func readToken(file string) (string, error) {
-	read := func() ([]byte, error) { return os.ReadFile(file) }
+	var text []byte
+	var err error
 	if file == "-" {
-		file, read = "standard input", func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, 4<<10)) }
+		file = "standard input"
+		text, err = io.ReadAll(io.LimitReader(os.Stdin, 4<<10))
+	} else {
+		text, err = os.ReadFile(file)
 	}
-	text, err := read()
 	if err != nil {
 		return "", fmt.Errorf("token file: %w", err)
 	}
-	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsAny(token, "\r\n") {
+	token, ok := oneLine(text)
+	if !ok {
 		return "", fmt.Errorf("token file %s: must hold one line, the token", file)
 	}
 	return token, nil
 }
 
-// address is where to listen.
+// address returns the address to listen on.
 func (f *serverFlags) address() string {
 	return net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(int(f.port)))
 }

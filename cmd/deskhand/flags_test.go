@@ -371,9 +371,9 @@ func TestLog(t *testing.T) {
 		if err := os.Chmod(dir, 0o777); err != nil { // without the sticky bit
 			t.Fatal(err)
 		}
-		r := runCommandLine(t, environ(t), "server", "--desktop-user", "nobody", "--log-file", filepath.Join(dir, "log"))
+		r := runCommandLine(t, environ(t), "server", "--desktop-user", "daemon", "--log-file", filepath.Join(dir, "log"))
 		if r.status != exitUsage || !strings.Contains(r.stderr, "can be changed by user") {
-			t.Errorf("a log file that nobody can replace: %+v", r)
+			t.Errorf("a log file that the user can replace: %+v", r)
 		}
 	}
 
@@ -449,11 +449,11 @@ func TestDesktopFlags(t *testing.T) {
 	var f serverFlags
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.register(flags)
-	if err := flags.Parse([]string{"--desktop-menu", "--desktop-user=nobody", "--no-quiesce"}); err != nil {
+	if err := flags.Parse([]string{"--desktop-menu", "--desktop-user=daemon", "--no-quiesce"}); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := f.config()
-	if err != nil || !cfg.DesktopMenu || cfg.DesktopUser != "nobody" || !cfg.NoQuiesce {
+	if err != nil || !cfg.DesktopMenu || cfg.DesktopUser != "daemon" || !cfg.NoQuiesce {
 		t.Errorf("%t, %q, %t, %v", cfg.DesktopMenu, cfg.DesktopUser, cfg.NoQuiesce, err)
 	}
 	on := hostFlags{on: true, yes: true}

@@ -15,17 +15,17 @@ import (
 	"github.com/deskhand/deskhand/internal/userhome"
 )
 
-const aboutHealth = `Asks the server that this user started last whether it is alive (GET /livez), and
-exits with 0 if it is, with 1 if not. It is for a container's health check: it
-needs neither the port nor the token.
+const aboutHealth = `Checks whether the server that this user started last is alive (GET /livez). The
+exit status is 0 if it is, else 1. It is for a container's health check, and needs
+neither the port nor the token.
 
-The server writes its address to $TMPDIR/deskhand-UID/address (TMPDIR is /tmp,
-unless set).`
+The server writes its address to $TMPDIR/deskhand-UID/address (TMPDIR defaults to
+/tmp).`
 
-// healthLimit is less than the time that the image's HEALTHCHECK gives.
+// healthLimit is shorter than the timeout of the image's HEALTHCHECK.
 const healthLimit = 2500 * time.Millisecond
 
-// addressFile is where a server of this user leaves its address.
+// addressFile returns the file that a server of this user writes its address to.
 func addressFile() string { return filepath.Join(userhome.TemporaryPath(), "address") }
 
 // publishAddress writes the address of this server for deskhand health, until
@@ -62,14 +62,11 @@ func publishAddress(url string, log *slog.Logger) (remove func()) {
 	}
 }
 
-func (p program) health(ctx context.Context, args []string) error {
+func (p program) health(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("health", aboutHealth)
 	p.ignoreAccess(flags)
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("health takes no argument, so not %q", flags.Arg(0))
 	}
 	text, err := os.ReadFile(addressFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,18 +77,26 @@ func (p program) health(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(string(text))+"livez", nil)
-	if err != nil {
-		return fmt.Errorf("health: %s: %w", addressFile(), err)
-	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // by no proxy
-	if err != nil {
+	if err := checkAlive(ctx, strings.TrimSpace(string(text))); err != nil {
 		return fmt.Errorf("health: %w", err)
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("health: %s answers %s", req.URL, resp.Status)
 	}
 	_, err = fmt.Fprintln(p.stdout, "ok")
 	return err
+}
+
+// checkAlive returns an error unless the server at a base URL is alive.
+func checkAlive(ctx context.Context, base string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"livez", nil)
+	if err != nil {
+		return err
+	}
+	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // without a proxy
+	if err != nil {
+		return err
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", req.URL, res.Status)
+	}
+	return nil
 }

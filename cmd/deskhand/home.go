@@ -15,11 +15,10 @@ import (
 	"github.com/deskhand/deskhand/internal/userhome"
 )
 
-// useHome gives this program and its children a home that they can write to, and
-// returns its path if it is not the one that HOME names. In a container, HOME may
-// be "/" or another user's directory, or the file system may be read-only. The
-// home is temporary then, but a state directory below HOME that can be written to
-// is used.
+// useHome gives this program and its children a writable home. In a container, HOME
+// may be "/" or another user's directory, or the file system may be read-only: then
+// useHome makes a temporary home and returns its path, but keeps using a writable
+// state directory below HOME.
 func useHome() (string, error) {
 	home := os.Getenv("HOME")
 	if home == "" {
@@ -62,17 +61,17 @@ const (
 	usersGroup = 100
 )
 
-// reserveNames keeps the file that extraUsers leads to from other users, if this is
-// root: programs such as su believe what it says about users and their passwords.
+// reserveNames makes the file that extraUsers leads to root's, if this is root.
+// Programs such as su trust the file's users and passwords.
 func reserveNames() error {
 	file, err := os.Readlink(extraUsers)
 	if err != nil || os.Geteuid() != 0 {
-		return nil //nolint:nilerr // another image, where only root gives names
+		return nil //nolint:nilerr // another image, where only root names users
 	}
 	return emptyNames(file)
 }
 
-// emptyNames puts an empty file of this user in the place of what is at path.
+// emptyNames replaces the file at path with an empty file of this user.
 func emptyNames(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// hostDesktop is one that says of itself that somebody sits at it.
+// hostDesktop is a desktop whose status says that it is the host's.
 type hostDesktop struct{ *desktop.Desktop }
 
 func (d hostDesktop) Status() desktop.Status {

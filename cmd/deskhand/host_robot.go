@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// startHost drives the desktop of this session through robotgo.
+// startHost controls the desktop of this session through robotgo.
 func startHost(ctx context.Context, cfg desktop.Config) (httpapi.Desktop, error) {
 	d, err := robot.Start(ctx, robot.Config{ID: cfg.ID, Policy: cfg.Policy})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// seat is a desktop that somebody sits at, and the environment of its session.
+// seat starts a desktop that stands for the host's, and returns its environment.
 func seat(t *testing.T) (*desktop.Desktop, []string) {
 	t.Helper()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
@@ -52,7 +52,7 @@ func TestHostDesktop(t *testing.T) {
 	if code, body := s.call(t, "/v1/desktop/screenshot", ""); code != 200 || !strings.HasPrefix(string(body), "\x89PNG") {
 		t.Errorf("screenshot: %d", code)
 	}
-	// Other desktops are started as ever, and are nobody's.
+	// Other desktops are virtual.
 	if code, answer := s.call(t, "/v1/desktops", `{"id":"other"}`); code != 201 || strings.Contains(string(answer), `"host"`) {
 		t.Errorf("another desktop: %d %s", code, answer)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -25,13 +22,12 @@ type packageManager struct {
 	refresh  []string // arguments that fetch the package lists; nil: not needed
 	install  []string // arguments before the packages
 	env      []string // for both
-	query    []string // program and arguments before the packages; prints a line for each that is installed
+	query    []string // program and arguments before the packages; prints a line for each installed one
 	packages []string
 	fonts    []string
 }
 
-// managers are those that this program knows, in the order in which they are
-// looked for.
+// managers are the supported package managers, in the order of the search.
 var managers = []packageManager{
 	{
 		name: "apt", program: "apt-get", refresh: []string{"update"}, install: []string{"install", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"},
@@ -61,11 +57,11 @@ var managers = []packageManager{
 	},
 }
 
-func (p program) install(ctx context.Context, args []string) error {
+func (p program) install(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("install desktop", aboutInstall)
 	yes := flags.BoolP("yes", "y", false, "do not ask")
 	printOnly := flags.Bool("print-only", false, "print the commands instead of running them")
-	name := flags.String("package-manager", "", "`apt|dnf|apk`; the one that is installed, unless given")
+	name := flags.String("package-manager", "", "`apt|dnf|apk` (default: the installed one)")
 	noFonts := flags.Bool("no-fonts", false, "leave the fonts out")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 	p.ignoreAccess(flags)
@@ -92,7 +88,7 @@ func (p program) install(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(packages) == 0 {
-		_, err = fmt.Fprintln(p.stdout, "All of it is installed already.")
+		_, err = fmt.Fprintln(p.stdout, "Everything is already installed.")
 		return err
 	}
 	commands, err := m.commands(packages, os.Geteuid() == 0)
@@ -101,7 +97,7 @@ func (p program) install(ctx context.Context, args []string) error {
 	}
 	p.show(commands)
 	if !*yes {
-		if err := p.confirm(); err != nil {
+		if err := p.confirm("Run this?", "nothing was installed"); err != nil {
 			return err
 		}
 	}
@@ -128,21 +124,21 @@ func chooseManager(name string) (packageManager, error) {
 			return m, nil
 		}
 	}
-	return packageManager{}, fmt.Errorf("none of apt-get, dnf and apk is installed; install by hand what your system calls: %s",
+	return packageManager{}, fmt.Errorf("none of apt-get, dnf and apk is installed; install your system's packages for: %s",
 		strings.Join(managers[0].packages, ", "))
 }
 
-// commands are what has to be run. Without sudo they are returned with an error
-// when the user may not run them.
+// commands returns the commands to run, and an error as well if the user needs sudo
+// and it is not installed.
 func (m packageManager) commands(packages []string, root bool) ([][]string, error) {
 	var prefix []string
 	var err error
 	if !root {
-		// A child that asks on the terminal would be stopped: it is in a process
-		// group of its own.
+		// Children are in process groups of their own, so one that reads the
+		// terminal would be stopped.
 		prefix = []string{"sudo", "-n"}
 		if m.env != nil {
-			prefix = slices.Concat(prefix, []string{"env"}, m.env) // sudo lets no environment through
+			prefix = slices.Concat(prefix, []string{"env"}, m.env) // sudo clears the environment
 		}
 		if _, missing := supervise.LookPath("sudo", os.Environ()); missing != nil {
 			prefix = nil
@@ -157,33 +153,17 @@ func (m packageManager) commands(packages []string, root bool) ([][]string, erro
 	return append(list, command(slices.Concat(m.install, packages)...)), err
 }
 
-// confirm asks the user.
-func (p program) confirm() error {
-	if _, err := unix.IoctlGetTermios(int(p.stdin.Fd()), unix.TCGETS); err != nil {
-		return usagef("standard input is no terminal to ask on; give --yes")
-	}
-	fmt.Fprint(p.stdout, "Run this? [y/N] ")
-	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return fmt.Errorf("nothing was installed")
-	}
-	return nil
-}
-
-// execute runs commands one after the other, as if from a shell.
+// execute runs commands one after the other.
 func (p program) execute(ctx context.Context, commands [][]string, set []string) error {
 	env := supervise.Environ(os.Environ(), append(slices.Clone(set), ownVariables...)...)
 	for _, c := range commands {
-		exit, err := runCommand(ctx, supervise.Spec{
+		child, err := supervise.Run(ctx, supervise.Spec{
 			Path: c[0], Args: c[1:], Env: env, Stdout: p.stdout, Stderr: p.stderr,
 		})
 		if err != nil {
 			return err
 		}
-		if exit.Code != 0 {
+		if exit := child.Exit(); exit.Code != 0 {
 			if c[0] == "sudo" {
 				return fmt.Errorf("%s: %v; if sudo wants a password, use: sudo %s install desktop --yes", strings.Join(c, " "), exit, p.name)
 			}
@@ -193,38 +173,15 @@ func (p program) execute(ctx context.Context, commands [][]string, set []string)
 	return nil
 }
 
-// ownVariables, as entries for supervise.Environ, take away what other programs
-// must not know.
+// ownVariables remove this program's secrets from the environment of other programs,
+// as entries for [supervise.Environ].
 var ownVariables = []string{"DESKHAND_TOKEN", "SANDBOX_AGENT_TOKEN"}
 
-// runCommand runs a program to its end, or to that of ctx.
-func runCommand(ctx context.Context, spec supervise.Spec) (exit supervise.Exit, err error) {
-	group, err := supervise.NewGroup(supervise.GroupConfig{Owner: "system"})
-	if err != nil {
-		return exit, err
-	}
-	defer func() {
-		if closeErr := group.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	child, err := group.Start(spec)
-	if err != nil {
-		return exit, err
-	}
-	select {
-	case <-child.Done():
-		return child.Exit(), nil
-	case <-ctx.Done():
-		return exit, context.Cause(ctx)
-	}
-}
-
-// missing are those of the packages that are not installed; all of them, when
-// that cannot be found out.
+// missing returns the packages that are not installed, and all of them if the
+// manager's query program is not there.
 func (m packageManager) missing(ctx context.Context, packages []string) ([]string, error) {
 	var out strings.Builder
-	_, err := runCommand(ctx, supervise.Spec{
+	_, err := supervise.Run(ctx, supervise.Spec{
 		Path: m.query[0], Args: slices.Concat(m.query[1:], packages), Stdout: &out, Stderr: io.Discard,
 		Env: supervise.Environ(os.Environ(), ownVariables...),
 	})
@@ -234,8 +191,8 @@ func (m packageManager) missing(ctx context.Context, packages []string) ([]strin
 	case err != nil:
 		return nil, err
 	}
-	// The exit status only says whether all are there. Lines about others do not
-	// begin with their name, or give another state.
+	// The exit status only says whether all packages are installed. Lines about
+	// others do not begin with their name, or show another state.
 	installed := map[string]bool{}
 	for line := range strings.Lines(out.String()) {
 		f := strings.Fields(line)

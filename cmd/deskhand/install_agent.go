@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -13,30 +12,27 @@ import (
 	"golang.org/x/term"
 
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/internal/apiclient"
 )
 
-const aboutInstallAgent = `Installs an agent from npm, so that its first session need not. No server has to
-run. Names: %s.
+const aboutInstallAgent = `Installs an agent from npm, so that its first session starts without a download.
+It needs no running server. Names: %s.
 
-It goes into $XDG_DATA_HOME/deskhand/agents; with XDG_DATA_HOME=/usr/local/share,
-all users of this machine find it. No script of a package is run. What
-was downloaded before an interruption is not downloaded again.`
+Agents are installed in $XDG_DATA_HOME/deskhand/agents. All users of this machine
+find them in XDG_DATA_HOME=/usr/local/share. No script of a package is run. After
+an interruption, the same command continues the download.`
 
-func (p program) installAgent(ctx context.Context, args []string) error {
+func (p program) installAgent(ctx context.Context, _ accessFlags, args []string) error {
 	var f agentFlags
 	var o registry.InstallOptions
-	flags := p.flags("install-agent", "")
-	all := flags.Bool("all", false, "install all that npm has")
-	flags.BoolVarP(&o.Reinstall, "reinstall", "r", false, "also what is installed")
+	flags := p.flags("install-agent AGENT|--all", fmt.Sprintf(aboutInstallAgent, strings.Join(agentNames(), ", ")))
+	all := flags.Bool("all", false, "install all agents that npm has")
+	flags.BoolVarP(&o.Reinstall, "reinstall", "r", false, "install again what is installed")
 	flags.StringVar(&o.AgentVersion, "agent-version", "", "`version` or tag of the agent's package")
-	flags.StringVar(&o.ProcessVersion, "agent-process-version", "", "`version` or tag of the package that makes it speak ACP")
+	flags.StringVar(&o.ProcessVersion, "agent-process-version", "", "`version` or tag of the agent's ACP adapter package")
 	f.register(flags)
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 	p.ignoreAccess(flags)
-	flags.Usage = func() {
-		about := fmt.Sprintf(aboutInstallAgent, strings.Join(agentNames(), ", "))
-		p.showHelp(helpText{"install-agent AGENT|--all [FLAGS]", about, flags})
-	}
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -69,7 +65,7 @@ func (p program) installAgent(ctx context.Context, args []string) error {
 	return errors.Join(err, r.Close())
 }
 
-// agentNames are those of the table, for messages.
+// agentNames returns the names of all agents, for messages.
 func agentNames() []string {
 	r, err := registry.New(registry.Config{})
 	if err != nil {
@@ -78,7 +74,7 @@ func agentNames() []string {
 	return r.IDs()
 }
 
-// installable are the agents that npm has.
+// installable returns the agents that npm has.
 func installable(r *registry.Registry) []string {
 	var ids []string
 	for _, a := range r.Agents() {
@@ -112,7 +108,7 @@ func (p program) installOne(ctx context.Context, r *registry.Registry, id string
 	}
 	state := "is installed"
 	if got.Already {
-		state = "is installed already"
+		state = "is already installed"
 	}
 	_, err = fmt.Fprintf(p.stdout, "%s %s: %s\n", strings.TrimSpace(id+" "+c.Version), state, c.Program)
 	return err
@@ -125,35 +121,26 @@ func indent(text string) string {
 // bar shows the progress of an install: one line that changes on a terminal, a
 // line for each stage elsewhere.
 type bar struct {
-	out   io.Writer
-	width func() int // nil: no terminal
+	out   *os.File
+	tty   bool
 	stage registry.Stage
 	drawn time.Time
 }
 
-// barBeat is how often a line is drawn anew.
+// barBeat is the shortest time between two updates of the line.
 const barBeat = 100 * time.Millisecond
 
 func (p program) newBar() *bar {
-	b := &bar{out: p.stderr}
-	if fd := int(p.stderr.Fd()); term.IsTerminal(fd) {
-		b.width = func() int {
-			if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
-				return columns
-			}
-			return 80
-		}
-	}
-	return b
+	return &bar{out: p.stderr, tty: term.IsTerminal(int(p.stderr.Fd()))}
 }
 
 func (b *bar) show(p registry.Progress) {
 	if p.Stage.Over() {
-		return // what the command says then is enough
+		return // the command prints the outcome
 	}
 	fresh := p.Stage != b.stage
 	b.stage = p.Stage
-	if b.width == nil {
+	if !b.tty {
 		if fresh {
 			fmt.Fprintf(b.out, "%s: %s\n", p.Agent, p.Message)
 		}
@@ -161,17 +148,17 @@ func (b *bar) show(p registry.Progress) {
 	}
 	if now := time.Now(); fresh || now.Sub(b.drawn) >= barBeat {
 		b.drawn = now
-		fmt.Fprintf(b.out, "\r%s\x1b[K", barLine(p, b.width()-1))
+		fmt.Fprintf(b.out, "\r%s\x1b[K", barLine(p, apiclient.Width(b.out)-1))
 	}
 }
 
 func (b *bar) clear() {
-	if b.width != nil {
+	if b.tty {
 		fmt.Fprint(b.out, "\r\x1b[K")
 	}
 }
 
-// barLine is one line of at most width letters.
+// barLine returns a line of at most width letters.
 func barLine(p registry.Progress, width int) string {
 	line := p.Agent + ": " + p.Message
 	if p.Stage == registry.StageDownload && p.Total > 0 {
@@ -189,5 +176,5 @@ func barLine(p registry.Progress, width int) string {
 	return string(letters[:min(len(letters), max(0, width))])
 }
 
-// homeOr is a folder that the user named, or the home directory.
+// homeOr returns dir, or the home directory if dir is empty.
 func homeOr(dir string) string { return cmp.Or(dir, os.Getenv("HOME")) }

@@ -52,7 +52,7 @@ func TestPrintInstall(t *testing.T) {
 	}
 }
 
-// TestChooseManager wants the package manager that is there to be found.
+// TestChooseManager wants the installed package manager.
 func TestChooseManager(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"apt-get", "dnf", "apk"} {
@@ -82,8 +82,8 @@ func recorder(t *testing.T, dir, program string) (record string) {
 	return record
 }
 
-// TestInstallMissing wants exactly those packages to be installed that this
-// system does not have, by the system's own word.
+// TestInstallMissing wants exactly the packages to be installed that the system's
+// query does not list.
 func TestInstallMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("dpkg-query"); err != nil || os.Geteuid() != 0 {
@@ -105,7 +105,7 @@ func TestInstallMissing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if len(missing) == 0 {
-		if len(calls) > 0 || !strings.Contains(got.stdout, "installed already") {
+		if len(calls) > 0 || !strings.Contains(got.stdout, "already installed") {
 			t.Errorf("nothing is missing, called was apt-get %s, and said %q", calls, got.stdout)
 		}
 		return
@@ -125,8 +125,7 @@ func TestInstallMissing(t *testing.T) {
 	}
 }
 
-// TestInstallNothing gives the package query's answer for a system that has it
-// all.
+// TestInstallNothing gives the query's answer for a system with all packages.
 func TestInstallNothing(t *testing.T) {
 	t.Parallel()
 	for manager, query := range map[string]string{"apt": "dpkg-query", "dnf": "rpm", "apk": "apk"} {
@@ -141,7 +140,7 @@ func TestInstallNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := runCommandLine(t, append(environ(t), "PATH="+dir), "install", "desktop", "--package-manager", manager)
-		if want := (result{exitOK, "All of it is installed already.\n", ""}); got != want {
+		if want := (result{exitOK, "Everything is already installed.\n", ""}); got != want {
 			t.Errorf("%s: %+v, want %+v", manager, got, want)
 		}
 		if calls, err := os.ReadFile(record); err == nil {

@@ -1,26 +1,27 @@
 // Command deskhand runs virtual desktops and serves them over HTTP.
 //
 //	deskhand server            serve; prints a URL with the token
-//	deskhand server --demo     with a desktop, a terminal and a browser to look at
+//	deskhand server --demo     serve, with a terminal and a browser on a desktop
 //	deskhand api               call a running server, one command for each route
 //	deskhand record            record a desktop of a running server
 //	deskhand daemon            run a server in the background
 //	deskhand install desktop   install the programs that desktops need
 //	deskhand install-agent     install an agent
-//	deskhand credentials       find the keys that agents would use
+//	deskhand credentials       find the API keys that agents would use
 //	deskhand mcp               serve a desktop as MCP tools, on standard input and output
 //	deskhand upgrade           replace this program with the newest release
-//	deskhand completion        print the completions of a shell
+//	deskhand completion        print a shell's completions
 //	deskhand man               print the manual page
-//	deskhand health            ask the server of this container whether it is alive
+//	deskhand health            check whether this container's server is alive
 //	deskhand version
 //
 // Every command has --help. deskhand server takes the flags of sandbox-agent
-// 0.4.2, so that it can be put in its place: under that name, or with
-// SANDBOX_AGENT_BIN=deskhand for the SDK's local() provider.
+// 0.4.2 and can replace it: under that name, or with SANDBOX_AGENT_BIN=deskhand for
+// the SDK's local() provider.
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -30,13 +31,15 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/deskhand/deskhand/internal/apiclient"
-	_ "github.com/deskhand/deskhand/internal/guardian" // this program is its own
+	_ "github.com/deskhand/deskhand/internal/guardian" // this program is its own guardian
 )
 
 // version is set by the linker.
@@ -48,32 +51,32 @@ const (
 	exitFailure
 	exitUsage
 
-	exitInterrupted = 130 // as shells have it for Ctrl-C
+	exitInterrupted = 130 // the status of shells after Ctrl-C
 )
 
-// usageError is a command line that was not understood.
+// usageError reports a wrong command line.
 type usageError struct {
 	text    string
-	command string // the one that was misunderstood; empty: none was named
+	command string // whose help explains it, or empty
 }
 
 func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{text: fmt.Sprintf(format, args...)} }
 
-// program is one run of the command, as far as it touches the outside.
+// program is one run of the program: its arguments and standard streams.
 type program struct {
-	name   string   // as it was called
-	argv   []string // its arguments, as the process list shows them
+	name   string   // of the file that was called
+	argv   []string // the arguments, in the memory that the process list shows
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
 
-	// onHelp gets the help of a command in place of its being printed. Nil: it is printed.
+	// onHelp, if not nil, receives the help of a command instead of standard output.
 	onHelp func(helpText)
 }
 
-// helpText is the help of a command. usage is its command line without the program's name.
+// helpText is the help of a command.
 type helpText struct {
 	usage, about string
 	flags        *pflag.FlagSet
@@ -85,13 +88,13 @@ func main() {
 		fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
 		os.Exit(exitFailure)
 	}
-	// The first signal asks for an orderly end; a second one is not waited for,
-	// from before anything ends on.
-	told, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// The first signal asks for an orderly end. From then on a second one ends the
+	// program immediately.
+	signaled, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, end := context.WithCancelCause(context.Background())
-	context.AfterFunc(told, func() {
+	context.AfterFunc(signaled, func() {
 		stop()
-		end(context.Cause(told))
+		end(context.Cause(signaled))
 	})
 	status := p.run(ctx, ownCopy(p.argv))
 	stop()
@@ -124,32 +127,53 @@ func (p program) run(ctx context.Context, args []string) int {
 	return exitFailure
 }
 
-// commands lists the commands, each with what it does, as help, the manual page
-// and the completions show them.
-var commands = [][2]string{
-	{"server", "serve desktops over HTTP"},
-	{"api", "call a running server, one command for each route"},
-	{"record", "record a desktop of a running server"},
-	{"daemon", "run a server in the background"},
-	{"install desktop", "install the programs that desktops need"},
-	{"install-agent", "install an agent"},
-	{"credentials", "find the keys that agents would use"},
-	{"mcp", "serve a desktop as MCP tools, on standard input and output"},
-	{"health", "ask the server of this container whether it is alive"},
-	{"upgrade", "replace this program with the newest release"},
-	{"completion", "print the completions of a shell"},
-	{"man", "print the manual page"},
-	{"version", "print the version"},
-	{"help", "print this"},
+// command is a command of the program.
+type command struct {
+	name  string // such as "install desktop"
+	about string // for help, the manual page and completions; empty hides the command
+	run   func(p program, ctx context.Context, access accessFlags, args []string) error
+}
+
+// word returns the first word of the name, which calls the command.
+func (c command) word() string {
+	word, _, _ := strings.Cut(c.name, " ")
+	return word
+}
+
+func commands() []command {
+	return []command{
+		{"server", "serve desktops over HTTP", program.server},
+		{"api", "call a running server, one command for each route", program.api},
+		{"record", "record a desktop of a running server", program.record},
+		{"daemon", "run a server in the background", program.daemon},
+		{"install desktop", "install the programs that desktops need", program.install},
+		{"install-agent", "install an agent", program.installAgent},
+		{"credentials", "find the API keys that agents would use", program.credentials},
+		{"mcp", "serve a desktop as MCP tools, on standard input and output", program.mcp},
+		{"health", "check whether this container's server is alive", program.health},
+		{"upgrade", "replace this program with the newest release", program.upgrade},
+		{"completion", "print a shell's completions", program.completion},
+		{"man", "print the manual page", program.man},
+		{"version", "print the version", program.showVersion},
+		{"help", "print this help", program.overview},
+		{mockCommand, "", program.mockAgent},
+		{completeCommand, "", program.complete},
+	}
+}
+
+// listedCommands returns the commands that are not hidden.
+func listedCommands() []command {
+	return slices.DeleteFunc(commands(), func(c command) bool { return c.about == "" })
 }
 
 // overview prints the commands.
-func (p program) overview() {
+func (p program) overview(context.Context, accessFlags, []string) error {
 	fmt.Fprintf(p.stdout, "Usage: %s [-t TOKEN | -n] COMMAND [FLAGS]\n\nCommands:\n", p.name)
-	for _, c := range commands {
-		fmt.Fprintf(p.stdout, "  %-17s  %s\n", c[0], c[1])
+	for _, c := range listedCommands() {
+		fmt.Fprintf(p.stdout, "  %-17s  %s\n", c.name, c.about)
 	}
-	fmt.Fprintf(p.stdout, "\n'%s COMMAND --help' tells a command's flags.\n", p.name)
+	_, err := fmt.Fprintf(p.stdout, "\nRun '%s COMMAND --help' for the flags of a command.\n", p.name)
+	return err
 }
 
 func (p program) dispatch(ctx context.Context, args []string) error {
@@ -158,7 +182,7 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	flags.SetInterspersed(false)
 	access.register(flags)
 	flags.Bool("no-telemetry", false, "")
-	flags.Usage = p.overview
+	flags.Usage = func() { _ = p.overview(ctx, access, nil) }
 	showVersion := flags.BoolP("version", "V", false, "")
 	if err := parse(flags, args); err != nil {
 		return err
@@ -171,53 +195,22 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	if len(rest) == 0 {
 		return usagef("a command is missing: server, api, record, install desktop or version")
 	}
-	switch command, rest := rest[0], rest[1:]; command {
-	case "server":
-		return inCommand("server", p.server(ctx, access, rest))
-	case "api":
-		return p.api(ctx, access, rest)
-	case "record":
-		return inCommand("record", p.record(ctx, access, rest))
-	case "daemon":
-		return inCommand("daemon", p.daemon(ctx, access, rest))
-	case "install":
-		return inCommand("install desktop", p.install(ctx, rest))
-	case "install-agent":
-		return inCommand("install-agent", p.installAgent(ctx, rest))
-	case "credentials":
-		return inCommand("credentials", p.credentials(rest))
-	case mockCommand:
-		return inCommand(mockCommand, p.mockAgent(ctx, rest))
-	case "mcp":
-		return inCommand("mcp", p.mcp(ctx, access, rest))
-	case "upgrade":
-		return inCommand("upgrade", p.upgrade(ctx, rest))
-	case "completion":
-		return inCommand("completion", p.completion(rest))
-	case completeCommand:
-		return p.complete(ctx, rest)
-	case "man":
-		return inCommand("man", p.man(ctx, rest))
-	case "health":
-		return inCommand("health", p.health(ctx, rest))
-	case "version":
-		return inCommand("version", p.showVersion(rest))
-	case "help":
-		flags.Usage()
-		return nil
-	default:
-		return usagef("there is no command %q", command)
+	for _, c := range commands() {
+		if c.word() == rest[0] {
+			return inCommand(c.name, c.run(p, ctx, access, rest[1:]))
+		}
 	}
+	return usagef("there is no command %q", rest[0])
 }
 
-// flags makes a flag set that prints help in this program's way.
-func (p program) flags(command, about string) *pflag.FlagSet {
-	flags := pflag.NewFlagSet(command, pflag.ContinueOnError)
+// flags returns an empty flag set, whose help shows the usage, which is the command
+// line without the program's name and flags.
+func (p program) flags(usage, about string) *pflag.FlagSet {
+	flags := pflag.NewFlagSet(usage, pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.SetOutput(io.Discard) // errors are printed once, by run
+	flags.SetOutput(io.Discard) // run prints errors
 	flags.Usage = func() {
-		usage := command
-		if flags.HasAvailableFlags() {
+		if flags.HasAvailableFlags() && !strings.Contains(usage, "[FLAGS]") {
 			usage += " [FLAGS]"
 		}
 		p.showHelp(helpText{usage, about, flags})
@@ -237,8 +230,8 @@ func (p program) showHelp(h helpText) {
 	}
 }
 
-// ignoreAccess accepts -t and -n for a command that calls no server, as
-// sandbox-agent does, and hides the token from the process list.
+// ignoreAccess accepts -t and -n for a command that calls no server, like
+// sandbox-agent, and hides the token from the process list.
 func (p program) ignoreAccess(flags *pflag.FlagSet) {
 	flags.FuncP("token", "t", "", func(token string) error {
 		hide(token, p.argv)
@@ -250,7 +243,7 @@ func (p program) ignoreAccess(flags *pflag.FlagSet) {
 	}
 }
 
-// parse makes every error of the command line a usageError.
+// parse parses flags. Its errors are usage errors, or pflag.ErrHelp.
 func parse(flags *pflag.FlagSet, args []string) error {
 	err := flags.Parse(args)
 	var invalid *pflag.InvalidValueError
@@ -258,28 +251,35 @@ func parse(flags *pflag.FlagSet, args []string) error {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &invalid):
-		expected := map[string]string{"uint16": "a number from 0 to 65535", "int64": "a whole number", "int": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a time as 90s or 1h30m"}[invalid.GetFlag().Value.Type()]
+		expected := map[string]string{"uint16": "a number from 0 to 65535", "int64": "a whole number", "int": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a time such as 90s or 1h30m"}[invalid.GetFlag().Value.Type()]
 		return usagef("--%s must be %s, not %q", invalid.GetFlag().Name, expected, invalid.GetValue())
 	}
 	return usagef("%s", err)
 }
 
-// inCommand says of a usage error which command's help explains it.
-func inCommand(command string, err error) error {
-	if usage, ok := errors.AsType[*usageError](err); ok {
-		usage.command = command
+// parseNone is parse for a command that takes flags only.
+func parseNone(flags *pflag.FlagSet, args []string) error {
+	err := parse(flags, args)
+	if err == nil && flags.NArg() > 0 {
+		err = usagef("%s takes no argument, so not %q", flags.Name(), flags.Arg(0))
 	}
 	return err
 }
 
-func (p program) showVersion(args []string) error {
+// inCommand sets the command whose help explains a usage error, unless the error
+// names one.
+func inCommand(command string, err error) error {
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		usage.command = cmp.Or(usage.command, command)
+	}
+	return err
+}
+
+func (p program) showVersion(_ context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("version", "Prints the version.")
 	p.ignoreAccess(flags)
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("version takes no argument, so not %q", flags.Arg(0))
 	}
 	return p.version()
 }
@@ -289,12 +289,35 @@ func (p program) version() error {
 	return err
 }
 
-// versionText is the version of this program: the linker's, or that of the
-// module, which go install and go build record.
+// versionText returns the version of this program: the linker's, or the module's,
+// which go install and go build record.
 func versionText() string {
 	v := version
 	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
 		v = info.Main.Version
 	}
 	return cmp.Or(v, "unknown")
+}
+
+// confirm asks the user on the terminal, and returns an error unless the answer is
+// yes. refused is its text.
+func (p program) confirm(question, refused string) error {
+	if !term.IsTerminal(int(p.stdin.Fd())) {
+		return usagef("standard input is no terminal to ask on; give --yes")
+	}
+	fmt.Fprint(p.stdout, question+" [y/N] ")
+	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return errors.New(refused)
+	}
+	return nil
+}
+
+// oneLine returns the single line of a file that holds a secret.
+func oneLine(text []byte) (string, bool) {
+	line := strings.TrimSpace(string(text))
+	return line, line != "" && !strings.ContainsAny(line, "\r\n")
 }

@@ -60,7 +60,7 @@ const (
 	stopLimit  = 5 * time.Second // from a signal to the end
 )
 
-// environ is an environment of this test's own, with what is set on top.
+// environ returns an environment for one test, with the entries of set.
 func environ(tb testing.TB, set ...string) []string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -68,13 +68,13 @@ func environ(tb testing.TB, set ...string) []string {
 	return append(env, set...)
 }
 
-// home is the HOME entry of an environment. The programs of the server's
-// desktops have one that begins with it.
+// home returns the HOME entry of an environment. The HOME of desktops' programs
+// begins with it.
 func home(env []string) string {
 	return env[slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") })]
 }
 
-// result is what a command that ended has left.
+// result is the outcome of a command.
 type result struct {
 	status         int
 	stdout, stderr string
@@ -105,7 +105,7 @@ func finish(tb testing.TB, cmd *exec.Cmd) result {
 // server is a running server.
 type server struct {
 	base   string // http://127.0.0.1:1234
-	token  string // what it is called with; empty: nothing
+	token  string // for calls, or empty
 	pid    int
 	stdout testlog.Buffer
 	stderr testlog.Buffer
@@ -215,7 +215,7 @@ func (s *server) call(tb testing.TB, path, body string) (status int, answer []by
 	return res.StatusCode, answer
 }
 
-// ask wants status 200, and decodes the answer into what is given, if anything.
+// ask wants status 200, and decodes the answer into into unless that is nil.
 func (s *server) ask(tb testing.TB, path, body string, into any) {
 	tb.Helper()
 	status, answer := s.call(tb, path, body)

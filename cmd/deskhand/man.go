@@ -8,23 +8,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manIntroduction and manEnd are what the manual page says beside the commands.
+// manIntroduction and manEnd surround the commands in the manual page.
 const (
-	manIntroduction = `deskhand runs virtual Linux desktops, shows them live in a browser, acts on them, records them, and hosts coding agents, processes and files beside them, behind one HTTP API. It is a drop-in replacement for sandbox-agent 0.4.2, also by that name.`
+	manIntroduction = `deskhand runs virtual Linux desktops, shows them live in a browser, acts on them, records them, and hosts coding agents, processes and files beside them, behind one HTTP API. It is a drop-in replacement for sandbox-agent 0.4.2 and can run under that name.`
 
 	manEnd = `.SH ENVIRONMENT
 .TP
 .B DESKHAND_HOST\fR, \fBDESKHAND_PORT\fR, \fBDESKHAND_TOKEN\fR, \fBDESKHAND_TOKEN_FILE
-Stand in for the flags \-\-host, \-\-port, \-\-token and \-\-token\-file.
+Replace the flags \-\-host, \-\-port, \-\-token and \-\-token\-file.
 .TP
 .B DESKHAND_ENDPOINT
 The URL of the server that clients call.
 .TP
 .B DESKHAND_DATABASE
-Stands in for \-\-database.
+Replaces \-\-database.
 .TP
 .B DESKHAND_BASE_URL
-Where deskhand upgrade finds releases.
+The URL where deskhand upgrade finds releases.
 .PP
 deskhand also reads the variables of sandbox\-agent, such as SANDBOX_AGENT_HOST. Its own variables win.
 .SH FILES
@@ -39,23 +39,20 @@ Installed agents, and the files of servers in the background.
 `
 )
 
-// man prints the manual page, made of the help of all commands.
-func (p program) man(ctx context.Context, args []string) error {
+// man prints the manual page, which consists of the help of all commands.
+func (p program) man(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("man", "Prints the manual page, for man(1).")
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("man takes no argument, so not %q", flags.Arg(0))
 	}
 	p.name = "deskhand"
 	var page strings.Builder
 	fmt.Fprintf(&page, ".TH DESKHAND 1 \"\" \"deskhand %s\" \"User Commands\"\n", roff(strings.TrimPrefix(versionText(), "v")))
 	page.WriteString(".SH NAME\ndeskhand \\- virtual Linux desktops over HTTP\n.SH SYNOPSIS\n.B deskhand\n[\\-t TOKEN | \\-n] COMMAND [FLAGS]\n")
 	fmt.Fprintf(&page, ".SH DESCRIPTION\n%s\n.SH COMMANDS\n", roff(manIntroduction))
-	for _, c := range commands {
-		words := strings.Fields(c[0])
-		switch c[0] {
+	for _, c := range listedCommands() {
+		words := strings.Fields(c.name)
+		switch c.name {
 		case "api":
 			page.WriteString(".SS deskhand api\nCalls a running server, one command for each route. \\(oqdeskhand api\\(cq lists the commands, \\(oqdeskhand api \\-\\-help\\(cq their common flags.\n")
 		case "help":

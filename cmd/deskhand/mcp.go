@@ -15,8 +15,9 @@ import (
 const mcpAbout = `Serves a desktop as tools of the Model Context Protocol, on standard input and
 output, for agents that start their MCP servers.
 
-With --endpoint, or DESKHAND_ENDPOINT, it is a desktop of a running server.
-Without, a desktop is started, and ends with standard input.`
+With --endpoint, DESKHAND_ENDPOINT or --desktop, the tools use a desktop of a
+running server. Otherwise deskhand starts a desktop, which ends with standard
+input.`
 
 // mcp serves a desktop on standard input and output.
 func (p program) mcp(ctx context.Context, access accessFlags, args []string) error {
@@ -25,19 +26,16 @@ func (p program) mcp(ctx context.Context, access accessFlags, args []string) err
 	var size desktop.Size
 	flags := p.flags("mcp", mcpAbout)
 	f.register(flags)
-	flags.StringVar(&id, "desktop", "", "`id` of the server's desktop; main, unless given")
-	flags.StringVar(&actor, "name", "", "the `name` in which is acted; the MCP client's, unless given")
-	flags.IntVar(&size.Width, "width", 0, "of a desktop that is started, in `pixels`; 1280, unless given")
-	flags.IntVar(&size.Height, "height", 0, "the same; 800, unless given")
-	if err := parse(flags, args); err != nil {
+	flags.StringVar(&id, "desktop", "", "`id` of the server's desktop (default main)")
+	flags.StringVar(&actor, "name", "", "actor `name` in events and recordings (default: the MCP client's name)")
+	flags.IntVar(&size.Width, "width", 0, "width of the started desktop in `pixels` (default 1280)")
+	flags.IntVar(&size.Height, "height", 0, "height of the started desktop in `pixels` (default 800)")
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("mcp takes no argument, so not %q", flags.Arg(0))
 	}
 	remote := f.endpoint != "" || id != "" || variable("ENDPOINT") != ""
 	if remote && (flags.Changed("width") || flags.Changed("height")) {
-		return usagef("--width and --height are for a desktop that is started, and the server's runs already")
+		return usagef("--width and --height are for a desktop that this command starts, and the server's desktop is running")
 	}
 	in, out := p.lines()
 	var err error
@@ -47,7 +45,7 @@ func (p program) mcp(ctx context.Context, access accessFlags, args []string) err
 		err = p.ownMCP(ctx, size, actor, in, out)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // it was asked to end
+		return nil // a signal ended it
 	}
 	return err
 }
@@ -75,10 +73,10 @@ func (p program) relayMCP(ctx context.Context, f clientFlags, id, actor string, 
 	return computer.Relay{Endpoint: at.String(), Header: header, Version: mcpVersion()}.Run(ctx, in, out)
 }
 
-// mcpVersion is the version that deskhand mcp tells in serverInfo.
+// mcpVersion returns the version in the serverInfo of MCP.
 func mcpVersion() string { return strings.TrimPrefix(versionText(), "v") }
 
-// ownMCP serves a desktop of its own.
+// ownMCP starts a desktop and serves it.
 func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in io.ReadCloser, out io.WriteCloser) (err error) {
 	// The size at which models need no scaled pictures.
 	if size.Width == 0 {
@@ -108,9 +106,9 @@ func (p program) ownMCP(ctx context.Context, size desktop.Size, actor string, in
 	return s.Run(ctx, in, out)
 }
 
-// lines are standard input and output, as one who closes both may have them. A
-// read of standard input cannot be broken off: the goroutine that is in it ends
-// with the program, at the latest.
+// lines returns standard input and output for a caller that closes both. A read of
+// standard input cannot be interrupted, so its goroutine may run until the program
+// ends.
 func (p program) lines() (io.ReadCloser, io.WriteCloser) {
 	r, w := io.Pipe()
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/deskhand/deskhand/webrtc"
 )
 
-// mediaFlags say how viewers of the live view reach the server.
+// mediaFlags configure how viewers of the live view reach the server.
 type mediaFlags struct {
 	udpPort   string
 	tcpPort   string
@@ -22,10 +22,10 @@ type mediaFlags struct {
 }
 
 func (m *mediaFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&m.udpPort, "media-udp-port", "", "UDP `port` for the live view of all viewers, or off; 59050 or a free one, unless given")
-	flags.StringVar(&m.tcpPort, "media-tcp-port", "", "`port` at which viewers reach this server by TCP, past any HTTP proxy; that of their request, unless given or proxied")
-	flags.StringVar(&m.portRange, "media-port-range", "", "give every viewer a UDP port of its own, from `LOW-HIGH`")
-	flags.StringArrayVar(&m.announce, "announce-ip", nil, "`address` to tell viewers instead of this machine's own; may be repeated")
+	flags.StringVar(&m.udpPort, "media-udp-port", "", "UDP `port` for all viewers of the live view, or off (default 59050, or a free port)")
+	flags.StringVar(&m.tcpPort, "media-tcp-port", "", "`port` at which viewers reach this server by TCP, past any HTTP proxy (default: the port of their request, unless a proxy forwarded it)")
+	flags.StringVar(&m.portRange, "media-port-range", "", "give every viewer its own UDP port from `LOW-HIGH`")
+	flags.StringArrayVar(&m.announce, "announce-ip", nil, "`address` that viewers get instead of this machine's addresses; may be repeated")
 	flags.StringArrayVar(&m.servers, "ice-server", nil,
 		"STUN or TURN server as `URL[,USER,CREDENTIAL]`; CREDENTIAL may be file:PATH or env:NAME; may be repeated")
 }
@@ -70,7 +70,7 @@ func (m *mediaFlags) config(cfg *httpapi.Config) error {
 	return nil
 }
 
-// udpPort is webrtc.NetworkConfig's for what --media-udp-port says.
+// udpPort returns the webrtc.NetworkConfig.UDPPort for --media-udp-port.
 func udpPort(text string) (int, error) {
 	switch text {
 	case "":
@@ -90,18 +90,18 @@ func portRange(text string) (low, high uint16, err error) {
 	a, err1 := strconv.ParseUint(first, 10, 16)
 	b, err2 := strconv.ParseUint(last, 10, 16)
 	if err1 != nil || err2 != nil || a == 0 || a > b {
-		return 0, 0, usagef("--media-port-range must be two numbers from 1 to 65535 with a - between, the lower first, not %q", text)
+		return 0, 0, usagef("--media-port-range must be two numbers from 1 to 65535 such as 50000-50100, not %q", text)
 	}
 	return uint16(a), uint16(b), nil
 }
 
-// iceServer takes the value of --ice-server apart. variable is that of the
-// environment which holds the credential, if one does.
+// iceServer parses a value of --ice-server. variable is the environment variable
+// that holds the credential, or "".
 func iceServer(text string) (s webrtc.ICEServer, variable string, err error) {
 	parts := strings.SplitN(text, ",", 3)
 	s.URLs = parts[:1]
 	if len(parts) == 2 {
-		return s, "", usagef("--ice-server %s: after the user comes a comma and the credential", parts[0])
+		return s, "", usagef("--ice-server %s: a comma and the credential must follow the user", parts[0])
 	}
 	if len(parts) == 3 {
 		s.Username = parts[1]
@@ -115,15 +115,16 @@ func iceServer(text string) (s webrtc.ICEServer, variable string, err error) {
 	return s, variable, nil
 }
 
-// credential is what CREDENTIAL stands for.
+// credential returns the value of CREDENTIAL, and the environment variable that holds
+// it, or "".
 func credential(text string) (value, variable string, err error) {
 	if path, ok := strings.CutPrefix(text, "file:"); ok {
 		content, err := os.ReadFile(path)
-		value = strings.TrimSpace(string(content))
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", "", fmt.Errorf("credential: %w", err)
-		case value == "" || strings.ContainsAny(value, "\r\n"):
+		}
+		value, ok := oneLine(content)
+		if !ok {
 			return "", "", fmt.Errorf("credential file %s: must hold one line, the credential", path)
 		}
 		return value, "", nil

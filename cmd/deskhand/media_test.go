@@ -71,7 +71,7 @@ func TestMediaMistakes(t *testing.T) {
 		{[]string{"--media-udp-port", "0"}, exitUsage, "--media-udp-port must be"},
 		{[]string{"--media-tcp-port", "0"}, exitUsage, `--media-tcp-port must be a number from 1 to 65535, not "0"`},
 		{[]string{"--media-port-range", "5"}, exitUsage, "--media-port-range must be two numbers"},
-		{[]string{"--media-port-range", "9-5"}, exitUsage, "the lower first"},
+		{[]string{"--media-port-range", "9-5"}, exitUsage, "two numbers from 1 to 65535 such as"},
 		{[]string{"--media-port-range", "0-5"}, exitUsage, "--media-port-range must be"},
 		{[]string{"--media-port-range", "5-9", "--media-udp-port", "5"}, exitUsage, "excludes"},
 		{[]string{"--announce-ip", "example.com"}, exitUsage, `--announce-ip must be an IP address by which viewers reach this machine, not "example.com"`},
@@ -90,7 +90,7 @@ func TestMediaMistakes(t *testing.T) {
 	}
 }
 
-// A port that somebody has is told at the start, not to the first viewer.
+// TestTakenMediaPort wants the error at the start, not when a viewer connects.
 func TestTakenMediaPort(t *testing.T) {
 	t.Parallel()
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")

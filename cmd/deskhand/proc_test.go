@@ -17,7 +17,7 @@ type process struct {
 	name    string
 }
 
-// snapshot reads the process table: who is whose parent. Zombies are left out.
+// snapshot reads the process table without zombies.
 func snapshot(tb testing.TB) (all map[int]process, parent map[int]int) {
 	tb.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -62,7 +62,7 @@ func TestNoProcessOutlivesTheServer(t *testing.T) {
 // server's command line.
 func TestProcessesDoNotSeeTheToken(t *testing.T) {
 	t.Parallel()
-	const token = "tell-nobody-of-this"
+	const token = "token-of-the-test"
 	for name, tt := range map[string]struct{ env, args []string }{
 		"environment":  {env: []string{"DESKHAND_TOKEN=" + token, "SANDBOX_AGENT_TOKEN=" + token}},
 		"command line": {args: []string{"--token", token}},

@@ -20,19 +20,18 @@ import (
 	"github.com/deskhand/deskhand/recording"
 )
 
-const aboutRecord = `Records the desktop of a running server until Ctrl-C, or for --duration, or until
-the desktop ends. Prints the recording's id, or with --output the file that it was
-downloaded to. A line on the terminal shows how long and large it is meanwhile.`
+const aboutRecord = `Records a desktop of a running server until Ctrl-C, for --duration, or until the
+desktop ends. Prints the recording's id, or the file of --output. Meanwhile a line
+on the terminal shows the recording's duration and size.`
 
 const (
-	// recordBeat is how often the server is asked how far the recording is.
+	// recordBeat is the time between two requests for the recording's status.
 	recordBeat = 500 * time.Millisecond
-	// recordPatience is how long the server may take to start or stop one, also
-	// after Ctrl-C.
+	// recordPatience bounds each request, also after Ctrl-C.
 	recordPatience = 30 * time.Second
 )
 
-// recordFlags say what to record, and where to.
+// recordFlags are the flags of record.
 type recordFlags struct {
 	clientFlags
 	desktop  string
@@ -47,7 +46,7 @@ type recordFlags struct {
 	remove   bool
 }
 
-// recorded is what the server tells of a recording.
+// recorded is the server's description of a recording.
 type recorded struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
@@ -62,16 +61,16 @@ type recorded struct {
 func (p program) record(ctx context.Context, access accessFlags, args []string) error {
 	f := recordFlags{clientFlags: clientFlags{accessFlags: access}}
 	flags := p.flags("record", aboutRecord)
-	flags.StringVarP(&f.output, "output", "o", "", "download it to a `file` at the end; - is standard output")
-	flags.DurationVarP(&f.duration, "duration", "d", 0, "how long to record, as in `1m30s`; until Ctrl-C, unless given")
+	flags.StringVarP(&f.output, "output", "o", "", "download the recording to a `file`; - is standard output")
+	flags.DurationVarP(&f.duration, "duration", "d", 0, "how `long` to record, such as 1m30s (default: until Ctrl-C)")
 	flags.StringVar(&f.desktop, "desktop", "main", "`id` of the desktop")
-	flags.IntVar(&f.fps, "fps", 0, "pictures per second at `most`, 1 to 60; the server decides, unless given")
-	flags.StringVar(&f.quality, "quality", "", "`low|medium|high`; medium, unless given")
-	flags.Float64Var(&f.scale, "scale", 0, "size of the video by that of the screen, `0.1 to 1`; 1, unless given")
-	flags.BoolVar(&f.noCursor, "no-cursor", false, "leave the pointer out")
-	flags.BoolVar(&f.sound, "sound", false, "record sound, too")
-	flags.StringVar(&f.title, "title", "", "what to call it")
-	flags.BoolVar(&f.remove, "delete", false, "delete it from the server after the download")
+	flags.IntVar(&f.fps, "fps", 0, "maximum `number` of pictures per second, 1 to 60 (default: the server's)")
+	flags.StringVar(&f.quality, "quality", "", "`low|medium|high` (default medium)")
+	flags.Float64Var(&f.scale, "scale", 0, "`factor` from screen size to video size, 0.1 to 1 (default 1)")
+	flags.BoolVar(&f.noCursor, "no-cursor", false, "leave out the pointer")
+	flags.BoolVar(&f.sound, "sound", false, "also record sound")
+	flags.StringVar(&f.title, "title", "", "`title` of the recording")
+	flags.BoolVar(&f.remove, "delete", false, "delete the recording from the server after the download")
 	f.clientFlags.register(flags)
 	if err := parse(flags, args); err != nil {
 		return err
@@ -98,14 +97,14 @@ func (p program) record(ctx context.Context, access accessFlags, args []string) 
 	return s.run(ctx, body)
 }
 
-// body is the request that the flags make, which are checked before anything is
-// recorded. given says whether a flag was.
+// body checks the flags and returns the request that they make. given reports
+// whether a flag was given.
 func (f *recordFlags) body(given func(string) bool) ([]byte, error) {
 	switch {
 	case f.duration < 0 || given("duration") && f.duration < time.Millisecond:
-		return nil, usagef("--duration must be longer than nothing, as in 90s")
+		return nil, usagef("--duration must be longer than 0, such as 90s")
 	case f.remove && f.output == "":
-		return nil, usagef("--delete needs --output: nothing would be left of the recording")
+		return nil, usagef("--delete needs --output: without it the recording would be lost")
 	case f.output != "" && f.output != "-":
 		if info, err := os.Stat(f.output); err == nil && info.IsDir() {
 			return nil, usagef("--output %s is a directory; name a file in it", f.output)
@@ -139,34 +138,33 @@ type recordSession struct {
 }
 
 func (s *recordSession) run(ctx context.Context, body []byte) error {
-	// A start that is given up would leave a recording that nobody stops.
+	// If a signal ended the request, the recording could go on without end.
 	if err := s.call(context.WithoutCancel(ctx), &s.now, "POST", s.path(""), "--json", string(body)); err != nil {
 		return err
 	}
 	err := s.follow(ctx)
-	// What was recorded is kept whatever happened.
+	// The recording is stopped and downloaded also after a signal.
 	late := context.WithoutCancel(ctx)
 	if err == nil && s.now.Status == "recording" {
 		err = s.call(late, &s.now, "POST", s.path(s.now.ID+"/stop"))
 		if problem, ok := errors.AsType[*apiclient.ProblemError](err); ok && problem.Status == 409 {
-			err = s.look(late) // it was over by itself at that moment
+			err = s.look(late) // it ended at that moment
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", s.now.ID, err)
 	}
 	if s.now.Status == "failed" {
-		return fmt.Errorf("recording %s failed (%s): %s", s.now.ID, s.now.Reason, cmp.Or(s.now.Error, "the server tells no more"))
+		return fmt.Errorf("recording %s failed (%s): %s", s.now.ID, s.now.Reason, cmp.Or(s.now.Error, "the server gives no reason"))
 	}
-	fmt.Fprintf(s.stderr, "Recorded %s, %s: %s\n", elapsed(time.Duration(s.now.Duration)*time.Millisecond), size(s.now.Bytes), s.now.ID)
+	fmt.Fprintf(s.stderr, "Recorded %s, %s: %s\n", elapsed(time.Duration(s.now.Duration)*time.Millisecond), apiclient.ByteCount(s.now.Bytes), s.now.ID)
 	if why := s.now.early(); why != "" {
-		fmt.Fprintf(s.stderr, "It ended before it was told to: %s\n", why)
+		fmt.Fprintf(s.stderr, "The recording ended early: %s\n", why)
 	}
 	return s.finish(late)
 }
 
-// early says why a recording ended that neither Ctrl-C nor --duration did, or is
-// empty.
+// early returns why a recording has ended, or "" after Ctrl-C or --duration.
 func (r *recorded) early() string {
 	if reason := recording.Reason(r.Reason); reason == recording.ReasonStopped || reason == recording.ReasonMaxDuration {
 		return ""
@@ -199,7 +197,7 @@ func (s *recordSession) finish(ctx context.Context) error {
 	return s.call(ctx, nil, "DELETE", s.path(s.now.ID))
 }
 
-// follow shows how the recording goes until it ends, or the user ends it.
+// follow shows the recording's progress until it ends or ctx does.
 func (s *recordSession) follow(ctx context.Context) error {
 	line := newRecordLine(s.stderr)
 	defer line.close()
@@ -213,7 +211,7 @@ func (s *recordSession) follow(ctx context.Context) error {
 			return nil
 		case <-beat.C:
 		}
-		// A server that is busy for a moment still records.
+		// A single failure may come from a busy server, which still records.
 		if err := s.look(ctx); err != nil && ctx.Err() == nil {
 			if failed++; failed == 5 {
 				return err
@@ -229,7 +227,7 @@ func (s *recordSession) look(ctx context.Context) error {
 	return s.call(ctx, &s.now, "GET", s.path(s.now.ID))
 }
 
-// path is that of something below the desktop's recordings.
+// path returns a path below the desktop's recordings.
 func (s *recordSession) path(rest string) string {
 	base := "/v1/desktop/recordings"
 	if s.flags.desktop != "main" {
@@ -252,22 +250,22 @@ func (s *recordSession) call(ctx context.Context, into any, args ...string) erro
 		return err
 	}
 	if err := json.Unmarshal(answer.Bytes(), into); err != nil {
-		return fmt.Errorf("the server's answer was not understood: %w", err)
+		return fmt.Errorf("decode the server's answer: %w", err)
 	}
 	return nil
 }
 
-// recordLine shows a recording on one line of a terminal. A nil one shows
+// recordLine shows a recording on one line of a terminal. A nil recordLine shows
 // nothing.
 type recordLine struct {
 	out    *os.File
 	begun  time.Time
 	frames int64
 	at     time.Time
-	rate   float64 // pictures in a second, lately
+	rate   float64 // pictures in a second, smoothed
 }
 
-// newRecordLine is nil when nobody looks.
+// newRecordLine returns nil if out is not a terminal.
 func newRecordLine(out *os.File) *recordLine {
 	if !term.IsTerminal(int(out.Fd())) {
 		return nil
@@ -285,37 +283,22 @@ func (l *recordLine) show(r recorded) {
 		l.rate += 0.5 * (float64(r.Frames-l.frames)/passed.Seconds() - l.rate)
 		l.frames, l.at = r.Frames, now
 	}
-	text := fmt.Sprintf("recording  %s  %s  %.0f frames/s  Ctrl-C ends it", elapsed(now.Sub(l.begun)), size(r.Bytes), l.rate)
-	if columns, _, err := term.GetSize(int(l.out.Fd())); err == nil && columns > 0 {
-		text = text[:min(len(text), columns-1)]
-	}
-	fmt.Fprint(l.out, "\r"+text+"\x1b[K")
+	text := fmt.Sprintf("recording  %s  %s  %.0f frames/s  Ctrl-C ends it", elapsed(now.Sub(l.begun)), apiclient.ByteCount(r.Bytes), l.rate)
+	fmt.Fprint(l.out, "\r"+text[:min(len(text), apiclient.Width(l.out)-1)]+"\x1b[K")
 }
 
-// close wipes the line.
+// close removes the line.
 func (l *recordLine) close() {
 	if l != nil {
 		_, _ = io.WriteString(l.out, "\r\x1b[K")
 	}
 }
 
-// elapsed is a time as clocks show it.
+// elapsed formats a time as minutes and seconds, with hours if there are any.
 func elapsed(d time.Duration) string {
 	seconds := int(d / time.Second)
 	if seconds < 3600 {
 		return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 	}
 	return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
-}
-
-// size is an amount of data as people read it.
-func size(n int64) string {
-	value, unit := float64(n), 0
-	for ; value >= 1024 && unit < 4; unit++ {
-		value /= 1024
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit-1])
 }

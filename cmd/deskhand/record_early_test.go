@@ -39,12 +39,12 @@ func TestRecordEndsEarly(t *testing.T) {
 	late := time.AfterFunc(callLimit, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	err := cmd.Wait()
-	if got := stderr.String(); err != nil || !strings.Contains(got, s.recorded(t)) || !strings.Contains(got, "before it was told to: desktop_closed") {
+	if got := stderr.String(); err != nil || !strings.Contains(got, s.recorded(t)) || !strings.Contains(got, "ended early: desktop_closed") {
 		t.Errorf("record: %v, %q", err, got)
 	}
 }
 
-// recorded is how the record command tells the length of the one recording.
+// recorded returns what the record command prints about the only recording.
 func (s *server) recorded(t *testing.T) string {
 	t.Helper()
 	var list struct {

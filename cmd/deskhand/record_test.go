@@ -79,7 +79,7 @@ func TestRecord(t *testing.T) {
 		stderr string
 	}{
 		"argument":     {[]string{"film.mp4"}, exitUsage, "--output names a file"},
-		"duration":     {[]string{"-d", "soon"}, exitUsage, `--duration must be a time as 90s or 1h30m, not "soon"`},
+		"duration":     {[]string{"-d", "soon"}, exitUsage, `--duration must be a time such as 90s or 1h30m, not "soon"`},
 		"no duration":  {[]string{"-d", "0"}, exitUsage, "--duration must be longer"},
 		"a directory":  {[]string{"-o", t.TempDir()}, exitUsage, "is a directory"},
 		"no directory": {[]string{"-o", filepath.Join(t.TempDir(), "no", "film.mp4")}, exitUsage, "there is no directory"},

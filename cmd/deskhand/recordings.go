@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/recording"
 )
 
-// recordingFlags say where recordings are, and which of them stay.
+// recordingFlags configure the recordings' directory and retention.
 type recordingFlags struct {
 	dir      string
 	maxCount int
@@ -18,10 +18,10 @@ type recordingFlags struct {
 }
 
 func (r *recordingFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&r.dir, "recordings-dir", "", "`directory` for recordings; beside the desktops' files, unless given")
-	flags.IntVar(&r.maxCount, "recordings-max-count", 0, "keep at most that `number` of recordings of a desktop, the newest; 0 keeps all")
-	flags.DurationVar(&r.maxAge, "recordings-max-age", 0, "delete recordings that are older than a `time` as 720h; 0 keeps them")
-	flags.Int64Var(&r.maxBytes, "recordings-max-bytes", 0, "delete the oldest recordings of a desktop that together have more `bytes`; 0 keeps all")
+	flags.StringVar(&r.dir, "recordings-dir", "", "`directory` for recordings (default: beside the desktops' files)")
+	flags.IntVar(&r.maxCount, "recordings-max-count", 0, "maximum `number` of recordings of a desktop, of which the newest are kept; 0 keeps all")
+	flags.DurationVar(&r.maxAge, "recordings-max-age", 0, "delete recordings older than a `time` such as 720h; 0 keeps all")
+	flags.Int64Var(&r.maxBytes, "recordings-max-bytes", 0, "maximum `bytes` of the recordings of a desktop, of which the newest are kept; 0 keeps all")
 }
 
 // config puts the flags into the server's configuration.

@@ -20,19 +20,19 @@ import (
 	"time"
 )
 
-// defaultBaseURL is where releases are unless DESKHAND_BASE_URL says so. Below
-// it are latest/download/VERSION and, for every version, download/VERSION/ with
-// SHA256SUMS and the archives. deploy/install.sh has the same default.
+// defaultBaseURL is the URL of releases unless DESKHAND_BASE_URL is set. It has
+// latest/download/VERSION and, for every version, download/VERSION/ with SHA256SUMS
+// and the archives. deploy/install.sh has the same default.
 const defaultBaseURL = "https://github.com/deskhand/deskhand/releases"
 
-// What a release may have, at most.
+// Limits of a release, in bytes.
 const (
 	mostSums    = 64 << 10
 	mostArchive = 256 << 20
 	mostProgram = 512 << 20
 )
 
-// releases is a place that has releases.
+// releases is a server of releases.
 type releases struct {
 	base   *url.URL
 	client *http.Client
@@ -42,7 +42,7 @@ func newReleases(base string) (releases, error) {
 	base = cmp.Or(base, defaultBaseURL)
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return releases{}, usagef("DESKHAND_BASE_URL must be a URL as %s, not %q", defaultBaseURL, base)
+		return releases{}, usagef("DESKHAND_BASE_URL must be a URL such as %s, not %q", defaultBaseURL, base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = 30 * time.Second
@@ -109,13 +109,12 @@ func (r releases) newest(ctx context.Context) (string, error) {
 	}
 	version := strings.TrimSpace(string(data))
 	if !isVersion(version) {
-		return "", fmt.Errorf("find the newest release: %s/latest/download/VERSION holds %q, which is no version", r.base.Redacted(), version)
+		return "", fmt.Errorf("find the newest release: %s/latest/download/VERSION holds %q, which is not a version", r.base.Redacted(), version)
 	}
 	return version, nil
 }
 
-// download writes the program of a version to file, after it has checked the
-// archive's sum.
+// download checks the archive of a version and writes its program to file.
 func (r releases) download(ctx context.Context, version string, file *os.File) error {
 	name := "deskhand-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
 	sums, err := r.get(ctx, mostSums, "download", version, "SHA256SUMS")
@@ -153,7 +152,7 @@ func unpackProgram(archive []byte, file io.Writer) error {
 	for entries := tar.NewReader(unzipped); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return errors.New("it holds no program")
+			return errors.New("it has no program")
 		}
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// bomb forks until it may not any more. bash keeps what it has, and tries again.
+// bomb forks until the limit is reached, and then keeps trying.
 const bomb = `{"command":"bash","args":["-c","sh -c 'f() { sleep 600 & f & f & wait; }; f' & while :; do sleep 600 & done"]}`
 
 // TestForkBomb has a client use up the limit of processes: the server goes on

@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-const secret = "do-not-tell-anybody"
+const secret = "secret-of-the-test"
 
 // TestHiddenToken wants the token neither in the process list, nor in what
 // desktops' programs are given, nor in logs and other files.

@@ -22,15 +22,14 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-const aboutServer = `Serves desktops over HTTP until it gets SIGINT, SIGTERM or SIGHUP, then ends
-all that it started. Prints one line with its URL when it is ready, as JSON with
+const aboutServer = `Serves desktops over HTTP until SIGINT, SIGTERM or SIGHUP, then ends everything
+that it started. Prints one line with its URL when it is ready, as JSON with
 --log-format json.
 
-Without --token, --token-file or --no-token it makes a token and prints it.
-DESKHAND_HOST, _PORT, _TOKEN and _TOKEN_FILE stand in for the flags, and so do
-those variables of sandbox-agent (SANDBOX_AGENT_...). DESKHAND_LOG_FORMAT and
-DESKHAND_LOG_LEVEL stand in for theirs. A socket that systemd passes is served in
-place of --host and --port.`
+Without --token, --token-file or --no-token it makes a token and prints it. The
+variables DESKHAND_HOST, _PORT, _TOKEN, _TOKEN_FILE, _LOG_FORMAT and _LOG_LEVEL
+replace flags that are not given. SANDBOX_AGENT_HOST, _PORT, _TOKEN and
+_TOKEN_FILE work too. A socket that systemd passes replaces --host and --port.`
 
 func (p program) server(ctx context.Context, access accessFlags, args []string) (err error) {
 	f := serverFlags{accessFlags: access}
@@ -69,9 +68,8 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	if err := f.onHost.prepare(p, f.noToken, &cfg); err != nil {
 		return err
 	}
-	// Before all that takes time, so that clients that connect early wait in the
-	// listener's queue instead of being refused. A server that gets no port leaves
-	// no trace.
+	// The server listens before anything that takes time, so that early clients wait
+	// in the listener's queue. A server that gets no port leaves no trace.
 	ln, err := f.listen(ctx)
 	if err != nil {
 		return err
@@ -107,7 +105,6 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return err
 	}
 	defer func() { err = errors.Join(err, unguard()) }()
-	// What many or large calls have left would stay for minutes otherwise.
 	cfg.Quiet = giveMemoryBack
 	s, err := httpapi.New(cfg)
 	if err != nil {
@@ -117,15 +114,15 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, ln, f, cfg.Token != "", log) })
 }
 
-// giveMemoryBack gives the memory to the system that nothing uses. What a
-// sync.Pool holds survives the first collection.
+// giveMemoryBack returns unused memory to the system, which Go would keep for
+// minutes. The contents of a sync.Pool survive the first collection.
 func giveMemoryBack() {
 	runtime.GC()
 	debug.FreeOSMemory()
 }
 
-// guard starts a guardian, which ends the children when this program ends, until
-// unguard. If this program is process 1, the kernel ends all others.
+// guard starts a guardian, which ends the children when this program ends. unguard
+// ends the guardian. Process 1 needs none: at its end the kernel ends all others.
 func guard(log *slog.Logger) (unguard func() error, err error) {
 	if os.Getpid() == 1 {
 		return func() error { return nil }, nil
@@ -137,8 +134,7 @@ func guard(log *slog.Logger) (unguard func() error, err error) {
 	return g.Close, nil
 }
 
-// serve runs the server on ln until ctx ends. tokenKnown says that the user chose
-// the token, which then need not be shown.
+// serve runs the server on ln until ctx ends. It prints the token unless tokenKnown.
 func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, f serverFlags, tokenKnown bool, log *slog.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -155,8 +151,9 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, 
 	if err := openMedia(s, f); err != nil {
 		return err
 	}
-	// At once, so that the server which comes next knows that this one ends.
-	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // who made s gets its error
+	// Close begins immediately, so that the next server knows that this one ends. The
+	// caller's Close returns the error.
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := openState(ctx, s, log); err != nil {
 		return err
 	}
@@ -173,12 +170,12 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, 
 	if err := <-served; !errors.Is(err, httpapi.ErrClosed) {
 		return err
 	}
-	return nil // it ended before it began to serve
+	return nil // ctx ended before Serve
 }
 
-// openState opens the state that an earlier server left. The server starts on a
-// full disk too, so that clients can delete files through it. State that could
-// not be opened is opened by the first request that needs it.
+// openState opens the state that an earlier server left. The server also starts on
+// a full disk, so that clients can delete files through it: the first request that
+// needs the state opens it then.
 func openState(ctx context.Context, s *httpapi.Server, log *slog.Logger) error {
 	for _, open := range []func() error{
 		func() error { return sweep(s, log) },
@@ -213,15 +210,15 @@ func (f *serverFlags) listen(ctx context.Context) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address())
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%w; another server may be running: end it, or choose another --port (0 takes a free one)", err)
+		return nil, fmt.Errorf("%w; another server may be running: end it, or choose another --port (0 for a free one)", err)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("%w; choose a --port from 1024 up", err)
 	}
 	return ln, err
 }
 
-// openMedia opens the port that was asked for. One that nobody asked for waits
-// for the first viewer.
+// openMedia opens the port of --media-udp-port. Without the flag, the first viewer
+// opens a port.
 func openMedia(s *httpapi.Server, f serverFlags) error {
 	if f.media.udpPort == "" || f.media.udpPort == "off" {
 		return nil
@@ -233,34 +230,33 @@ func openMedia(s *httpapi.Server, f serverFlags) error {
 	return err
 }
 
-// sweep ends what an earlier server left running. That this fails is no reason
-// not to start; that the state directory cannot be used is, because no desktop
-// would.
+// sweep ends what an earlier server left running. It logs a failure to do so, and
+// returns an error if the state directory cannot be used.
 func sweep(s *httpapi.Server, log *slog.Logger) error {
 	n, err := s.Sweep()
 	var files *fs.PathError
 	switch {
-	case errors.Is(err, httpapi.ErrClosed): // told to end while it waited for another server
+	case errors.Is(err, httpapi.ErrClosed): // a signal came while it waited for another server
 		return nil
 	case errors.Is(err, httpapi.ErrInUse):
 		return fmt.Errorf("%w with --state-dir", err)
 	case errors.As(err, &files):
 		return fmt.Errorf("%w; choose another directory with --state-dir", err)
 	case err != nil:
-		log.Warn("what an earlier server left running could not be ended", "error", err)
+		log.Warn("processes of an earlier server could not be ended", "error", err)
 	case n > 0:
-		log.Info("ended what an earlier server left running", "processes", n)
+		log.Info("ended processes of an earlier server", "processes", n)
 	}
 	return nil
 }
 
-// announce tells where the server is.
+// announce prints the server's URL.
 func (p program) announce(at url.URL, s *httpapi.Server, tokenKnown bool, f serverFlags, log *slog.Logger) {
 	if f.noToken && !isLoopback(f.host) {
-		log.Warn("--no-token on an address that other machines may reach: whoever reaches it owns the desktops and this user's account", "host", f.host)
+		log.Warn("--no-token on an address that other machines may reach: every client that reaches it controls the desktops and this user's account", "host", f.host)
 	}
 	if f.noToken && f.credentials && slices.Contains(f.origins, "*") {
-		log.Warn("--no-token with --cors-allow-origin '*' and --cors-allow-credentials: every web page that a person here opens can use the desktops")
+		log.Warn("--no-token with --cors-allow-origin '*' and --cors-allow-credentials: every web page that is open in a browser here can use the desktops")
 	}
 	base := at.String()
 	if s.Token() != "" && !tokenKnown {
@@ -276,22 +272,22 @@ func (p program) announce(at url.URL, s *httpapi.Server, tokenKnown bool, f serv
 	}
 }
 
-// suggest shows a newcomer what to do next.
+// suggest prints first steps for a new user.
 func (p program) suggest(base, token string, tokenKnown bool) {
 	if tokenKnown {
-		token = "YOUR-TOKEN" // it is not ours to show
+		token = "YOUR-TOKEN" // the user's token is not printed
 	}
 	curl := "curl"
 	if token != "" {
 		curl += " -H 'Authorization: Bearer " + token + "'"
 	}
-	fmt.Fprintf(p.stdout, "Open that in a browser, or try:\n"+
+	fmt.Fprintf(p.stdout, "Open this URL in a browser, or try:\n"+
 		"  %[1]s -o desk.png %[2]sv1/desktop/screenshot\n"+
 		"  %[1]s --json '{\"text\":\"hello\\n\"}' %[2]sv1/desktop/keyboard/type\n"+
-		"Ctrl-C ends it.\n", curl, base)
+		"Ctrl-C ends the server.\n", curl, base)
 }
 
-// baseURL is a URL by which a program on this machine reaches a listener.
+// baseURL returns the URL by which a program on this machine reaches a listener.
 func baseURL(a net.Addr) url.URL {
 	u := url.URL{Scheme: "http", Host: a.String(), Path: "/"}
 	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
@@ -305,7 +301,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// logger writes where the flags say.
+// logger returns the logger that the flags describe.
 func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
@@ -341,7 +337,7 @@ func (f *serverFlags) mayLogTo(file string) error {
 	for _, name := range []string{f.sessions.user, f.desktopUser} {
 		user, err := supervise.LookupUser(name)
 		if err != nil {
-			continue // the server names the flag
+			continue // httpapi.New reports it
 		}
 		if err := supervise.CheckNotReplaceable(path, user); err != nil {
 			return usagef("--log-file: %s", err)
@@ -356,8 +352,8 @@ const (
 	formatJSON = "json"
 )
 
-// jsonLogger writes durations with their units, as in "1.5s". slog would write
-// nanoseconds without a unit.
+// jsonLogger returns a logger that writes durations with their units, such as
+// "1.5s", where slog would write nanoseconds.
 func jsonLogger(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindDuration {
@@ -367,13 +363,12 @@ func jsonLogger(out io.Writer, level slog.Level) *slog.Logger {
 	}}))
 }
 
-// loggedError is an error that was written to the log, so that it need not be
-// printed.
+// loggedError is an error that was written to the log and is not printed.
 type loggedError struct{ error }
 
 func (e loggedError) Unwrap() error { return e.error }
 
-// logEnd writes why the server ends as JSON, if the log has that format.
+// logEnd writes the error that ends the server to a JSON log.
 func (p program) logEnd(f *serverFlags, err error) error {
 	if err == nil || f.logFormat != formatJSON {
 		return err

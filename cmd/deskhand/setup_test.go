@@ -16,8 +16,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestAuthority wants a program that knows nothing but DISPLAY to be let in on
-// the desktop, for as long as that is there.
+// TestAuthority wants a program with only DISPLAY to be able to connect to the
+// desktop, until the desktop ends.
 func TestAuthority(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xauth", "xdpyinfo")
@@ -33,7 +33,7 @@ func TestAuthority(t *testing.T) {
 	if got := run("xdpyinfo"); got.status != 0 || !strings.Contains(got.stdout, "1440x900 pixels") {
 		t.Errorf("xdpyinfo on %s: %+v", desk.Display, got)
 	}
-	// Without the cookie nobody gets in, so that it was this file that helped.
+	// A program without the cookie cannot connect.
 	stranger := exec.Command("xdpyinfo")
 	stranger.Env = append(environ(t), "DISPLAY="+desk.Display)
 	if got := finish(t, stranger); got.status == 0 {
@@ -121,7 +121,7 @@ func TestStaticBinary(t *testing.T) {
 	}
 }
 
-// TestDemo does what the demo tells a newcomer to do.
+// TestDemo runs the commands that the demo suggests.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm", "chromium", "curl")
@@ -134,7 +134,7 @@ func TestDemo(t *testing.T) {
 				commands = append(commands, line)
 			}
 		}
-		if strings.HasSuffix(text, "Ctrl-C ends it.\n") {
+		if strings.HasSuffix(text, "Ctrl-C ends the server.\n") {
 			return ""
 		}
 		commands = nil

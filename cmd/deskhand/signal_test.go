@@ -19,8 +19,8 @@ import (
 
 const launchTerminal = `{"app":"xterm","wait":true}`
 
-// TestSignal ends servers whose X server hangs, with a call under way that
-// waits for it and somebody who listens to events.
+// TestSignal ends servers whose X server hangs, while a call waits for it and a
+// client listens to events.
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")
@@ -125,8 +125,8 @@ func TestEarlySignal(t *testing.T) {
 	}
 }
 
-// TestSecondSignal wants a server that takes its time to end to do so at once
-// when it is told again.
+// TestSecondSignal wants a server that takes long to end to do so immediately after
+// a second signal.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")

@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// stubborn is an agent that makes a session, and ends neither with its input nor
-// when it is told to.
+// stubborn is an agent that makes a session, and ends neither with its input nor by
+// SIGTERM.
 const stubborn = `#!/bin/sh
 trap '' TERM
 while :; do
@@ -102,8 +102,8 @@ func left(t *testing.T, env []string) (names []string) {
 	return names
 }
 
-// TestFilesAfterKill: what a killed server leaves of a desktop whose id it chose is
-// of no use to anybody, and goes; what somebody has named stays.
+// TestFilesAfterKill kills a server. The next one removes the files of desktops whose
+// ids the server chose, and keeps the files of desktops that a client named.
 func TestFilesAfterKill(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")

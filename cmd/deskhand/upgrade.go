@@ -14,22 +14,19 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-const aboutUpgrade = `Replaces this program with the newest release, or another one, after its SHA-256
-sum was checked. A running server stays what it is until it is restarted.
+const aboutUpgrade = `Replaces this program with the newest release, or with --version. It checks the
+release's SHA-256 sum first. A running server keeps its version until it restarts.
 
-Releases come from $DESKHAND_BASE_URL; from GitHub, unless given. A program that
-belongs to a package of the system or of npm is left to that.`
+Releases come from $DESKHAND_BASE_URL (default: GitHub). A program that belongs to
+a package of the system or of npm must be upgraded with that package manager.`
 
-func (p program) upgrade(ctx context.Context, args []string) error {
+func (p program) upgrade(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("upgrade", aboutUpgrade)
-	check := flags.Bool("check", false, "only say whether there is a newer version")
-	wanted := flags.String("version", "", "install this `version`, as v1.2.3; the newest, unless given")
+	check := flags.Bool("check", false, "only report whether there is a newer version")
+	wanted := flags.String("version", "", "install this `version`, such as v1.2.3 (default: the newest)")
 	p.ignoreAccess(flags)
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return usagef("upgrade takes no argument, so not %q", flags.Arg(0))
 	}
 	r, err := newReleases(variable("BASE_URL"))
 	if err != nil {
@@ -42,10 +39,10 @@ func (p program) upgrade(ctx context.Context, args []string) error {
 			return err
 		}
 	} else if !isVersion(version) {
-		return usagef("--version must be a version as v1.2.3, not %q", *wanted)
+		return usagef("--version must be a version such as v1.2.3, not %q", *wanted)
 	}
 	if version == versionText() {
-		_, err := fmt.Fprintf(p.stdout, "This is deskhand %s already.\n", version)
+		_, err := fmt.Fprintf(p.stdout, "This is already deskhand %s.\n", version)
 		return err
 	}
 	if *check {
@@ -59,7 +56,7 @@ func (p program) upgrade(ctx context.Context, args []string) error {
 	if err := replaceProgram(ctx, r, version, path); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s is deskhand %s now. It was %s, and so are servers that run until they are restarted.\n", path, version, versionText())
+	_, err = fmt.Fprintf(p.stdout, "%s is now deskhand %s instead of %s. Running servers keep their version until they restart.\n", path, version, versionText())
 	return err
 }
 
@@ -82,23 +79,23 @@ func ownPath(ctx context.Context) (string, error) {
 		{[]string{"dpkg-query", "-S"}, "apt-get install ./deskhand-linux-ARCH.deb"},
 		{[]string{"rpm", "-qf"}, "dnf install ./deskhand-linux-ARCH.rpm"},
 	} {
-		exit, err := runCommand(ctx, supervise.Spec{
+		child, err := supervise.Run(ctx, supervise.Spec{
 			Path: manager.query[0], Args: append(manager.query[1:], path), Stdout: io.Discard, Stderr: io.Discard,
 			Env: supervise.Environ(os.Environ(), ownVariables...),
 		})
 		switch {
 		case errors.Is(err, supervise.ErrNotFound):
 		case err != nil:
-			return "", fmt.Errorf("ask %s who owns %s: %w", manager.query[0], path, err)
-		case exit.Code == 0:
-			return "", fmt.Errorf("%s belongs to a package of this system; upgrade that, as with '%s'", path, manager.remedy)
+			return "", fmt.Errorf("ask %s for the owner of %s: %w", manager.query[0], path, err)
+		case child.Exit().Code == 0:
+			return "", fmt.Errorf("%s belongs to a package of this system; upgrade that package, for example with '%s'", path, manager.remedy)
 		}
 	}
 	return path, nil
 }
 
-// replaceProgram puts the program of a release in the place of the file at path.
-// That file is the old one or the new one at any time, and keeps its mode and owner.
+// replaceProgram replaces the file at path with the program of a release,
+// atomically. The file keeps its mode and owner.
 func replaceProgram(ctx context.Context, r releases, version, path string) (err error) {
 	old, err := os.Stat(path)
 	if err != nil {
@@ -144,17 +141,17 @@ func notWritable(path string, err error) error {
 	return fmt.Errorf("replace %s: %w", path, err)
 }
 
-// tryProgram wants a program to run here and to say that it is a version of deskhand.
+// tryProgram returns an error unless the program runs here and reports the version.
 func tryProgram(ctx context.Context, path, version string) error {
 	var out strings.Builder
-	exit, err := runCommand(ctx, supervise.Spec{
+	child, err := supervise.Run(ctx, supervise.Spec{
 		Path: path, Args: []string{"version"}, Stdout: &out, Stderr: &out, Env: supervise.Environ(os.Environ(), ownVariables...),
 	})
 	if err != nil {
 		return fmt.Errorf("the program of release %s does not run here, so nothing was replaced: %w", version, err)
 	}
-	if want := "deskhand " + version; exit.Code != 0 || strings.TrimSpace(out.String()) != want {
-		return fmt.Errorf("the program of release %s does not run here, so nothing was replaced: it printed %q (%v), not %q", version, out.String(), exit, want)
+	if want := "deskhand " + version; child.Exit().Code != 0 || strings.TrimSpace(out.String()) != want {
+		return fmt.Errorf("the program of release %s does not run here, so nothing was replaced: it printed %q (%v), not %q", version, out.String(), child.Exit(), want)
 	}
 	return nil
 }

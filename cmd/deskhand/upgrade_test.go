@@ -69,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 	if got := upgradeWith(t, path, base, "--check"); got.status != exitOK || !strings.Contains(got.stdout, "deskhand v9.9.9 is available, and this is v1.2.3-test") {
 		t.Errorf("--check: %+v", got)
 	}
-	if got := upgradeWith(t, path, base, "--version", "1.2.3-test"); got != (result{exitOK, "This is deskhand v1.2.3-test already.\n", ""}) {
+	if got := upgradeWith(t, path, base, "--version", "1.2.3-test"); got != (result{exitOK, "This is already deskhand v1.2.3-test.\n", ""}) {
 		t.Errorf("its own version: %+v", got)
 	}
 	old, err := os.Stat(path)
@@ -77,7 +77,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := upgradeWith(t, path, base)
-	if got.status != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, path+" is deskhand v9.9.9 now. It was v1.2.3-test,") {
+	if got.status != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, path+" is now deskhand v9.9.9 instead of v1.2.3-test.") {
 		t.Errorf("upgrade: %+v", got)
 	}
 	text, err := os.ReadFile(path)
@@ -93,7 +93,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradeErrors wants the program to stay what it is, and to hear why.
+// TestUpgradeErrors wants the program to stay unchanged, and an error.
 func TestUpgradeErrors(t *testing.T) {
 	t.Parallel()
 	good := packed(t, testrelease.Program("v9.9.9"))
@@ -112,7 +112,7 @@ func TestUpgradeErrors(t *testing.T) {
 		"cut off":         {changed("download/v9.9.9/"+archiveName, "CUT"+good[:40]), nil, "the download was cut off; try again"},
 		"page for file":   {changed("download/v9.9.9/"+archiveName, page), nil, "the answer is a web page"},
 		"page for latest": {changed("latest/download/VERSION", page), nil, "the answer is a web page"},
-		"no version":      {changed("latest/download/VERSION", "../../etc"), nil, "which is no version"},
+		"no version":      {changed("latest/download/VERSION", "../../etc"), nil, "which is not a version"},
 		"no such version": {changed("x", ""), []string{"--version", "v7.7.7"}, "there is no such release (status 404)"},
 		"other machines":  {changed("download/v9.9.9/SHA256SUMS", "00  deskhand-linux-vax.tar.gz\n"), nil, "release v9.9.9 has no " + archiveName},
 		"wrong program":   {release("v9.9.9", packed(t, testrelease.Program("v9.9.8"))), nil, "does not run here, so nothing was replaced"},
@@ -138,7 +138,7 @@ func TestUpgradeErrors(t *testing.T) {
 	}
 }
 
-// TestUpgradeRefused leaves alone what is not its own to replace.
+// TestUpgradeRefused leaves alone programs that belong to a package.
 func TestUpgradeRefused(t *testing.T) {
 	t.Parallel()
 	base := mirror(t, release("v9.9.9", packed(t, testrelease.Program("v9.9.9"))))

@@ -177,11 +177,11 @@ func problemOf(res *http.Response, text []byte) *ProblemError {
 	}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		p.Hint = "the server tells its token when it starts: give it with --token-file, or in DESKHAND_TOKEN"
+		p.Hint = "the server prints its token when it starts: give it with --token-file, or in DESKHAND_TOKEN"
 	case res.StatusCode == http.StatusNotFound && strings.Contains(p.Detail, "endpoint not found"):
-		p.Hint = "the server is of another version, or --endpoint is not its base; its /openapi.json tells what it has"
+		p.Hint = "the server is of another version, or --endpoint is not its base; its /openapi.json lists its routes"
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		p.Hint = "it redirects to " + printable(res.Header.Get("Location")) + "; if that is right, give it with --endpoint"
+		p.Hint = "the server redirects to " + printable(res.Header.Get("Location")) + "; if that is right, give it with --endpoint"
 	}
 	return p
 }
@@ -194,7 +194,7 @@ func lateProblem(text []byte) *ProblemError {
 	}
 	var p ProblemError
 	if err := json.Unmarshal(text, &p); err != nil {
-		return nil //nolint:nilerr // then it is printed as what it is
+		return nil //nolint:nilerr // it is printed unchanged
 	}
 	return &p
 }

@@ -136,7 +136,7 @@ func TestUsageErrors(t *testing.T) {
 		"desktop mouse click a 2":                        `X must be an integer, not "a"`,
 		"desktop mouse click 1 --y b":                    `--y must be an integer, not "b"`,
 		"desktop mouse click 1 2 3":                      `an argument too many: "3"`,
-		"desktop mouse click 1 -5":                       "no flag -5; arguments that begin with - stand behind --",
+		"desktop mouse click 1 -5":                       "no flag -5; put -- before arguments that begin with -",
 		"desktop mouse click 1 2 -q":                     "no flag -q",
 		"desktop mouse click 1 2 --buton left":           "no flag --buton; did you mean --button?",
 		"desktop mouse click 1 2 --cont 2":               "no flag --cont",
@@ -222,9 +222,9 @@ func TestProblems(t *testing.T) {
 		"/problem":   "No Such Thing: not found: thing \ufffd[31m7 (status 404)",
 		"/plain":     "I'm a teapot: so it is (status 418)",
 		"/html":      "Bad Gateway (status 502)",
-		"/token":     "Unauthorized (status 401); the server tells its token when it starts: give it with --token-file, or in DESKHAND_TOKEN",
+		"/token":     "Unauthorized (status 401); the server prints its token when it starts: give it with --token-file, or in DESKHAND_TOKEN",
 		"/late":      "Install Failed: no space (status 500)",
-		"/elsewhere": "Permanent Redirect (status 308); it redirects to https://example.com/; if that is right, give it with --endpoint",
+		"/elsewhere": "Permanent Redirect (status 308); the server redirects to https://example.com/; if that is right, give it with --endpoint",
 	} {
 		out := do(t, at, "GET", path)
 		if problem, ok := errors.AsType[*ProblemError](out.err); !ok || problem.Error() != want || out.stdout != "" {
@@ -291,7 +291,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: listed is %v", op.signature(), listed)
 		}
 	}
-	if !strings.Contains(out.stdout, "\nWhat begins with 'desktop' is also there as 'desktops WORDS DESKTOP', for any of them.\n") {
+	if !strings.Contains(out.stdout, "\nFor other desktops, 'desktop WORDS' is 'desktops WORDS DESKTOP'.\n") {
 		t.Error("no word about further desktops")
 	}
 	for line := range strings.Lines(out.stdout) {

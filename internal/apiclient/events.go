@@ -78,7 +78,7 @@ func (r *eventReader) next() (event, error) {
 	}
 }
 
-var errTooLong = fmt.Errorf("an event of more than %s", byteCount(mostEvent))
+var errTooLong = fmt.Errorf("an event of more than %s", ByteCount(mostEvent))
 
 // printEvents prints each event as it comes, as one line of JSON.
 func (r *run) printEvents(body io.Reader, file *outputFile) error {

@@ -39,7 +39,7 @@ func TestEventReader(t *testing.T) {
 		"unfinished":     {"data: a\n\ndata: b\n", []string{"  a"}},
 		"colon in data":  {"data: a:b: c\n\n", []string{"  a:b: c"}},
 	} {
-		for how, in := range map[string]io.Reader{"at once": strings.NewReader(c.stream), "by bytes": iotest.OneByteReader(strings.NewReader(c.stream))} {
+		for how, in := range map[string]io.Reader{"whole": strings.NewReader(c.stream), "by bytes": iotest.OneByteReader(strings.NewReader(c.stream))} {
 			var got []string
 			r := newEventReader(in, mostEvent)
 			for {
@@ -116,8 +116,8 @@ func FuzzEventReader(f *testing.F) {
 	})
 }
 
-// teller answers with the texts that it is sent, each at once, until it is sent
-// an empty one.
+// teller answers with the texts that it is sent, each immediately, until an empty
+// one.
 func teller(t *testing.T, kind string) (*url.URL, chan<- string) {
 	t.Helper()
 	more := make(chan string)

@@ -25,7 +25,7 @@ type outputFile struct {
 	device bool        // it is written in place
 	resume bool
 
-	part string   // the file with the bytes so far, or empty
+	part string   // the file with the received bytes, or empty
 	f    *os.File // the part, open
 	kept int64    // bytes from an earlier download
 	etag string   // of their content
@@ -216,11 +216,11 @@ func (o *outputFile) explain(ctx context.Context, received int64, err error) err
 	text := fmt.Sprintf("%s is as it was before", o.name)
 	switch all := o.kept + received; {
 	case o.etag != "" && o.f != nil:
-		text += fmt.Sprintf("; %s are kept, and the same command goes on from there", byteCount(all))
+		text += fmt.Sprintf("; %s are kept, and the same command continues from there", ByteCount(all))
 	case !o.resume:
-		text += "; with --resume what has come would be kept"
+		text += "; with --resume the received part would be kept"
 	default:
-		text += "; nothing is kept, because the server does not say how to tell this content from another (ETag)"
+		text += "; nothing is kept, because the server sent no ETag for this content"
 	}
 	if ctx.Err() != nil {
 		return &InterruptedError{Text: text}

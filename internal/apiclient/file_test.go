@@ -160,7 +160,7 @@ func TestBrokenDownload(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"plain":     {`"a"`, nil, "is as it was before; with --resume what has come would be kept"},
+		"plain":     {`"a"`, nil, "is as it was before; with --resume the received part would be kept"},
 		"no ETag":   {"", []string{"--resume"}, "is as it was before; nothing is kept"},
 		"weak ETag": {`W/"a"`, []string{"--resume"}, "is as it was before; nothing is kept"},
 		"long ETag": {`"` + strings.Repeat("x", 300) + `"`, []string{"--resume"}, "is as it was before; nothing is kept"},
@@ -216,7 +216,7 @@ func TestResume(t *testing.T) {
 			file := filepath.Join(dir, "f")
 			args := []string{"GET", "/x", "--resume", "-o", file}
 			out := do(t, at, args...)
-			if out.err == nil || !strings.Contains(out.err.Error(), "512.0 KiB are kept, and the same command goes on from there") || len(files(t, dir)) != 1 {
+			if out.err == nil || !strings.Contains(out.err.Error(), "512.0 KiB are kept, and the same command continues from there") || len(files(t, dir)) != 1 {
 				t.Fatalf("the first: %v, files %q", out.err, files(t, dir))
 			}
 			out = do(t, at, args...)
@@ -290,7 +290,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLargeTransfers sends and receives more than is held in memory at once.
+// TestLargeTransfers sends and receives more than one buffer.
 func TestLargeTransfers(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 20

@@ -27,12 +27,12 @@ func (r *run) generalFlags() *pflag.FlagSet {
 		r.Register(flags)
 	}
 	flags.StringVarP(&r.output, "output", "o", "", "write the answer to `FILE`, complete or not at all; - is standard output")
-	flags.BoolVar(&r.resume, "resume", false, "with -o: keep what comes of a broken download, and go on from there next time")
-	flags.BoolVarP(&r.include, "include", "i", false, "print the status and the headers of the answer, too")
-	flags.BoolVar(&r.raw, "raw", false, "print the answer byte for byte, and that of an error, too")
-	flags.BoolVar(&r.pretty, "pretty", false, "indent JSON, as on a terminal, wherever it goes")
-	flags.StringArrayVarP(&r.headers, "header", "H", nil, "send a header, given as `'NAME: VALUE'`; may be repeated")
-	flags.BoolVar(&r.noProgress, "no-progress", false, "show no progress of long transfers")
+	flags.BoolVar(&r.resume, "resume", false, "with -o: keep the bytes of a broken download, and continue it next time")
+	flags.BoolVarP(&r.include, "include", "i", false, "also print the status and the headers of the answer")
+	flags.BoolVar(&r.raw, "raw", false, "print the answer byte for byte, also that of an error")
+	flags.BoolVar(&r.pretty, "pretty", false, "indent JSON also if standard output is not a terminal")
+	flags.StringArrayVarP(&r.headers, "header", "H", nil, "send a header `'NAME: VALUE'`; may be repeated")
+	flags.BoolVar(&r.noProgress, "no-progress", false, "do not show the progress of long transfers")
 	return flags
 }
 
@@ -46,11 +46,11 @@ func (r *run) operationFlags(op *operation) (*pflag.FlagSet, []*field) {
 	}
 	if op == nil || len(op.rawBodies()) > 0 {
 		own.StringVarP(&r.data, "data", "d", "", "the body: `TEXT|@FILE|-`, where - is standard input")
-		own.StringVar(&r.contentType, "content-type", "", "media `TYPE` of --data; told from the data, unless given")
+		own.StringVar(&r.contentType, "content-type", "", "media `TYPE` of --data (default: detected)")
 	}
 	if op == nil || slices.Contains(op.answerTypes(), eventStream) {
-		own.BoolVar(&r.events, "events", false, `print the names and ids of events, too: {"event","id","data"} a line`)
-		own.BoolVar(&r.decode, "decode", false, "print what base64 data in the answer stands for, and nothing else")
+		own.BoolVar(&r.events, "events", false, `also print the names and ids of events: {"event","id","data"} a line`)
+		own.BoolVar(&r.decode, "decode", false, "print only the decoded base64 data of the answer")
 	}
 	if op == nil {
 		return own, nil
@@ -172,7 +172,7 @@ func (r *run) flagError(err error, flags *pflag.FlagSet, t *target) error {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		text := "there is no flag -" + unknown.GetSpecifiedName()
 		if strings.Trim(unknown.GetSpecifiedShortnames(), "0123456789.") == "" {
-			text += "; arguments that begin with - stand behind --"
+			text += "; put -- before arguments that begin with -"
 		}
 		return usagef(command, "%s", text)
 	case errors.As(err, &unknown):

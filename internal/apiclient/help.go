@@ -12,25 +12,27 @@ import (
 const helpWidth = 100
 
 // about is what the help of the whole command says before its flags.
-const about = `Calls the routes of a running server: each is a command, made of the server's
-OpenAPI document. '%[1]s' lists them, '%[1]s WORDS --help' tells more.
+const about = `Calls a running server. Each route of its OpenAPI document is a command:
+'%[1]s' lists them, '%[1]s WORDS --help' describes one.
 
   %[1]s desktop mouse click 10 20 --button right
   %[1]s desktop screenshot -o desk.png
   %[1]s GET /v1/health
 
-The words are the path's, without v1; parameters of the path follow as arguments.
-Collections and their members have a verb at the end: list, create, get, put,
-update, delete. Where several methods share another path, it is get, set, put,
-update or delete. Flags are the parameters and the members of the JSON body:
-lists are given by repeating the flag, maps and objects as KEY=VALUE or as JSON.
-Required texts and numbers may be arguments as well, in the order of the help.
-Arguments that begin with - stand behind --, as in: %[1]s processes run -- ls -l
+The words of a command are the path without v1. Parameters of the path follow as
+arguments. A verb ends the words of collections and their members: list, create,
+get, put, update, delete. If several methods share another path, the verb is get,
+set, put, update or delete.
 
-Nothing but the answer goes to standard output: JSON on one line, or indented on
-a terminal; server-sent events one line each, until Ctrl-C.
+Flags are the parameters and the members of the JSON body. Repeat a flag for a
+list. Objects are KEY=VALUE or JSON. Required texts and numbers may be arguments,
+in the order of the help. Put -- before arguments that begin with -, as in:
+%[1]s processes run -- ls -l
 
-Exit status: 0 success; 1 the server refused, or cannot be reached; 2 the command
+Only the answer goes to standard output: JSON on one line, or indented on a
+terminal; server-sent events one line each, until Ctrl-C.
+
+Exit status: 0 success; 1 the server refused or cannot be reached; 2 the command
 line is wrong; 130 ended by Ctrl-C.
 `
 
@@ -58,9 +60,9 @@ func (r *run) list(t *target) {
 		fmt.Fprintf(r.Stdout, "  %-*s  %s\n", width, op.signature(), op.Summary)
 	}
 	if len(t.words) == 0 {
-		fmt.Fprintln(r.Stdout, "\nWhat begins with 'desktop' is also there as 'desktops WORDS DESKTOP', for any of them.")
+		fmt.Fprintln(r.Stdout, "\nFor other desktops, 'desktop WORDS' is 'desktops WORDS DESKTOP'.")
 	}
-	fmt.Fprintf(r.Stdout, "\n'%s WORDS --help' tells a command's flags, '%[1]s --help' those of all.\n", r.Name)
+	fmt.Fprintf(r.Stdout, "\nRun '%s WORDS --help' for the flags of a command, '%[1]s --help' for the flags of all.\n", r.Name)
 }
 
 // mirrored begins the paths of what any desktop has. The list of all commands has
@@ -110,7 +112,7 @@ func (r *run) describe(t *target, flags *pflag.FlagSet) {
 	if flags.HasFlags() {
 		fmt.Fprintf(r.Stdout, "\nFlags:\n%s", flags.FlagUsagesWrapped(helpWidth))
 	}
-	fmt.Fprintf(r.Stdout, "\nFlags of all commands, as --endpoint, --token-file, --output and --raw: '%s --help'.\n", r.Name)
+	fmt.Fprintf(r.Stdout, "\nRun '%s --help' for the flags of all commands, such as --endpoint, --token-file, --output and --raw.\n", r.Name)
 }
 
 // wrap breaks a text into lines.

@@ -23,7 +23,7 @@ func (r *run) print(ctx context.Context, res *http.Response, file *outputFile) e
 	}
 	if res.StatusCode == http.StatusRequestedRangeNotSatisfiable && file.has() {
 		file.forget()
-		return fmt.Errorf("what was kept of a broken download does not fit any more and was removed; run this again")
+		return fmt.Errorf("the kept part of a broken download does not match the file any more and was removed; run this again")
 	}
 	if res.StatusCode >= 300 && res.StatusCode != http.StatusNotModified {
 		return r.printProblem(res)
@@ -85,7 +85,7 @@ func (r *run) printJSON(body io.Reader) error {
 		err = json.Compact(&b, text)
 	}
 	if err != nil {
-		return fmt.Errorf("the answer is no JSON: %w", err)
+		return fmt.Errorf("the answer is not JSON: %w", err)
 	}
 	if r.decode {
 		data, err := decodedData(text)

@@ -122,7 +122,7 @@ func TestBadJSON(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "{")
 	})
-	if out := do(t, at, "health"); out.err == nil || !strings.Contains(out.err.Error(), "no JSON") || out.stdout != "" {
+	if out := do(t, at, "health"); out.err == nil || !strings.Contains(out.err.Error(), "not JSON") || out.stdout != "" {
 		t.Errorf("%+v", out)
 	}
 }

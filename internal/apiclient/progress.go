@@ -16,8 +16,6 @@ const (
 	meterDelay = 500 * time.Millisecond
 	// meterBeat is the time between two updates of the line.
 	meterBeat = 200 * time.Millisecond
-	// meterWidth is the width of a terminal that does not report it.
-	meterWidth = 80
 )
 
 // meter shows the progress of a transfer on a terminal. A nil meter shows nothing.
@@ -43,12 +41,15 @@ func (r *run) newMeter(verb string, total, done int64) *meter {
 	if r.noProgress || !ok || !isTerminal(f) {
 		return nil
 	}
-	return startMeter(f, func() int {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			return columns
-		}
-		return meterWidth
-	}, verb, total, done)
+	return startMeter(f, func() int { return Width(f) }, verb, total, done)
+}
+
+// Width returns the number of columns of a terminal, and 80 if it does not report it.
+func Width(terminal *os.File) int {
+	if columns, _, err := term.GetSize(int(terminal.Fd())); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
 }
 
 func startMeter(out io.Writer, width func() int, verb string, total, done int64) *meter {
@@ -79,7 +80,7 @@ func (m *meter) show() {
 	}
 }
 
-// rate returns the speed so far in bytes a second.
+// rate returns the mean speed in bytes a second.
 func (m *meter) rate() float64 {
 	return float64(m.done.Load()-m.first) / time.Since(m.begun).Seconds()
 }
@@ -87,14 +88,14 @@ func (m *meter) rate() float64 {
 // line returns what is shown at a speed in bytes a second.
 func (m *meter) line(rate float64) string {
 	done := m.done.Load()
-	text := m.verb + "  " + byteCount(done)
+	text := m.verb + "  " + ByteCount(done)
 	if m.total > 0 {
-		text += fmt.Sprintf(" of %s  %d %%", byteCount(m.total), done*100/m.total)
+		text += fmt.Sprintf(" of %s  %d %%", ByteCount(m.total), done*100/m.total)
 	}
 	if m.total > 0 && done >= m.total {
 		return text // the server still works on it
 	}
-	text += "  " + byteCount(int64(rate)) + "/s"
+	text += "  " + ByteCount(int64(rate)) + "/s"
 	if m.total > 0 && rate >= 1 {
 		left := time.Duration(float64(m.total-done) / rate * float64(time.Second))
 		text += "  " + duration(max(left, 0)) + " left"
@@ -132,7 +133,7 @@ func (m *meter) report(out io.Writer, name string) {
 	if m == nil || !m.shown {
 		return
 	}
-	fmt.Fprintf(out, "%s: %s in %s, %s/s\n", name, byteCount(m.done.Load()), duration(time.Since(m.begun)), byteCount(int64(m.rate())))
+	fmt.Fprintf(out, "%s: %s in %s, %s/s\n", name, ByteCount(m.done.Load()), duration(time.Since(m.begun)), ByteCount(int64(m.rate())))
 }
 
 // reader returns r with its bytes counted.
@@ -162,16 +163,15 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// byteCount returns a size with its unit.
-func byteCount(n int64) string {
+// ByteCount returns a size with its unit, such as "1.5 MiB".
+func ByteCount(n int64) string {
 	const step = 1024
-	if n < step {
-		return fmt.Sprintf("%d B", n)
-	}
 	value, unit := float64(n), 0
-	for value >= step && unit < 4 {
+	for ; value >= step && unit < 4; unit++ {
 		value /= step
-		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit-1])
 }

@@ -41,7 +41,7 @@ func TestMeterLine(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 50: "5120.0 TiB"} {
-		if got := byteCount(n); got != want {
+		if got := ByteCount(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}

@@ -169,7 +169,7 @@ func (r *run) jsonBody(t *target) (*payload, error) {
 	return payloadOf(valid, jsonType), nil
 }
 
-// rawBody opens the body that --data gives. Files are sent as they are read.
+// rawBody opens the body that --data gives. Files are sent while they are read.
 func (r *run) rawBody(t *target) (*payload, error) {
 	p, err := r.open(r.data)
 	if err != nil {

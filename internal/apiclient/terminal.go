@@ -59,7 +59,7 @@ func (e *unsentError) Unwrap() error { return e.err }
 // attach connects this terminal with the terminal of a process.
 func (r *run) attach(ctx context.Context, t *target) error {
 	if !strings.HasSuffix(t.op.path, "/terminal/ws") {
-		return usagef(t.command(), "%s is a WebSocket, with which this command can do nothing", t.op.path)
+		return usagef(t.command(), "%s is a WebSocket that this command does not support", t.op.path)
 	}
 	req, err := r.build(t)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *attachment) rawMode() (restore func(), err error) {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
 	a.tty = f
-	a.note("Ctrl-] leaves; the program goes on")
+	a.note("Ctrl-] detaches; the program goes on")
 	return func() {
 		fmt.Fprint(a.Stdout, usualModes)
 		_ = term.Restore(int(f.Fd()), before)
@@ -259,7 +259,7 @@ func (a *attachment) show(ctx context.Context) error {
 		}
 		switch f.Type {
 		case "gap":
-			a.note("%s of output were too much for this connection and are missing", byteCount(f.Bytes))
+			a.note("%s of output are missing, because this connection was too slow", ByteCount(f.Bytes))
 		case "error":
 			a.note("%s", printable(f.Message))
 		case "exit":

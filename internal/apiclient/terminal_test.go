@@ -20,7 +20,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// echoTerminal is a server's side of a terminal: it prints what is typed, tells
+// echoTerminal is a server's side of a terminal: it prints the input and the
 // sizes, and ends the program at the line "exit".
 func echoTerminal(t *testing.T) *url.URL {
 	t.Helper()
@@ -132,7 +132,7 @@ func TestTerminalOfScripts(t *testing.T) {
 		stdin <- "a\xff\x1d\n" // a key that leaves means nothing without a keyboard
 		wantText(t, "the echo", &s.stdout, "a\xff\x1d\n")
 		stdin <- "gap"
-		wantText(t, "the notes", &s.stderr, "[2.0 KiB of output were too much for this connection and are missing]\n[so \ufffdit is]\n")
+		wantText(t, "the notes", &s.stderr, "[2.0 KiB of output are missing, because this connection was too slow]\n[so \ufffdit is]\n")
 		stdin <- ending
 		close(stdin)
 		if err := <-s.done; !errors.Is(err, want.err) || !strings.HasSuffix(s.stderr.String(), want.note) {
@@ -264,7 +264,7 @@ func TestTerminalRefused(t *testing.T) {
 }
 
 // TestTerminalOnTerminal sits in front of a terminal: keys go through as they
-// are, the size follows, Ctrl-] leaves, and the terminal is as it was.
+// are, the size follows, Ctrl-] detaches, and the terminal is restored.
 func TestTerminalOnTerminal(t *testing.T) {
 	t.Parallel()
 	at := echoTerminal(t)
@@ -283,7 +283,7 @@ func TestTerminalOnTerminal(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- c.Run(t.Context(), []string{"processes", "terminal", "proc_1"}) }()
-		wantText(t, "how to leave", screen, "[Ctrl-] leaves; the program goes on]\r\n")
+		wantText(t, "how to leave", screen, "[Ctrl-] detaches; the program goes on]\r\n")
 		wantText(t, "the size", screen, "91x33\r\n")
 		if _, err := keyboard.WriteString("\x03\r"); err != nil { // Ctrl-C is for the program there
 			t.Fatal(err)

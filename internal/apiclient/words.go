@@ -94,7 +94,7 @@ func (d *document) group(words []string) []*operation {
 	})
 }
 
-// find follows args as long as they are words of a command. It returns the number
+// find follows args while they are words of a command. It returns the number
 // of words, and the operation that they name. The operation is nil if they only
 // begin commands.
 func (d *document) find(args []string) (op *operation, used int) {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCommands shows how every route is called: who changes the API sees what
-// that does to people's scripts.
+// TestCommands records the command of every route, to show what a change of the API
+// does to scripts.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	d := apiDocument(t)

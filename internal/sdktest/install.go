@@ -18,16 +18,15 @@ import (
 //go:embed sdk/package.json sdk/package-lock.json
 var manifest embed.FS
 
-// Install returns a node_modules directory with the SDK: see [installFrom].
+// Install returns a node_modules directory with the SDK. The first call for a lock
+// file takes the packages from npm into a directory of the user's cache. Programs may
+// call it concurrently.
 func Install(ctx context.Context) (modules string, err error) {
 	return installFrom(ctx, manifest, "sdk")
 }
 
-// installFrom returns a node_modules directory with the packages of the lock file
-// in a folder.
-// The first call for a lock file takes them from npm into a directory of the
-// user's cache; that directory appears complete or not at all, so that several
-// programs may call this at once.
+// installFrom is Install for the lock file in a folder. The directory appears
+// complete or not at all.
 func installFrom(ctx context.Context, manifest fs.FS, folder string) (modules string, err error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -67,9 +66,8 @@ func install(ctx context.Context, final string, files map[string][]byte) error {
 			return err
 		}
 	}
-	// The lock file has the packages' checksums. Of the two install scripts
-	// among them, one only does what makeExecutable does, and esbuild's only
-	// makes its start quicker.
+	// The lock file has the packages' checksums. Their two install scripts are not
+	// needed: one does the same as makeExecutable, and esbuild's makes its start faster.
 	err = Run(ctx, supervise.Spec{
 		Path: "npm", Dir: dir,
 		Args: []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"},
@@ -80,7 +78,7 @@ func install(ctx context.Context, final string, files map[string][]byte) error {
 	if err := makeExecutable(filepath.Join(dir, "node_modules")); err != nil {
 		return err
 	}
-	// Somebody else may have been faster; theirs is as good.
+	// Another program may have been faster; its directory is as good.
 	if err := os.Rename(dir, final); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
@@ -98,21 +96,12 @@ func makeExecutable(modules string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// Run runs a program to its end. The error has the end of its output.
+// Run runs a program to its end. It returns an error with the end of the output if
+// the program fails.
 func Run(ctx context.Context, spec supervise.Spec) error {
-	g, err := supervise.NewGroup(supervise.GroupConfig{Owner: "system"})
+	c, err := supervise.Run(ctx, spec)
 	if err != nil {
-		return err
-	}
-	defer g.Close()
-	c, err := g.Start(spec)
-	if err != nil {
-		return err
-	}
-	select {
-	case <-c.Done():
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", c.Name(), ctx.Err())
+		return fmt.Errorf("%s: %w", spec.Path, err)
 	}
 	if e := c.Exit(); e.Code != 0 {
 		return fmt.Errorf("%s: %v: %s", c.Name(), e, c.Tail())

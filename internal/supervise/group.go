@@ -139,6 +139,29 @@ func (g *Group) Start(s Spec) (*Child, error) {
 	return c, nil
 }
 
+// Run runs a program to its end and returns the ended child. When ctx ends first,
+// it ends the program and everything that it started, and returns the cause.
+func Run(ctx context.Context, s Spec) (c *Child, err error) {
+	g, err := NewGroup(GroupConfig{Owner: "system"})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := g.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if c, err = g.Start(s); err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.Done():
+		return c, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 func (s Spec) title() string {
 	if s.Name != "" {
 		return s.Name
