@@ -54,13 +54,13 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 		if err := h.changeRow(ctx, id, n, f); err != nil {
 			return err
 		}
-		// A process that has opened it before this was in the log does not know it;
-		// who opens it later takes it over.
+		// A process that opened it before this commit does not know the change. One that
+		// opens it later reads it.
 		p, err := h.processOfSession(ctx, id)
 		if p == nil {
 			return err
 		}
-		n = note{} // which is there
+		n = note{} // it is in the log
 		err = p.edit(ctx, id, n, f)
 		if errors.Is(err, ErrSessionNotFound) {
 			return nil
@@ -99,68 +99,34 @@ type note struct {
 	payload []byte
 }
 
-// sessionEdit is a change of an attached session.
-type sessionEdit struct {
-	session string
-	note    note // empty: none
-	edit    func(*attachedSession) error
-	done    chan error
-}
-
-func (e *sessionEdit) finish(err error) {
-	select {
-	case e.done <- err:
-	default:
-	}
-}
-
 // edit changes an attached session, and adds a note to its stream unless the note is
 // empty.
 func (p *agentProcess) edit(ctx context.Context, session string, n note, f func(*attachedSession) error) error {
-	e := &sessionEdit{session: session, note: n, edit: f, done: make(chan error, 1)}
-	if err := p.enqueue(ctx, command{edit: e}); err != nil {
-		return err
-	}
-	select {
-	case err := <-e.done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.done:
-		select {
-		case err := <-e.done: // it came before the end
-			return err
-		default:
-			return p.exitError()
+	return p.execute(ctx, func(b *commitBatch, fx *effects, finish func(error)) {
+		s := p.sessions.byID[session]
+		if s == nil {
+			finish(ErrSessionNotFound)
+			return
 		}
-	}
-}
-
-func (p *agentProcess) handleEdit(b *commitBatch, fx *effects, e *sessionEdit) {
-	s := p.sessions.byID[e.session]
-	if s == nil {
-		e.finish(ErrSessionNotFound)
-		return
-	}
-	was := *s
-	fx.refuse, fx.report = e.finish, e.finish
-	if err := e.edit(s); err != nil {
-		// What was done to it before is in the log by then.
-		fx.deliver = append(fx.deliver, func() { e.finish(err) })
-		return
-	}
-	b.markChanged(s)
-	if e.note.kind != "" {
-		p.recordMessage(fx, eventlog.Daemon, s, e.note.kind, e.note.payload)
-	}
-	fx.undo = append(fx.undo, func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
-	fx.deliver = append(fx.deliver, func() {
-		switch {
-		case s.row.State == eventlog.Ended:
-			p.sessions.detach(s)
-		case p.sessions.byID[e.session] == s: // else it was let go of
-			p.sessions.open(s)
+		was := *s
+		if err := f(s); err != nil {
+			// Earlier changes of the session are in the log by then.
+			fx.deliver = append(fx.deliver, func() { finish(err) })
+			return
 		}
-		e.finish(nil)
+		b.markChanged(s)
+		if n.kind != "" {
+			p.recordMessage(fx, eventlog.Daemon, s, n.kind, n.payload)
+		}
+		fx.undo = append(fx.undo, func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
+		fx.deliver = append(fx.deliver, func() {
+			switch {
+			case s.row.State == eventlog.Ended:
+				p.sessions.detach(s)
+			case p.sessions.byID[session] == s: // it is still attached
+				p.sessions.open(s)
+			}
+			finish(nil)
+		})
 	})
 }

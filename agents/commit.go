@@ -288,15 +288,9 @@ func (p *agentProcess) refuseWaiting(err error) {
 	for {
 		select {
 		case c := <-p.commands:
-			switch {
-			case c.call != nil:
-				p.inputs.Release(c.call.weight)
-				c.call.finish(reply{err: err})
-			case c.decide != nil:
-				c.decide.fail(p, err)
-			case c.edit != nil:
-				c.edit.finish(err)
-			default:
+			if c.refuse != nil {
+				c.refuse(err)
+			} else {
 				p.backlog = append(p.backlog, c)
 			}
 		default:

@@ -105,7 +105,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 
 // makeSession starts the process of a session and makes the session in it.
 func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (err error) {
-	p, err := h.processOfServer(ctx, ownServer(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop})
+	p, err := h.process(ctx, ownServer(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop}, asClient, nil)
 	if err != nil {
 		return err
 	}
@@ -130,11 +130,11 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 		MCP  []MCPServer     `json:"mcpServers"`
 		Meta json.RawMessage `json:"_meta,omitempty"`
 	}{o.Cwd, servers, o.Meta})
-	env, err := parse(requestOf(0, "session/new", params))
+	c, err := newInternalCall("session/new", params)
 	if err != nil {
 		return err
 	}
-	c := &call{env: env, internal: true, origin: o.Origin, want: id, title: cut(cleaned(o.Title), maxTitle), policy: o.Permissions}
+	c.origin, c.want, c.title, c.policy = o.Origin, id, cut(cleaned(o.Title), maxTitle), o.Permissions
 	if o.Skills != nil {
 		c.skills = folders.Hash(o.Skills)
 	}
@@ -160,7 +160,6 @@ func (h *Host) makeIn(ctx context.Context, p *agentProcess, c *call, o SessionOp
 	if err != nil {
 		return err
 	}
-	p.observe("session/new", raw)
 	if _, err := createdBy("session/new", raw); err != nil {
 		return err
 	}

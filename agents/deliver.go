@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// deliver passes on what is committed: to the agent's input and to waiting callers.
-// The followers of the server read the log.
+// deliver passes on a committed batch to the agent's input and to waiting callers. The
+// followers of the server read the log.
 func (p *agentProcess) deliver(b *commitBatch) {
 	for _, fx := range b.effects {
 		for _, f := range fx.deliver {
@@ -31,8 +31,8 @@ type outbox struct {
 	unread int // of queue, and of what is being written
 }
 
-// maxUnread is how many messages an agent may leave unread before the host stops to
-// answer the agent's questions itself. Those answers have no other bound.
+// maxUnread is the number of messages that the agent has not read from which on the host
+// stops to answer questions itself. These answers have no other bound.
 const maxUnread = 4096
 
 func (o *outbox) full() bool {
@@ -43,7 +43,7 @@ func (o *outbox) full() bool {
 
 type outgoing struct {
 	line   []byte // without its end
-	weight int64  // of the semaphore that is released then
+	weight int64  // in agentProcess.inputs
 }
 
 func (o *outbox) put(line []byte, weight int64) {
@@ -65,8 +65,8 @@ func (o *outbox) takeAll() []outgoing {
 	return q
 }
 
-// run writes until done is closed. When the agent reads no more, run drops the rest:
-// the followers are told of the agent's end.
+// run writes until done is closed. After the agent has closed its input, run drops
+// messages.
 func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weighted, log *slog.Logger) {
 	deaf := false
 	for {
@@ -92,34 +92,44 @@ func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weig
 
 // await waits for the end of a call.
 func (p *agentProcess) await(ctx context.Context, c *call) ([]byte, error) {
+	if _, err := receive(ctx, p, c.over); err != nil {
+		return nil, err
+	}
+	return c.result.raw, c.result.err
+}
+
+// awaitCommit waits until a call is in the log.
+func (p *agentProcess) awaitCommit(ctx context.Context, c *call) error {
 	select {
-	case r := <-c.reply:
-		return r.raw, r.err
+	case <-c.accepted:
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
+	case <-c.over:
+	case <-p.done:
+	}
+	switch {
+	case isClosed(c.accepted):
+		return nil
+	case isClosed(c.over):
+		return c.result.err
+	}
+	return p.exitError()
+}
+
+// receive waits for a value of ch. It returns an error if the process ends before that.
+func receive[T any](ctx context.Context, p *agentProcess, ch <-chan T) (v T, err error) {
+	select {
+	case v = <-ch:
+		return v, nil
+	case <-ctx.Done():
+		return v, ctx.Err()
 	case <-p.done:
 	}
 	select {
-	case r := <-c.reply:
-		return r.raw, r.err
+	case v = <-ch:
+		return v, nil
 	default:
-		return nil, p.exitError()
+		return v, p.exitError()
 	}
-}
-
-// finish ends a call. Only the first reply counts.
-func (c *call) finish(r reply) {
-	select {
-	case c.reply <- r:
-	default:
-	}
-}
-
-// answered ends a call with an answer. Unless the call is the host's own, fx has
-// published the answer as its last event.
-func (c *call) answered(fx *effects, answer []byte) {
-	if n := len(fx.events); n > 0 && !c.internal {
-		c.seq = fx.events[n-1].Seq
-	}
-	c.finish(reply{raw: answer})
 }

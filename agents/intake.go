@@ -1,179 +1,56 @@
 package agents
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// processFor returns the process for a message of a client, and starts it if need
-// be.
-func (h *Host) processFor(ctx context.Context, id string, o PostOptions, env *envelope) (*agentProcess, error) {
-	s, err := h.find(ctx, id)
-	switch {
-	case errors.Is(err, ErrServerNotFound) && o.Agent == "":
-		return nil, ErrAgentNeeded
-	case errors.Is(err, ErrServerNotFound):
-		s = h.fresh(id)
-	case err != nil:
-		return nil, err
-	}
-	if !env.object {
-		return nil, ErrNotObject
-	}
-	init := []byte{} // that of before, if there is one
-	if env.method == methodInitialize {
-		init = nil
-	}
-	p, err := s.ensureProcess(ctx, o, init)
-	if err != nil {
-		h.forget(s)
-	}
-	switch {
-	case !errors.Is(err, ErrServerNotFound):
-		return p, err
-	case o.Agent == "":
-		return nil, ErrAgentNeeded
-	}
-	return nil, errResting // it was just deleted, so the next one of its id is meant
-}
-
-// post is the part of Post that concerns one process.
-func (p *agentProcess) post(ctx context.Context, env *envelope) ([]byte, error) {
-	c, err := p.prepare(ctx, env)
-	if err != nil {
-		return nil, err
-	}
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if env.isRequest() && env.method != "session/prompt" {
-		wait, cancel = context.WithTimeout(ctx, p.host.cfg.RequestTimeout)
-	}
-	defer cancel()
-	raw, err := p.send(wait, c)
-	switch {
-	case err == nil:
-		p.observe(env.method, raw)
-		p.server.followers.awaitSent(ctx, c.seq)
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && wait.Err() != nil:
-		err = &TimeoutError{p.agent, env.method, p.host.cfg.RequestTimeout}
-	}
-	return raw, err
-}
-
-// postUnanswered is the part of Submit that concerns one process.
-func (p *agentProcess) postUnanswered(ctx context.Context, env *envelope) error {
-	c, err := p.prepare(ctx, env)
-	if err != nil {
-		return err
-	}
-	if err := p.submitCommitted(ctx, c); err != nil || env.method != "session/new" {
-		return err
-	}
-	_ = p.host.task(func(ctx context.Context) { // a closed host needs to learn nothing
-		if raw, err := p.await(ctx, c); err == nil {
-			p.observe(env.method, raw)
-		}
-	})
-	return nil
-}
-
-// intake takes the commands that wait, and waits for one if there are none.
-func (p *agentProcess) intake() *commitBatch {
-	b := newBatch()
-	for !b.exit && len(b.effects) < maxBatch {
-		if len(p.backlog) > 0 {
-			p.handle(b, p.backlog[0])
-			p.backlog = p.backlog[1:]
-			continue
-		}
-		if len(b.effects) == 0 {
-			p.handle(b, <-p.commands)
-			continue
-		}
-		select {
-		case c := <-p.commands:
-			p.handle(b, c)
-		default:
-			return b
-		}
-	}
-	return b
-}
-
-// handle adds the effects of a command to a batch.
-func (p *agentProcess) handle(b *commitBatch, c command) {
-	fx := b.add(c.weight)
-	switch {
-	case c.line != nil:
-		p.handleLine(b, fx, c.line)
-	case c.long != nil:
-		p.handleOutsized(fx, c.long)
-	case c.call != nil:
-		p.handleCall(b, fx, c.call)
-	case c.decide != nil:
-		p.handleDecision(b, fx, c.decide)
-	case c.edit != nil:
-		p.handleEdit(b, fx, c.edit)
-	case c.lost != nil:
-		p.loseServer(c.lost)
-	case c.exit:
-		b.exit = true
-		p.handleExit(b, fx)
-	}
-}
-
-// prepare attaches the session that a message names, and adds what is configured for
-// a session that it makes or opens.
-func (p *agentProcess) prepare(ctx context.Context, env *envelope) (*call, error) {
-	c := &call{env: env, origin: originACP}
-	id := env.sessionID()
-	switch env.method {
-	case "session/new", "session/fork", "session/load", "session/resume":
+// prepare attaches the session that a message names, and adds the configuration to a
+// message that makes or opens a session.
+func (p *agentProcess) prepare(ctx context.Context, c *call) error {
+	id, method := c.env.sessionID(), c.env.method
+	opens := method == "session/load" || method == "session/resume"
+	if opens || isCreation(method) {
 		if err := p.configure(ctx, c); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if id == "" {
-		return c, nil
+		return nil
 	}
 	if p.sessions.isOpen(id) {
-		c.goesOn = goesOn(env)
-		return c, nil
+		c.goesOn = goesOn(c.env)
+		return nil
 	}
-	opens := env.method == "session/load" || env.method == "session/resume"
 	row, err := p.host.cfg.Log.Session(ctx, id)
-	if errors.Is(err, eventlog.ErrNotFound) {
-		if opens {
-			c.continues, err = p.recordOf(ctx, id)
-		} else {
-			err = nil
-		}
-		return c, err // the agent says what it thinks of it
-	}
-	if err != nil {
-		return nil, err
-	}
 	switch {
+	case errors.Is(err, eventlog.ErrNotFound) && opens:
+		c.continues, err = p.recordOf(ctx, id)
+		return err
+	case errors.Is(err, eventlog.ErrNotFound):
+		return nil // the agent answers
+	case err != nil:
+		return err
 	case row.State == eventlog.Starting:
-		return nil, ErrSessionStarting
+		return ErrSessionStarting
 	case opens && row.State != eventlog.Failed && row.Native != "":
-		return c, p.prepareOpening(ctx, c, row.ID)
+		return p.prepareOpening(ctx, c, row.ID)
 	case !slices.Contains(alive, row.State):
-		c.goesOn = goesOn(env) && row.State == eventlog.Ended
+		c.goesOn = goesOn(c.env) && row.State == eventlog.Ended
 	case row.Server == p.server.id:
-		c.goesOn = goesOn(env)
-		if err := p.restore(ctx, row); err != nil && !(c.goesOn && errors.Is(err, ErrSessionEnded)) {
-			return nil, err
+		c.goesOn = goesOn(c.env)
+		if err := p.restore(ctx, row.ID); err != nil && !(c.goesOn && errors.Is(err, ErrSessionEnded)) {
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // recordOf returns the id of the newest session that the agent knows by a name, or
@@ -189,8 +66,8 @@ func (p *agentProcess) recordOf(ctx context.Context, native string) (session str
 	return page[0].ID, nil
 }
 
-// goesOn reports whether a request goes on with a session. No client may do that
-// with a session that has ended, but it may open or delete one.
+// goesOn reports whether a request continues a session. Clients may not continue a
+// session that has ended, but may open or delete it.
 func goesOn(env *envelope) bool {
 	switch env.method {
 	case "session/prompt", "session/set_mode", "session/set_model", "session/set_config_option":
@@ -202,24 +79,28 @@ func goesOn(env *envelope) bool {
 // prepareOpening prepares a message that opens a session. It waits for a restoration
 // of the same session.
 func (p *agentProcess) prepareOpening(ctx context.Context, c *call, session string) error {
-	if err := p.awaitRestore(ctx, session); err != nil || p.sessions.isOpen(session) {
-		return err
+	if r := p.sessions.restoration(session); r != nil {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if p.sessions.isOpen(session) {
+		return nil
 	}
 	row, err := p.host.cfg.Log.Session(ctx, session)
-	if err != nil {
-		return err
-	}
 	c.opens = openingSession(row)
-	return nil
+	return err
 }
 
-// request makes a request of the host's own and returns its result.
+// request makes a request of the host and returns its result.
 func (p *agentProcess) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	env, err := parse(requestOf(0, method, params))
+	c, err := newInternalCall(method, params)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := p.send(ctx, &call{env: env, internal: true})
+	raw, err := p.send(ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &TimeoutError{Agent: p.agent, Method: method}
 	}
@@ -229,7 +110,7 @@ func (p *agentProcess) request(ctx context.Context, method string, params json.R
 	return resultOf(method, raw)
 }
 
-// send submits a call and waits for its end. The call goes on after the end of ctx.
+// send submits a call and waits for its end. The call continues after the end of ctx.
 func (p *agentProcess) send(ctx context.Context, c *call) ([]byte, error) {
 	if err := p.submit(ctx, c); err != nil {
 		return nil, err
@@ -237,46 +118,35 @@ func (p *agentProcess) send(ctx context.Context, c *call) ([]byte, error) {
 	return p.await(ctx, c)
 }
 
-// submitCommitted submits a call and waits until it is in the log.
-func (p *agentProcess) submitCommitted(ctx context.Context, c *call) error {
-	c.accepted = make(chan struct{})
-	if err := p.submit(ctx, c); err != nil {
-		return err
-	}
-	select {
-	case <-c.accepted:
-		return nil
-	case r := <-c.reply:
-		if r.err == nil || isClosed(c.accepted) {
-			c.reply <- r // for await
-			return nil
-		}
-		return r.err
-	case <-p.done:
-		if isClosed(c.accepted) {
-			return nil // await returns the error
-		}
-		return p.exitError()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // submit hands a call to run. It waits while the agent does not read its input.
 func (p *agentProcess) submit(ctx context.Context, c *call) error {
 	if err := p.checkOpen(ctx); err != nil {
 		return err
 	}
-	c.reply = make(chan reply, 1)
 	c.weight = p.weight(len(c.env.raw) + len(c.edits))
 	if err := p.reserve(ctx, c.weight); err != nil {
 		return err
 	}
-	if err := p.enqueue(ctx, command{call: c}); err != nil {
+	refuse := func(err error) {
 		p.inputs.Release(c.weight)
-		return err
+		c.finish(reply{err: err})
 	}
-	return nil
+	handle := func(b *commitBatch, fx *effects) {
+		fx.refuse, fx.report = refuse, func(err error) { c.finish(reply{err: err}) }
+		switch {
+		case c.env.isResponse():
+			p.handleAnswer(b, fx, c)
+		case c.env.isRequest():
+			p.handleRequest(b, fx, c)
+		default:
+			p.handleNotification(b, fx, c)
+		}
+	}
+	err := p.enqueue(ctx, command{handle: handle, refuse: refuse})
+	if err != nil {
+		p.inputs.Release(c.weight)
+	}
+	return err
 }
 
 // checkOpen returns an error if the process takes no messages. While the process is
@@ -294,6 +164,11 @@ func (p *agentProcess) checkOpen(ctx context.Context) error {
 	case !ends:
 		return nil
 	}
+	return p.awaitEnd(ctx)
+}
+
+// awaitEnd waits for the end of the process and returns the error for its callers.
+func (p *agentProcess) awaitEnd(ctx context.Context) error {
 	select {
 	case <-p.done:
 		return p.exitError()
@@ -309,30 +184,27 @@ func (p *agentProcess) reserve(ctx context.Context, weight int64) error {
 	}
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watch := make(chan struct{})
-	go func() { // ends with this call
-		defer close(watch)
-		select {
-		case <-p.done: // the agent reads no more
-			cancel()
-		case <-wait.Done():
-		}
-	}()
+	defer context.AfterFunc(p.alive, cancel)() // after its end the agent reads nothing
 	err := p.inputs.Acquire(wait, weight)
-	cancel()
-	<-watch
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil:
-		return p.exitError()
+	case p.alive.Err() != nil:
+		return p.awaitEnd(ctx)
 	}
 	return fmt.Errorf("the agent does not read its input: %w", err)
 }
 
-// weight returns what a message counts in inputs and outputs, which each hold one
-// message of the largest size.
+// weight returns the part of inputs or outputs that a message takes. Each of them has room
+// for one message of the largest size.
 func (p *agentProcess) weight(size int) int64 { return int64(min(size, p.host.cfg.MaxMessageBytes)) }
+
+// command is something that run does.
+type command struct {
+	handle func(*commitBatch, *effects)
+	refuse func(error) // tells a client that the command is not done; nil: it must be done
+	weight int64       // in outputs
+}
 
 // enqueue hands a command to run.
 func (p *agentProcess) enqueue(ctx context.Context, next command) error {
@@ -346,86 +218,46 @@ func (p *agentProcess) enqueue(ctx context.Context, next command) error {
 	}
 }
 
-func requestOf(id int, method string, params json.RawMessage) []byte {
-	return encode(struct {
-		Version string          `json:"jsonrpc"`
-		ID      int             `json:"id"`
-		Method  string          `json:"method"`
-		Params  json.RawMessage `json:"params"`
-	}{"2.0", id, method, params})
-}
-
-// newClientCall returns a message that looks to all clients like one of another
-// client. No client chooses an id like its id.
-func newClientCall(method string, request bool, params any) (*call, error) {
-	var id *string
-	if request {
-		name := "deskhand-" + strings.ToLower(rand.Text())
-		id = &name
-	}
-	env, err := parse(encode(struct {
-		Version string  `json:"jsonrpc"`
-		ID      *string `json:"id,omitempty"`
-		Method  string  `json:"method"`
-		Params  any     `json:"params"`
-	}{"2.0", id, method, params}))
-	return &call{env: env, origin: originGo}, err
-}
-
-// resultOf returns the result in an answer, or its error as a ResponseError.
-func resultOf(method string, raw []byte) (json.RawMessage, error) {
-	var a struct {
-		Result json.RawMessage `json:"result"`
-		Error  *struct {
-			Code    int             `json:"code"`
-			Message string          `json:"message"`
-			Data    json.RawMessage `json:"data"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, &ResponseError{Method: method, Message: "the answer is no JSON-RPC: " + err.Error()}
-	}
-	if a.Error != nil {
-		return nil, &ResponseError{Method: method, Code: a.Error.Code, Message: a.Error.Message, Data: a.Error.Data}
-	}
-	return a.Result, nil
-}
-
-// createdBy is like resultOf for a request that makes a session. The result must have
-// the session's id.
-func createdBy(method string, raw []byte) (json.RawMessage, error) {
-	result, err := resultOf(method, raw)
-	if err != nil {
-		return nil, err
-	}
-	var c created
-	_ = json.Unmarshal(result, &c)
-	if !recordable(c.Session) {
-		return nil, &ResponseError{Method: method, Message: fmt.Sprintf("the agent's answer has no sessionId that is text of 1 to %d bytes", maxSessionID)}
-	}
-	return result, nil
-}
-
-// observe passes on what the agent says about itself.
-func (p *agentProcess) observe(method string, raw []byte) {
-	if method != methodInitialize && method != "session/new" || raw == nil {
-		return
-	}
-	if result, err := resultOf(method, raw); err == nil {
-		p.host.cfg.Observe(p.agent, method, result)
-	}
-}
-
-// errResting says that an idle agent was ended before it got the message. The caller
-// starts the agent again.
-var errResting = errors.New("the agent was ended because it was idle")
-
-// retryResting calls f again, a few times, while it returns errResting.
-func retryResting(f func() error) error {
-	for range 3 {
-		if err := f(); !errors.Is(err, errResting) {
-			return err
+// execute has run call handle, and returns the first error that is passed to finish.
+func (p *agentProcess) execute(ctx context.Context, handle func(b *commitBatch, fx *effects, finish func(error))) error {
+	done := make(chan error, 1)
+	finish := func(err error) {
+		select {
+		case done <- err:
+		default:
 		}
 	}
-	return f()
+	err := p.enqueue(ctx, command{refuse: finish, handle: func(b *commitBatch, fx *effects) {
+		fx.refuse, fx.report = finish, finish
+		handle(b, fx, finish)
+	}})
+	if err != nil {
+		return err
+	}
+	result, err := receive(ctx, p, done)
+	return cmp.Or(err, result)
+}
+
+// intake takes the commands that wait, and waits for one if there are none.
+func (p *agentProcess) intake() *commitBatch {
+	b := newBatch()
+	take := func(c command) { c.handle(b, b.add(c.weight)) }
+	for !b.exit && len(b.effects) < maxBatch {
+		if len(p.backlog) > 0 {
+			take(p.backlog[0])
+			p.backlog = p.backlog[1:]
+			continue
+		}
+		if len(b.effects) == 0 {
+			take(<-p.commands)
+			continue
+		}
+		select {
+		case c := <-p.commands:
+			take(c)
+		default:
+			return b
+		}
+	}
+	return b
 }

@@ -110,7 +110,12 @@ func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) 
 	if e.failure.there() && !c.internal {
 		answer = withStderr(answer, p.child.stderr())
 	}
-	fx.deliver = append(fx.deliver, func() { c.answered(fx, answer) })
+	fx.deliver = append(fx.deliver, func() {
+		if !e.failure.there() && (c.env.method == methodInitialize || c.env.method == "session/new") {
+			p.host.cfg.Observe(p.agent, c.env.method, e.bytes(e.result))
+		}
+		c.answered(fx, answer)
+	})
 }
 
 // recordProblems records in a new session's stream what of its configuration does not
@@ -174,7 +179,6 @@ func (p *agentProcess) applyResponse(b *commitBatch, fx *effects, c *call, e *en
 		if ok {
 			p.setCapabilities(capabilitiesOf(e.bytes(e.result)))
 		}
-		p.initializeDone()
 	case "session/new", "session/fork":
 		if ok && !c.givenUp.Load() {
 			return p.applyCreation(b, fx, c, e)

@@ -9,23 +9,6 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// handleCall takes in a message to the agent.
-func (p *agentProcess) handleCall(b *commitBatch, fx *effects, c *call) {
-	fx.report = func(err error) { c.finish(reply{err: err}) }
-	fx.refuse = func(err error) {
-		p.inputs.Release(c.weight)
-		fx.report(err)
-	}
-	switch {
-	case c.env.isResponse():
-		p.handleAnswer(b, fx, c)
-	case c.env.isRequest():
-		p.handleRequest(b, fx, c)
-	default:
-		p.handleNotification(b, fx, c)
-	}
-}
-
 // dropCall reports success for a message without passing it on.
 func (p *agentProcess) dropCall(fx *effects, c *call, why string) {
 	p.log.Warn("message dropped", "why", why, "method", c.env.method)
@@ -43,11 +26,7 @@ func (p *agentProcess) handleAnswer(b *commitBatch, fx *effects, c *call) {
 		p.dropCall(fx, c, "it answers no open question")
 		return
 	}
-	dir := eventlog.Client
-	if c.internal {
-		dir = eventlog.Daemon
-	}
-	p.answerQuestion(b, fx, q, dir, c.env.rewritten(q.id, nil), c.weight)
+	p.answerQuestion(b, fx, q, c.dir(), c.env.rewritten(q.id, nil), c.weight)
 	fx.deliver = append(fx.deliver, func() { c.finish(reply{}) })
 }
 
@@ -94,11 +73,16 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 		return
 	}
 	if c.opens != nil && !isCreation(c.env.method) {
-		p.joinOpening(c)
+		// There is one attachedSession for all requests that open it.
+		if s := p.sessions.byID[c.opens.row.ID]; s != nil {
+			c.opens = s
+		} else if s := p.sessions.byNative[c.opens.row.Native]; s != nil && s.row.ID == c.opens.row.ID {
+			c.opens = s
+		}
 	}
 	var native []byte
 	switch {
-	case c.opens != nil: // its id is translated from now on
+	case c.opens != nil:
 		native = quote(c.opens.native())
 	case c.attached != nil:
 		native = quote(c.attached.native())
@@ -113,13 +97,11 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 	}
 	toAgent := line.rewritten(id, native)
 	fx.deliver = append(fx.deliver, func() {
-		if c.attached != nil && at < len(fx.events) { // else the request is about no session, or was dropped
+		if c.attached != nil && at < len(fx.events) { // dropInvalid removes events
 			c.asked = fx.events[at].Seq
 		}
 		p.box.put(toAgent, c.weight)
-		if c.accepted != nil {
-			close(c.accepted)
-		}
+		close(c.accepted)
 	})
 }
 
@@ -128,17 +110,13 @@ func (p *agentProcess) handleRequest(b *commitBatch, fx *effects, c *call) {
 func (p *agentProcess) refuseEnded(fx *effects, c *call, id []byte) {
 	p.recordMessage(fx, eventlog.Client, nil, c.env.method, c.env.rewritten(id, nil))
 	p.failCall(fx, c, failureOf(c.env.bytes(c.env.id), codeParams, ErrSessionEnded.Error()+": "+c.session, nil))
-	fx.undo = nil // it was never pending
+	fx.undo = nil // it is not pending
 	fx.deliver = append(fx.deliver, func() { p.inputs.Release(c.weight) })
 }
 
 // recordRequest logs a request as the clients of its session see it, and changes what
 // is known of the session.
 func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []byte) {
-	dir := eventlog.Client
-	if c.internal {
-		dir = eventlog.Daemon
-	}
 	s := c.attached
 	switch c.env.method {
 	case methodInitialize:
@@ -161,18 +139,8 @@ func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []
 			p.beginOpening(fx, o, c.env.method)
 		}
 	}
-	// What was added to it from configuration may be secret.
-	p.recordMessage(fx, dir, s, c.env.method, c.env.rewritten(id, nil))
-}
-
-// joinOpening replaces the session that a request opens by the one that is attached, or
-// that another request opens, so that there is one attachedSession for it.
-func (p *agentProcess) joinOpening(c *call) {
-	if s := p.sessions.byID[c.opens.row.ID]; s != nil {
-		c.opens = s
-	} else if s := p.sessions.byNative[c.opens.row.Native]; s != nil && s.row.ID == c.opens.row.ID {
-		c.opens = s
-	}
+	// The added configuration may be secret.
+	p.recordMessage(fx, c.dir(), s, c.env.method, c.env.rewritten(id, nil))
 }
 
 // beginOpening records that a request loads or resumes a session. The agent may send
@@ -215,7 +183,7 @@ func (p *agentProcess) addHistory(fx *effects, c *call, s *attachedSession) {
 	}
 	c.edits = c.env.with(edit{at, append(blocks, ']')})
 	was := *s
-	// Until now the session that knows all was the old one.
+	// From now on the new session knows everything.
 	s.row.Native, s.newNative, s.preface = s.native(), "", ""
 	fx.undo = append(fx.undo, func() { s.row.Native, s.newNative, s.preface = was.row.Native, was.newNative, was.preface })
 }
@@ -236,11 +204,7 @@ func (p *agentProcess) handleNotification(b *commitBatch, fx *effects, c *call) 
 		}
 		line = c.env.with(edit{at, strconv.AppendInt(nil, out, 10)})
 	}
-	dir := eventlog.Client
-	if c.internal {
-		dir = eventlog.Daemon
-	}
-	p.recordMessage(fx, dir, s, c.env.method, c.env.raw)
+	p.recordMessage(fx, c.dir(), s, c.env.method, c.env.raw)
 	fx.deliver = append(fx.deliver, func() {
 		p.box.put(line, c.weight)
 		c.finish(reply{})
@@ -250,7 +214,7 @@ func (p *agentProcess) handleNotification(b *commitBatch, fx *effects, c *call) 
 	}
 }
 
-// modeOf is what a request chooses for a session.
+// modeOf returns a member of a request's params, for example the chosen mode.
 func modeOf(env *envelope, name string) string {
 	var v string
 	_ = json.Unmarshal(env.bytes(env.find(env.params, name)), &v)

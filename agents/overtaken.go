@@ -74,7 +74,7 @@ func (p *agentProcess) reportLoss(ctx context.Context, err error) error {
 	if !is {
 		return err
 	}
-	_ = p.enqueue(ctx, command{lost: over.error}) // its process may just have ended
+	_ = p.enqueue(ctx, command{handle: func(*commitBatch, *effects) { p.loseServer(over.error) }}) // its process may just have ended
 	return nil
 }
 

@@ -1,30 +1,40 @@
 package agents
 
 import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
 // call is a message to the agent, from a client or from the host itself.
 type call struct {
-	env    *envelope
-	weight int64
-	reply  chan reply // gets one
+	env       *envelope
+	weight    int64
+	accepted  chan struct{} // closed when a request is in the log
+	over      chan struct{} // closed by finish
+	result    reply         // set before over is closed
+	once      sync.Once     // for finish
+	submitted bool          // by the start of the process
 
 	internal  bool             // from the host: clients do not see its answer
 	origin    string           // of the session that it makes
 	want      string           // the id that this session gets; empty: the agent's
 	opens     *attachedSession // the session that it loads or resumes; nil: see attached
 	continues string           // the session whose history the made or opened session has; empty: none
-	edits     []byte           // what the agent gets instead of env.raw; nil: that
+	edits     []byte           // what the agent gets instead of env.raw; nil: env.raw
 	policy    *Policy          // of the session that it makes
-	title     string           // the same
-	skills    string           // the same: the hash of its own skills
+	title     string           // of the session that it makes
+	skills    string           // the hash of the own skills of the session that it makes
 	goesOn    bool             // it is refused unless the session that it names is attached
-	givenUp   atomic.Bool      // a late answer makes or opens no session any more
-	accepted  chan struct{}    // nil, or closed once it is in the log
+	givenUp   atomic.Bool      // a late answer no longer makes or opens a session
 	replayed  int              // updates that it caused and clients did not get
-	problems  []string         // what of the configuration did not work
+	problems  []string         // parts of the configuration that do not work
 
 	outID    int64            // its id as the agent knows it
 	session  string           // the id of the session that it names
@@ -33,13 +43,110 @@ type call struct {
 	seq      int64            // the number of its answer in the server's stream; 0: it is not there
 }
 
-// reply is the end of a call: the answer, or nothing for what has none.
+// reply is the end of a call. A call without an answer has neither raw nor err.
 type reply struct {
 	raw []byte
 	err error
 }
 
-// maxPending is how many requests may wait for an agent's answers.
+func newCall(env *envelope, origin string) *call {
+	return &call{env: env, origin: origin, accepted: make(chan struct{}), over: make(chan struct{})}
+}
+
+// newInternalCall returns a request of the host.
+func newInternalCall(method string, params json.RawMessage) (*call, error) {
+	env, err := parse(encode(rpcRequest{"2.0", new("deskhand"), method, params}))
+	c := newCall(env, originGo)
+	c.internal = true
+	return c, err
+}
+
+// newClientCall returns a message that looks to all clients like a message of another
+// client. Its id is unlike all ids that clients choose.
+func newClientCall(method string, request bool, params any) (*call, error) {
+	var id *string
+	if request {
+		id = new("deskhand-" + strings.ToLower(rand.Text()))
+	}
+	env, err := parse(encode(rpcRequest{"2.0", id, method, params}))
+	return newCall(env, originGo), err
+}
+
+type rpcRequest struct {
+	Version string  `json:"jsonrpc"`
+	ID      *string `json:"id,omitempty"`
+	Method  string  `json:"method"`
+	Params  any     `json:"params"`
+}
+
+// dir returns the direction of the call's events.
+func (c *call) dir() eventlog.Direction {
+	if c.internal {
+		return eventlog.Daemon
+	}
+	return eventlog.Client
+}
+
+// opening returns the session that a request loads or resumes, or nil.
+func (c *call) opening() *attachedSession {
+	if c.opens != nil {
+		return c.opens
+	}
+	return c.attached
+}
+
+// finish ends a call. Only the first reply counts.
+func (c *call) finish(r reply) {
+	c.once.Do(func() {
+		c.result = r
+		close(c.over)
+	})
+}
+
+// answered ends a call with an answer. Unless the call is the host's own, fx has
+// published the answer as its last event.
+func (c *call) answered(fx *effects, answer []byte) {
+	if n := len(fx.events); n > 0 && !c.internal {
+		c.seq = fx.events[n-1].Seq
+	}
+	c.finish(reply{raw: answer})
+}
+
+// resultOf returns the result in an answer, or its error as a ResponseError.
+func resultOf(method string, raw []byte) (json.RawMessage, error) {
+	var a struct {
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Code    int             `json:"code"`
+			Message string          `json:"message"`
+			Data    json.RawMessage `json:"data"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return nil, &ResponseError{Method: method, Message: "the answer is not JSON-RPC: " + err.Error()}
+	}
+	if a.Error != nil {
+		return nil, &ResponseError{method, a.Error.Code, a.Error.Message, a.Error.Data}
+	}
+	return a.Result, nil
+}
+
+// createdBy is like resultOf for a method that makes a session. The result must have
+// the session's id.
+func createdBy(method string, raw []byte) (json.RawMessage, error) {
+	result, err := resultOf(method, raw)
+	if err != nil {
+		return nil, err
+	}
+	var c created
+	_ = json.Unmarshal(result, &c)
+	if !recordable(c.Session) {
+		return nil, &ResponseError{Method: method, Message: fmt.Sprintf("the agent's answer has no sessionId that is text of 1 to %d bytes", maxSessionID)}
+	}
+	return result, nil
+}
+
+// maxPending bounds the requests that wait for an agent's answers.
 const maxPending = 4096
 
 // pendingCalls holds the requests that the agent has not answered, by the ids that
@@ -49,7 +156,7 @@ type pendingCalls struct {
 	byID   map[int64]*call
 }
 
-// add gives a request an id of the host's own: clients choose theirs without
+// add gives a request an id of the host's own, because clients choose theirs without
 // knowing of each other. It returns the id as JSON.
 func (p *pendingCalls) add(c *call) (id []byte) {
 	p.lastID++
@@ -67,14 +174,6 @@ func (p *pendingCalls) answeredBy(id []byte) *call {
 		return nil
 	}
 	return p.byID[n]
-}
-
-// opening returns the session that a request loads or resumes, or nil.
-func (c *call) opening() *attachedSession {
-	if c.opens != nil {
-		return c.opens
-	}
-	return c.attached
 }
 
 // outgoingID returns the agent's id of the newest request that a client gave an id.

@@ -7,105 +7,148 @@ import (
 	"fmt"
 )
 
-// PostOptions come with a message to an ACP server.
+// PostOptions accompany a message to an ACP server.
 type PostOptions struct {
-	// Agent is which agent the server is to run. It is needed with the first
-	// message, and to start one again that ended by itself.
+	// Agent is the agent that the server runs. It is required with the first message, and
+	// to restart an agent that ended without being told to.
 	Agent string
 
-	// Desktop is the id of a desktop that the agent gets as tools and in its
-	// environment: see Config.Mount. It counts when a process starts. Empty:
-	// the one before, or that of Config.Desktop.
+	// Desktop is the id of a desktop that the agent gets as tools and in its environment
+	// (see Config.Mount) when its process starts. Empty: the desktop of the process before,
+	// or Config.Desktop.
 	Desktop string
 }
 
 // Post passes a message to the agent of an ACP server. The first message makes the
 // server.
 //
-//   - For a request, Post waits for the answer and returns it, also if it is an error
-//     of JSON-RPC.
-//   - For a notification, and for the answer to a question of the agent's, Post returns
-//     nil once the message is in the log.
-//   - A request that goes on with a session that has ended is answered with an error,
-//     without the agent.
+//   - For a request, Post returns the answer, which may be an error of JSON-RPC.
+//   - For a notification, and for the answer to a question of the agent, Post returns nil
+//     after the message is in the log.
+//   - A request that continues a session that has ended is answered with an error. The
+//     agent does not get it.
 //
-// A client sees the events of a turn no later than the turn's answer: before Post
-// returns an answer it waits, for 100 ms at most, until the streams that follow the
-// server have passed it on, as [Stream.Sent] tells. It does not wait for a stream that
-// is behind or has stalled.
+// A client sees the events of a turn no later than the turn's answer: before Post returns
+// an answer it waits, for at most 100 ms, until the streams that follow the server have
+// passed it on (see [Stream.Sent]). It does not wait for a stream that is behind.
 //
-// The end of ctx only ends the wait: the request goes on, and its answer is among the
+// The end of ctx ends only the wait. The request continues, and its answer is among the
 // server's events.
 //
-// Errors: [EnvelopeError], [ErrNotObject], [ErrAgentNeeded], [ConflictError],
-// [StartError], [ExitedError], [TimeoutError], [RestoreError], [ErrClosed],
-// [ElsewhereError], those of Config.Launch and those of the log.
-func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) ([]byte, error) {
-	env, err := parseClient(body)
-	if err != nil {
-		return nil, &EnvelopeError{err}
-	}
-	if id == "" || len(id) > maxServerID || cleaned(id) != id {
-		return nil, &InvalidError{"serverId", fmt.Sprintf("must be text of 1 to %d bytes", maxServerID)}
-	}
-	var raw []byte
-	err = retryResting(func() error {
-		p, err := h.processFor(ctx, id, o, env)
-		if err == nil {
-			raw, err = p.post(ctx, env)
-			if env.method == methodInitialize {
-				p.initializeDone()
-			}
+// Errors: [EnvelopeError], [ErrNotObject], [InvalidError], [ErrAgentNeeded],
+// [ConflictError], [StartError], [ExitedError], [TimeoutError], [RestoreError],
+// [ErrTooManyRequests], [ErrClosed], [ElsewhereError], errors of Config.Launch and errors of
+// the log.
+func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) (answer []byte, err error) {
+	err = h.pass(ctx, id, o, body, true, func(wait context.Context, p *agentProcess, c *call) error {
+		if answer, err = p.await(wait, c); err == nil {
+			p.server.followers.awaitSent(ctx, c.seq)
 		}
 		return err
 	})
-	return raw, err
+	return answer, err
 }
 
-// Submit is like [Host.Post] but returns as soon as the message is in the log. The
-// caller follows the server and takes the answer from its events. Only these tell
-// that the agent has ended before it answered.
+// Submit is like [Host.Post] but returns when the message is in the log. The caller takes
+// the answer from the server's events, which also tell of the end of the agent.
 func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte) error {
+	return h.pass(ctx, id, o, body, false, func(wait context.Context, p *agentProcess, c *call) error {
+		return p.awaitCommit(wait, c)
+	})
+}
+
+// pass submits a message of a client to its process and calls await, which waits for the
+// answer or for the commit. It starts again if the process ends before it gets the message.
+func (h *Host) pass(
+	ctx context.Context, id string, o PostOptions, body []byte, answer bool, await func(context.Context, *agentProcess, *call) error,
+) error {
 	env, err := parseClient(body)
-	if err != nil {
+	switch {
+	case err != nil:
 		return &EnvelopeError{err}
+	case id == "" || len(id) > maxServerID || cleaned(id) != id:
+		return &InvalidError{"serverId", fmt.Sprintf("must be text of 1 to %d bytes", maxServerID)}
 	}
-	// An agent that does not read its input must not block a client forever.
-	wait, cancel := context.WithTimeout(ctx, h.cfg.RequestTimeout)
-	defer cancel()
-	agent := o.Agent
-	err = retryResting(func() error {
-		p, err := h.processFor(wait, id, o, env)
-		if err != nil {
+	return retryResting(func() error {
+		c := newCall(env, originACP)
+		p, err := h.process(ctx, id, o, nil, c)
+		switch {
+		case errors.Is(err, ErrServerNotFound) && o.Agent == "":
+			return ErrAgentNeeded
+		case errors.Is(err, ErrServerNotFound):
+			return errResting // it was deleted meanwhile, so the message is for a new server
+		case err != nil:
 			return err
 		}
-		agent = p.agent
-		err = p.postUnanswered(wait, env)
-		if err != nil && env.method == methodInitialize {
-			p.initializeDone()
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if !answer || env.method != "session/prompt" { // a turn takes any time
+			wait, cancel = context.WithTimeout(ctx, h.cfg.RequestTimeout)
+		}
+		defer cancel()
+		if !c.submitted {
+			if err = p.prepare(ctx, c); err == nil {
+				err = p.submit(wait, c)
+			}
+		}
+		if err == nil {
+			err = await(wait, p, c)
+		}
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && wait.Err() != nil {
+			err = &TimeoutError{p.agent, env.method, h.cfg.RequestTimeout}
 		}
 		return err
 	})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return &TimeoutError{agent, env.method, h.cfg.RequestTimeout}
-	}
-	return err
 }
 
-// Message is what a JSON-RPC message is, without its content.
+// process returns the process of a server, and starts one if that is allowed. c is the
+// client's message, or nil. init and c are as in [server.ensureProcess].
+func (h *Host) process(ctx context.Context, id string, o PostOptions, init []byte, c *call) (*agentProcess, error) {
+	s, err := h.find(ctx, id)
+	if errors.Is(err, ErrServerNotFound) && o.Agent != "" {
+		s, err = h.fresh(id), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c != nil && !c.env.object {
+		h.forget(s)
+		return nil, ErrNotObject
+	}
+	p, err := s.ensureProcess(ctx, o, init, c)
+	if err != nil {
+		h.forget(s)
+	}
+	return p, err
+}
+
+// errResting reports that an idle agent was ended before it got the message. The caller
+// starts the agent again.
+var errResting = errors.New("the agent was ended because it was idle")
+
+// retryResting calls f up to four times, while it returns errResting.
+func retryResting(f func() error) error {
+	for range 3 {
+		if err := f(); !errors.Is(err, errResting) {
+			return err
+		}
+	}
+	return f()
+}
+
+// Message describes a JSON-RPC message.
 type Message struct {
 	// Method is empty for answers, and for objects that are not JSON-RPC.
 	Method string
 
-	// Session is the one that its params name. Empty: none.
+	// Session is the session that the params name. Empty: none.
 	Session string
 
-	// Request says that it wants an answer.
+	// Request reports whether the message wants an answer.
 	Request bool
 }
 
-// Inspect looks at a message of a client's or an agent's. Errors:
-// [EnvelopeError] and [ErrNotObject].
+// Inspect describes a message of a client or an agent. It returns an [EnvelopeError] or
+// [ErrNotObject] if it is not a JSON object.
 func Inspect(message []byte) (Message, error) {
 	e, err := parse(message)
 	switch {
@@ -117,15 +160,8 @@ func Inspect(message []byte) (Message, error) {
 	return Message{Method: e.method, Session: e.sessionID(), Request: e.isRequest()}, nil
 }
 
-// Answered tells whether a message is a request, so that [Host.Post] waits for
-// its answer.
-func Answered(message []byte) bool {
-	e, err := parse(message)
-	return err == nil && e.isRequest()
-}
-
-// Failure is the answer to a request that an error of [Host.Post] stands for,
-// for whom a status cannot be told any more.
+// Failure returns the answer to a request for which [Host.Post] has returned an error, for
+// callers that have already sent a status.
 func Failure(request []byte, err error) []byte {
 	id := json.RawMessage("null")
 	if e, bad := parse(request); bad == nil && e.id.there() {

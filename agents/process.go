@@ -49,6 +49,8 @@ type agentProcess struct {
 	box      outbox       // to the agent
 	done     chan struct{}
 
+	greeting *call // the initialize of the client that started the process; nil: none
+
 	alive context.Context //nolint:containedctx // of no call: done when the child has ended
 	ended func()          // ends alive
 
@@ -66,30 +68,16 @@ type agentProcess struct {
 
 	sessions sessionTable
 
-	mu           sync.Mutex // guards what follows
-	caps         capabilities
-	initialized  bool          // the agent has answered initialize
-	initializing chan struct{} // nil: no client is to initialize the agent; closed: see initializeDone
-	initParams   []byte        // with which the host initializes the agent if the client does not
-	reason       string        // why the process ends; empty: it does not
-	logError     error         // why nothing can be committed at the moment
-	lost         error         // another host has the server: what clients are told
-	exit         *ExitedError
-	active       time.Time // when the last message passed
-	inFlight     int       // open requests and questions
-	keptRunning  int       // calls of keepRunning that are not over
-}
-
-// command is what run does next. One of its members is set, beside weight.
-type command struct {
-	line   []byte // of the agent
-	long   *jsonlines.TooLong
-	call   *call
-	decide *decision
-	edit   *sessionEdit
-	lost   error
-	exit   bool
-	weight int64 // of the line, in outputs
+	mu          sync.Mutex // guards what follows
+	caps        capabilities
+	initialized bool   // the agent has answered initialize
+	reason      string // why the process ends; empty: it does not
+	logError    error  // why nothing can be committed at the moment
+	lost        error  // another host has the server: the error for clients
+	exit        *ExitedError
+	active      time.Time // when the last message passed
+	inFlight    int       // open requests and questions
+	keptRunning int       // calls of keepRunning that have not ended
 }
 
 // start starts the goroutines of a process whose child runs.
@@ -106,16 +94,21 @@ func (p *agentProcess) read() {
 	lines := jsonlines.NewReader(p.child.out, p.host.cfg.MaxMessageBytes)
 	for {
 		line, long, err := lines.Next()
-		next := command{line: line, long: long}
+		next := command{weight: p.weight(len(line)), handle: func(b *commitBatch, fx *effects) {
+			if long != nil {
+				p.handleOutsized(fx, long)
+			} else {
+				p.handleLine(b, fx, line)
+			}
+		}}
 		if err != nil {
 			// One that closes its output can answer no more.
 			if err := p.child.end(); err != nil {
 				p.log.Error("agent left processes", "error", err)
 			}
 			<-p.child.done
-			next = command{exit: true}
+			next = command{handle: p.handleExit}
 		}
-		next.weight = p.weight(len(line))
 		_ = p.outputs.Acquire(context.Background(), next.weight) // commit releases
 		select {
 		case p.commands <- next:

@@ -50,6 +50,7 @@ func (p *agentProcess) exitError() error {
 
 // handleExit records the end of the agent.
 func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
+	b.exit = true
 	e := p.child.exit()
 	p.mu.Lock()
 	if p.reason == "" {
@@ -116,28 +117,23 @@ func (p *agentProcess) release() {
 	p.exit = over
 	p.mu.Unlock()
 	p.logExit(over) // before callers get errors
-	close(p.done)
 	for _, c := range p.pending.byID {
 		err := p.exitError()
 		if errors.Is(err, errResting) {
-			err = over // the agent may have done it: no caller sends it again
+			err = over // the agent has got the message: no caller sends it again
 		}
 		c.finish(reply{err: err})
 	}
+	close(p.done)
 	for _, q := range p.questions {
 		q.stop()
 	}
 	for {
 		select {
-		case it := <-p.commands:
-			p.outputs.Release(it.weight)
-			switch {
-			case it.call != nil:
-				it.call.finish(reply{err: p.exitError()})
-			case it.decide != nil:
-				it.decide.finish(ErrRequestNotFound)
-			case it.edit != nil:
-				it.edit.finish(p.exitError())
+		case c := <-p.commands:
+			p.outputs.Release(c.weight)
+			if c.refuse != nil {
+				c.refuse(p.exitError())
 			}
 		default:
 			return

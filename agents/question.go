@@ -262,9 +262,19 @@ func (p *agentProcess) policyFor(s *attachedSession) Policy {
 	return attachedSessionOf(row).data.Permissions
 }
 
-// expire cancels a question that waited for too long.
+// expire cancels a question whose time is over.
 func (p *agentProcess) expire(q *question) {
-	_ = p.enqueue(context.Background(), command{decide: &decision{question: q, result: cancelled, dir: eventlog.Daemon}})
+	again := func(error) { q.timer = time.AfterFunc(retryMost, func() { p.expire(q) }) }
+	_ = p.enqueue(context.Background(), command{refuse: again, handle: func(b *commitBatch, fx *effects) {
+		switch {
+		case p.questions[q.key] != q: // it is answered
+		case p.box.full():
+			again(nil)
+		default:
+			fx.refuse = again
+			p.answerQuestion(b, fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
+		}
+	}})
 }
 
 // cancelQuestions answers what is open of a session whose turn is cancelled, as
@@ -275,59 +285,6 @@ func (p *agentProcess) cancelQuestions(b *commitBatch, fx *effects, s *attachedS
 			p.answerQuestion(b, fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
 		}
 	}
-}
-
-// decision is the answer to a question that does not come as an envelope.
-type decision struct {
-	question *question // which; nil: that of the id
-	public   string
-	reply    Reply
-	result   []byte // nil: made of reply
-	dir      eventlog.Direction
-	done     chan error // nil: nobody waits
-}
-
-func (d *decision) finish(err error) {
-	select {
-	case d.done <- err: // never when it is nil
-	default:
-	}
-}
-
-// fail tells that a decision was not taken. One that nobody made tries again.
-func (d *decision) fail(p *agentProcess, err error) {
-	d.finish(err)
-	if q := d.question; q != nil {
-		q.timer = time.AfterFunc(retryMost, func() { p.expire(q) })
-	}
-}
-
-func (p *agentProcess) handleDecision(b *commitBatch, fx *effects, d *decision) {
-	q := d.question
-	for _, open := range p.questions {
-		if q == nil && open.row.PublicID == d.public {
-			q = open
-		}
-	}
-	if q == nil || p.questions[q.key] != q {
-		d.finish(ErrRequestNotFound)
-		return
-	}
-	if d.question != nil && p.box.full() {
-		d.fail(p, nil)
-		return
-	}
-	result, err := d.result, error(nil)
-	if result == nil {
-		result, err = d.reply.result(q)
-	}
-	if err != nil {
-		d.finish(err)
-		return
-	}
-	fx.refuse, fx.report = func(err error) { d.fail(p, err) }, d.finish
-	p.answerQuestion(b, fx, q, d.dir, answerOf(q.id, result), 0)
-	fx.deliver = append(fx.deliver, func() { d.finish(nil) })
 }
 
 // Reply answers a question of an agent's. One of its members is set, or both
@@ -409,7 +366,7 @@ func (h *Host) Answer(ctx context.Context, session, request string, r Reply) err
 		if p == nil || p.id != rows[0].Life {
 			continue
 		}
-		return p.sendDecision(ctx, &decision{public: request, reply: r, dir: eventlog.Client, done: make(chan error, 1)})
+		return p.reply(ctx, request, r)
 	}
 	asker, err := h.cfg.Log.Life(ctx, rows[0].Life)
 	if err != nil || !asker.ExitedAt.IsZero() {
@@ -422,22 +379,26 @@ func (h *Host) Answer(ctx context.Context, session, request string, r Reply) err
 	return cmp.Or(err, ErrRequestNotFound)
 }
 
-// sendDecision submits a decision and waits for what becomes of it.
-func (p *agentProcess) sendDecision(ctx context.Context, d *decision) error {
-	if err := p.enqueue(ctx, command{decide: d}); err != nil {
-		return err
-	}
-	select {
-	case err := <-d.done:
-		return err
-	case <-p.done:
-		select {
-		case err := <-d.done: // it came before the end
-			return err
-		default:
-			return ErrRequestNotFound
+// reply answers the question with a public id.
+func (p *agentProcess) reply(ctx context.Context, public string, r Reply) error {
+	err := p.execute(ctx, func(b *commitBatch, fx *effects, finish func(error)) {
+		for _, q := range p.questions {
+			if q.row.PublicID != public {
+				continue
+			}
+			result, err := r.result(q)
+			if err != nil {
+				finish(err)
+				return
+			}
+			p.answerQuestion(b, fx, q, eventlog.Client, answerOf(q.id, result), 0)
+			fx.deliver = append(fx.deliver, func() { finish(nil) })
+			return
 		}
-	case <-ctx.Done():
-		return ctx.Err()
+		finish(ErrRequestNotFound)
+	})
+	if err != nil && isClosed(p.done) {
+		return ErrRequestNotFound
 	}
+	return err
 }

@@ -17,8 +17,8 @@ type restoration struct {
 
 // restore opens a session that is not attached and makes its choices again. Concurrent
 // callers wait for the same restoration.
-func (p *agentProcess) restore(ctx context.Context, row eventlog.Session) error {
-	r, err := p.beginRestore(row.ID)
+func (p *agentProcess) restore(ctx context.Context, session string) error {
+	r, err := p.beginRestore(session)
 	if r == nil {
 		return err
 	}
@@ -78,20 +78,6 @@ func (p *agentProcess) stopRestoring(ctx context.Context, session string) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-	}
-}
-
-// awaitRestore waits for the end of a restoration, if one is under way.
-func (p *agentProcess) awaitRestore(ctx context.Context, session string) error {
-	r := p.sessions.restoration(session)
-	if r == nil {
-		return nil
-	}
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -162,13 +148,12 @@ func restored(session string, err error) error {
 }
 
 func (p *agentProcess) reopenBy(ctx context.Context, method string, params []byte, row eventlog.Session, preface string) error {
-	env, err := parse(requestOf(0, method, params))
+	c, err := newInternalCall(method, params)
 	if err != nil {
 		return err
 	}
-	s := openingSession(row) // run's, as soon as it is sent
-	s.opening, s.preface = true, preface
-	c := &call{env: env, internal: true, opens: s}
+	c.opens = openingSession(row)
+	c.opens.opening, c.opens.preface = true, preface
 	if err := p.configure(ctx, c); err != nil {
 		return err
 	}

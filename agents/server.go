@@ -11,8 +11,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// server is what clients reach under an ACP server id: one agent, in one
-// process after the other.
+// server is an ACP server: one agent, in one process after the other.
 type server struct {
 	host      *Host
 	id        string
@@ -23,7 +22,7 @@ type server struct {
 	agent    string
 	data     processData
 	last     eventlog.Life // the record of the newest process; no ID: there was none
-	process  *agentProcess // the one that runs, or is about to be over
+	process  *agentProcess // the newest process, until its end is recorded; nil: none
 	starting *starting     // nil: none is under way
 	deleted  bool
 }
@@ -98,108 +97,69 @@ func (s *server) isDeleted() bool {
 	return s.deleted
 }
 
-// ensureProcess returns the process of the server and starts it if it may. A new
-// process gets the initialize that the process before had, or else init. If init is
-// nil it gets none, because the client's own is on its way.
-func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte) (*agentProcess, error) {
-	p, wait, mine, err := s.startOrJoin(o, init)
+// ensureProcess returns the process of the server and starts one if that is allowed. A new
+// process gets c as its first message if that is an initialize. Otherwise it gets the
+// initialize of the process before, or one with the params init, if they are not empty.
+func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte, c *call) (*agentProcess, error) {
+	p, st, err := s.startOrJoin(o, init, c)
 	if p != nil || err != nil {
 		return p, err
 	}
 	select {
-	case <-wait.done:
-		return wait.process, wait.err // which may have ended meanwhile
+	case <-st.done:
+		return st.process, st.err // the process may have ended
 	case <-ctx.Done():
-		if mine && init == nil {
-			s.leaveStart(wait)
-		}
 		return nil, ctx.Err()
-	}
-}
-
-// leaveStart records that the client whose initialize was to come has gone.
-func (s *server) leaveStart(st *starting) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st.left = true
-	if s.starting != st && st.process != nil {
-		st.process.initializeDone()
 	}
 }
 
 // starting is a start that is under way.
 type starting struct {
 	done    chan struct{}
-	left    bool          // who began it waits no longer; guarded by the server's mu
-	process *agentProcess // set before done is closed, and so is err
-	err     error
+	process *agentProcess // set before done is closed
+	err     error         // set before done is closed
 }
 
-// startOrJoin returns the process that runs, or the start that the caller has to wait
-// for. mine is true if this call has begun that start.
-func (s *server) startOrJoin(o PostOptions, init []byte) (p *agentProcess, st *starting, mine bool, err error) {
+// startOrJoin returns the running process, or the start for which the caller has to wait.
+func (s *server) startOrJoin(o PostOptions, init []byte, c *call) (*agentProcess, *starting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch p := s.runningProcessLocked(); {
 	case s.deleted:
-		return nil, nil, false, ErrServerNotFound
+		return nil, nil, ErrServerNotFound
 	case o.Agent != "" && s.agent != "" && o.Agent != s.agent:
-		return nil, nil, false, &ConflictError{s.id, s.agent, o.Agent}
+		return nil, nil, &ConflictError{s.id, s.agent, o.Agent}
 	case s.starting != nil:
-		return nil, s.starting, false, nil
+		return nil, s.starting, nil
 	case p != nil:
-		return p, nil, false, nil
+		return p, nil, nil
+	case o.Agent == "" && s.last.ID == "":
+		return nil, nil, ErrAgentNeeded
+	case o.Agent == "" && s.last.Reason == endedItself:
+		return nil, nil, &ExitedError{Agent: s.last.Agent, Code: s.last.ExitCode, Stderr: string(s.last.Stderr)}
 	}
-	if err := s.mayStart(o); err != nil {
-		return nil, nil, false, err
-	}
-	st = &starting{done: make(chan struct{})}
+	st := &starting{done: make(chan struct{})}
 	agent := cmp.Or(o.Agent, s.agent)
 	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
-	err = s.host.task(func(ctx context.Context) {
-		st.process, st.err = s.startProcess(ctx, agent, init)
+	err := s.host.task(func(ctx context.Context) {
+		st.process, st.err = s.startProcess(ctx, agent, init, c)
 		s.mu.Lock()
 		if s.starting = nil; st.err == nil {
 			s.agent = agent
-			if st.left {
-				st.process.initializeDone()
-			}
 		}
 		s.mu.Unlock()
 		close(st.done)
 	})
-	if err != nil {
-		return nil, nil, false, err
+	if err == nil {
+		s.starting = st
 	}
-	s.starting = st
-	return nil, st, true, nil
-}
-
-// mayStart returns an error if a process must not be started. The caller holds s.mu.
-func (s *server) mayStart(o PostOptions) error {
-	switch {
-	case o.Agent != "":
-		return nil
-	case s.last.ID == "":
-		return ErrAgentNeeded
-	case s.last.Reason == endedItself:
-		return exitedOf(s.last)
-	}
-	return nil
-}
-
-// exitedOf returns the error for a message to an agent that has ended.
-func exitedOf(row eventlog.Life) error {
-	return &ExitedError{Agent: row.Agent, Code: row.ExitCode, Stderr: string(row.Stderr)}
+	return nil, st, err
 }
 
 // startProcess starts a process and initializes it.
-func (s *server) startProcess(ctx context.Context, agent string, init []byte) (*agentProcess, error) {
-	s.mu.Lock()
-	old := s.process
-	s.mu.Unlock()
-	// What a predecessor wrote comes before what its successor writes.
-	if old != nil {
+func (s *server) startProcess(ctx context.Context, agent string, init []byte, c *call) (*agentProcess, error) {
+	// The events of the process before come first.
+	if old := s.newestProcess(); old != nil {
 		<-old.done
 	}
 	if s.after != nil {
@@ -215,14 +175,14 @@ func (s *server) startProcess(ctx context.Context, agent string, init []byte) (*
 	}
 	p, err := s.host.spawn(ctx, s, agent, before, newest) // which may install it first
 	if errors.Is(err, errOvertaken) {
-		return s.startProcess(ctx, agent, init)
+		return s.startProcess(ctx, agent, init, c)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if init == nil {
-		p.expectInitialize(before.Init)
-		return p, nil
+	if c != nil && c.env.method == methodInitialize {
+		p.greeting, c.submitted = c, true
+		return p, p.submit(ctx, c)
 	}
 	if len(before.Init) > 0 {
 		init = before.Init
@@ -253,7 +213,7 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life
 	}
 	switch {
 	case gone && known.ID == "":
-		return known, newest, nil // a server of the same id, if there was one, which is no more
+		return known, newest, nil // a new server
 	case gone:
 		s.host.drop(s)
 		return known, newest, ErrServerNotFound
@@ -275,8 +235,8 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life
 	return newest, newest, nil
 }
 
-// errOvertaken says that another host with the same log has changed the server at the
-// same time.
+// errOvertaken reports that another host with the same log has changed the server
+// concurrently.
 var errOvertaken = errors.New("another host was quicker")
 
 // ServerInfo describes an ACP server.

@@ -30,23 +30,6 @@ func sessionOf(row eventlog.Session) Session {
 	return Session{row, d.Permissions, d.Desktop, d.Mode, d.Model, d.Problems}
 }
 
-// processOfServer returns the process of a server for a caller in Go, and starts one if
-// none runs, however the one before ended.
-func (h *Host) processOfServer(ctx context.Context, id string, o PostOptions) (*agentProcess, error) {
-	s, err := h.find(ctx, id)
-	if errors.Is(err, ErrServerNotFound) {
-		s, err = h.fresh(id), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.ensureProcess(ctx, o, asClient)
-	if err != nil {
-		h.forget(s)
-	}
-	return p, err
-}
-
 // Session returns a session, or [ErrSessionNotFound].
 func (h *Host) Session(ctx context.Context, id string) (Session, error) {
 	row, err := h.cfg.Log.Session(ctx, id)
@@ -100,11 +83,11 @@ func (h *Host) processWithSessionOnce(ctx context.Context, id string) (*agentPro
 		return nil, ErrSessionStarting
 	}
 	row.Server = serverOfSession(row)
-	p, err := h.processOfServer(ctx, row.Server, PostOptions{Agent: row.Agent})
+	p, err := h.process(ctx, row.Server, PostOptions{Agent: row.Agent}, asClient, nil)
 	if err != nil {
 		return nil, err
 	}
-	return p, p.restore(ctx, row)
+	return p, p.restore(ctx, row.ID)
 }
 
 // Turn is a prompt that is in the log.
@@ -140,7 +123,10 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 			return err
 		}
 		turn.call, c.goesOn = c, true
-		if err := turn.process.submitCommitted(ctx, c); err != nil {
+		if err := turn.process.submit(ctx, c); err != nil {
+			return err
+		}
+		if err := turn.process.awaitCommit(ctx, c); err != nil {
 			return err
 		}
 		if turn.Seq = c.asked; turn.Seq == 0 {

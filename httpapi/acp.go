@@ -174,7 +174,7 @@ func (s *Server) postACP(ctx context.Context, in *acpPost) (*acpOutput, error) {
 	early := time.NewTimer(s.agents.early)
 	defer early.Stop()
 	begin := early.C
-	if !agents.Answered(body) {
+	if m, err := agents.Inspect(body); err != nil || !m.Request {
 		begin = nil // only its status is an answer
 	}
 	select {
