@@ -3,49 +3,29 @@ package agents
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// sentWait is how long an answer waits for the followers of its server.
+// sentWait is how long an answer waits for the streams of its server.
 const sentWait = 100 * time.Millisecond
 
-// followers are the streams that follow a server. They have the rule that a client
-// sees the events of a turn no later than the turn's answer: awaitSent holds the
-// answer back until each stream has passed on the answer's event, and so all events
-// before it. Clients look at a turn's events when they have its answer.
+// followers holds the streams that follow a server, and the rule that a client sees the
+// events of a turn no later than the turn's answer: awaitSent delays the answer until each
+// stream has passed on the answer's event, and so all events before it. Clients look at a
+// turn's events when they have its answer.
 //
-// The rule has an end, so that no follower can hold up other clients:
-//
-//   - An answer waits for sentWait at most. A stream that has not passed on the
-//     event by then is behind.
-//   - A stream is also behind at its beginning, and if it has had events for longer
-//     than sentWait without passing them on.
-//   - No answer waits for a stream that is behind. It no longer is when it has passed
-//     on the newest event.
+// No stream delays other clients for long: an answer waits for sentWait at most, and only
+// for streams that are not behind. A stream is behind from its beginning, and after an
+// answer has waited for it for sentWait, until it has passed on the newest event.
 type followers struct {
-	n atomic.Int32 // how many there are, to be read without mu
-
-	mu     sync.Mutex // guards what follows, and the streams' progress
+	mu     sync.Mutex // guards what follows, and sent and behind of the streams
 	all    map[*Stream]struct{}
-	newest int64         // the event that a stream must have passed on to be behind no longer
-	moved  chan struct{} // closed when a stream has passed on events or has gone; nil: no answer waits
+	newest int64         // the event that a stream must have passed on to be no longer behind
+	moved  chan struct{} // closed when a stream has passed on events or has ended; nil: no answer waits
 }
 
-// progress is how far a stream is.
-type progress struct {
-	behind bool      // no answer waits for it
-	given  int64     // the newest event that Next has returned
-	sent   int64     // the newest event that was passed on
-	since  time.Time // when it last passed an event on, or got one while it had none
-
-	lost error                   // why there is nothing more to follow here
-	stop context.CancelCauseFunc // ends a Next; nil: there was none
-}
-
-// add adds a stream that begins after an event. newest is the newest event.
-func (f *followers) add(s *Stream, after, newest int64) {
-	f.n.Add(1)
+// add adds a stream. newest is the newest event.
+func (f *followers) add(s *Stream, newest int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.all == nil {
@@ -53,15 +33,19 @@ func (f *followers) add(s *Stream, after, newest int64) {
 	}
 	f.all[s] = struct{}{}
 	f.newest = max(f.newest, newest)
-	s.progress = progress{behind: true, given: after, sent: after}
 }
 
 func (f *followers) remove(s *Stream) {
-	f.n.Add(-1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.all, s)
 	f.wake()
+}
+
+func (f *followers) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all)
 }
 
 // endStreams ends all streams with an error.
@@ -69,42 +53,16 @@ func (f *followers) endStreams(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.all {
-		s.lost = why
-		if s.stop != nil {
-			s.stop(why)
-		}
+		s.end(why)
 	}
 }
 
-// next returns the context for a Next of a stream. endStreams ends it.
-func (f *followers) next(ctx context.Context, s *Stream) (context.Context, context.CancelCauseFunc, error) {
+// markSent records the newest event that a stream has passed on.
+func (f *followers) markSent(s *Stream, seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s.lost != nil {
-		return nil, nil, s.lost
-	}
-	ctx, s.stop = context.WithCancelCause(ctx)
-	return ctx, s.stop, nil
-}
-
-// markGiven records the newest event that a stream has to pass on.
-func (f *followers) markGiven(s *Stream, seq int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s.given == s.sent {
-		s.since = time.Now()
-	}
-	s.given = seq
-}
-
-// passedOn records the newest event that a stream has passed on.
-func (f *followers) passedOn(s *Stream, seq int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.sent, s.since = max(s.sent, seq), time.Now()
-	if s.sent >= f.newest {
-		s.behind = false
-	}
+	s.sent = max(s.sent, seq)
+	s.behind = s.behind && s.sent < f.newest
 	f.wake()
 }
 
@@ -118,43 +76,33 @@ func (f *followers) wake() {
 
 // awaitSent waits until the streams that are not behind have passed on an event.
 func (f *followers) awaitSent(ctx context.Context, seq int64) {
-	if seq == 0 || f.n.Load() == 0 {
+	if seq == 0 {
 		return
 	}
-	moved := f.missing(seq, false)
-	if moved == nil {
-		return
-	}
-	t := time.NewTimer(sentWait)
-	defer t.Stop()
-	for moved != nil {
+	late := time.After(sentWait)
+	for moved := f.missing(seq, false); moved != nil; {
 		select {
 		case <-moved:
 			moved = f.missing(seq, false)
-		case <-t.C:
-			f.missing(seq, true)
-			return
+		case <-late:
+			moved = f.missing(seq, true)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// missing returns nil if no stream has to be waited for, else a channel that is
-// closed when one of them has moved. over says that sentWait is over.
-func (f *followers) missing(seq int64, over bool) <-chan struct{} {
+// missing returns nil if no stream has to be waited for, else a channel that is closed when
+// a stream has moved. If late is true, streams that have not passed on the event are behind
+// from now on.
+func (f *followers) missing(seq int64, late bool) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.newest = max(f.newest, seq)
 	waits := false
 	for s := range f.all {
-		switch {
-		case s.behind || s.sent >= seq:
-		case over || s.given > s.sent && time.Since(s.since) > sentWait:
-			s.behind = true
-		default:
-			waits = true
-		}
+		s.behind = s.behind || late && s.sent < seq
+		waits = waits || !s.behind && s.sent < seq
 	}
 	if !waits {
 		return nil

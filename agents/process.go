@@ -166,7 +166,7 @@ func (p *agentProcess) awaitOutputEnd() {
 func (p *agentProcess) retire() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reason != "" || p.inFlight+p.keptRunning > 0 || p.server.followers.n.Load() > 0 || time.Since(p.active) <= p.host.cfg.IdleTimeout {
+	if p.reason != "" || p.inFlight+p.keptRunning > 0 || p.server.followers.count() > 0 || time.Since(p.active) <= p.host.cfg.IdleTimeout {
 		return false
 	}
 	p.reason = endedServer

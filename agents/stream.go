@@ -8,32 +8,35 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Replay says where following an ACP server begins. The zero value is what
-// sandbox-agent does: the newest 1024 events of the agent's newest process.
+// Replay is the position at which [Host.Follow] begins. The zero value is the beginning
+// that sandbox-agent has: the newest 1024 events of the agent's newest process.
 type Replay struct {
-	// After, if it is positive, is the last event that was seen.
+	// After, if positive, is the last event that the client has seen.
 	After int64
 
-	// None begins with what comes now.
+	// None skips all present events.
 	None bool
 
-	// All begins with the oldest event that there is.
+	// All begins with the oldest event.
 	All bool
 }
 
-// ringSize is how many events sandbox-agent keeps.
+// ringSize is the number of events that sandbox-agent keeps.
 const ringSize = 1024
 
-// Stream follows an ACP server: it has all that the agent writes, and notifications
-// of the host that are named _adapter/... . Its events are numbered for the server,
-// not for a process. It is for one goroutine at a time, except Sent, and must be
-// closed.
+// Stream follows an ACP server: it has all messages of the agent, and notifications of the
+// host with names that begin with _adapter/. Its events are numbered by server, not by
+// process. It is for one goroutine at a time, except Sent, and must be closed.
 type Stream struct {
-	cursor   *eventlog.Cursor
-	s        *server
-	newest   int64
-	once     sync.Once
-	progress // guarded by s.followers.mu
+	cursor  *eventlog.Cursor
+	server  *server
+	newest  int64
+	ended   context.Context //nolint:containedctx // of no call: done when the server is lost
+	end     context.CancelCauseFunc
+	release func() // Close, once
+
+	sent   int64 // the newest event that was passed on; guarded by server.followers.mu
+	behind bool  // no answer waits for the stream; guarded by server.followers.mu
 }
 
 // Follow follows an ACP server, or returns [ErrServerNotFound] or an [ElsewhereError].
@@ -53,15 +56,19 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 		after = 0
 	case r.None:
 		after = last
-	case r.After > last:
-		// It counts the events of something else; nothing may be missed.
+	case r.After > last: // the number is of another log, so the client gets all events
 		after = base
 	case r.After <= 0:
 		after = max(base, last-ringSize)
 	}
-	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), s: s, newest: last}
-	s.followers.add(stream, after, last)
-	if err := s.checkHere(ctx); err != nil { // what comes from here on ends the stream
+	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), server: s, newest: last, sent: after, behind: true}
+	stream.ended, stream.end = context.WithCancelCause(context.Background())
+	stream.release = sync.OnceFunc(func() {
+		s.followers.remove(stream)
+		stream.end(nil)
+	})
+	s.followers.add(stream, last)
+	if err := s.checkHere(ctx); err != nil { // a later loss of the server ends the stream
 		stream.Close()
 		return nil, err
 	}
@@ -71,37 +78,35 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 // Newest returns the newest event at the time of Follow.
 func (s *Stream) Newest() int64 { return s.newest }
 
-// Next returns the events that follow and waits for at least one. If another host with
-// the same log has taken the server over, after this one has lost Postgres, the error
-// is an [ElsewhereError] or [ErrServerNotFound]. A follower there goes on after Seq.
+// Next waits for at least one event and returns the next ones. If another host with the
+// same log has taken over the server, the error is an [ElsewhereError] or
+// [ErrServerNotFound]. A stream of that host can continue after Seq.
 func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
-	wait, stop, err := s.s.followers.next(ctx, s)
-	if err != nil {
+	if err := context.Cause(s.ended); err != nil {
 		return nil, err
 	}
-	defer stop(nil)
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
 	events, err := s.cursor.Next(wait)
 	switch {
 	case errors.Is(err, eventlog.ErrClosed):
 		err = ErrClosed
-	case err != nil && ctx.Err() == nil && wait.Err() != nil:
-		err = context.Cause(wait)
-	}
-	if err == nil {
-		s.s.followers.markGiven(s, events[len(events)-1].Seq)
+	case err != nil && ctx.Err() == nil && s.ended.Err() != nil:
+		err = context.Cause(s.ended)
 	}
 	return events, err
 }
 
-// Sent tells that the events up to a sequence were passed on to the client, or, with
-// the sequence behind which the stream began, that the client is ready for events.
-// [Host.Post] waits for that. It does not wait for a stream for which Sent is never
-// called. Any goroutine may call Sent.
-func (s *Stream) Sent(seq int64) { s.s.followers.passedOn(s, seq) }
+// Sent reports that the events up to a sequence were passed on to the client or, with the
+// sequence after which the stream began, that the client is ready for events. [Host.Post]
+// waits for that, but not for a stream for which Sent is never called. Any goroutine may
+// call Sent.
+func (s *Stream) Sent(seq int64) { s.server.followers.markSent(s, seq) }
 
-// Seq returns the sequence of the last event that Next has returned, or behind which
-// the stream began.
+// Seq returns the sequence of the last event that Next has returned, or after which the
+// stream began.
 func (s *Stream) Seq() int64 { return s.cursor.Seq() }
 
 // Close ends the stream.
-func (s *Stream) Close() { s.once.Do(func() { s.s.followers.remove(s) }) }
+func (s *Stream) Close() { s.release() }
