@@ -21,7 +21,7 @@ type attachedSession struct {
 	pendingOpen bool   // none was answered yet: another process may own the row
 	preface     string // the history, which the agent does not know, for the next prompt
 	newNative   string // the agent's id of the session that needs preface; row.Native still has the history
-	linked      bool   // linkHistory has looked at the first prompt
+	linked      bool   // linkHistory has read the first prompt
 	ended       bool   // the process has ended: row.State is final
 	opening     bool   // the host restores it: no client uses it yet
 	making      bool   // the host makes it: no client uses it yet
@@ -31,16 +31,16 @@ type attachedSession struct {
 type sessionData struct {
 	Permissions Policy   `json:"permissions,omitzero"`
 	Desktop     string   `json:"desktop,omitempty"`
-	Problems    []string `json:"problems,omitempty"` // what of the configuration did not work
-	Mode        string   `json:"mode,omitempty"`     // the current one
+	Problems    []string `json:"problems,omitempty"` // parts of the configuration that did not work
+	Mode        string   `json:"mode,omitempty"`     // the current mode
 	Model       string   `json:"model,omitempty"`
 
 	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
-	Skills string          `json:"skills,omitempty"` // the hash of its own
+	Skills string          `json:"skills,omitempty"` // the hash of its own skills
 
-	Options choices `json:"options,omitempty"` // what was chosen of the agent's options
+	Options choices `json:"options,omitempty"` // chosen from the agent's options
 
-	Maker string `json:"maker,omitempty"` // which program makes it, while it is starting
+	Maker string `json:"maker,omitempty"` // the instance of the host that makes it, while it is starting
 }
 
 // id returns the session's id, or "" for nil.

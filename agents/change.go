@@ -8,14 +8,11 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// processOfSession returns the process of a session's server, or nil. A process keeps
-// its sessions until its end is in the log, because it writes their rows with that.
+// processOfSession returns the process of a session's server, or nil. A process owns its
+// sessions' rows until its end is in the log.
 func (h *Host) processOfSession(ctx context.Context, session string) (*agentProcess, error) {
-	row, err := h.cfg.Log.Session(ctx, session)
-	switch {
-	case errors.Is(err, eventlog.ErrNotFound):
-		return nil, ErrSessionNotFound
-	case err != nil:
+	row, err := h.row(ctx, session)
+	if err != nil {
 		return nil, err
 	}
 	id := serverOfSession(row)
@@ -33,7 +30,7 @@ func (h *Host) processOfSession(ctx context.Context, session string) (*agentProc
 	}
 	p := s.newestProcess()
 	if p == nil || isClosed(p.done) {
-		return nil, nil //nolint:nilnil // no process has it
+		return nil, nil //nolint:nilnil // no process owns it
 	}
 	return p, nil
 }

@@ -15,25 +15,23 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Launch says how to start an agent: a program, or a function of this one.
+// Launch describes the start of an agent: a program, or a function of this program.
 type Launch struct {
 	Version string
-	Path    string   // as of supervise.Spec
+	Path    string   // as in supervise.Spec
 	Args    []string // without the program's name
-	Env     []string // added to the host's
-	Dir     string   // empty: this program's
+	Env     []string // added to the host's environment
+	Dir     string   // empty: this program's directory
 
-	// Run, if set, is the agent: it reads messages from in and writes to out
-	// until in ends, or ctx does.
+	// Run, if set, is the agent. It reads messages from in and writes to out, until the
+	// end of in or of ctx.
 	Run func(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
 const (
-	eofWait  = 1500 * time.Millisecond // what an agent gets to end by itself once its input has
+	eofWait  = 1500 * time.Millisecond // between the end of the input and SIGTERM
 	termWait = 2 * time.Second         // between SIGTERM and SIGKILL
-	// leftWait is how long output is waited for once nothing that the agent
-	// started is left.
-	leftWait = 2 * time.Second
+	leftWait = 2 * time.Second         // between the end of all processes and of the output
 )
 
 // childProcess is the program of an agent, or the function that stands for one.
@@ -41,14 +39,14 @@ type childProcess struct {
 	in     io.WriteCloser // ours
 	out    io.ReadCloser
 	pid    int
-	done   chan struct{} // it has ended; what it wrote may not have been read yet
+	done   <-chan struct{} // closed at the end of the process; its output may have unread parts
 	exit   func() ended
 	stderr func() string
 	kill   func(ctx context.Context) error // ends it and what it started
 	stop   sync.Once
 }
 
-// ended tells how an agent ended.
+// ended is the exit status of an agent. Both members are empty if it is unknown.
 type ended struct {
 	code   *int
 	signal string
@@ -56,8 +54,7 @@ type ended struct {
 
 func (e ended) success() bool { return e.code != nil && *e.code == 0 }
 
-// pipe makes a pipe whose one end is ours, which is the one that does not block:
-// programs do not expect that of theirs.
+// pipe makes a pipe. Only the end mine is non-blocking, since programs do not expect that.
 func pipe(ours int) (mine, theirs *os.File, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -96,7 +93,7 @@ func (h *Host) startChild(name string, l Launch, env []string) (*childProcess, e
 		return nil, errors.Join(err, in.Close(), out.Close(), group.end())
 	}
 	return &childProcess{
-		in: in, out: out, pid: c.PID(), done: childDone(c), stderr: c.Tail,
+		in: in, out: out, pid: c.PID(), done: c.Done(), stderr: c.Tail,
 		kill: func(ctx context.Context) error { return errors.Join(h.stop(ctx, c), group.end()) },
 		exit: func() ended {
 			e := c.Exit()
@@ -108,37 +105,24 @@ func (h *Host) startChild(name string, l Launch, env []string) (*childProcess, e
 	}, nil
 }
 
-func childDone(c *supervise.Child) chan struct{} {
-	done := make(chan struct{})
-	go func() { // ends with the child, which Group.Close ends
-		defer close(done)
-		<-c.Done()
-	}()
-	return done
-}
-
-// startBuiltin runs an agent that is a part of this program. No pipes of the
-// system's are needed: they would cost more than such an agent does.
+// startBuiltin runs an agent that is a function of this program.
 func startBuiltin(l Launch) *childProcess {
 	ctx, cancel := context.WithCancel(context.Background())
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
-	p := &childProcess{in: in, out: out, pid: os.Getpid(), done: make(chan struct{})}
+	done := make(chan struct{})
+	p := &childProcess{in: in, out: out, pid: os.Getpid(), done: done}
 	var result error
 	go func() { // owned by p: ends after kill, or the end of its input
-		defer close(p.done)
+		defer close(done)
 		defer cancel()
 		result = runGuarded(ctx, l, theirIn, theirOut)
 		_ = theirIn.Close()
 		_ = theirOut.Close()
 	}()
 	p.stderr = func() string {
-		select {
-		case <-p.done:
-			if result != nil {
-				return result.Error()
-			}
-		default:
+		if isClosed(done) && result != nil {
+			return result.Error()
 		}
 		return ""
 	}
@@ -159,7 +143,7 @@ func startBuiltin(l Launch) *childProcess {
 	return p
 }
 
-// runGuarded keeps a panic of a built-in agent from ending the program.
+// runGuarded runs a built-in agent and returns its panic as an error.
 func runGuarded(ctx context.Context, l Launch, in io.Reader, out io.Writer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -169,8 +153,8 @@ func runGuarded(ctx context.Context, l Launch, in io.Reader, out io.Writer) (err
 	return l.Run(ctx, in, out)
 }
 
-// end closes the agent's input, gives it a moment, and then ends it with all
-// that it started. It returns when nothing of it is left.
+// end closes the agent's input, waits up to eofWait, and then ends the agent with all
+// processes that it has started. It waits for their end.
 func (p *childProcess) end() error {
 	var err error
 	p.stop.Do(func() {
@@ -186,7 +170,7 @@ func (p *childProcess) end() error {
 	return err
 }
 
-// broken tells whether a write failed because the agent reads no more.
+// broken reports whether a write failed because the agent has closed its input.
 func broken(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
 }

@@ -1,40 +1,40 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// The categories of what can be chosen for a session, as ACP has them.
+// Categories of ACP's options.
 const (
 	categoryMode    = "mode"
 	categoryModel   = "model"
 	categoryThought = "thought_level"
 )
 
-// SetMode chooses one of the agent's modes for a session. The error is an
-// [InvalidError] when it has none of that name.
+// SetMode sets one of the agent's modes for a session. It returns an [InvalidError] if the
+// agent has no such mode.
 func (h *Host) SetMode(ctx context.Context, id, mode string) error {
 	return h.set(ctx, id, categoryMode, mode)
 }
 
-// SetModel chooses one of the agent's models, as SetMode does.
+// SetModel is like SetMode for models.
 func (h *Host) SetModel(ctx context.Context, id, model string) error {
 	return h.set(ctx, id, categoryModel, model)
 }
 
-// SetThoughtLevel chooses how much the agent thinks, as SetMode does.
+// SetThoughtLevel is like SetMode for thought levels.
 func (h *Host) SetThoughtLevel(ctx context.Context, id, level string) error {
 	return h.set(ctx, id, categoryThought, level)
 }
 
-// chooseAll chooses what the options name for a new session.
+// chooseAll sets the mode, model and thought level of a new session.
 func (h *Host) chooseAll(ctx context.Context, p *agentProcess, id string, o SessionOptions) error {
 	for _, choice := range []struct{ category, value string }{
 		{categoryMode, o.Mode}, {categoryModel, o.Model}, {categoryThought, o.ThoughtLevel},
@@ -67,8 +67,8 @@ func (h *Host) set(ctx context.Context, id, category, value string) error {
 	})
 }
 
-// choose sets one of the things that agents let clients choose. They offer them
-// in two ways, of which the option is the newer.
+// choose sets a mode, model or thought level. Agents offer them as options or, in an older
+// version of ACP, as lists.
 func (h *Host) choose(ctx context.Context, p *agentProcess, id, category, value string) error {
 	row, err := h.cfg.Log.Session(ctx, id)
 	if err != nil {
@@ -85,14 +85,11 @@ func (h *Host) choose(ctx context.Context, p *agentProcess, id, category, value 
 	case category == categoryModel && slices.Contains(offer.list, value):
 		method, params["modelId"] = "session/set_model", value
 	default:
-		all := strings.Join(offer.option, ", ")
-		if all == "" {
-			all = strings.Join(offer.list, ", ")
-		}
+		all := cmp.Or(strings.Join(offer.option, ", "), strings.Join(offer.list, ", "))
 		if all == "" {
 			return &InvalidError{category, "cannot be chosen with " + p.agent}
 		}
-		return &InvalidError{category, fmt.Sprintf("must be one of %s", all)}
+		return &InvalidError{category, "must be one of " + all}
 	}
 	c, err := newClientCall(method, true, params)
 	if err != nil {
@@ -108,11 +105,11 @@ func (h *Host) choose(ctx context.Context, p *agentProcess, id, category, value 
 	return err
 }
 
-// offer is what an agent lets clients choose of one category.
+// offer has the values of a category that an agent offers.
 type offer struct {
 	id     string   // of the option
-	option []string // its values
-	list   []string // those of the older way
+	option []string // the option's values
+	list   []string // the values of the older version
 }
 
 func offerOf(row eventlog.Session, category string) (o offer) {

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 )
 
-// Defaults that a zero Config stands for.
+// Defaults of Config.
 const (
 	DefaultRequestTimeout  = 2 * time.Minute
 	DefaultStartTimeout    = time.Minute
@@ -27,111 +28,107 @@ const (
 	DefaultSkillsAge       = 10 * time.Minute
 )
 
-// Config configures a [Host]. Log and one of Registry and Launch have to be
-// set.
+// Config configures a [Host]. Log is required, and so is Registry or Launch.
 type Config struct {
-	// Log is where everything is written down before it is passed on. It has one
-	// host at a time, and is closed after it by who opened it.
+	// Log stores all messages before they are passed on. It must have only one host at a
+	// time. The host does not close it.
 	Log *eventlog.Log
 
-	// Registry knows how agents are started, and installs them. The agent mock
-	// runs inside of this program where the registry has no command for it.
+	// Registry knows how agents are started, and installs them. If it has no command for
+	// the agent mock, that agent runs inside this program.
 	Registry *registry.Registry
 
 	// Launch replaces Registry.
 	Launch func(ctx context.Context, agent string) (Launch, error)
 
-	// StateDir is where the host keeps the record of what runs, skills that were
-	// fetched and what built-in agents keep. Empty: nowhere, so that nothing
-	// ends what agents left running when this program was killed, and skills are
-	// fetched into a temporary directory that Close removes.
+	// StateDir is the directory for records of processes, fetched skills and files of
+	// built-in agents. Empty: none. Then a new host cannot end processes that a killed
+	// program has left, and skills are fetched into a temporary directory that Close
+	// removes.
 	StateDir string
 
-	// CleanEnv gives agents little of this program's environment: as package
-	// supervise has it, and beside that what agents need to reach their models
-	// (keys, base URLs, proxies, certificates).
+	// CleanEnv gives agents only a part of this program's environment: the variables that
+	// package supervise has in a minimal one, and those that agents need to reach their
+	// models (keys, base URLs, proxies, certificates).
 	CleanEnv bool
 
-	// Secrets names environment variables that agents never see, beside
-	// deskhand's own and those of Log ([eventlog.Secrets]).
+	// Secrets names environment variables that agents never get, in addition to
+	// deskhand's own and the secrets of Log ([eventlog.Secrets]).
 	Secrets []string
 
-	// RunAs is the user, by name or number, that agents run as. Empty: the one
-	// of this program. Another one needs root.
+	// RunAs is the user, by name or number, that agents run as. Empty: this program's
+	// user. Another user needs root.
 	RunAs string
 
-	// RequestTimeout bounds requests of clients, all but session/prompt. Zero:
-	// two minutes.
+	// RequestTimeout bounds requests of clients, except session/prompt. Zero: two minutes.
 	RequestTimeout time.Duration
 
-	// StartTimeout bounds what the host does by itself after it has started an
-	// agent again. Zero: a minute.
+	// StartTimeout bounds the requests with which the host initializes a restarted agent.
+	// Zero: a minute.
 	StartTimeout time.Duration
 
-	// RestoreTimeout bounds how long a session takes to be opened in a new
-	// process. Zero: 90 s.
+	// RestoreTimeout bounds the opening of a session in a new process. Zero: 90 s.
 	RestoreTimeout time.Duration
 
-	// IdleTimeout is how long an agent keeps running without a request, an open
-	// question or a follower, such as after its client has disconnected. The next
-	// request starts it again. Zero: DefaultIdleTimeout. Negative: no limit.
+	// IdleTimeout is how long an agent keeps running without a request, an open question
+	// or a follower. The next request starts it again. Zero: DefaultIdleTimeout. Negative:
+	// no limit.
 	IdleTimeout time.Duration
 
-	// GoneAfter is how long another host with the same log must be gone until this
-	// one completes the record of what ended with it. Whoever wants to go on with
-	// a session of it need not wait for that. Zero: half a minute.
+	// GoneAfter is how long another host with the same log must be gone until this one
+	// completes that host's records. A request for one of its sessions completes them
+	// immediately. Zero: half a minute.
 	GoneAfter time.Duration
 
-	// MaxMessageBytes bounds what an agent writes in one line; longer ones are
-	// dropped and told of. Zero: 64 MiB.
+	// MaxMessageBytes bounds a line of an agent. A longer line is dropped, and followers
+	// get a notification about it. Zero: 64 MiB.
 	MaxMessageBytes int
 
-	// SkillsAge is how old a copy of a repository with skills may be when a session
-	// starts, or is opened again: older ones are fetched anew, unless they are of
-	// a commit that was asked for by its full id. Zero: ten minutes. Negative: they
-	// stay as they are.
+	// SkillsAge is the age from which a copy of a repository with skills is fetched again
+	// when a session starts or is opened. A copy of a commit that is named by its full id
+	// is never fetched again. Zero: ten minutes. Negative: no copy is.
 	SkillsAge time.Duration
 
-	// Folders stores the configuration of sessions' folders and decides which
-	// entries count. Nil: a store in StateDir that trusts TrustFolders.
-	// [Host.Folders] returns the store that is used.
+	// Folders stores the configuration of sessions' folders and decides which entries
+	// count. Nil: a store in StateDir that trusts TrustFolders. [Host.Folders] returns the
+	// store that is used.
 	Folders *folders.Store
 
-	// TrustFolders lists absolute paths of folders. Entries of these folders, and
-	// of all folders below them, count without approval. It must be empty when
-	// Folders is set.
+	// TrustFolders lists absolute paths of folders. Entries of these folders, and of all
+	// folders below them, count without approval. It must be empty when Folders is set.
 	TrustFolders []string
 
-	// Permissions is the policy of sessions that have none of their own. Zero:
-	// somebody is asked, for as long as it takes.
+	// Permissions is the policy of sessions without a policy. Zero: clients are asked,
+	// without a time limit.
 	Permissions Policy
 
-	// Desktop is the id of the desktop that agents get which ask for none.
-	// Empty: none.
+	// Desktop is the id of the desktop of agents for which no desktop is chosen. Empty:
+	// none.
 	Desktop string
 
-	// Mount says how an agent reaches a desktop. process is the same in all calls
-	// for one process of the agent, and is done when that has ended. Nil: not at all.
+	// Mount returns an agent's access to a desktop. process is the same in all calls for
+	// one process of the agent, and is done at the end of the process. Nil: agents get no
+	// desktops.
 	Mount func(ctx, process context.Context, desktop, agent string) (Mount, error)
 
-	// FindDesktop says at once whether there is a desktop, before an agent is
-	// installed for it. Nil: that is left to Mount.
+	// FindDesktop returns an error if there is no such desktop. It must not block. It is
+	// called before an agent is installed. Nil: only Mount is called.
 	FindDesktop func(desktop string) error
 
-	// Observe hears the results of initialize and session/new, in which agents
-	// tell what they can do. Nil: Registry.Observe, if there is one.
+	// Observe gets the results of initialize and session/new, which describe an agent. It
+	// must not block. Nil: Registry.Observe, if Registry is set.
 	Observe func(agent, method string, result json.RawMessage)
 
-	// Logger hears what goes wrong behind the callers' backs. Nil: nobody does.
+	// Logger gets errors that no caller gets. Nil: none.
 	Logger *slog.Logger
 
-	knows bool // Registry says which agents there are
+	knows bool // Registry decides which agents there are
 }
 
-// Mount is how an agent reaches a desktop.
+// Mount is an agent's access to a desktop.
 type Mount struct {
-	Servers []MCPServer // the desktop as tools: of those with one name, the first that the agent can use
-	Env     []string    // for its environment: DISPLAY and what belongs to it
+	Servers []MCPServer // tools; of several with one name, the agent gets the first that it can use
+	Env     []string    // for the agent's environment: DISPLAY and related variables
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -140,11 +137,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("config: Log is missing")
 	case c.Registry == nil && c.Launch == nil:
 		return c, errors.New("config: Registry is missing")
+	case c.Folders != nil && len(c.TrustFolders) > 0:
+		return c, errors.New("config: Folders and TrustFolders exclude each other; give the folders to folders.Open")
 	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.GoneAfter < 0 || c.MaxMessageBytes < 0:
 		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, GoneAfter and MaxMessageBytes must not be negative")
-	}
-	if c.Folders != nil && len(c.TrustFolders) > 0 {
-		return c, errors.New("config: Folders and TrustFolders exclude each other; give the folders to folders.Open")
 	}
 	if err := c.Permissions.check(); err != nil {
 		return c, err
@@ -156,13 +152,13 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	c.Secrets = slices.Concat(c.Secrets, c.Log.Secrets())
-	setDefault(&c.RequestTimeout, DefaultRequestTimeout)
-	setDefault(&c.StartTimeout, DefaultStartTimeout)
-	setDefault(&c.RestoreTimeout, DefaultRestoreTimeout)
-	setDefault(&c.GoneAfter, DefaultGoneAfter)
-	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
-	setDefault(&c.MaxMessageBytes, DefaultMaxMessageBytes)
-	setDefault(&c.SkillsAge, DefaultSkillsAge)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
+	c.StartTimeout = cmp.Or(c.StartTimeout, DefaultStartTimeout)
+	c.RestoreTimeout = cmp.Or(c.RestoreTimeout, DefaultRestoreTimeout)
+	c.GoneAfter = cmp.Or(c.GoneAfter, DefaultGoneAfter)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, DefaultMaxMessageBytes)
+	c.SkillsAge = cmp.Or(c.SkillsAge, DefaultSkillsAge)
 	if c.Observe == nil {
 		c.Observe = func(string, string, json.RawMessage) {}
 		if c.Registry != nil {
@@ -175,33 +171,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Launch == nil {
 		c.Launch, c.knows = c.launch, true
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
-}
-
-// folders is what keeps the configuration of folders.
-func (c Config) folders() (*folders.Store, error) {
-	if c.Folders != nil {
-		return c.Folders, nil
-	}
-	return folders.Open(folders.Config{StateDir: c.StateDir, Trust: c.TrustFolders, RunAs: c.RunAs})
 }
 
 func (c Config) environ() []string { return inherited(c.CleanEnv, c.Secrets) }
 
-// mock is the name of the agent that is a part of this program.
+// mock is the name of the built-in agent.
 const mock = "mock"
 
-// launch asks the registry.
+// launch is the Launch of Registry.
 func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
 	cmd, err := c.Registry.Prepare(ctx, agent, nil)
 	if agent == mock && errors.Is(err, registry.ErrNotInstalled) {
@@ -213,8 +192,7 @@ func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
 	return Launch{Version: cmd.Version, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env}, nil
 }
 
-// runMock is the mock agent for programs that are not deskhand, which have no
-// command to start it as a child.
+// runMock runs the mock agent in programs that have no command for it.
 func (c Config) runMock(ctx context.Context, in io.Reader, out io.Writer) error {
 	cfg := mockagent.Config{Logger: c.Logger}
 	if c.StateDir != "" {

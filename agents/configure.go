@@ -12,18 +12,16 @@ import (
 	"github.com/deskhand/deskhand/agents/folders"
 )
 
-// MCPServer is a tool server of a session, as ACP describes it.
+// MCPServer is a tool server of a session.
 type MCPServer struct {
 	Name string
 
-	// URL and Headers are those of a server that is reached over HTTP, by SSE
-	// if that is set.
+	// URL, Headers and SSE describe a server that is reached over HTTP.
 	URL     string
 	Headers map[string]string
-	SSE     bool
+	SSE     bool // the older transport
 
-	// Command, Args and Env start one that speaks on its standard input and
-	// output.
+	// Command, Args and Env start a server on stdio.
 	Command string
 	Args    []string
 	Env     map[string]string
@@ -42,7 +40,7 @@ func pairs(m map[string]string) []nameValue {
 	return list
 }
 
-// MarshalJSON writes it as session/new has it.
+// MarshalJSON returns an element of session/new's mcpServers.
 func (m MCPServer) MarshalJSON() ([]byte, error) {
 	if m.URL == "" {
 		return json.Marshal(struct {
@@ -64,7 +62,7 @@ func (m MCPServer) MarshalJSON() ([]byte, error) {
 	}{kind, m.Name, m.URL, pairs(m.Headers)})
 }
 
-// usable tells whether an agent can reach it. All agents can start programs.
+// usable reports whether an agent can use the server. All agents can start programs.
 func (m MCPServer) usable(c capabilities) bool {
 	switch {
 	case m.URL == "":
@@ -76,9 +74,8 @@ func (m MCPServer) usable(c capabilities) bool {
 	}
 }
 
-// mcpEntry is an entry of mcp.json, in the form in which httpapi writes it and
-// in those that people write. Its timeoutMs is not here: ACP cannot say it, and
-// agents that have such limits mean different things by them.
+// mcpEntry is an entry of mcp.json, in the form that httpapi writes and in the forms that
+// people write. ACP has no member for timeoutMs.
 type mcpEntry struct {
 	Type        string            `json:"type"`
 	Command     json.RawMessage   `json:"command"` // a program, or a list of it and its first arguments
@@ -107,6 +104,13 @@ func (env environment) lookup(name string) (value string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// ServerOf returns the tool server that an entry of mcp.json describes, in any of its forms.
+// Environment variables come from the host's environment for agents. enabled is false if
+// the entry is switched off.
+func (h *Host) ServerOf(name string, entry json.RawMessage) (m MCPServer, enabled bool, err error) {
+	return serverOf(name, entry, environ(h.user, h.cfg.environ()))
 }
 
 // serverOf returns the MCP server that an entry describes. ok is false when the
@@ -148,14 +152,12 @@ func (m *MCPServer) setLocal(e mcpEntry) error {
 		return fmt.Errorf("command must not be empty")
 	}
 	if e.Cwd != "" {
-		// ACP has no working directory for them; env(1) has.
+		// ACP has no member for it.
 		argv = append([]string{"env", "-C", e.Cwd}, argv...)
 	}
 	m.Command, m.Args = argv[0], argv[1:]
-	m.Env = maps.Clone(e.Environment)
-	if m.Env == nil {
-		m.Env = map[string]string{}
-	}
+	m.Env = map[string]string{}
+	maps.Copy(m.Env, e.Environment)
 	maps.Copy(m.Env, e.Env)
 	return nil
 }
@@ -168,10 +170,8 @@ func (m *MCPServer) setRemote(e mcpEntry, env environment) error {
 		return fmt.Errorf("oauth cannot be passed on to agents; use bearerTokenEnvVar or headers")
 	}
 	m.URL, m.SSE = e.URL, e.Transport == "sse"
-	m.Headers = maps.Clone(e.Headers)
-	if m.Headers == nil {
-		m.Headers = map[string]string{}
-	}
+	m.Headers = map[string]string{}
+	maps.Copy(m.Headers, e.Headers)
 	for _, from := range []map[string]string{e.EnvHTTPHeaders, e.EnvHeaders} {
 		for header, variable := range from {
 			value, ok := env.lookup(variable)
@@ -191,11 +191,11 @@ func (m *MCPServer) setRemote(e mcpEntry, env environment) error {
 	return nil
 }
 
-// configure adds to a request that makes or opens a session what is configured
-// for its folder, and the desktop. What does not work is told in c.problems
-// and does not keep the session from starting.
+// configure adds the configuration of the folder and the desktop to a request that makes or
+// opens a session. c.problems lists entries that do not work. They do not prevent the
+// session.
 func (p *agentProcess) configure(ctx context.Context, c *call) error {
-	defer p.keepRunning()() // to fetch skills and to start a desktop may take minutes
+	defer p.keepRunning()() // fetching skills and starting a desktop may take minutes
 	env := c.env
 	at := env.params
 	if !at.there() || env.raw[at.from] != '{' {
@@ -207,7 +207,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 	_ = json.Unmarshal(env.bytes(at), &params)
 	var have []json.RawMessage
 	if raw := env.bytes(env.find(at, "mcpServers")); len(raw) > 0 && json.Unmarshal(raw, &have) != nil {
-		return nil // the agent says what is wrong with it
+		return nil // the agent answers with an error
 	}
 	add, problems, err := p.configured(ctx, params.Cwd)
 	if err != nil {
@@ -245,7 +245,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 	return nil
 }
 
-// configured are the tool servers for a session in a folder.
+// configured returns the tool servers for a session in a folder.
 func (p *agentProcess) configured(ctx context.Context, cwd string) (add []MCPServer, problems []string, err error) {
 	if filepath.IsAbs(cwd) {
 		entries, err := p.host.folders.Entries(ctx, cwd, folders.MCP)
@@ -268,13 +268,13 @@ func (p *agentProcess) configured(ctx context.Context, cwd string) (add []MCPSer
 	}
 	mounted, err := p.host.mount(ctx, p.alive, p.server.desktopID(), p.agent)
 	if add = append(add, mounted.Servers...); err == nil && len(add) > 0 {
-		err = p.awaitInitialize(ctx) // which of them it can use
+		err = p.awaitInitialize(ctx) // the answer has the usable transports
 	}
 	return add, problems, err
 }
 
-// lookUp says, before anything is installed or started, whether there is such an
-// agent, and such a desktop; an empty id is none.
+// lookUp returns an error if there is no such agent, or no such desktop. An empty desktop is
+// none.
 func (h *Host) lookUp(agent, desktop string) error {
 	if h.cfg.knows {
 		if _, err := h.cfg.Registry.Agent(agent); err != nil {
@@ -287,7 +287,7 @@ func (h *Host) lookUp(agent, desktop string) error {
 	return h.cfg.FindDesktop(desktop)
 }
 
-// mount is how an agent reaches a desktop; an empty id is none.
+// mount returns an agent's access to a desktop. An empty desktop is none.
 func (h *Host) mount(ctx, process context.Context, desktop, agent string) (Mount, error) {
 	switch {
 	case desktop == "":

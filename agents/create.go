@@ -13,27 +13,27 @@ import (
 	"github.com/deskhand/deskhand/agents/folders"
 )
 
-// SessionOptions describe a session to make.
+// SessionOptions describes a session to make.
 type SessionOptions struct {
 	Agent        string
 	Cwd          string // absolute
 	Title        string
-	Mode         string // one of the agent's; empty: its default
-	Model        string // the same
-	ThoughtLevel string // the same
+	Mode         string // one of the agent's modes; empty: its default
+	Model        string // one of the agent's models; empty: its default
+	ThoughtLevel string // one of the agent's thought levels; empty: its default
 	Desktop      string // as in PostOptions
 	MCPServers   []MCPServer
-	Permissions  *Policy         // nil: that of the host
+	Permissions  *Policy         // nil: Config.Permissions
 	Meta         json.RawMessage // _meta of session/new; nil: none
-	Origin       string          // the API that makes it. Empty: "go"
+	Origin       string          // the API that makes the session. Empty: "go"
 
-	// Skills are the session's own, as an entry of its folder's skills.json. It
-	// is there as "session-" and the id until the session is terminated, or
-	// could not be made, and goes then unless somebody has changed it. Nil: none.
+	// Skills is an entry for skills.json with the session's own skills. It has the name
+	// "session-" and the session's id, from the session's start until its end. An entry
+	// that was changed meanwhile stays. Nil: none.
 	Skills json.RawMessage
 
-	// Lenient makes a mode, model or thought level that the agent does not have
-	// one of the session's problems, rather than an error.
+	// Lenient adds a mode, model or thought level that the agent does not have to the
+	// session's problems. Otherwise it is an error.
 	Lenient bool
 }
 
@@ -55,20 +55,18 @@ func (o SessionOptions) check(id string) error {
 	return nil
 }
 
-// ownServer is the ACP server of a session that was not made by way of one.
+// ownServer returns the ACP server of a session that CreateSession makes.
 func ownServer(session string) string { return "ses-" + session }
 
-// serverOfSession is the server in which a session is, or goes on when it was
-// deleted.
+// serverOfSession returns the server of a session, or the one in which the session continues
+// if its server was deleted.
 func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, ownServer(row.ID)) }
 
-// CreateSession makes a session with an id of the caller's choice, in a process
-// of its own. Nobody else can use it before it has the mode, the model and the
-// thought level that were asked for. When that fails the session is there as a
-// failed one, with the error, and may be made again.
+// CreateSession makes a session with an id of the caller's choice, in a process of its own.
+// Other callers can use the session when its mode, model and thought level are set. If
+// CreateSession fails, the session's state is failed, and it can be made again.
 //
-// Errors, beside those of [Host.Post]: [ErrSessionExists], [InvalidError],
-// [ResponseError].
+// Errors: the errors of [Host.Post], [ErrSessionExists] and [ResponseError].
 func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (Session, error) {
 	if err := o.check(id); err != nil {
 		return Session{}, err
@@ -121,15 +119,11 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 			}
 		}()
 	}
-	servers := o.MCPServers
-	if servers == nil {
-		servers = []MCPServer{}
-	}
 	params := encode(struct {
 		Cwd  string          `json:"cwd"`
 		MCP  []MCPServer     `json:"mcpServers"`
 		Meta json.RawMessage `json:"_meta,omitempty"`
-	}{o.Cwd, servers, o.Meta})
+	}{o.Cwd, append([]MCPServer{}, o.MCPServers...), o.Meta})
 	c, err := newInternalCall("session/new", params)
 	if err != nil {
 		return err
@@ -144,8 +138,8 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	return h.makeIn(ctx, p, c, o)
 }
 
-// makeIn makes a session in a process, and chooses what the options name. Until
-// that is in the log no client uses it; when it fails the process lets go of it.
+// makeIn makes a session in a process, and sets its mode, model and thought level. Until that
+// is in the log no client uses the session. After an error the process detaches it.
 func (h *Host) makeIn(ctx context.Context, p *agentProcess, c *call, o SessionOptions) (err error) {
 	defer func() {
 		if err == nil {

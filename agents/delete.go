@@ -26,14 +26,14 @@ func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
 	return infos, nil
 }
 
-// AgentStatus tells about the servers of an agent.
+// AgentStatus describes the servers of an agent.
 type AgentStatus struct {
-	Running bool      // one of them has a process
-	Since   time.Time // when the oldest of those started
+	Running bool      // whether one of them has a process
+	Since   time.Time // the start of the oldest of these processes
 }
 
-// Agents tells which agents have servers that were not deleted. It takes no longer
-// when there are many.
+// Agents returns the agents that have servers which were not deleted. Its cost does not
+// depend on the number of servers.
 func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
 	names, err := h.cfg.Log.Agents(ctx)
 	if err != nil {
@@ -55,31 +55,31 @@ func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
 	return all, nil
 }
 
-// isEnding tells whether a server was deleted whose process is still there.
+// isEnding reports whether a deleted server still has a process.
 func (h *Host) isEnding(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ending[id] != nil
 }
 
-// ending is a server that was deleted, until its process has ended.
+// ending is a deleted server whose process has not ended.
 type ending struct {
 	s    *server
 	gone chan struct{}
 }
 
 const (
-	// deleteWait is how long Delete waits for the agent's end: clients wait for
-	// two seconds.
+	// deleteWait bounds the wait of Delete for the agent's end. Clients wait for two
+	// seconds.
 	deleteWait = 1800 * time.Millisecond
-	// intentWait is how long the agent's end waits until it is written down that
-	// it is wanted.
+
+	// intentWait bounds intendDeletion.
 	intentWait = 500 * time.Millisecond
 )
 
-// Delete ends an ACP server: from now on there is none of that id, and the next
-// one of the id starts when the agent of this one has ended. One that does not
-// exist is no error. The agent may take a moment longer to end than Delete does.
+// Delete deletes an ACP server and ends its agent. It returns nil if there is no such server.
+// Delete may return shortly before the end of the agent. A new server of the same id starts
+// its agent after that end.
 func (h *Host) Delete(ctx context.Context, id string) error {
 	s, err := h.find(ctx, id)
 	if errors.Is(err, ErrServerNotFound) {
@@ -127,7 +127,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// ended says that nothing is left of a server that was deleted.
+// ended removes a deleted server whose process has ended.
 func (h *Host) ended(id string, e *ending) {
 	h.mu.Lock()
 	if h.ending[id] == e {
@@ -137,8 +137,7 @@ func (h *Host) ended(id string, e *ending) {
 	close(e.gone)
 }
 
-// end ends the process of a server that was deleted, also one that is just being
-// started.
+// end ends the process of a deleted server, also a process that is being started.
 func (s *server) end(ctx context.Context) error {
 	intent, cancel := context.WithTimeout(ctx, intentWait)
 	if err := s.host.intendDeletion(intent, s.record()); err != nil {
@@ -149,7 +148,7 @@ func (s *server) end(ctx context.Context) error {
 	st := s.starting
 	s.mu.Unlock()
 	if st != nil {
-		<-st.done // spawn ends what it started
+		<-st.done // spawn ends the process of a deleted server
 	}
 	if p := s.newestProcess(); p != nil {
 		p.end(endedDeleted)
@@ -163,8 +162,7 @@ func (s *server) end(ctx context.Context) error {
 	return s.markDeleted(ctx)
 }
 
-// intendDeletion writes down that a process which still runs belongs to a server
-// that is no more.
+// intendDeletion records the deletion in the record of a process that still runs.
 func (h *Host) intendDeletion(ctx context.Context, row eventlog.Life) error {
 	if row.ID == "" {
 		return nil
@@ -179,14 +177,14 @@ func (h *Host) intendDeletion(ctx context.Context, row eventlog.Life) error {
 	})
 }
 
-// record is that of the newest process.
+// record returns the record of the newest process.
 func (s *server) record() eventlog.Life {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// markDeleted writes down that a server which does not run is no more.
+// markDeleted records the deletion of a server without a running process.
 func (s *server) markDeleted(ctx context.Context) error {
 	row, _, err := s.newestRecord(ctx)
 	if errors.Is(err, ErrServerNotFound) {

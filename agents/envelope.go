@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// envelope is one JSON-RPC message. What is in it stays the bytes that came:
-// members are found by their place, and only those that have to change are
-// replaced, since a decoded and encoded copy would differ (numbers beyond 2^53,
-// 1e400, the order of members).
+// envelope is one JSON-RPC message. It keeps the bytes that came and the places of some
+// members, and only these members are replaced. A decoded and encoded copy would differ, for
+// example in numbers beyond 2^53 and in the order of members.
 type envelope struct {
 	raw     []byte // one line, valid JSON and UTF-8
 	object  bool
@@ -23,12 +23,10 @@ type envelope struct {
 	params  span
 	result  span
 	failure span // "error"
-
-	// What is in params, or in result, that the host cares about.
 	session span // params.sessionId, a string
 }
 
-// span is a place in raw; empty: there is no such member.
+// span is the place of a member in raw. It is empty if there is no such member.
 type span struct{ from, to int }
 
 func (s span) there() bool { return s.to > s.from }
@@ -39,13 +37,11 @@ func (e *envelope) isRequest() bool      { return e.method != "" && e.id.there()
 func (e *envelope) isNotification() bool { return e.method != "" && !e.id.there() }
 func (e *envelope) isResponse() bool     { return e.object && e.method == "" && e.id.there() }
 
-// sessionID is the session that params name, or "".
+// sessionID returns params.sessionId, or "".
 func (e *envelope) sessionID() string { return text(e.bytes(e.session)) }
 
-var errNotObject = errors.New("request body must be a JSON-RPC object")
-
-// parse takes a message apart. Line breaks between tokens become spaces, since
-// one message is one line. What is no object is no error: agents may write it.
+// parse decodes a message. It replaces line breaks between tokens by spaces, since a message
+// is one line. Agents may write JSON that is not an object.
 func parse(raw []byte) (*envelope, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
@@ -62,7 +58,7 @@ func parse(raw []byte) (*envelope, error) {
 	}
 	e.object = true
 	var twice string
-	eachMember(e.raw, 0, func(name string, v span) bool {
+	eachMember(e.raw, 0, func(name string, v span) {
 		switch name {
 		case "id":
 			if e.id.there() {
@@ -78,7 +74,6 @@ func parse(raw []byte) (*envelope, error) {
 		case "error":
 			e.failure = v
 		}
-		return true
 	})
 	if twice != "" {
 		return nil, fmt.Errorf("member %q is there twice", twice)
@@ -92,7 +87,7 @@ func parse(raw []byte) (*envelope, error) {
 	return e, nil
 }
 
-// parseClient is parse for a message of a client, whose nesting is bounded.
+// parseClient is like parse but bounds the nesting.
 func parseClient(raw []byte) (*envelope, error) {
 	if err := jsonlimit.Check(raw); err != nil {
 		return nil, err
@@ -100,9 +95,9 @@ func parseClient(raw []byte) (*envelope, error) {
 	return parse(raw)
 }
 
-// oneLine replaces line breaks, which can only be between tokens.
+// oneLine replaces line breaks. In valid JSON they are between tokens.
 func oneLine(b []byte) []byte {
-	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
+	if !bytes.ContainsAny(b, "\r\n") {
 		return b
 	}
 	return bytes.Map(func(r rune) rune {
@@ -113,67 +108,52 @@ func oneLine(b []byte) []byte {
 	}, b)
 }
 
-// find is a member of the object at s, or the empty span.
+// find returns a member of the object at s, or the empty span.
 func (e *envelope) find(s span, name string) span {
 	var found span
 	if !s.there() || e.raw[s.from] != '{' {
 		return found
 	}
-	eachMember(e.raw, s.from, func(n string, v span) bool {
+	eachMember(e.raw, s.from, func(n string, v span) {
 		if n == name {
 			found = v
 		}
-		return true
 	})
 	return found
 }
 
-// edit is a place and what comes there.
+// edit replaces a place in a message.
 type edit struct {
 	at   span
 	with []byte
 }
 
-// with is a copy of raw with some places replaced. The edits are in ascending
-// order; empty places are left out.
+// with returns raw with some places replaced. It ignores edits of empty places, and edits
+// with nil.
 func (e *envelope) with(edits ...edit) []byte {
-	n := len(e.raw)
-	for _, ed := range edits {
-		n += len(ed.with)
+	edits = slices.DeleteFunc(edits, func(ed edit) bool { return !ed.at.there() || ed.with == nil })
+	if len(edits) == 0 {
+		return e.raw
 	}
-	out := make([]byte, 0, n)
-	at := 0
+	slices.SortFunc(edits, func(a, b edit) int { return a.at.from - b.at.from })
+	size := len(e.raw)
 	for _, ed := range edits {
-		if !ed.at.there() {
-			continue
-		}
-		out = append(out, e.raw[at:ed.at.from]...)
-		out = append(out, ed.with...)
+		size += len(ed.with)
+	}
+	out, at := make([]byte, 0, size), 0
+	for _, ed := range edits {
+		out = append(append(out, e.raw[at:ed.at.from]...), ed.with...)
 		at = ed.at.to
 	}
 	return append(out, e.raw[at:]...)
 }
 
-// rewritten is the message with another id and, unless session is nil, another
-// session. Nil keeps either.
+// rewritten returns the message with another id and another session. Nil keeps either.
 func (e *envelope) rewritten(id, session []byte) []byte {
-	var edits []edit
-	if id != nil && e.id.there() {
-		edits = append(edits, edit{e.id, id})
-	}
-	if session != nil && e.session.there() {
-		edits = append(edits, edit{e.session, session})
-	}
-	switch {
-	case len(edits) == 0:
-		return e.raw
-	case len(edits) == 2 && edits[0].at.from > edits[1].at.from:
-		edits[0], edits[1] = edits[1], edits[0]
-	}
-	return e.with(edits...)
+	return e.with(edit{e.id, id}, edit{e.session, session})
 }
 
-// setMember is an object with one member set, wherever it stands.
+// setMember returns an object with one member set or added.
 func setMember(object []byte, name string, value []byte) []byte {
 	e := envelope{raw: object}
 	all := span{0, len(object)}
@@ -181,19 +161,17 @@ func setMember(object []byte, name string, value []byte) []byte {
 		return e.with(edit{at, value})
 	}
 	key := quote(name)
-	out := make([]byte, 0, len(object)+len(key)+len(value)+2)
 	end := bytes.LastIndexByte(object, '}')
-	out = append(out, object[:end]...)
+	comma := ""
 	if len(bytes.TrimSpace(object[1:end])) > 0 {
-		out = append(out, ',')
+		comma = ","
 	}
-	out = append(append(append(out, key...), ':'), value...)
-	return append(out, object[end:]...)
+	return fmt.Appendf(nil, "%s%s%s:%s%s", object[:end], comma, key, value, object[end:])
 }
 
-// eachMember calls f with the members of the object that begins at from, until
-// it returns false. raw is valid JSON.
-func eachMember(raw []byte, from int, f func(name string, value span) bool) {
+// eachMember calls f with the members of the object that begins at from. raw is valid
+// JSON.
+func eachMember(raw []byte, from int, f func(name string, value span)) {
 	for i := skipSpace(raw, from+1); raw[i] != '}'; {
 		end := skipValue(raw, i)
 		name := raw[i+1 : end-1]
@@ -203,9 +181,7 @@ func eachMember(raw []byte, from int, f func(name string, value span) bool) {
 		}
 		i = skipSpace(raw, skipSpace(raw, end)+1) // the colon
 		end = skipValue(raw, i)
-		if !f(key, span{i, end}) {
-			return
-		}
+		f(key, span{i, end})
 		if i = skipSpace(raw, end); raw[i] == ',' {
 			i = skipSpace(raw, i+1)
 		}
@@ -219,7 +195,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipValue is where the value ends that begins at i.
+// skipValue returns the end of the value that begins at i.
 func skipValue(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -259,7 +235,7 @@ func skipString(b []byte, i int) int {
 	}
 }
 
-// text is the value of a JSON string, or "".
+// text returns the value of a JSON string, or "".
 func text(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -274,11 +250,10 @@ func text(raw []byte) string {
 	return s
 }
 
-// quote is a string as JSON, without the escapes that only HTML needs.
+// quote returns a string as JSON.
 func quote(s string) []byte { return encode(s) }
 
-// encode is json.Marshal without the escapes that only HTML needs, for values
-// that always have a JSON form.
+// encode returns a value's JSON, without escapes for HTML. The value must have one.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -289,8 +264,8 @@ func encode(v any) []byte {
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// idKey makes ids equal that a peer may take for equal: "\u0061" and "a", 1.0
-// and 1.
+// idKey returns the same key for ids that a peer may take for equal, such as "\u0061" and
+// "a", or 1.0 and 1.
 func idKey(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
 		return `"` + text(raw)
@@ -301,7 +276,7 @@ func idKey(raw []byte) string {
 	return string(raw)
 }
 
-// notification is a message without params' content being known before.
+// notification returns a notification.
 func notification(method string, params any) []byte {
 	return encode(struct {
 		Version string `json:"jsonrpc"`
@@ -310,7 +285,7 @@ func notification(method string, params any) []byte {
 	}{"2.0", method, params})
 }
 
-// failureOf is the answer to a request that failed outside of the agent.
+// failureOf returns an answer with an error.
 func failureOf(id []byte, code int, message string, data any) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`
@@ -323,7 +298,7 @@ func failureOf(id []byte, code int, message string, data any) []byte {
 	}{code, message, data}})
 }
 
-// answerOf is the answer to a request of the agent's.
+// answerOf returns an answer with a result.
 func answerOf(id, result []byte) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`

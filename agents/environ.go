@@ -7,8 +7,8 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// provided is what agents see of this program's environment even with a minimal
-// one, beside names that begin or end as below: without it they reach no model.
+// provided lists the variables of this program that agents get with Config.CleanEnv, in
+// addition to names with the prefixes and suffixes below. Without them they reach no model.
 var provided = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
@@ -22,7 +22,7 @@ var (
 	providedSuffixes = []string{"_API_KEY", "_BASE_URL", "_AUTH_TOKEN"}
 )
 
-// inherited is this program's environment as agents see it.
+// inherited returns the part of this program's environment that agents get.
 func inherited(clean bool, secrets []string) []string {
 	env := supervise.Inherit(clean, secrets...)
 	if !clean {
@@ -36,11 +36,11 @@ func inherited(clean bool, secrets []string) []string {
 	})...)
 }
 
-// environ is what an agent gets: base, what its launch adds, and what has to be.
+// environ returns an agent's environment: base, sets and IS_SANDBOX.
 func environ(user supervise.User, base []string, sets ...[]string) []string {
 	set := slices.Concat(sets...)
-	// Claude Code asks for permissions as root unless this is exactly "1"; its
-	// adapter takes other values for true as well, and then the two disagree.
+	// As root, Claude Code asks for permissions unless this is exactly "1". Its adapter
+	// accepts other values as well, and then they disagree.
 	if user.Root() {
 		set = append(set, "IS_SANDBOX=1")
 	} else if !slices.Contains(base, "IS_SANDBOX=1") {

@@ -9,43 +9,41 @@ import (
 )
 
 var (
-	// ErrClosed says that the host was closed before or during the call.
+	// ErrClosed is returned if the host was closed before or during the call.
 	ErrClosed = errors.New("agent host is closed")
 
-	// ErrServerNotFound says that there is no ACP server of that id: there
-	// never was, or it was deleted.
+	// ErrServerNotFound is returned if there is no ACP server of that id, or it was deleted.
 	ErrServerNotFound = errors.New("no such ACP server")
 
-	// ErrAgentNeeded says that the first message to an ACP server does not say
-	// for which agent it is.
+	// ErrAgentNeeded is returned if the first message to an ACP server names no agent.
 	ErrAgentNeeded = errors.New("missing required 'agent' query parameter")
 
-	// ErrNotObject says that a message is JSON, but no object. Batches are none.
-	ErrNotObject = errNotObject
+	// ErrNotObject is returned for a message that is JSON but not an object, such as a
+	// batch.
+	ErrNotObject = errors.New("request body must be a JSON-RPC object")
 
-	// ErrSessionNotFound says that there is no session of that id.
+	// ErrSessionNotFound is returned if there is no session of that id.
 	ErrSessionNotFound = errors.New("no such session")
 
-	// ErrSessionExists says that a session's id is taken.
+	// ErrSessionExists is returned if a session's id is taken.
 	ErrSessionExists = errors.New("session already exists")
 
-	// ErrSessionEnded says that a session takes nothing any more.
+	// ErrSessionEnded is returned for a session that has ended.
 	ErrSessionEnded = errors.New("session has ended")
 
-	// ErrSessionStarting says that a session is being made: nobody uses it before
-	// it is whole. Try again shortly.
+	// ErrSessionStarting is returned for a session that is being made. Try again shortly.
 	ErrSessionStarting = errors.New("session is being made")
 
-	// ErrTooManyRequests says that as many requests as may be wait for an agent's
-	// answers already. Nothing was done; try again when some are there.
+	// ErrTooManyRequests is returned if too many requests wait for an agent's answers. The
+	// agent did not get the message. Try again after some answers.
 	ErrTooManyRequests = errors.New("too many requests wait for the agent")
 
-	// ErrRequestNotFound says that no question of that id is open: there never
-	// was one, or it was answered or cancelled.
+	// ErrRequestNotFound is returned if no question of that id is open. It may have been
+	// answered or cancelled.
 	ErrRequestNotFound = errors.New("no such open request")
 )
 
-// ConflictError says that an ACP server runs another agent.
+// ConflictError reports that an ACP server runs another agent.
 type ConflictError struct {
 	Server, Have, Want string // Have and Want are agents
 }
@@ -55,7 +53,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("server '%s' already exists for agent '%s'; requested '%s'", e.Server, e.Have, e.Want)
 }
 
-// EnvelopeError says that a message is no JSON.
+// EnvelopeError reports that a message is not JSON.
 type EnvelopeError struct{ Err error }
 
 // Error implements error.
@@ -64,16 +62,16 @@ func (e *EnvelopeError) Error() string { return "invalid JSON body: " + e.Err.Er
 // Unwrap returns Err.
 func (e *EnvelopeError) Unwrap() error { return e.Err }
 
-// ExitedError says that an agent ended: before it answered, or before it was
-// asked.
+// ExitedError reports that an agent's process ended before it answered, or before the
+// request.
 type ExitedError struct {
 	Agent  string
-	Code   *int   // nil: a signal ended it, or nobody knows how it ended
-	Signal string // SIGKILL, for one
-	Stderr string // the last 8 KiB of it
+	Code   *int   // nil: a signal ended it, or it is not known how it ended
+	Signal string // for example SIGKILL
+	Stderr string // the last 8 KiB of its standard error
 }
 
-// Error implements error. It has the last lines of Stderr, not all.
+// Error implements error. It includes the last lines of Stderr.
 func (e *ExitedError) Error() string {
 	text := "agent process exited: " + e.Agent
 	switch {
@@ -89,11 +87,11 @@ func (e *ExitedError) Error() string {
 }
 
 const (
-	wordLines = 3   // of what an agent wrote, in an error's text
-	wordBytes = 500 // the same
+	wordLines = 3   // of stderr, in an error's text
+	wordBytes = 500 // of stderr, in an error's text
 )
 
-// lastWords are the last lines of what an agent wrote, as one line.
+// lastWords returns the last lines of an agent's standard error as one line.
 func lastWords(stderr string) string {
 	var lines []string
 	for line := range strings.Lines(cleaned(stderr)) {
@@ -114,8 +112,8 @@ func lastWords(stderr string) string {
 	return text
 }
 
-// ElsewhereError says that the agent of an ACP server runs in another program
-// that shares the log. Talk to that one, or end it.
+// ElsewhereError reports that the agent of an ACP server runs in another program that
+// shares the log. Use that program, or end it.
 type ElsewhereError struct{ Server string }
 
 // Error implements error.
@@ -123,7 +121,7 @@ func (e *ElsewhereError) Error() string {
 	return fmt.Sprintf("the agent of server '%s' runs in another program that shares the event log", e.Server)
 }
 
-// StartError says why an agent could not be started.
+// StartError reports why an agent could not be started.
 type StartError struct {
 	Agent string
 	Err   error
@@ -135,11 +133,11 @@ func (e *StartError) Error() string { return "failed to start agent process: " +
 // Unwrap returns Err.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// TimeoutError says that an agent did not answer in time. The request goes on;
-// its answer is among the server's events if it comes.
+// TimeoutError reports that an agent did not answer in time. The request continues. A late
+// answer is among the server's events.
 type TimeoutError struct {
 	Agent, Method string
-	After         time.Duration // zero: not known
+	After         time.Duration // zero: unknown
 }
 
 // Error implements error.
@@ -150,11 +148,11 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%s did not answer %s within %v", e.Agent, e.Method, e.After)
 }
 
-// Timeout tells that it is one.
+// Timeout returns true.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// RestoreError says that a session could not be continued in a new process of
-// its agent. The session stays as it was; the next request tries again.
+// RestoreError reports that a session could not be opened in a new process of its agent.
+// The session does not change. The next request tries again.
 type RestoreError struct {
 	Session string
 	Err     error
@@ -168,13 +166,12 @@ func (e *RestoreError) Error() string {
 // Unwrap returns Err.
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// ResponseError is a JSON-RPC error of an agent, to a request that the host
-// made itself or was asked to make by a method of Go.
+// ResponseError is an agent's JSON-RPC error to a request of the host.
 type ResponseError struct {
 	Method  string
-	Code    int // zero: the answer was none that could be used
+	Code    int // zero: the answer was not usable
 	Message string
-	Data    []byte // JSON; nil: none
+	Data    []byte // JSON, or nil
 }
 
 // Error implements error.

@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	// historyBudget is how much of a session's history is told to an agent that
-	// has forgotten it, in bytes.
+	// historyBudget bounds the bytes of history for an agent that has forgotten a session.
 	historyBudget = 12_000
 	historyPage   = 500
-	historyPages  = 20 // that are looked through at most
+	historyPages  = 20 // that are read at most
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 	historyEnd   = "\n\nEnd of the transcript. What comes now is new:"
 )
 
-// history is the text of a session: the newest that has room.
+// history returns the newest part of a session as text.
 func (h *Host) history(ctx context.Context, session string) (string, error) {
 	stream := SessionStream(session)
 	to, err := h.cfg.Log.Last(ctx, stream)
@@ -55,10 +54,10 @@ func (h *Host) history(ctx context.Context, session string) (string, error) {
 	return transcript(turns, to > 0), nil
 }
 
-// turn is what one side said.
+// turn is a message of one side.
 type turn struct{ who, text string }
 
-// join puts what came before in front of what is there.
+// join adds an earlier turn to turns, of which the newest is the first.
 func join(turns []turn, before turn) []turn {
 	if before.text == "" {
 		return turns
@@ -80,7 +79,7 @@ func transcript(turns []turn, cut bool) string {
 		part := t.who + ": " + strings.TrimSpace(t.text)
 		if len(part) > room {
 			cut = true
-			if room > 200 && len(parts) == 0 { // better its end than nothing
+			if room > 200 && len(parts) == 0 { // its end at least
 				parts = append(parts, t.who+": ..."+strings.ToValidUTF8(part[len(part)-room+100:], ""))
 			}
 			break
@@ -96,7 +95,7 @@ func transcript(turns []turn, cut bool) string {
 	return head + strings.Join(parts, "\n\n") + historyEnd
 }
 
-// turnOf is what an event says, or nothing.
+// turnOf returns the message in an event, or the zero turn.
 func turnOf(e eventlog.Event) turn {
 	switch {
 	case e.Kind == "session/prompt" && e.Dir != eventlog.Agent:
@@ -144,7 +143,7 @@ func updateTurn(payload []byte) turn {
 	return turn{}
 }
 
-// contentBlock is what prompts and messages are made of.
+// contentBlock is a content block of ACP.
 type contentBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -166,22 +165,21 @@ func (b contentBlock) String() string {
 	return "[" + b.Type + "]"
 }
 
-// replayed finds the sessions that are named in a history which a client tells
-// an agent: sandbox-agent's SDK resumes a session by making a new one whose
-// first prompt begins with the old one's envelopes. It is compiled when it is
-// first needed, because that takes part of every start.
+// replayed matches the ids of sessions in a history that a client sends. The SDK of
+// sandbox-agent resumes a session by a new one, and its first prompt begins with the
+// messages of the old one.
 var replayed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\\?"sessionId\\?"\s*:\s*\\?"([^"\\]{1,512})\\?"`)
 })
 
 const replayedMark = "session history is replayed below"
 
-// linkHistory notes which session a prompt goes on with.
+// linkHistory records the session that a prompt continues.
 func (p *agentProcess) linkHistory(s *attachedSession, env *envelope) {
 	if s.row.Continues != "" || s.linked {
 		return
 	}
-	s.linked = true // only the first prompt of a process is looked at
+	s.linked = true
 	prompt := env.bytes(env.find(env.params, "prompt"))
 	if !strings.Contains(string(prompt[:min(len(prompt), 4096)]), replayedMark) {
 		return

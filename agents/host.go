@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,31 +29,36 @@ type Host struct {
 	mu        sync.Mutex // guards what follows
 	closed    bool
 	servers   map[string]*server
-	leaving   map[string]int // how many callers terminate a session: no process opens it meanwhile
-	ending    map[string]*ending
-	tasks     sync.WaitGroup  // added to only while not closed
-	processes sync.WaitGroup  // their goroutines; added to by tasks only
-	ctx       context.Context //nolint:containedctx // of no call: what tasks do, until Close
+	leaving   map[string]int     // the number of callers that terminate a session: no process opens it
+	ending    map[string]*ending // by the id of the server
+	tasks     sync.WaitGroup     // added to only while not closed
+	processes sync.WaitGroup     // goroutines of processes; added to by tasks only
+	ctx       context.Context    //nolint:containedctx // of no call: of tasks, until Close
 	cancel    context.CancelFunc
 
 	endGroup func() error // endProcesses, once
 }
 
-// Start makes a host. What an earlier one with the same log and StateDir left
-// running is ended, and what it did not write down any more is completed: its
-// processes have ended, their questions are cancelled, and sessions that were
-// in the middle of a turn are interrupted. ctx bounds this alone.
-func Start(ctx context.Context, cfg Config) (*Host, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+// Start makes a host. It ends processes that an earlier host with the same log and StateDir
+// has left, and completes that host's records: its processes have ended, their questions
+// are cancelled, and sessions that were in a turn are interrupted. ctx bounds the call only.
+func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("agent host: %w", err)
+		}
+	}()
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return nil, err
 	}
-	h := &Host{cfg: cfg, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
-	if h.folders, err = cfg.folders(); err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+	h := &Host{cfg: cfg, folders: cfg.Folders, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
+	if h.folders == nil {
+		if h.folders, err = folders.Open(folders.Config{StateDir: cfg.StateDir, Trust: cfg.TrustFolders, RunAs: cfg.RunAs}); err != nil {
+			return nil, err
+		}
 	}
 	if h.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+		return nil, err
 	}
 	h.groups = &cgroups{state: cfg.StateDir, own: supervise.OwnCgroup()}
 	if err := h.groups.sweep(); err != nil {
@@ -61,49 +68,44 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.StateDir != "" {
 		record = filepath.Join(cfg.StateDir, "processes")
 		if _, err := supervise.Sweep(record, cfg.Logger); err != nil {
-			return nil, fmt.Errorf("agent host: %w", err)
+			return nil, err
 		}
 		// Names of control groups are made from the state directory.
 		if err := os.MkdirAll(record, 0o700); err != nil {
-			return nil, fmt.Errorf("agent host: %w", err)
+			return nil, err
 		}
-	}
-	h.skills.patience = refreshWait
-	if cfg.StateDir != "" {
 		h.skills.dir = filepath.Join(cfg.StateDir, "skills")
 	}
+	h.skills.patience = refreshWait
 	if err := h.recover(ctx); err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+		return nil, err
 	}
 	h.group, err = supervise.NewGroup(supervise.GroupConfig{Dir: record, Owner: "agent", Logger: cfg.Logger, Grace: termWait})
 	if err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+		return nil, err
 	}
 	h.endGroup = sync.OnceValue(h.endProcesses)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if cfg.Log.Shared() {
-		_ = h.task(h.watch) // it is not closed
+		_ = h.task(h.watch) // the host is not closed
 	}
 	return h, nil
 }
 
-// Close ends all agents and waits for that. The next host with the same log
-// goes on with their sessions. Later and simultaneous calls wait as well.
+// Close ends all agents and waits for their end. The next host with the same log can
+// continue their sessions. Later and concurrent calls wait as well.
 //
-// While the log takes nothing it waits two seconds more for it. What agents said
-// last is lost then, and the next host completes the record. A Postgres that does
-// not even refuse counts as gone after half a minute.
+// If the log takes nothing, Close waits two seconds for it. Then the last messages of agents
+// are lost, and the next host completes the records. A Postgres that does not answer counts
+// as gone after half a minute.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	first := !h.closed
 	h.closed = true
 	h.mu.Unlock()
-	if first {
-		h.cancel()
-	}
+	h.cancel()
 	h.endAll()
 	h.tasks.Wait()
-	h.endAll() // what was about to start meanwhile
+	h.endAll() // agents that were being started
 	h.processes.Wait()
 	err := errors.Join(h.endGroup(), h.groups.close(), h.skills.close())
 	if h.folders != h.cfg.Folders {
@@ -124,8 +126,8 @@ func (h *Host) endAll() {
 	wg.Wait()
 }
 
-// endProcesses ends the processes of all agents, also of deleted ones. From the
-// end of their input, all agents together have eofWait to end without a signal.
+// endProcesses ends the processes of all agents, also of deleted servers. From the end of
+// their input, all agents together have eofWait to end without a signal.
 func (h *Host) endProcesses() error {
 	t := time.NewTimer(eofWait)
 	defer t.Stop()
@@ -139,7 +141,7 @@ func (h *Host) endProcesses() error {
 	return h.group.Close()
 }
 
-// allProcesses returns the agents that have a process, also the deleted ones.
+// allProcesses returns the processes of all servers, also of deleted ones.
 func (h *Host) allProcesses() []*agentProcess {
 	servers := h.allServers()
 	h.mu.Lock()
@@ -147,13 +149,13 @@ func (h *Host) allProcesses() []*agentProcess {
 		servers = append(servers, e.s)
 	}
 	h.mu.Unlock()
-	var lives []*agentProcess
+	var processes []*agentProcess
 	for _, s := range servers {
 		if p := s.newestProcess(); p != nil {
-			lives = append(lives, p)
+			processes = append(processes, p)
 		}
 	}
-	return lives
+	return processes
 }
 
 // stop ends an agent's process and its descendants. While the host closes, all
@@ -175,12 +177,11 @@ func (s *server) newestProcess() *agentProcess {
 func (h *Host) allServers() []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make([]*server, 0, len(h.servers))
-	for _, s := range h.servers {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Values(h.servers))
 }
+
+// Folders returns the store of the configuration of sessions' folders.
+func (h *Host) Folders() *folders.Store { return h.folders }
 
 func (h *Host) isClosed() bool {
 	h.mu.Lock()
@@ -200,7 +201,7 @@ func (h *Host) task(f func(context.Context)) error {
 	return nil
 }
 
-// maxServerID bounds the ids that clients choose.
+// maxServerID bounds the ids of servers.
 const maxServerID = 512
 
 // find returns the server of that id, or ErrServerNotFound, or an ElsewhereError. The
@@ -234,7 +235,7 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 		if running {
 			return nil, &ElsewhereError{id}
 		}
-		last.Reason = endedServer // of a host that is not there any more
+		last.Reason = endedServer // with its host
 	}
 	s = &server{host: h, id: id, agent: last.Agent, last: last}
 	_ = json.Unmarshal(last.Data, &s.data) // ours
@@ -269,10 +270,8 @@ func (h *Host) forget(s *server) {
 	s.mu.Lock()
 	never := s.last.ID == "" && s.starting == nil
 	s.mu.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if never && h.servers[s.id] == s {
-		delete(h.servers, s.id)
+	if never {
+		h.drop(s)
 	}
 }
 

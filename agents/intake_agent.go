@@ -102,7 +102,7 @@ func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) 
 		if s != nil && isCreation(c.env.method) {
 			// A session that was made under another name than the agent's.
 			if at := e.find(e.result, "sessionId"); at.there() && s.row.ID != s.row.Native {
-				answer = rewriteResult(e, c.env.bytes(c.env.id), at, quote(s.row.ID))
+				answer = e.with(edit{e.id, c.env.bytes(c.env.id)}, edit{at, quote(s.row.ID)})
 			}
 		}
 		p.publish(fx, eventlog.Agent, s, k, answer)
@@ -125,14 +125,6 @@ func (p *agentProcess) recordProblems(fx *effects, s *attachedSession, c *call) 
 		n := problemEvent(problem)
 		p.recordMessage(fx, eventlog.Daemon, s, n.kind, n.payload)
 	}
-}
-
-func rewriteResult(e *envelope, id []byte, at span, session []byte) []byte {
-	first, second := edit{e.id, id}, edit{at, session}
-	if e.id.from > at.from {
-		first, second = second, first
-	}
-	return e.with(first, second)
 }
 
 // publishStray tells the followers of an answer that no caller waits for. Clients would

@@ -51,7 +51,7 @@ func (p *agentProcess) loseServer(why error) {
 	}
 	p.lost = why
 	p.mu.Unlock()
-	p.record.Reason = endedServer // the next caller looks into the log
+	p.record.Reason = endedServer // the next caller reads the log
 	p.server.keepRecord(p.record)
 	for _, c := range p.pending.byID {
 		c.finish(reply{err: why})

@@ -8,7 +8,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// recover completes what hosts that are gone could not write down.
+// recover completes the records of hosts that are gone.
 func (h *Host) recover(ctx context.Context) error {
 	if _, err := h.recoverLives(ctx, h.gone); err != nil {
 		return err
@@ -16,7 +16,7 @@ func (h *Host) recover(ctx context.Context) error {
 	return h.recoverStarts(ctx, h.gone)
 }
 
-// recoverLives completes the records of processes, and tells of how many.
+// recoverLives completes the records of processes and returns their number.
 func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, err error) {
 	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
 	if err != nil {
@@ -38,11 +38,11 @@ func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, 
 	return completed, nil
 }
 
-// goneFunc tells whether a host is, by the opening of the log that it had.
+// goneFunc reports whether the host with an instance of the log is gone.
 type goneFunc func(ctx context.Context, instance string) (bool, error)
 
-// gone is for a host that starts: one that had the same opening of the log was
-// there before it.
+// gone is the goneFunc of a starting host. A host with the same instance of the log was
+// closed before.
 func (h *Host) gone(ctx context.Context, instance string) (bool, error) {
 	if instance == h.cfg.Log.Instance() {
 		return true, nil
@@ -51,8 +51,7 @@ func (h *Host) gone(ctx context.Context, instance string) (bool, error) {
 	return !alive, err
 }
 
-// recoverStarts gives up sessions that were being made when their host ended, so
-// that they can be made again.
+// recoverStarts marks sessions that were being made when their host ended as failed.
 func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 	rows, err := h.sessionsIn(ctx, eventlog.SessionFilter{States: []eventlog.State{eventlog.Starting}})
 	if err != nil {
@@ -83,8 +82,8 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 	return nil
 }
 
-// runsElsewhere tells whether a process without an end runs in another program that
-// has the log open.
+// runsElsewhere reports whether a process whose end is not recorded runs in another program
+// that has the log open.
 func (h *Host) runsElsewhere(ctx context.Context, row eventlog.Life) (bool, error) {
 	if row.Instance == h.cfg.Log.Instance() {
 		return false, nil // the log has one host at a time
@@ -92,8 +91,8 @@ func (h *Host) runsElsewhere(ctx context.Context, row eventlog.Life) (bool, erro
 	return h.cfg.Log.Alive(ctx, row.Instance)
 }
 
-// recoverLife writes down the end of a process that ended with its host. A
-// prompt that was under way is not sent again: what it has done is not known.
+// recoverLife records the end of a process that ended with its host. A prompt without an
+// answer is not sent again, because its effects are not known.
 func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 	sessions, err := h.sessionsOf(ctx, row.Server)
 	if err != nil {
@@ -125,14 +124,11 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 			if _, err := tx.Append(event); err != nil {
 				return err
 			}
-			switch s.State {
-			case eventlog.Running, eventlog.Waiting:
+			if s.State == eventlog.Running || s.State == eventlog.Waiting {
 				s.State, s.EndReason, s.UpdatedAt = eventlog.Interrupted, "the server ended in the middle of a turn", now
 				if err := tx.PutSession(s); err != nil {
 					return err
 				}
-			case eventlog.Starting: // see recoverStarts
-			case eventlog.Idle, eventlog.Interrupted, eventlog.Ended, eventlog.Failed:
 			}
 		}
 		row := row
@@ -144,12 +140,12 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 	})
 }
 
-// sessionsOf are the sessions of a server that have not ended.
+// sessionsOf returns the sessions of a server that have not ended.
 func (h *Host) sessionsOf(ctx context.Context, server string) ([]eventlog.Session, error) {
 	return h.sessionsIn(ctx, eventlog.SessionFilter{Server: server, States: alive})
 }
 
-// sessionsIn are all pages of a list.
+// sessionsIn returns all pages of a list.
 func (h *Host) sessionsIn(ctx context.Context, f eventlog.SessionFilter) ([]eventlog.Session, error) {
 	var all []eventlog.Session
 	for cursor := ""; ; {
@@ -164,7 +160,7 @@ func (h *Host) sessionsIn(ctx context.Context, f eventlog.SessionFilter) ([]even
 	}
 }
 
-// alive are the states of sessions that can go on.
+// alive has the states of sessions that can continue.
 var alive = []eventlog.State{
 	eventlog.Starting, eventlog.Idle, eventlog.Running, eventlog.Waiting, eventlog.Interrupted,
 }

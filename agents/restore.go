@@ -37,7 +37,7 @@ func (p *agentProcess) beginRestore(session string) (*restoration, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.attached[session] {
-		return nil, nil //nolint:nilnil // there is nothing to wait for
+		return nil, nil //nolint:nilnil // there is nothing to restore
 	}
 	if p.host.isTerminating(session) {
 		return nil, ErrSessionEnded
@@ -67,25 +67,11 @@ func (p *agentProcess) beginRestore(session string) (*restoration, error) {
 	return r, nil
 }
 
-// stopRestoring ends the restoration of a session that is being terminated, and waits
-// for its end.
-func (p *agentProcess) stopRestoring(ctx context.Context, session string) {
-	r := p.sessions.restoration(session)
-	if r == nil {
-		return
-	}
-	r.stop(ErrSessionEnded)
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-	}
-}
-
-// errAbandoned keeps the edit of abandonRestore from changing the row.
+// errAbandoned prevents that the edit of abandonRestore changes the row.
 var errAbandoned = errors.New("the session is not opened")
 
-// abandonRestore detaches a session that was not restored to its end. The next caller
-// that needs it begins again.
+// abandonRestore detaches a session whose restoration has failed. The next caller that needs
+// the session restores it again.
 func (p *agentProcess) abandonRestore(ctx context.Context, session string) {
 	err := p.edit(ctx, session, note{}, func(s *attachedSession) error {
 		if !p.sessions.isOpen(session) {
@@ -98,10 +84,9 @@ func (p *agentProcess) abandonRestore(ctx context.Context, session string) {
 	}
 }
 
-// reopen opens a session in the best way that the agent has: one in which it
-// knows all that was said, or else a new one to which it is told. A way that
-// takes too long is no reason to try a worse one, which would lose what the
-// agent knows.
+// reopen opens a session by the best method that the agent has: one with which the agent
+// remembers the session, or else a new session that begins with the history. After a
+// timeout it does not try a worse method, with which the agent would forget.
 func (p *agentProcess) reopen(ctx context.Context, session string) error {
 	ctx, cancel := context.WithTimeout(ctx, p.host.cfg.RestoreTimeout)
 	defer cancel()

@@ -19,10 +19,10 @@ const (
 type Session struct {
 	eventlog.Session
 	Permissions Policy
-	Desktop     string   // that the agent got; empty: none
-	Mode        string   // the current one, as far as it was chosen or told
-	Model       string   // the same
-	Problems    []string // what of its configuration did not work when it was made
+	Desktop     string   // of the agent; empty: none
+	Mode        string   // the current mode; empty: unknown
+	Model       string   // the current model; empty: unknown
+	Problems    []string // parts of its configuration that did not work when it was made
 }
 
 func sessionOf(row eventlog.Session) Session {
@@ -32,16 +32,21 @@ func sessionOf(row eventlog.Session) Session {
 
 // Session returns a session, or [ErrSessionNotFound].
 func (h *Host) Session(ctx context.Context, id string) (Session, error) {
+	row, err := h.row(ctx, id)
+	return sessionOf(row), err
+}
+
+// row returns the row of a session, or ErrSessionNotFound.
+func (h *Host) row(ctx context.Context, id string) (eventlog.Session, error) {
 	row, err := h.cfg.Log.Session(ctx, id)
 	if errors.Is(err, eventlog.ErrNotFound) {
 		err = ErrSessionNotFound
 	}
-	return sessionOf(row), err
+	return row, err
 }
 
-// Sessions lists the sessions of all clients by the time at which they were made. The
-// cursor is empty at first; next is that of the following page, and empty at the end.
-// A limit of 0 is 100.
+// Sessions lists the sessions of all clients, ordered by creation. The first page has an
+// empty cursor. next is the cursor of the next page, or empty. A limit of 0 is 100.
 func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
 	rows, next, err := h.cfg.Log.Sessions(ctx, f, cursor, limit)
 	page = make([]Session, 0, len(rows))
@@ -54,7 +59,7 @@ func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor st
 // Log returns Config.Log. [SessionStream] names the stream of a session.
 func (h *Host) Log() *eventlog.Log { return h.cfg.Log }
 
-// Requests lists the open questions of the agent in a session, the oldest first.
+// Requests lists the open questions of an agent in a session, the oldest first.
 func (h *Host) Requests(ctx context.Context, session string) ([]eventlog.Request, error) {
 	return h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, Pending: true})
 }
@@ -71,10 +76,8 @@ func (h *Host) processWithSession(ctx context.Context, id string) (*agentProcess
 }
 
 func (h *Host) processWithSessionOnce(ctx context.Context, id string) (*agentProcess, error) {
-	row, err := h.cfg.Log.Session(ctx, id)
+	row, err := h.row(ctx, id)
 	switch {
-	case errors.Is(err, eventlog.ErrNotFound):
-		return nil, ErrSessionNotFound
 	case err != nil:
 		return nil, err
 	case !slices.Contains(alive, row.State):
@@ -99,12 +102,10 @@ type Turn struct {
 	call    *call
 }
 
-// Prompt passes a prompt, which is a list of ACP's content blocks, to a session. It
-// returns once the prompt is in the log. A session whose process has ended is restored
-// first.
+// Prompt passes a prompt, a list of ACP's content blocks, to a session. It returns when the
+// prompt is in the log. If the session's process has ended, Prompt restores the session.
 //
-// Errors, beside those of [Host.Post]: [ErrSessionNotFound], [ErrSessionEnded],
-// [InvalidError].
+// Errors: the errors of [Host.Post], [ErrSessionNotFound] and [ErrSessionEnded].
 func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*Turn, error) {
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(prompt, &blocks); err != nil || blocks == nil {
@@ -130,15 +131,14 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 			return err
 		}
 		if turn.Seq = c.asked; turn.Seq == 0 {
-			return ErrSessionEnded // since it was looked up
+			return ErrSessionEnded // meanwhile
 		}
 		return nil
 	})
 	return turn, err
 }
 
-// Wait waits for the end of the turn and returns its result. It may be called
-// once.
+// Wait waits for the end of the turn and returns its result.
 func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 	raw, err := t.process.await(ctx, t.call)
 	if err != nil {
@@ -147,15 +147,14 @@ func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 	return resultOf("session/prompt", raw)
 }
 
-// Cancel ends the running turn of a session, if there is one. Open questions of the
-// agent are answered as cancelled. A prompt that waits for the restoration of its
-// session is not a turn yet, and goes on.
+// Cancel ends the running turn of a session, if there is one, and cancels the agent's open
+// questions. It does not cancel a prompt that waits for the restoration of its session.
 func (h *Host) Cancel(ctx context.Context, id string) error {
-	p, err := h.runningProcess(ctx, id)
+	p, err := h.processOfSession(ctx, id)
 	switch {
 	case p == nil || !p.sessions.isOpen(id):
 		return err
-	case p.isEnding(): // and what is under way with it
+	case p.isEnding() || isClosed(p.child.done): // and the turn with it
 		return p.lostError()
 	}
 	c, err := newClientCall("session/cancel", false, map[string]string{"sessionId": id})
@@ -165,27 +164,8 @@ func (h *Host) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// runningProcess returns the process of a session's server, or nil.
-func (h *Host) runningProcess(ctx context.Context, id string) (*agentProcess, error) {
-	row, err := h.cfg.Log.Session(ctx, id)
-	switch {
-	case errors.Is(err, eventlog.ErrNotFound):
-		return nil, ErrSessionNotFound
-	case err != nil:
-		return nil, err
-	}
-	s, err := h.find(ctx, serverOfSession(row))
-	if errors.Is(err, ErrServerNotFound) {
-		return nil, nil //nolint:nilnil // none runs
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.runningProcess(), nil
-}
-
-// SetPermissions changes the policy of a session for questions that its agent asks from
-// then on. It may be called while the session is being restored.
+// SetPermissions changes the policy of a session for later questions of its agent. It may
+// be called while the session is being restored.
 func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// endedNote tells in a session's stream that it has ended.
+// endedNote returns the note about the end of a session.
 func endedNote(reason string, f failed) note {
 	return note{"session/ended", notification("session/ended", struct {
 		Reason string `json:"reason"` // terminated, failed
@@ -17,8 +17,8 @@ func endedNote(reason string, f failed) note {
 	}{reason, f})}
 }
 
-// failed is why a session could not be made. All but Message is about an agent
-// that ended.
+// failed is the reason why a session could not be made. All members except Message are about
+// an agent that ended.
 type failed struct {
 	Message string `json:"message,omitempty"`
 	Agent   string `json:"agent,omitempty"`
@@ -35,22 +35,17 @@ func failedBy(err error) failed {
 	return f
 }
 
-// stopWait is how long Terminate waits for what hangs, each time that it does.
+// stopWait bounds the wait for the end of a turn or of a restoration.
 const stopWait = 2 * time.Second
 
-// Terminate ends a session for good, and its process if that is for it alone.
-// Skills of its own leave its folder's configuration. It waits neither for an
-// agent that does not answer nor for a session that is being restored: who needs
-// that gets [ErrSessionEnded].
+// Terminate ends a session permanently, and its process if no other session can be in there.
+// It removes the session's own skills from its folder's configuration. It does not wait for
+// an agent that does not answer. It stops a restoration of the session, whose callers get
+// [ErrSessionEnded].
 func (h *Host) Terminate(ctx context.Context, id string) error {
-	row, err := h.cfg.Log.Session(ctx, id)
-	switch {
-	case errors.Is(err, eventlog.ErrNotFound):
-		return ErrSessionNotFound
-	case err != nil:
+	row, err := h.row(ctx, id)
+	if err != nil || row.State == eventlog.Ended {
 		return err
-	case row.State == eventlog.Ended:
-		return nil
 	}
 	defer h.terminating(id)()
 	if err := h.stopTurn(ctx, id); err != nil {
@@ -66,12 +61,11 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	if err := h.Delete(ctx, ownServer(id)); err != nil {
 		return err
 	}
-	// A client of the server itself may have opened it in between.
+	// A client of the server may have opened the session meanwhile.
 	return h.recordTermination(ctx, id)
 }
 
-// terminating keeps everybody from opening a session until the function is
-// called that it returns.
+// terminating prevents that a session is opened until the returned function is called.
 func (h *Host) terminating(session string) func() {
 	h.mu.Lock()
 	h.leaving[session]++
@@ -94,13 +88,19 @@ func (h *Host) isTerminating(session string) bool {
 // stopTurn cancels the turn of a session and stops its restoration. It gives up after
 // stopWait.
 func (h *Host) stopTurn(ctx context.Context, id string) error {
-	p, err := h.runningProcess(ctx, id)
+	p, err := h.processOfSession(ctx, id)
 	if p == nil {
 		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	p.stopRestoring(wait, id)
+	if r := p.sessions.restoration(id); r != nil {
+		r.stop(ErrSessionEnded)
+		select {
+		case <-r.done:
+		case <-wait.Done():
+		}
+	}
 	err = h.Cancel(wait, id)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		p.log.Warn("the agent does not read that its turn is cancelled", "session", id)
@@ -111,11 +111,7 @@ func (h *Host) stopTurn(ctx context.Context, id string) error {
 
 // recordTermination records that a session was terminated, unless it has ended.
 func (h *Host) recordTermination(ctx context.Context, id string) error {
-	row, err := h.cfg.Log.Session(ctx, id)
-	if err != nil || row.State == eventlog.Ended {
-		return err
-	}
-	err = h.change(ctx, id, endedNote("terminated", failed{}), func(s *attachedSession) error {
+	err := h.change(ctx, id, endedNote("terminated", failed{}), func(s *attachedSession) error {
 		if s.row.State == eventlog.Ended {
 			return errEndedAlready
 		}
@@ -128,14 +124,14 @@ func (h *Host) recordTermination(ctx context.Context, id string) error {
 	return err
 }
 
-// errEndedAlready keeps a session from being ended twice.
+// errEndedAlready prevents that a session is ended twice.
 var errEndedAlready = errors.New("the session has ended already")
 
-// failedWait is how long CreateSession waits until its failure is written down.
+// failedWait is how long CreateSession waits until its failure is in the log.
 const failedWait = 2 * time.Second
 
-// recordFailure writes down why a session could not be made; behind the caller's back
-// if the log does not take it soon.
+// recordFailure records why a session could not be made. It returns after failedWait, and
+// continues in the background.
 func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	ctx := context.WithoutCancel(h.ctx)
 	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
@@ -164,8 +160,8 @@ func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	}
 }
 
-// madeElsewhere tells whether a session that could not be made was terminated meanwhile,
-// or is made by another host that has taken this one for gone.
+// madeElsewhere reports whether a session that could not be made was terminated meanwhile,
+// or is being made by another host, for which this one seemed gone.
 func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
 	now, err := tx.Session(row.ID)
 	switch {
@@ -177,7 +173,7 @@ func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error
 		return true, nil
 	}
 	here := h.cfg.Log.Instance()
-	// A process may be one of before: this host need not have got as far as to start one.
+	// Without a maker, the newest process may be of an earlier session.
 	if maker := attachedSessionOf(now).data.Maker; maker != "" {
 		return maker != here, nil
 	}
@@ -185,7 +181,7 @@ func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error
 	return err == nil && len(newest) > 0 && newest[0].Instance != here, err
 }
 
-// putFailed writes a failed session, with its end in its stream.
+// putFailed writes the row of a failed session, and its end into its stream.
 func putFailed(tx *eventlog.Tx, row eventlog.Session, f failed) error {
 	n := endedNote("failed", f)
 	e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}

@@ -8,9 +8,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// watch looks, as long as this host runs, for other hosts with the same log that
-// are gone: until somebody completes their record, their sessions seem to be in
-// a turn, and who follows one waits for its end.
+// watch completes the records of other hosts with the same log that are gone. Without that,
+// their sessions would seem to be in a turn, and clients that follow them would wait.
 func (h *Host) watch(ctx context.Context) {
 	tick := time.NewTicker(max(h.cfg.GoneAfter/2, time.Millisecond))
 	defer tick.Stop()
@@ -21,14 +20,16 @@ func (h *Host) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := h.lookAround(ctx, missed); err != nil {
+		if err := h.recoverMissing(ctx, missed); err != nil {
 			clear(missed) // when Postgres is away, all hosts lose it
 			h.cfg.Logger.Debug("look for hosts that are gone", "error", err)
 		}
 	}
 }
 
-func (h *Host) lookAround(ctx context.Context, missed map[string]time.Time) error {
+// recoverMissing completes the records of hosts that were missing for long enough. missed has
+// the time since which each host was not seen.
+func (h *Host) recoverMissing(ctx context.Context, missed map[string]time.Time) error {
 	gone := func(ctx context.Context, instance string) (bool, error) { return h.missing(ctx, instance, missed) }
 	completed, err := h.recoverLives(ctx, gone)
 	if err == nil && completed > 0 { // all sessions are looked at for that
@@ -41,8 +42,7 @@ func (h *Host) lookAround(ctx context.Context, missed map[string]time.Time) erro
 	return err
 }
 
-// missing tells whether another host has been gone for long enough. missed is
-// since when each has not been seen.
+// missing reports whether another host was gone for Config.GoneAfter.
 func (h *Host) missing(ctx context.Context, instance string, missed map[string]time.Time) (bool, error) {
 	if instance == h.cfg.Log.Instance() {
 		return false, nil
@@ -60,11 +60,11 @@ func (h *Host) missing(ctx context.Context, instance string, missed map[string]t
 	return time.Since(since) >= h.cfg.GoneAfter, nil
 }
 
-// takeBack reopens what another host has written down of this one while it had
-// lost Postgres: its processes run, and nobody else may start them.
+// takeBack reopens records that another host has completed while this one had lost Postgres,
+// since the processes still run.
 func (h *Host) takeBack(ctx context.Context) error {
 	if seen, err := h.cfg.Log.Alive(ctx, h.cfg.Log.Instance()); err != nil || !seen {
-		return err // the others would only close them again
+		return err // the others would complete them again
 	}
 	open, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Instance: h.cfg.Log.Instance(), Open: true})
 	if err != nil {
@@ -86,8 +86,8 @@ func (h *Host) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// takeBack does so for a process, unless its process has ended. One whose server another
-// host has started or deleted ends.
+// takeBack reopens the record of a process that runs. If another host has started or deleted
+// the server, the process ends.
 func (p *agentProcess) takeBack(ctx context.Context) error {
 	err := p.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 		if isClosed(p.child.done) {
