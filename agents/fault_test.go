@@ -137,6 +137,20 @@ func TestHugeLine(t *testing.T) {
 	}
 }
 
+// TestManyValues: a message that would take a hundred times its size when it is decoded
+// costs its request, and nothing else.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{})
+	answer := post(t, h, "srv", `{"id":"big","method":"many"}`)
+	if !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":"big","error":{"code":-32603,`) || !strings.Contains(answer, "250000 elements") {
+		t.Errorf("answer = %.300s", answer)
+	}
+	if got := post(t, h, "srv", `{"id":2,"method":"echo","params":1}`); got != `{"jsonrpc":"2.0","id":2,"result":1}` {
+		t.Errorf("the next answer = %s", got)
+	}
+}
+
 func TestDiesAtEachStep(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"initialize", "session/new", "session/prompt"} {

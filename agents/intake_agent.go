@@ -4,17 +4,23 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/internal/jsonlines"
 )
 
 // handleLine takes in a line of the agent's.
 func (p *agentProcess) handleLine(b *commitBatch, fx *effects, line []byte) {
+	if err := jsonlimit.CheckLimits(line, math.MaxInt, jsonlimit.MaxValues); err != nil {
+		p.dropLine(fx, "a message "+err.Error()+"; it was dropped", line, line)
+		return
+	}
 	e, err := parse(line)
 	switch {
 	case err != nil:
@@ -48,14 +54,18 @@ var (
 	answerTail = regexp.MustCompile(`"id":\s*([0-9]+)\s*(?:,\s*"jsonrpc":\s*"2.0"\s*)?\}\s*$`)
 )
 
-// handleOutsized tells the followers of a line that was too long. If the line was an
-// answer, its caller gets an error.
+// handleOutsized is dropLine for a line that was too long.
 func (p *agentProcess) handleOutsized(fx *effects, long *jsonlines.TooLong) {
-	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, p.host.cfg.MaxMessageBytes)
-	p.publishInvalid(fx, problem, long.Head[:min(len(long.Head), 1<<10)])
-	m := answerHead.FindSubmatch(bytes.ReplaceAll(long.Head[:min(len(long.Head), 256)], []byte(" "), nil))
+	p.dropLine(fx, fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, p.host.cfg.MaxMessageBytes), long.Head, long.Tail)
+}
+
+// dropLine tells the followers of a line that is not taken in. If the line was an answer,
+// its caller gets an error. The line begins with head and ends with tail.
+func (p *agentProcess) dropLine(fx *effects, problem string, head, tail []byte) {
+	p.publishInvalid(fx, problem, head[:min(len(head), 1<<10)])
+	m := answerHead.FindSubmatch(bytes.ReplaceAll(head[:min(len(head), 256)], []byte(" "), nil))
 	if m == nil {
-		m = answerTail.FindSubmatch(long.Tail)
+		m = answerTail.FindSubmatch(tail[max(0, len(tail)-256):])
 	}
 	if m == nil {
 		return

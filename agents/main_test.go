@@ -299,6 +299,8 @@ func (a *script) handle(line []byte) int {
 		}
 	case "huge":
 		a.huge(m)
+	case "many":
+		a.say(`{"jsonrpc":"2.0","id":%s,"result":[%s{}]}`, m.ID, strings.Repeat("{},", 300_000))
 	case "env":
 		env, _ := json.Marshal(os.Environ())
 		a.result(m.ID, string(env))

@@ -36,7 +36,7 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	f := func(c *fiber.Ctx) error {
 		r := &request{op: op, c: c, bodies: a.bodies, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))}
-		defer func() { r.buffered.release() }()
+		defer func() { r.buffered.release(); r.giveBack() }()
 		handler(r)
 		return r.holdAnswer(a.answers)
 	}
@@ -61,8 +61,10 @@ type request struct {
 	grant  *grants.Grant // of the token that it came with; nil: the server's own, or none
 
 	bodies   *bodyMemory
-	buffered *buffered // the body, when huma reads it into memory
-	raw      []byte    // what send got
+	buffered *buffered              // the body, when huma reads it into memory
+	places   []chan struct{}        // that take has taken
+	raw      []byte                 // what send got
+	encode   func([]byte) io.Reader // of sendEncoded
 }
 
 var _ huma.Context = (*request)(nil)
@@ -85,14 +87,20 @@ func requestOf(ctx huma.Context) *request {
 // it likes. It returns a Problem if there is no memory for the answer.
 func (r *request) holdAnswer(memory *bodyMemory) error {
 	response := r.c.Response()
-	if response.IsBodyStream() || r.c.Method() == http.MethodHead || r.c.Context().Hijacked() || len(response.Body()) <= prefetch {
+	if response.IsBodyStream() || r.c.Method() == http.MethodHead && r.encode == nil || r.c.Context().Hijacked() || len(response.Body()) <= prefetch {
 		return nil
 	}
 	body := r.raw
 	if body == nil {
 		body = response.SwapBody(nil) // else fasthttp would use its memory again
 	}
-	a := &heldAnswer{Reader: bytes.NewReader(body), memory: memory, size: int64(cap(body)), granted: r.limited()}
+	size, encode := len(body), r.encode
+	if encode == nil {
+		encode = func(body []byte) io.Reader { return bytes.NewReader(body) }
+	} else {
+		size = -1 // fasthttp sends it in chunks
+	}
+	a := &heldAnswer{Reader: encode(body), memory: memory, size: int64(cap(body)), granted: r.limited()}
 	if !memory.take(a.size, a.granted) {
 		response.ResetBody()
 		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
@@ -100,7 +108,7 @@ func (r *request) holdAnswer(memory *bodyMemory) error {
 		}
 		return noRoom.problem("too many large answers are being sent; try again later").header(fiber.HeaderRetryAfter, "1")
 	}
-	response.SetBodyStream(a, len(body))
+	response.SetBodyStream(a, size)
 	return nil
 }
 
@@ -109,7 +117,7 @@ func (r *request) limited() bool { return r.grant != nil && r.grant.Scope != gra
 
 // heldAnswer is an answer that memory counts until fasthttp closes it.
 type heldAnswer struct {
-	*bytes.Reader
+	io.Reader
 	memory  *bodyMemory
 	size    int64
 	granted bool
@@ -257,6 +265,18 @@ func (r *request) BodyWriter() io.Writer { return r.c.Context() }
 func (r *request) send(body []byte) {
 	r.raw = body
 	r.c.Response().SetBodyRaw(body)
+}
+
+// sendEncoded answers with what encode reads from body, which must not change any more. It
+// keeps only body in memory, and not all that encode makes of it.
+func (r *request) sendEncoded(body []byte, encode func([]byte) io.Reader) {
+	if len(body) > prefetch {
+		r.encode = encode
+		r.send(body)
+		return
+	}
+	encoded, _ := io.ReadAll(encode(body)) // encoders of memory have no error
+	r.send(encoded)
 }
 
 // stream answers with what f writes. f runs after the handler has returned,

@@ -1,9 +1,15 @@
 package httpapi
 
 import (
+	"bufio"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // TestBodyMemory stalls requests before the last byte of their bodies. Further large
@@ -93,4 +99,98 @@ func TestAnswerMemory(t *testing.T) {
 	c.Close()
 	eventually(t, "nothing waits", func() bool { return set(keep) == 0 })
 	s.do(t, call{path: path, header: with}).want(t, 200)
+}
+
+// TestClipboardMemory reads a large text with many requests at the same time. The text and
+// its JSON are in memory for a few of them only.
+func TestClipboardMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	s := startReal(t, Config{}, `{"width":64,"height":64}`)
+	const path, requests, limit = mainPath + "/clipboard", 40, 700 << 20
+	text := strings.Repeat("\x01é", 10<<20) // JSON needs 8 bytes for 3
+	body, err := marshalJSON(clipboardBody{Text: text[:len(text)/4]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.post(t, path, string(body)).want(t, 200)
+	if got := s.get(t, path).want(t, 200).json(t)["text"]; got != text[:len(text)/4] {
+		t.Errorf("the text comes back with %d bytes", len(fmt.Sprint(got)))
+	}
+	d, err := s.fleet.List()[0].Desktop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.(Desktop).SetClipboard(t.Context(), desktop.Content{Type: desktop.TypeText, Data: []byte(text)}); err != nil {
+		t.Fatal(err)
+	}
+	_, control := s.token(t, `{"scope":"control"}`)
+	runtime.GC()
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := used()
+	answered := make(chan string, requests)
+	for range requests {
+		c := dialServer(t, s)
+		defer c.Close()
+		c.send("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, control)
+		go func() {
+			line, _ := bufio.NewReader(c).ReadString('\n')
+			answered <- line
+		}()
+	}
+	var most uint64
+	for n := 0; n < requests; {
+		select {
+		case line := <-answered:
+			if n++; !strings.Contains(line, " 200 ") && !strings.Contains(line, " 503 ") {
+				t.Errorf("an answer begins with %q", line)
+			}
+		case <-time.After(5 * time.Millisecond):
+			most = max(most, used())
+		}
+	}
+	if most > before+limit {
+		t.Errorf("%d requests took %d MiB", requests, (most-before)>>20)
+	}
+}
+
+// TestManyValues sends bodies that would take thirty times their size when they are decoded.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	_, control := s.token(t, `{"scope":"control"}`)
+	body := `{"keys":[` + strings.Repeat("{},", jsonlimit.MaxBodyValues) + `{}]}`
+	p := s.do(t, call{path: mainPath + "/keyboard/press", body: body, header: map[string]string{"Authorization": "Bearer " + control}}).problem(t, 400, "invalid_request")
+	if !strings.Contains(fmt.Sprint(p["detail"]), "at most 10000 elements and members") {
+		t.Errorf("the problem is %v", p)
+	}
+}
+
+// TestGuestPlaces: requests with tokens of a scope other than admin wait while too many of
+// them are handled. Those of the server's token do not.
+func TestGuestPlaces(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	_, control := s.token(t, `{"scope":"control"}`)
+	for range guestPlaces {
+		s.guests <- struct{}{}
+	}
+	s.get(t, mainPath+"/status").want(t, 200)
+	c := dialServer(t, s)
+	c.send("GET %s/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", mainPath, control)
+	gone := dialServer(t, s)
+	gone.send("GET %s/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", mainPath, control)
+	gone.Close()
+	select {
+	case s.guests <- struct{}{}:
+		t.Error("there is room")
+	case <-time.After(watchAfter):
+	}
+	<-s.guests
+	if a := c.answer(); a.StatusCode != 200 {
+		t.Errorf("the answer that waited is %d %s", a.StatusCode, a.body)
+	}
+	eventually(t, "the place is given back", func() bool { return len(s.guests) == guestPlaces-1 })
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -61,6 +64,7 @@ func (s *Server) registerClipboard() {
 			fiber.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")},
 			pngType:                   binary(),
 		},
+		large: true,
 	}
 	on(s, r, nil, readClipboard)
 	text := schemas.Schema(reflect.TypeFor[clipboardBody](), true, "ClipboardBody")
@@ -103,14 +107,48 @@ func readClipboard(ctx context.Context, d Desktop, in *clipboardQuery) (*clipboa
 	if err != nil && !errors.Is(err, desktop.ErrNoClipboardContent) {
 		return nil, err
 	}
-	text, err := marshalJSON(clipboardText{string(c.Data), in.Selection})
-	if err != nil {
-		return nil, err
-	}
 	return &clipboardOutput{fiber.MIMEApplicationJSON, func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
-		requestOf(ctx).send(text)
+		requestOf(ctx).sendEncoded(c.Data, func(text []byte) io.Reader { return newTextReader(text, in.Selection) })
 	}}, nil
+}
+
+// textReader reads the JSON of a clipboardText. The JSON can be six times as large as the
+// text, so it is made in pieces.
+type textReader struct {
+	text  []byte // still to be encoded
+	piece []byte // encoded, and still to be read
+	end   []byte // after the text
+}
+
+func newTextReader(text []byte, selection string) *textReader {
+	name, _ := marshalJSON(selection) // a string has no error
+	return &textReader{text: text, piece: []byte(`{"text":"`), end: slices.Concat([]byte(`","selection":`), name, []byte("}"))}
+}
+
+// Read implements io.Reader.
+func (r *textReader) Read(p []byte) (int, error) {
+	if len(r.piece) == 0 {
+		switch {
+		case len(r.text) > 0:
+			n := min(len(r.text), 32<<10)
+			for last := min(len(r.text), n+utf8.UTFMax); n < last && !utf8.RuneStart(r.text[n]); {
+				n++
+			}
+			piece, err := marshalJSON(string(r.text[:n]))
+			if err != nil {
+				return 0, err
+			}
+			r.text, r.piece = r.text[n:], piece[1:len(piece)-1] // without quotes
+		case len(r.end) > 0:
+			r.piece, r.end = r.end, nil
+		default:
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, r.piece)
+	r.piece = r.piece[n:]
+	return n, nil
 }
 
 var pngMagic = []byte("\x89PNG\r\n\x1a\n")

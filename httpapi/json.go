@@ -15,14 +15,14 @@ import (
 )
 
 // decodeJSON is like json.Unmarshal but stricter. It also returns an error for text
-// that is nested deeper than jsonlimit.MaxDepth, for text that is not Unicode, and for
+// that is nested too deep or has too many values, for text that is not Unicode, and for
 // members whose names differ only in case: one would be validated and the other used. huma calls
 // it twice, first with an *any that it validates; members that are null are
 // left out of that.
 func decodeJSON(data []byte, v any) error {
 	tree, first := v.(*any)
 	if first {
-		if err := errors.Join(checkText(data), jsonlimit.Check(data)); err != nil {
+		if err := errors.Join(checkText(data), checkBody(data)); err != nil {
 			return err
 		}
 	}
@@ -34,6 +34,11 @@ func decodeJSON(data []byte, v any) error {
 		return err
 	}
 	return tidy(*tree)
+}
+
+// checkBody returns an error for a text that is nested too deep or has too many values.
+func checkBody(text []byte) error {
+	return jsonlimit.CheckLimits(text, jsonlimit.MaxDepth, jsonlimit.MaxBodyValues)
 }
 
 // memberPrefix begins the text of an error that is about one member of a body.

@@ -16,7 +16,6 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
-	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 const mcpPath = "/v1/mcp"
@@ -63,7 +62,7 @@ func (s *Server) registerMCP() {
 const mostMCP = 8 << 20
 
 func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
-	if err := jsonlimit.Check(in.RawBody); err != nil {
+	if err := checkBody(in.RawBody); err != nil {
 		return nil, invalidRequest.problem("invalid request: the message " + err.Error())
 	}
 	inst, actor, bad := s.visit(in.request, in.Desktop, s.fleet.Find)

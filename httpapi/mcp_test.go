@@ -139,6 +139,10 @@ func TestMCPRefusals(t *testing.T) {
 	if p := s.post(t, mcpPath, deep).problem(t, 400, "invalid_request"); !strings.Contains(fmt.Sprint(p["detail"]), "nested too deep") {
 		t.Errorf("a message that is nested too deep: %v", p)
 	}
+	many := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"x":[` + strings.Repeat("{},", jsonlimit.MaxBodyValues) + `{}]}}}`
+	if p := s.post(t, mcpPath, many).problem(t, 400, "invalid_request"); !strings.Contains(fmt.Sprint(p["detail"]), "has too many values") {
+		t.Errorf("a message with many values: %v", p)
+	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		if a := s.do(t, call{method: method, path: mcpPath}); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") == "" {
 			t.Errorf("%s: %d %s", method, a.StatusCode, a.body)

@@ -13,7 +13,6 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
-	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // The first bytes of messages.
@@ -160,7 +159,7 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 		Text string `json:"text"`
 		opencomputer.Options
 	}
-	if err := jsonlimit.Check(line); err != nil {
+	if err := checkBody(line); err != nil {
 		return invalidField("line", "a line "+err.Error())
 	}
 	if err := json.Unmarshal(line, &m); err != nil {

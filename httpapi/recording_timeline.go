@@ -58,6 +58,7 @@ func (s *Server) registerTimeline() {
 	get := route{
 		id: "getRecordingTimeline", method: http.MethodGet, path: "/recordings/{id}/timeline", tag: recordingTag,
 		summary: "Read what happened in a recording", about: aboutTimeline, errors: []int{http.StatusBadRequest},
+		large: true,
 	}
 	onRecording(s, get, func(_ context.Context, store *recording.Store, in *timelineInput) (*timelineOutput, error) {
 		span := in.span()

@@ -35,6 +35,7 @@ type route struct {
 	body    *huma.RequestBody
 	most    int64 // bytes of the body; zero: Config.MaxBodyBytes
 	admin   bool  // of a desktop's: only a token for everything will do
+	large   bool  // answers may take many megabytes
 }
 
 // operation describes a route to huma.
@@ -45,6 +46,9 @@ func (s *Server) operation(r route) huma.Operation {
 		MaxBodyBytes:     int64(s.cfg.MaxBodyBytes) + 1, // huma refuses what has as many
 		SkipValidateBody: r.body != nil,
 		Metadata:         map[string]any{scopeKey: r.scope},
+	}
+	if r.large {
+		op.Metadata[largeKey] = newLargeAnswers()
 	}
 	if r.most > 0 {
 		op.MaxBodyBytes = r.most + 1

@@ -61,6 +61,7 @@ type Server struct {
 	answers   *bodyMemory
 	closeOnce sync.Once
 	closeErr  error
+	guests    chan struct{}  // has an element for each request in guestPlaces
 	closing   chan struct{}  // closed when Close begins
 	serving   sync.WaitGroup // calls of Serve, and what Handler started
 
@@ -115,7 +116,7 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s = &Server{
 		fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), gate: newGate(cfg), files: files,
-		patience: slowClient, closing: make(chan struct{}),
+		patience: slowClient, closing: make(chan struct{}), guests: make(chan struct{}, guestPlaces),
 	}
 	s.handler = sync.OnceValue(s.newHandler)
 	s.processes = &processes{cfg: cfg, stateDir: state}
@@ -135,7 +136,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.app.Use(s.enter, s.guard)
 	s.bodies, s.answers = newBodyMemory(cfg), newBodyMemory(cfg)
 	s.api = huma.NewAPI(apiConfig(), &adapter{app: s.app, bodies: s.bodies, answers: s.answers, http: s.Handler})
-	s.api.UseMiddleware(s.authenticate, s.checkQuery)
+	s.api.UseMiddleware(s.authenticate, s.awaitPlace, s.checkQuery)
 	s.register()
 	if cfg.also != nil {
 		cfg.also(s)

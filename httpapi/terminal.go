@@ -14,7 +14,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
 
-	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/process"
 )
 
@@ -210,7 +209,7 @@ func parseTerminalFrame(data []byte) (terminalFrame, error) {
 		Cols     *uint16 `json:"cols"`
 		Rows     *uint16 `json:"rows"`
 	}
-	if err := errors.Join(checkText(data), jsonlimit.Check(data)); err != nil {
+	if err := errors.Join(checkText(data), checkBody(data)); err != nil {
 		return terminalFrame{}, err
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {

@@ -218,7 +218,7 @@ func (g *signaling) sessions() map[string]any {
 
 // decodeReceived decodes a message of a client, whose nesting is bounded.
 func decodeReceived(text []byte) (received, error) {
-	if err := jsonlimit.Check(text); err != nil {
+	if err := jsonlimit.CheckLimits(text, jsonlimit.MaxDepth, jsonlimit.MaxBodyValues); err != nil {
 		return received{}, fmt.Errorf("the message %w", err)
 	}
 	var m received

@@ -97,8 +97,12 @@ func (s *Server) batch(ctx context.Context, list []json.RawMessage) (outcome, er
 	}
 	all := outcome{}
 	var texts []string
+	size := 0
 	for i, in := range inputs {
 		done, err := s.one(ctx, in)
+		if size += len(done.text); err == nil && size > maxText {
+			err = badf("the texts of all actions have more than %d bytes", maxText)
+		}
 		if err != nil {
 			return outcome{}, fmt.Errorf("action %d of %d: %w; %d before it were done: take a screenshot to see where that led", i+1, len(list), err, i)
 		}

@@ -1,6 +1,7 @@
 package computer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,6 +211,19 @@ func TestWindowsClipboardPrograms(t *testing.T) {
 	if got := a.call("clipboard_get", nil); got.text != "from the agent ü" {
 		t.Errorf("%q", got.text)
 	}
+	// Each of many actions returns a text.
+	large := func(n int) {
+		t.Helper()
+		if err := d.SetClipboard(t.Context(), desktop.Content{Type: desktop.TypeText, Data: bytes.Repeat([]byte("x"), n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := slices.Repeat([]args{{"action": "clipboard_get"}}, 20)
+	large(10 << 20)
+	a.refuses("clipboard_get", nil, "the text on the clipboard has 10485760 bytes")
+	a.refuses("computer", args{"actions": reads}, "action 1 of 20")
+	large(100 << 10)
+	a.refuses("computer", args{"actions": reads}, "action 11 of 20: the texts of all actions")
 	shot, err := d.Screenshot(t.Context(), desktop.Shot{Region: &desktop.Rect{Width: 30, Height: 20}})
 	if err != nil {
 		t.Fatal(err)

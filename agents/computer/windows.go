@@ -146,15 +146,21 @@ func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *inpu
 	return s.desk.ResizeWindow(ctx, id, desktop.Size{Width: w * of.Region.Width / of.Size.Width, Height: h * of.Region.Height / of.Size.Height})
 }
 
-// maxPicture bounds a picture from the clipboard.
-const maxPicture = 4 << 20
+// Limits of what clipboard_get returns.
+const (
+	maxText    = 1 << 20
+	maxPicture = 4 << 20
+)
 
 func (s *Server) clipboardGet(ctx context.Context, in *input) (outcome, error) {
 	switch in.Kind {
 	case "", "text":
 		c, err := s.desk.Clipboard(ctx, desktop.Clipboard, desktop.TypeText)
-		if err != nil {
+		switch {
+		case err != nil:
 			return outcome{}, err
+		case len(c.Data) > maxText:
+			return outcome{}, badf("the text on the clipboard has %d bytes, more than the %d that are passed on; paste it into a program and take a screenshot", len(c.Data), maxText)
 		}
 		return outcome{text: string(c.Data)}, nil
 	case "image":

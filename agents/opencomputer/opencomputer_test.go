@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,6 +93,37 @@ func TestGolden(t *testing.T) {
 				t.Errorf("the messages have changed; if that is meant, run go test -update (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBounds applies messages of an agent that ends neither texts nor calls. The memory of
+// the state stays bounded, and everything is told.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for name, update := range map[string]string{
+		"text":     `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + strings.Repeat("x", 1<<18) + `"}}`,
+		"calls":    `{"sessionUpdate":"tool_call","toolCallId":"%d"}`,
+		"outputs":  `{"sessionUpdate":"tool_call","toolCallId":"%d","rawOutput":"` + strings.Repeat("x", 1<<18) + `"}`,
+		"contents": `{"sessionUpdate":"tool_call","toolCallId":"%d","content":[` + strings.Repeat("{},", 1<<13) + `{}]}`,
+	} {
+		var s opencomputer.State
+		told := 0
+		updates := 150
+		if name == "calls" {
+			updates = 1200
+		}
+		for i := range updates {
+			payload := strings.ReplaceAll(update, "%d", strconv.Itoa(i))
+			e := opencomputer.Entry{Life: "life", Dir: opencomputer.Agent, Kind: "session/update", Payload: []byte(`{"params":{"update":` + payload + `}}`)}
+			for _, line := range s.Apply(e) {
+				if strings.Contains(string(line), `"tool_result"`) || strings.Contains(string(line), `"text":"x`) {
+					told++
+				}
+			}
+		}
+		if told < 20 {
+			t.Errorf("%s: %d are told before an end", name, told)
+		}
 	}
 }
 

@@ -39,13 +39,15 @@ type State struct {
 	cwd    string
 	raw    bool // the agent passes the SDK's messages on itself
 
-	begun bool     // init was told in this turn's process
-	text  []string // of the message that may go on
-	mind  []string // of the thought that may go on
-	said  string   // the last message of the turn, for its result
-	calls map[string]*call
-	order []string
-	turns []string // requests of prompts that run
+	begun     bool     // init was told in this turn's process
+	text      []string // of the message that may go on
+	mind      []string // of the thought that may go on
+	textBytes int      // of text and mind
+	said      string   // the last message of the turn, for its result
+	calls     map[string]*call
+	order     []string
+	open      int      // bytes of calls, as call.size has them
+	turns     []string // requests of prompts that run
 
 	out [][]byte
 }
@@ -57,6 +59,24 @@ type call struct {
 	output []json.RawMessage
 	raw    json.RawMessage
 	told   bool
+	bytes  int // counted in State.open
+}
+
+// Limits of what a State holds. A text beyond maxText goes on in another message, and the
+// oldest calls beyond the others end.
+const (
+	maxText      = 1 << 20
+	maxOpenBytes = 16 << 20
+	maxOpenCalls = 1000
+)
+
+// size returns the memory that a call takes.
+func (c *call) size(id string) int {
+	n := len(id) + len(c.title) + len(c.input) + len(c.raw)
+	for _, o := range c.output {
+		n += 32 + len(o)
+	}
+	return n
 }
 
 type envelope struct {
@@ -254,11 +274,17 @@ func (s *State) tool(raw json.RawMessage) {
 		c.output = nil
 		_ = json.Unmarshal(u.Content, &c.output) // else there is none
 	}
+	s.open -= c.bytes
+	c.bytes = c.size(u.ID)
+	s.open += c.bytes
 	switch u.Status {
 	case "completed", "failed":
 		s.endCall(u.ID, u.Status == "failed")
 	case "in_progress":
 		s.tellCall(u.ID, c)
+	}
+	for s.open > maxOpenBytes || len(s.order) > maxOpenCalls {
+		s.endCall(s.order[0], false)
 	}
 }
 
@@ -283,6 +309,9 @@ func (s *State) chunk(thought bool, raw json.RawMessage) {
 	default:
 		s.text = append(s.text, b.Text)
 	}
+	if s.textBytes += len(b.Text); s.textBytes > maxText {
+		s.closeText()
+	}
 }
 
 // assistant tells one message of the agent's.
@@ -300,6 +329,7 @@ func (s *State) message(role string, content object) {
 
 // closeText tells the message or the thought that was going on.
 func (s *State) closeText() {
+	s.textBytes = 0
 	if len(s.mind) > 0 {
 		s.assistant(object{"type": "thinking", "thinking": strings.Join(s.mind, "")})
 		s.mind = nil
@@ -330,6 +360,7 @@ func (s *State) tellCall(id string, c *call) {
 func (s *State) endCall(id string, failed bool) {
 	c := s.calls[id]
 	s.tellCall(id, c)
+	s.open -= c.bytes
 	delete(s.calls, id)
 	s.order = slices.DeleteFunc(s.order, func(o string) bool { return o == id })
 	s.message("user", object{"type": "tool_result", "tool_use_id": id, "content": c.result(), "is_error": failed})

@@ -81,7 +81,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is that of what Apply does and of what a State has. It changes when
 // the same log makes other events, or another state.
-const Version = 3
+const Version = 4
 
 // saved is a state with the version that made it.
 type saved struct {

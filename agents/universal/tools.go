@@ -76,6 +76,9 @@ func (s *State) tool(raw json.RawMessage) {
 	}
 }
 
+// contentSize is the memory that a content takes beside its texts.
+const contentSize = 128
+
 // size returns how many bytes a call has.
 func (t *openTool) size(id string) int {
 	n := len(id) + len(t.Title) + len(t.Kind) + len(t.Input) + len(t.Output)
@@ -83,7 +86,7 @@ func (t *openTool) size(id string) int {
 		n += len(p)
 	}
 	for _, c := range t.Result {
-		n += len(c.Content) + len(c.Path) + len(c.NewText)
+		n += contentSize + len(c.Content) + len(c.Path) + len(c.NewText) + len(c.ID)
 		if c.OldText != nil {
 			n += len(*c.OldText)
 		}

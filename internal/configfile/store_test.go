@@ -346,7 +346,7 @@ func files(t *testing.T, dirs ...string) map[string]string {
 // 119 kB cost 4 GB, as the indentation grew with the square of the depth.
 func TestDeepFiles(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-	wide := strings.Repeat("[", 100) + strings.Repeat("1,", 1<<20) + "1" + strings.Repeat("]", 100)
+	wide := strings.Repeat("[", 100) + strings.Repeat("1,", 1<<17) + "1" + strings.Repeat("]", 100)
 	var s configfile.Store
 	file := configfile.Path(t.TempDir(), "mcp")
 	put(t, &s, file, "limit", deep(100))

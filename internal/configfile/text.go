@@ -18,7 +18,7 @@ func parse(text []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is not UTF-8")
 	}
-	if err := jsonlimit.CheckDepth(text, jsonlimit.MaxDepth+1); err != nil {
+	if err := jsonlimit.CheckLimits(text, jsonlimit.MaxDepth+1, jsonlimit.MaxValues); err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))

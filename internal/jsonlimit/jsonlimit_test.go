@@ -37,6 +37,27 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckValues counts what decoding has to allocate for, and nothing in strings.
+func TestCheckValues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		many bool
+	}{
+		"elements":        {"[" + strings.Repeat("1,", 8) + "1]", false},
+		"one more":        {"[" + strings.Repeat("1,", 9) + "1]", true},
+		"members":         {`{"a":{` + strings.Repeat(`"b":1,`, 9) + `"c":1}}`, true},
+		"empty objects":   {"[" + strings.Repeat("{},", 5) + "{}]", true},
+		"empty arrays":    {strings.Repeat("[", 10) + strings.Repeat("]", 10), true},
+		"in a string":     {`["` + strings.Repeat("1,{[", 20) + `"]`, false},
+		"unfinished text": {"[" + strings.Repeat("1,", 20), true},
+	} {
+		if err := jsonlimit.CheckLimits([]byte(c.text), 100, 10); errors.Is(err, jsonlimit.ErrTooManyValues) != c.many {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestIndented compares the bound with what json.Indent makes of random texts.
 func TestIndented(t *testing.T) {
 	t.Parallel()

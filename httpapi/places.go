@@ -1,0 +1,71 @@
+package httpapi
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+)
+
+// Decoded bodies and answers that are being made take memory that bodyMemory does not
+// count. The number of requests that are handled at the same time bounds it. Event
+// streams and WebSockets do not count: their handlers have returned.
+const (
+	guestPlaces = 64 // requests with a token of a scope other than admin
+	largePlaces = 2  // requests of a route whose answers may be large, of such tokens and of all others each
+)
+
+// largeKey is the key of a route's largeAnswers in the metadata of its operation.
+const largeKey = "large"
+
+// largeAnswers are the places of a route whose answers may be large.
+type largeAnswers struct{ guests, others chan struct{} }
+
+func newLargeAnswers() *largeAnswers {
+	return &largeAnswers{make(chan struct{}, largePlaces), make(chan struct{}, largePlaces)}
+}
+
+// awaitPlace is the middleware that has a request wait for its places. The adapter gives
+// them back when the answer counts among the answers that wait for their clients.
+func (s *Server) awaitPlace(ctx huma.Context, next func(huma.Context)) {
+	r := requestOf(ctx)
+	large, _ := r.op.Metadata[largeKey].(*largeAnswers)
+	var places []chan struct{}
+	switch {
+	case r.limited() && large != nil:
+		places = []chan struct{}{s.guests, large.guests}
+	case r.limited():
+		places = []chan struct{}{s.guests}
+	case large != nil:
+		places = []chan struct{}{large.others}
+	}
+	for _, place := range places {
+		if !r.take(place) {
+			s.write(r.c, noRoom.problem("too many requests are being handled; try again later").header(fiber.HeaderRetryAfter, "1"))
+			return
+		}
+	}
+	next(ctx)
+}
+
+// take waits for a place. It returns false if the client disconnects first.
+func (r *request) take(place chan struct{}) bool {
+	select {
+	case place <- struct{}{}:
+	default:
+		ctx, stop := untilGone(r.ctx, r.c)
+		defer stop()
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	r.places = append(r.places, place)
+	return true
+}
+
+// giveBack gives back what take has taken.
+func (r *request) giveBack() {
+	for _, place := range r.places {
+		<-place
+	}
+}
