@@ -24,7 +24,7 @@ func TestConnectedAgain(t *testing.T) {
 	p.stateChanged(pion.PeerConnectionStateDisconnected)
 	p.v.askForKey() // something is written meanwhile
 	p.stateChanged(pion.PeerConnectionStateConnected)
-	p.v.close("")
+	p.v.close()
 	// The close may have cut off one more.
 	if sent, last := p.report.packets, p.header.SequenceNumber; sent == 0 || last-uint16(sent) > 1 { //nolint:gosec // numbers wrap around
 		t.Errorf("the last of %d packets has number %d", sent, last)
@@ -45,7 +45,7 @@ func TestNoTaskAfterClose(t *testing.T) {
 		defer close(ended)
 		<-v.ctx.Done()
 	})
-	v.close("")
+	v.close()
 	select {
 	case <-ended:
 	default:
@@ -121,5 +121,5 @@ func TestPointerChanges(t *testing.T) {
 	if n := len(k.told); n == 0 || k.told[n-1] != "2" {
 		t.Errorf("it was told of %q", k.told)
 	}
-	v.close("")
+	v.close()
 }

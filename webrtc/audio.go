@@ -23,32 +23,31 @@ const (
 )
 
 const (
-	// opusRate is in bits per second: what is good for music in stereo
-	// (RFC 7587, section 3.1.1).
+	// opusRate is for music in stereo, in bits per second (RFC 7587, section 3.1.1).
 	opusRate = 128_000
 
-	// opusComplexity is half of what there is. More takes up to three times as
-	// long, for what few would hear.
+	// opusComplexity is half of the maximum, which takes up to three times as long for an
+	// inaudible gain.
 	opusComplexity = 5
 
-	// opusMost is how long a packet of 20 ms may be (RFC 6716, section 3.4).
+	// opusMost is the largest packet of 20 ms (RFC 6716, section 3.4).
 	opusMost = 1275
 
-	// soundPause is how long it takes to try again after the sound failed.
+	// soundPause is the time until the next attempt after the sound failed.
 	soundPause = 5 * time.Second
 
-	// soundQueue is how many packets may wait for a viewer's line. Who is
-	// further behind misses some.
+	// soundQueue is how many packets may wait for a viewer's connection. Further ones are
+	// discarded.
 	soundQueue = 10
 )
 
 // audioEncoder encodes 20 ms of sound at a time. One goroutine calls it.
 type audioEncoder interface {
-	// encode makes one packet. It is valid until the next call.
+	// encode returns one packet, which is valid until the next call.
 	encode(samples []int16) ([]byte, error)
 }
 
-// audioFormat is how a codec is spoken of in RTP.
+// audioFormat describes a codec in RTP.
 type audioFormat struct {
 	params webrtc.RTPCodecParameters
 	make   func() (audioEncoder, error)
@@ -62,15 +61,13 @@ var audioFormats = map[AudioCodec]audioFormat{
 		},
 		PayloadType: 111,
 	}, newOpus},
-	// Its clock rate is wrong by a mistake of old, and stays so (RFC 3551,
-	// section 4.5.2).
+	// The clock rate of G.722 in RTP is half its sampling rate (RFC 3551, section 4.5.2).
 	G722: {webrtc.RTPCodecParameters{
 		RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeG722, ClockRate: 8000},
 		PayloadType:        9,
 	}, func() (audioEncoder, error) { return new(g722Encoder), nil }},
 }
 
-// opusEncoder is an encoder of Opus.
 type opusEncoder struct {
 	enc *gopus.Encoder
 	out [opusMost]byte
@@ -97,8 +94,7 @@ type wireSound struct {
 	stamp   uint32 // RTP timestamp
 }
 
-// audio is the sound of a Streamer. Nobody listens, and nothing is encoded,
-// while no viewer wants any.
+// audio is the state of a Streamer's sound, which is captured while a viewer wants it.
 type audio struct {
 	poke chan struct{}
 
@@ -106,24 +102,12 @@ type audio struct {
 	stop context.CancelFunc
 }
 
-// listens says whether a viewer would hear something.
+// listens reports whether the viewer gets sound.
 func (v *viewer) listens() bool { return v.live.Load() && v.hears.Load() }
 
-// listened says whether some viewer would hear something.
-func (s *Streamer) listened() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, v := range s.viewers {
-		if v.listens() {
-			return true
-		}
-	}
-	return false
-}
-
-// listenersChanged begins to listen, or ends it.
+// listenersChanged starts or stops capturing sound.
 func (s *Streamer) listenersChanged() {
-	if !s.listened() {
+	if !s.any((*viewer).listens) {
 		s.audio.mu.Lock()
 		defer s.audio.mu.Unlock()
 		if s.audio.stop != nil {
@@ -137,7 +121,7 @@ func (s *Streamer) listenersChanged() {
 	}
 }
 
-// runAudio listens while some viewer does.
+// runAudio sends sound while viewers want it.
 func (s *Streamer) runAudio() {
 	for s.ctx.Err() == nil {
 		select {
@@ -145,7 +129,7 @@ func (s *Streamer) runAudio() {
 			return
 		case <-s.audio.poke:
 		}
-		for s.ctx.Err() == nil && s.listened() {
+		for s.ctx.Err() == nil && s.any((*viewer).listens) {
 			err := s.listen()
 			if err == nil {
 				continue
@@ -154,7 +138,7 @@ func (s *Streamer) runAudio() {
 			if errors.Is(err, desktop.ErrClosed) {
 				return
 			}
-			select { // what failed may fail again at once
+			select { // the next attempt may fail as well
 			case <-s.ctx.Done():
 			case <-time.After(soundPause):
 			}
@@ -162,14 +146,14 @@ func (s *Streamer) runAudio() {
 	}
 }
 
-// listen encodes what is heard until nobody wants it any more.
+// listen captures and sends sound until no viewer wants it.
 func (s *Streamer) listen() error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	s.audio.mu.Lock()
 	s.audio.stop = cancel
 	s.audio.mu.Unlock()
-	if !s.listened() { // who left before would not have been heard of
+	if !s.any((*viewer).listens) { // the last listener may have left before stop was set
 		return nil
 	}
 	enc, err := s.audioFormat.make()
@@ -180,11 +164,11 @@ func (s *Streamer) listen() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = l.Close() }() // it has nothing to say
+	defer func() { _ = l.Close() }() // it returns nil
 	for {
 		sound, err := l.Next(ctx)
 		if ctx.Err() != nil {
-			return nil // nobody listens
+			return nil
 		}
 		if err != nil {
 			return err
@@ -195,10 +179,10 @@ func (s *Streamer) listen() error {
 	}
 }
 
-// sendSound encodes 20 ms and hands them to all who listen. It never waits.
+// sendSound encodes 20 ms and queues them for all listeners. It never blocks.
 func (s *Streamer) sendSound(enc audioEncoder, sound desktop.Sound) (err error) {
 	defer func() {
-		// What programs play must not end this one, whatever a codec does.
+		// No sound of a program may crash this one.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("encode %s: %v", s.cfg.AudioCodec, r)
 		}
@@ -222,5 +206,5 @@ func (s *Streamer) sendSound(enc audioEncoder, sound desktop.Sound) (err error) 
 	return nil
 }
 
-// soundAvailable says whether viewers can be offered sound.
+// soundAvailable reports whether the desktop has sound.
 func (s *Streamer) soundAvailable() bool { return s.d.Status().Sound.Available }

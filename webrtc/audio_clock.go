@@ -13,12 +13,12 @@ import (
 const (
 	soundLength = desktop.SoundLength
 
-	// reportPause is the least time between two reports of one stream.
+	// reportPause is the least time between two sender reports of a stream.
 	reportPause = time.Second
 )
 
-// rtpClock turns times into RTP timestamps. Those of sound and picture begin at
-// the same moment, so that the reports about both fit together.
+// rtpClock turns times into RTP timestamps. The clocks of sound and video have the same
+// epoch, so that browsers can synchronize them.
 type rtpClock struct {
 	epoch time.Time
 	base  uint32
@@ -26,36 +26,34 @@ type rtpClock struct {
 }
 
 func newRTPClock(epoch time.Time, rate int) rtpClock {
-	return rtpClock{epoch, rand.Uint32(), rate} //nolint:gosec // RTP asks for no secret here
+	return rtpClock{epoch, rand.Uint32(), rate} //nolint:gosec // it is not secret
 }
 
-// stamp is the timestamp of a moment.
+// stamp returns the timestamp of a time.
 func (c rtpClock) stamp(t time.Time) uint32 {
 	return c.base + uint32(int64(t.Sub(c.epoch))*int64(c.rate)/int64(time.Second)) //nolint:gosec // it wraps around
 }
 
-// span is how much timestamps grow in a while.
+// span returns by how much timestamps grow in a duration.
 func (c rtpClock) span(d time.Duration) uint32 {
 	return uint32(int64(d) * int64(c.rate) / int64(time.Second)) //nolint:gosec // it is short
 }
 
-// senderReport tells a viewer by which timestamp of a stream it is now, from
-// which browsers know what sound belongs to what picture (RFC 3550, section
-// 6.4.1). Pion's own reports take the moment at which a packet was sent for the
-// one that its timestamp names, which is another for sound than for pictures.
+// senderReport tells a viewer the timestamp of the present, from which browsers synchronize
+// sound and video (RFC 3550, section 6.4.1). Pion's own reports use the time at which a
+// packet was sent instead of the time of its timestamp. The two differ, for sound more than
+// for video.
 type senderReport struct {
 	packets, octets uint32
 	last            time.Time
 }
 
-// sent counts a packet.
 func (r *senderReport) sent(octets int) {
 	r.packets++
-	r.octets += uint32(octets) //nolint:gosec // it wraps around, as it should
+	r.octets += uint32(octets) //nolint:gosec // it wraps around
 }
 
-// due sends a report when it is time for one. It is called when something was
-// sent, so that nothing is while nothing happens.
+// due sends a report if the last one is old enough.
 func (r *senderReport) due(pc *webrtc.PeerConnection, sender *webrtc.RTPSender, clock rtpClock, now time.Time) error {
 	if now.Sub(r.last) < reportPause {
 		return nil
@@ -71,8 +69,8 @@ func (r *senderReport) due(pc *webrtc.PeerConnection, sender *webrtc.RTPSender, 
 	}})
 }
 
-// ntpTime is a moment in seconds since 1900, with 32 bits after the point
-// (RFC 5905, section 6).
+// ntpTime returns a time in seconds since 1900, as fixed point with 32 bits of fraction (RFC
+// 5905, section 6).
 func ntpTime(t time.Time) uint64 {
 	const since1900 = 2208988800
 	seconds := uint64(t.Unix() + since1900) //nolint:gosec // it is after 1900

@@ -7,10 +7,9 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// g722Encoder is an encoder of G.722 at 64 kbit/s (ITU-T G.722, 11/88; the names
-// of blocks and tables are those of its section 6). It halves the band and
-// encodes what the past does not predict of each half: six bits of the lower one,
-// two of the higher one.
+// g722Encoder encodes G.722 at 64 kbit/s (ITU-T G.722, 11/88; its section 6 has the names of
+// blocks and tables). It splits the band into halves and encodes the error of a prediction
+// of each: with six bits for the lower half, and two for the higher.
 type g722Encoder struct {
 	mono     monoFilter
 	qmf      [24]int // samples, the newest last
@@ -21,7 +20,7 @@ type g722Encoder struct {
 	out      []byte
 }
 
-// encode makes 160 bytes of 20 ms.
+// encode returns 160 bytes for 20 ms.
 func (e *g722Encoder) encode(samples []int16) ([]byte, error) {
 	if !e.started {
 		e.low.det, e.high.det = 32, 8
@@ -36,8 +35,8 @@ func (e *g722Encoder) encode(samples []int16) ([]byte, error) {
 	return e.out, nil
 }
 
-// qmfTaps are every second coefficient of the filter that halves the band, which
-// is symmetrical (table 11).
+// qmfTaps are every second coefficient of the symmetrical filter that splits the band (table
+// 11).
 var qmfTaps = [12]int{3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11}
 
 // halve returns the next sample of each half of the band.
@@ -54,14 +53,14 @@ func (e *g722Encoder) halve(first, second int) (low, high int) {
 
 // Tables of the lower half.
 var (
-	// g722Levels are where the quantiser decides (Q6).
+	// g722Levels are the decision levels of the quantiser (Q6).
 	g722Levels = [...]int{
 		35, 72, 110, 150, 190, 233, 276, 323, 370, 422, 473, 530, 587, 650, 714,
 		786, 858, 940, 1023, 1121, 1219, 1339, 1458, 1612, 1765, 1980, 2195, 2557, 2919,
 	}
-	// g722Inverse are the values that the four upper bits stand for (QQ4).
+	// g722Inverse are the values of the four upper bits (QQ4).
 	g722Inverse = [16]int{0, -20456, -12896, -8968, -6288, -4240, -2584, -1200, 20456, 12896, 8968, 6288, 4240, 2584, 1200, 0}
-	// g722Weights are how they change the scale (WL by RL42).
+	// g722Weights are their changes of the scale (WL by RL42).
 	g722Weights = [16]int{-60, 3042, 1198, 538, 334, 172, 58, -30, 3042, 1198, 538, 334, 172, 58, -30, -60}
 )
 
@@ -115,10 +114,10 @@ func (e *g722Encoder) encodeHigh(sample int) byte {
 type g722Band struct {
 	log, det  int    // the scale of the quantiser
 	predicted int    // the next sample
-	zeros     int    // the part of it that depends on what was quantised
+	zeros     int    // the zero section's part of it
 	pole      [2]int // coefficients
 	zero      [6]int
-	quantised [6]int // newest first, as all that follow
+	quantised [6]int // newest first, like the next two
 	rebuilt   [2]int
 	partial   [2]int
 }
@@ -142,7 +141,7 @@ func (b *g722Band) scale(weight, most, shift int) {
 	}
 }
 
-// adapt takes in a quantised difference and predicts the next sample (block 4).
+// adapt adds a quantised difference and predicts the next sample (block 4).
 func (b *g722Band) adapt(quantised int) {
 	rebuilt, partial := saturate(b.predicted+quantised), saturate(b.zeros+quantised)
 	b.adaptPoles(partial)
@@ -201,7 +200,7 @@ func (b *g722Band) adaptZeros(quantised int) {
 
 func saturate(v int) int { return min(max(v, math.MinInt16), math.MaxInt16) }
 
-// monoFilter makes 16 000 samples a second of one channel of 48 000 of two.
+// monoFilter converts two channels of 48 000 samples a second into one of 16 000.
 type monoFilter struct {
 	past []float32 // of the mixed channels
 }
@@ -209,7 +208,7 @@ type monoFilter struct {
 const (
 	narrowing  = desktop.SoundRate / 16000
 	monoLength = 32 * narrowing // of the filter; its middle is 1 ms late
-	monoCutoff = 7200           // Hz: what is above 8000 would be heard below it
+	monoCutoff = 7200           // Hz; frequencies above 8000 would alias
 )
 
 // monoTaps is a low pass: a sinc in a Blackman window.
@@ -228,7 +227,7 @@ var monoTaps = sync.OnceValue(func() []float32 {
 	return taps
 })
 
-// narrow appends what becomes of samples.
+// narrow appends the converted samples.
 func (m *monoFilter) narrow(out, samples []int16) []int16 {
 	taps := monoTaps()
 	if m.past == nil {

@@ -14,12 +14,11 @@ type peerAudio struct {
 	track  *webrtc.TrackLocalStaticRTP
 	sender *webrtc.RTPSender
 	header rtp.Header // of the next packet
-	next   uint32     // timestamp of the next packet, if there is no pause
+	next   uint32     // timestamp of the next packet without a pause
 	report senderReport
 }
 
-// openAudio adds a track for sound. The browser lines it up with the picture,
-// because both are of one stream.
+// openAudio adds a track for sound to the stream of the video.
 func (p *peer) openAudio() error {
 	format := p.v.s.audioFormat
 	a := &peerAudio{header: rtp.Header{Version: 2}}
@@ -36,28 +35,27 @@ func (p *peer) openAudio() error {
 	return nil
 }
 
-// hear switches the sound on or off, if there is any.
-func (p *peer) hear(on bool) {
+// enableAudio switches the sound on or off, if there is any.
+func (p *peer) enableAudio(on bool) {
 	p.v.hears.Store(on && p.audio != nil)
 	p.v.s.listenersChanged()
 }
 
-// audioState tells clients whether they get sound.
 type audioState struct {
 	Disabled bool `json:"disabled"`
 }
 
-// switchAudio switches a client's sound on or off, and tells what came of it.
+// switchAudio switches a client's sound on or off, and sends the new state.
 func (g *signaling) switchAudio(ctx context.Context, off bool) error {
 	p := g.current()
 	if p == nil {
 		return errors.New("no connection that has sound")
 	}
-	p.hear(!off)
+	p.enableAudio(!off)
 	return g.send(ctx, "signal/audio", audioState{Disabled: !p.v.hears.Load()})
 }
 
-// pumpAudio sends sound until the viewer goes.
+// pumpAudio sends sound until the viewer ends.
 func (p *peer) pumpAudio() {
 	for {
 		select {
@@ -65,14 +63,13 @@ func (p *peer) pumpAudio() {
 			return
 		case w := <-p.v.sounds:
 			if err := p.writeAudio(w); err != nil {
-				return // the line's end is seen elsewhere
+				return // the state of the connection tells
 			}
 		}
 	}
 }
 
-// writeAudio sends one packet. The marker says that there was a pause before
-// (RFC 3551, section 4.1).
+// writeAudio sends one packet. The marker means a pause before it (RFC 3551, section 4.1).
 func (p *peer) writeAudio(w *wireSound) error {
 	a := p.audio
 	a.header.SequenceNumber++
@@ -87,8 +84,7 @@ func (p *peer) writeAudio(w *wireSound) error {
 	return a.report.due(p.pc, a.sender, p.v.s.audioClock, time.Now())
 }
 
-// readAudioFeedback takes what the viewer reports about the sound, which nothing
-// depends on, out of the way.
+// readAudioFeedback discards the viewer's reports about the sound.
 func (p *peer) readAudioFeedback() {
 	for {
 		if _, _, err := p.audio.sender.ReadRTCP(); err != nil {

@@ -365,7 +365,7 @@ func TestAudioIsSwitched(t *testing.T) {
 	s := stream(t, d, Config{})
 	e := listenTo(t, s, map[string]any{"disabled": true})
 	e.next("a picture", nil)
-	if s.listened() {
+	if s.any((*viewer).listens) {
 		t.Error("somebody listens")
 	}
 	is := func(off bool) {
@@ -384,7 +384,7 @@ func TestAudioIsSwitched(t *testing.T) {
 		t.Fatal("no sound came")
 	}
 	is(true)
-	until(t, "nobody listens", func() bool { return !s.listened() })
+	until(t, "nobody listens", func() bool { return !s.any((*viewer).listens) })
 	for { // what was on its way
 		select {
 		case <-e.packets:

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// clipboardMost is how much text of the clipboard is sent to viewers.
+	// clipboardMost is how many bytes of text the clipboard may have for viewers.
 	clipboardMost = 1 << 20
 
 	// clipboardPause is the time between two texts, and clipboardLimit the longest
@@ -55,7 +55,7 @@ func (g *signaling) tellClipboard(ctx context.Context, v *viewer) error {
 	defer cancel()
 	c, err := g.s.d.Clipboard(fetching, desktop.Clipboard, desktop.TypeText)
 	if err != nil || len(c.Data) > clipboardMost || !v.controls() {
-		return nil //nolint:nilerr // it may hold a picture, or nothing any more
+		return nil //nolint:nilerr // the clipboard may hold a picture, or nothing
 	}
 	return g.send(ctx, "clipboard/updated", map[string]string{"text": string(c.Data)})
 }

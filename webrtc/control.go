@@ -9,11 +9,10 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// errUnknownMessage does not contain the message: a faulty client may have put typed
-// text there.
+// errUnknownMessage does not quote the message, which may have typed text.
 var errUnknownMessage = errors.New("unknown message")
 
-// pointBody is a place on the screen, as the protocol's messages have it.
+// pointBody is a place on the screen in a message of the protocol.
 type pointBody struct {
 	X *int `json:"x"`
 	Y *int `json:"y"`
@@ -26,12 +25,15 @@ func (b pointBody) point() *desktop.Point {
 	return &desktop.Point{X: *b.X, Y: *b.Y}
 }
 
-// takeControl does what a client asks for that is about control or input.
+// takeControl handles a message about control or input.
 func (g *signaling) takeControl(ctx context.Context, event string, into func(any) error) error {
 	v := g.viewing()
 	if v == nil {
 		if event == "control/request" {
-			return g.askEarly(ctx)
+			g.mu.Lock()
+			g.wants = true // it gets control with the connection
+			g.mu.Unlock()
+			return nil
 		}
 		return fmt.Errorf("%s: there is no connection yet", event)
 	}
@@ -82,7 +84,7 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 	return nil
 }
 
-// takeOver gives the viewer control. If it cannot, it tells the viewer and the holder why.
+// takeOver gives the viewer control. If that fails, it tells the viewer and the holder why.
 func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool) error {
 	if v.options.ViewOnly {
 		return errControl
@@ -98,7 +100,6 @@ func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool)
 	return nil
 }
 
-// setClipboard puts a viewer's text on the clipboard.
 func (g *signaling) setClipboard(v *viewer, text string) error {
 	if !v.controls() {
 		return errControl
@@ -109,16 +110,7 @@ func (g *signaling) setClipboard(v *viewer, text string) error {
 	return g.s.d.SetClipboard(v.ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(text)}, desktop.Clipboard)
 }
 
-// askEarly notes that a client that has no connection yet wants control: it gets
-// it with the connection.
-func (g *signaling) askEarly(context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.wants = true
-	return nil
-}
-
-// ask grants control, or tells the client that it has to wait.
+// ask grants control, or tells the client why it cannot have it.
 func (g *signaling) ask(ctx context.Context, v *viewer) error {
 	if err := v.askControl(v.ctx); err != nil {
 		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
@@ -129,19 +121,17 @@ func (g *signaling) ask(ctx context.Context, v *viewer) error {
 // tellFunc sends a message of the protocol to one viewer.
 type tellFunc func(ctx context.Context, event string, payload any) error
 
-// hear has the viewer of a client told, by its connection, of what only it has
-// to know, and lets it act by other ways with its key.
-func (v *viewer) hear(g *signaling) {
+// attach connects a viewer with its signalling connection and with its key.
+func (v *viewer) attach(g *signaling) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	v.tell, v.key = g.send, g.key
 }
 
-// ViewerActor is who acts when a viewer calls other parts of a program than this
-// one, such as those that act on windows. A client of the signalling protocol
-// shows by its key, which it and nobody else got as viewer_key in system/init,
-// that it is that viewer. The second result is false for keys of nobody, and of
-// those who may only watch.
+// ViewerActor returns the actor of a viewer for calls outside of this package, such as those
+// that act on windows. The key authenticates the viewer: only its client got it, as
+// viewer_key in system/init. The second result is false if there is no such viewer or if it
+// can only watch.
 func (s *Streamer) ViewerActor(key string) (desktop.Actor, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,32 +143,27 @@ func (s *Streamer) ViewerActor(key string) (desktop.Actor, bool) {
 	return desktop.Actor{}, false
 }
 
-// tellHolder tells the viewer who keeps control that v would like to have it.
+// tellHolder tells the viewer that has control that v wants it.
 func (s *Streamer) tellHolder(v *viewer, refused error) {
 	var held *desktop.ControlHeldError
 	if !errors.As(refused, &held) || held.Holder.Kind != desktop.ActorViewer {
 		return
 	}
+	holder := s.viewer(held.Holder.ID)
+	if holder == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range s.viewers {
-		if tell := o.tell; o.id == held.Holder.ID && tell != nil {
-			// The holder's line may be slow, and its end is seen elsewhere.
-			v.also(func() { _ = tell(v.ctx, "control/request", map[string]string{"id": v.id}) })
-		}
+	if tell := holder.tell; tell != nil {
+		// The holder's connection may be slow. Its receiver sees errors.
+		v.also(func() { _ = tell(v.ctx, "control/request", map[string]string{"id": v.id}) })
 	}
 }
 
-// give hands control to another viewer.
+// give passes control to another viewer.
 func (g *signaling) give(v *viewer, id string) error {
-	g.s.mu.Lock()
-	var to *viewer
-	for _, o := range g.s.viewers {
-		if o.id == id {
-			to = o
-		}
-	}
-	g.s.mu.Unlock()
+	to := g.s.viewer(id)
 	switch {
 	case to == nil:
 		return ErrViewerNotFound
@@ -188,7 +173,7 @@ func (g *signaling) give(v *viewer, id string) error {
 	return g.s.d.GiveControl(v.ctx, v.actor, to.actor)
 }
 
-// edits are the chords by which most programs edit.
+// edits are the key combinations by which most programs edit.
 var edits = map[string]string{
 	"control/cut": "ctrl+x", "control/copy": "ctrl+c", "control/paste": "ctrl+v", "control/select_all": "ctrl+a",
 }
@@ -197,8 +182,8 @@ var touches = map[string]byte{
 	"control/touchbegin": opTouchBegin, "control/touchupdate": opTouchMove, "control/touchend": opTouchEnd,
 }
 
-// inputMessage is the input that a message of the connection asks for: the way
-// of clients that have no data channel, and of what does not fit into one.
+// inputMessage returns the input of a message, for clients without a data channel and for
+// input that the data channel cannot express.
 func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
 	var b struct {
 		pointBody

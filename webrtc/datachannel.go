@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"image"
 	"image/png"
@@ -12,25 +13,24 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Opcodes of what is sent. Their lengths include the header, other than those
-// of what is received.
+// Opcodes of sent messages. Their lengths include the header, unlike the lengths of received ones.
 const (
 	opCursorPosition = 0x01
 	opCursorImage    = 0x02
 	opPong           = 0x03
 )
 
-// dataChannel carries input, and the pointer, which is not in the picture.
+// dataChannel carries input, and the pointer, which the video does not show.
 type dataChannel struct {
 	v  *viewer
 	ch *webrtc.DataChannel
 }
 
-// dataBacklog is how much may wait for a viewer's line before cursors are left
-// out.
+// dataBacklog is how many bytes may wait for a viewer's connection. Beyond, messages about the
+// pointer are discarded.
 const dataBacklog = 256 << 10
 
-// newDataChannel adds the channel to a connection that was not offered yet.
+// newDataChannel adds the channel to a connection before its offer.
 func newDataChannel(p *peer) error {
 	ch, err := p.pc.CreateDataChannel("data", nil)
 	if err != nil {
@@ -63,18 +63,16 @@ func (d *dataChannel) receive(b []byte) {
 	}
 }
 
-// sendPointer sends a message unless too many wait already. What fails, fails
-// with the connection.
+// sendPointer sends a message, unless too many wait. An error ends the connection as well.
 func (d *dataChannel) sendPointer(b []byte) {
 	if d.ch.BufferedAmount() < dataBacklog {
 		_ = d.ch.Send(b)
 	}
 }
 
-// cursorImage is the pointer's picture as it is sent.
+// cursorImage is the message with the pointer's image.
 type cursorImage struct{ message []byte }
 
-// newCursorImage encodes a picture of the pointer.
 func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
 	img := &image.RGBA{Pix: make([]byte, len(c.Pix)), Stride: 4 * c.Width, Rect: image.Rect(0, 0, c.Width, c.Height)}
 	for i := 0; i+3 < len(c.Pix); i += 4 { // both are premultiplied
@@ -93,7 +91,7 @@ func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
 	return &cursorImage{m}, nil
 }
 
-// cursorPosition is the message that tells where the pointer is.
+// cursorPosition returns the message with the pointer's position.
 func cursorPosition(p desktop.Point) []byte {
 	m := []byte{opCursorPosition, 0, 7, 0, 0, 0, 0}
 	binary.BigEndian.PutUint16(m[3:], uint16(p.X)) //nolint:gosec // screens are smaller
@@ -101,8 +99,8 @@ func cursorPosition(p desktop.Point) []byte {
 	return m
 }
 
-// showPointer tells a viewer what the pointer looks like and where it is. If it
-// looks otherwise meanwhile, the viewer may have been told of that before.
+// showPointer sends a viewer the pointer's image and position. If the image changes
+// meanwhile, it sends the new one as well.
 func (v *viewer) showPointer(d pointerSink) {
 	for sent := (*cursorImage)(nil); ; {
 		v.s.mu.Lock()
@@ -120,8 +118,7 @@ func (v *viewer) showPointer(d pointerSink) {
 	}
 }
 
-// followCursor keeps all viewers' pointers true, for as long as the streamer
-// lives.
+// followCursor sends new images of the pointer to all viewers until the streamer is closed.
 func (s *Streamer) followCursor() {
 	err := s.d.FollowCursor(s.ctx, func(c desktop.CursorImage) {
 		img, err := newCursorImage(c)
@@ -134,13 +131,13 @@ func (s *Streamer) followCursor() {
 		s.mu.Unlock()
 		s.sendAll(img.message, nil)
 	})
-	s.log.Debug("cursor is not followed any more", "why", err)
+	s.log.Debug("stop following the cursor", "error", err)
 }
 
-// pointerSink takes messages about the pointer to a viewer.
+// pointerSink sends messages about the pointer to a viewer.
 type pointerSink interface{ sendPointer([]byte) }
 
-// sendAll sends a message about the pointer to every viewer but one.
+// sendAll sends a message about the pointer to all viewers except one.
 func (s *Streamer) sendAll(m []byte, but *viewer) {
 	s.mu.Lock()
 	sinks := make([]pointerSink, 0, len(s.viewers))
@@ -154,3 +151,42 @@ func (s *Streamer) sendAll(m []byte, but *viewer) {
 		d.sendPointer(m)
 	}
 }
+
+// followEvents tells viewers the pointer's position after other actors have moved it.
+func (s *Streamer) followEvents() {
+	sub := s.d.Subscribe(0)
+	defer sub.Close()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case e, open := <-sub.Events():
+			if !open {
+				return
+			}
+			if e.Type == desktop.EventAction && e.Action.Actor.Kind != desktop.ActorViewer {
+				s.pointerMoved(e.Action)
+			}
+		}
+	}
+}
+
+func (s *Streamer) pointerMoved(a *desktop.Action) {
+	at := a.At
+	if a.To != nil {
+		at = a.To
+	}
+	if at != nil && a.Window == 0 {
+		s.sendAll(cursorPosition(*at), nil)
+	}
+}
+
+// resized announces a new size of the picture.
+func (s *Streamer) resized(size desktop.Size) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size = size
+	s.presenceChanged()
+}
+
+func newID() string { return rand.Text()[:12] }

@@ -15,98 +15,96 @@ import (
 	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// Inquiry is the question whether somebody can watch, or why not. What is known
-// of the request that asks it stands for that of the viewer, so it should come
-// from the viewer's browser.
+// Inquiry asks how a viewer can be reached, or why it is not connected. Its ViewerOptions
+// describe the request that asks, so it should come from the viewer's browser.
 type Inquiry struct {
-	// With an Owner, the diagnosis is about the viewers of that owner only.
+	// If it has an Owner, the diagnosis covers only viewers of that owner.
 	ViewerOptions
 
-	// Proxies names what showed that the request came through HTTP proxies,
-	// such as the headers that they add. Empty: nothing did.
+	// Proxies lists what showed that the request came through HTTP proxies, such as the
+	// names of headers that they add.
 	Proxies []string
 }
 
-// Diagnosis tells of every hop between a viewer and this program what is known.
+// Diagnosis describes every hop between a viewer and this program.
 type Diagnosis struct {
-	Verdict string       // in one sentence, what works or where it ends
-	Remedy  string       // what can be done about it; empty: nothing has to
+	Verdict string       // one sentence: what works, or what fails
+	Remedy  string       // what to do about it; empty: nothing
 	Request RequestPath  // how the inquiry came
 	UDP     UDPPath      // the port for media
 	TCP     TCPPath      // the port of HTTP
 	Servers []ServerPath // the STUN and TURN servers that viewers are told
-	Told    []string     // addresses that a viewer is told to try, as "udp 192.0.2.1:59050"
-	Viewers []ViewerPath // those who watch or try to
-	Failed  []ViewerPath // the last who tried in vain or were cut off, the latest first
+	Told    []string     // the addresses that viewers are told, such as "udp 192.0.2.1:59050"
+	Viewers []ViewerPath // connected or connecting
+	Failed  []ViewerPath // the last viewers whose connection failed, the latest first
 }
 
-// RequestPath tells how a request came.
+// RequestPath describes how a request came.
 type RequestPath struct {
-	Host      string   // by which host and port
-	Addresses []string // that the host stands for
-	Problem   string   // why those are not known
-	Remote    string   // from where
-	Proxies   []string // what showed that HTTP proxies are on the way
+	Host      string   // the host and port of the request
+	Addresses []string // of Host
+	Problem   string   // why the addresses are unknown
+	Remote    string   // the address of the client
+	Proxies   []string // as in Inquiry
 }
 
-// UDPPath tells of the port for media.
+// UDPPath describes the port for media.
 type UDPPath struct {
 	Open      bool
 	Port      int      // zero: each viewer has its own
-	Range     string   // "59050-59070": from where those are; empty: there is one port
-	Addresses []string // of this machine, on which it is open
-	Problem   string   // why it is not
+	Range     string   // the range of those ports, such as "59050-59070"
+	Addresses []string // on which the port is open
+	Problem   string   // why it is not open
 }
 
-// TCPPath tells whether viewers may connect to the port of HTTP.
+// TCPPath describes whether viewers may connect to the port of HTTP.
 type TCPPath struct {
 	Shared  bool
 	Port    int    // NetworkConfig.TCPPort
-	Problem string // why not
+	Problem string // why it is not shared
 }
 
-// ServerPath tells of a STUN or TURN server.
+// ServerPath describes a STUN or TURN server.
 type ServerPath struct {
 	URL       string
-	Tried     bool // not all can be
+	Tried     bool // false: only viewers can try it
 	Answered  bool
-	Address   string        // as which it sees the port for media
+	Address   string        // the address of the port for media, as the server sees it
 	RoundTrip time.Duration // of its answer
 	Problem   string
 }
 
-// ViewerPath tells how a viewer is reached.
+// ViewerPath describes how a viewer is reached.
 type ViewerPath struct {
 	ID        string
 	Transport Transport
-	Owner     string    // as ViewerOptions has it
-	Remote    string    // from where its request came
-	State     string    // as of an RTCPeerConnection, such as "checking"
-	Since     time.Time // it has been there
-	Ended     time.Time // of those who failed
+	Owner     string    // as in ViewerOptions
+	Remote    string    // the address of its request
+	State     string    // of an RTCPeerConnection, such as "checking"
+	Since     time.Time // when it came
+	Ended     time.Time // when it failed
 
-	Local, Far string        // the ends of the way that is used, as "udp 192.0.2.1:59050"; empty: none is
-	Relayed    bool          // a TURN server is between them
-	Sent       uint64        // bytes on that way
-	Received   uint64        // the same
-	RoundTrip  time.Duration // on that way; zero: unknown
+	Local, Far string        // the ends of its path, such as "udp 192.0.2.1:59050"; empty: no path
+	Relayed    bool          // by a TURN server
+	Sent       uint64        // bytes on the path
+	Received   uint64        // bytes on the path
+	RoundTrip  time.Duration // on the path; zero: unknown
 
-	Offered  int    // how many addresses the viewer told
-	Heard    uint64 // how many of its checks arrived, on all ways
-	Answered uint64 // how many of ours it answered
+	Offered  int    // addresses that the viewer has told
+	Heard    uint64 // connectivity checks of the viewer that arrived, on all paths
+	Answered uint64 // our connectivity checks that the viewer has answered
 }
 
-// Connected says whether there is a way that is used.
+// Connected reports whether the viewer has a path.
 func (p ViewerPath) Connected() bool { return p.State == webrtc.PeerConnectionStateConnected.String() }
 
-// failuresKept is how many viewers that failed are remembered.
+// failuresKept is how many failed viewers are remembered.
 const failuresKept = 5
 
-// Diagnose looks at every hop. It asks STUN servers, which takes some seconds if
-// they do not answer.
+// Diagnose describes every hop. It asks STUN servers, which takes up to two seconds.
 func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d := s.network.inspect(ctx, q)
-	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.way()) })
+	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.path()) })
 	s.mu.Lock()
 	d.Failed = slices.Clone(s.failed)
 	s.mu.Unlock()
@@ -192,28 +190,24 @@ func (n *Network) inspectTCP(q Inquiry) TCPPath {
 	return TCPPath{Shared: true}
 }
 
-// way tells how a viewer is reached.
-func (v *viewer) way() ViewerPath {
-	if p := v.peer.Load(); p != nil {
-		return p.way()
+// path describes how the viewer is reached.
+func (v *viewer) path() ViewerPath {
+	p := ViewerPath{
+		ID: v.id, Transport: v.transport, Owner: v.options.Owner, Remote: v.options.Remote, Since: v.since,
+		State: webrtc.PeerConnectionStateNew.String(), Sent: v.bytes.Load(),
 	}
-	state := webrtc.PeerConnectionStateNew
-	if v.live.Load() {
-		state = webrtc.PeerConnectionStateConnected
+	if peer := v.peer.Load(); peer != nil {
+		peer.describe(&p)
+	} else if v.live.Load() {
+		p.State = webrtc.PeerConnectionStateConnected.String()
 	}
-	return ViewerPath{
-		ID: v.id, Transport: v.transport, Owner: v.options.Owner, Remote: v.options.Remote, State: state.String(), Since: v.since,
-		Sent: v.bytes.Load(),
-	}
+	return p
 }
 
-// way tells how the viewer is reached, as far as the agent knows at the moment.
-func (p *peer) way() ViewerPath {
-	w := ViewerPath{
-		ID: p.v.id, Transport: p.v.transport, Owner: p.v.options.Owner, Remote: p.v.options.Remote, State: p.pc.ConnectionState().String(), Since: p.v.since,
-		Offered: int(p.offered.Load()),
-	}
-	// Not from the ICETransport, which is not to be asked while it starts.
+// describe adds to w what the agent knows of the path.
+func (p *peer) describe(w *ViewerPath) {
+	w.State, w.Offered, w.Sent = p.pc.ConnectionState().String(), int(p.offered.Load()), 0
+	// The ICETransport must not be asked while it starts.
 	stats := p.pc.GetStats()
 	var used *webrtc.ICECandidatePairStats
 	for _, s := range stats {
@@ -228,31 +222,25 @@ func (p *peer) way() ViewerPath {
 		}
 	}
 	if used == nil {
-		return w
+		return
 	}
 	local, _ := stats[used.LocalCandidateID].(webrtc.ICECandidateStats)
 	far, _ := stats[used.RemoteCandidateID].(webrtc.ICECandidateStats)
+	end := func(c webrtc.ICECandidateStats) string {
+		return c.Protocol + " " + net.JoinHostPort(c.IP, strconv.Itoa(int(c.Port)))
+	}
 	w.Local, w.Far = end(local), end(far)
-	if local.Protocol == tcpProtocol {
+	if local.Protocol == "tcp" {
 		w.Local = "tcp " + p.v.options.Host
 	}
 	w.Relayed = local.CandidateType == webrtc.ICECandidateTypeRelay || far.CandidateType == webrtc.ICECandidateTypeRelay
 	w.Sent, w.Received = used.BytesSent, used.BytesReceived
 	w.RoundTrip = time.Duration(used.CurrentRoundTripTime * float64(time.Second))
-	return w
 }
 
-// tcpProtocol is what Pion calls TCP.
-const tcpProtocol = "tcp"
-
-// end is one end of a way.
-func end(c webrtc.ICECandidateStats) string {
-	return c.Protocol + " " + net.JoinHostPort(c.IP, strconv.Itoa(int(c.Port)))
-}
-
-// watchWay keeps what is known of the way, which the agent forgets when it
-// fails. It costs nothing once there is a connection.
-func (p *peer) watchWay() {
+// watchPath remembers the path until there is a connection. The agent forgets it when it
+// fails.
+func (p *peer) watchPath() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for !p.connected.Load() {
@@ -265,23 +253,23 @@ func (p *peer) watchWay() {
 	}
 }
 
-// remember keeps what is known of the way now.
+// remember stores the path for noteFailure.
 func (p *peer) remember() {
-	w := p.way()
+	w := p.v.path()
 	p.last.Store(&w)
 }
 
-// soon is how early somebody may leave without having failed.
+// soon is how early a viewer may leave without having failed.
 const soon = 3 * time.Second
 
-// noteFailure remembers a viewer that has gone without having been connected, or
-// because the connection failed.
+// noteFailure remembers a viewer that ends without having been connected, or because its
+// connection failed.
 func (p *peer) noteFailure(now time.Time) {
 	state := p.pc.ConnectionState()
 	if state != webrtc.PeerConnectionStateFailed && (p.connected.Load() || now.Sub(p.v.since) < soon || p.pc.RemoteDescription() == nil) {
 		return
 	}
-	w := p.way()
+	w := p.v.path()
 	if last := p.last.Load(); last != nil && last.Heard+last.Answered >= w.Heard+w.Answered {
 		w = *last
 	}

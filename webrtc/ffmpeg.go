@@ -19,17 +19,16 @@ const (
 	// feedLimit is how long ffmpeg may take to accept a picture.
 	feedLimit = 5 * time.Second
 
-	// repeats is how often a picture is fed again after the last change: some
-	// encoders give a picture out only when the next one comes.
+	// repeats is how often a picture is fed again after the last change. Some encoders
+	// return a picture only when the next one comes.
 	repeats = 2
 
-	// ffmpegGrace is how long ffmpeg has to end by itself.
+	// ffmpegGrace is how long ffmpeg has to exit.
 	ffmpegGrace = 500 * time.Millisecond
 )
 
-// ffmpegEncoder encodes with a child process. ffmpeg cannot be told to make a key
-// picture, nor to keep to another rate: for either, another child takes over,
-// which stands by.
+// ffmpegEncoder encodes with a child process. ffmpeg cannot make a key picture on demand or
+// change its rate. For either, a spare child takes over.
 type ffmpegEncoder struct {
 	cfg     encoderConfig
 	program ffmpegProgram
@@ -40,14 +39,13 @@ type ffmpegEncoder struct {
 	now   *ffmpegChild
 	spare *ffmpegChild
 	fed   time.Time // the latest picture
-	again int       // how often it was fed since
+	again int       // how often the latest picture was repeated
 
 	mu      sync.Mutex // guards what follows, and Send
 	current *ffmpegChild
 	failed  error
 }
 
-// ffmpegChild is one ffmpeg.
 type ffmpegChild struct {
 	proc *supervise.Child
 	in   *os.File
@@ -71,7 +69,7 @@ func (p ffmpegProgram) newEncoder(cfg encoderConfig) (encoder, error) {
 	return e, nil
 }
 
-// start starts a child that waits for its first picture.
+// start starts a child, which waits for its first picture.
 func (e *ffmpegEncoder) start() (*ffmpegChild, error) {
 	in, feed, err := os.Pipe()
 	if err != nil {
@@ -98,7 +96,7 @@ func (e *ffmpegEncoder) start() (*ffmpegChild, error) {
 	return c, nil
 }
 
-// give sends a picture of the child that is in use.
+// give sends a picture of the current child.
 func (e *ffmpegEncoder) give(c *ffmpegChild, data []byte, key bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +105,7 @@ func (e *ffmpegEncoder) give(c *ffmpegChild, data []byte, key bool) {
 	}
 }
 
-// over notes that a child gives nothing any more, if that matters.
+// over records that the current child has ended.
 func (e *ffmpegEncoder) over(c *ffmpegChild, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,7 +143,7 @@ func (e *ffmpegEncoder) Encode(f *desktop.FeedFrame, key bool) error {
 	return nil
 }
 
-// copy brings the kept screen up to date.
+// copy updates the kept screen.
 func (e *ffmpegEncoder) copy(f *desktop.FeedFrame) {
 	row := 4 * e.cfg.Size.Width
 	for _, r := range f.Changed {
@@ -156,7 +154,7 @@ func (e *ffmpegEncoder) copy(f *desktop.FeedFrame) {
 	}
 }
 
-// takeOver has the child that stands by go on, and another one stand by.
+// takeOver makes the spare child the current one, and starts another spare.
 func (e *ffmpegEncoder) takeOver() error {
 	old := e.now
 	next := e.spare
@@ -177,25 +175,24 @@ func (e *ffmpegEncoder) takeOver() error {
 	if old != nil {
 		e.end(old)
 	}
-	// Without one to stand by, the next key picture takes longer.
+	// Without a spare, the next key picture takes longer.
 	e.spare, _ = e.start()
 	return nil
 }
 
 // end ends a child without waiting for it.
 func (e *ffmpegEncoder) end(c *ffmpegChild) {
-	_ = c.in.Close() // the end of its input ends it
+	_ = c.in.Close() // ffmpeg exits at the end of its input
 	go func() { _ = c.proc.Stop(context.Background()) }()
 }
 
-// SetBitrate changes the rate, when it is so different that a key picture is
-// worth it.
+// SetBitrate changes the rate if it differs enough to be worth a key picture.
 func (e *ffmpegEncoder) SetBitrate(bps int) {
 	if e.now == nil || bps > e.now.rate*3/2 || bps < e.now.rate*2/3 {
 		e.rate = bps
 		if e.now != nil && e.now.rate != bps {
 			e.mu.Lock()
-			e.current = nil // what it still gives is of the old rate
+			e.current = nil // its last pictures have the old rate
 			e.mu.Unlock()
 			e.end(e.now)
 			e.now = nil
@@ -203,7 +200,7 @@ func (e *ffmpegEncoder) SetBitrate(bps int) {
 	}
 }
 
-// Due is when the latest picture is to be fed again.
+// Due returns when to repeat the latest picture.
 func (e *ffmpegEncoder) Due() time.Time {
 	if e.again >= repeats || e.fed.IsZero() {
 		return time.Time{}
@@ -211,7 +208,7 @@ func (e *ffmpegEncoder) Due() time.Time {
 	return e.fed.Add(time.Second / time.Duration(e.cfg.FrameRate))
 }
 
-// ProcessID is the id of the child that is in use.
+// ProcessID returns the id of the current child.
 func (e *ffmpegEncoder) ProcessID() string {
 	if e.now == nil {
 		return ""
@@ -219,7 +216,7 @@ func (e *ffmpegEncoder) ProcessID() string {
 	return e.now.proc.ID()
 }
 
-// Close ends the children.
+// Close ends the children and waits for them.
 func (e *ffmpegEncoder) Close() error {
 	e.mu.Lock()
 	e.current = nil
@@ -238,7 +235,7 @@ func (e *ffmpegEncoder) Close() error {
 	return err
 }
 
-// ffmpegProgram is an ffmpeg and the encoder in it to use.
+// ffmpegProgram is an ffmpeg and one of its encoders.
 type ffmpegProgram struct {
 	path  string
 	codec Codec
@@ -309,8 +306,8 @@ func (p ffmpegProgram) works(ctx context.Context) bool {
 	}
 }
 
-// args is the command line for one stream. -fflags nobuffer would throw away the
-// first picture, which is read to find out what comes; none is held back without.
+// args returns the command line for one stream. -fflags nobuffer would discard the first
+// picture, which ffmpeg probes.
 func (p ffmpegProgram) args(cfg encoderConfig, rate int) []string {
 	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.before()...)
 	args = append(args,
@@ -320,7 +317,7 @@ func (p ffmpegProgram) args(cfg encoderConfig, rate int) []string {
 	return append(args, "-flush_packets", "1", "-f", p.container(), "pipe:1")
 }
 
-// before is what goes before the input.
+// before returns the arguments before the input.
 func (p ffmpegProgram) before() []string {
 	if p.name == "h264_vaapi" {
 		return []string{"-vaapi_device", "/dev/dri/renderD128"}
@@ -328,8 +325,8 @@ func (p ffmpegProgram) before() []string {
 	return nil
 }
 
-// options choose the encoder: no picture is held back, and no key picture comes
-// by itself.
+// options returns the arguments for an encoder without delay and without periodic key
+// pictures.
 func (p ffmpegProgram) options(rate int) []string {
 	const even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"
 	r := strconv.Itoa(rate)

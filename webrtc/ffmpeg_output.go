@@ -8,12 +8,12 @@ import (
 	"io"
 )
 
-// mostPicture bounds one encoded picture.
+// mostPicture is the largest encoded picture, in bytes.
 const mostPicture = 64 << 20
 
 var errOutput = errors.New("not what ffmpeg was asked for")
 
-// container is the format in which pictures come out, each with its length.
+// container returns ffmpeg's output format. It has the length of each picture.
 func (p ffmpegProgram) container() string {
 	if p.codec == H264 {
 		return "flv"
@@ -21,7 +21,7 @@ func (p ffmpegProgram) container() string {
 	return "ivf"
 }
 
-// split reads pictures until there are no more.
+// split reads pictures until the end of the output.
 func (p ffmpegProgram) split(r io.Reader, give func(data []byte, key bool)) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	if p.codec == H264 {
@@ -30,15 +30,15 @@ func (p ffmpegProgram) split(r io.Reader, give func(data []byte, key bool)) erro
 	return splitIVF(b, give)
 }
 
-// splitIVF reads an IVF file of VP9: a header of 32 bytes, then frames that have
-// 12 bytes before them, of which the first four are the length.
+// splitIVF reads an IVF file of VP9: a header of 32 bytes, then frames after 12 bytes each,
+// which begin with the frame's length.
 func splitIVF(r io.Reader, give func([]byte, bool)) error {
 	head := make([]byte, 32)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return err
 	}
 	if string(head[:4]) != "DKIF" {
-		return fmt.Errorf("%w: no IVF file", errOutput)
+		return fmt.Errorf("%w: not an IVF file", errOutput)
 	}
 	var data []byte
 	for {
@@ -59,7 +59,7 @@ func splitIVF(r io.Reader, give func([]byte, bool)) error {
 	}
 }
 
-// resize is a buffer of that length.
+// resize returns a buffer of length n, which is b if it is large enough.
 func resize(b []byte, n int) []byte {
 	if cap(b) < n {
 		return make([]byte, n, n+n/4)
@@ -67,16 +67,16 @@ func resize(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// splitFLV reads an FLV file of H.264 (Video File Format Specification 10.1,
-// annex E): tags, of which those of video begin with five bytes, and then have
-// either the decoder's configuration or NAL units with their lengths.
+// splitFLV reads an FLV file of H.264 (Video File Format Specification 10.1, annex E). After
+// five bytes, tags of video have the decoder's configuration or NAL units with their
+// lengths.
 func splitFLV(r io.Reader, give func([]byte, bool)) error {
-	head := make([]byte, 13) // the file's header, and the length of no tag
+	head := make([]byte, 13) // the file's header and the length of the tag before the first
 	if _, err := io.ReadFull(r, head); err != nil {
 		return err
 	}
 	if string(head[:3]) != "FLV" {
-		return fmt.Errorf("%w: no FLV file", errOutput)
+		return fmt.Errorf("%w: not an FLV file", errOutput)
 	}
 	var data, out, sets []byte
 	for {
@@ -116,8 +116,8 @@ func splitFLV(r io.Reader, give func([]byte, bool)) error {
 // startCode begins each NAL unit (H.264, annex B).
 var startCode = []byte{0, 0, 0, 1}
 
-// parameterSets are the sequence and picture parameter sets of a decoder
-// configuration record (ISO/IEC 14496-15, section 5.3.3.1), in Annex B form.
+// parameterSets returns the sequence and picture parameter sets of a decoder configuration
+// record (ISO/IEC 14496-15, section 5.3.3.1), in Annex B form.
 func parameterSets(b []byte) (sets []byte, err error) {
 	if len(b) < 6 {
 		return nil, fmt.Errorf("%w: a short configuration", errOutput)

@@ -6,18 +6,15 @@ import (
 	"strings"
 )
 
-// viewerFiles is a page that plays the desktop.
-//
 //go:embed viewer
 var viewerFiles embed.FS
 
-// Handler serves a page that shows the desktop, and what the page needs: the
-// files viewer.js and viewer.css and, at whep, [Streamer.ServeWHEP]. It may be
-// mounted anywhere, with http.StripPrefix, below a path that ends in a slash.
+// Handler returns a handler of a page that shows the desktop, the page's files viewer.js and
+// viewer.css and, at whep, [Streamer.ServeWHEP]. It can be mounted with http.StripPrefix
+// below a path that ends in a slash.
 //
-// Who sees the page only watches. Input needs [Streamer.ServeSignaling] on a
-// WebSocket of the program's own choice. Who may see it is the program's
-// business, too.
+// Viewers of the page can only watch. Input needs [Streamer.ServeSignaling] on a WebSocket.
+// The program decides who may see the page.
 func (s *Streamer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/whep", s.ServeWHEP)
@@ -26,8 +23,7 @@ func (s *Streamer) Handler() http.Handler {
 	return mux
 }
 
-// pageTypes are the files of the page. Their types are told here: a container
-// may have no list of them.
+// pageTypes are the files of the page. A container may have no list of MIME types.
 var pageTypes = map[string]string{
 	"index.html": "text/html; charset=utf-8",
 	"viewer.js":  "text/javascript; charset=utf-8",
@@ -46,11 +42,7 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	data, err := viewerFiles.ReadFile("viewer/" + name)
-	if err != nil {
-		http.NotFound(w, r)
-		return
-	}
+	data, _ := viewerFiles.ReadFile("viewer/" + name)
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Security-Policy", pagePolicy)
 	w.Header().Set("X-Content-Type-Options", "nosniff")

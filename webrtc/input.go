@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// inputKind says what a viewer did.
+// inputKind is the kind of an inputEvent.
 type inputKind uint8
 
 const (
@@ -24,17 +24,17 @@ const (
 	inputPress
 )
 
-// inputEvent is one thing that a viewer did.
+// inputEvent is an action of a viewer.
 type inputEvent struct {
 	kind   inputKind
-	at     *desktop.Point // of moves; of buttons when they say
+	at     *desktop.Point // of moves, and of buttons if known
 	dx, dy int            // of scrolls, as the client sent them
 	keysym uint32
 	button desktop.Button
-	text   string // to type, or the chord to press
+	text   string // to type, or the key combination to press
 }
 
-// secret reports whether an error of the event may contain typed text.
+// secret reports whether an error of the event may quote typed text.
 func (e inputEvent) secret() bool {
 	return e.kind == inputKeyDown || e.kind == inputKeyUp || e.kind == inputType || e.kind == inputPress
 }
@@ -53,8 +53,7 @@ const (
 	opTouchEnd   = 0x0a
 )
 
-// inputHeader is the length of a message's header: the opcode, and a length that
-// says nothing which the message's own does not.
+// inputHeader is the size of a message's header: the opcode and a redundant length.
 const inputHeader = 3
 
 var (
@@ -64,10 +63,10 @@ var (
 	errKeysym  = errors.New("keysym must be from 0x20 to 0x1fffffff")
 	errFinger  = errors.New("only one finger is understood")
 	errControl = errors.New("the viewer does not have control")
-	errTyping  = errors.New("the desktop did not take what was typed") // in logs: other errors name keys
+	errTyping  = errors.New("the desktop rejected a key or text") // for logs, where other errors would name keys
 )
 
-// parseInput reads a message of the data channel. Pings are none of its business.
+// parseInput parses a message of the data channel other than a ping.
 func parseInput(b []byte) (inputEvent, error) {
 	if len(b) < inputHeader {
 		return inputEvent{}, errShort
@@ -103,8 +102,8 @@ func keyEvent(down bool, keysym uint32) (inputEvent, error) {
 	if keysym < 0x20 || keysym > 0x1fffffff {
 		return inputEvent{}, errKeysym
 	}
-	// Some clients write every character beyond ASCII as a Unicode keysym, but
-	// programs know those of Latin-1 by their own (X11 protocol, appendix A).
+	// Some clients send every character beyond ASCII as a Unicode keysym, but programs expect
+	// the keysyms of Latin-1 (X11 protocol, appendix A).
 	if c := keysym - 0x0100_0000; c >= 0x20 && c <= 0xff {
 		keysym = c
 	}
@@ -114,9 +113,8 @@ func keyEvent(down bool, keysym uint32) (inputEvent, error) {
 	return inputEvent{kind: inputKeyUp, keysym: keysym}, nil
 }
 
-// touchEvent makes the finger that was first, whose number clients count from
-// zero, the left button: X knows no touch that could be made from outside. Other
-// fingers do nothing.
+// touchEvent turns the first finger, number 0, into the left button, because XTEST has no
+// touch events. Other fingers are an error.
 func touchEvent(op byte, finger uint32, at desktop.Point) (inputEvent, error) {
 	if finger != 0 {
 		return inputEvent{}, errFinger
@@ -130,7 +128,7 @@ func touchEvent(op byte, finger uint32, at desktop.Point) (inputEvent, error) {
 	return inputEvent{kind: inputMove, at: &at}, nil
 }
 
-// buttons are those of the X protocol; 4 to 7 are the wheel.
+// buttons maps the numbers of the X protocol. 4 to 7 are the wheel.
 var buttons = map[uint32]desktop.Button{
 	1: desktop.ButtonLeft, 2: desktop.ButtonMiddle, 3: desktop.ButtonRight, 8: desktop.ButtonBack, 9: desktop.ButtonForward,
 }
@@ -146,19 +144,18 @@ func buttonEvent(down bool, number uint32) (inputEvent, error) {
 	return inputEvent{kind: inputButtonUp, button: b}, nil
 }
 
-// wheel turns what clients send as a scroll into clicks of a wheel. Browsers'
-// pixels come with the sign of the DOM: 100 or 120 at once for a notch of a
-// wheel, which is one click, and few at a time from a touchpad, of which 100 are
-// one. neko's own clients send few units, the other way round.
+// wheel turns scrolls of clients into clicks of a wheel. Browsers send pixels with the sign
+// of the DOM: 100 or 120 for a notch of a wheel, which is one click, or a few from a
+// touchpad, where 100 are one click. neko's clients send few units, with the other sign.
 type wheel struct {
-	x, y int // pixels that do not make a click yet
+	x, y int // pixels that are less than a click
 }
 
 const (
-	wheelPixels = 100 // of a touchpad to a click
-	wheelNotch  = 80  // as many at once are notches
-	wheelSmall  = 20  // fewer are neko's units
-	wheelMost   = 20  // clicks for one message
+	wheelPixels = 100 // of a touchpad, for a click
+	wheelNotch  = 80  // from this on, pixels are notches
+	wheelSmall  = 20  // below this, they are neko's units
+	wheelMost   = 20  // clicks of one message
 )
 
 func (w *wheel) clicks(dx, dy int) (right, down int) {
@@ -174,7 +171,7 @@ func addPixels(rest *int, d int) int {
 		return clampWheel(max(1, (size+60)/120) * (d / size))
 	}
 	if *rest > 0 != (d > 0) {
-		*rest = 0 // the other way: what was left of this one is over
+		*rest = 0 // the direction has changed
 	}
 	*rest += d
 	n := *rest / wheelPixels
@@ -184,16 +181,15 @@ func addPixels(rest *int, d int) int {
 
 func clampWheel(n int) int { return min(max(n, -wheelMost), wheelMost) }
 
-// inputQueue is what a viewer did and the desktop has not been told yet. Of
-// moves in a row only the last is kept.
+// inputQueue holds the actions of a viewer for the desktop. It keeps only the last of
+// consecutive moves.
 type inputQueue struct {
 	mu     sync.Mutex
 	events []inputEvent
 	wake   chan struct{} // holds a value when there may be events
 }
 
-// inputMost bounds the queue. A viewer who is that far ahead loses moves and
-// scrolls, never a release.
+// inputMost bounds the queue. Beyond, all actions but releases are discarded.
 const inputMost = 512
 
 func newInputQueue() *inputQueue { return &inputQueue{wake: make(chan struct{}, 1)} }
@@ -223,15 +219,14 @@ func (q *inputQueue) take() []inputEvent {
 	return events
 }
 
-// controls says whether the viewer has control.
+// controls reports whether the viewer has control.
 func (v *viewer) controls() bool {
 	h := v.s.d.Control().Holder
 	return h != nil && h.Kind == v.actor.Kind && h.ID == v.actor.ID
 }
 
-// input notes what the viewer did, if it has control. One who has asked for it
-// gets it now if nobody has it: it was somebody else's when it was asked for, or
-// was given back because nothing came for a while.
+// input queues an action of a viewer that has control. A viewer that has asked for control
+// gets it now if it is free.
 func (v *viewer) input(e inputEvent) error {
 	if !v.controls() {
 		if !v.wants.Load() || v.s.d.Control().Holder != nil {
@@ -245,7 +240,7 @@ func (v *viewer) input(e inputEvent) error {
 	return nil
 }
 
-// act does what the viewer does, in its order.
+// act performs the queued actions in order.
 func (v *viewer) act() {
 	var w wheel
 	for {
@@ -256,7 +251,7 @@ func (v *viewer) act() {
 		}
 		for _, e := range v.inputs.take() {
 			if !v.controls() {
-				break // what was still to come is not done in another's time
+				break // another actor has control
 			}
 			if err := v.do(&w, e); err != nil {
 				if e.secret() {
@@ -297,7 +292,7 @@ func (v *viewer) do(w *wheel, e inputEvent) error {
 	return err
 }
 
-// place is where on the screen a button was pressed, or nil.
+// place returns the point on the screen where a button was pressed, or nil.
 func (v *viewer) place(at *desktop.Point) *desktop.Point {
 	if at == nil {
 		return nil
@@ -306,17 +301,16 @@ func (v *viewer) place(at *desktop.Point) *desktop.Point {
 	return &p
 }
 
-// onScreen keeps a point on the screen: a viewer that does not know of a new size
-// yet points beside it.
+// onScreen moves a point onto the screen. The viewer may not know a new size.
 func (v *viewer) onScreen(p desktop.Point) desktop.Point {
 	size := v.s.d.Status().Size
 	return desktop.Point{X: min(max(p.X, 0), size.Width-1), Y: min(max(p.Y, 0), size.Height-1)}
 }
 
-// keyName is a keysym as desktop names keys.
+// keyName returns the name of a keysym for desktop.
 func keyName(keysym uint32) string { return "0x" + strconv.FormatUint(uint64(keysym), 16) }
 
-// askControl grants the viewer control if it may have it and nobody uses it.
+// askControl requests control for the viewer.
 func (v *viewer) askControl(ctx context.Context) error {
 	if v.options.ViewOnly {
 		return errControl

@@ -9,48 +9,45 @@ import (
 )
 
 const (
-	// keepAlive is how long nothing is sent at most: a browser that gets
-	// nothing for three seconds takes the stream for broken and asks for a key
-	// picture.
+	// keepAlive is the longest time without a picture. A browser that gets nothing for
+	// three seconds asks for a key picture.
 	keepAlive = 2 * time.Second
 
-	// keyPause is the least time between two key pictures. Each is as large as
-	// a second of video, so that whoever asks for them because the line is full
-	// would fill it.
+	// keyPause is the least time between two key pictures. Each is as large as a second of
+	// video, so viewers that ask for them because of packet loss would cause more.
 	keyPause = 500 * time.Millisecond
 
-	// joinPause is the same for somebody who has not seen anything yet.
+	// joinPause is keyPause while a viewer has not seen any picture.
 	joinPause = 100 * time.Millisecond
 
-	// linger is how long the encoder is kept when nobody watches, for somebody
-	// who reloads the page.
+	// linger is how long the encoder is kept without viewers, in case one reloads the page.
 	linger = 10 * time.Second
 )
 
-// loop captures and encodes, in one goroutine, for as long as somebody watches.
+// loop captures and encodes, in one goroutine, while there are viewers.
 type loop struct {
 	s      *Streamer
 	feed   *desktop.Feed
 	frames chan desktop.FeedFrame // from follow
-	more   chan struct{}          // to follow: the frame is done with
+	more   chan struct{}          // to follow: the frame is encoded
 	stop   context.CancelFunc     // of follow; nil while it does not run
 
 	enc     encoder
-	rate    int       // that enc was told
-	sent    time.Time // when enc made its latest picture
+	rate    int       // of enc
+	sent    time.Time // the latest picture
 	shown   time.Time // the latest frame
 	keyed   time.Time // the latest key picture
 	paced   time.Time // when the next frame may be captured
-	even    time.Time // when it would be if frames came evenly
+	even    time.Time // when it would be captured if frames came evenly
 	pending bool      // follow waits for more
 }
 
-// run is the life of the loop.
+// run runs the loop until the streamer is closed or the desktop ends.
 func (s *Streamer) run() {
 	l := &loop{s: s}
 	defer l.close()
 	for s.ctx.Err() == nil {
-		if !s.watching() {
+		if !s.any((*viewer).watching) {
 			l.rest()
 			continue
 		}
@@ -63,10 +60,9 @@ func (s *Streamer) run() {
 			}
 			l.close()
 			if errors.Is(err, desktop.ErrClosed) {
-				<-s.ctx.Done() // there will be nothing more to show
 				return
 			}
-			// What failed may fail again at once.
+			// The next attempt may fail as well.
 			select {
 			case <-s.ctx.Done():
 			case <-time.After(time.Second):
@@ -75,7 +71,7 @@ func (s *Streamer) run() {
 	}
 }
 
-// rest waits until somebody watches. After a while it lets go of everything.
+// rest waits for a viewer. After linger it closes the feed and the encoder.
 func (l *loop) rest() {
 	var enough <-chan time.Time
 	if l.stop != nil {
@@ -91,7 +87,6 @@ func (l *loop) rest() {
 	}
 }
 
-// begin starts to follow the screen.
 func (l *loop) begin() {
 	ctx, cancel := context.WithCancel(l.s.ctx)
 	l.feed = l.s.d.Feed()
@@ -105,7 +100,7 @@ func (l *loop) begin() {
 	l.pending = false
 }
 
-// follow hands frames to the loop, each when the one before is done with.
+// follow sends frames to the loop, each after the loop has encoded the one before.
 func (l *loop) follow(ctx context.Context) {
 	defer close(l.frames)
 	for {
@@ -126,11 +121,11 @@ func (l *loop) follow(ctx context.Context) {
 	}
 }
 
-// close lets go of the screen and the encoder.
+// close closes the feed and the encoder.
 func (l *loop) close() {
 	if l.stop != nil {
 		l.stop()
-		_ = l.feed.Close() // it has nothing to say
+		_ = l.feed.Close() // it returns nil
 		l.stop = nil
 	}
 	if l.enc != nil {
@@ -148,13 +143,13 @@ func (s *Streamer) setProcess(id string) {
 	s.process = id
 }
 
-// step waits for the next thing to do, and does it.
+// step waits for a frame or a time limit, and encodes a picture.
 func (l *loop) step() error {
 	now := time.Now()
 	if l.pending && !now.Before(l.paced) {
 		l.release()
 	}
-	select { // what is new goes before a key picture of what is old
+	select { // a new frame comes before a key picture of the old one
 	case f, open := <-l.frames:
 		if !open {
 			return desktop.ErrClosed
@@ -189,7 +184,7 @@ func (l *loop) step() error {
 	return nil
 }
 
-// release has the next frame captured.
+// release lets follow capture the next frame.
 func (l *loop) release() {
 	l.pending = false
 	select {
@@ -198,7 +193,7 @@ func (l *loop) release() {
 	}
 }
 
-// next is when the loop has something to do even if nothing happens.
+// next returns when step has something to do without a new frame.
 func (l *loop) next(now time.Time) time.Time {
 	at := now.Add(time.Hour)
 	earlier := func(t time.Time) {
@@ -221,8 +216,8 @@ func (l *loop) next(now time.Time) time.Time {
 	return at
 }
 
-// due is when the picture is to be improved without a new frame; zero: never. It
-// is not while frames come, which are improved on their way.
+// due returns when to improve the picture without a new frame. Zero: never. While frames
+// come, they improve it.
 func (l *loop) due() time.Time {
 	due := l.enc.Due()
 	if due.IsZero() {
@@ -238,13 +233,12 @@ func (l *loop) due() time.Time {
 
 func (l *loop) interval() time.Duration { return time.Second / time.Duration(l.s.cfg.FrameRate) }
 
-// pace sets when the next frame may be captured, after one that was at begun.
+// pace sets when the next frame may be captured, after one that was captured at begun.
 //
-// Frames are about an interval apart on the average, but one may come up to half
-// of that early, and the interval is a little short. A program that draws exactly
-// as often as frames may come is so always served at once: were each interval
-// counted from the frame before, one that came late would have all that follow
-// wait for as long, since they come no slower.
+// Frames are an interval apart on average, but one may come up to half an interval early,
+// and the interval is slightly shortened. A program that draws at the frame rate then never
+// waits. If intervals were counted from the last frame, a late frame would delay all later
+// ones.
 func (l *loop) pace(begun time.Time) {
 	slot := l.interval() * 15 / 16
 	if l.even.Before(begun) {
@@ -254,17 +248,15 @@ func (l *loop) pace(begun time.Time) {
 	l.paced = l.even.Add(-slot / 2)
 }
 
-// keyDue says whether a key picture is wanted, and may be made.
+// keyDue reports whether a viewer needs a key picture and there may be one.
 func (l *loop) keyDue(now time.Time) bool {
 	if !l.s.wantKey.Load() {
 		return false
 	}
 	pause := keyPause
-	l.s.each(func(v *viewer) {
-		if v.fresh() {
-			pause = joinPause
-		}
-	})
+	if l.s.any((*viewer).fresh) {
+		pause = joinPause
+	}
 	return now.Sub(l.keyed) >= pause
 }
 
@@ -282,7 +274,7 @@ func (l *loop) show(f desktop.FeedFrame) error {
 	}
 	key := l.enc == nil || l.keyDue(begun)
 	if l.enc == nil {
-		l.rate = l.s.rate.target()
+		l.rate = int(l.s.rate.Load())
 		enc, err := l.s.newEncoder(encoderConfig{
 			Size: f.Size, FrameRate: l.s.cfg.FrameRate, Bitrate: l.rate, Send: l.s.deliver,
 		})
@@ -297,7 +289,7 @@ func (l *loop) show(f desktop.FeedFrame) error {
 
 // encode makes one picture.
 func (l *loop) encode(f *desktop.FeedFrame, key bool) error {
-	if rate := l.s.rate.target(); rate != l.rate {
+	if rate := int(l.s.rate.Load()); rate != l.rate {
 		l.rate = rate
 		l.enc.SetBitrate(rate)
 	}

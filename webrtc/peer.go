@@ -22,23 +22,21 @@ type peer struct {
 	track       *webrtc.TrackLocalStaticRTP
 	transceiver *webrtc.RTPTransceiver
 	sender      *webrtc.RTPSender
-	line        cc.BandwidthEstimator
-	header      rtp.Header // of the next packet
+	line        cc.BandwidthEstimator // estimates the bandwidth of the connection
+	header      rtp.Header            // of the next packet
 	report      senderReport
 	audio       *peerAudio   // nil: there is no sound
-	most        atomic.Int64 // bits per second; 0: not known yet
+	most        atomic.Int64 // bits per second; 0: unknown
 
-	answered  chan struct{}              // closed when the viewer has answered our offer
-	connected atomic.Bool                // was, at least
+	answered  chan struct{}              // closed when the viewer has answered the offer
+	connected atomic.Bool                // it is, or was once
 	excess    atomic.Bool                // it opened too many streams or channels
 	offered   atomic.Int32               // addresses that the viewer has told
-	last      atomic.Pointer[ViewerPath] // what was known of its way when it was last looked
+	last      atomic.Pointer[ViewerPath] // as of the last call of remember
 }
 
-// newPeer makes the connection of a new viewer, with the picture and, if there
-// can be any, the sound. The viewer's close ends it.
-//
-// id is the viewer's; empty: a new one.
+// newPeer adds a viewer and makes its connection, with sound if the desktop has any. The
+// viewer's close ends it. An empty id stands for a new one.
 func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*peer, error) {
 	v, err := s.newViewer(o, transport, id)
 	if err != nil {
@@ -46,17 +44,17 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	}
 	p := &peer{v: v, answered: make(chan struct{})}
 	if err := p.open(); err != nil {
-		v.close("")
+		v.close()
 		p.end()
 		return nil, fmt.Errorf("make connection: %w", err)
 	}
 	v.peer.Store(p)
 	p.pc.OnConnectionStateChange(p.stateChanged)
-	finish := func(string) {
+	finish := func() {
 		p.noteFailure(time.Now())
 		p.end()
 	}
-	tasks := []func(){func() { v.pump(p.write) }, p.readFeedback, p.followLine, p.watchWay, v.act}
+	tasks := []func(){func() { v.pump(p.write) }, p.readFeedback, p.followLine, p.watchPath, v.act}
 	if p.audio != nil {
 		tasks = append(tasks, p.pumpAudio, p.readAudioFeedback)
 	}
@@ -70,7 +68,7 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 // end closes what open has opened.
 func (p *peer) end() {
 	if p.pc != nil {
-		_ = p.pc.GracefulClose() // what it has to say was told to all
+		_ = p.pc.GracefulClose() // nothing can be done about an error
 	}
 	if p.link != nil {
 		if err := p.link.Close(); err != nil {
@@ -104,26 +102,26 @@ func (p *peer) open() (err error) {
 	return p.openAudio()
 }
 
-// stateChanged begins the video when there is a connection, and ends the viewer
-// when there will be none any more.
+// stateChanged begins the video when the connection is established, and ends the viewer when
+// it has failed.
 func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 	switch state {
 	case webrtc.PeerConnectionStateConnected:
 		if p.connected.Swap(true) {
-			return // again: packets are being written, and go on being counted
+			return // pump may be writing packets, and goes on counting them
 		}
 		p.prepareHeader()
 		p.bound()
 		p.v.begin()
 	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
-		go p.v.close("the connection failed")
+		go p.v.close()
 	case webrtc.PeerConnectionStateDisconnected:
 		p.remember() // it may fail next
 	case webrtc.PeerConnectionStateUnknown, webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting:
 	}
 }
 
-// bound keeps the bit rate to what the viewer asks for.
+// bound limits the bit rate to what the viewer asks for.
 func (p *peer) bound() {
 	rate := p.v.s.cfg.Bitrate
 	if asked := askedRate(p.pc.RemoteDescription().SDP); asked > 0 {
@@ -133,8 +131,8 @@ func (p *peer) bound() {
 	p.v.allowed.Store(int64(rate))
 }
 
-// prepareHeader makes what all packets have in common: the wish that nothing be
-// held back before it is shown (playout-delay extension, both bounds zero).
+// prepareHeader sets the header that all packets have in common. Its playout-delay extension
+// asks the viewer to show pictures without delay.
 func (p *peer) prepareHeader() {
 	p.header = rtp.Header{Version: 2}
 	for _, e := range p.sender.GetParameters().HeaderExtensions {
@@ -162,21 +160,20 @@ func (p *peer) write(w *wirePicture) error {
 	return p.report.due(p.pc, p.sender, p.v.s.videoClock, time.Now())
 }
 
-// The packets of a picture go out in groups: two at once, then one at a time,
-// which makes about 100 Mbit/s. Browsers have room for some 50 packets that they
-// have not looked at yet, and routers for few more. A key picture has hundreds:
-// sent at once, most of them were lost, and that taken for a slow line.
+// The packets of a picture are sent in groups: two together, then one at a time, at about
+// 100 Mbit/s. Browsers buffer some 50 packets, and routers few more. If the hundreds of a
+// key picture were sent together, most would be lost.
 const (
 	groupSize  = 16 // packets
 	groupPause = 1500 * time.Microsecond
 )
 
-// spread is how long after the first packet of a picture another may go out.
+// spread returns how long after the first packet of a picture another one is sent.
 func spread(number int) time.Duration {
 	return time.Duration(max(number/groupSize-1, 0)) * groupPause
 }
 
-// pause waits, unless the viewer goes.
+// pause waits. It returns an error if the viewer ends.
 func (p *peer) pause(d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -191,7 +188,7 @@ func (p *peer) pause(d time.Duration) error {
 	}
 }
 
-// readFeedback listens to what the viewer reports.
+// readFeedback applies the viewer's reports about the video.
 func (p *peer) readFeedback() {
 	for {
 		packets, _, err := p.sender.ReadRTCP()
@@ -211,10 +208,10 @@ func (p *peer) readFeedback() {
 	}
 }
 
-// lineTime is how often it is looked how much a line carries.
+// lineTime is how often followLine updates the estimate.
 const lineTime = 500 * time.Millisecond
 
-// followLine keeps the viewer's estimate of its line.
+// followLine estimates the bandwidth of the viewer's connection.
 func (p *peer) followLine() {
 	tick := time.NewTicker(lineTime)
 	defer tick.Stop()
@@ -229,7 +226,7 @@ func (p *peer) followLine() {
 			rate := int(sent-before) * 8 * int(time.Second/lineTime) //nolint:gosec // it fits
 			before = sent
 			e.update(p.line.GetTargetBitrate(), rate, float64(p.v.loss.Load())/256, now)
-			if most := p.most.Load(); most > 0 { // it is connected
+			if most := p.most.Load(); most > 0 {
 				e.allowed = min(e.allowed, int(most))
 				p.v.allowed.Store(int64(e.allowed))
 				p.v.s.adapt()
@@ -238,7 +235,7 @@ func (p *peer) followLine() {
 	}
 }
 
-// adapt has the encoder keep to what the slowest viewer's line carries.
+// adapt lowers the bit rate to that of the slowest viewer, but not below MinBitrate.
 func (s *Streamer) adapt() {
 	rate := int64(s.cfg.Bitrate)
 	s.each(func(v *viewer) {
@@ -246,5 +243,5 @@ func (s *Streamer) adapt() {
 			rate = min(rate, a)
 		}
 	})
-	s.rate.set(int(rate))
+	s.rate.Store(max(rate, int64(s.cfg.MinBitrate)))
 }

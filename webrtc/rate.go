@@ -9,28 +9,7 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// rateControl decides how many bits a second the encoder may make: as many as
-// the slowest viewer's line seems to carry, within bounds.
-type rateControl struct {
-	most, least int
-
-	mu  sync.Mutex
-	now int
-}
-
-func (r *rateControl) target() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
-}
-
-func (r *rateControl) set(bps int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = min(max(bps, r.least), r.most)
-}
-
-// meter measures what the encoder makes.
+// meter measures the output of the encoder.
 type meter struct {
 	mu    sync.Mutex
 	slots [meterSlots]struct {
@@ -52,7 +31,7 @@ func (m *meter) count(now time.Time, bytes int) {
 	s.pics++
 }
 
-// rates are the averages over the last full seconds.
+// rates returns the averages of the last full seconds.
 func (m *meter) rates(now time.Time) (pictures float64, bits int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,16 +46,14 @@ func (m *meter) rates(now time.Time) (pictures float64, bits int) {
 	return float64(pics) / span, bytes * 8 / span
 }
 
-// estimate follows what one viewer's line carries.
+// estimate follows the bandwidth of one viewer's connection.
 //
-// Pion's estimator takes a stream that sends little for a line that carries
-// little: each time that it lowers its target it takes 85 % of what arrived. A
-// screen that stands still would bring it down to its floor. So a lower target
-// counts only while about as much is sent as was allowed, or packets are lost.
+// Pion's estimator lowers its target to 85 % of what arrived, also if little was sent. A
+// screen without changes would lower it to its minimum. So a lower target counts only while
+// about as much is sent as was allowed, or while packets are lost.
 //
-// It knows no target below the least that the encoder makes: Pion's goes down to
-// 100 kbit/s when packets are lost, and takes long from there to where it tells
-// something.
+// Targets below least are ignored. Pion's goes down to 100 kbit/s when packets are lost, and
+// recovers slowly from there.
 type estimate struct {
 	allowed int // bits per second
 	least   int
@@ -84,18 +61,16 @@ type estimate struct {
 }
 
 const (
-	// busyShare is the share of the allowed rate from which on the line, not
-	// the screen, may be what limits it.
+	// busyShare is the share of the allowed rate above which the connection may limit it.
 	busyShare = 0.8
-	// lossy is the share of lost packets from which on the line is full.
+	// lossy is the share of lost packets above which the connection is overloaded.
 	lossy = 0.02
-	// recovery is how fast the allowed rate grows back while nothing speaks
-	// against it: by a fifth every second.
+	// recovery is by how much the allowed rate grows every second otherwise.
 	recovery = 0.2
 )
 
-// update takes a new target of the estimator, the rate that is sent and the
-// share of packets that got lost.
+// update applies a new target of the estimator, the rate that is sent and the share of lost
+// packets.
 func (e *estimate) update(target, sent int, loss float64, now time.Time) {
 	target = max(target, e.least)
 	switch {
@@ -109,11 +84,9 @@ func (e *estimate) update(target, sent int, loss float64, now time.Time) {
 	}
 }
 
-// estimator is Pion's, which follows what a line carries by what a viewer
-// reports of each packet.
+// estimator is Pion's estimator of bandwidth by a viewer's reports of each packet.
 type estimator struct{ *gcc.SendSideBWE }
 
-// newEstimator starts with the most.
 func newEstimator(least, most int) (estimator, error) {
 	e, err := gcc.NewSendSideBWE(
 		gcc.SendSideBWEInitialBitrate(most), gcc.SendSideBWEMinBitrate(least), gcc.SendSideBWEMaxBitrate(most),
@@ -121,7 +94,7 @@ func newEstimator(least, most int) (estimator, error) {
 	return estimator{e}, err
 }
 
-// WriteRTCP takes what a viewer reports.
+// WriteRTCP implements cc.BandwidthEstimator.
 func (e estimator) WriteRTCP(packets []rtcp.Packet, attributes interceptor.Attributes) error {
 	for _, p := range packets {
 		if report, ok := p.(*rtcp.TransportLayerCC); ok {
@@ -131,16 +104,16 @@ func (e estimator) WriteRTCP(packets []rtcp.Packet, attributes interceptor.Attri
 	return e.SendSideBWE.WriteRTCP(packets, attributes)
 }
 
-// cutPadding removes what fills up a report's last chunk. Pion's estimator, up
-// to version 0.1.49 of its module, takes that for packets that were lost: up to
-// six of seven. The report tells of PacketStatusCount packets
-// (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+// cutPadding removes the padding of a report's last chunk, which Pion's estimator (up to
+// version 0.1.49 of its module) counts as lost packets. The report is about
+// PacketStatusCount packets (draft-holmer-rmcat-transport-wide-cc-extensions-01,
+// section 3.1).
 func cutPadding(report *rtcp.TransportLayerCC) {
 	left := int(report.PacketStatusCount)
 	for _, chunk := range report.PacketChunks {
 		switch c := chunk.(type) {
 		case *rtcp.RunLengthChunk:
-			c.RunLength = uint16(min(int(c.RunLength), left)) //nolint:gosec // it only gets less
+			c.RunLength = uint16(min(int(c.RunLength), left)) //nolint:gosec // it only decreases
 			left -= int(c.RunLength)
 		case *rtcp.StatusVectorChunk:
 			c.SymbolList = c.SymbolList[:min(len(c.SymbolList), left)]

@@ -3,34 +3,34 @@ package webrtc
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// Bounds of what clients send. Each medium and each candidate costs memory here
-// and packets to where it points.
+// Limits of session descriptions. Each medium and each candidate costs memory and packets.
 const (
-	// MaxDescription is how long a session description may be, in bytes.
+	// MaxDescription is the largest size of a session description, in bytes.
 	MaxDescription = 64 << 10
 
-	// mediaMost is how many media it may have.
+	// mediaMost is how many media a session description may have.
 	mediaMost = 8
 	// maxCandidates is how many addresses a client may tell, in its session description
 	// and after it.
 	maxCandidates = network.MaxCandidates
-	// candidateMost is how long one may be, in bytes.
+	// candidateMost is the largest size of a candidate, in bytes.
 	candidateMost = 1 << 10
 )
 
-// checkDescription refuses a session description that is larger than any that
-// is of use. It returns how many candidates there are in it.
+// checkDescription checks the limits of a session description. It returns the number of its
+// candidates.
 func checkDescription(sdp string) (candidates int, err error) {
 	if len(sdp) > MaxDescription {
 		return 0, fmt.Errorf("it has more than %d bytes", MaxDescription)
 	}
 	media := 0
-	// The parser ends lines at either character, and passes over empty ones.
+	// The parser ends lines at either character and skips empty ones.
 	eol := func(r rune) bool { return r == '\r' || r == '\n' }
 	for line := range strings.FieldsFuncSeq(sdp, eol) {
 		switch {
@@ -52,3 +52,32 @@ func checkDescription(sdp string) (candidates int, err error) {
 var errTooManyCandidates = fmt.Errorf("more than %d candidates", maxCandidates)
 
 var errLongCandidate = errors.New("a candidate that is too long")
+
+// headerShare is the share of the headers of IP, UDP, SRTP and our extensions.
+const headerShare = 0.05
+
+// askedRate returns the highest bit rate of the video that a viewer's session description
+// asks for, or 0. It is the b= line of the section, of type TIAS (RFC 3890, section 6.2) or
+// AS, which is in kbit/s and includes headers (RFC 8866, section 5.8).
+func askedRate(sdp string) (bps int) {
+	video := false
+	for line := range strings.Lines(sdp) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "m=") {
+			video = strings.HasPrefix(line, "m=video ")
+		}
+		kind, value, ok := strings.Cut(strings.TrimPrefix(line, "b="), ":")
+		if !video || !ok || !strings.HasPrefix(line, "b=") {
+			continue
+		}
+		n, err := strconv.ParseUint(value, 10, 31)
+		switch {
+		case err != nil:
+		case kind == "TIAS":
+			return int(n)
+		case kind == "AS":
+			bps = int(float64(n) * 1000 * (1 - headerShare))
+		}
+	}
+	return bps
+}

@@ -16,24 +16,23 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// Conn is a connection that carries whole messages, such as a WebSocket. One
-// goroutine receives; any may send, one at a time.
+// Conn is a connection of text messages, such as a WebSocket. One goroutine receives. Any
+// goroutine may send, one at a time.
 type Conn interface {
-	// Receive waits for the next text message. Its error ends the connection.
+	// Receive waits for the next text message. An error ends the connection.
 	Receive(context.Context) ([]byte, error)
 
 	// Send sends a text message.
 	Send(context.Context, []byte) error
 }
 
-// message is what goes over the connection, either way.
+// message is a message in either direction.
 type message struct {
 	Event   string `json:"event"`
 	Payload any    `json:"payload,omitempty"`
 }
 
-// received is a message whose payload is not looked into yet. Some clients call
-// it data.
+// received is a message of a client. Some clients call the payload data.
 type received struct {
 	Event   string          `json:"event"`
 	Payload json.RawMessage `json:"payload"`
@@ -41,7 +40,7 @@ type received struct {
 }
 
 const (
-	// heartbeat is how often a silent client hears from us.
+	// heartbeat is how often clients get a heartbeat.
 	heartbeat = 10 * time.Second
 	// sendLimit is how long a client may take to accept a message.
 	sendLimit = 10 * time.Second
@@ -58,15 +57,15 @@ type signaling struct {
 	sending sync.Mutex
 
 	mu     sync.Mutex // guards what follows
-	viewer *viewer    // of a connection without WebRTC; nil: that of peer
+	viewer *viewer    // of a connection without WebRTC; nil: peer has it
 	peer   *peer
 	wants  bool                      // control, as soon as there is a connection
-	held   []webrtc.ICECandidateInit // that came before the answer
-	seen   int                       // candidates of this connection
+	held   []webrtc.ICECandidateInit // candidates that came before the answer
+	seen   int                       // how many candidates came
 }
 
-// ServeSignaling serves one viewer's browser until the connection, ctx or the
-// streamer ends. It returns nil when the client went.
+// ServeSignaling serves the browser of one viewer until the connection, ctx or the streamer
+// ends. It returns nil if the client has closed the connection.
 func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,17 +94,17 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 				g.sayEnd(ctx)
 				return ErrClosed
 			}
-			return nil // the client has gone
+			return nil // the client has closed the connection
 		}
-		if err := g.take(ctx, text); err != nil {
+		if err := g.handle(ctx, text); err != nil {
 			s.log.Debug("signalling", "viewer", g.id, "error", err)
 		}
 	}
 }
 
-// admit counts a signalling connection of an owner until leave is called. A connection
-// that has no viewer takes memory, too. There may be twice as many as viewers, because a
-// browser that reconnects is here twice for a while.
+// admit counts a signalling connection of an owner until leave is called. A connection uses
+// memory even without a viewer. There may be twice as many as viewers, because a browser
+// that reconnects may have two for a while.
 func (s *Streamer) admit(owner string) (leave func(), err error) {
 	if owner == "" {
 		return func() {}, nil
@@ -133,7 +132,7 @@ func (s *Streamer) admit(owner string) (leave func(), err error) {
 	}, nil
 }
 
-// sayEnd tells a client that it is not its connection that failed.
+// sayEnd tells a client that the stream has ended, so that it does not reconnect.
 func (g *signaling) sayEnd(ctx context.Context) {
 	_ = g.send(context.WithoutCancel(ctx), "system/disconnect", map[string]string{"message": "the stream has ended"})
 }
@@ -150,7 +149,6 @@ func (g *signaling) send(ctx context.Context, event string, payload any) error {
 	return g.conn.Send(ctx, text)
 }
 
-// screenSize is a size as clients want it.
 type screenSize struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -162,8 +160,8 @@ func (g *signaling) screen() screenSize {
 	return screenSize{size.Width, size.Height, g.s.cfg.FrameRate}
 }
 
-// controlHost names the holder of control. Kind, name and taken are additions of this
-// package: the holder need not be a session, and taken says that it has control alone.
+// controlHost names the holder of control. Kind, name and taken are additions to the
+// protocol: the holder need not be a session, and taken is true if it has control alone.
 type controlHost struct {
 	ID       string            `json:"id"`
 	HasHost  bool              `json:"has_host"`
@@ -173,11 +171,11 @@ type controlHost struct {
 	Taken    bool              `json:"taken,omitempty"`
 }
 
-// greet sends what a client must get first.
+// greet sends the first message to a client.
 func (g *signaling) greet(ctx context.Context) error {
 	return g.send(ctx, "system/init", map[string]any{
 		"session_id":   g.id,
-		"viewer_key":   g.key, // ours: see Streamer.ViewerActor
+		"viewer_key":   g.key, // an addition to the protocol, for Streamer.ViewerActor
 		"control_host": g.host(),
 		"screen_size":  g.screen(),
 		"sessions":     g.sessions(),
@@ -203,7 +201,7 @@ func (g *signaling) host() controlHost {
 	return controlHost{ID: id, HasHost: true, HostID: id, HostKind: c.Holder.Kind, HostName: c.Holder.Name, Taken: c.Taken}
 }
 
-// sessions are the viewers, as neko's clients list them.
+// sessions returns the viewers in the form of neko.
 func (g *signaling) sessions() map[string]any {
 	all := map[string]any{}
 	for _, v := range g.s.Viewers() {
@@ -216,20 +214,20 @@ func (g *signaling) sessions() map[string]any {
 	return all
 }
 
-// decodeReceived decodes a message of a client, whose nesting is bounded.
+// decodeReceived decodes a message. It bounds the message's nesting.
 func decodeReceived(text []byte) (received, error) {
 	if err := jsonlimit.CheckLimits(text, jsonlimit.MaxDepth, jsonlimit.MaxBodyValues); err != nil {
 		return received{}, fmt.Errorf("the message %w", err)
 	}
 	var m received
 	if err := json.Unmarshal(text, &m); err != nil {
-		return received{}, errors.New("not a message of the protocol") // an error of JSON quotes what may be secret
+		return received{}, errors.New("not a message of the protocol") // JSON's error could quote secrets
 	}
 	return m, nil
 }
 
-// take does what a client asks for.
-func (g *signaling) take(ctx context.Context, text []byte) error {
+// handle handles a message.
+func (g *signaling) handle(ctx context.Context, text []byte) error {
 	m, err := decodeReceived(text)
 	if err != nil {
 		return err
@@ -253,7 +251,7 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 			return errors.New("this connection carries the pictures itself")
 		}
 		var wanted request
-		_ = into(&wanted) // whatever else it asks for, it gets the picture
+		_ = into(&wanted) // unknown wishes are ignored
 		return g.provide(ctx, wanted)
 	case "signal/audio":
 		var wanted struct{ Disabled bool }
@@ -281,29 +279,26 @@ func (g *signaling) take(ctx context.Context, text []byte) error {
 
 // request is the payload of signal/request.
 type request struct {
-	Audio      struct{ Disabled bool } // it may be switched on later
-	ICEServers string                  // onlyConfigured, or empty: a list that is never empty
+	Audio      struct{ Disabled bool }
+	ICEServers string // onlyConfigured or empty
 }
 
-// onlyConfigured is an addition of this package: the client wants no STUN server
-// that is not needed.
+// onlyConfigured asks for the configured servers only. It is an addition to the protocol.
 const onlyConfigured = "configured"
 
-// provide makes a connection and offers it. A client that asks again gets a new
-// one.
+// provide makes a connection and offers it. It ends an earlier one.
 func (g *signaling) provide(ctx context.Context, wanted request) error {
 	g.endPeer()
-	o := g.options
-	p, err := g.s.newPeer(o, TransportWebRTC, g.id)
+	p, err := g.s.newPeer(g.options, TransportWebRTC, g.id)
 	if err != nil {
 		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
 	}
 	if err := newDataChannel(p); err != nil {
-		p.v.close("")
+		p.v.close()
 		return err
 	}
-	p.v.hear(g)
-	p.hear(!wanted.Audio.Disabled)
+	p.v.attach(g)
+	p.enableAudio(!wanted.Audio.Disabled)
 	g.mu.Lock()
 	g.peer, g.held, g.seen = p, nil, 0
 	wants := g.wants
@@ -328,21 +323,21 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	}); err != nil {
 		return err
 	}
-	// Candidates come from here on, so after the offer.
+	// No candidate is sent before the offer.
 	p.trickle(func(c webrtc.ICECandidateInit) {
-		_ = g.send(ctx, "signal/candidate", c) // the connection's end is seen elsewhere
+		_ = g.send(ctx, "signal/candidate", c) // the receiver sees errors
 	})
 	return p.pc.SetLocalDescription(offer)
 }
 
-// current is the connection that there is.
+// current returns the WebRTC connection, or nil.
 func (g *signaling) current() *peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.peer
 }
 
-// viewing is the viewer that the client is, or nil.
+// viewing returns the client's viewer, or nil.
 func (g *signaling) viewing() *viewer {
 	if g.viewer != nil {
 		return g.viewer
@@ -386,8 +381,7 @@ func (g *signaling) answered(sdp string) error {
 	return errors.Join(errs...)
 }
 
-// candidate takes one of the client's addresses. Those that come before the
-// answer are kept until then.
+// candidate adds one of the client's addresses. It keeps those that come before the answer.
 func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 	if len(c.Candidate) > candidateMost {
 		return errLongCandidate
@@ -416,13 +410,13 @@ func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 	return nil
 }
 
-// endPeer ends the connection, if there is one.
+// endPeer ends the WebRTC connection, if there is one.
 func (g *signaling) endPeer() {
 	g.mu.Lock()
 	p := g.peer
 	g.peer, g.held = nil, nil
 	g.mu.Unlock()
 	if p != nil {
-		p.v.close("")
+		p.v.close()
 	}
 }

@@ -2,19 +2,20 @@ package webrtc
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// presence is the state of what a client is told after its greeting. It is made before
-// the greeting, so that no change in between is missed.
+// presence is what a client knows of viewers. It is made before the greeting, so that no
+// change is missed in between.
 type presence struct {
 	sub    *desktop.Subscription
 	change <-chan struct{} // closed at the next change of known
 	known  []ViewerInfo
-	copied chan struct{} // holds one when the clipboard has changed
+	copied chan struct{} // holds a value if the clipboard has changed
 }
 
 func (g *signaling) beginPresence() *presence {
@@ -67,16 +68,11 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	}
 }
 
-// tellPresence sends what is different from the viewers that are known.
+// tellPresence sends how the viewers differ from those that the client knows.
 func (g *signaling) tellPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {
 	now := g.s.Viewers()
 	in := func(list []ViewerInfo, id string) bool {
-		for _, v := range list {
-			if v.ID == id {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(list, func(v ViewerInfo) bool { return v.ID == id })
 	}
 	all := g.sessions()
 	for _, v := range now {
@@ -96,7 +92,7 @@ func (g *signaling) tellPresence(ctx context.Context, known []ViewerInfo) ([]Vie
 	return now, nil
 }
 
-// tellEvent sends what a client shows of what happens on the desktop.
+// tellEvent sends an event of the desktop that clients show.
 func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
 	switch e.Type {
 	case desktop.EventControl:
@@ -110,8 +106,7 @@ func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
 			return err
 		}
 		return g.tellFailure(ctx, "desktop/restarted", e.Failure)
-	case desktop.EventClipboardChanged, desktop.EventAction, desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused,
-		desktop.EventWindowRenamed, desktop.EventClosed, desktop.EventGap:
+	default:
 	}
 	return nil
 }
@@ -121,7 +116,7 @@ func (g *signaling) tellScreen(ctx context.Context) error {
 	return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
 }
 
-// tellFailure sends what failed, or what failed and has been restarted.
+// tellFailure sends what failed or was restarted.
 func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Failure) error {
 	if f == nil {
 		return nil

@@ -14,16 +14,27 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Desktop is what a Streamer needs of a desktop; *desktop.Desktop has it all.
+// Desktop is what a Streamer needs of a desktop. *desktop.Desktop implements it.
 type Desktop interface {
+	Screen
+	Input
+	Control
+}
+
+// Screen is what viewers see and hear of a desktop.
+type Screen interface {
 	Status() desktop.Status
-	Done() <-chan struct{}
 	Feed() *desktop.Feed
 	FollowCursor(context.Context, func(desktop.CursorImage)) error
 	Subscribe(after uint64) *desktop.Subscription
 	Listen(context.Context) (*desktop.Listener, error)
-
 	Pointer(context.Context) (desktop.Pointer, error)
+	Clipboard(ctx context.Context, sel desktop.Selection, contentType string) (desktop.Content, error)
+	SetClipboard(context.Context, desktop.Content, ...desktop.Selection) error
+}
+
+// Input is what viewers do with the pointer and the keyboard.
+type Input interface {
 	Move(context.Context, desktop.Move) (desktop.Pointer, error)
 	ButtonDown(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
 	ButtonUp(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
@@ -32,9 +43,10 @@ type Desktop interface {
 	KeyUp(ctx context.Context, key string) error
 	Press(context.Context, desktop.Press) error
 	Type(context.Context, desktop.Type) error
-	Clipboard(ctx context.Context, sel desktop.Selection, contentType string) (desktop.Content, error)
-	SetClipboard(context.Context, desktop.Content, ...desktop.Selection) error
+}
 
+// Control decides which actor's input counts.
+type Control interface {
 	Control() desktop.Control
 	RequestControl(context.Context, desktop.Actor) error
 	TakeControl(ctx context.Context, a desktop.Actor, force bool) error
@@ -45,7 +57,7 @@ type Desktop interface {
 
 var _ Desktop = (*desktop.Desktop)(nil)
 
-// Defaults that a zero Config stands for.
+// Defaults of Config.
 const (
 	DefaultFrameRate  = 30
 	DefaultBitrate    = 8_000_000
@@ -55,9 +67,8 @@ const (
 
 // Config describes a Streamer.
 type Config struct {
-	// Network is how viewers reach this program. It may be shared by many
-	// streamers, and is not closed with one. Nil: a network of its own with
-	// the defaults.
+	// Network has the ports by which viewers reach this program. Streamers may share it.
+	// Close does not close it. Nil: a network of its own with the defaults.
 	Network *Network
 
 	// Codec of the video. Empty: VP8.
@@ -66,16 +77,14 @@ type Config struct {
 	// AudioCodec of the sound. Empty: Opus.
 	AudioCodec AudioCodec
 
-	// FrameRate is how many pictures a second there are at most, give or take
-	// the few that keep step with a program that draws as often. Zero: 30.
+	// FrameRate is how many pictures a second there are at most, on average. Zero: 30.
 	FrameRate int
 
-	// Bitrate is how many bits a second there are at most, and MinBitrate how
-	// many there are at least when a viewer's line seems to allow fewer. Zero:
-	// 8 Mbit/s and 1 Mbit/s.
+	// Bitrate is how many bits a second the video has at most. If a viewer's connection is
+	// slower, it is lowered to MinBitrate at least. Zero: 8 Mbit/s and 1 Mbit/s.
 	Bitrate, MinBitrate int
 
-	// MaxViewers bounds how many may watch at a time. Zero: 64.
+	// MaxViewers is how many viewers there may be. Zero: 64.
 	MaxViewers int
 
 	// Logger receives debug messages. Nil: none.
@@ -83,44 +92,34 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Codec == "" {
-		c.Codec = VP8
-	}
-	if c.AudioCodec == "" {
-		c.AudioCodec = Opus
-	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&c.FrameRate, DefaultFrameRate}, {&c.Bitrate, DefaultBitrate}, {&c.MinBitrate, DefaultMinBitrate}, {&c.MaxViewers, DefaultMaxViewers}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Codec = cmp.Or(c.Codec, VP8)
+	c.AudioCodec = cmp.Or(c.AudioCodec, Opus)
+	c.FrameRate = cmp.Or(c.FrameRate, DefaultFrameRate)
+	c.Bitrate = cmp.Or(c.Bitrate, DefaultBitrate)
+	c.MinBitrate = cmp.Or(c.MinBitrate, DefaultMinBitrate)
+	c.MaxViewers = cmp.Or(c.MaxViewers, DefaultMaxViewers)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
-// Errors that a caller may branch on, with errors.Is.
+// Errors that callers can distinguish with errors.Is.
 var (
-	// ErrClosed is returned by every method after Close, and by those under way
-	// when the desktop ends.
+	// ErrClosed is returned after Close, and by calls that Close interrupts.
 	ErrClosed = errors.New("streamer is closed")
-	// ErrTooManyViewers is returned when Config.MaxViewers viewers are watching. A
-	// viewer with an owner gets it earlier, because some places are kept for viewers
-	// without an owner.
+	// ErrTooManyViewers is returned if there are Config.MaxViewers viewers. A viewer with
+	// an owner gets it earlier, because some places are kept for viewers without one.
 	ErrTooManyViewers = errors.New("too many viewers watch this desktop; try again when one has left")
-	// ErrTooManyOfOwner is returned when too many viewers of the same owner are
-	// watching: see [ViewerOptions].
+	// ErrTooManyOfOwner is returned if there are too many viewers of one owner: see
+	// [ViewerOptions].
 	ErrTooManyOfOwner = errors.New("too many viewers watch with this token; close one of them first")
-	// ErrViewerNotFound is returned when no viewer has the given id.
+	// ErrViewerNotFound is returned if no viewer has the given id.
 	ErrViewerNotFound = errors.New("viewer not found")
 )
 
-// Streamer shows one desktop to any number of viewers. Its methods may be called
-// from any goroutine.
+// Streamer shows one desktop to any number of viewers. Its methods may be called from any
+// goroutine.
 type Streamer struct {
 	d       Desktop
 	cfg     Config // with defaults
@@ -138,15 +137,15 @@ type Streamer struct {
 	audio                  audio
 
 	poke    chan struct{} // the loop has something to look at
-	wantKey atomic.Bool   // somebody needs a key picture
-	rate    rateControl
+	wantKey atomic.Bool   // a viewer needs a key picture
+	rate    atomic.Int64  // bits per second that the encoder has to keep to
 	meter   meter
 
 	mu      sync.Mutex // guards what follows
-	closed  bool
-	viewers []*viewer // in the order of their arrival
-	signals []string  // the owner of each signalling connection that has one
-	process string    // of the encoder, if it is one
+	closed  bool       // by Close
+	viewers []*viewer  // in the order of their arrival
+	signals []string   // the owner of each signalling connection that has one
+	process string     // id of the encoder's process, if it has one
 	packets *packetizer
 	size    desktop.Size  // of the pictures
 	cursor  *cursorImage  // the latest
@@ -180,7 +179,8 @@ func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 		}
 		s.own = true
 	}
-	s.rate = rateControl{most: cfg.Bitrate, least: cfg.MinBitrate, now: cfg.Bitrate}
+	s.rate.Store(int64(cfg.Bitrate))
+	s.packets = newPacketizer(cfg.Codec, s.videoClock)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.run)
 	s.work.Go(s.followCursor)
@@ -203,7 +203,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Close ends every viewer and waits for that. It may be called more than once.
+// Close ends all viewers and waits for them. It may be called more than once.
 func (s *Streamer) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -211,7 +211,7 @@ func (s *Streamer) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	for _, v := range viewers {
-		v.close("the stream has ended")
+		v.close()
 	}
 	s.work.Wait()
 	if s.own {
@@ -220,7 +220,6 @@ func (s *Streamer) Close() error {
 	return nil
 }
 
-// nudge wakes the loop.
 func (s *Streamer) nudge() {
 	select {
 	case s.poke <- struct{}{}:
@@ -228,14 +227,23 @@ func (s *Streamer) nudge() {
 	}
 }
 
-// watching says whether somebody would see a picture.
-func (s *Streamer) watching() bool {
+// any reports whether f is true for a viewer.
+func (s *Streamer) any(f func(*viewer) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.viewers, (*viewer).watching)
+	return slices.ContainsFunc(s.viewers, f)
 }
 
-// each calls f with every viewer.
+// viewer returns the viewer with an id, or nil.
+func (s *Streamer) viewer(id string) *viewer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.viewers, func(v *viewer) bool { return v.id == id }); i >= 0 {
+		return s.viewers[i]
+	}
+	return nil
+}
+
 func (s *Streamer) each(f func(*viewer)) {
 	s.mu.Lock()
 	viewers := slices.Clone(s.viewers)
@@ -245,26 +253,26 @@ func (s *Streamer) each(f func(*viewer)) {
 	}
 }
 
-// Status tells how a Streamer is.
+// Status describes a Streamer.
 type Status struct {
 	Codec     Codec        `json:"codec"`
-	Audio     AudioCodec   `json:"audioCodec,omitempty"` // empty: there is no sound here
-	ProcessID string       `json:"processId,omitempty"`  // of the encoder, if it is a process
+	Audio     AudioCodec   `json:"audioCodec,omitempty"` // empty: the desktop has no sound
+	ProcessID string       `json:"processId,omitempty"`  // of the encoder, if it has a process
 	Size      desktop.Size `json:"size"`
 	FrameRate int          `json:"frameRate"` // at most
 	Viewers   []ViewerInfo `json:"viewers"`
-	// What the encoder makes, averaged over the last seconds.
+	// PicturesPerSecond and BitsPerSecond are averages of the last seconds.
 	PicturesPerSecond float64 `json:"picturesPerSecond"`
 	BitsPerSecond     int     `json:"bitsPerSecond"`
-	// Target is the rate that it was told to keep to, in bits per second.
+	// Target is the rate that the encoder keeps to, in bits per second.
 	Target int `json:"targetBitsPerSecond"`
 }
 
-// Status tells how the streamer is.
+// Status returns the current status.
 func (s *Streamer) Status() Status {
 	st := Status{
 		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: s.cfg.FrameRate,
-		Viewers: s.Viewers(), Target: s.rate.target(),
+		Viewers: s.Viewers(), Target: int(s.rate.Load()),
 	}
 	if s.soundAvailable() {
 		st.Audio = s.cfg.AudioCodec
@@ -276,7 +284,7 @@ func (s *Streamer) Status() Status {
 	return st
 }
 
-// Viewers lists those who watch, in the order of their arrival.
+// Viewers returns the viewers in the order of their arrival.
 func (s *Streamer) Viewers() []ViewerInfo {
 	list := []ViewerInfo{}
 	s.each(func(v *viewer) { list = append(list, v.info()) })

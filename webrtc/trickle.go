@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -89,4 +90,21 @@ func withCandidates(sdp string, candidates []string) string {
 	}
 	insert()
 	return strings.Join(out, "")
+}
+
+// hurries are the times after a viewer's answer when hurry triggers Pion's checks.
+var hurries = [...]time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 90 * time.Millisecond, 140 * time.Millisecond}
+
+// hurry makes Pion select a working path soon. Pion selects one every 200 ms, or when it
+// learns of another address. So hurry adds addresses of the discard prefix (RFC 6666).
+func (p *peer) hurry() {
+	for i, after := range hurries {
+		time.AfterFunc(after, func() {
+			if p.v.ctx.Err() == nil && !p.connected.Load() {
+				_ = p.pc.AddICECandidate(webrtc.ICECandidateInit{ // an error means that it is closed
+					Candidate: fmt.Sprintf("candidate:%d 1 udp 1 100::1 %d typ host", i+1, i+9),
+				})
+			}
+		})
+	}
 }

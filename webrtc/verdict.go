@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// judge says in a sentence what works or where it ends, and what can be done.
+// judge returns a sentence about what works or fails, and what to do about it.
 func judge(d *Diagnosis, now time.Time) (verdict, remedy string) {
 	connected := slices.DeleteFunc(slices.Clone(d.Viewers), func(v ViewerPath) bool { return !v.Connected() })
 	if v := d.worst(now); v != nil {
@@ -24,11 +24,11 @@ func judge(d *Diagnosis, now time.Time) (verdict, remedy string) {
 	return d.judgeProspects()
 }
 
-// connectTime is how long it takes, at most, until a way is found that works.
+// connectTime is how long a viewer may take to connect.
 const connectTime = 3 * time.Second
 
-// worst is the viewer who shows best what is wrong: one who has been trying for
-// longer than it takes, or who was the last to fail if nobody has come since.
+// worst returns the viewer that best shows what is wrong: one that has been connecting for
+// too long, or the last one that failed if no other viewer has connected since.
 func (d *Diagnosis) worst(now time.Time) *ViewerPath {
 	for i, v := range d.Viewers {
 		if !v.Connected() && now.Sub(v.Since) > connectTime {
@@ -48,27 +48,27 @@ func (d *Diagnosis) worst(now time.Time) *ViewerPath {
 	return last
 }
 
-// judgeFailure says where the way of a viewer ends that is not connected.
+// judgeFailure explains why a viewer is not connected.
 func (d *Diagnosis) judgeFailure(v *ViewerPath) (verdict, remedy string) {
-	who := "A viewer at " + cmp.Or(v.Remote, "an unknown address")
+	viewer := "A viewer at " + cmp.Or(v.Remote, "an unknown address")
 	switch {
 	case v.Heard == 0 && v.Offered == 0:
-		return who + " told no address of its own, and no packet of it arrived: its browser does not use WebRTC.",
-			"Look whether a policy or an extension of that browser forbids WebRTC, or use a page that shows the pictures over its WebSocket."
+		return viewer + " told no address of its own, and no packet of it arrived: its browser does not use WebRTC.",
+			"Check whether a policy or an extension of that browser forbids WebRTC, or use a page that shows the pictures over its WebSocket."
 	case v.Heard == 0:
-		return who + " is not connected: no packet of it arrived, " + d.doors() + ".", d.openDoors()
+		return viewer + " is not connected: no packet of it arrived, " + d.doors() + ".", d.openDoors()
 	case v.Answered == 0:
-		return who + " is not connected: its packets arrive here, but it answers none of ours.",
+		return viewer + " is not connected: its packets arrive here, but it answers none of ours.",
 			"Let UDP packets out of this machine" + d.fromPort() + ", or use a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)."
 	case v.Local == "":
-		return who + " is not connected: packets arrive both ways, but no way was agreed on.",
+		return viewer + " is not connected: packets arrive both ways, but no way was agreed on.",
 			"Reload the page. If that does not help, its browser's chrome://webrtc-internals or about:webrtc tells more."
 	}
-	return fmt.Sprintf("%s was connected from %s to %s, but that connection ended or could not be encrypted.", who, v.Far, v.Local),
+	return fmt.Sprintf("%s was connected from %s to %s, but that connection ended or could not be encrypted.", viewer, v.Far, v.Local),
 		"Reload the page. If it happens again, something on the way drops or alters packets after a while: use another way (TCP, or a TURN server)."
 }
 
-// doors says where packets of viewers are waited for.
+// doors says where this program waits for packets of viewers.
 func (d *Diagnosis) doors() string {
 	var all []string
 	switch {
@@ -99,7 +99,7 @@ func (d *Diagnosis) fromPort() string {
 	return fmt.Sprintf(" (from port %d)", d.UDP.Port)
 }
 
-// openDoors says how viewers get in.
+// openDoors says how viewers can get in.
 func (d *Diagnosis) openDoors() string {
 	const turn = "have both sides meet at a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)"
 	var ways []string
@@ -122,7 +122,7 @@ func (d *Diagnosis) openDoors() string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// ports are the UDP ports, as docker run -p wants them.
+// ports returns the UDP ports in the form of docker run -p.
 func (d *Diagnosis) ports() string {
 	if d.UDP.Range != "" {
 		return d.UDP.Range
@@ -130,12 +130,12 @@ func (d *Diagnosis) ports() string {
 	return fmt.Sprint(d.UDP.Port)
 }
 
-// relays says whether there is a TURN server.
+// relays reports whether there is a TURN server.
 func (d *Diagnosis) relays() bool {
 	return slices.ContainsFunc(d.Servers, func(s ServerPath) bool { return strings.HasPrefix(s.URL, "turn") })
 }
 
-// slowRemedy says how viewers get a better way than the one they have.
+// slowRemedy says how viewers with a WebSocket can connect by WebRTC.
 func (d *Diagnosis) slowRemedy(connected []ViewerPath) string {
 	for _, v := range connected {
 		if v.Transport == TransportWebSocket {
@@ -145,7 +145,7 @@ func (d *Diagnosis) slowRemedy(connected []ViewerPath) string {
 	return ""
 }
 
-// ways counts by which ways viewers are connected.
+// ways says how many viewers are connected in which way.
 func ways(viewers []ViewerPath) string {
 	var names []string
 	count := map[string]int{}
@@ -170,12 +170,12 @@ func ways(viewers []ViewerPath) string {
 	return strings.Join(names, ", ")
 }
 
-// judgeProspects says what somebody who would like to watch can expect.
+// judgeProspects says whether a viewer could connect.
 func (d *Diagnosis) judgeProspects() (verdict, remedy string) {
 	for _, s := range d.Servers {
 		if s.Tried && !s.Answered {
 			return fmt.Sprintf("Nobody watches, and %s does not answer: %s.", s.URL, s.Problem),
-				"Look whether that server runs and UDP packets may leave this machine, or name another one (--ice-server)."
+				"Check whether that server runs and UDP packets may leave this machine, or name another one (--ice-server)."
 		}
 	}
 	switch {
@@ -183,7 +183,7 @@ func (d *Diagnosis) judgeProspects() (verdict, remedy string) {
 		return "Nobody watches; viewers can come only through the TURN server.", ""
 	case len(d.Told) == 0:
 		return "Nobody can watch: there is no address to tell viewers, because the UDP port is not open (" + d.UDP.Problem +
-			"), and the TCP port takes none in (" + d.TCP.Problem + ").", d.openDoors()
+			"), and the TCP port does not accept viewers (" + d.TCP.Problem + ").", d.openDoors()
 	case len(d.Request.Proxies) > 0 && !d.TCP.Shared && !d.relays():
 		return fmt.Sprintf("Nobody watches; the request came through an HTTP proxy (%s), which passes no media, so that viewers need UDP port %s.",
 				strings.Join(d.Request.Proxies, ", "), d.ports()),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -12,18 +11,17 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// BinaryConn is a Conn that carries binary messages, too.
+// BinaryConn is a Conn that can send binary messages as well.
 type BinaryConn interface {
 	Conn
 
-	// SendBinary sends a binary message. It is called by another goroutine than
-	// Send.
+	// SendBinary sends a binary message. It may be called while Send runs.
 	SendBinary(context.Context, []byte) error
 }
 
-// Flags of binary messages to viewers without WebRTC. A message with flagData is
-// one of the data channel's; the others are pictures: the flags, microseconds
-// since the viewer came (64 bits, big endian), then the picture.
+// Flags of binary messages to viewers without WebRTC. A message with flagData is one of the
+// data channel. Others are pictures: the flags, microseconds since the viewer came (64 bits,
+// big endian), and the picture.
 const (
 	flagKey  = 0x01
 	flagData = 0x80
@@ -31,11 +29,10 @@ const (
 	pictureHeader = 9
 )
 
-// ServeVideo serves one viewer to whom no WebRTC gets through: pictures come as
-// binary messages over the connection itself, for a decoder such as that of
-// WebCodecs. The messages of the signalling protocol that are about control,
-// input, the clipboard and presence go either way as text. There is no sound. It
-// returns when the connection, ctx or the streamer ends: nil when the client went.
+// ServeVideo serves one viewer without WebRTC, until the connection, ctx or the streamer
+// ends. It sends pictures as binary messages, for a decoder such as that of WebCodecs. The
+// text messages are the ones of the signalling protocol about control, input, the clipboard and
+// presence. There is no sound. It returns nil if the client has closed the connection.
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -46,10 +43,10 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 		g := &signaling{s: s, conn: conn}
 		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
 	}
-	w := &videoSocket{v: v, conn: conn, ctx: ctx, pointers: make(chan []byte, pointersMost)}
 	g := &signaling{s: s, conn: conn, options: o, id: v.id, key: rand.Text(), viewer: v}
-	v.hear(g)
-	defer v.close("")
+	w := &videoSocket{v: v, conn: conn, g: g, ctx: ctx, pointers: make(chan []byte, pointersMost)}
+	v.attach(g)
+	defer v.close()
 	around := g.beginPresence()
 	defer around.sub.Close()
 	if err := g.greet(ctx); err != nil {
@@ -62,18 +59,19 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	defer work.Wait()
 	defer cancel(nil)
 	work.Go(func() { g.followPresence(ctx, around) })
-	if !v.start(func(string) { cancel(nil) }, v.act, func() { v.pump(w.send) }, w.pumpPointers) {
+	if !v.start(func() { cancel(nil) }, v.act, func() { v.pump(w.send) }, w.pumpPointers) {
 		return ErrClosed
 	}
 	v.showPointer(w)
 	v.begin()
-	return w.listen(g)
+	return w.listen()
 }
 
 // videoSocket sends pictures over a connection.
 type videoSocket struct {
 	v    *viewer
 	conn BinaryConn
+	g    *signaling
 	ctx  context.Context //nolint:containedctx // ends with the connection
 	size desktop.Size    // that the client knows
 	buf  []byte
@@ -81,44 +79,35 @@ type videoSocket struct {
 	pointers chan []byte // messages that wait
 }
 
-// pointersMost is how many messages about the pointer may wait. Who is further
-// behind misses some.
+// pointersMost is how many messages about the pointer may wait. Further ones are discarded.
 const pointersMost = 16
 
-// listen does what the client asks for until it goes.
-func (w *videoSocket) listen(g *signaling) error {
+// listen handles the client's messages until the connection ends.
+func (w *videoSocket) listen() error {
 	for {
 		text, err := w.conn.Receive(w.ctx)
 		switch {
 		case err != nil && w.v.s.ctx.Err() != nil:
-			g.sayEnd(w.ctx)
+			w.g.sayEnd(w.ctx)
 			return ErrClosed
 		case err != nil:
-			return nil //nolint:nilerr // the client has gone
+			return nil //nolint:nilerr // the client has closed the connection
 		}
 		if m, err := decodeReceived(text); err == nil && m.Event == "video/key" {
 			w.v.lost.Store(true)
 			w.v.askForKey()
 			continue
 		}
-		if err := g.take(w.ctx, text); err != nil {
+		if err := w.g.handle(w.ctx, text); err != nil {
 			w.v.s.log.Debug("signalling", "viewer", w.v.id, "error", err)
 		}
 	}
 }
 
-// tellSize tells the client what is to come.
+// tellSize tells the client the codec and the size of the next pictures.
 func (w *videoSocket) tellSize(size desktop.Size) error {
 	w.size = size
-	text, err := json.Marshal(message{"video/init", map[string]any{
-		"codec": w.v.s.cfg.Codec, "width": size.Width, "height": size.Height,
-	}})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, sendLimit)
-	defer cancel()
-	return w.conn.Send(ctx, text)
+	return w.g.send(w.ctx, "video/init", map[string]any{"codec": w.v.s.cfg.Codec, "width": size.Width, "height": size.Height})
 }
 
 // send sends one picture.
@@ -138,8 +127,7 @@ func (w *videoSocket) send(p *wirePicture) error {
 	return w.conn.SendBinary(w.ctx, w.buf)
 }
 
-// sendPointer sends a message that others get over their data channel. It never
-// waits.
+// sendPointer queues a message of the data channel. It never blocks.
 func (w *videoSocket) sendPointer(m []byte) {
 	select {
 	case w.pointers <- append([]byte{flagData}, m...):
@@ -147,7 +135,7 @@ func (w *videoSocket) sendPointer(m []byte) {
 	}
 }
 
-// pumpPointers sends the messages that wait, until the viewer goes.
+// pumpPointers sends the queued messages until the viewer ends.
 func (w *videoSocket) pumpPointers() {
 	for {
 		select {
@@ -155,7 +143,7 @@ func (w *videoSocket) pumpPointers() {
 			return
 		case m := <-w.pointers:
 			if w.conn.SendBinary(w.ctx, m) != nil {
-				return // the connection's end is seen elsewhere
+				return // listen sees the error
 			}
 		}
 	}

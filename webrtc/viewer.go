@@ -13,11 +13,11 @@ import (
 	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// queueSize is how many pictures may wait for a viewer's line. One who is further
-// behind goes on with the next key picture.
+// queueSize is how many pictures may wait for a viewer's connection. A slower viewer skips
+// pictures until the next key picture.
 const queueSize = 8
 
-// Transport is the way by which a viewer gets the picture.
+// Transport is how a viewer gets the pictures.
 type Transport string
 
 // The transports.
@@ -27,57 +27,54 @@ const (
 	TransportWebSocket Transport = "websocket"
 )
 
-// ViewerOptions describe somebody who wants to watch.
+// ViewerOptions describe a new viewer.
 type ViewerOptions struct {
-	// Name is shown to other viewers, without control characters. Empty: none.
+	// Name is shown to other viewers. Control characters are removed. Empty: none.
 	Name string
 
-	// ViewOnly keeps the viewer from ever having control.
+	// ViewOnly viewers never get control.
 	ViewOnly bool
 
-	// Host is the host and port by which the viewer reached this program, as
-	// the Host header of its request has it. It is told to try the port for
-	// media there, too. Empty: only at the addresses of this machine.
+	// Host is the Host header of the viewer's request. The viewer is told to try the port
+	// for media at that host as well. Empty: only at the addresses of this machine.
 	Host string
 
-	// TCP says that connections to Host arrive at a listener that shares its
-	// port with NetworkConfig.TCP, so that the viewer can be told to try that.
-	// It should not be set when the request came through an HTTP proxy.
-	// NetworkConfig.TCPPort counts in any case.
+	// TCP is true if a listener of NetworkConfig.TCP accepted the viewer's request, so that
+	// the viewer can be told to try Host by TCP. It must be false if the request came
+	// through an HTTP proxy. NetworkConfig.TCPPort applies in either case.
 	TCP bool
 
-	// Remote is the viewer's address, for lists.
+	// Remote is the viewer's address, for ViewerInfo.
 	Remote string
 
-	// Owner identifies the user of the viewer, such as by the id of a token. The
-	// viewers of one owner get at most half of Config.MaxViewers. Viewers with an
-	// owner together leave an eighth of it free. Empty: the program itself, whose
-	// viewers may use all of it.
+	// Owner identifies the user of the viewer, such as the id of a token. One owner may
+	// have half of Config.MaxViewers. All owners together leave an eighth of it free.
+	// Empty: the program, which may use all of it.
 	Owner string
 
-	// Until ends the viewer when it is done. Nil: the viewer has no such end.
-	Until context.Context //nolint:containedctx // ends with the owner's leave to watch
+	// Until ends the viewer when it is done. Nil: it does not.
+	Until context.Context //nolint:containedctx // ends with the owner's permission to watch
 }
 
 func (o ViewerOptions) network() network.Options { return network.Options{Host: o.Host, TCP: o.TCP} }
 
-// ViewerInfo tells about somebody who watches.
+// ViewerInfo describes a viewer.
 type ViewerInfo struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name,omitempty"`
-	Owner     string    `json:"owner,omitempty"` // as ViewerOptions has it
+	Owner     string    `json:"owner,omitempty"` // as in ViewerOptions
 	Remote    string    `json:"remote,omitempty"`
 	Transport Transport `json:"transport"`
 	ViewOnly  bool      `json:"viewOnly"`
 	Control   bool      `json:"control"`
-	Connected bool      `json:"connected"` // pictures are on their way
+	Connected bool      `json:"connected"` // pictures are sent
 	Since     time.Time `json:"since"`
-	Pictures  uint64    `json:"pictures"` // that were sent
-	Skipped   uint64    `json:"skipped"`  // that were not, because the line was too slow
+	Pictures  uint64    `json:"pictures"` // sent
+	Skipped   uint64    `json:"skipped"`  // not sent, because the connection was too slow
 	Bytes     uint64    `json:"bytes"`
 }
 
-// viewer is somebody who watches.
+// viewer is a browser or player that watches.
 type viewer struct {
 	s         *Streamer
 	id        string
@@ -88,34 +85,32 @@ type viewer struct {
 
 	queue   chan *wirePicture
 	sounds  chan *wireSound
-	hears   atomic.Bool // wants sound, and gets it over a connection of WebRTC
-	live    atomic.Bool // wants pictures
+	hears   atomic.Bool // gets sound, by WebRTC
+	live    atomic.Bool // gets pictures
 	lost    atomic.Bool // waits for a key picture
 	pointer pointerSink // nil: none is open; guarded by Streamer.mu
-	tell    tellFunc    // nil: there is no way to; guarded by Streamer.mu
-	key     string      // shows that a call is this viewer's; empty: none does; guarded by Streamer.mu
+	tell    tellFunc    // nil: it has no signalling connection; guarded by Streamer.mu
+	key     string      // authenticates calls of this viewer; empty: none; guarded by Streamer.mu
 	inputs  *inputQueue
-	shown   atomic.Bool // got one at least
+	shown   atomic.Bool // got a picture
 	wants   atomic.Bool // has asked for control, and not given it back
 
 	pictures, skipped, bytes atomic.Uint64
 	loss                     atomic.Uint32 // of packets, in 256ths
-	allowed                  atomic.Int64  // bits per second that the line seems to carry; 0: unknown
+	allowed                  atomic.Int64  // estimated bits per second of the connection; 0: unknown
 
 	ctx      context.Context //nolint:containedctx // ends with the viewer
 	cancel   context.CancelCauseFunc
 	work     sync.WaitGroup
 	ended    sync.Once
 	starting sync.Mutex           // guards gone, leave and finish, and work's Go against close's Wait
-	leave    func() bool          // waits for ViewerOptions.Until no longer; nil: it has none
+	leave    func() bool          // stops waiting for ViewerOptions.Until; nil: it has none
 	gone     bool                 // close has begun
-	finish   func(reason string)  // ends the transport; called once
-	peer     atomic.Pointer[peer] // nil: it has no connection of WebRTC
+	finish   func()               // ends the transport; called once
+	peer     atomic.Pointer[peer] // nil: it has no WebRTC connection
 }
 
-// newViewer adds a viewer, who gets no pictures before begin.
-//
-// id is the viewer's; empty: a new one.
+// newViewer adds a viewer. It gets no pictures before begin. An empty id stands for a new one.
 func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*viewer, error) {
 	o.Name = strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
@@ -144,12 +139,12 @@ func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*
 	if o.Until != nil {
 		v.starting.Lock()
 		defer v.starting.Unlock()
-		v.leave = context.AfterFunc(o.Until, func() { v.close("its leave to watch has ended") })
+		v.leave = context.AfterFunc(o.Until, v.close)
 	}
 	return v, nil
 }
 
-// hasRoom returns nil if another viewer of an owner may watch. The caller has mu.
+// hasRoom returns nil if an owner may have another viewer. The caller holds mu.
 func (s *Streamer) hasRoom(owner string) error {
 	all := s.cfg.MaxViewers
 	own := 0
@@ -173,7 +168,7 @@ func (s *Streamer) hasRoom(owner string) error {
 	return nil
 }
 
-// begin has pictures sent to the viewer, the first one soon.
+// begin starts sending pictures to the viewer.
 func (v *viewer) begin() {
 	if v.live.Swap(true) {
 		return
@@ -183,7 +178,7 @@ func (v *viewer) begin() {
 	v.s.listenersChanged()
 }
 
-// askForKey has the encoder make a key picture.
+// askForKey makes the encoder send a key picture.
 func (v *viewer) askForKey() {
 	v.s.wantKey.Store(true)
 	v.s.nudge()
@@ -191,11 +186,11 @@ func (v *viewer) askForKey() {
 
 func (v *viewer) watching() bool { return v.live.Load() }
 
-// fresh says whether the viewer has seen nothing yet.
+// fresh reports whether the viewer has not seen any picture.
 func (v *viewer) fresh() bool { return v.live.Load() && !v.shown.Load() }
 
-// offer hands a picture to the viewer, unless the line is too slow for it. It
-// never waits. The streamer's mu is held.
+// offer queues a picture, unless the connection is too slow for it. It never blocks. The
+// caller holds the streamer's mu.
 func (v *viewer) offer(p *wirePicture) {
 	if !v.live.Load() {
 		return
@@ -219,7 +214,7 @@ func (v *viewer) offer(p *wirePicture) {
 	}
 }
 
-// pump sends pictures until the viewer goes, with send.
+// pump sends queued pictures with send until the viewer ends.
 func (v *viewer) pump(send func(*wirePicture) error) {
 	defer func() {
 		for {
@@ -244,7 +239,7 @@ func (v *viewer) pump(send func(*wirePicture) error) {
 			}
 			p.release()
 			if err != nil {
-				go v.close("the line is broken")
+				go v.close()
 				return
 			}
 			if v.lost.Load() && len(v.queue) == 0 {
@@ -254,9 +249,9 @@ func (v *viewer) pump(send func(*wirePicture) error) {
 	}
 }
 
-// start begins what a viewer needs goroutines for, and says what ends it. It
-// returns false, and begins nothing, when the viewer has been closed meanwhile.
-func (v *viewer) start(finish func(reason string), tasks ...func()) bool {
+// start runs the tasks of a viewer in goroutines. close calls finish and waits for them. It
+// returns false, and starts nothing, if the viewer was closed.
+func (v *viewer) start(finish func(), tasks ...func()) bool {
 	v.starting.Lock()
 	defer v.starting.Unlock()
 	if v.gone {
@@ -269,8 +264,7 @@ func (v *viewer) start(finish func(reason string), tasks ...func()) bool {
 	return true
 }
 
-// also begins a task while the viewer may be closed at any moment; then it does
-// nothing. Tasks themselves may begin others without it.
+// also starts another task, unless the viewer was closed.
 func (v *viewer) also(task func()) {
 	v.starting.Lock()
 	defer v.starting.Unlock()
@@ -279,8 +273,8 @@ func (v *viewer) also(task func()) {
 	}
 }
 
-// close ends the viewer, and waits for that. It may be called more than once.
-func (v *viewer) close(reason string) {
+// close ends the viewer and waits for its tasks. It may be called more than once.
+func (v *viewer) close() {
 	v.ended.Do(func() {
 		v.live.Store(false)
 		v.cancel(nil)
@@ -292,7 +286,7 @@ func (v *viewer) close(reason string) {
 			leave()
 		}
 		if finish != nil {
-			finish(reason)
+			finish()
 		}
 		v.work.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
@@ -309,7 +303,7 @@ func (v *viewer) close(reason string) {
 	})
 }
 
-// partingTime is how long the release of a viewer's keys may take.
+// partingTime bounds the release of a viewer's keys.
 const partingTime = 5 * time.Second
 
 func (v *viewer) info() ViewerInfo {
@@ -322,7 +316,7 @@ func (v *viewer) info() ViewerInfo {
 	}
 }
 
-// presenceChanged tells everybody that somebody came or went. The caller has mu.
+// presenceChanged announces that a viewer came or left. The caller holds mu.
 func (s *Streamer) presenceChanged() {
 	close(s.change)
 	s.change = make(chan struct{})

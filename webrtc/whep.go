@@ -12,25 +12,24 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// silentLimit is how long an answer is good for whose viewer does not come.
+// silentLimit is how long the viewer of an answer may take to connect.
 const silentLimit = 30 * time.Second
 
-// ErrOffer is returned for a session description that is not the offer of
-// somebody who wants to watch.
+// ErrOffer is returned for a session description that is not an offer to receive video.
 var ErrOffer = errors.New("not an offer to receive video")
 
-// ErrNoCodec is returned for an offer that does not include the codec of the stream's video.
+// ErrNoCodec is returned for an offer without the codec of the stream's video.
 var ErrNoCodec = errors.New("no codec of the offer fits")
 
 // Playback is the result of a WHEP player's offer.
 type Playback struct {
-	ID         string // of the viewer; EndViewer ends it
+	ID         string // of the viewer, for EndViewer
 	Answer     string // the session description, with all candidates
 	ICEServers []ICEServer
 }
 
-// Links are the values of the Link headers with the ICE servers
-// (draft-ietf-wish-whep-02, section 4.6).
+// Links returns the values of the Link headers for the ICE servers (draft-ietf-wish-whep-02,
+// section 4.6).
 func (p Playback) Links() []string {
 	var links []string
 	for _, s := range p.ICEServers {
@@ -45,9 +44,9 @@ func (p Playback) Links() []string {
 	return links
 }
 
-// Play adds a viewer that offers a session itself (WHEP,
-// draft-ietf-wish-whep-02). Such a viewer only watches. The error is [ErrOffer],
-// [ErrNoCodec], [ErrTooManyViewers] or [ErrClosed].
+// Play adds a player that offers a session (WHEP, draft-ietf-wish-whep-02). It can only
+// watch. The error is [ErrOffer], [ErrNoCodec], [ErrTooManyViewers], [ErrTooManyOfOwner],
+// [ErrNoPort] or [ErrClosed].
 func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Playback, error) {
 	candidates, err := checkDescription(offer)
 	if err != nil {
@@ -61,12 +60,12 @@ func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Pla
 	p.offered.Store(int32(candidates)) //nolint:gosec // it is bounded
 	answer, err := p.answer(ctx, offer)
 	if err != nil {
-		p.v.close("")
+		p.v.close()
 		return Playback{}, err
 	}
 	time.AfterFunc(silentLimit, func() {
 		if !p.v.live.Load() {
-			p.v.close("nobody came")
+			p.v.close()
 		}
 	})
 	return Playback{p.v.id, answer, s.network.iceServers(p.link)}, nil
@@ -103,25 +102,18 @@ func (p *peer) noCodec() error {
 		ErrNoCodec, strings.ToUpper(string(p.v.s.cfg.Codec)))
 }
 
-// EndViewer ends a viewer. The error is [ErrViewerNotFound].
+// EndViewer ends a viewer. It returns [ErrViewerNotFound] if there is none with the id.
 func (s *Streamer) EndViewer(id string) error {
-	s.mu.Lock()
-	var found *viewer
-	for _, v := range s.viewers {
-		if v.id == id {
-			found = v
-		}
-	}
-	s.mu.Unlock()
-	if found == nil {
+	v := s.viewer(id)
+	if v == nil {
 		return ErrViewerNotFound
 	}
-	found.close("ended by request")
+	v.close()
 	return nil
 }
 
-// ServeWHEP answers requests of WHEP players: POST with an offer, and, below its
-// own path, DELETE of what the Location of the answer names.
+// ServeWHEP answers requests of WHEP players: POST with an offer, and DELETE of the Location
+// of its answer, which is below the path of ServeWHEP.
 func (s *Streamer) ServeWHEP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
@@ -147,18 +139,17 @@ func (s *Streamer) startWHEP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// Where the network has a TCP, it is the one that this server's port is
-	// shared with.
+	// If the network has a TCP, this server's listener shares it.
 	play, err := s.Play(r.Context(), string(offer), ViewerOptions{Host: r.Host, Remote: r.RemoteAddr, TCP: true})
-	switch {
-	case errors.Is(err, ErrNoCodec):
-		http.Error(w, err.Error(), http.StatusNotAcceptable)
-		return
-	case errors.Is(err, ErrOffer):
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	if err != nil {
+		status := http.StatusServiceUnavailable
+		switch {
+		case errors.Is(err, ErrNoCodec):
+			status = http.StatusNotAcceptable
+		case errors.Is(err, ErrOffer):
+			status = http.StatusBadRequest
+		}
+		http.Error(w, err.Error(), status)
 		return
 	}
 	w.Header().Set("Content-Type", "application/sdp")

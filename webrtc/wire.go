@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// payloadSize is how many bytes of a picture one packet carries at most:
-	// with all headers and extensions it fits the smallest MTU in use.
+	// payloadSize is how many bytes of a picture a packet has at most. With all headers
+	// and extensions it fits the smallest MTU in use.
 	payloadSize = 1180
 
-	// clockRate is that of video in RTP.
+	// clockRate is the clock rate of video in RTP.
 	clockRate = 90000
 )
 
-// wirePicture is a picture cut into RTP payloads, shared by all viewers. The
-// last one who is done with it gives the memory back.
+// wirePicture is a picture cut into RTP payloads. Viewers share it. The last release returns
+// its memory to the pool.
 type wirePicture struct {
-	data     []byte   // the picture as the encoder made it
+	data     []byte   // the encoded picture
 	payloads [][]byte // with their payload descriptors
 	buf      []byte   // holds the payloads
 	key      bool
@@ -47,13 +47,13 @@ func (p *wirePicture) release() {
 
 // packetizer cuts pictures into RTP payloads.
 type packetizer struct {
-	payloader rtp.Payloader // nil: VP8, which is cut here without allocating
+	payloader rtp.Payloader // nil: VP8, for which cutVP8 does not allocate
 	id        uint16        // of the next VP8 picture
 	clock     rtpClock
 }
 
 func newPacketizer(codec Codec, clock rtpClock) *packetizer {
-	p := &packetizer{id: uint16(rand.Uint32()) & 0x7fff, clock: clock} //nolint:gosec // RTP asks for no secret here
+	p := &packetizer{id: uint16(rand.Uint32()) & 0x7fff, clock: clock} //nolint:gosec // it is not secret
 	switch codec {
 	case H264:
 		p.payloader = &codecs.H264Payloader{}
@@ -64,7 +64,7 @@ func newPacketizer(codec Codec, clock rtpClock) *packetizer {
 	return p
 }
 
-// cut makes packets of a picture. The caller holds the result.
+// cut makes packets of a picture. The caller must release the result.
 func (p *packetizer) cut(data []byte, key bool, now time.Time) *wirePicture {
 	w := wirePictures.Get().(*wirePicture)
 	w.refs.Store(1)
@@ -81,8 +81,8 @@ func (p *packetizer) cut(data []byte, key bool, now time.Time) *wirePicture {
 	return w
 }
 
-// cutVP8 cuts a VP8 frame (RFC 7741, section 4.2): each payload begins with a
-// descriptor that has a picture id of 15 bits, and says whether it is the first.
+// cutVP8 cuts a VP8 frame. Each payload begins with a descriptor that has a picture id of 15
+// bits and a flag for the first one (RFC 7741, section 4.2).
 func (p *wirePicture) cutVP8(id uint16) {
 	const descriptor, extended, first, hasID, long = 4, 0x80, 0x10, 0x80, 0x80
 	room := payloadSize - descriptor
@@ -111,9 +111,6 @@ func (s *Streamer) deliver(data []byte, key bool) {
 	s.meter.count(now, len(data))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.packets == nil {
-		s.packets = newPacketizer(s.cfg.Codec, s.videoClock)
-	}
 	w := s.packets.cut(data, key, now)
 	w.size = s.size
 	for _, v := range s.viewers {

@@ -19,7 +19,7 @@
 // # Errors
 //
 // [ErrNoPort] if every port of a range is in use. Other errors are about the configuration
-// or those of sockets.
+// or about sockets.
 //
 // # Requirements
 //

@@ -29,7 +29,7 @@ func isSTUN(b []byte, kind uint16) bool {
 }
 
 // stunConn is a UDP socket that is a STUN server as well (RFC 8489). It answers Binding
-// requests without a user. It passes on those of ICE, which have one.
+// requests without a user. It passes on the requests of ICE, which have one.
 //
 // It can also ask other STUN servers, which then see the address of this socket.
 type stunConn struct {

@@ -2,17 +2,20 @@ package webrtc
 
 import (
 	"encoding/binary"
+	"io"
 	"math/bits"
 	"sync/atomic"
 	"time"
 
 	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
+	"github.com/pion/transport/v4/packetio"
+	"github.com/pion/webrtc/v4"
 	"golang.org/x/time/rate"
 )
 
-// Bounds of what a viewer's RTCP packets cost. Browsers send some 30 packets a second,
-// and ask again for less than a tenth of the packets that they get.
+// Limits of a viewer's RTCP packets. Browsers send some 30 packets a second, and ask again
+// for less than a tenth of the packets that they get.
 const (
 	mostFeedback  = 500 // RTCP packets a second
 	mostResent    = 500 // packets a second that are sent again
@@ -86,4 +89,52 @@ func (g *feedbackGuard) BindLocalStream(_ *interceptor.StreamInfo, writer interc
 		defer g.writing.Add(-1)
 		return writer.Write(h, payload, a)
 	})
+}
+
+// Limits of a viewer's connection. Pion has none, and keeps each of these until the
+// connection ends.
+const (
+	// mostStreams is how many media streams (SSRCs) a viewer's packets may name. One
+	// packet can name hundreds. Browsers name the two that they get and up to two more.
+	mostStreams = 32
+	// streamBuffer is how many bytes may wait in a stream, and in all data channels.
+	// A byte there can take hundreds, because it can come as a chunk of its own.
+	streamBuffer = 32 << 10
+	// mostChannels is how many data channels a viewer may open. Browsers open none.
+	mostChannels = 8
+)
+
+// boundStreams returns a SettingEngine.BufferFactory. It calls exceeded for each stream
+// beyond mostStreams, and discards the packets of that stream.
+func boundStreams(exceeded func()) func(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
+	var made atomic.Int32
+	discarded := packetio.NewBuffer()
+	_ = discarded.Close() // it never fails
+	return func(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
+		if made.Add(1) > mostStreams {
+			exceeded()
+			return discarded
+		}
+		b := packetio.NewBuffer()
+		b.SetLimitSize(streamBuffer)
+		return b
+	}
+}
+
+// boundChannels ends the viewer if it opens more than mostChannels data channels.
+func (p *peer) boundChannels() {
+	var opened atomic.Int32
+	p.pc.OnDataChannel(func(*webrtc.DataChannel) {
+		if opened.Add(1) > mostChannels {
+			p.flooded()
+			<-p.v.ctx.Done() // Pion accepts the next channel when this returns
+		}
+	})
+}
+
+// flooded ends the viewer, whose connection has opened too many streams or channels.
+func (p *peer) flooded() {
+	if !p.excess.Swap(true) {
+		go p.v.close()
+	}
 }
