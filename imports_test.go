@@ -44,7 +44,7 @@ var importRules = []struct {
 	{"github.com/thesyncim/...", []string{"webrtc"}, true},
 	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/testrelease"}, true},
 
-	{module + "/desktop", []string{"desktop/robot", "desktop/fleet", "webrtc/...", "recording", "agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/desktop", []string{"desktop/robot", "desktop/fleet", "webrtc/...", "recording/...", "agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/filesystem", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/desktop/fleet", []string{"httpapi/...", "cmd/..."}, true},

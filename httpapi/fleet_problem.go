@@ -11,6 +11,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/recording"
+	"github.com/deskhand/deskhand/recording/timeline"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -84,7 +85,7 @@ func recordingProblem(err error) *Problem {
 	switch {
 	case errors.As(err, &bad):
 		field := cmp.Or(recordingFields[bad.Field], bad.Field)
-		return invalid(field, field+" "+bad.Problem)
+		return invalid(field, field+" "+bad.Reason)
 	case errors.As(err, &missing):
 		return conflictOf("ffmpeg is required for desktop recording").
 			with("missingDependencies", missing.Programs).with("installCommand", installCommand)
@@ -98,7 +99,7 @@ func recordingProblem(err error) *Problem {
 		return conflictOf("the recording has ended")
 	case errors.Is(err, recording.ErrLocked):
 		return conflictOf(err.Error())
-	case errors.Is(err, recording.ErrTimelineFull):
+	case errors.Is(err, timeline.ErrFull):
 		return conflictOf(err.Error())
 	case errors.Is(err, recording.ErrClosed):
 		return shuttingDown.problem("the desktop or the server is going away")

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/recording"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 type (
@@ -43,8 +44,8 @@ type (
 	}
 )
 
-func (q spanQuery) span() recording.Span {
-	return recording.Span{From: inVideo(q.From), To: inVideo(q.To)}
+func (q spanQuery) span() timeline.Span {
+	return timeline.Span{From: inVideo(q.From), To: inVideo(q.To)}
 }
 
 // inVideo is a number of milliseconds.
@@ -106,9 +107,9 @@ func (in *clipInput) request() (recording.ClipRequest, error) {
 }
 
 func (s *Server) registerCaptions() {
-	for kind, about := range map[recording.VTTKind][2]string{
-		recording.Captions: {"getRecordingCaptions", "Get what was done in a recording, as captions"},
-		recording.Chapters: {"getRecordingChapters", "Get the chapters of a recording"},
+	for kind, about := range map[timeline.VTTKind][2]string{
+		timeline.VTTCaptions: {"getRecordingCaptions", "Get what was done in a recording, as captions"},
+		timeline.VTTChapters: {"getRecordingChapters", "Get the chapters of a recording"},
 	} {
 		r := route{
 			id: about[0], method: http.MethodGet, path: "/recordings/{id}/" + string(kind) + ".vtt", tag: recordingTag, query: true,

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/recording"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 type (
@@ -18,8 +20,8 @@ type (
 	}
 
 	timelinePage struct {
-		Entries []recording.Entry `json:"entries" nullable:"false" doc:"By seq, in which order they became known"`
-		Next    uint64            `json:"next,omitempty" doc:"There may be more: ask for those after it"`
+		Entries []timeline.Entry `json:"entries" nullable:"false" doc:"By seq, in which order they became known"`
+		Next    uint64           `json:"next,omitempty" doc:"There may be more: ask for those after it"`
 	}
 
 	timelineOutput struct{ Body timelinePage }
@@ -48,7 +50,7 @@ type (
 		Body eventBody
 	}
 
-	timelineEntryOutput struct{ Body recording.Entry }
+	timelineEntryOutput struct{ Body timeline.Entry }
 )
 
 const aboutTimeline = `Entries tell of actions and their actors, windows, changes of control, markers, and events that clients added. Their times
@@ -61,8 +63,7 @@ func (s *Server) registerTimeline() {
 		large: true,
 	}
 	onRecording(s, get, func(_ context.Context, store *recording.Store, in *timelineInput) (*timelineOutput, error) {
-		span := in.span()
-		entries, next, err := store.Timeline(in.ID, recording.TimelineQuery{After: in.After, Limit: in.Limit, From: span.From, To: span.To})
+		entries, next, err := store.Timeline(in.ID, timeline.Query{After: in.After, Limit: in.Limit, Span: in.span()})
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +74,9 @@ func (s *Server) registerTimeline() {
 	mark.id, mark.path, mark.summary = "markRecording", "/recordings/{id}/markers", "Set a marker"
 	mark.about = "It begins a chapter. Recordings that have ended can be marked as well."
 	onRecording(s, mark, func(_ context.Context, store *recording.Store, in *markerInput) (*timelineEntryOutput, error) {
-		m := recording.Marker{Title: in.Body.Title, Text: in.Body.Text, Color: in.Body.Color}
+		m := timeline.Marker{Title: in.Body.Title, Text: in.Body.Text, Color: in.Body.Color}
 		if in.Body.At != nil {
-			at := recording.Milliseconds(*in.Body.At)
+			at := timeline.Milliseconds(*in.Body.At)
 			m.At = &at
 		}
 		entry, err := store.Mark(in.ID, m)
@@ -85,7 +86,7 @@ func (s *Server) registerTimeline() {
 	event.id, event.path, event.summary = "addRecordingEvent", "/recordings/{id}/events", "Add something else that happened"
 	event.about = "Such as a message or a tool call of an agent, while the recording goes on."
 	onRecording(s, event, func(_ context.Context, store *recording.Store, in *eventInput) (*timelineEntryOutput, error) {
-		e := recording.Event{Type: recording.EntryType(in.Body.Type), Title: in.Body.Title, Data: in.Body.Data}
+		e := timeline.Event{Type: desktop.EventType(in.Body.Type), Title: in.Body.Title, Data: in.Body.Data}
 		if in.Body.Time != nil {
 			e.Time = *in.Body.Time
 		}

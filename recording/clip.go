@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 const (
@@ -112,10 +114,7 @@ func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, er
 		return nil, err
 	}
 	if req.Around != 0 {
-		if err := s.flushTimeline(id); err != nil {
-			return nil, err
-		}
-		if req, err = req.around(filepath.Join(dir, timelineFile)); err != nil {
+		if req, err = req.around(s.Entries(id, req.Around-1)); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +143,7 @@ func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, er
 }
 
 // clip makes a clip when it is its turn.
-func (s *Store) clip(ctx context.Context, id, dir string, info Info, span Span) (*Clip, error) {
+func (s *Store) clip(ctx context.Context, id, dir string, info Info, span timeline.Span) (*Clip, error) {
 	leave, err := s.extras.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -162,14 +161,14 @@ func (s *Store) clip(ctx context.Context, id, dir string, info Info, span Span) 
 }
 
 // around makes positions of an entry's number.
-func (q ClipRequest) around(path string) (ClipRequest, error) {
+func (q ClipRequest) around(entries iter.Seq2[timeline.Entry, error]) (ClipRequest, error) {
 	switch {
 	case q.From != 0 || q.To != 0:
-		return q, &InvalidError{"around", "cannot be combined with from and to"}
+		return q, invalid("around", "cannot be combined with from and to")
 	case q.Before < 0:
-		return q, &InvalidError{"before", "must not be negative"}
+		return q, invalid("before", "must not be negative")
 	case q.After < 0:
-		return q, &InvalidError{"after", "must not be negative"}
+		return q, invalid("after", "must not be negative")
 	}
 	if q.Before == 0 {
 		q.Before = DefaultBefore
@@ -177,7 +176,7 @@ func (q ClipRequest) around(path string) (ClipRequest, error) {
 	if q.After == 0 {
 		q.After = DefaultAfter
 	}
-	for e, err := range fileEntries(path, 0) {
+	for e, err := range entries {
 		if err != nil {
 			return q, err
 		}
@@ -186,32 +185,32 @@ func (q ClipRequest) around(path string) (ClipRequest, error) {
 			return q, nil
 		}
 	}
-	return q, &InvalidError{"around", fmt.Sprintf("must be the number of an entry in the timeline; there is no %d", q.Around)}
+	return q, invalid("around", "must be the number of an entry in the timeline; there is no %d", q.Around)
 }
 
 // span is what of a recording of that length is to be shown.
-func (q ClipRequest) span(length time.Duration) (Span, error) {
-	span := Span{q.From, q.To}
-	if err := span.check(); err != nil {
+func (q ClipRequest) span(length time.Duration) (timeline.Span, error) {
+	span := timeline.Span{From: q.From, To: q.To}
+	if err := span.Check(); err != nil {
 		return span, err
 	}
 	switch {
 	case span.From >= length && q.Around != 0:
-		return span, &InvalidError{"around", "is of an entry after the end of the video"}
+		return span, invalid("around", "is of an entry after the end of the video")
 	case span.From >= length:
-		return span, &InvalidError{"from", fmt.Sprintf("must be before the end of the video, which is %v long", length)}
+		return span, invalid("from", "must be before the end of the video, which is %v long", length)
 	case span.To == 0 || span.To > length:
 		span.To = length
 	}
 	if span.To-span.From > MaxClip {
-		return span, &InvalidError{"to", fmt.Sprintf("must be at most %v after from", MaxClip)}
+		return span, invalid("to", "must be at most %v after from", MaxClip)
 	}
 	return span, nil
 }
 
 // written returns how far the file has a span. If the recording runs, it waits for
 // what was recorded but not written yet.
-func (s *Store) written(ctx context.Context, id, path string, span Span) (time.Duration, error) {
+func (s *Store) written(ctx context.Context, id, path string, span timeline.Span) (time.Duration, error) {
 	patience := time.NewTimer(writtenPatience)
 	defer patience.Stop()
 	late := false
@@ -225,7 +224,7 @@ func (s *Store) written(ctx context.Context, id, path string, span Span) (time.D
 		case err == nil && late && length > span.From:
 			return length, nil
 		case late:
-			return 0, errors.Join(&InvalidError{"from", "must be before the end of what has been recorded"}, err)
+			return 0, errors.Join(invalid("from", "must be before the end of what has been recorded"), err)
 		}
 		select {
 		case <-more:
@@ -253,7 +252,7 @@ func writtenLength(path string) (time.Duration, error) {
 }
 
 // makeClip makes a clip of a span of a file.
-func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span Span) (*Clip, error) {
+func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span timeline.Span) (*Clip, error) {
 	programs, err := findPrograms(ctx, s.group)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // The files of a clip's programs, which they open anew: what happens to their
@@ -33,14 +34,14 @@ type videoPacket struct {
 
 // clipPlan is how to make a clip.
 type clipPlan struct {
-	Span
+	timeline.Span
 	first  time.Duration // of the picture that is seen at From
 	copies bool          // without encoding again
 }
 
 // plan finds out with which picture a clip begins, and whether it can be copied
 // from there on.
-func (s *Store) plan(ctx context.Context, ffprobe string, video *os.File, span Span, frame time.Duration) (clipPlan, error) {
+func (s *Store) plan(ctx context.Context, ffprobe string, video *os.File, span timeline.Span, frame time.Duration) (clipPlan, error) {
 	args := []string{
 		"-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time,flags", "-of", "csv=p=0",
 		"-read_intervals", seconds(span.From) + "%" + seconds(span.From+frame+2*rounding), clipInput,
@@ -71,14 +72,14 @@ func parsePackets(text string) []videoPacket {
 
 // planClip decides with the pictures around From, in the order of time, and not
 // none.
-func planClip(packets []videoPacket, span Span, frame time.Duration) clipPlan {
+func planClip(packets []videoPacket, span timeline.Span, frame time.Duration) clipPlan {
 	shown := packets[0]
 	for _, p := range packets {
 		switch {
 		case p.at <= span.From+rounding:
 			shown = p
 		case p.key && !shown.key && p.at <= span.From+frame+rounding && p.at < span.To:
-			return clipPlan{Span{p.at, span.To}, p.at, true}
+			return clipPlan{timeline.Span{From: p.at, To: span.To}, p.at, true}
 		}
 	}
 	return clipPlan{span, shown.at, shown.key}

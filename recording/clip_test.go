@@ -19,6 +19,7 @@ import (
 
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // The pictures of these tests show their own number, a bit in each column.
@@ -155,7 +156,7 @@ func save(t testing.TB, c *Clip) string {
 }
 
 // checkClip compares a clip with what the recording shows at that time.
-func checkClip(t *testing.T, source []shownNumber, path string, span Span) {
+func checkClip(t *testing.T, source []shownNumber, path string, span timeline.Span) {
 	t.Helper()
 	const frame, near = time.Second / numberRate, 3 * time.Millisecond
 	var want []shownNumber
@@ -229,7 +230,7 @@ func TestClip(t *testing.T) {
 				}
 				path := save(t, clip)
 				if c.name != "a moment" {
-					checkClip(t, source, path, Span{clip.From, clip.To})
+					checkClip(t, source, path, timeline.Span{From: clip.From, To: clip.To})
 				} else if n := numbersIn(t, path); len(n) != 1 {
 					t.Errorf("a moment has the pictures %v", n)
 				}
@@ -276,8 +277,8 @@ func TestClipAround(t *testing.T) {
 	video, source := numberedVideo(t)
 	s := openStore(t, StoreConfig{})
 	e := keep(t, s, video, 20*time.Second)
-	at := Milliseconds(10_500)
-	marker, err := s.Mark(e.id, Marker{Title: "here", At: &at})
+	at := timeline.Milliseconds(10_500)
+	marker, err := s.Mark(e.id, timeline.Marker{Title: "here", At: &at})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,9 +289,9 @@ func TestClipAround(t *testing.T) {
 	if clip.From != 8500*time.Millisecond || clip.To != 13500*time.Millisecond {
 		t.Errorf("from %v to %v", clip.From, clip.To)
 	}
-	checkClip(t, source, save(t, clip), Span{clip.From, clip.To})
+	checkClip(t, source, save(t, clip), timeline.Span{From: clip.From, To: clip.To})
 	var b bytes.Buffer
-	if err := s.WriteWebVTT(&b, e.id, Captions, Span{clip.From, clip.To}); err != nil {
+	if err := s.WriteWebVTT(&b, e.id, timeline.VTTCaptions, timeline.Span{From: clip.From, To: clip.To}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "00:00:02.000 --> 00:00:03.740\nhere\n"; !strings.Contains(b.String(), want) {
@@ -472,18 +473,6 @@ func TestClipsNotClosed(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestCuesHoldNoData: the data of callers' events can be most of a timeline.
-func TestCuesHoldNoData(t *testing.T) {
-	t.Parallel()
-	entries := func(yield func(Entry, error) bool) {
-		yield(Entry{Seq: 1, Type: "x", Title: "t", Data: []byte(`"data"`)}, nil)
-	}
-	got, err := chronological(entries, 0, func(Entry) bool { return true })
-	if err != nil || len(got) != 1 || got[0].Title != "t" || got[0].Data != nil {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
 

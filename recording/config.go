@@ -158,7 +158,7 @@ type StoreConfig struct {
 }
 
 func invalid(field, format string, args ...any) error {
-	return &InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
 func (c StoreConfig) withDefaults() (StoreConfig, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // Errors that a caller may branch on, with errors.Is.
@@ -13,8 +14,9 @@ var (
 	ErrNotFound = errors.New("recording not found")
 	// ErrActive is returned for what cannot be done to a recording that runs.
 	ErrActive = errors.New("the recording is still active; stop it first")
-	// ErrNotActive is returned for what only a recording that runs can do.
-	ErrNotActive = errors.New("the recording is not active")
+	// ErrNotActive is timeline.ErrClosed. It is returned if a recording has ended and a
+	// call is for active ones.
+	ErrNotActive = timeline.ErrClosed
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("recording store is closed")
 	// ErrTooMany is returned by Start when as many recordings run as
@@ -28,27 +30,16 @@ var (
 	// ErrLocked is returned by Open when another store, of this program or of
 	// another one, has the directory.
 	ErrLocked = errors.New("the recording directory is in use by another store, of this program or of another one; share it, or name another directory")
-	// ErrInvalid is wrapped by every *InvalidError. It is that of package
-	// desktop.
+	// ErrInvalid is desktop.ErrInvalid. Every *InvalidError wraps it.
 	ErrInvalid = desktop.ErrInvalid
-	// ErrMissingPrograms is wrapped by every *MissingError. It is that of
-	// package desktop.
+	// ErrMissingPrograms is desktop.ErrMissingPrograms. Every *MissingError wraps it.
 	ErrMissingPrograms = desktop.ErrMissingPrograms
 	// ErrEncoder is wrapped by errors that tell how ffmpeg failed.
 	ErrEncoder = errors.New("the video encoder failed")
 )
 
-// InvalidError names the argument that was refused and what would be accepted.
-// It wraps ErrInvalid.
-type InvalidError struct {
-	Field   string // as in the Go struct, lower camel case: "frameRate"
-	Problem string // a sentence that names the remedy, without a full stop
-}
-
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
-
-// Unwrap makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Unwrap() error { return ErrInvalid }
+// InvalidError names an argument that was refused. It wraps ErrInvalid.
+type InvalidError = timeline.InvalidError
 
 // MissingError names what recording needs and this machine lacks. It wraps
 // ErrMissingPrograms.

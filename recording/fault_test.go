@@ -23,6 +23,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // ended waits until a recording has ended by itself.
@@ -125,7 +126,7 @@ func TestStopBehind(t *testing.T) {
 	defer tick.Stop()
 	for range 50 {
 		<-tick.C
-		if _, err := r.Add(Event{Type: "test.tick"}); err != nil {
+		if _, err := r.Add(timeline.Event{Type: "test.tick"}); err != nil {
 			break
 		}
 	}

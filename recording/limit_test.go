@@ -12,6 +12,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 func TestMaxDuration(t *testing.T) {
@@ -55,7 +56,7 @@ func TestSegments(t *testing.T) {
 	if _, err := s.Recording(first); !errors.Is(err, ErrNotActive) {
 		t.Errorf("Recording of the first segment: %v", err)
 	}
-	e, err := r.Mark(Marker{Title: "here"})
+	e, err := r.Mark(timeline.Marker{Title: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestSegments(t *testing.T) {
 		}
 	}
 	for _, info := range all[2:] {
-		entries, _, err := s.Timeline(info.ID, TimelineQuery{})
+		entries, _, err := s.Timeline(info.ID, timeline.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // until waits for something that must happen.
@@ -183,7 +185,7 @@ func TestClipOfWhatGrows(t *testing.T) {
 	grow(t, e, video[:half])
 	path := filepath.Join(e.dir, videoFile)
 	made := make(chan *Clip, 1)
-	span := Span{early - time.Second, early + 480*time.Millisecond}
+	span := timeline.Span{From: early - time.Second, To: early + 480*time.Millisecond}
 	go func() {
 		clip, err := s.Clip(t.Context(), e.id, ClipRequest{From: span.From, To: span.To})
 		if err != nil {
@@ -205,7 +207,7 @@ func TestClipOfWhatGrows(t *testing.T) {
 	if (clip.To - span.To).Abs() > time.Millisecond {
 		t.Errorf("ends at %v, not %v", clip.To, span.To)
 	}
-	checkClip(t, source, save(t, clip), Span{clip.From, clip.To})
+	checkClip(t, source, save(t, clip), timeline.Span{From: clip.From, To: clip.To})
 	// What never comes is left out, once the recording has ended.
 	finished(e)
 	clip, err = s.Clip(t.Context(), e.id, ClipRequest{From: time.Second})

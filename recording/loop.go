@@ -159,7 +159,7 @@ func (l *loop) abandon() error {
 		return nil
 	}
 	if t := l.r.line(); t != nil {
-		t.stop()
+		t.Close()
 	}
 	p.thumbs.stop()
 	return errors.Join(discard(p.encoder), p.video.close(), l.r.store.drop(p.entry))

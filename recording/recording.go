@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // DefaultDir is where Start keeps recordings when it is not told.
@@ -40,8 +41,8 @@ type Recording struct {
 	reason Reason     // once stopping is closed
 	part   *part      // the newest segment
 
-	telling   sync.Mutex // guards what follows; held while another timeline takes over
-	happening *timeline  // of the newest segment
+	telling   sync.Mutex         // guards what follows; held while another timeline takes over
+	happening *timeline.Timeline // of the newest segment
 }
 
 // Start records a desktop into Config.Store, or into a store of its own. It
@@ -151,7 +152,7 @@ func (r *Recording) run(l *loop) {
 	r.finishFor(reason) // nobody needs to any more
 	last := l.end(reason)
 	if t := r.line(); t != nil {
-		t.stop()
+		t.Close()
 	}
 	r.finish(last, reason, err)
 	r.parts.Wait()
@@ -224,7 +225,7 @@ func (r *Recording) Info() Info {
 }
 
 // line is the newest segment's timeline.
-func (r *Recording) line() *timeline {
+func (r *Recording) line() *timeline.Timeline {
 	r.telling.Lock()
 	defer r.telling.Unlock()
 	return r.happening
@@ -290,7 +291,9 @@ func (r *Recording) begin(enc *encoder, epoch time.Time, first int64, before *pa
 // tell begins the newest segment's timeline after the event with that number, the
 // last one in the segment before.
 func (r *Recording) tell(p *part, after uint64) error {
-	t, err := startTimeline(r.d, filepath.Join(p.entry.dir, timelineFile), p.epoch, after, p.entry.dropEntries, r.log)
+	t, err := timeline.Start(r.d, timeline.Config{
+		Path: filepath.Join(p.entry.dir, timelineFile), Epoch: p.epoch, After: after, Dropped: p.entry.dropEntries, Logger: r.log,
+	})
 	if err == nil {
 		r.happening = t
 	}
@@ -302,7 +305,7 @@ func (r *Recording) tell(p *part, after uint64) error {
 // has taken.
 func (r *Recording) tellOn(next *part) {
 	defer r.telling.Unlock()
-	after := r.happening.stop()
+	after := r.happening.Close()
 	if err := r.tell(next, after); err != nil {
 		r.log.Debug("timeline", "id", next.entry.id, "error", err)
 	}

@@ -29,16 +29,16 @@ type Store struct {
 	lock  *os.File
 	group *supervise.Group
 
-	ctx       context.Context //nolint:containedctx // ends background work, at Close
-	cancel    context.CancelFunc
-	work      sync.WaitGroup // all goroutines, added to under mu while not closed
-	caring    sync.WaitGroup // for who looks after recordings, the same way
-	extras    extras
-	annotator annotator
-	telling   sync.Mutex
-	cues      sync.Mutex                      // held while the cues of a timeline are made, which holds much of it
-	free      func(dir string) (int64, error) // bytes that the disk has left
-	patience  time.Duration                   // how long ffmpeg may take to accept a picture
+	ctx      context.Context //nolint:containedctx // ends background work, at Close
+	cancel   context.CancelFunc
+	work     sync.WaitGroup // all goroutines, added to under mu while not closed
+	caring   sync.WaitGroup // for who looks after recordings, the same way
+	extras   extras
+	marking  sync.Mutex // held while a marker is added to a recording that has ended
+	telling  sync.Mutex
+	cues     sync.Mutex                      // held while the cues of a timeline are made, which holds much of it
+	free     func(dir string) (int64, error) // bytes that the disk has left
+	patience time.Duration                   // how long ffmpeg may take to accept a picture
 
 	closing sync.Once
 	err     error // of Close

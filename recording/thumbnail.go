@@ -68,7 +68,7 @@ type thumbnailer struct {
 // checkThumbnailInterval refuses intervals that names of files do not tell apart.
 func checkThumbnailInterval(d time.Duration) error {
 	if d > 0 && d < time.Second {
-		return &InvalidError{"thumbnailInterval", "must be at least a second; negative for no thumbnails"}
+		return invalid("thumbnailInterval", "must be at least a second; negative for no thumbnails")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"image"
 	"image/png"
 	"io"
@@ -20,12 +21,13 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // firstOf waits for an entry that a recording's timeline must have.
-func firstOf(t testing.TB, s *Store, id, what string, is func(Entry) bool) Entry {
+func firstOf(t testing.TB, s *Store, id, what string, is func(timeline.Entry) bool) timeline.Entry {
 	t.Helper()
-	var found Entry
+	var found timeline.Entry
 	until(t, what, func() bool {
 		for e, err := range s.Entries(id, 0) {
 			if err != nil {
@@ -41,11 +43,11 @@ func firstOf(t testing.TB, s *Store, id, what string, is func(Entry) bool) Entry
 	return found
 }
 
-func isAction(name desktop.ActionName) func(Entry) bool {
-	return func(e Entry) bool { return e.Action != nil && e.Action.Name == name }
+func isAction(name desktop.ActionName) func(timeline.Entry) bool {
+	return func(e timeline.Entry) bool { return e.Action != nil && e.Action.Name == name }
 }
 
-func byAnn(e Entry) bool { return e.Action != nil && e.Action.Actor.Name == "Ann" }
+func byAnn(e timeline.Entry) bool { return e.Action != nil && e.Action.Actor.Name == "Ann" }
 
 // terminal shows what is typed in a window of its own.
 func terminal(t testing.TB, d *desktop.Desktop) desktop.Window {
@@ -130,30 +132,30 @@ func TestTimelineOfADesktop(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.ID()
-	started := firstOf(t, s, id, "the beginning", func(e Entry) bool { return e.Type == EntryStarted })
+	started := firstOf(t, s, id, "the beginning", func(e timeline.Entry) bool { return e.Type == timeline.TypeStarted })
 	if started.Size == nil || *started.Size != (desktop.Size{Width: 640, Height: 480}) || !slices.ContainsFunc(started.Windows, func(o desktop.Window) bool { return o.ID == w.ID }) {
 		t.Errorf("begins with %+v", started)
 	}
 	session(t, d, w)
-	marker, err := r.Mark(Marker{Title: "Signed in", Text: "all is well", Color: "#00ff88"})
+	marker, err := r.Mark(timeline.Marker{Title: "Signed in", Text: "all is well", Color: "#00ff88"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AddEvent(id, Event{Type: "tool_call", Title: "Read the page", Data: json.RawMessage(`{"tool":"screenshot"}`)}); err != nil {
+	if _, err := s.AddEvent(id, timeline.Event{Type: "tool_call", Title: "Read the page", Data: json.RawMessage(`{"tool":"screenshot"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	control := firstOf(t, s, id, "the change of control", func(e Entry) bool { return e.Control != nil && e.Control.Holder != nil })
+	control := firstOf(t, s, id, "the change of control", func(e timeline.Entry) bool { return e.Control != nil && e.Control.Holder != nil })
 	// What is told last is in the video's last moments otherwise, at one time.
 	until(t, "the video to go on", func() bool { return r.Info().Duration > marker.At.Duration()+300*time.Millisecond })
 	info := stop(t, r)
 	if control.Control.Holder.Name != "Ann" {
 		t.Errorf("control: %+v", control.Control.Holder)
 	}
-	all, _, err := s.Timeline(id, TimelineQuery{})
+	all, _, err := s.Timeline(id, timeline.Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last Milliseconds
+	var last timeline.Milliseconds
 	for i, e := range all {
 		if e.Seq != uint64(i+1) {
 			t.Errorf("entry %d has the number %d", i, e.Seq)
@@ -193,38 +195,39 @@ func chaptersInFile(t *testing.T, s *Store, id string) {
 }
 
 // afterwards adds to a recording that has ended.
-func afterwards(t *testing.T, s *Store, r *Recording, info Info, marker Entry) {
+func afterwards(t *testing.T, s *Store, r *Recording, info Info, marker timeline.Entry) {
 	t.Helper()
 	id, before := info.ID, marker.Seq
-	if _, err := r.Add(Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
+	if _, err := r.Add(timeline.Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
 		t.Errorf("an event after the end: %v", err)
 	}
-	if _, err := s.AddEvent(id, Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
+	if _, err := s.AddEvent(id, timeline.Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
 		t.Errorf("an event after the end: %v", err)
 	}
-	if _, err := s.Mark(id, Marker{Title: "nowhere"}); !errors.Is(err, ErrInvalid) {
+	if _, err := s.Mark(id, timeline.Marker{Title: "nowhere"}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a marker without a place: %v", err)
 	}
-	zero := Milliseconds(0)
-	late, err := s.Mark(id, Marker{Title: "Beginning", At: &zero})
+	zero := timeline.Milliseconds(0)
+	late, err := s.Mark(id, timeline.Marker{Title: "Beginning", At: &zero})
 	if err != nil || late.Seq <= before || late.At != 0 {
 		t.Errorf("a marker after the end: %+v, %v", late, err)
 	}
 	var b bytes.Buffer
-	if err := s.WriteWebVTT(&b, id, Chapters, Span{}); err != nil {
+	if err := s.WriteWebVTT(&b, id, timeline.VTTChapters, timeline.Span{}); err != nil {
 		t.Fatal(err)
 	}
-	if want := vttTime(min(marker.At, millis(info.Duration)-1)) + " --> " + vttTime(millis(info.Duration)) + "\nSigned in\n"; !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "Beginning") {
+	length := info.Duration.Truncate(time.Millisecond)
+	if want := vttTime(min(marker.At.Duration(), length-time.Millisecond)) + " --> " + vttTime(length) + "\nSigned in\n"; !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "Beginning") {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
 }
 
 // pagesAddUp reads a timeline in pages.
-func pagesAddUp(t *testing.T, s *Store, id string, all []Entry) {
+func pagesAddUp(t *testing.T, s *Store, id string, all []timeline.Entry) {
 	t.Helper()
-	var pages []Entry
+	var pages []timeline.Entry
 	for after := uint64(0); ; {
-		page, _, err := s.Timeline(id, TimelineQuery{After: after, Limit: 3})
+		page, _, err := s.Timeline(id, timeline.Query{After: after, Limit: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,23 +242,25 @@ func pagesAddUp(t *testing.T, s *Store, id string, all []Entry) {
 	}
 }
 
+// vttTime formats a WebVTT timestamp of the first day.
+func vttTime(d time.Duration) string { return time.Time{}.Add(d).Format("15:04:05.000") }
+
 // captionsTell looks for what the session did.
 func captionsTell(t *testing.T, s *Store, id string, length time.Duration) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := s.WriteWebVTT(&b, id, Captions, Span{}); err != nil {
+	if err := s.WriteWebVTT(&b, id, timeline.VTTCaptions, timeline.Span{}); err != nil {
 		t.Fatal(err)
 	}
-	cues, err := parseVTT(b.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	appears := map[string]Milliseconds{}
-	for _, c := range cues {
-		for _, line := range c.lines {
-			if _, ok := appears[line]; !ok {
-				appears[line] = c.from
-			}
+	appears := map[string]time.Duration{} // each line, when it first appears
+	var from time.Duration
+	for line := range strings.Lines(html.UnescapeString(b.String())) {
+		line = strings.TrimSuffix(line, "\n")
+		at, err := time.Parse("15:04:05.000", strings.Split(line, " --> ")[0])
+		if _, ok := appears[line]; err == nil {
+			from = at.Sub(at.Truncate(24 * time.Hour))
+		} else if !ok {
+			appears[line] = from
 		}
 	}
 	for e, err := range s.Entries(id, 0) {
@@ -279,7 +284,7 @@ func captionsTell(t *testing.T, s *Store, id string, length time.Duration) {
 		default:
 			continue
 		}
-		if at, ok := appears[want]; !ok || at != min(e.At, millis(length)-1) {
+		if at, ok := appears[want]; !ok || at != min(e.At.Duration(), length.Truncate(time.Millisecond)-time.Millisecond) {
 			t.Errorf("%q appears at %d, %v, instead of %d, in\n%s", want, at, ok, e.At, b.String())
 		}
 	}
@@ -297,9 +302,9 @@ func nowhere(t *testing.T, s *Store, id string) {
 		return err != nil || info.Seekable
 	})
 	texts := map[string]string{}
-	for _, kind := range []VTTKind{Captions, Chapters} {
+	for _, kind := range []timeline.VTTKind{timeline.VTTCaptions, timeline.VTTChapters} {
 		var b bytes.Buffer
-		if err := s.WriteWebVTT(&b, id, kind, Span{}); err != nil {
+		if err := s.WriteWebVTT(&b, id, kind, timeline.Span{}); err != nil {
 			t.Fatal(err)
 		}
 		texts[string(kind)] = b.String()
@@ -383,7 +388,7 @@ func TestTimelineOfSegments(t *testing.T) {
 		}
 		moves++
 		if moves%10 == 0 {
-			if _, err := r.Mark(Marker{Title: fmt.Sprint(marks)}); err != nil {
+			if _, err := r.Mark(timeline.Marker{Title: fmt.Sprint(marks)}); err != nil {
 				t.Fatal(err)
 			}
 			marks++
@@ -399,7 +404,7 @@ func TestTimelineOfSegments(t *testing.T) {
 				t.Fatal(err)
 			case e.At.Duration() > info.Duration+100*time.Millisecond:
 				t.Errorf("%s at %v of a segment of %v", e.Type, e.At.Duration(), info.Duration)
-			case e.Type == EntryType(desktop.EventGap):
+			case e.Type == desktop.EventGap:
 				t.Errorf("a gap of %d", e.Missed)
 			case isAction("move")(e):
 				at = append(at, e.Action.At.Y*640+e.Action.At.X)
@@ -497,9 +502,9 @@ func TestTimelineTellsOfTheDesktop(t *testing.T) {
 	if err := d.Resize(t.Context(), desktop.Size{Width: 800, Height: 600}); err != nil {
 		t.Fatal(err)
 	}
-	of := func(kind desktop.EventType, window bool) Entry {
-		return firstOf(t, s, id, string(kind), func(e Entry) bool {
-			return e.Type == EntryType(kind) && (!window || e.Window != nil && e.Window.ID == w.ID)
+	of := func(kind desktop.EventType, window bool) timeline.Entry {
+		return firstOf(t, s, id, string(kind), func(e timeline.Entry) bool {
+			return e.Type == kind && (!window || e.Window != nil && e.Window.ID == w.ID)
 		})
 	}
 	opened, focused, closed := of(desktop.EventWindowOpened, true), of(desktop.EventWindowFocused, true), of(desktop.EventWindowClosed, true)
@@ -525,7 +530,7 @@ func TestTimelineTellsOfTheDesktop(t *testing.T) {
 		t.Errorf("the recording is %v long; the X server was restarted at %v", info.Duration, restarted.At.Duration())
 	}
 	var b bytes.Buffer
-	if err := s.WriteWebVTT(&b, id, Captions, Span{}); err != nil {
+	if err := s.WriteWebVTT(&b, id, timeline.VTTCaptions, timeline.Span{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Launch xterm", "Close xterm", "Resize the desktop to 800 x 600", "Failure: "} {

@@ -2,13 +2,18 @@ package recording
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/recording/timeline"
 )
 
 // TestTimelinePageBytes reads 12 MiB of entries in pages.
@@ -25,7 +30,7 @@ func TestTimelinePageBytes(t *testing.T) {
 	const count = 200
 	var lines strings.Builder
 	for i := range count {
-		line, err := json.Marshal(Entry{Seq: uint64(i + 1), Type: "marker", Marker: &Marker{Title: strings.Repeat("x", 60<<10)}})
+		line, err := json.Marshal(timeline.Entry{Seq: uint64(i + 1), Type: "marker", Marker: &timeline.Marker{Title: strings.Repeat("x", 60<<10)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +42,7 @@ func TestTimelinePageBytes(t *testing.T) {
 	s := openStore(t, StoreConfig{Dir: dir})
 	var read, pages int
 	for after := uint64(0); ; pages++ {
-		page, next, err := s.Timeline(id, TimelineQuery{After: after, Limit: MaxEntries})
+		page, next, err := s.Timeline(id, timeline.Query{After: after, Limit: timeline.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,5 +57,35 @@ func TestTimelinePageBytes(t *testing.T) {
 	}
 	if read != count || pages != 2 {
 		t.Errorf("%d entries in %d full pages, want %d in 2", read, pages, count)
+	}
+}
+
+// TestFFMetadata has ffmpeg read chapters with awkward titles.
+func TestFFMetadata(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "ffprobe")
+	dir := t.TempDir()
+	titles := []string{`a=b;c#d\e`, "[CHAPTER]", "--> <é漢>", `end\`}
+	for i, title := range titles {
+		at := timeline.Milliseconds(i * 1000)
+		if _, err := timeline.AddMarker(filepath.Join(dir, timelineFile), timeline.Marker{Title: title, At: &at}, time.Now(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := ffmetadata(dir, Info{Duration: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "chapters")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-f", "ffmetadata", "-show_entries", "chapter=start,end:chapter_tags=title", "-of", "compact=p=0:nk=1:e=none", path).CombinedOutput()
+	want := fmt.Sprintf("0|1000|%s\n1000|2000|%s\n2000|3000|%s\n3000|10000|%s\n", titles[0], titles[1], titles[2], titles[3])
+	if err != nil || strings.TrimSpace(string(out)) != strings.TrimSpace(want) {
+		t.Errorf("ffprobe says %v\n%s", err, out)
+	}
+	if data, err := ffmetadata(t.TempDir(), Info{Duration: time.Second}); err != nil || data != nil {
+		t.Errorf("without a timeline: %q, %v", data, err)
 	}
 }

@@ -1,4 +1,4 @@
-package recording
+package timeline
 
 import (
 	"fmt"
@@ -10,22 +10,22 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// mostWords bounds what a caption quotes of a text or a title, in characters.
-const mostWords = 80
+// maxQuote bounds what a caption quotes of a text or a title, in characters.
+const maxQuote = 80
 
-// scene is what is known of the windows while one goes through a timeline in the
-// order of time. Windows tell of their place when they open, get the focus or
-// another title, so that one that a person has moved since may be elsewhere.
+// scene is the known state of the windows at a position of a timeline. Entries have the
+// place of a window when the window opens, gets the focus or changes its title, so a window
+// that a person has moved since may be elsewhere.
 type scene struct {
-	stack  []desktop.Window // the latest that opened or got the focus is last
+	stack  []desktop.Window // the window that opened or got the focus last is last
 	focus  desktop.WindowID
-	guests map[string]int // numbers of the viewers without a name, by their ids
+	guests map[string]int // numbers of the viewers without a name, by id
 }
 
-// follow takes note of what an entry tells of the windows.
-func (s *scene) follow(e Entry) {
+// apply updates the scene with an entry.
+func (s *scene) apply(e Entry) {
 	switch e.Type {
-	case EntryStarted:
+	case TypeStarted:
 		s.stack = slices.Clone(e.Windows)
 		s.focus = 0
 		for _, w := range e.Windows {
@@ -34,38 +34,41 @@ func (s *scene) follow(e Entry) {
 				s.focus = w.ID
 			}
 		}
-	case EntryType(desktop.EventWindowOpened):
+	case desktop.EventWindowOpened:
 		if e.Window != nil {
 			s.raise(*e.Window)
 		}
-	case EntryType(desktop.EventWindowFocused):
+	case desktop.EventWindowFocused:
 		s.focus = 0
 		if e.Window != nil {
 			s.raise(*e.Window)
 			s.focus = e.Window.ID
 		}
-	case EntryType(desktop.EventWindowRenamed):
-		if e.Window != nil {
-			s.replace(*e.Window)
+	case desktop.EventWindowRenamed:
+		if e.Window == nil {
+			return
 		}
-	case EntryType(desktop.EventWindowClosed):
-		if e.Window != nil {
-			s.stack = slices.DeleteFunc(s.stack, func(w desktop.Window) bool { return w.ID == e.Window.ID })
+		if old := s.find(e.Window.ID); old != nil {
+			*old = *e.Window
 		}
-	case EntryType(desktop.EventRestarted):
+	case desktop.EventWindowClosed:
+		if e.Window != nil {
+			s.remove(e.Window.ID)
+		}
+	case desktop.EventRestarted:
 		if e.Failure != nil && e.Failure.Code == "xserver_exited" {
-			*s = scene{guests: s.guests} // its windows died with it, untold
+			*s = scene{guests: s.guests} // no entry tells that the windows are gone
 		}
-	case EntryType(desktop.EventAction):
+	case desktop.EventAction:
 		if e.Action != nil && e.Action.Error == "" {
-			s.act(*e.Action)
+			s.applyAction(*e.Action)
 		}
-	default: // nothing about windows
+	default: // not about windows
 	}
 }
 
-// act takes note of where an action puts a window.
-func (s *scene) act(a desktop.Action) {
+// applyAction updates the place of a window.
+func (s *scene) applyAction(a desktop.Action) {
 	switch {
 	case a.Name == desktop.ActionMoveWindow && a.To != nil:
 		if w := s.find(a.Window); w != nil {
@@ -92,13 +95,12 @@ func shift(w *desktop.Window, dx, dy int) {
 }
 
 func (s *scene) raise(w desktop.Window) {
-	s.stack = append(slices.DeleteFunc(s.stack, func(o desktop.Window) bool { return o.ID == w.ID }), w)
+	s.remove(w.ID)
+	s.stack = append(s.stack, w)
 }
 
-func (s *scene) replace(w desktop.Window) {
-	if old := s.find(w.ID); old != nil {
-		*old = w
-	}
+func (s *scene) remove(id desktop.WindowID) {
+	s.stack = slices.DeleteFunc(s.stack, func(w desktop.Window) bool { return w.ID == id })
 }
 
 func (s *scene) find(id desktop.WindowID) *desktop.Window {
@@ -109,7 +111,7 @@ func (s *scene) find(id desktop.WindowID) *desktop.Window {
 	return &s.stack[i]
 }
 
-// under is the uppermost window at a place, or nil.
+// under returns the uppermost window at a place, or nil.
 func (s *scene) under(p desktop.Point) *desktop.Window {
 	for i := len(s.stack) - 1; i >= 0; i-- {
 		w := &s.stack[i]
@@ -121,7 +123,7 @@ func (s *scene) under(p desktop.Point) *desktop.Window {
 	return nil
 }
 
-// windowName names a window's program: "xterm".
+// windowName names the program of a window, such as "xterm".
 func windowName(w *desktop.Window) string {
 	switch {
 	case w == nil:
@@ -134,48 +136,48 @@ func windowName(w *desktop.Window) string {
 	return fmt.Sprintf("window %d", w.ID)
 }
 
-// in says in which window something happened, if that is known.
+// in returns " in xterm", or nothing if the window is not known.
 func in(w *desktop.Window) string {
-	if name := windowName(w); name != "" {
-		return " in " + name
+	if w == nil {
+		return ""
+	}
+	return " in " + windowName(w)
+}
+
+func (s *scene) inFocus() string { return in(s.find(s.focus)) }
+
+// describe puts an entry into a line of text. It returns "" for an entry that has no
+// caption.
+func (s *scene) describe(e Entry) string {
+	switch e.Type {
+	case desktop.EventAction:
+		if e.Action != nil {
+			return s.describeAction(*e.Action)
+		}
+	case TypeMarker:
+		if e.Marker != nil {
+			return plain(e.Marker.Title)
+		}
+	case desktop.EventControl:
+		if e.Control == nil || e.Control.Holder == nil {
+			return "Nobody has control"
+		}
+		return s.actor(*e.Control.Holder) + " has control"
+	case desktop.EventFailed:
+		if e.Failure != nil {
+			return "Failure: " + plain(e.Failure.Message)
+		}
+	default: // an Event; other entries have no title
+		return plain(e.Title)
 	}
 	return ""
 }
 
-// words tells an entry in a line of text; "" when it is nothing that a person
-// who watches needs to be told.
-func (s *scene) words(e Entry) string {
-	switch e.Type {
-	case EntryType(desktop.EventAction):
-		if e.Action == nil {
-			return ""
-		}
-		return s.told(*e.Action)
-	case EntryMarker:
-		if e.Marker == nil {
-			return ""
-		}
-		return plain(e.Marker.Title)
-	case EntryType(desktop.EventControl):
-		if e.Control == nil || e.Control.Holder == nil {
-			return "Nobody has control"
-		}
-		return s.name(*e.Control.Holder) + " has control"
-	case EntryType(desktop.EventFailed):
-		if e.Failure == nil {
-			return ""
-		}
-		return "Failure: " + plain(e.Failure.Message)
-	default: // of callers' own types; others have no title
-		return plain(e.Title)
-	}
-}
-
-// told names an action and its actor.
-func (s *scene) told(a desktop.Action) string {
-	text := s.by(a.Actor, s.actionWords(a))
+// describeAction names an action and its actor.
+func (s *scene) describeAction(a desktop.Action) string {
+	text := s.by(a.Actor, s.action(a))
 	if a.Name == desktop.ActionType && a.Actor.Kind == desktop.ActorViewer {
-		text = fmt.Sprintf("%s typed %s%s", s.name(a.Actor), characters(a.Length), in(s.find(s.focus)))
+		text = s.actor(a.Actor) + " typed " + characters(a.Length, "") + s.inFocus()
 	}
 	if text != "" && a.Error != "" {
 		text += " (failed)"
@@ -183,17 +185,17 @@ func (s *scene) told(a desktop.Action) string {
 	return text
 }
 
-// by puts the actor in front, unless it is one without a name.
+// by puts the actor in front of a text, except an API caller without a name.
 func (s *scene) by(a desktop.Actor, text string) string {
 	if text == "" || a.Name == "" && a.ID == "" && (a.Kind == desktop.ActorAPI || a.Kind == "") {
 		return text
 	}
-	return s.name(a) + ": " + text
+	return s.actor(a) + ": " + text
 }
 
-// name names an actor. A viewer is known by its own name or, without one, by a
-// number in the order in which captions tell of viewers.
-func (s *scene) name(a desktop.Actor) string {
+// actor names an actor. A viewer without a name has a number, in the order in which
+// captions name viewers.
+func (s *scene) actor(a desktop.Actor) string {
 	switch {
 	case a.Kind != desktop.ActorViewer:
 		return plain(a.String())
@@ -211,23 +213,27 @@ func (s *scene) name(a desktop.Actor) string {
 	return fmt.Sprintf("Viewer %d", n)
 }
 
-func characters(n int) string {
+// characters returns "2 hidden characters", where kind is "hidden ".
+func characters(n int, kind string) string {
 	if n == 1 {
-		return "1 character"
+		return "1 " + kind + "character"
 	}
-	return fmt.Sprintf("%d characters", n)
+	return fmt.Sprintf("%d %scharacters", n, kind)
 }
 
-// actionWords names an action. Moves are left out, since the pointer is seen
-// moving, and so is what only ends another action.
-func (s *scene) actionWords(a desktop.Action) string {
+// action names an action. It returns "" for movements of the pointer, which are visible,
+// and for actions that only end another one.
+func (s *scene) action(a desktop.Action) string {
 	switch a.Name {
 	case desktop.ActionClick, desktop.ActionButtonDown, desktop.ActionButtonUp, desktop.ActionDrag, desktop.ActionScroll:
-		return s.pointerWords(a)
+		return s.pointerAction(a)
 	case desktop.ActionType:
-		return typed(a, in(s.find(s.focus)))
+		if a.Text != "" {
+			return "Type" + s.inFocus() + ": " + plain(a.Text)
+		}
+		return "Type " + characters(a.Length, "hidden ") + s.inFocus()
 	case desktop.ActionPress, desktop.ActionKeyDown:
-		return "Press " + plain(a.Keys) + in(s.find(s.focus))
+		return "Press " + plain(a.Keys) + s.inFocus()
 	case desktop.ActionLaunch:
 		return "Launch " + plain(a.App)
 	case desktop.ActionSetClipboard:
@@ -241,12 +247,12 @@ func (s *scene) actionWords(a desktop.Action) string {
 	default: // an action on a window
 	}
 	if what, ok := strings.CutSuffix(string(a.Name), "_window"); ok {
-		return s.windowWords(what, a)
+		return s.windowAction(what, a)
 	}
 	return sentence(plain(strings.ReplaceAll(string(a.Name), "_", " ")))
 }
 
-// sentence begins a text with a capital letter.
+// sentence capitalises the first letter of a text.
 func sentence(text string) string {
 	r, n := utf8.DecodeRuneInString(text)
 	if n == 0 {
@@ -255,7 +261,7 @@ func sentence(text string) string {
 	return string(unicode.ToUpper(r)) + text[n:]
 }
 
-func (s *scene) pointerWords(a desktop.Action) string {
+func (s *scene) pointerAction(a desktop.Action) string {
 	var where string
 	if a.At != nil {
 		where = fmt.Sprintf(" at %d, %d", a.At.X, a.At.Y) + in(s.under(*a.At))
@@ -313,23 +319,12 @@ func direction(d *desktop.Point) string {
 	return " " + strings.Join(parts, ", ")
 }
 
-// typed quotes what was typed. Of a secret only the length is known.
-func typed(a desktop.Action, where string) string {
-	switch {
-	case a.Text != "":
-		return "Type" + where + ": " + plain(a.Text)
-	case a.Length == 1:
-		return "Type 1 hidden character" + where
+func (s *scene) windowAction(what string, a desktop.Action) string {
+	w := s.find(a.Window)
+	if w == nil {
+		w = &desktop.Window{ID: a.Window}
 	}
-	return fmt.Sprintf("Type %d hidden characters%s", a.Length, where)
-}
-
-func (s *scene) windowWords(what string, a desktop.Action) string {
-	name := windowName(s.find(a.Window))
-	if name == "" {
-		name = fmt.Sprintf("window %d", a.Window)
-	}
-	text := sentence(plain(what)) + " " + name
+	text := sentence(plain(what)) + " " + windowName(w)
 	switch {
 	case a.To != nil:
 		text += fmt.Sprintf(" to %d, %d", a.To.X, a.To.Y)
@@ -339,14 +334,14 @@ func (s *scene) windowWords(what string, a desktop.Action) string {
 	return text
 }
 
-// plain makes any text a short piece of one line: line ends show as ⏎, as far as
-// anything follows, and other characters that are not seen become blanks.
+// plain makes a short line of any text. Line breaks become ⏎, except at the end, and other
+// invisible characters become blanks.
 func plain(text string) string {
 	text = strings.TrimRight(strings.ToValidUTF8(text, "\uFFFD"), "\r\n")
 	var b strings.Builder
 	n := 0
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
-		if n++; n > mostWords {
+		if n++; n > maxQuote {
 			return b.String() + "…"
 		}
 		switch {

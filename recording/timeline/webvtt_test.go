@@ -1,4 +1,4 @@
-package recording
+package timeline
 
 import (
 	"bytes"
@@ -118,10 +118,10 @@ func script() []Entry {
 		return Entry{At: ms, Type: "action", Action: &a}
 	}
 	window := func(ms Milliseconds, kind desktop.EventType, w desktop.Window) Entry {
-		return Entry{At: ms, Type: EntryType(kind), Window: &w}
+		return Entry{At: ms, Type: kind, Window: &w}
 	}
 	list := []Entry{
-		{At: 0, Type: EntryStarted, Control: &desktop.Control{}},
+		{At: 0, Type: TypeStarted, Control: &desktop.Control{}},
 		action(500, desktop.Action{Name: "launch", App: "xterm"}),
 		window(900, desktop.EventWindowOpened, terminal),
 		window(950, desktop.EventWindowFocused, terminal),
@@ -130,7 +130,7 @@ func script() []Entry {
 		action(4300, desktop.Action{Name: "type", Text: "ls -l\n", Length: 6, Actor: agent}),
 		action(4600, desktop.Action{Name: "press", Keys: "ctrl+c", Actor: agent}),
 		action(4900, desktop.Action{Name: "type", Length: 8, Actor: agent}),
-		{At: 9000, Type: EntryMarker, Marker: &Marker{Title: "Open the <page> --> go", Color: "#ff8800"}},
+		{At: 9000, Type: TypeMarker, Marker: &Marker{Title: "Open the <page> --> go", Color: "#ff8800"}},
 		window(10000, desktop.EventWindowOpened, browser),
 		window(10100, desktop.EventWindowFocused, browser),
 		action(11000, desktop.Action{Name: "scroll", At: at(600, 500), Delta: at(0, 3)}),
@@ -211,9 +211,9 @@ func TestCaptionsWithinAMillisecond(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	w := &desktop.Window{ID: 7, Class: "XTerm"}
 	cues, err := captions(of([]Entry{
-		{At: 0, Type: EntryType(desktop.EventWindowOpened), Window: w, Time: begin},
-		{At: 100, Type: EntryType(desktop.EventWindowClosed), Window: w, Time: begin.Add(100_900 * time.Microsecond)},
-		{At: 100, Type: EntryType(desktop.EventAction), Action: &desktop.Action{Name: "close_window", Window: 7}, Time: begin.Add(100_100 * time.Microsecond)},
+		{At: 0, Type: desktop.EventWindowOpened, Window: w, Time: begin},
+		{At: 100, Type: desktop.EventWindowClosed, Window: w, Time: begin.Add(100_900 * time.Microsecond)},
+		{At: 100, Type: desktop.EventAction, Action: &desktop.Action{Name: "close_window", Window: 7}, Time: begin.Add(100_100 * time.Microsecond)},
 	}), 5000)
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestCaptionsOfAStorm(t *testing.T) {
 	checkVTT(t, cues)
 	seen := map[string]Milliseconds{}
 	for _, c := range cues {
-		if len(c.lines) > captionLines {
+		if len(c.lines) > maxLines {
 			t.Fatalf("%d lines at %d", len(c.lines), c.from)
 		}
 		for _, line := range c.lines {
@@ -299,7 +299,7 @@ func TestFewChapters(t *testing.T) {
 		entries = append(entries, Entry{At: at, Type: "window_focused", Window: &desktop.Window{ID: desktop.WindowID(i % 5), Title: fmt.Sprint("w", i%5)}})
 	}
 	list, err := chapters(of(entries), 3600_000)
-	if err != nil || len(list) > int(mostVisits)+1 {
+	if err != nil || len(list) > int(maxVisits)+1 {
 		t.Fatalf("%d chapters, %v", len(list), err)
 	}
 	// One window all the time is no chapter, a marker is.
@@ -307,39 +307,9 @@ func TestFewChapters(t *testing.T) {
 	if list, err := chapters(of(one), 60000); err != nil || list != nil {
 		t.Errorf("%v, %v", list, err)
 	}
-	list, err = chapters(of(append(one, Entry{At: 30000, Type: EntryMarker, Marker: &Marker{Title: "m"}})), 60000)
-	if err != nil || len(list) != 2 || list[0] != (chapter{0, 30000, "w", false, 1}) || list[1].title != "m" || list[1].to != 60000 {
+	list, err = chapters(of(append(one, Entry{At: 30000, Type: TypeMarker, Marker: &Marker{Title: "m"}})), 60000)
+	if err != nil || len(list) != 2 || list[0] != (chapter{Chapter{0, 30000, "w"}, false, 1}) || list[1].Title != "m" || list[1].To != 60000 {
 		t.Errorf("%+v, %v", list, err)
-	}
-}
-
-// TestFFMetadata has ffmpeg read chapters with awkward titles.
-func TestFFMetadata(t *testing.T) {
-	t.Parallel()
-	testx11.Require(t, "ffprobe")
-	dir := t.TempDir()
-	titles := []string{`a=b;c#d\e`, "[CHAPTER]", "--> <é漢>", `end\`}
-	for i, title := range titles {
-		at := Milliseconds(i * 1000)
-		if _, err := appendEntry(filepath.Join(dir, timelineFile), Entry{At: at, Type: EntryMarker, Marker: &Marker{Title: title}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := ffmetadata(dir, Info{Duration: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "chapters")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-f", "ffmetadata", "-show_entries", "chapter=start,end:chapter_tags=title", "-of", "compact=p=0:nk=1:e=none", path).CombinedOutput()
-	want := fmt.Sprintf("0|1000|%s\n1000|2000|%s\n2000|3000|%s\n3000|10000|%s\n", titles[0], titles[1], titles[2], titles[3])
-	if err != nil || strings.TrimSpace(string(out)) != strings.TrimSpace(want) {
-		t.Errorf("ffprobe says %v\n%s", err, out)
-	}
-	if data, err := ffmetadata(t.TempDir(), Info{Duration: time.Second}); err != nil || data != nil {
-		t.Errorf("without a timeline: %q, %v", data, err)
 	}
 }
 
@@ -355,7 +325,7 @@ func FuzzWebVTT(f *testing.F) {
 		w := desktop.Window{ID: 1, Title: title, Class: class, Frame: desktop.Rect{Width: 1 << 20, Height: 1 << 20}}
 		entries := []Entry{
 			entry(0, Entry{Type: "window_focused", Window: &w}),
-			entry(a, Entry{Type: EntryMarker, Marker: &Marker{Title: title}}),
+			entry(a, Entry{Type: TypeMarker, Marker: &Marker{Title: title}}),
 			entry(b, Entry{Type: "action", Action: &desktop.Action{Name: "type", Text: text, Actor: desktop.Actor{Name: class}}}),
 			entry(a, Entry{Type: "action", Action: &desktop.Action{Name: desktop.ActionName(class), Keys: text, At: &desktop.Point{}, Button: desktop.Button(title)}}),
 			entry(b, Entry{Type: "x", Title: text}),
@@ -374,4 +344,16 @@ func FuzzWebVTT(f *testing.F) {
 			checkVTT(t, cut(cues, Span{time.Second, 5 * time.Second}))
 		}
 	})
+}
+
+// TestCuesHoldNoData: the data of callers' events can be most of a
+func TestCuesHoldNoData(t *testing.T) {
+	t.Parallel()
+	entries := func(yield func(Entry, error) bool) {
+		yield(Entry{Seq: 1, Type: "x", Title: "t", Data: []byte(`"data"`)}, nil)
+	}
+	got, err := chronological(entries, 0, func(Entry) bool { return true })
+	if err != nil || len(got) != 1 || got[0].Title != "t" || got[0].Data != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

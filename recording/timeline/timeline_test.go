@@ -1,4 +1,4 @@
-package recording
+package timeline
 
 import (
 	"bytes"
@@ -23,21 +23,21 @@ func click(x, y int) desktop.Event {
 	}}
 }
 
-func testTimeline(t testing.TB, limit int64) (*timeline, string) {
+func testTimeline(t testing.TB, limit int64) (*Timeline, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), timelineFile)
-	line, err := newTimeline(path, time.Now(), limit, func(uint64) {}, nil)
+	path := filepath.Join(t.TempDir(), "timeline.jsonl")
+	line, _, err := open(Config{Path: path, Epoch: time.Now()}, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { line.stop() })
+	t.Cleanup(func() { line.Close() })
 	return line, path
 }
 
 func readAll(t testing.TB, path string) []Entry {
 	t.Helper()
 	var all []Entry
-	for e, err := range fileEntries(path, 0) {
+	for e, err := range Read(path, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func readAll(t testing.TB, path string) []Entry {
 
 func TestTimelineWritesWithinASecond(t *testing.T) {
 	t.Parallel()
-	line, path := testTimeline(t, timelineLimit)
+	line, path := testTimeline(t, maxFile)
 	line.take(click(1, 2))
 	deadline := time.Now().Add(time.Minute)
 	for len(readAll(t, path)) == 0 {
@@ -57,28 +57,28 @@ func TestTimelineWritesWithinASecond(t *testing.T) {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	if _, err := line.add(Entry{Type: "note", Data: json.RawMessage(`{"a":  1}`)}); err != nil {
+	if _, err := line.Add(Event{Type: "note", Data: json.RawMessage(`{"a":  1}`)}); err != nil {
 		t.Fatal(err)
 	}
-	line.stop()
+	line.Close()
 	all := readAll(t, path)
 	if len(all) != 2 || all[0].Seq != 1 || all[1].Seq != 2 || *all[0].Action.At != (desktop.Point{X: 1, Y: 2}) || string(all[1].Data) != `{"a":1}` {
 		t.Fatalf("read %+v", all)
 	}
-	if _, err := line.add(Entry{Type: "note"}); !errors.Is(err, ErrNotActive) {
-		t.Errorf("after the end: %v, not ErrNotActive", err)
+	if _, err := line.Add(Event{Type: "note"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("after the end: %v, not ErrClosed", err)
 	}
 }
 
 func TestTimelineClock(t *testing.T) {
 	t.Parallel()
-	line, path := testTimeline(t, timelineLimit)
+	line, path := testTimeline(t, maxFile)
 	for _, at := range []time.Duration{-time.Second, 0, 1500*time.Millisecond + 999*time.Microsecond} {
 		e := click(0, 0)
-		e.Time = line.epoch.Add(at)
+		e.Time = line.cfg.Epoch.Add(at)
 		line.take(e)
 	}
-	line.stop()
+	line.Close()
 	var got []Milliseconds
 	for _, e := range readAll(t, path) {
 		got = append(got, e.At)
@@ -90,11 +90,11 @@ func TestTimelineClock(t *testing.T) {
 
 func TestTimelineTornByACrash(t *testing.T) {
 	t.Parallel()
-	line, path := testTimeline(t, timelineLimit)
+	line, path := testTimeline(t, maxFile)
 	for i := range 10 {
 		line.take(click(i, i))
 	}
-	line.stop()
+	line.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,8 @@ func TestTimelineTornByACrash(t *testing.T) {
 		}
 	}
 	// What is added afterwards takes the torn line's place.
-	e, err := appendEntry(path, Entry{At: 5, Time: time.Now(), Type: EntryMarker, Marker: &Marker{Title: "later"}})
+	at := Milliseconds(5)
+	e, err := AddMarker(path, Marker{Title: "later", At: &at}, time.Now(), time.Second)
 	if err != nil || e.Seq != 10 {
 		t.Fatalf("added %+v, %v", e, err)
 	}
@@ -126,7 +127,7 @@ func TestTimelineReadsAroundRubbish(t *testing.T) {
 	text := fmt.Sprintf(good, 1) + "\x00\xff\n" + "{}\n" + strings.Repeat("x", 3*maxLine) + "\n" + fmt.Sprintf(good, 2) +
 		`{"seq":3,"at":-1,"type":"marker"}` + "\n\n" + fmt.Sprintf(good, 4) + `{"seq":5,`
 	var seqs []uint64
-	for e, err := range readEntries(strings.NewReader(text), 0) {
+	for e, err := range read(strings.NewReader(text), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,17 +145,17 @@ func TestTimelineIsBounded(t *testing.T) {
 	const limit = 1 << 20
 	line, path := testTimeline(t, limit)
 	dropped := 0
-	line.drop = func(n uint64) { dropped += int(n) }
+	line.cfg.Dropped = func(n uint64) { dropped += int(n) }
 	renamed := desktop.Event{Type: desktop.EventWindowRenamed, Time: time.Now(), Window: &desktop.Window{Title: strings.Repeat("<", 256)}}
-	data, _ := json.Marshal(strings.Repeat("x", mostData-2))
+	data, _ := json.Marshal(strings.Repeat("x", maxData-2))
 	kinds := []struct {
 		name string
 		add  func() error
 	}{
 		{"windows", func() error { _, err := line.put(entryOf(renamed)); return err }},
-		{"events", func() error { _, err := line.add(Entry{Type: "note", Data: data}); return err }},
+		{"events", func() error { _, err := line.Add(Event{Type: "note", Data: data}); return err }},
 		{"markers", func() error {
-			_, err := line.mark(Marker{Title: "m", Text: strings.Repeat("<", mostText)}, time.Now())
+			_, err := line.Mark(Marker{Title: "m", Text: strings.Repeat("<", maxText)})
 			return err
 		}},
 		{"actions", func() error { _, err := line.put(entryOf(click(1, 2))); return err }},
@@ -165,11 +166,11 @@ func TestTimelineIsBounded(t *testing.T) {
 			if err = flood.add(); err != nil {
 				break
 			}
-			if err := line.flush(); err != nil {
+			if err := line.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !errors.Is(err, ErrTimelineFull) {
+		if !errors.Is(err, ErrFull) {
 			t.Errorf("a flood of %s ends with %v", flood.name, err)
 		}
 		for _, other := range kinds[i+1:] {
@@ -178,7 +179,7 @@ func TestTimelineIsBounded(t *testing.T) {
 			}
 		}
 	}
-	line.stop()
+	line.Close()
 	if info, err := os.Stat(path); err != nil || info.Size() > limit {
 		t.Errorf("the file has %d bytes, %v; the limit is %d", info.Size(), err, limit)
 	}
@@ -202,7 +203,7 @@ func TestTimelineOnAFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	line, path := testTimeline(t, timelineLimit)
+	line, path := testTimeline(t, maxFile)
 	line.writing.Lock()
 	disk := line.file
 	line.file = full
@@ -211,25 +212,25 @@ func TestTimelineOnAFullDisk(t *testing.T) {
 	for i := range many {
 		line.take(click(i, i))
 	}
-	if err := line.flush(); err == nil {
+	if err := line.Flush(); err == nil {
 		t.Error("a full disk took it")
 	}
 	line.mu.Lock()
-	if len(line.buf) > timelineBuffer {
+	if len(line.buf) > maxWaiting {
 		t.Errorf("%d bytes wait", len(line.buf))
 	}
 	line.mu.Unlock()
 	line.writing.Lock()
 	line.file = disk
 	line.writing.Unlock()
-	if err := line.flush(); err != nil {
+	if err := line.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	line.take(click(0, 0))
-	line.stop()
+	line.Close()
 	all := readAll(t, path)
 	gap := all[len(all)-2]
-	if gap.Type != EntryType(desktop.EventGap) || int(gap.Missed)+len(all)-2 != many {
+	if gap.Type != desktop.EventGap || int(gap.Missed)+len(all)-2 != many {
 		t.Errorf("%d entries, of which the last but one is %+v", len(all), gap)
 	}
 }
@@ -253,12 +254,12 @@ func TestMarkersAndEventsAreChecked(t *testing.T) {
 			t.Errorf("event with a bad %s: %v", field, err)
 		}
 	}
-	for _, name := range []EntryType{"", "Tool", "a b", "1a", EntryType(strings.Repeat("a", 65)), "marker", "started", "gap"} {
+	for _, name := range []desktop.EventType{"", "Tool", "a b", "1a", desktop.EventType(strings.Repeat("a", 65)), "marker", "started", "gap"} {
 		if err := (Event{Type: name}).check(); err == nil {
 			t.Errorf("the type %q passed", name)
 		}
 	}
-	big := json.RawMessage(`"` + strings.Repeat("a", mostData) + `"`)
+	big := json.RawMessage(`"` + strings.Repeat("a", maxData) + `"`)
 	if err := (Event{Type: "a", Data: big}).check(); err == nil {
 		t.Error("65 KiB of data passed")
 	}
@@ -267,13 +268,13 @@ func TestMarkersAndEventsAreChecked(t *testing.T) {
 	}
 }
 
-func TestTimelineQueryIsChecked(t *testing.T) {
+func TestQueryIsChecked(t *testing.T) {
 	t.Parallel()
-	for field, q := range map[string]TimelineQuery{
-		"limit": {Limit: MaxEntries + 1}, "from": {From: -1}, "to": {From: 5, To: 5},
+	for field, q := range map[string]Query{
+		"limit": {Limit: MaxLimit + 1}, "from": {Span: Span{From: -1}}, "to": {Span: Span{From: 5, To: 5}},
 	} {
 		var invalid *InvalidError
-		if err := q.check(); !errors.As(err, &invalid) || invalid.Field != field {
+		if _, _, err := ReadPage("", q); !errors.As(err, &invalid) || invalid.Field != field {
 			t.Errorf("query with a bad %s: %v", field, err)
 		}
 	}
@@ -285,9 +286,9 @@ func FuzzTimeline(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"seq":2,"at":0,"type":"x"}` + "\n{\"at\":1,\"seq\":3,\"type\":\"x\"}\n"))
 	f.Add([]byte(`{"seq":1,"at":0,"type":"window_focused","window":{"id":7,"title":"a --> b\n"}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		read := func() []Entry {
+		readData := func() []Entry {
 			var all []Entry
-			for e, err := range readEntries(bytes.NewReader(data), 0) {
+			for e, err := range read(bytes.NewReader(data), 0) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -296,7 +297,7 @@ func FuzzTimeline(f *testing.F) {
 			return all
 		}
 		later := 0
-		for _, e := range read() {
+		for _, e := range readData() {
 			if e.Seq == 0 || e.At < 0 {
 				t.Fatalf("read %+v", e)
 			}
@@ -304,7 +305,7 @@ func FuzzTimeline(f *testing.F) {
 				later++
 			}
 		}
-		for _, err := range readEntries(bytes.NewReader(data), 1) {
+		for _, err := range read(bytes.NewReader(data), 1) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,30 +315,30 @@ func FuzzTimeline(f *testing.F) {
 			t.Fatalf("%d more entries after the first when all are read", later)
 		}
 		// What is whole is kept when something is added.
-		fd, err := unix.MemfdCreate(timelineFile, 0)
+		fd, err := unix.MemfdCreate("timeline.jsonl", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := os.NewFile(uintptr(fd), timelineFile)
+		file := os.NewFile(uintptr(fd), "timeline.jsonl")
 		defer file.Close()
 		if _, err := file.Write(data); err != nil {
 			t.Fatal(err)
 		}
-		before := len(read())
-		e, err := appendTo(file, Entry{Type: EntryMarker, Marker: &Marker{Title: "x"}})
+		before := len(readData())
+		e, err := appendTo(file, Entry{Type: TypeMarker, Marker: &Marker{Title: "x"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if data, err = os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 			t.Fatal(err)
 		}
-		after := read()
+		after := readData()
 		if len(after) != before+1 || after[before].Seq != e.Seq {
 			t.Fatalf("%d entries became %d", before, len(after))
 		}
 		for _, kind := range []func() ([]cue, error){
-			func() ([]cue, error) { return captions(readEntries(bytes.NewReader(data), 0), 0) },
-			func() ([]cue, error) { return chapterCues(readEntries(bytes.NewReader(data), 0), 0) },
+			func() ([]cue, error) { return captions(read(bytes.NewReader(data), 0), 0) },
+			func() ([]cue, error) { return chapterCues(read(bytes.NewReader(data), 0), 0) },
 		} {
 			cues, err := kind()
 			if err != nil {

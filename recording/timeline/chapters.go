@@ -1,0 +1,177 @@
+package timeline
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+const (
+	// minChapter and maxVisits are how long a window must keep the focus to make a
+	// chapter: that long, and a twentieth of the recording.
+	minChapter Milliseconds = 5000
+	maxVisits  Milliseconds = 20
+
+	// glimpse is the length below which a visit does not interrupt the one before.
+	glimpse Milliseconds = 1000
+)
+
+// Chapter is a part of a video with a title.
+type Chapter struct {
+	From, To Milliseconds
+	Title    string
+}
+
+// Chapters divides a video of a length at every marker and at each window that kept the
+// focus for a while. The chapters follow each other without a gap from the beginning to the
+// end. There are none if there would be a single one for a window. A length of zero is that
+// of a video that is not complete.
+func Chapters(entries iter.Seq2[Entry, error], length time.Duration) ([]Chapter, error) {
+	all, err := chapters(entries, endOf(length))
+	list := make([]Chapter, len(all))
+	for i, c := range all {
+		list[i] = c.Chapter
+	}
+	return list, err
+}
+
+// endOf returns the end of a video of a length, or zero if it is not known.
+func endOf(length time.Duration) Milliseconds {
+	if length == 0 {
+		return 0
+	}
+	return max(1, millis(length))
+}
+
+// chapter is a marker or the visit of a window.
+type chapter struct {
+	Chapter
+	marker bool
+	window desktop.WindowID
+}
+
+func chapters(entries iter.Seq2[Entry, error], end Milliseconds) ([]chapter, error) {
+	var latest Milliseconds
+	sorted, err := chronological(entries, end, func(e Entry) bool {
+		latest = max(latest, e.At)
+		switch e.Type {
+		case TypeStarted, TypeMarker, desktop.EventWindowFocused, desktop.EventWindowRenamed:
+			return true
+		}
+		return false
+	})
+	if err != nil {
+		return nil, err
+	}
+	if end == 0 {
+		end = latest + 1000
+	}
+	var markers []chapter
+	for _, e := range sorted {
+		if e.Type == TypeMarker && e.Marker != nil {
+			markers = append(markers, chapter{Chapter: Chapter{From: e.At, Title: plain(e.Marker.Title)}, marker: true})
+		}
+	}
+	least := max(minChapter, end/maxVisits)
+	visits := joinShort(joinShort(visits(sorted, end), glimpse), least)
+	return merge(markers, awayFrom(markers, visits, least), end), nil
+}
+
+// visits returns the times for which windows had the focus, with the title that the window
+// had at their end. While no window has the focus, the visit before continues.
+func visits(sorted []Entry, end Milliseconds) []chapter {
+	var list []chapter
+	visit := func(at Milliseconds, w desktop.Window) {
+		n := len(list)
+		if n > 0 && list[n-1].window == w.ID {
+			return
+		}
+		if n > 0 {
+			list[n-1].To = at
+		}
+		list = append(list, chapter{Chapter: Chapter{at, end, titleOf(w)}, window: w.ID})
+	}
+	for _, e := range sorted {
+		switch {
+		case e.Type == TypeStarted:
+			for _, w := range e.Windows {
+				if w.Active {
+					visit(e.At, w)
+				}
+			}
+		case e.Window == nil:
+		case e.Type == desktop.EventWindowFocused:
+			visit(e.At, *e.Window)
+		case e.Type == desktop.EventWindowRenamed:
+			if n := len(list); n > 0 && list[n-1].window == e.Window.ID {
+				list[n-1].Title = titleOf(*e.Window)
+			}
+		}
+	}
+	return list
+}
+
+func titleOf(w desktop.Window) string {
+	return cmp.Or(strings.TrimSpace(plain(w.Title)), windowName(&w))
+}
+
+// joinShort joins visits that are shorter than least with the visit before, and then
+// neighbouring visits of one window.
+func joinShort(list []chapter, least Milliseconds) []chapter {
+	var left []chapter
+	for _, c := range list {
+		n := len(left)
+		switch {
+		case n > 0 && left[n-1].window == c.window:
+			left[n-1].Title, left[n-1].To = c.Title, c.To
+		case c.To-c.From >= least:
+			left = append(left, c)
+		case n > 0:
+			left[n-1].To = c.To
+		}
+	}
+	return left
+}
+
+// awayFrom removes the visits that begin close to a marker, which says more.
+func awayFrom(markers, list []chapter, least Milliseconds) []chapter {
+	return slices.DeleteFunc(list, func(c chapter) bool {
+		i, _ := slices.BinarySearchFunc(markers, c.From-least, func(m chapter, at Milliseconds) int { return cmp.Compare(m.From, at) })
+		return i < len(markers) && markers[i].From <= c.From+least
+	})
+}
+
+// merge puts markers and visits into one list.
+func merge(markers, visits []chapter, end Milliseconds) []chapter {
+	list := slices.Concat(markers, visits)
+	slices.SortStableFunc(list, func(a, b chapter) int { return cmp.Compare(a.From, b.From) })
+	var all []chapter
+	for _, c := range list {
+		if n := len(all); n > 0 && all[n-1].From == c.From {
+			all[n-1].Title += " / " + c.Title
+			all[n-1].marker = all[n-1].marker || c.marker
+			continue
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 || len(all) == 1 && !all[0].marker {
+		return nil
+	}
+	switch first := &all[0]; {
+	case !first.marker && first.From < minChapter:
+		first.From = 0
+	case first.From > 0:
+		all = slices.Insert(all, 0, chapter{Chapter: Chapter{Title: "Start"}})
+	}
+	for i := range all {
+		all[i].To = end
+		if i+1 < len(all) {
+			all[i].To = all[i+1].From
+		}
+	}
+	return all
+}
