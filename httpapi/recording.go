@@ -244,7 +244,7 @@ func (s *Server) registerRecordings() {
 	remove.about, remove.errors = "Whoever is downloading it gets the rest.", []int{http.StatusConflict}
 	remove.status, remove.admin = http.StatusNoContent, true
 	onRecording(s, remove, func(ctx context.Context, store *recording.Store, in *recordingID) (*struct{}, error) {
-		return nil, store.Delete(ctx, in.ID)
+		return nil, store.Delete(in.ID)
 	})
 }
 

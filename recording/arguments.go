@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// quality is how x264 is set. Every picture gets about the same quantiser
-// (qcomp=1), because with x264's own choice simple pictures, a page that scrolls,
-// get bits that nobody sees and dense text too few; within a picture flat areas
-// get more than busy ones (aq-mode). All else is left out that takes time on dense
-// text, as arithmetic coding does.
+// quality has settings of x264. Every picture gets about the same quantiser (qcomp=1): with
+// x264's default, simple pictures such as a scrolling page get bits without a visible effect,
+// and dense text too few. Within a picture flat areas get more bits than busy ones (aq-mode).
+// Features that are slow on dense text, such as arithmetic coding, are off.
 type quality struct {
 	crf  string // constant rate factor: lower is better
-	more string // settings of x264
+	more string // further settings
 }
 
-// qualities are measured with screens: random text that scrolls, and web pages.
+// qualities were measured with random text that scrolls, and with web pages.
 var qualities = map[Quality]quality{
 	QualityLow:    {crf: "36"},
 	QualityMedium: {crf: "30.5"},
@@ -25,29 +24,29 @@ var qualities = map[Quality]quality{
 }
 
 const (
-	// keyInterval is how many seconds of change there are between two key
-	// pictures, which are large.
+	// keyInterval is the time between two key pictures, in seconds with changes. Key
+	// pictures are large.
 	keyInterval = 10
 
-	// fragmentMicros is how much video one of the file's fragments has.
+	// fragmentMicros is the length of a fragment of the file.
 	fragmentMicros = 500_000
 
-	// oneThread is how many pixels a second one core encodes with ease. With
-	// more threads the same picture takes more work.
+	// oneThread is a number of pixels a second that one core encodes with ease. More
+	// threads need more work for the same picture.
 	oneThread = 100_000_000
 )
 
-// encoding is what an ffmpeg is to make of a recording's pictures.
+// encoding describes the video that an ffmpeg makes.
 type encoding struct {
 	width, height, fps int
 	quality            Quality
 	sound              bool
 }
 
-// arguments is ffmpeg's command line: it reads the stream of streamHeader and
-// writes a fragmented MP4 file. Pictures keep their times (vfr). No picture is held back until the next one comes,
-// hence zerolatency and one thread for reading; -fflags nobuffer would lose the
-// first one.
+// arguments returns the arguments of ffmpeg: it reads the stream of streamHeader and writes a
+// fragmented MP4 file. Pictures keep their times (vfr). With zerolatency and one thread for
+// reading, ffmpeg does not hold a picture back until the next one arrives; -fflags nobuffer
+// would lose the first one.
 func (e encoding) arguments(tools programs) []string {
 	q := qualities[e.quality]
 	args := []string{
@@ -65,12 +64,12 @@ func (e encoding) arguments(tools programs) []string {
 		"-frag_duration", strconv.Itoa(fragmentMicros), "-flush_packets", "1", "pipe:1")
 }
 
-// colours has a video say how its colours are meant: as internal/i420 makes them.
+// colours returns the arguments for the colours that internal/i420 makes.
 func colours() []string {
 	return []string{"-colorspace", "smpte170m", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv"}
 }
 
-// x264 are the settings that ffmpeg has no names for.
+// x264 returns the settings that ffmpeg has no options for.
 func (e encoding) x264() string {
 	threads := 1
 	if e.width*e.height*e.fps > oneThread {
@@ -79,7 +78,7 @@ func (e encoding) x264() string {
 	return fmt.Sprintf("threads=%d:scenecut=0:qcomp=1:aq-mode=1%s", threads, qualities[e.quality].more)
 }
 
-// probeArguments has ffprobe decode the first picture.
+// probeArguments returns the arguments with which ffprobe decodes the first picture.
 func probeArguments(path string) []string {
 	return []string{
 		"-hide_banner", "-v", "error", "-select_streams", "v:0", "-read_intervals", "%+#1",
@@ -87,9 +86,9 @@ func probeArguments(path string) []string {
 	}
 }
 
-// remuxArguments has ffmpeg copy a video of that length to one that has its index
-// in front. An empty chapters is none. Without setts the last picture would be as
-// short as any.
+// remuxArguments returns the arguments with which ffmpeg copies a video of a length to one
+// with its index at the start, and with chapters if the path of a list is given. setts
+// extends the last picture to the end.
 func remuxArguments(from, chapters, to string, length time.Duration) []string {
 	args := []string{"-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-i", "file:" + from}
 	if chapters != "" {

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"time"
 )
 
-// An MP4 file is a row of boxes, each with its length and four letters in front
-// (ISO/IEC 14496-12, 4.2). A fragmented one has a moov box, which describes the
-// tracks, and then pairs of moof, which describes samples, and mdat, which has
-// them (8.8).
+// An MP4 file consists of boxes, each with its length and kind in front (ISO/IEC 14496-12,
+// 4.2). A fragmented file has a moov box, which describes the tracks, and then pairs of moof,
+// which describes samples, and mdat, which has them (8.8).
 
-// movie is what a file holds, as far as its boxes are whole.
+// movie describes the complete boxes of a file.
 type movie struct {
-	good       int64 // bytes up to the end of the last box, or pair of boxes, that is whole
+	good       int64 // bytes up to the end of the last complete box or pair of boxes
 	fragmented bool
 	timescale  uint32 // of the video track
 	frames     int64
@@ -30,16 +30,16 @@ var errBoxes = errors.New("not a whole MP4 file")
 
 const (
 	boxHeader = 8
-	// largestIndex bounds a moov or moof box that is read into memory.
-	largestIndex = 256 << 20
+	// maxIndex bounds a moov or moof box, which is read into memory.
+	maxIndex = 256 << 20
 )
 
-// readMovie reads the boxes of a file of that size. What is cut off, or not MP4,
-// at the end of it is left out; movie.good says from where.
+// readMovie reads the boxes of a file of a size. It ignores data at the end that is not a
+// complete box.
 func readMovie(r io.ReaderAt, size int64) (movie, error) {
 	var m movie
 	var at int64
-	var moof []byte // of which the mdat is still to come
+	var moof []byte // whose mdat follows
 	for at < size {
 		kind, length, header, err := boxAt(r, at, size)
 		if err != nil || length > size-at {
@@ -47,7 +47,7 @@ func readMovie(r io.ReaderAt, size int64) (movie, error) {
 		}
 		var index []byte
 		if kind == "moov" || kind == "moof" {
-			if length > largestIndex {
+			if length > maxIndex {
 				break
 			}
 			index = make([]byte, length-header)
@@ -57,7 +57,7 @@ func readMovie(r io.ReaderAt, size int64) (movie, error) {
 		}
 		at += length
 		if kind == "moof" {
-			moof = index // it is worth nothing without its mdat
+			moof = index
 			continue
 		}
 		next := m
@@ -78,8 +78,7 @@ func readMovie(r io.ReaderAt, size int64) (movie, error) {
 	return m, nil
 }
 
-// boxAt reads the beginning of a box: its kind, its length and that of what is
-// before its content.
+// boxAt reads the kind, the length and the header's length of a box.
 func boxAt(r io.ReaderAt, at, size int64) (kind string, length, header int64, err error) {
 	var head [2 * boxHeader]byte
 	if size-at < boxHeader {
@@ -94,14 +93,13 @@ func boxAt(r io.ReaderAt, at, size int64) (kind string, length, header int64, er
 	if length == 1 && n == int64(len(head)) {
 		length, header = int64(binary.BigEndian.Uint64(head[8:])), 2*boxHeader //nolint:gosec // checked below
 	}
-	if length < header { // zero, to the end of the file, is not what ffmpeg writes
+	if length < header { // ffmpeg does not write zero, which means the rest of the file
 		return "", 0, 0, errBoxes
 	}
 	return kind, length, header, nil
 }
 
-// boxesIn calls f with the kind and content of each box in b, and stops at the
-// first error.
+// boxesIn calls f with the kind and content of each box in b, until an error.
 func boxesIn(b []byte, f func(kind string, content []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < boxHeader {
@@ -119,8 +117,7 @@ func boxesIn(b []byte, f func(kind string, content []byte) error) error {
 	return nil
 }
 
-// fields reads numbers off the front of a box, big endian. Beyond its end there
-// are zeros, and short is set.
+// fields reads big endian numbers from a box. Beyond its end it returns zeros and sets short.
 type fields struct {
 	b     []byte
 	short bool
@@ -149,8 +146,7 @@ func (f *fields) u64() uint64 {
 	return high<<32 | uint64(f.u32())
 }
 
-// readMoov finds the video track and, when the samples are listed right here, how
-// long it is.
+// readMoov finds the video track and, in a file without fragments, counts its samples.
 func (m *movie) readMoov(b []byte) error {
 	return boxesIn(b, func(kind string, content []byte) error {
 		switch kind {
@@ -218,8 +214,8 @@ func (m *movie) readTrak(b []byte) error {
 	return nil
 }
 
-// timesOf is how long the version, the flags and the two times are that tkhd and
-// mdhd begin with.
+// timesOf returns the length of version, flags and the two times at the beginning of tkhd and
+// mdhd.
 func timesOf(content []byte) int {
 	if len(content) > 0 && content[0] == 1 {
 		return 4 + 16
@@ -246,13 +242,11 @@ func (m *movie) readTraf(b []byte) error {
 		switch kind {
 		case "tfhd":
 			mine = f.u32() == m.track
-			for _, field := range []struct {
-				flag uint32
-				size int
-			}{{0x1, 8}, {0x2, 4}} {
-				if flags&field.flag != 0 {
-					f.skip(field.size)
-				}
+			if flags&0x1 != 0 {
+				f.skip(8)
+			}
+			if flags&0x2 != 0 {
+				f.skip(4)
 			}
 			if flags&0x8 != 0 {
 				per = f.u32()
@@ -282,17 +276,8 @@ func (m *movie) readTraf(b []byte) error {
 
 // run adds up the durations of the n samples of a trun box.
 func (f *fields) run(flags, n, per uint32) (sum uint64) {
-	for _, flag := range []uint32{0x1, 0x4} { // data offset, first sample's flags
-		if flags&flag != 0 {
-			f.skip(4)
-		}
-	}
-	each := 0
-	for _, flag := range []uint32{0x200, 0x400, 0x800} { // size, flags, composition offset
-		if flags&flag != 0 {
-			each += 4
-		}
-	}
+	f.skip(4 * bits.OnesCount32(flags&0x5))   // data offset, first sample's flags
+	each := 4 * bits.OnesCount32(flags&0xe00) // size, flags, composition offset
 	if flags&0x100 == 0 {
 		f.skip(each * int(min(n, 1<<28)))
 		return uint64(n) * uint64(per)

@@ -8,8 +8,8 @@ import (
 	"github.com/deskhand/deskhand/internal/i420"
 )
 
-// canvas is the picture that is recorded, without the pointer. Its size does not
-// change while a recording runs: another screen is fitted into it.
+// canvas is the picture that is encoded, without the pointer. Its size does not change during
+// a recording: a screen of another size is fitted into it.
 type canvas struct {
 	width, height int    // even
 	planes        []byte // I420: luma, then both chroma planes, without gaps
@@ -18,15 +18,15 @@ type canvas struct {
 	scale  float64
 
 	screen desktop.Size
-	src    image.Rectangle // what is shown of the screen
-	dst    image.Rectangle // where it is shown
-	shrink *shrinker       // nil: pixel by pixel
+	src    image.Rectangle // the visible part of the screen
+	dst    image.Rectangle // its place in the picture
+	shrink *shrinker       // nil if the scale is 1
 
 	edge    [2][4 * i420.Block]byte
 	changed []byte
 }
 
-// newCanvas makes a black picture for a screen of that size.
+// newCanvas makes a black picture for a screen.
 func newCanvas(screen desktop.Size, region *desktop.Rect, scale float64) (*canvas, error) {
 	c := &canvas{scale: scale}
 	size := image.Pt(screen.Width, screen.Height)
@@ -44,7 +44,7 @@ func newCanvas(screen desktop.Size, region *desktop.Rect, scale float64) (*canva
 		return nil, invalid("scale", "%v makes a picture of %dx%d; at least %dx%d can be recorded", scale, size.X, size.Y, minSide, minSide)
 	}
 	c.width, c.height = even(size.X), even(size.Y)
-	c.planes = make([]byte, c.bytes())
+	c.planes = make([]byte, c.width*c.height*3/2)
 	c.changed = make([]byte, c.width/i420.Block+1)
 	c.blacken()
 	return c, nil
@@ -53,9 +53,6 @@ func newCanvas(screen desktop.Size, region *desktop.Rect, scale float64) (*canva
 func even(n int) int { return (n + 1) &^ 1 }
 
 func scaled(n int, scale float64) int { return max(1, int(math.Round(float64(n)*scale))) }
-
-// bytes is how many a picture has.
-func (c *canvas) bytes() int { return c.width * c.height * 3 / 2 }
 
 func (c *canvas) blacken() {
 	n := c.width * c.height
@@ -67,8 +64,7 @@ func (c *canvas) blacken() {
 	}
 }
 
-// fit decides where a screen of that size is shown. It keeps its size, scaled as
-// all are, or becomes as small as it must.
+// fit places a screen in the picture, in its scale or as small as it must be.
 func (c *canvas) fit(screen desktop.Size) {
 	c.screen = screen
 	all := image.Rect(0, 0, screen.Width, screen.Height)
@@ -98,7 +94,7 @@ func (c *canvas) fit(screen desktop.Size) {
 	}
 }
 
-// take brings the picture up to date and tells whether it became different.
+// take draws a frame and reports whether the picture has changed.
 func (c *canvas) take(f *desktop.FeedFrame) bool {
 	different := false
 	if f.Reset || f.Size != c.screen {
@@ -118,7 +114,7 @@ func (c *canvas) take(f *desktop.FeedFrame) bool {
 	return different
 }
 
-// update converts the rectangle r of the screen.
+// update converts a rectangle of the screen and reports whether the picture has changed.
 func (c *canvas) update(f *desktop.FeedFrame, r image.Rectangle) bool {
 	r = r.Sub(c.src.Min)
 	if r.Empty() {
@@ -145,8 +141,8 @@ func (c *canvas) update(f *desktop.FeedFrame, r image.Rectangle) bool {
 	return different
 }
 
-// convert writes the rows y and y+1 of what is shown, from column x0, which is a
-// block's first, up to x1, and tells whether they became different.
+// convert writes the rows y and y+1 of the visible part, from column x0, where a block
+// begins, up to x1. It reports whether they have changed.
 func (c *canvas) convert(top, bottom []byte, y, x0, x1 int) bool {
 	n := c.width * c.height
 	luma := (c.dst.Min.Y+y)*c.width + c.dst.Min.X + x0
@@ -166,7 +162,7 @@ func (c *canvas) convert(top, bottom []byte, y, x0, x1 int) bool {
 	if left <= 0 || left >= i420.Block || x0+at >= x1 {
 		return different
 	}
-	// The last block crosses the right edge, whose last pixel is repeated.
+	// The last block crosses the right edge, where the last pixel is repeated.
 	for i, row := range [2][]byte{top, bottom} {
 		e := &c.edge[i]
 		copy(e[:4*left], row[4*(x0+at):])

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -16,103 +16,72 @@ import (
 )
 
 const (
-	// DefaultBefore is how much a clip around an entry shows before it.
-	DefaultBefore = 2 * time.Second
+	// defaultBefore and defaultAfter are the parts of a clip before and after an entry.
+	defaultBefore = 2 * time.Second
+	defaultAfter  = 3 * time.Second
 
-	// DefaultAfter is how much it shows after it.
-	DefaultAfter = 3 * time.Second
+	// maxClipLength bounds the length of a clip.
+	maxClipLength = time.Hour
 
-	// MaxClip is how long a clip may be.
-	MaxClip = time.Hour
+	// maxClipping bounds the clips that are made at the same time. Further ones wait.
+	maxClipping = 2
 
-	// clipsAtOnce is how many clips are made at a time. Others wait.
-	clipsAtOnce = 2
+	// maxClips bounds the clips that are being made or are not closed yet. Each has a
+	// file.
+	maxClips = 8
 
-	// mostClips is how many clips there may be that are made or not closed yet. Each
-	// has a file of its own.
-	mostClips = 8
-
-	// writtenPatience is how long a clip waits for a part of the video that was
-	// recorded, but is not in the file yet.
+	// writtenPatience is how long a clip waits for a part of the video that was recorded
+	// but is not in the file yet.
 	writtenPatience = 5 * time.Second
 )
 
-// ClipRequest says which part of a recording to cut out: From and To, or Around.
+// ClipRequest names a part of a recording: From and To, or Around.
 type ClipRequest struct {
-	// From and To are positions in the recording. To zero, or after its end: to
-	// its end, or as far as it has been recorded.
+	// From and To are positions in the recording. If To is zero or after the end, the
+	// clip ends with what has been recorded.
 	From, To time.Duration
 
-	// Around is the Seq of an entry in the timeline: an action, a marker or
-	// any other. The clip begins Before it, two seconds if that is zero, and
-	// ends After it, three seconds if that is zero.
+	// Around is the Seq of an entry in the timeline. The clip begins Before the entry,
+	// two seconds if that is zero, and ends After it, three seconds if that is zero.
 	Around        uint64
 	Before, After time.Duration
 }
 
-// Clip is a part of a recording as an MP4 file.
+// Clip is a part of a recording as an MP4 file. It must be closed.
 type Clip struct {
-	// File is open for reading, at its beginning, and has no name: it is gone
-	// when it is closed, however the program ends.
+	// File is open for reading, at its beginning. It has no name, so it is gone when it
+	// is closed or the program ends.
 	File *os.File
 
 	Bytes    int64
-	From, To time.Duration // what it shows of the recording
+	From, To time.Duration // the part of the recording
 
-	// Copied says that the pictures are those of the recording. Otherwise they
-	// were decoded and encoded again, since they begin between two key pictures.
+	// Copied reports that the pictures are those of the recording. Otherwise they were
+	// encoded again, because the clip begins between two key pictures.
 	Copied bool
 
-	freed func() // called once
+	release func() // called once
 }
 
-// Close frees the clip.
+// Close closes the file.
 func (c *Clip) Close() error {
-	c.freed()
+	c.release()
 	return c.File.Close()
 }
 
-// extras is what a store needs to make clips.
-type extras struct {
-	once  sync.Once
-	slots chan struct{} // holds one for each clip that is being made
-	clips atomic.Int32  // those that are made or not closed yet
-}
-
-// enter waits for its turn, and returns how to end it.
-func (x *extras) enter(ctx context.Context) (leave func(), err error) {
-	x.once.Do(func() { x.slots = make(chan struct{}, clipsAtOnce) })
-	if ctx.Err() == nil {
-		select {
-		case x.slots <- struct{}{}:
-			return func() { <-x.slots }, nil
-		case <-ctx.Done():
-		}
-	}
-	return nil, context.Cause(ctx)
-}
-
-// close waits until no clip is being made. The store's context has ended, so
-// that none begins any more.
-func (x *extras) close() {
-	for range clipsAtOnce {
-		_, _ = x.enter(context.Background())
-	}
-}
-
-// Clip cuts a part out of a recording, which may still run, with its sound. It
-// begins with the picture that is seen at From and lasts exactly until To. Where
-// that picture is a key picture, or the next one is and comes within one
-// picture's time, nothing is encoded again.
+// Clip makes a clip of a recording, which may be active, with its sound. The clip begins
+// with the picture that is visible at From, and ends exactly at To. Pictures are copied
+// without encoding if that picture is a key picture, or if the next picture is one.
 //
-// Two clips are made at a time; others wait. The end of ctx ends the work. The
-// clip must be closed. Clip returns ErrTooManyClips while there are 8 that are not. Its
-// captions are those of WriteWebVTT for the same span.
+// Two clips are made at the same time; further calls wait. The end of ctx ends the call. The
+// error is ErrTooManyClips while 8 clips are not closed. Store.WriteWebVTT with the same
+// span has the captions of the clip.
 func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, error) {
-	dir, info, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		return nil, err
 	}
+	info := e.snapshot()
 	if req.Around != 0 {
 		if req, err = req.around(s.Entries(id, req.Around-1)); err != nil {
 			return nil, err
@@ -125,34 +94,31 @@ func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })()
-	freed := sync.OnceFunc(func() { s.extras.clips.Add(-1) })
-	if s.extras.clips.Add(1) > mostClips {
-		freed()
+	release := sync.OnceFunc(func() { s.clips.Add(-1) })
+	if s.clips.Add(1) > maxClips {
+		release()
 		return nil, ErrTooManyClips
 	}
-	clip, err := s.clip(ctx, id, dir, info, span)
+	clip, err := s.clip(ctx, e, info, span)
 	if err != nil {
-		freed()
-		if why := context.Cause(ctx); why != nil {
-			err = why
-		}
-		return nil, err
+		release()
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
-	clip.freed = freed
+	clip.release = release
 	return clip, nil
 }
 
-// clip makes a clip when it is its turn.
-func (s *Store) clip(ctx context.Context, id, dir string, info Info, span timeline.Span) (*Clip, error) {
-	leave, err := s.extras.enter(ctx)
-	if err != nil {
+// clip waits for its turn and makes a clip.
+func (s *Store) clip(ctx context.Context, e *entry, info Info, span timeline.Span) (*Clip, error) {
+	if err := s.clipping.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer leave()
-	if span.To, err = s.written(ctx, id, filepath.Join(dir, videoFile), span); err != nil {
+	defer s.clipping.Release(1)
+	var err error
+	if span.To, err = s.written(ctx, e, span); err != nil {
 		return nil, err
 	}
-	video, _, err := s.Video(id)
+	video, _, err := s.Video(e.id)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +126,7 @@ func (s *Store) clip(ctx context.Context, id, dir string, info Info, span timeli
 	return s.makeClip(ctx, video, info, span)
 }
 
-// around makes positions of an entry's number.
+// around replaces the number of an entry by positions. The entry is the first of entries.
 func (q ClipRequest) around(entries iter.Seq2[timeline.Entry, error]) (ClipRequest, error) {
 	switch {
 	case q.From != 0 || q.To != 0:
@@ -170,25 +136,20 @@ func (q ClipRequest) around(entries iter.Seq2[timeline.Entry, error]) (ClipReque
 	case q.After < 0:
 		return q, invalid("after", "must not be negative")
 	}
-	if q.Before == 0 {
-		q.Before = DefaultBefore
-	}
-	if q.After == 0 {
-		q.After = DefaultAfter
-	}
 	for e, err := range entries {
 		if err != nil {
 			return q, err
 		}
 		if e.Seq == q.Around {
-			q.From, q.To = max(0, e.At.Duration()-q.Before), e.At.Duration()+q.After
+			at := e.At.Duration()
+			q.From, q.To = max(0, at-cmp.Or(q.Before, defaultBefore)), at+cmp.Or(q.After, defaultAfter)
 			return q, nil
 		}
 	}
 	return q, invalid("around", "must be the number of an entry in the timeline; there is no %d", q.Around)
 }
 
-// span is what of a recording of that length is to be shown.
+// span returns the requested part of a recording of a length.
 func (q ClipRequest) span(length time.Duration) (timeline.Span, error) {
 	span := timeline.Span{From: q.From, To: q.To}
 	if err := span.Check(); err != nil {
@@ -202,27 +163,27 @@ func (q ClipRequest) span(length time.Duration) (timeline.Span, error) {
 	case span.To == 0 || span.To > length:
 		span.To = length
 	}
-	if span.To-span.From > MaxClip {
-		return span, invalid("to", "must be at most %v after from", MaxClip)
+	if span.To-span.From > maxClipLength {
+		return span, invalid("to", "must be at most %v after from", maxClipLength)
 	}
 	return span, nil
 }
 
-// written returns how far the file has a span. If the recording runs, it waits for
-// what was recorded but not written yet.
-func (s *Store) written(ctx context.Context, id, path string, span timeline.Span) (time.Duration, error) {
+// written returns the end of a span in the file. If the recording is active, it waits for
+// the part that was recorded but is not in the file yet.
+func (s *Store) written(ctx context.Context, e *entry, span timeline.Span) (time.Duration, error) {
 	patience := time.NewTimer(writtenPatience)
 	defer patience.Stop()
 	late := false
 	for {
-		_, more, writing := s.growth(id)
+		more, writing := s.growth(e.id)
 		late = late || !writing
-		length, err := writtenLength(path)
+		m, err := readMovieFile(filepath.Join(e.dir, videoFile))
 		switch {
-		case err == nil && length >= span.To:
+		case err == nil && m.duration >= span.To:
 			return span.To, nil
-		case err == nil && late && length > span.From:
-			return length, nil
+		case err == nil && late && m.duration > span.From:
+			return m.duration, nil
 		case late:
 			return 0, errors.Join(invalid("from", "must be before the end of what has been recorded"), err)
 		}
@@ -236,29 +197,14 @@ func (s *Store) written(ctx context.Context, id, path string, span timeline.Span
 	}
 }
 
-// writtenLength is how much video is in a file.
-func writtenLength(path string) (time.Duration, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	m, err := readMovie(f, info.Size())
-	return m.duration, err
-}
-
-// makeClip makes a clip of a span of a file.
+// makeClip makes a clip of a file.
 func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span timeline.Span) (*Clip, error) {
-	programs, err := findPrograms(ctx, s.group)
+	tools, err := findPrograms(ctx, s.group)
 	if err != nil {
 		return nil, err
 	}
 	frame := time.Second / time.Duration(max(1, info.FrameRate))
-	plan, err := s.plan(ctx, programs.ffprobe, video, span, frame)
+	plan, err := s.plan(ctx, tools.ffprobe, video, span, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -266,9 +212,9 @@ func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span ti
 	if err != nil {
 		return nil, err
 	}
-	spec := supervise.Spec{Path: programs.ffmpeg, Args: plan.arguments(programs.timing), ExtraFiles: []*os.File{video, out}}
-	if _, err := runSpec(ctx, s.group, spec); err != nil {
-		return nil, errors.Join(fmt.Errorf("clip: %w", err), out.Close())
+	spec := supervise.Spec{Path: tools.ffmpeg, Args: plan.arguments(tools.timing), ExtraFiles: []*os.File{video, out}}
+	if _, err := run(ctx, s.group, spec); err != nil {
+		return nil, errors.Join(fmt.Errorf("clip: %w: %w", ErrEncoder, err), out.Close())
 	}
 	made, err := out.Stat()
 	if err != nil {
@@ -277,8 +223,7 @@ func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span ti
 	return &Clip{File: out, Bytes: made.Size(), From: plan.From, To: plan.To, Copied: plan.copies}, nil
 }
 
-// unnamed makes a file without a name, so that nothing is left behind whatever
-// happens.
+// unnamed makes a file without a name.
 func unnamed(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "clip-*.part")
 	if err != nil {

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -10,20 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/recording/timeline"
 )
 
-// The files of a clip's programs, which they open anew: what happens to their
-// names meanwhile does not matter.
+// The files of a clip, by descriptors that ffmpeg and ffprobe inherit.
 const (
 	clipInput  = "/proc/self/fd/3"
 	clipOutput = "/proc/self/fd/4"
 )
 
-// rounding is more than times in ffprobe's output are rounded by.
+// rounding is more than the rounding of times in ffprobe's output.
 const rounding = time.Millisecond
 
 // videoPacket is a picture in a file.
@@ -32,23 +28,22 @@ type videoPacket struct {
 	key bool
 }
 
-// clipPlan is how to make a clip.
+// clipPlan describes how to make a clip.
 type clipPlan struct {
 	timeline.Span
-	first  time.Duration // of the picture that is seen at From
-	copies bool          // without encoding again
+	first  time.Duration // of the picture that is visible at From
+	copies bool          // without encoding
 }
 
-// plan finds out with which picture a clip begins, and whether it can be copied
-// from there on.
+// plan determines the first picture of a clip, and whether the pictures can be copied.
 func (s *Store) plan(ctx context.Context, ffprobe string, video *os.File, span timeline.Span, frame time.Duration) (clipPlan, error) {
 	args := []string{
 		"-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time,flags", "-of", "csv=p=0",
 		"-read_intervals", seconds(span.From) + "%" + seconds(span.From+frame+2*rounding), clipInput,
 	}
-	out, err := runSpec(ctx, s.group, supervise.Spec{Path: ffprobe, Args: args, ExtraFiles: []*os.File{video}})
+	out, err := run(ctx, s.group, supervise.Spec{Path: ffprobe, Args: args, ExtraFiles: []*os.File{video}})
 	if err != nil {
-		return clipPlan{}, fmt.Errorf("clip: %w", err)
+		return clipPlan{}, fmt.Errorf("clip: %w: %w", ErrEncoder, err)
 	}
 	packets := parsePackets(out)
 	if len(packets) == 0 {
@@ -70,8 +65,7 @@ func parsePackets(text string) []videoPacket {
 	return list
 }
 
-// planClip decides with the pictures around From, in the order of time, and not
-// none.
+// planClip plans a clip with the pictures around From, at least one, in the order of time.
 func planClip(packets []videoPacket, span timeline.Span, frame time.Duration) clipPlan {
 	shown := packets[0]
 	for _, p := range packets {
@@ -85,15 +79,13 @@ func planClip(packets []videoPacket, span timeline.Span, frame time.Duration) cl
 	return clipPlan{span, shown.at, shown.key}
 }
 
-// arguments is ffmpeg's command line. The video is read from the clip's first
-// picture on and the sound from From on, hence two inputs. The first picture's
-// time becomes zero, and what is left of the last one's ends at To. timing is that
-// of programs.
+// arguments returns the arguments of ffmpeg. There are two inputs, because video is read from
+// the first picture on and sound from From on. The first picture gets the time zero, and the
+// last one ends at To. timing is that of programs.
 func (p clipPlan) arguments(timing string) []string {
 	length := seconds(p.To - p.From)
-	// Copying starts at the key picture at or before the place and lasts from
-	// there on; decoding starts with the first picture at or after the place
-	// and lasts from that one on.
+	// With -c copy, -ss seeks to the key picture at or before a time, and -t counts from
+	// there. Otherwise -ss seeks to the first picture at or after the time.
 	start, most := p.first+rounding, p.To-p.first-rounding
 	if !p.copies {
 		start, most = max(0, p.first-rounding), p.To-p.first
@@ -119,32 +111,7 @@ func (p clipPlan) arguments(timing string) []string {
 	return append(args, "-movflags", "+faststart", "-f", "mp4", clipOutput)
 }
 
-// seconds writes a time as ffmpeg reads it.
+// seconds formats a time for ffmpeg.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 6, 64)
-}
-
-// runSpec runs a program to its end, with less right to the processor than who
-// records, and returns what it printed. The end of ctx ends it at once.
-func runSpec(ctx context.Context, group *supervise.Group, spec supervise.Spec) (string, error) {
-	var out limitedBuffer
-	spec.Stdout, spec.Grace = &out, -1
-	child, err := group.Start(spec)
-	if errors.Is(err, supervise.ErrClosed) {
-		return "", ErrClosed
-	}
-	if err != nil {
-		return "", err
-	}
-	_ = unix.Setpriority(unix.PRIO_PROCESS, child.PID(), 10)
-	select {
-	case <-child.Done():
-	case <-ctx.Done():
-		_ = child.Stop(context.Background())
-		return "", context.Cause(ctx)
-	}
-	if child.Exit().Code != 0 {
-		return "", fmt.Errorf("%w: %s", ErrEncoder, lastWords(child))
-	}
-	return out.String(), nil
 }

@@ -435,8 +435,8 @@ func TestClipsAtOnce(t *testing.T) {
 			most = max(most, children(s))
 		}
 	}
-	if most != clipsAtOnce {
-		t.Errorf("%d programs ran at once, not %d", most, clipsAtOnce)
+	if most != maxClipping {
+		t.Errorf("%d programs ran at once, not %d", most, maxClipping)
 	}
 	nothingLeft(t, s.cfg.Dir)
 }
@@ -447,7 +447,7 @@ func TestClipsNotClosed(t *testing.T) {
 	s := openStore(t, StoreConfig{})
 	e := slow(t, s)
 	var clips []*Clip
-	for range mostClips {
+	for range maxClips {
 		clip, err := s.Clip(t.Context(), e.id, ClipRequest{From: time.Second, To: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,29 +13,18 @@ import (
 )
 
 const (
-	// DefaultFrameRate is Config.FrameRate's.
-	DefaultFrameRate = 30
-	// MaxFrameRate is the highest Config.FrameRate.
-	MaxFrameRate = 60
-
-	// DefaultMaxActive is the default of StoreConfig.MaxActive.
-	DefaultMaxActive = 8
-	// DefaultMinFree is StoreConfig.MinFree's.
-	DefaultMinFree = 256 << 20
-
 	// minSide is the least width and height of a picture.
 	minSide = 16
 
 	// maxTitle bounds Config.Title.
 	maxTitle = 1000
 
-	// minSegment and minBytes are the least that make sense: a recording that
-	// is over before its first picture is none.
+	// minSegment and minBytes are enough for a first picture.
 	minSegment = time.Second
 	minBytes   = 1 << 20
 )
 
-// Desktop is what a recording needs of a desktop. A *desktop.Desktop is one.
+// Desktop is the part of a desktop that a recording needs. A *desktop.Desktop is one.
 type Desktop interface {
 	Status() desktop.Status
 	Feed() *desktop.Feed
@@ -46,7 +36,7 @@ type Desktop interface {
 	Done() <-chan struct{}
 }
 
-// Quality trades bytes for sharpness.
+// Quality is a trade-off between size and sharpness.
 type Quality string
 
 // The qualities.
@@ -56,7 +46,7 @@ const (
 	QualityHigh   Quality = "high"
 )
 
-// Cursor says whether the pointer is in the picture.
+// Cursor is whether the pointer is in the picture.
 type Cursor string
 
 // The cursors.
@@ -65,95 +55,81 @@ const (
 	CursorNone    Cursor = "none"
 )
 
-// Config describes a recording. The zero value records the whole screen with the
-// pointer, at up to 30 pictures a second, without sound, until it is stopped.
+// Config configures a recording. The zero value records the whole screen with the pointer, at
+// up to 30 pictures a second, without sound, until Stop.
 type Config struct {
-	// Store keeps the recording. Nil: Start opens one in Dir, which is closed
-	// when the recording has ended.
-	Store *Store
-
-	// Dir is where Start opens a store when there is none. Empty:
-	// "recordings" in the working directory.
-	Dir string
-
-	// Title is for people.
+	// Title is a title for people, at most 1000 bytes.
 	Title string
 
-	// FrameRate is the most pictures in a second, 1 to 60. Zero: 30. Only
-	// pictures that differ are recorded.
+	// FrameRate bounds the pictures a second, from 1 to 60. Zero means 30. Only pictures
+	// that differ are recorded.
 	FrameRate int
 
-	// Quality trades bytes for sharpness. Empty: medium.
+	// Quality is medium if it is empty.
 	Quality Quality
 
-	// Scale makes the picture smaller, 0.1 to 1. Zero: 1.
+	// Scale makes the picture smaller, from 0.1 to 1. Zero means 1.
 	Scale float64
 
-	// Region is the part of the screen to record, at least 16x16 pixels of
-	// which some are on the screen. Nil: all of it.
+	// Region is the part of the screen to record, at least 16x16 pixels. A part of it
+	// must be on the screen. Nil means the whole screen.
 	Region *desktop.Rect
 
-	// Cursor says whether the pointer is in the picture. Empty: it is.
+	// Cursor is pointer if it is empty.
 	Cursor Cursor
 
-	// Sound adds what the desktop's programs play. Without PulseAudio, and on a
-	// Desktop that has no Listen, the recording is silent, and
-	// Info.SoundProblem says why.
+	// Sound adds the sound that programs of the desktop play. Without PulseAudio, or if
+	// the Desktop has no method Listen, the recording is silent and Info.SoundProblem says
+	// why.
 	Sound bool
 
-	// MaxDuration and MaxBytes end the recording. Zero: they do not.
+	// MaxDuration and MaxBytes end the recording. Zero means no limit.
 	MaxDuration time.Duration
 	MaxBytes    int64
 
-	// SegmentLength begins another file after that time, at least a second, as
-	// a recording of its own that continues this one. No picture is lost.
-	// Zero: one file.
+	// SegmentLength begins another file after that time, at least a second, as a
+	// recording that continues this one. No picture is lost. Zero means one file.
 	SegmentLength time.Duration
 
-	// ThumbnailInterval is the time between thumbnails. Zero: 10 s. Negative:
-	// none.
+	// ThumbnailInterval is the time between thumbnails, at least a second. Zero means 10
+	// seconds, a negative value no thumbnails.
 	ThumbnailInterval time.Duration
 
-	// Guest marks the recording of a caller who must not delete recordings.
-	// Retention counts guest recordings separately, so that they replace each
-	// other only. They may have at most half of StoreConfig.MaxActive.
+	// Guest marks a recording of a caller who must not delete recordings. Retention counts
+	// guest recordings separately, so that they replace each other only. At most half of
+	// StoreConfig.MaxActive can be active.
 	Guest bool
-
-	// Logger receives debug messages. Nil: that of the store.
-	Logger *slog.Logger
 }
 
-// Retention says which recordings go, the oldest first, when a recording ends or
-// the store is opened. A recording that runs never does. Zero fields keep all.
-// MaxCount and MaxBytes apply to guest recordings (Config.Guest) and to the other
-// recordings separately.
+// Retention deletes recordings, the oldest first, when a recording ends and when the store is
+// opened. Zero fields delete none. Active recordings are not deleted. MaxCount and MaxBytes
+// apply to guest recordings (Config.Guest) and to the other recordings separately.
 type Retention struct {
 	MaxCount int           // of recordings
 	MaxAge   time.Duration // since the end
-	MaxBytes int64         // of all files together
+	MaxBytes int64         // of all videos together
 }
 
 // StoreConfig configures a Store.
 type StoreConfig struct {
-	// Dir is where recordings are kept, one folder each. It is made, for this
-	// user alone, if it is not there. One store at a time may have it.
+	// Dir is the directory of the recordings, with a folder for each. It is made for this
+	// user alone if it does not exist. One store at a time can use it.
 	Dir string
 
-	// Retention deletes old recordings. Zero: they are kept.
+	// Retention deletes old recordings. Zero means that all are kept.
 	Retention Retention
 
-	// MaxActive is how many recordings may run at the same time. Start returns
-	// ErrTooMany for one more. Zero: 8.
+	// MaxActive bounds the active recordings. Zero means 8.
 	MaxActive int
 
-	// MinFree is how many bytes stay free on the disk. Zero: 256 MiB.
+	// MinFree is the number of bytes that stay free on the disk. Zero means 256 MiB.
 	MinFree int64
 
-	// Notify hears of every change of a recording's state. It must not block,
-	// nor call the store.
+	// Notify is called after every change of a recording's state. It must not block or
+	// call the store.
 	Notify func(Info)
 
-	// Logger receives debug messages. Nil: none.
+	// Logger receives debug messages. Nil means none.
 	Logger *slog.Logger
 }
 
@@ -176,34 +152,20 @@ func (c StoreConfig) withDefaults() (StoreConfig, error) {
 	case c.Retention.MaxBytes < 0:
 		return c, invalid("retention.maxBytes", "must not be negative, is %d", c.Retention.MaxBytes)
 	}
-	if c.MaxActive == 0 {
-		c.MaxActive = DefaultMaxActive
-	}
-	if c.MinFree == 0 {
-		c.MinFree = DefaultMinFree
-	}
+	c.MaxActive = cmp.Or(c.MaxActive, 8)
+	c.MinFree = cmp.Or(c.MinFree, 256<<20)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Notify == nil {
 		c.Notify = func(Info) {}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
 }
 
 func (c Config) withDefaults() Config {
-	if c.FrameRate == 0 {
-		c.FrameRate = DefaultFrameRate
-	}
-	if c.Quality == "" {
-		c.Quality = QualityMedium
-	}
-	if c.Scale == 0 {
-		c.Scale = 1
-	}
-	if c.Cursor == "" {
-		c.Cursor = CursorPointer
-	}
+	c.FrameRate = cmp.Or(c.FrameRate, 30)
+	c.Quality = cmp.Or(c.Quality, QualityMedium)
+	c.Scale = cmp.Or(c.Scale, 1)
+	c.Cursor = cmp.Or(c.Cursor, CursorPointer)
 	if c.Region != nil {
 		region := *c.Region
 		c.Region = &region
@@ -211,11 +173,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check refuses what cannot be. It wants the defaults filled in.
+// check checks a Config with its defaults.
 func (c Config) check() error {
 	switch _, quality := qualities[c.Quality]; {
-	case c.FrameRate < 1 || c.FrameRate > MaxFrameRate:
-		return invalid("frameRate", "must be from 1 to %d, is %d", MaxFrameRate, c.FrameRate)
+	case c.FrameRate < 1 || c.FrameRate > 60:
+		return invalid("frameRate", "must be from 1 to 60, is %d", c.FrameRate)
 	case math.IsNaN(c.Scale) || c.Scale < 0.1 || c.Scale > 1:
 		return invalid("scale", "must be from 0.1 to 1, is %v", c.Scale)
 	case !quality:
@@ -228,6 +190,8 @@ func (c Config) check() error {
 		return invalid("maxBytes", "must be 0 or at least %d, is %d", minBytes, c.MaxBytes)
 	case c.SegmentLength < 0 || c.SegmentLength > 0 && c.SegmentLength < minSegment:
 		return invalid("segmentLength", "must be 0 or at least %v, is %v", minSegment, c.SegmentLength)
+	case c.ThumbnailInterval > 0 && c.ThumbnailInterval < time.Second: // names of files have seconds
+		return invalid("thumbnailInterval", "must be at least a second; negative for no thumbnails")
 	case len(c.Title) > maxTitle || !utf8.ValidString(c.Title):
 		return invalid("title", "must be at most %d bytes of UTF-8", maxTitle)
 	}
@@ -240,5 +204,5 @@ func (c Config) check() error {
 			return invalid("region", "%dx%d at %d,%d is on no screen", r.Width, r.Height, r.X, r.Y)
 		}
 	}
-	return checkThumbnailInterval(c.ThumbnailInterval)
+	return nil
 }

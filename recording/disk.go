@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// lockFile is held as long as a store is open.
+// lockFile is locked while a store is open.
 const lockFile = ".lock"
 
-// lockDir keeps other stores out of a directory until unlockDir, or until this
-// program dies.
+// lockDir locks a directory against other stores, until unlockDir or the end of this
+// program.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -28,15 +28,15 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir lets other stores into a directory. The end of the file alone would
-// not, while a program that is just being started has a copy of it.
+// unlockDir unlocks a directory. Closing the file would not be enough while a child that is
+// being started has a copy of it.
 func unlockDir(lock *os.File) error {
 	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_UN) //nolint:gosec // file descriptors are small
 	return errors.Join(err, lock.Close())
 }
 
-// ready sees to it that a recording can be made: that the directory is there, and
-// locked, also after somebody removed it, and that there is room.
+// ready returns an error if no recording can be made. It makes the directory again if it was
+// removed.
 func (s *Store) ready() error {
 	s.mu.Lock()
 	err := s.relock()
@@ -47,8 +47,7 @@ func (s *Store) ready() error {
 	return s.checkRoom()
 }
 
-// relock makes and locks the directory anew if it is not there any more. The
-// caller holds mu.
+// relock makes and locks the directory if it was removed. The caller holds mu.
 func (s *Store) relock() error {
 	switch removed, err := unlinked(s.lock); {
 	case s.closed:
@@ -67,7 +66,7 @@ func (s *Store) relock() error {
 	return unlockDir(lock)
 }
 
-// unlinked says whether somebody removed an open file.
+// unlinked reports whether an open file was deleted.
 func unlinked(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -77,7 +76,7 @@ func unlinked(f *os.File) (bool, error) {
 	return ok && stat.Nlink == 0, nil
 }
 
-// freeBytes says how many bytes a disk has left for this user.
+// freeBytes returns the bytes of a disk that are free for this user.
 func freeBytes(dir string) (int64, error) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
@@ -86,13 +85,13 @@ func freeBytes(dir string) (int64, error) {
 	return int64(stat.Bavail) * int64(stat.Bsize), nil //nolint:gosec,unconvert // no disk is that large; an int32 on arm
 }
 
-// room says how many bytes may still be written.
+// room returns how many bytes may be written before MinFree is reached.
 func (s *Store) room() (int64, error) {
 	free, err := s.free(s.cfg.Dir)
 	return free - s.cfg.MinFree, err
 }
 
-// checkRoom returns ErrNoSpace when the disk is nearly full.
+// checkRoom returns ErrNoSpace if no more may be written.
 func (s *Store) checkRoom() error {
 	switch left, err := s.room(); {
 	case err != nil:

@@ -28,7 +28,7 @@ func TestNoSpaceForTheEnd(t *testing.T) {
 	r := start(t, s, d, Config{})
 	grown(t, s, r.ID(), 100*time.Millisecond) // so that there is something to play
 	r.mu.Lock()
-	file := r.part.video.file
+	file := r.segment.video.file
 	r.mu.Unlock()
 	if err := unix.Dup3(int(full.Fd()), int(file.Fd()), unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, more, _ := s.growth(e.id)
+	more, _ := s.growth(e.id)
 	if err := s.drop(e); err != nil {
 		t.Fatal(err)
 	}

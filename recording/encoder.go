@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// stuckLimit is how long ffmpeg may take to accept a picture.
+	// stuckLimit bounds the time in which ffmpeg must accept a picture.
 	stuckLimit = 15 * time.Second
 
-	// endLimit is how long ffmpeg may take to write the rest.
+	// endLimit bounds the time in which ffmpeg must write the rest.
 	endLimit = 20 * time.Second
 
-	// queueBytes is how much may wait for ffmpeg, but at least queueLeast and
-	// at most queueMost pictures.
+	// queueBytes bounds the pictures that wait for ffmpeg. Their number is from
+	// minQueue to maxQueue.
 	queueBytes = 24 << 20
-	queueLeast = 3
-	queueMost  = 30
+	minQueue   = 3
+	maxQueue   = 30
 
-	// soundQueue is how many pieces of sound may wait.
+	// soundQueue bounds the pieces of sound that wait for ffmpeg.
 	soundQueue = 100
 
 	pipeSize = 1 << 20
 )
 
-// packet is a picture or a piece of sound on its way to ffmpeg.
+// packet is a picture or a piece of sound for ffmpeg.
 type packet struct {
 	buf   []byte // frameRoom bytes, then the data
-	from  int    // where in them it begins
+	from  int    // where the packet begins, within frameRoom
 	track byte
 }
 
@@ -47,17 +47,17 @@ type encoder struct {
 	in    *os.File
 	out   *os.File
 
-	patience time.Duration // how long ffmpeg may take to accept a picture
+	patience time.Duration // for ffmpeg to accept a picture
 
 	queue chan *packet
-	free  chan *packet
-	made  int // packets for pictures
+	free  chan *packet // for pictures
+	made  int          // packets for pictures
 
-	wrote  chan struct{} // closed when nothing is written to ffmpeg any more
-	read   chan struct{} // closed when all that ffmpeg makes is read; nil before begin
-	failed chan struct{} // closed when ffmpeg takes no more; then err says why
-	err    error
-	bad    error // of what ffmpeg wrote; after read
+	wrote     chan struct{} // closed when the input of ffmpeg is closed
+	read      chan struct{} // closed at the end of ffmpeg's output; nil before begin
+	failed    chan struct{} // closed when ffmpeg accepts no more
+	err       error         // why; set before failed is closed
+	outputErr error         // of ffmpeg's output; set before read is closed
 }
 
 // newEncoder starts an ffmpeg, which waits for its first picture.
@@ -70,9 +70,9 @@ func newEncoder(group *supervise.Group, tools programs, enc encoding, patience t
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), feed.Close())
 	}
-	// Without the right to it, the pipe is merely slower.
+	// If this is not permitted, the pipe is only slower.
 	_, _ = unix.FcntlInt(in.Fd(), unix.F_SETPIPE_SZ, pipeSize)
-	most := min(max(queueBytes/(enc.width*enc.height*3/2), queueLeast), queueMost)
+	most := min(max(queueBytes/(enc.width*enc.height*3/2), minQueue), maxQueue)
 	e := &encoder{
 		encoding: enc, patience: patience, in: feed, out: out,
 		queue: make(chan *packet, most+soundQueue), free: make(chan *packet, most),
@@ -81,10 +81,7 @@ func newEncoder(group *supervise.Group, tools programs, enc encoding, patience t
 	e.child, err = group.Start(supervise.Spec{Name: "ffmpeg", Path: tools.ffmpeg, Args: enc.arguments(tools), Stdin: in, Stdout: drain})
 	err = errors.Join(err, in.Close(), drain.Close())
 	if e.child == nil {
-		if errors.Is(err, supervise.ErrClosed) {
-			err = ErrClosed
-		}
-		return nil, errors.Join(err, feed.Close(), out.Close())
+		return nil, errors.Join(storeError(err), feed.Close(), out.Close())
 	}
 	go e.write()
 	return e, nil
@@ -106,7 +103,7 @@ func (e *encoder) write() {
 			e.free <- p
 		}
 	}
-	_ = e.in.Close() // the end of its input ends ffmpeg
+	_ = e.in.Close() // which ends ffmpeg
 }
 
 func (e *encoder) put(b []byte) error {
@@ -117,7 +114,7 @@ func (e *encoder) put(b []byte) error {
 	return err
 }
 
-// picture returns room for a picture, or nil when ffmpeg is too slow.
+// picture returns a packet for a picture, or nil if ffmpeg is too slow.
 func (e *encoder) picture() *packet {
 	select {
 	case p := <-e.free:
@@ -131,21 +128,20 @@ func (e *encoder) picture() *packet {
 	return &packet{buf: make([]byte, frameRoom+e.width*e.height*3/2), track: trackVideo}
 }
 
-// await waits until there is room for a picture, or never will be.
+// await waits until there is a packet for a picture, or ffmpeg has failed.
 func (e *encoder) await() {
 	if e.made < cap(e.free) {
 		return
 	}
 	select {
 	case p := <-e.free:
-		e.free <- p // has room: it holds all that there are
+		e.free <- p // which has room for all packets
 	case <-e.failed:
 	case <-e.child.Done():
 	}
 }
 
-// send queues a packet. It never waits; sound for which there is no room is lost,
-// and false returned.
+// send queues a packet without waiting. It returns false if there is no room for sound.
 func (e *encoder) send(p *packet, at time.Duration) bool {
 	var head [frameRoom]byte
 	h := blockHeader(head[:0], p.track, at, len(p.buf)-frameRoom)
@@ -158,17 +154,16 @@ func (e *encoder) send(p *packet, at time.Duration) bool {
 	return true
 }
 
-// begin has what ffmpeg makes written to a file.
+// begin begins to write the output of ffmpeg to a file.
 func (e *encoder) begin(v *video) {
 	e.read = make(chan struct{})
 	go func() {
 		defer close(e.read)
-		e.bad = v.copy(e.out)
+		e.outputErr = v.copy(e.out)
 	}()
 }
 
-// end has ffmpeg finish, and waits for that. It returns an error when ffmpeg did
-// not make all of what it was given.
+// end waits until ffmpeg has encoded everything. It returns an error if ffmpeg did not.
 func (e *encoder) end() error {
 	close(e.queue)
 	limit := time.NewTimer(endLimit)
@@ -188,9 +183,9 @@ func (e *encoder) end() error {
 	switch {
 	case err != nil:
 	case e.child.Exit().Code != 0:
-		err = fmt.Errorf("%w: %s", ErrEncoder, lastWords(e.child))
-	case e.bad != nil:
-		err = fmt.Errorf("%w: %w", ErrEncoder, e.bad)
+		err = fmt.Errorf("%w: %w", ErrEncoder, exitError(e.child))
+	case e.outputErr != nil:
+		err = fmt.Errorf("%w: %w", ErrEncoder, e.outputErr)
 	}
 	return err
 }

@@ -15,21 +15,28 @@ import (
 type entry struct {
 	id, dir string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	info    Info
-	epoch   time.Time     // of a recording that runs: when its video begins
+	epoch   time.Time     // of an active recording: when its video begins
 	writing bool          // the video grows
-	more    chan struct{} // closed when it has grown; nil: nobody waits
+	more    chan struct{} // closed when the video has grown; nil if no reader waits
 	gone    bool          // it is being deleted, or was
-	out     bool          // it was taken out of the index
+	removed bool          // it was removed from the index
 
-	last bool // that it was deleted has been told; guarded by Store.telling
+	deleted bool // Notify was told that it was deleted; guarded by Store.notifying
 
-	job  context.CancelFunc // ends what is done to it in the background; nil: nothing is
-	idle chan struct{}      // closed when that has ended
+	stopJob context.CancelFunc // ends the background job; nil if there is none
+	idle    chan struct{}      // closed when the job has ended
 }
 
-// snapshot is the recording as it is now.
+// update calls f with the lock of the entry.
+func (e *entry) update(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f()
+}
+
+// snapshot describes the recording.
 func (e *entry) snapshot() Info {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -40,50 +47,23 @@ func (e *entry) snapshot() Info {
 	return info
 }
 
-// began notes when the video begins.
-func (e *entry) began(epoch time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.epoch = epoch
-}
-
-// grew notes the size of the video.
-func (e *entry) grew(size int64) {
+// grow notes the size of the video.
+func (e *entry) grow(size int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.info.Bytes = size
 	e.wake()
 }
 
-// picture counts a picture, and drop one for which there was no room.
-func (e *entry) picture() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.info.Frames++
-}
-
-func (e *entry) drop() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.info.Dropped++
-}
-
-// dropEntries counts entries that the timeline leaves out.
-func (e *entry) dropEntries(n uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.info.TimelineDropped += n
-}
-
-// ended notes that the video does not grow any more.
-func (e *entry) ended() {
+// end notes that the video does not grow any more.
+func (e *entry) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.writing = false
 	e.wake()
 }
 
-// wake tells who waits for the video to grow.
+// wake wakes the readers that wait for the video to grow. The caller holds mu.
 func (e *entry) wake() {
 	if e.more != nil {
 		close(e.more)
@@ -91,26 +71,25 @@ func (e *entry) wake() {
 	}
 }
 
-// growth tells how much of a recording's video there is, and gives a channel that
-// is closed when there is more, or when there will not be. writing is false when
-// there will be no more.
-func (s *Store) growth(id string) (size int64, more <-chan struct{}, writing bool) {
+// growth reports whether a recording's video still grows, and returns a channel that is
+// closed when it has grown or does not grow any more.
+func (s *Store) growth(id string) (more <-chan struct{}, writing bool) {
 	e, err := s.entry(id)
 	if err != nil {
-		return 0, nil, false
+		return nil, false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.writing {
-		return e.info.Bytes, nil, false
+		return nil, false
 	}
 	if e.more == nil {
 		e.more = make(chan struct{})
 	}
-	return e.info.Bytes, e.more, true
+	return e.more, true
 }
 
-// entry finds a recording.
+// entry returns the recording that has an id, or ErrNotFound.
 func (s *Store) entry(id string) (*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,16 +100,7 @@ func (s *Store) entry(id string) (*entry, error) {
 	return e, nil
 }
 
-// locate finds a recording's folder.
-func (s *Store) locate(id string) (dir string, info Info, err error) {
-	e, err := s.entry(id)
-	if err != nil {
-		return "", Info{}, err
-	}
-	return e.dir, e.snapshot(), nil
-}
-
-// change changes what is known of a recording, writes that down, and tells it.
+// change changes the description of a recording, writes its manifest and notifies.
 func (s *Store) change(e *entry, f func(*Info)) error {
 	e.mu.Lock()
 	if e.gone {
@@ -141,41 +111,35 @@ func (s *Store) change(e *entry, f func(*Info)) error {
 	info := e.info
 	e.mu.Unlock()
 	err := writeManifest(e.dir, info, true)
-	s.tell(e)
+	s.notify(e)
 	return err
 }
 
-// tell tells Notify how a recording is. Each state is told in its turn, and
-// nothing after that it was deleted.
-func (s *Store) tell(e *entry) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if e.last {
+// notify calls Notify with the state of a recording. Calls are in the order of changes, and
+// StatusDeleted is the last one.
+func (s *Store) notify(e *entry) {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	if e.deleted {
 		return
 	}
 	info := e.snapshot()
-	e.mu.Lock()
-	e.last = e.out
-	e.mu.Unlock()
-	if e.last {
+	e.update(func() { e.deleted = e.removed })
+	if e.deleted {
 		info.Status = StatusDeleted
 	}
 	s.cfg.Notify(info)
 }
 
-// List describes all recordings, the oldest first. Those whose files somebody
-// removed are left out.
+// List describes all recordings, the oldest first. It leaves out recordings whose folders
+// another program has removed.
 func (s *Store) List() []Info {
-	s.mu.Lock()
-	all := s.sorted()
-	s.mu.Unlock()
-	infos := make([]Info, 0, len(all))
-	for _, e := range all {
+	infos := []Info{}
+	for _, e := range s.sorted() {
 		info := e.snapshot()
-		if !info.Active() && s.vanished(e) {
-			continue
+		if info.Active() || !s.vanished(e) {
+			infos = append(infos, info)
 		}
-		infos = append(infos, info)
 	}
 	return infos
 }
@@ -193,8 +157,8 @@ func (s *Store) Get(id string) (Info, error) {
 	return info, nil
 }
 
-// vanished says whether a recording's folder is not there any more. Then it is
-// taken out of the index.
+// vanished reports whether a recording's folder does not exist any more, and removes such a
+// recording from the index.
 func (s *Store) vanished(e *entry) bool {
 	if _, err := os.Lstat(e.dir); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -203,10 +167,10 @@ func (s *Store) vanished(e *entry) bool {
 	return true
 }
 
-// forget takes a recording out of the index.
+// forget removes a recording from the index.
 func (s *Store) forget(e *entry) {
 	e.mu.Lock()
-	e.gone, e.out = true, true
+	e.gone, e.removed = true, true
 	e.wake()
 	e.mu.Unlock()
 	s.mu.Lock()
@@ -214,15 +178,14 @@ func (s *Store) forget(e *entry) {
 	delete(s.entries, e.id)
 	s.mu.Unlock()
 	if known {
-		s.tell(e)
+		s.notify(e)
 	}
 }
 
-// Video opens a recording's file, which the caller closes. The errors are
-// ErrNotFound and, when it alone is gone, fs.ErrNotExist. While the recording
-// runs the file grows; it is playable as it is at any moment. That the recording
-// is deleted, or the file replaced by one with its index in front, does not
-// disturb who reads it.
+// Video opens the file of a recording, which the caller closes. The error is ErrNotFound,
+// or fs.ErrNotExist if only the file is gone. The file of an active recording grows, and can
+// be played at any moment. An open file does not change if the recording is deleted, or if
+// its file is replaced by one with its index at the start.
 func (s *Store) Video(id string) (*os.File, Info, error) {
 	e, err := s.entry(id)
 	if err != nil {
@@ -238,20 +201,20 @@ func (s *Store) Video(id string) (*os.File, Info, error) {
 	return f, e.snapshot(), nil
 }
 
-// Delete deletes a recording and everything about it. The errors are ErrNotFound,
-// ErrActive and ctx's.
-func (s *Store) Delete(ctx context.Context, id string) error {
+// Delete deletes a recording with all its files. The error is ErrNotFound, ErrActive, or
+// one of the file system.
+func (s *Store) Delete(id string) error {
 	e, err := s.entry(id)
+	if err == nil {
+		err = s.delete(e)
+	}
 	if err != nil {
 		return fmt.Errorf("delete recording %.40q: %w", id, err)
-	}
-	if err := s.delete(ctx, e); err != nil {
-		return fmt.Errorf("delete recording %s: %w", id, err)
 	}
 	return nil
 }
 
-func (s *Store) delete(ctx context.Context, e *entry) error {
+func (s *Store) delete(e *entry) error {
 	e.mu.Lock()
 	switch {
 	case e.gone:
@@ -262,25 +225,18 @@ func (s *Store) delete(ctx context.Context, e *entry) error {
 		return ErrActive
 	}
 	e.gone = true
-	job, idle := e.job, e.idle
+	stopJob, idle := e.stopJob, e.idle
 	e.mu.Unlock()
-	if job != nil {
-		job()
+	if stopJob != nil {
+		stopJob()
 		<-idle
 	}
-	// A folder that cannot be removed at once is so at the next Open.
+	// If the folder cannot be removed now, the next Open removes it.
 	trash := filepath.Join(s.cfg.Dir, trashPrefix+e.id)
-	err := os.Rename(e.dir, trash)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err != nil {
-		e.mu.Lock()
-		e.gone = false
-		e.mu.Unlock()
+	if err := os.Rename(e.dir, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.update(func() { e.gone = false })
 		return err
 	}
 	s.forget(e)
-	_ = ctx // what follows is short, and must not be left half done
 	return os.RemoveAll(trash)
 }

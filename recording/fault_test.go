@@ -120,7 +120,7 @@ func TestStopBehind(t *testing.T) {
 		paint(t, d, uint32(i)) //nolint:gosec // any colour
 	}
 	paint(t, d, last)
-	r.finishFor(ReasonStopped)
+	r.stopFor(ReasonStopped)
 	// Until it is over, as it would be were nothing waited for, or a while.
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -191,7 +191,11 @@ func recordUntilKilled(dir string) {
 	if err != nil {
 		fail(err)
 	}
-	r, err := Start(context.Background(), d, Config{Dir: dir})
+	s, err := Open(context.Background(), StoreConfig{Dir: dir})
+	if err != nil {
+		fail(err)
+	}
+	r, err := s.Start(context.Background(), d, Config{})
 	if err != nil {
 		fail(err)
 	}
@@ -226,7 +230,7 @@ func TestProgramKilled(t *testing.T) {
 	}
 	path := filepath.Join(dir, id, videoFile)
 	until(t, "there is some video", func() bool {
-		m, err := examine(path)
+		m, err := readMovieFile(path)
 		return err == nil && m.duration >= someVideo
 	})
 	if _, err := Open(t.Context(), StoreConfig{Dir: dir}); !errors.Is(err, ErrLocked) {
@@ -450,7 +454,7 @@ func TestDeleteWhileRead(t *testing.T) {
 		told[i.Status]++
 	}})
 	r := start(t, s, d, Config{})
-	if err := s.Delete(t.Context(), r.ID()); !errors.Is(err, ErrActive) {
+	if err := s.Delete(r.ID()); !errors.Is(err, ErrActive) {
 		t.Errorf("Delete of a recording that runs: %v", err)
 	}
 	info := stop(t, r)
@@ -459,14 +463,14 @@ func TestDeleteWhileRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := s.Delete(t.Context(), info.ID); err != nil {
+	if err := s.Delete(info.ID); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := io.Copy(io.Discard, f); err != nil || n < 500 {
 		t.Errorf("read %d bytes, %v", n, err)
 	}
 	for name, err := range map[string]error{
-		"Delete":    s.Delete(t.Context(), info.ID),
+		"Delete":    s.Delete(info.ID),
 		"Get":       second(s.Get(info.ID)),
 		"Recording": second(s.Recording(info.ID)),
 	} {
@@ -498,7 +502,7 @@ func TestIDs(t *testing.T) {
 		"REC_01M80CJYSRNHEGYA002P85PW04", "rec_01m80cjysrnhegya002p85pw0\x00", strings.Repeat("a", 1<<20),
 	} {
 		_, _, video := s.Video(id)
-		for _, err := range []error{video, second(s.Get(id)), second(s.Recording(id)), s.Delete(t.Context(), id)} {
+		for _, err := range []error{video, second(s.Get(id)), second(s.Recording(id)), s.Delete(id)} {
 			if !errors.Is(err, ErrNotFound) || len(err.Error()) > 300 {
 				t.Errorf("%.40q: %v", id, err)
 			}

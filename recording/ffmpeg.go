@@ -7,24 +7,25 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// programs are the tools that recordings are made with.
+// programs are the tools that make recordings.
 type programs struct {
 	ffmpeg, ffprobe string
-	timing          string // ffmpeg's option that says what becomes of pictures' times
+	timing          string // ffmpeg's option for the times of pictures
 }
 
-// found remembers what was seen of an ffmpeg, which takes processes to find out.
+// found caches the properties of an ffmpeg.
 var found struct {
 	sync.Mutex
 	tools programs
 }
 
-// findPrograms finds what a recording needs, or returns a *MissingError.
+// findPrograms finds the tools on PATH, or returns a *MissingError.
 func findPrograms(ctx context.Context, group *supervise.Group) (programs, error) {
 	var p programs
 	var missing []string
@@ -47,14 +48,14 @@ func findPrograms(ctx context.Context, group *supervise.Group) (programs, error)
 		p.timing = found.tools.timing
 		return p, nil
 	}
-	out, err := run(ctx, group, p.ffmpeg, "-hide_banner", "-loglevel", "error", "-encoders")
+	out, err := run(ctx, group, supervise.Spec{Path: p.ffmpeg, Args: []string{"-hide_banner", "-loglevel", "error", "-encoders"}})
 	if err != nil {
 		return p, err
 	}
 	if !strings.Contains(out, " libx264 ") {
 		return p, &MissingError{Programs: []string{"libx264 (an encoder of ffmpeg)"}}
 	}
-	version, err := run(ctx, group, p.ffmpeg, "-version")
+	version, err := run(ctx, group, supervise.Spec{Path: p.ffmpeg, Args: []string{"-version"}})
 	if err != nil {
 		return p, err
 	}
@@ -63,69 +64,67 @@ func findPrograms(ctx context.Context, group *supervise.Group) (programs, error)
 	return p, nil
 }
 
-// timingOption is what the ffmpeg of that version calls -fps_mode. It was -vsync
-// before 5.1.
+// timingOption returns the name of -fps_mode in a version of ffmpeg. It was -vsync before
+// 5.1.
 func timingOption(version string) string {
 	var major, minor int
-	_, err := fmt.Sscanf(version, "ffmpeg version %d.%d", &major, &minor)
-	if err != nil {
-		_, err = fmt.Sscanf(version, "ffmpeg version n%d.%d", &major, &minor)
-	}
-	if err == nil && (major < 5 || major == 5 && minor < 1) {
+	number := strings.TrimPrefix(strings.TrimPrefix(version, "ffmpeg version "), "n")
+	if _, err := fmt.Sscanf(number, "%d.%d", &major, &minor); err == nil && (major < 5 || major == 5 && minor < 1) {
 		return "-vsync"
 	}
 	return "-fps_mode"
 }
 
-// mostOutput is how much of what a program prints is kept.
-const mostOutput = 1 << 20
-
-// run runs a program to its end and returns what it printed. When ctx ends, so
-// does the program.
-func run(ctx context.Context, group *supervise.Group, path string, args ...string) (string, error) {
+// run runs a program to its end, at a lower priority than recordings, and returns its
+// output. If ctx ends, it kills the program and returns the cause.
+func run(ctx context.Context, group *supervise.Group, spec supervise.Spec) (string, error) {
 	var out limitedBuffer
-	child, err := group.Start(supervise.Spec{Path: path, Args: args, Stdout: &out})
+	spec.Stdout, spec.Grace = &out, -1
+	child, err := group.Start(spec)
 	if err != nil {
-		if errors.Is(err, supervise.ErrClosed) {
-			err = ErrClosed
-		}
-		return "", err
+		return "", storeError(err)
 	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, child.PID(), 10)
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		err := child.StopWithin(context.Background(), time.Second)
-		return "", errors.Join(fmt.Errorf("%s: %w", child.Name(), ctx.Err()), err)
+		return "", errors.Join(fmt.Errorf("%s: %w", child.Name(), context.Cause(ctx)), child.Stop(context.Background()))
 	}
 	if child.Exit().Code != 0 {
-		return out.String(), errors.New(lastWords(child))
+		return "", exitError(child)
 	}
 	return out.String(), nil
 }
 
-// lastWords says how a program ended, and what it said to that.
-func lastWords(child *supervise.Child) string {
-	how := fmt.Sprintf("%s: %v", child.Name(), child.Exit())
-	if why := lastLines(child.Tail()); why != "" {
-		how += ": " + why
+// storeError returns ErrClosed if a program was not started because the store is closed,
+// else err.
+func storeError(err error) error {
+	if errors.Is(err, supervise.ErrClosed) {
+		return ErrClosed
 	}
-	return how
+	return err
 }
 
-// lastLines is the end of a program's messages, short enough for an error.
-func lastLines(s string) string {
-	s = strings.TrimSpace(s)
-	if n := len(s) - 500; n > 0 {
-		s = "..." + strings.ToValidUTF8(s[n:], "")
+// exitError returns how a program ended, with the end of its messages.
+func exitError(child *supervise.Child) error {
+	text := strings.TrimSpace(child.Tail())
+	if n := len(text) - 500; n > 0 {
+		text = "..." + strings.ToValidUTF8(text[n:], "")
 	}
-	return s
+	if text == "" {
+		return fmt.Errorf("%s: %v", child.Name(), child.Exit())
+	}
+	return fmt.Errorf("%s: %v: %s", child.Name(), child.Exit(), text)
 }
 
-// limitedBuffer keeps the beginning of what is written to it.
+// maxOutput bounds the output of a program that is kept.
+const maxOutput = 1 << 20
+
+// limitedBuffer keeps the beginning of the data that is written to it.
 type limitedBuffer struct{ strings.Builder }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if room := mostOutput - b.Len(); room > 0 {
+	if room := maxOutput - b.Len(); room > 0 {
 		_, _ = b.Builder.Write(p[:min(len(p), room)])
 	}
 	return len(p), nil

@@ -9,21 +9,23 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 const (
-	// probeLimit is how long it may take to decode one picture.
+	// probeLimit bounds the time to decode one picture.
 	probeLimit = 30 * time.Second
 
-	// remuxLimit is how long it may take to copy a file.
+	// remuxLimit bounds the time to copy a file.
 	remuxLimit = 30 * time.Minute
 )
 
-// conclude finds out what a recording that is not written any more has become.
-// whole says that all was written that should be.
+// conclude determines the status of a recording that has ended. whole reports that all
+// data was written.
 func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole bool, problem error) {
 	written := e.snapshot().Bytes
-	m, err := examine(filepath.Join(e.dir, videoFile))
+	m, err := readMovieFile(filepath.Join(e.dir, videoFile))
 	if err == nil && whole && m.good != written {
 		whole, problem = false, errors.Join(problem, fmt.Errorf("its file has %d of %d bytes that can be read", m.good, written))
 	}
@@ -31,16 +33,15 @@ func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole boo
 		err = s.probe(ctx, filepath.Join(e.dir, videoFile))
 	}
 	if ctx.Err() != nil {
-		return // the next Open goes on
+		return // the next Open does the rest
 	}
-	var missing *MissingError
-	unknown := errors.As(err, &missing)
+	_, unknown := errors.AsType[*MissingError](err)
 	saved := s.change(e, func(info *Info) {
 		info.Reason, info.ProcessID = reason, ""
 		info.Bytes, info.Frames, info.Duration = m.good, m.frames, m.duration
 		info.Ended = info.Started.Add(m.duration)
 		switch {
-		case unknown: // whether it plays; it will be when there is an ffprobe
+		case unknown: // there is no ffprobe; the next Open tries again
 			info.Status = StatusRecovering
 		case err != nil:
 			info.Status = StatusFailed
@@ -55,15 +56,15 @@ func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole boo
 		}
 	})
 	if saved != nil && !errors.Is(saved, ErrNotFound) {
-		s.log.Debug("write down how a recording ended", "id", e.id, "error", saved)
+		s.log.Debug("write a recording's manifest", "id", e.id, "error", saved)
 	}
 	if err == nil {
-		s.later(e)
+		s.repairLater(e)
 	}
 }
 
-// examine reads how much there is of a video.
-func examine(path string) (movie, error) {
+// readMovieFile reads the boxes of a file. A file without pictures is an error.
+func readMovieFile(path string) (movie, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return movie{}, err
@@ -80,7 +81,7 @@ func examine(path string) (movie, error) {
 	return m, err
 }
 
-// probe decodes a video's first picture.
+// probe decodes the first picture of a video.
 func (s *Store) probe(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -88,7 +89,7 @@ func (s *Store) probe(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	out, err := run(ctx, s.group, tools.ffprobe, probeArguments(path)...)
+	out, err := run(ctx, s.group, supervise.Spec{Path: tools.ffprobe, Args: probeArguments(path)})
 	if err != nil {
 		return err
 	}
@@ -106,39 +107,19 @@ func (s *Store) probe(ctx context.Context, path string) error {
 	return nil
 }
 
-// later has a recording repaired, or its index moved to the front, in the
-// background: one at a time, in the order in which they came.
-func (s *Store) later(e *entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.jobs = append(s.jobs, e)
-	if !s.working {
-		s.working = true
-		s.caring.Go(s.lookAfter)
-	}
-}
-
-// lookAfter does what is to be done in the background, until nothing is.
-func (s *Store) lookAfter() {
-	for {
-		s.mu.Lock()
-		if len(s.jobs) == 0 || s.ctx.Err() != nil {
-			s.jobs, s.working = nil, false
-			s.mu.Unlock()
-			return
+// repairLater repairs a recording, or moves its index to the start, in the background and
+// one recording at a time.
+func (s *Store) repairLater(e *entry) {
+	s.spawn(func() {
+		s.repairing.Lock()
+		defer s.repairing.Unlock()
+		if s.ctx.Err() == nil {
+			s.improve(e)
 		}
-		e := s.jobs[0]
-		s.jobs = s.jobs[1:]
-		s.mu.Unlock()
-		s.care(e)
-	}
+	})
 }
 
-// care repairs a recording if that is needed, and moves its index to the front.
-func (s *Store) care(e *entry) {
+func (s *Store) improve(e *entry) {
 	ctx, cancel := context.WithTimeout(s.ctx, remuxLimit)
 	defer cancel()
 	idle := make(chan struct{})
@@ -148,42 +129,63 @@ func (s *Store) care(e *entry) {
 		e.mu.Unlock()
 		return
 	}
-	e.job, e.idle = cancel, idle
-	status := e.info.Status
+	e.stopJob, e.idle = cancel, idle
+	info := e.info
 	e.mu.Unlock()
-	if status == StatusRecovering {
-		s.repair(ctx, e)
-	} else if err := s.moveIndex(ctx, e); err != nil && ctx.Err() == nil {
-		s.log.Debug("move a recording's index to the front", "id", e.id, "error", err)
+	repair := info.Status == StatusRecovering
+	if repair {
+		s.repair(ctx, e, info)
+	} else if err := s.moveIndex(ctx, e, info); err != nil && ctx.Err() == nil {
+		s.log.Debug("move a recording's index to the start", "id", e.id, "error", err)
 	}
-	e.mu.Lock()
-	e.job, e.idle = nil, nil
-	e.mu.Unlock()
-	if status == StatusRecovering {
-		s.retain() // now that nobody waits for this one any more
+	e.update(func() { e.stopJob, e.idle = nil, nil })
+	if repair {
+		s.retain() // which leaves out recordings that are being repaired
 	}
 }
 
-// wantsIndex says whether the file is as it was recorded.
+// repair restores a recording that ended with a crash. Its file consists of whole fragments,
+// except for its end after a power failure.
+func (s *Store) repair(ctx context.Context, e *entry, before Info) {
+	err := cutOff(filepath.Join(e.dir, videoFile))
+	if before.Error != "" {
+		err = errors.Join(errors.New(before.Error), err)
+	}
+	s.conclude(ctx, e, before.Reason, false, err)
+}
+
+// cutOff removes the data after the last whole fragment of a file. A file with its index at
+// the start does not change: it can be played up to where it was cut.
+func cutOff(path string) error {
+	m, err := readMovieFile(path)
+	if err != nil {
+		return nil //nolint:nilerr // there is nothing to save; conclude returns the error
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == m.good || !m.fragmented {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(m.good), f.Sync(), f.Close())
+}
+
+// wantsIndex reports whether the file still has its index at the end.
 func (e *entry) wantsIndex() bool {
-	switch e.info.Status {
-	case StatusCompleted, StatusRecovered:
-		return !e.info.Seekable
-	case StatusRecording, StatusRecovering, StatusFailed, StatusDeleted:
-	}
-	return false
+	return (e.info.Status == StatusCompleted || e.info.Status == StatusRecovered) && !e.info.Seekable
 }
 
-// moveIndex replaces a recording's file by one with its index in front, and with
+// moveIndex replaces a recording's file by one with its index at the start, and with
 // chapters.
-func (s *Store) moveIndex(ctx context.Context, e *entry) (err error) {
+func (s *Store) moveIndex(ctx context.Context, e *entry, info Info) (err error) {
 	tools, err := findPrograms(ctx, s.group)
 	if err != nil {
 		return err
 	}
-	info := e.snapshot()
 	if left, err := s.room(); err != nil || left < info.Bytes {
-		return errors.Join(ErrNoSpace, err) // the file plays as it is
+		return errors.Join(ErrNoSpace, err) // the file remains as it was recorded
 	}
 	part := filepath.Join(e.dir, videoFile+partSuffix)
 	list := filepath.Join(e.dir, "chapters.txt"+partSuffix)
@@ -195,34 +197,33 @@ func (s *Store) moveIndex(ctx context.Context, e *entry) (err error) {
 		}
 	}()
 	chapters, err := ffmetadata(e.dir, info)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.log.Debug("chapters", "id", e.id, "error", err)
-		list = ""
-	case len(chapters) == 0:
-		list = ""
-	default:
+	}
+	from := filepath.Join(e.dir, videoFile)
+	args := remuxArguments(from, "", part, info.Duration)
+	if len(chapters) > 0 {
 		if err := os.WriteFile(list, chapters, 0o600); err != nil {
 			return err
 		}
+		args = remuxArguments(from, list, part, info.Duration)
 	}
-	from := filepath.Join(e.dir, videoFile)
-	if _, err := run(ctx, s.group, tools.ffmpeg, remuxArguments(from, list, part, info.Duration)...); err != nil {
+	if _, err := run(ctx, s.group, supervise.Spec{Path: tools.ffmpeg, Args: args}); err != nil {
 		return err
 	}
 	return s.swap(e, part, info)
 }
 
-// swap puts the file part in the place of a recording's video, if it is as good.
+// swap replaces a recording's video by a copy that has all its pictures.
 func (s *Store) swap(e *entry, part string, before Info) error {
-	m, err := examine(part)
+	m, err := readMovieFile(part)
 	if err != nil {
 		return err
 	}
 	if m.frames != before.Frames {
 		return fmt.Errorf("%w: the copy has %d pictures, not %d", ErrEncoder, m.frames, before.Frames)
 	}
-	if err := syncFile(part); err != nil {
+	if err := syncPath(part); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -236,12 +237,4 @@ func (s *Store) swap(e *entry, part string, before Info) error {
 		return err
 	}
 	return s.change(e, func(info *Info) { info.Bytes, info.Seekable = m.good, true })
-}
-
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

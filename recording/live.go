@@ -5,69 +5,56 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync"
 )
 
-// Live reads a recording's file from its beginning and, while it is recorded,
-// goes on as it grows; the end of the file is the end of the recording. What is
-// read is a fragmented MP4 file, which players play as it comes. A recording that
-// has ended is read as it is.
+// Live reads a recording's file from its beginning, and follows it while it grows until the
+// recording has ended. The data is a fragmented MP4 file, which players can play while they
+// read. A recording that has ended is read like a file.
 //
-// The reader is for one goroutine, but for Close. Read returns the error of ctx
-// when that ends. Neither that the finished recording's file is replaced nor that
-// it is deleted disturbs it.
+// The reader is for one goroutine, except that Close may be called from any goroutine. Read
+// returns the error of ctx when ctx ends. The reader is not disturbed if the file is
+// replaced or deleted.
 func (s *Store) Live(ctx context.Context, id string) (io.ReadCloser, Info, error) {
 	f, info, err := s.Video(id)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	grown := func() (<-chan struct{}, bool) {
-		_, more, writing := s.growth(id)
-		return more, writing
-	}
-	return follow(ctx, f, grown), info, nil
+	r := &liveReader{file: f, growth: func() (<-chan struct{}, bool) { return s.growth(id) }}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	return r, info, nil
 }
 
-// liveReader reads a file that somebody else appends to.
+// liveReader reads a file that grows.
 type liveReader struct {
 	file   *os.File
-	cancel <-chan struct{} // closed when reading shall end
-	why    func() error    // nil until then
+	ctx    context.Context //nolint:containedctx // of the caller; ends also with Close
+	cancel context.CancelCauseFunc
 
-	// grown returns a channel that is closed when there is more, or when there
-	// will be nothing more; false when that is so already.
-	grown func() (<-chan struct{}, bool)
-
-	once   sync.Once
-	closed chan struct{}
-}
-
-func follow(ctx context.Context, f *os.File, grown func() (<-chan struct{}, bool)) *liveReader {
-	return &liveReader{file: f, cancel: ctx.Done(), why: ctx.Err, grown: grown, closed: make(chan struct{})}
+	// growth returns a channel that is closed when the file has grown or does not grow any
+	// more, and false if it does not grow any more.
+	growth func() (<-chan struct{}, bool)
 }
 
 // Read implements io.Reader.
 func (l *liveReader) Read(p []byte) (int, error) {
 	for {
-		if err := l.why(); err != nil {
-			return 0, err
+		if l.ctx.Err() != nil {
+			return 0, context.Cause(l.ctx)
 		}
-		more, writing := l.grown() // before reading: what was written until then is read
+		more, writing := l.growth() // before reading, which then returns everything up to the end
 		n, err := l.file.Read(p)
 		if n > 0 || !errors.Is(err, io.EOF) || !writing {
 			return n, err
 		}
 		select {
 		case <-more:
-		case <-l.closed:
-			return 0, os.ErrClosed
-		case <-l.cancel:
+		case <-l.ctx.Done():
 		}
 	}
 }
 
-// Close frees the file, and ends a Read under way.
+// Close closes the file and ends a Read that waits.
 func (l *liveReader) Close() error {
-	l.once.Do(func() { close(l.closed) })
+	l.cancel(os.ErrClosed)
 	return l.file.Close()
 }

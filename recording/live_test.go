@@ -43,7 +43,7 @@ func grow(t testing.TB, e *entry, data []byte) {
 	if err := errors.Join(err, err2); err != nil {
 		t.Error(err)
 	}
-	e.grew(size)
+	e.grow(size)
 }
 
 // finished has a recording that grows end.
@@ -103,7 +103,7 @@ func TestLiveFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	finished(e)
-	if err := s.Delete(t.Context(), e.id); err != nil {
+	if err := s.Delete(e.id); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-read; string(r.data) != " of it" || r.err != nil {
@@ -214,8 +214,8 @@ func TestClipOfWhatGrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if length, err := writtenLength(path); err != nil || clip.To > length {
-		t.Errorf("ends at %v of %v, %v", clip.To, length, err)
+	if m, err := readMovieFile(path); err != nil || clip.To > m.duration {
+		t.Errorf("ends at %v of %v, %v", clip.To, m.duration, err)
 	}
 	_ = clip.Close()
 	e.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -11,80 +12,71 @@ import (
 )
 
 const (
-	// settle is how long after a change the picture is repeated, so that what
-	// ffmpeg holds of it reaches the file; keepAlive is how long there is no
-	// picture at most.
-	settle    = 500 * time.Millisecond
-	keepAlive = 2 * time.Second
+	// repeatAfter is the time after a change when the picture is repeated, so that ffmpeg
+	// writes what it holds of it. keepAlive is the longest time without a picture.
+	repeatAfter = 500 * time.Millisecond
+	keepAlive   = 2 * time.Second
 
-	// lookInterval is how often the disk is looked at.
-	lookInterval = time.Second
+	// checkInterval is the time between two checks of the disk.
+	checkInterval = time.Second
 
-	// lastLimit is how long it may take to see the screen as it is at the end.
+	// lastLimit bounds the time to capture the last picture.
 	lastLimit = 2 * time.Second
 
-	// prepare is how long before a segment's end the next one's ffmpeg is
-	// started.
-	prepare = 2 * time.Second
+	// prepareTime is how long before the end of a segment the next ffmpeg is started.
+	prepareTime = 2 * time.Second
 )
 
-// loop follows a desktop's screen and feeds ffmpeg with it, in one goroutine.
+// loop captures a desktop and feeds ffmpeg, in one goroutine.
 //
-// Time is cut into slots of one over the frame rate, counted from the first
-// picture. A slot has at most one picture, of the screen as it is seen at the first
-// change in it; one in which nothing changes has none.
+// Time is divided into slots of one over the frame rate, which begin with the first picture.
+// A slot has at most one picture: the screen at the first change in the slot.
 type loop struct {
-	r      *Recording
-	canvas *canvas
-	epoch  time.Time
-	part   *part
-	spare  *encoder // for the next segment
+	r       *Recording
+	canvas  *canvas
+	epoch   time.Time
+	segment *segment
+	spare   *encoder // for the next segment
 
-	stop    context.CancelFunc // of who follow the desktop
-	stopped chan struct{}      // closed when the feed is not followed any more
-	frames  chan desktop.FeedFrame
-	more    chan struct{} // to follow: the frame is done with
-	pointer *pointer      // nil: it is not shown
-	sound   *sound        // nil: it is not recorded
-	hearing sync.WaitGroup
+	stop      context.CancelFunc // ends the followers
+	followers sync.WaitGroup     // goroutines that follow the screen, the pointer and the sound
+	frames    chan desktop.FeedFrame
+	next      chan struct{} // asks for the next frame
+	pointer   *pointer      // nil if it is not shown
+	sound     *sound        // nil if it is not recorded
 
-	pending bool      // follow waits for more
+	pending bool      // follow waits for next
 	taken   int64     // slot of the latest frame
-	dirty   bool      // the canvas or the pointer is not as in the latest picture
+	dirty   bool      // the canvas or the pointer differs from the latest picture
 	last    int64     // slot of the latest picture
-	sent    time.Time // when that was
-	again   bool      // it was one that nothing new is in
+	sent    time.Time // time of the latest picture
+	again   bool      // the latest picture was a repetition
 	dropped int64     // slot of the latest picture that was dropped
-	looked  time.Time // at the disk
+	checked time.Time // time of the latest check of the disk
 }
 
-// newLoop sees the first picture encoded.
+// newLoop returns when the first picture is encoded.
 func newLoop(ctx context.Context, r *Recording) (*loop, error) {
-	l := &loop{r: r, last: -1, dropped: -1, looked: time.Now()}
-	follow, cancel := context.WithCancel(context.Background())
-	l.frames, l.more, l.stopped = make(chan desktop.FeedFrame), make(chan struct{}), make(chan struct{})
+	l := &loop{r: r, last: -1, dropped: -1, checked: time.Now()}
+	following, cancel := context.WithCancel(context.Background())
+	l.frames, l.next = make(chan desktop.FeedFrame), make(chan struct{})
 	l.stop = cancel
 	feed := r.d.Feed()
-	go func() {
-		defer close(l.stopped)
-		l.follow(follow, feed)
-	}()
+	l.followers.Go(func() { l.follow(following, feed) })
 	if r.cfg.Cursor == CursorPointer {
-		l.pointer = followPointer(follow, r.d, time.Second/time.Duration(r.cfg.FrameRate))
+		l.pointer = followPointer(following, r.d, time.Second/time.Duration(r.cfg.FrameRate), &l.followers)
 	}
-	var problem string
 	if r.cfg.Sound {
-		problem = l.hear(follow)
+		r.soundProblem = l.listen(following)
 	}
-	if err := l.first(ctx, problem); err != nil {
+	if err := l.first(ctx); err != nil {
 		return nil, errors.Join(err, l.abandon())
 	}
 	return l, nil
 }
 
-// first begins the first segment with the first frame. problem says why there is no
-// sound.
-func (l *loop) first(ctx context.Context, problem string) error {
+// first begins the first segment with the first frame.
+func (l *loop) first(ctx context.Context) error {
 	var f desktop.FeedFrame
 	select {
 	case frame, ok := <-l.frames:
@@ -99,7 +91,7 @@ func (l *loop) first(ctx context.Context, problem string) error {
 	if l.canvas, err = newCanvas(f.Size, l.r.cfg.Region, l.r.cfg.Scale); err != nil {
 		return err
 	}
-	enc, err := l.encoder()
+	enc, err := l.newEncoder()
 	if err != nil {
 		return err
 	}
@@ -107,36 +99,35 @@ func (l *loop) first(ctx context.Context, problem string) error {
 	l.canvas.take(&f)
 	l.pending = true
 	if l.pointer != nil {
-		l.pointer.ask(ctx)
+		l.pointer.query(ctx)
 	}
-	l.r.silent = problem
-	l.part, err = l.r.begin(enc, l.epoch, 0, nil)
+	l.segment, err = l.r.begin(enc, l.epoch, 0, nil)
 	if err != nil {
 		return errors.Join(err, discard(enc))
 	}
-	if err := l.r.tell(l.part, 0); err != nil {
+	if err := l.r.startTimeline(l.segment, 0); err != nil {
 		return err
 	}
 	l.send(0, l.epoch)
-	p := l.part
+	p := l.segment
 	if l.sound != nil {
 		l.sound.begin(p)
 	}
 	select {
 	case <-p.video.begun:
-		l.r.store.tell(p.entry)
+		l.r.store.notify(p.entry)
 		return nil
 	case <-p.video.failed:
 		return p.video.err
 	case <-enc.child.Done():
-		return fmt.Errorf("%w: %s", ErrEncoder, lastWords(enc.child))
+		return fmt.Errorf("%w: %w", ErrEncoder, exitError(enc.child))
 	case <-ctx.Done():
 		return fmt.Errorf("%w: it did not begin: %w", ErrEncoder, ctx.Err())
 	}
 }
 
-// encoder starts an ffmpeg.
-func (l *loop) encoder() (*encoder, error) {
+// newEncoder starts an ffmpeg.
+func (l *loop) newEncoder() (*encoder, error) {
 	cfg := &l.r.cfg
 	return newEncoder(l.r.store.group, l.r.tools, encoding{
 		width: l.canvas.width, height: l.canvas.height, fps: cfg.FrameRate, quality: cfg.Quality,
@@ -144,17 +135,17 @@ func (l *loop) encoder() (*encoder, error) {
 	}, l.r.store.patience)
 }
 
-// discard ends an ffmpeg whose output nobody wants.
+// discard kills an ffmpeg whose output is not needed.
 func discard(enc *encoder) error {
 	err := enc.child.StopWithin(context.Background(), -1)
-	_ = enc.end() // it was killed, and says so
+	_ = enc.end() // which says that it was killed
 	return err
 }
 
-// abandon ends everything, and leaves no trace.
+// abandon undoes newLoop.
 func (l *loop) abandon() error {
 	l.unfollow()
-	p := l.part
+	p := l.segment
 	if p == nil {
 		return nil
 	}
@@ -165,20 +156,15 @@ func (l *loop) abandon() error {
 	return errors.Join(discard(p.encoder), p.video.close(), l.r.store.drop(p.entry))
 }
 
-// unfollow stops following the desktop.
 func (l *loop) unfollow() {
 	l.stop()
-	<-l.stopped
-	if l.pointer != nil {
-		l.pointer.working.Wait()
-	}
-	l.hearing.Wait()
+	l.followers.Wait()
 }
 
-// follow hands frames to the loop, each when the one before is done with.
+// follow passes frames to the loop, each when the loop asks for it.
 func (l *loop) follow(ctx context.Context, feed *desktop.Feed) {
 	defer close(l.frames)
-	defer func() { _ = feed.Close() }() // it has nothing to say
+	defer func() { _ = feed.Close() }()
 	for {
 		f, err := feed.Next(ctx)
 		if err != nil {
@@ -190,7 +176,7 @@ func (l *loop) follow(ctx context.Context, feed *desktop.Feed) {
 			return
 		}
 		select {
-		case <-l.more:
+		case <-l.next:
 		case <-ctx.Done():
 			return
 		}
@@ -214,8 +200,8 @@ func (l *loop) run() (Reason, error) {
 		if reason, err := l.work(now); reason != "" {
 			return reason, err
 		}
-		t.Reset(time.Until(l.next(now)))
-		p := l.part
+		t.Reset(time.Until(l.deadline(now)))
+		p := l.segment
 		select {
 		case f, ok := <-l.frames:
 			if !ok {
@@ -227,7 +213,7 @@ func (l *loop) run() (Reason, error) {
 		case piece := <-heard:
 			l.sound.play(p, piece)
 		case <-l.r.stopping:
-			return l.r.reasonToEnd(), nil
+			return l.r.stopReason(), nil
 		case <-p.encoder.child.Done():
 			return ReasonEncoderKilled, nil
 		case <-p.encoder.failed:
@@ -239,61 +225,50 @@ func (l *loop) run() (Reason, error) {
 	}
 }
 
-func (r *Recording) reasonToEnd() Reason {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reason
-}
-
-// encoderFailed says why ffmpeg takes no more.
+// encoderFailed returns why ffmpeg accepts no more pictures.
 func (l *loop) encoderFailed() (Reason, error) {
-	e := l.part.encoder
-	if !errors.Is(e.err, context.DeadlineExceeded) && !isTimeout(e.err) {
+	e := l.segment.encoder
+	if !errors.Is(e.err, os.ErrDeadlineExceeded) {
 		return ReasonEncoderKilled, nil
 	}
 	_ = e.child.StopWithin(context.Background(), -1)
 	return ReasonEncoderStuck, fmt.Errorf("%w: ffmpeg took no picture for %v", ErrEncoder, e.patience)
 }
 
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
-}
-
-// show takes over a frame.
+// show draws a frame on the canvas.
 func (l *loop) show(f *desktop.FeedFrame) {
 	if l.canvas.take(f) {
 		l.dirty = true
 		if l.pointer != nil {
-			poke(l.pointer.busy)
+			signal(l.pointer.busy)
 		}
 	}
 	l.pending, l.taken = true, l.slot(time.Now())
 }
 
-// slot is the number of the slot that a moment is in.
+// slot returns the number of the slot of a moment.
 func (l *loop) slot(t time.Time) int64 {
 	return int64(t.Sub(l.epoch)) * int64(l.r.cfg.FrameRate) / int64(time.Second)
 }
 
-// begins is when a slot does, or a little later.
+// begins returns the beginning of a slot, rounded up.
 func (l *loop) begins(slot int64) time.Time {
 	fps := int64(l.r.cfg.FrameRate)
 	return l.epoch.Add(time.Duration((slot*int64(time.Second) + fps - 1) / fps))
 }
 
-// work does what is due.
+// work sends a picture or silence that is due, and ends the recording at its limits.
 func (l *loop) work(now time.Time) (Reason, error) {
 	slot := l.slot(now)
 	if l.pending && slot > l.taken {
 		l.pending = false
-		l.more <- struct{}{}
+		l.next <- struct{}{}
 	}
 	if reason, err := l.limits(now, slot); reason != "" {
 		return reason, err
 	}
-	if l.sound != nil && !now.Before(l.sound.due(l.part)) {
-		l.sound.silence(l.part, samples(now.Add(-soundLate).Sub(l.part.epoch)))
+	if l.sound != nil && !now.Before(l.sound.due(l.segment)) {
+		l.sound.silence(l.segment, samples(now.Add(-soundLate).Sub(l.segment.epoch)))
 	}
 	if slot > l.last && (l.dirty || now.Sub(l.sent) >= l.pause()) {
 		l.send(slot, now)
@@ -301,25 +276,25 @@ func (l *loop) work(now time.Time) (Reason, error) {
 	return "", nil
 }
 
-// pause is how long after the latest picture it is repeated.
+// pause returns the time after which the latest picture is repeated.
 func (l *loop) pause() time.Duration {
 	if l.again {
 		return keepAlive
 	}
-	return settle
+	return repeatAfter
 }
 
-// next is when something is due even if nothing happens.
-func (l *loop) next(now time.Time) time.Time {
+// deadline returns when work is due even if nothing happens.
+func (l *loop) deadline(now time.Time) time.Time {
 	at := l.sent.Add(l.pause())
 	earlier := func(t time.Time) {
 		if t.Before(at) {
 			at = t
 		}
 	}
-	earlier(l.looked.Add(lookInterval))
+	earlier(l.checked.Add(checkInterval))
 	if l.sound != nil {
-		earlier(l.sound.due(l.part))
+		earlier(l.sound.due(l.segment))
 	}
 	if l.dirty {
 		earlier(l.begins(max(l.last, l.dropped) + 1))
@@ -331,8 +306,8 @@ func (l *loop) next(now time.Time) time.Time {
 		earlier(l.epoch.Add(most))
 	}
 	if length := l.r.cfg.SegmentLength; length > 0 {
-		end := l.part.epoch.Add(length)
-		if begin := end.Add(-prepare); begin.After(now) {
+		end := l.segment.epoch.Add(length)
+		if begin := end.Add(-prepareTime); begin.After(now) {
 			end = begin
 		}
 		earlier(end)
@@ -340,15 +315,15 @@ func (l *loop) next(now time.Time) time.Time {
 	return at
 }
 
-// limits looks whether the recording, or its segment, is to end.
+// limits ends the recording, or its segment, at a limit.
 func (l *loop) limits(now time.Time, slot int64) (Reason, error) {
 	cfg := &l.r.cfg
 	if cfg.MaxDuration > 0 && now.Sub(l.epoch) >= cfg.MaxDuration {
 		return ReasonMaxDuration, nil
 	}
-	if now.Sub(l.looked) >= lookInterval {
-		l.looked = now
-		if l.part.video.gone() {
+	if now.Sub(l.checked) >= checkInterval {
+		l.checked = now
+		if l.segment.video.gone() {
 			return ReasonFilesRemoved, nil
 		}
 		if err := l.r.store.checkRoom(); errors.Is(err, ErrNoSpace) {
@@ -356,21 +331,21 @@ func (l *loop) limits(now time.Time, slot int64) (Reason, error) {
 		}
 	}
 	if cfg.SegmentLength > 0 {
-		return l.segment(now, slot)
+		return l.nextSegment(now, slot)
 	}
 	return "", nil
 }
 
-// send queues the picture as it is now.
+// send queues a picture for ffmpeg, or drops it if ffmpeg is too slow.
 func (l *loop) send(slot int64, now time.Time) {
-	p := l.part
+	p := l.segment
 	packet := p.encoder.picture()
 	if packet == nil {
 		if l.dropped != slot {
 			l.dropped = slot
-			p.entry.drop()
+			p.entry.update(func() { p.entry.info.Dropped++ })
 		}
-		l.sent = now // for what repeats
+		l.sent = now // for the repetition
 		return
 	}
 	planes := packet.data()
@@ -381,25 +356,24 @@ func (l *loop) send(slot int64, now time.Time) {
 	at := p.at(slot)
 	p.offer(at, planes)
 	p.encoder.send(packet, at)
-	p.entry.picture()
+	p.entry.update(func() { p.entry.info.Frames++ })
 	l.again = !l.dirty
 	l.dirty, l.last, l.sent = false, slot, now
 }
 
-// segment begins the next segment when it is time.
-func (l *loop) segment(now time.Time, slot int64) (Reason, error) {
-	end := l.part.epoch.Add(l.r.cfg.SegmentLength)
+// nextSegment begins the next segment when it is time.
+func (l *loop) nextSegment(now time.Time, slot int64) (Reason, error) {
+	end := l.segment.epoch.Add(l.r.cfg.SegmentLength)
 	var err error
-	if l.spare == nil && !now.Before(end.Add(-prepare)) {
-		if l.spare, err = l.encoder(); err != nil {
+	if l.spare == nil && !now.Before(end.Add(-prepareTime)) {
+		if l.spare, err = l.newEncoder(); err != nil {
 			return ReasonEncoderKilled, err
 		}
 	}
 	if now.Before(end) || slot <= l.last {
 		return "", nil
 	}
-	// The old one ends where the new one begins.
-	old := l.part
+	old := l.segment
 	l.fill(slot)
 	next, err := l.r.begin(l.spare, l.begins(slot), slot, old)
 	if err != nil {
@@ -409,34 +383,32 @@ func (l *loop) segment(now time.Time, slot int64) (Reason, error) {
 		l.sound.end(old, next.epoch)
 		l.sound.begin(next)
 	}
-	l.part = next
+	l.segment = next
 	l.spare, l.dirty = nil, true // a file begins with a picture
-	l.r.telling.Lock()           // before anybody can ask for the timeline again
-	l.r.parts.Go(func() { l.r.goOn(old, next) })
+	l.r.switching.Lock()         // until the new segment has a timeline
+	l.r.finishing.Go(func() { l.r.finishSegment(old, next) })
 	return "", nil
 }
 
-// fill has a picture in the slot before end, so that the video is as long as what
-// it shows.
+// fill makes the video last until the slot end, with a picture in the slot before.
 func (l *loop) fill(end int64) {
 	if end-1 > l.last {
 		l.send(end-1, time.Now())
 	}
 }
 
-// end ends the last segment's pictures with the screen as it is now.
-func (l *loop) end(reason Reason) *part {
+// end sends the last picture and returns the last segment.
+func (l *loop) end(reason Reason) *segment {
 	now := time.Now()
-	p := l.part
+	p := l.segment
 	select {
 	case <-p.encoder.child.Done():
 	case <-p.encoder.failed:
 	default:
 		if reason != ReasonDesktopClosed {
-			l.look()
+			l.capture()
 		}
-		// The last slot that has begun is the last one of the video. An ffmpeg
-		// that is behind is waited for.
+		// The last slot that has begun is the last one of the video.
 		p.encoder.await()
 		l.fill(max(l.slot(now), l.last+1))
 		if l.dirty {
@@ -454,8 +426,8 @@ func (l *loop) end(reason Reason) *part {
 	return p
 }
 
-// look takes the screen as it is now.
-func (l *loop) look() {
+// capture draws the present screen on the canvas.
+func (l *loop) capture() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastLimit)
 	defer cancel()
 	feed := l.r.d.Feed()
@@ -464,7 +436,7 @@ func (l *loop) look() {
 	if err == nil && l.canvas.take(&f) {
 		l.dirty = true
 	}
-	if l.pointer != nil && l.pointer.ask(ctx) {
+	if l.pointer != nil && l.pointer.query(ctx) {
 		l.dirty = true
 	}
 }

@@ -12,35 +12,32 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// The files in a recording's folder, besides those of its timeline and pictures.
+// Names of files in a recording's folder, and of folders.
 const (
 	videoFile    = "video.mp4"
 	manifestFile = "manifest.json"
-	partSuffix   = ".part" // of what is not whole yet
+	partSuffix   = ".part" // of a file that is not complete
 
-	idPrefix = "rec_"
-	// trashPrefix is that of a folder which is being deleted.
-	trashPrefix = ".deleted-"
+	idPrefix    = "rec_"
+	trashPrefix = ".deleted-" // of a folder that is being deleted
 
 	manifestVersion = 1
-	// largestManifest bounds what is read.
-	largestManifest = 1 << 20
+	maxManifest     = 1 << 20
 )
 
-// manifest is what is kept of an Info beside the video.
+// manifest is the file with the Info of a recording.
 type manifest struct {
 	Version int `json:"version"`
 	Info
 }
 
-// parseID returns the ULID in an id that a store may have made.
+// parseID returns the ULID in an id of a recording.
 func parseID(id string) (ulid.ULID, bool) {
 	text, ok := strings.CutPrefix(id, idPrefix)
 	if !ok || strings.ToLower(text) != text {
 		return ulid.ULID{}, false
 	}
 	u, err := ulid.ParseStrict(text)
-	// What does not come out as it went in would be another folder's name.
 	return u, err == nil && formatID(u) == id
 }
 
@@ -52,7 +49,7 @@ func readManifest(dir string) (Info, error) {
 		return Info{}, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, largestManifest))
+	text, err := io.ReadAll(io.LimitReader(f, maxManifest))
 	if err != nil {
 		return Info{}, err
 	}
@@ -75,11 +72,9 @@ func parseManifest(text []byte) (Info, error) {
 	return m.Info, nil
 }
 
-// writeManifest replaces the manifest, so that there is either the old one or the
-// new one, whenever this program dies and, when it is forced to the disk, whenever
-// the power fails. On a disk without room for another file, such as one that ended
-// the recording, the new one is written over the old one.
-func writeManifest(dir string, info Info, force bool) error {
+// writeManifest replaces the manifest atomically, also for a power failure if sync is set.
+// On a full disk, which may have ended the recording, it overwrites the old manifest.
+func writeManifest(dir string, info Info, sync bool) error {
 	text, err := json.MarshalIndent(manifest{manifestVersion, info}, "", "  ")
 	if err != nil {
 		return err
@@ -87,25 +82,25 @@ func writeManifest(dir string, info Info, force bool) error {
 	text = append(text, '\n')
 	path := filepath.Join(dir, manifestFile)
 	part := path + partSuffix
-	if err := writePart(part, text, force); err != nil {
+	if err := writePart(part, text, sync); err != nil {
 		if overwrite(path, text) == nil {
 			return nil
 		}
 		return err
 	}
-	if !force {
+	if !sync {
 		return os.Rename(part, path)
 	}
 	return replace(part, path)
 }
 
-func writePart(part string, text []byte, force bool) error {
+func writePart(part string, text []byte, sync bool) error {
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	if err == nil && force {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -114,12 +109,11 @@ func writePart(part string, text []byte, force bool) error {
 	return nil
 }
 
-// overwrite changes a file in its place, which takes no room on a disk: both texts
-// are within its first block.
+// overwrite overwrites a file of one block, which needs no room on the disk.
 func overwrite(path string, text []byte) error {
 	const block = 4096
 	if len(text) > block {
-		return errors.New("it is too long to be changed in its place")
+		return errors.New("it is too long to be overwritten")
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -132,19 +126,19 @@ func overwrite(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// replace renames a file, for good.
+// replace renames a file and syncs the directory.
 func replace(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(to))
+	return syncPath(filepath.Dir(to))
 }
 
-// syncDir makes what was done to a directory's names last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncPath syncs a file, or the names in a directory.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// What ffmpeg is fed is Matroska (RFC 9559), the simplest container that it knows
-// in which pictures have times of their own: while nothing changes, none are
-// sent. A file is a header and then one cluster for each picture or piece of
-// sound.
+// ffmpeg reads Matroska (RFC 9559), the simplest container whose pictures have times. The
+// stream is a header and one cluster for each picture or piece of sound.
 const (
 	trackVideo = 1
 	trackSound = 2
 
-	// frameRoom is the space before a picture for what goes in front of it.
+	// frameRoom is the space for a header in front of a picture.
 	frameRoom = 64
 
 	soundRate     = 48000
 	soundChannels = 2
 )
 
-// element appends an EBML element (RFC 8794) with that content.
+// element appends an EBML element (RFC 8794).
 func element(b []byte, id uint32, content ...byte) []byte {
 	b = appendID(b, id)
 	b = appendSize(b, len(content))
@@ -42,16 +40,16 @@ func appendID(b []byte, id uint32) []byte {
 	return append(b, byte(id))
 }
 
-// appendSize appends a length in eight bytes, whatever it is.
+// appendSize appends a length in eight bytes.
 func appendSize(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(n)|1<<56) //nolint:gosec // lengths are not negative
 }
 
 func number(b []byte, id uint32, v int64) []byte {
-	return element(b, id, binary.BigEndian.AppendUint64(nil, uint64(v))...) //nolint:gosec // nor are these
+	return element(b, id, binary.BigEndian.AppendUint64(nil, uint64(v))...) //nolint:gosec // numbers are not negative
 }
 
-// streamHeader is the beginning of the stream that ffmpeg reads.
+// streamHeader returns the beginning of the stream that ffmpeg reads.
 func streamHeader(width, height, fps int, sound bool) []byte {
 	head := element(nil, 0x4282, []byte("matroska")...) // DocType
 	head = number(head, 0x4287, 4)                      // DocTypeVersion
@@ -65,8 +63,7 @@ func streamHeader(width, height, fps int, sound bool) []byte {
 	info = element(info, 0x5741, []byte("deskhand")...)    // WritingApp
 	out = element(out, 0x1549A966, info...)
 
-	// The colours are what internal/i420 makes; the numbers are those of
-	// ITU-T H.273.
+	// These are the colours that internal/i420 makes, with numbers of ITU-T H.273.
 	colour := number(nil, 0x55B1, 6)   // MatrixCoefficients: BT.601
 	colour = number(colour, 0x55B9, 1) // Range: limited
 	colour = number(colour, 0x55BA, 1) // TransferCharacteristics: BT.709
@@ -96,8 +93,7 @@ func trackEntry(n, kind int64, codec string) []byte {
 	return element(b, 0x86, []byte(codec)...) // CodecID
 }
 
-// blockHeader appends what goes before n bytes of a track's data at that time: a
-// cluster with nothing but that block.
+// blockHeader appends the header of a cluster with one block of n bytes.
 func blockHeader(b []byte, track byte, at time.Duration, n int) []byte {
 	const stamp = 1 + 8 + 8 // the Timestamp element
 	const block = 1 + 8 + 4 // the SimpleBlock's beginning
@@ -106,5 +102,5 @@ func blockHeader(b []byte, track byte, at time.Duration, n int) []byte {
 	b = number(b, 0xE7, at.Milliseconds())
 	b = appendID(b, 0xA3)
 	b = appendSize(b, 4+n)
-	return append(b, 0x80|track, 0, 0, 0x80) // no time of its own; a key picture
+	return append(b, 0x80|track, 0, 0, 0x80) // the time of the cluster; a key picture
 }

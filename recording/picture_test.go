@@ -117,23 +117,23 @@ func start(t testing.TB, s *Store, d Desktop, cfg Config) *Recording {
 // videoPath is the path of a recording's file.
 func videoPath(t testing.TB, s *Store, id string) string {
 	t.Helper()
-	dir, _, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, videoFile)
+	return filepath.Join(e.dir, videoFile)
 }
 
 // someVideo is what there is soon even though nothing changes: as long as it takes
 // until the first picture is repeated, but for a slot.
-const someVideo = settle - 100*time.Millisecond
+const someVideo = repeatAfter - 100*time.Millisecond
 
 // grown waits until a recording has video of that length.
 func grown(t testing.TB, s *Store, id string, length time.Duration) {
 	t.Helper()
 	path := videoPath(t, s, id)
 	until(t, fmt.Sprintf("%v of video are on the disk", length), func() bool {
-		m, err := examine(path)
+		m, err := readMovieFile(path)
 		return err == nil && m.duration >= length
 	})
 }

@@ -10,53 +10,55 @@ import (
 )
 
 const (
-	// lookOften and lookSeldom are how often it is asked where the pointer is,
-	// while things happen and while nothing does. The X server does not tell.
-	lookSeldom = 250 * time.Millisecond
-	busyFor    = time.Second
+	// idleInterval is the time between two queries of the pointer's position while
+	// nothing happens. The X server does not report movements.
+	idleInterval = 250 * time.Millisecond
 
+	// busyTime is how long queries are more frequent after something happened.
+	busyTime = time.Second
+
+	// pointerLimit bounds one query.
 	pointerLimit = 2 * time.Second
 )
 
-// pointer knows what the pointer looks like and where it is.
+// pointer has the image and the position of the pointer.
 type pointer struct {
-	d       Desktop
-	moved   chan struct{} // holds one when something changed
-	busy    chan struct{} // holds one when something happens on the desktop
-	working sync.WaitGroup
+	d     Desktop
+	moved chan struct{} // holds a value if image or position have changed
+	busy  chan struct{} // holds a value if the screen has changed
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	image desktop.CursorImage
 	at    desktop.Point
 	known bool
 }
 
 // followPointer follows the pointer until ctx ends.
-func followPointer(ctx context.Context, d Desktop, often time.Duration) *pointer {
+func followPointer(ctx context.Context, d Desktop, interval time.Duration, followers *sync.WaitGroup) *pointer {
 	p := &pointer{d: d, moved: make(chan struct{}, 1), busy: make(chan struct{}, 1)}
-	p.working.Go(func() { _ = d.FollowCursor(ctx, p.look) })
-	p.working.Go(func() { p.poll(ctx, often) })
+	followers.Go(func() { _ = d.FollowCursor(ctx, p.setImage) })
+	followers.Go(func() { p.poll(ctx, interval) })
 	return p
 }
 
-func (p *pointer) look(c desktop.CursorImage) {
+func (p *pointer) setImage(c desktop.CursorImage) {
 	p.mu.Lock()
 	p.image = c
 	p.mu.Unlock()
-	poke(p.moved)
+	signal(p.moved)
 }
 
-// poke puts a value into a channel that holds one.
-func poke(c chan struct{}) {
+// signal puts a value into a channel that holds one.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// poll asks where the pointer is: often while the screen changes, the pointer
-// moves or somebody acts.
-func (p *pointer) poll(ctx context.Context, often time.Duration) {
+// poll queries the position of the pointer, at short intervals while the screen changes,
+// the pointer moves or there are actions.
+func (p *pointer) poll(ctx context.Context, interval time.Duration) {
 	sub := p.d.Subscribe(0)
 	defer sub.Close()
 	events := sub.Events()
@@ -75,41 +77,41 @@ func (p *pointer) poll(ctx context.Context, often time.Duration) {
 			case e.Type != desktop.EventAction:
 				continue
 			}
-			busy = time.Now().Add(busyFor)
+			busy = time.Now().Add(busyTime)
 		case <-p.busy:
-			busy = time.Now().Add(busyFor)
+			busy = time.Now().Add(busyTime)
 		case <-t.C:
-			if p.ask(ctx) {
-				busy = time.Now().Add(busyFor)
+			if p.query(ctx) {
+				busy = time.Now().Add(busyTime)
 			}
 		}
-		pause := lookSeldom
+		pause := idleInterval
 		if time.Now().Before(busy) {
-			pause = often
+			pause = interval
 		}
 		t.Reset(pause)
 	}
 }
 
-// ask asks where the pointer is and tells whether it moved.
-func (p *pointer) ask(ctx context.Context) bool {
+// query queries the position of the pointer and reports whether it changed.
+func (p *pointer) query(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pointerLimit)
 	defer cancel()
 	now, err := p.d.Pointer(ctx)
 	if err != nil {
-		return false // there will be another X server
+		return false // the X server is being restarted
 	}
 	p.mu.Lock()
 	moved := !p.known || p.at != now.Point
 	p.at, p.known = now.Point, true
 	p.mu.Unlock()
 	if moved {
-		poke(p.moved)
+		signal(p.moved)
 	}
 	return moved
 }
 
-// draw draws the pointer into planes, which are a copy of the canvas's.
+// draw draws the pointer on planes, which are a copy of those of the canvas.
 func (p *pointer) draw(c *canvas, planes []byte) {
 	p.mu.Lock()
 	img, at, known := p.image, p.at, p.known
@@ -127,7 +129,7 @@ func (p *pointer) draw(c *canvas, planes []byte) {
 	blend(c, planes, img, x, y)
 }
 
-// smaller scales a pointer.
+// smaller scales the image of a pointer.
 func smaller(img desktop.CursorImage, k float64) desktop.CursorImage {
 	size := image.Pt(scaled(img.Width, k), scaled(img.Height, k))
 	s := newShrinker(image.Pt(img.Width, img.Height), size)
@@ -142,9 +144,8 @@ func smaller(img desktop.CursorImage, k float64) desktop.CursorImage {
 	return out
 }
 
-// blend lays a picture with transparency over planes, its corner at x, y. The
-// conversion to luma and chroma is linear, so it may come after the blending or,
-// as here, before.
+// blend draws an image with transparency on planes, with its corner at x, y. The conversion
+// to luma and chroma is linear, so it may precede the blending.
 func blend(c *canvas, planes []byte, img desktop.CursorImage, x, y int) {
 	r := image.Rect(x, y, x+img.Width, y+img.Height).Intersect(c.dst)
 	pixel := func(px, py int) (b, g, r, a int) {

@@ -67,20 +67,3 @@ func TestStopAtOnce(t *testing.T) {
 		t.Errorf("Stop = %+v", info)
 	}
 }
-
-// TestOwnStore records without a store.
-func TestOwnStore(t *testing.T) {
-	t.Parallel()
-	d := startDesktop(t, desktop.Config{})
-	dir := t.TempDir()
-	r, err := Start(t.Context(), d, Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	info := stop(t, r)
-	if info.Status != StatusCompleted || !info.Seekable {
-		t.Errorf("Stop = %+v", info)
-	}
-	s := openStore(t, StoreConfig{Dir: dir})
-	plays(t, s, info, StatusCompleted, ReasonStopped)
-}

@@ -2,16 +2,16 @@ package recording
 
 import "image"
 
-// shrinker makes pictures smaller. A pixel is the mean of the area that it
-// covers, so that no thin stroke is lost.
+// shrinker makes pictures smaller. A pixel is the mean of the area that it covers, so thin
+// strokes remain visible.
 type shrinker struct {
 	across, down []span
 	from, to     image.Point // sizes
-	sums         []uint32    // of a row: the rows above one another
+	sums         []uint32    // of the rows that one row covers
 	out          [2][]byte
 }
 
-// span is what a pixel covers in one direction: the source's pixels from first
+// span is the part of the source that a pixel covers in one direction: the pixels from first
 // on, with weights that add up to spanOne.
 type span struct {
 	first   int
@@ -33,7 +33,7 @@ func newShrinker(from, to image.Point) *shrinker {
 func newSpans(from, to int) []span {
 	spans := make([]span, to)
 	for i := range spans {
-		// In units of 1/to of a source pixel, so that all is exact.
+		// In units of 1/to of a source pixel, which are exact.
 		begin, end := i*from, (i+1)*from
 		s := &spans[i]
 		s.first = begin / to
@@ -44,12 +44,12 @@ func newSpans(from, to int) []span {
 			rest -= share
 			s.weights = append(s.weights, uint16(share)) //nolint:gosec // at most spanOne
 		}
-		s.weights[len(s.weights)/2] += uint16(rest) //nolint:gosec // what rounding left
+		s.weights[len(s.weights)/2] += uint16(rest) //nolint:gosec // the rest of rounding
 	}
 	return spans
 }
 
-// reach is what of the small picture shows the rectangle r.
+// reach returns the part of the small picture that shows a rectangle.
 func (s *shrinker) reach(r image.Rectangle) image.Rectangle {
 	return image.Rect(
 		r.Min.X*s.to.X/s.from.X, r.Min.Y*s.to.Y/s.from.Y,
@@ -57,7 +57,7 @@ func (s *shrinker) reach(r image.Rectangle) image.Rectangle {
 	).Intersect(image.Rectangle{Max: s.to})
 }
 
-// rows makes two rows of the small picture, valid until the next call.
+// rows returns two rows of the small picture, valid until the next call.
 func (s *shrinker) rows(pix []byte, stride, y0, y1 int) (top, bottom []byte) {
 	s.row(s.out[0], pix, stride, y0)
 	if y1 == y0 {

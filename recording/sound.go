@@ -9,45 +9,43 @@ import (
 )
 
 const (
-	// soundLate is how much later than it is played sound may become known.
-	// Silence is recorded up to that long ago.
+	// soundLate is the longest delay between the playing of sound and its arrival here.
+	// Silence is recorded with that delay.
 	soundLate = 500 * time.Millisecond
 
-	// soundSlack is how far from its place a piece may be that follows another
-	// one: clocks differ, and a gap is heard.
+	// soundSlack is the deviation from its time at which a piece still follows the piece
+	// before directly: clocks differ, and a gap is audible.
 	soundSlack = 40 * time.Millisecond
 
-	// soundStart is how much silence a segment begins with: without any sound,
-	// ffmpeg does not begin.
+	// soundStart is the silence at the beginning of a segment. ffmpeg does not begin
+	// without sound.
 	soundStart = 25 * time.Millisecond
 
-	// soundChunk bounds the silence that is sent at once.
+	// soundChunk bounds one packet of silence.
 	soundChunk = 200 * time.Millisecond
 
 	soundFrame = 2 * soundChannels // bytes of a sample of each channel
 )
 
-// listener is what a Desktop has that can be heard.
+// listener is a Desktop with sound.
 type listener interface {
 	Listen(ctx context.Context) (*desktop.Listener, error)
 }
 
-// piece is some sound and when it was played.
+// piece is sound that was played at a time.
 type piece struct {
 	at   time.Time
 	data []byte
 }
 
-// sound is a desktop's sound on its way into a recording. The encoder gets it
-// without gaps: while nothing is played, silence, in large pieces.
+// sound feeds the encoder with sound, and with silence while no sound is played.
 type sound struct {
 	pieces chan piece
 	fed    int64 // samples of each channel that the segment has
 }
 
-// hear begins to listen to a desktop, until ctx ends. problem says why that cannot
-// be.
-func (l *loop) hear(ctx context.Context) (problem string) {
+// listen listens to the desktop until ctx ends. It returns why it cannot.
+func (l *loop) listen(ctx context.Context) (problem string) {
 	d, ok := l.r.d.(listener)
 	if !ok {
 		return "this desktop cannot be listened to"
@@ -57,14 +55,14 @@ func (l *loop) hear(ctx context.Context) (problem string) {
 		return err.Error()
 	}
 	l.sound = &sound{pieces: make(chan piece, soundQueue)}
-	l.hearing.Go(func() {
-		l.sound.listen(ctx, from)
-		_ = from.Close() // it has nothing to say
+	l.followers.Go(func() {
+		l.sound.receive(ctx, from)
+		_ = from.Close()
 	})
 	return ""
 }
 
-func (s *sound) listen(ctx context.Context, from *desktop.Listener) {
+func (s *sound) receive(ctx context.Context, from *desktop.Listener) {
 	for {
 		heard, err := from.Next(ctx)
 		if err != nil {
@@ -82,31 +80,31 @@ func (s *sound) listen(ctx context.Context, from *desktop.Listener) {
 	}
 }
 
-// samples is how many samples a time has.
+// samples returns the number of samples of a time.
 func samples(d time.Duration) int64 { return int64(d) * soundRate / int64(time.Second) }
 
-// begin begins a segment's sound.
-func (s *sound) begin(of *part) {
+// begin begins the sound of a segment.
+func (s *sound) begin(of *segment) {
 	s.fed = 0
 	s.silence(of, samples(soundStart))
 }
 
-// play puts a piece where it belongs in a segment.
-func (s *sound) play(to *part, p piece) {
+// play puts a piece at its time in a segment.
+func (s *sound) play(to *segment, p piece) {
 	at := samples(p.at.Sub(to.epoch))
 	switch gap := at - s.fed; {
 	case gap > samples(soundSlack):
 		s.silence(to, at)
 	case gap < -samples(soundSlack):
-		// Silence, or another segment, is already there.
+		// The time already has silence, or belongs to the segment before.
 		skip := min(-gap*soundFrame, int64(len(p.data)))
 		p.data = p.data[skip:]
 	}
 	s.feed(to, p.data)
 }
 
-// silence fills a segment with silence up to that sample.
-func (s *sound) silence(to *part, until int64) {
+// silence fills a segment with silence up to a sample.
+func (s *sound) silence(to *segment, until int64) {
 	for s.fed < until {
 		n := min(until-s.fed, samples(soundChunk))
 		if !s.feed(to, make([]byte, n*soundFrame)) {
@@ -115,26 +113,26 @@ func (s *sound) silence(to *part, until int64) {
 	}
 }
 
-// feed appends to a segment's sound, and tells whether there was room.
-func (s *sound) feed(to *part, data []byte) bool {
+// feed appends to the sound of a segment. It reports whether there was room.
+func (s *sound) feed(to *segment, data []byte) bool {
 	if len(data) == 0 {
 		return true
 	}
 	p := &packet{buf: append(make([]byte, frameRoom, frameRoom+len(data)), data...), track: trackSound}
 	if !to.encoder.send(p, time.Duration(s.fed)*time.Second/soundRate) {
-		return false // silence will take its place
+		return false // silence takes its place later
 	}
 	s.fed += int64(len(data)) / soundFrame
 	return true
 }
 
-// due is when silence is to be sent.
-func (s *sound) due(to *part) time.Time {
+// due returns when the next silence is to be sent.
+func (s *sound) due(to *segment) time.Time {
 	return to.epoch.Add(time.Duration(s.fed)*time.Second/soundRate + soundLate + keepAlive)
 }
 
-// end fills a segment up to its end with what was heard, and then silence.
-func (s *sound) end(of *part, at time.Time) {
+// end fills a segment up to its end, with the pieces that wait and then with silence.
+func (s *sound) end(of *segment, at time.Time) {
 	for {
 		select {
 		case p := <-s.pieces:

@@ -6,60 +6,61 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// childGrace is how long ffmpeg and ffprobe have to end by themselves.
+// childGrace is the time between SIGTERM and SIGKILL for ffmpeg and ffprobe.
 const childGrace = 500 * time.Millisecond
 
-// Store keeps recordings in a directory. Its methods may be called from any
-// goroutine.
+// Store keeps recordings in a directory. All methods may be called from any goroutine.
 type Store struct {
 	cfg   StoreConfig
 	log   *slog.Logger
 	lock  *os.File
 	group *supervise.Group
 
-	ctx      context.Context //nolint:containedctx // ends background work, at Close
-	cancel   context.CancelFunc
-	work     sync.WaitGroup // all goroutines, added to under mu while not closed
-	caring   sync.WaitGroup // for who looks after recordings, the same way
-	extras   extras
-	marking  sync.Mutex // held while a marker is added to a recording that has ended
-	telling  sync.Mutex
-	cues     sync.Mutex                      // held while the cues of a timeline are made, which holds much of it
-	free     func(dir string) (int64, error) // bytes that the disk has left
-	patience time.Duration                   // how long ffmpeg may take to accept a picture
+	ctx       context.Context //nolint:containedctx // ends background work, at Close
+	cancel    context.CancelFunc
+	work      sync.WaitGroup // all goroutines; Add is called with mu, before closed is set
+	repairing sync.Mutex     // held by one background job at a time
+	clipping  *semaphore.Weighted
+	clips     atomic.Int32                    // clips that are being made or are not closed yet
+	marking   sync.Mutex                      // held while a marker is added to a recording that has ended
+	cues      sync.Mutex                      // held while cues are made, which takes memory for a whole timeline
+	notifying sync.Mutex                      // held during Notify
+	free      func(dir string) (int64, error) // returns the free bytes of a disk
+	patience  time.Duration                   // for ffmpeg to accept a picture
 
-	closing sync.Once
-	err     error // of Close
+	closing  sync.Once
+	closeErr error
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	entries map[string]*entry
 	newest  ulid.ULID
 	active  map[*Recording]struct{}
-	places  int      // recordings that start or run
-	guests  int      // of them those with Config.Guest
-	jobs    []*entry // to be looked after in the background
-	working bool     // somebody does
+	count   int // recordings that start or are active
+	guests  int // those of them with Config.Guest
 	expiry  *time.Timer
 }
 
-// Open makes a store of a directory, with the recordings in it. Those that a crash
-// cut short are repaired in the background; until then they are listed as
-// recovering. ctx bounds the opening alone.
+// Open opens a directory and reads the recordings in it. Recordings that were active when
+// this program ended are repaired in the background, and have StatusRecovering until then.
+// ctx bounds the call alone.
 //
-// The errors are an *InvalidError, ErrLocked and those of the file system.
+// The error is an *InvalidError, ErrLocked, or one of the file system.
 func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -83,7 +84,7 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open recording store: %w", err), unlockDir(lock))
 	}
 	s := &Store{
-		cfg: cfg, log: cfg.Logger, lock: lock, group: group,
+		cfg: cfg, log: cfg.Logger, lock: lock, group: group, clipping: semaphore.NewWeighted(maxClipping),
 		entries: map[string]*entry{}, active: map[*Recording]struct{}{}, free: freeBytes, patience: stuckLimit,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -94,7 +95,7 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	return s, nil
 }
 
-// load makes the index of what is in the directory.
+// load reads the directory.
 func (s *Store) load() error {
 	names, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *Store) load() error {
 		}
 		id, ok := parseID(n.Name())
 		if !ok || !n.IsDir() {
-			continue // somebody else's
+			continue // not a recording
 		}
 		if id.Compare(s.newest) > 0 {
 			s.newest = id
@@ -125,20 +126,22 @@ func (s *Store) load() error {
 			unfinished = append(unfinished, e)
 		}
 	}
-	for _, e := range unfinished { // a repair may delete old recordings, and must know of all
-		s.later(e)
+	for _, e := range unfinished { // after the loop, because a repair may delete old recordings
+		s.repairLater(e)
 	}
 	return nil
 }
 
-// find reads what there is of a recording, and makes it ready to be repaired if
-// it was not finished. It returns nil when there is nothing at all.
+// find reads a recording. If the recording did not end properly, its status becomes
+// StatusRecovering. find returns nil if the folder has nothing of a recording.
 func (s *Store) find(id, dir string) *entry {
-	sweepParts(dir)
+	parts, _ := filepath.Glob(filepath.Join(dir, "*"+partSuffix))
+	for _, p := range parts { // half-written files of a crash
+		_ = os.Remove(p)
+	}
 	info, err := readManifest(dir)
 	video, statErr := os.Stat(filepath.Join(dir, videoFile))
 	if errors.Is(err, fs.ErrNotExist) && errors.Is(statErr, fs.ErrNotExist) {
-		// It did not even begin.
 		if err := os.RemoveAll(dir); err != nil {
 			s.log.Debug("remove an empty recording", "path", dir, "error", err)
 		}
@@ -170,32 +173,18 @@ func (s *Store) find(id, dir string) *entry {
 	return e
 }
 
-// whole says whether the video file has all pictures. Its size may differ from the
-// manifest's after a crash right behind the move of the index.
+// whole reports whether the video file has all pictures. After a crash during swap the file
+// may have another size than the manifest says.
 func (e *entry) whole() bool {
-	m, err := examine(filepath.Join(e.dir, videoFile))
+	m, err := readMovieFile(filepath.Join(e.dir, videoFile))
 	return err == nil && m.good == e.info.Bytes && m.frames == e.info.Frames
 }
 
-// sweepParts removes what a crash left half written.
-func sweepParts(dir string) {
-	parts, err := filepath.Glob(filepath.Join(dir, "*"+partSuffix))
-	if err != nil {
-		return
-	}
-	for _, p := range parts {
-		_ = os.Remove(p) // it is in nobody's way
-	}
-}
-
-// sorted lists the index, the oldest first. The caller holds mu.
+// sorted returns all recordings, the oldest first.
 func (s *Store) sorted() []*entry {
-	all := make([]*entry, 0, len(s.entries))
-	for _, e := range s.entries {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *entry) int { return strings.Compare(a.id, b.id) })
-	return all
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.entries), func(a, b *entry) int { return strings.Compare(a.id, b.id) })
 }
 
 // newEntry makes the folder of a new recording.
@@ -205,7 +194,7 @@ func (s *Store) newEntry(info Info) (*entry, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	// Later than all that there are, also when the clock was set back.
+	// The id is higher than all others, even if the clock was set back.
 	id := ulid.Make()
 	if id.Compare(s.newest) <= 0 {
 		id = s.newest
@@ -226,36 +215,10 @@ func (s *Store) newEntry(info Info) (*entry, error) {
 	}
 	s.newest = id
 	s.entries[e.id] = e
-	s.work.Go(func() { // whoever records does not wait for the disk
-		_ = syncFile(filepath.Join(e.dir, manifestFile))
-		_ = syncDir(e.dir)
-		_ = syncDir(s.cfg.Dir)
+	s.work.Go(func() { // the recording does not wait for the disk
+		_ = errors.Join(syncPath(filepath.Join(e.dir, manifestFile)), syncPath(e.dir), syncPath(s.cfg.Dir))
 	})
 	return e, nil
-}
-
-// reserve counts a recording that is about to start, or returns ErrTooMany.
-func (s *Store) reserve(guest bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.places >= s.cfg.MaxActive || guest && s.guests >= max(1, s.cfg.MaxActive/2) {
-		return ErrTooMany
-	}
-	s.places++
-	if guest {
-		s.guests++
-	}
-	return nil
-}
-
-// release undoes reserve when the recording has ended.
-func (s *Store) release(guest bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.places--
-	if guest {
-		s.guests--
-	}
 }
 
 // drop undoes newEntry.
@@ -263,23 +226,45 @@ func (s *Store) drop(e *entry) error {
 	s.mu.Lock()
 	delete(s.entries, e.id)
 	s.mu.Unlock()
-	e.ended() // for whoever found it meanwhile
+	e.end() // for readers that have found it
 	return os.RemoveAll(e.dir)
 }
 
-// spawn runs f in a goroutine that Close waits for, unless the store is closed.
-func (s *Store) spawn(f func()) bool {
+// reserve counts a recording that is about to start, or returns ErrTooMany.
+func (s *Store) reserve(guest bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return false
+	if s.count >= s.cfg.MaxActive || guest && s.guests >= max(1, s.cfg.MaxActive/2) {
+		return ErrTooMany
 	}
-	s.work.Go(f)
-	return true
+	s.count++
+	if guest {
+		s.guests++
+	}
+	return nil
 }
 
-// Recording finds a recording that runs. The error is ErrNotFound, or
-// ErrNotActive when it has ended.
+// release undoes reserve.
+func (s *Store) release(guest bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count--
+	if guest {
+		s.guests--
+	}
+}
+
+// spawn runs f in a goroutine that Close waits for. It does nothing after Close.
+func (s *Store) spawn(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.work.Go(f)
+	}
+}
+
+// Recording returns an active recording. The error is ErrNotFound, or ErrNotActive if the
+// recording has ended.
 func (s *Store) Recording(id string) (*Recording, error) {
 	if r := s.running(id); r != nil {
 		return r, nil
@@ -290,7 +275,7 @@ func (s *Store) Recording(id string) (*Recording, error) {
 	return nil, fmt.Errorf("recording %s: %w", id, ErrNotActive)
 }
 
-// running finds the recording that is writing this file, or returns nil.
+// running returns the active recording whose newest segment has an id, or nil.
 func (s *Store) running(id string) *Recording {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,17 +287,14 @@ func (s *Store) running(id string) *Recording {
 	return nil
 }
 
-// StopAll stops all recordings, for that reason, and waits until they are
+// StopAll stops all active recordings, with that reason, and waits until they are
 // finished.
 func (s *Store) StopAll(ctx context.Context, reason Reason) error {
 	s.mu.Lock()
-	all := make([]*Recording, 0, len(s.active))
-	for r := range s.active {
-		all = append(all, r)
-	}
+	all := slices.Collect(maps.Keys(s.active))
 	s.mu.Unlock()
 	for _, r := range all {
-		r.finishFor(reason)
+		r.stopFor(reason)
 	}
 	for _, r := range all {
 		select {
@@ -324,12 +306,11 @@ func (s *Store) StopAll(ctx context.Context, reason Reason) error {
 	return nil
 }
 
-// Close stops what records, which is finished as by Stop, and ends what is done in
-// the background; what of that is left undone is done after the next Open. It may
-// be called more than once.
+// Close stops and finishes all active recordings and ends background work. The next Open
+// does the rest of that work. Close may be called more than once.
 func (s *Store) Close() error {
-	s.closing.Do(func() { s.err = s.close() })
-	return s.err
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
 }
 
 func (s *Store) close() error {
@@ -341,9 +322,8 @@ func (s *Store) close() error {
 	s.mu.Unlock()
 	err := s.StopAll(context.Background(), ReasonStoreClosed)
 	s.cancel()
-	s.extras.close()
+	_ = s.clipping.Acquire(context.Background(), maxClipping) // for good: no further clip is made
 	s.work.Wait()
-	s.caring.Wait()
 	err = errors.Join(err, s.group.Close(), unlockDir(s.lock))
 	if err != nil {
 		return fmt.Errorf("close recording store: %w", err)

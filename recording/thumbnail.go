@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -14,37 +15,35 @@ import (
 	"time"
 )
 
-// What pictures of a recording are called in its folder.
+// Names of pictures in a recording's folder.
 const (
 	posterFile = "poster.jpg"
-	thumbsDir  = "thumbs" // holds 000010.jpg, the picture at ten seconds
+	thumbsDir  = "thumbs" // has 000010.jpg, the picture at ten seconds
 )
 
 const (
-	// DefaultThumbnailInterval is what Config.ThumbnailInterval is when zero.
-	DefaultThumbnailInterval = 10 * time.Second
+	defaultThumbnailInterval = 10 * time.Second
 
 	thumbWidth    = 320
 	thumbQuality  = 75
 	posterWidth   = 1280
 	posterQuality = 80
 
-	// mostThumbs bounds their number: of a recording that is longer, every
-	// second one is removed, and half as many are made.
-	mostThumbs = 720
+	// maxThumbs bounds the thumbnails. When a recording has that many, every second one
+	// is removed, and the interval doubles.
+	maxThumbs = 720
 
-	// posterLook is how often, and posterPatience for how long, something is
-	// looked for that is not blank. Afterwards it may come with a thumbnail.
-	posterLook     = 500 * time.Millisecond
+	// posterInterval is the time between two attempts to find a picture that is not
+	// blank. After posterPatience only thumbnails are looked at.
+	posterInterval = 500 * time.Millisecond
 	posterPatience = time.Minute
 )
 
-// never is when something is due that is not.
+// never is later than any position.
 const never = time.Duration(math.MaxInt64)
 
-// thumbnailer makes the pictures of a recording from what it records, while it
-// does: that takes no decoder, and little of the recorder's time, since a
-// goroutine scales and compresses.
+// thumbnailer makes the pictures of a recording from the pictures that are encoded. A
+// goroutine scales and compresses them.
 type thumbnailer struct {
 	dir  string
 	log  *slog.Logger
@@ -53,36 +52,23 @@ type thumbnailer struct {
 	once sync.Once
 	done sync.WaitGroup
 
-	// What follows is the goroutine's from when it gets a job until something
-	// is due again, and else that of who offers.
-	frame    yuvPicture    // the latest that was wanted
-	interval time.Duration // zero: no thumbnails
-	most     int           // thumbnails
+	// The goroutine owns the fields below while due is never. At other times they belong
+	// to the caller of offer.
+	frame    yuvPicture // the latest picture that was wanted
+	interval time.Duration
+	limit    int           // of thumbnails
 	next     time.Duration // when the next thumbnail is due
 	made     []time.Duration
 	last     *image.RGBA // the latest thumbnail
 	posted   bool        // there is a poster
-	settled  bool        // there will be no other one
+	settled  bool        // the poster is not replaced any more
 }
 
-// checkThumbnailInterval refuses intervals that names of files do not tell apart.
-func checkThumbnailInterval(d time.Duration) error {
-	if d > 0 && d < time.Second {
-		return invalid("thumbnailInterval", "must be at least a second; negative for no thumbnails")
-	}
-	return nil
-}
-
-// newThumbnailer makes pictures in a recording's folder, thumbnails at that
-// interval, or none if it is negative. It must be stopped.
+// newThumbnailer makes pictures in a recording's folder. A negative interval means no
+// thumbnails. The thumbnailer must be stopped.
 func newThumbnailer(dir string, interval time.Duration, log *slog.Logger) *thumbnailer {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	if interval == 0 {
-		interval = DefaultThumbnailInterval
-	}
-	t := &thumbnailer{dir: dir, log: log, interval: max(0, interval), most: mostThumbs, jobs: make(chan time.Duration, 1)}
+	interval = cmp.Or(interval, defaultThumbnailInterval)
+	t := &thumbnailer{dir: dir, log: log, interval: interval, limit: maxThumbs, jobs: make(chan time.Duration, 1)}
 	if interval < 0 {
 		t.next = never
 	}
@@ -97,44 +83,44 @@ func newThumbnailer(dir string, interval time.Duration, log *slog.Logger) *thumb
 	return t
 }
 
-// offer shows the picture that is recorded at a position. The thumbnailer copies
-// it, if it wants one. offer and stop are for one goroutine.
+// offer offers the picture at a position. The thumbnailer copies the picture if it needs one.
+// offer and stop are for one goroutine.
 func (t *thumbnailer) offer(at time.Duration, p yuvPicture) {
 	if at < time.Duration(t.due.Load()) {
 		return
 	}
-	if t.frame.equals(p) { // as on a desktop where nothing happens
+	if t.frame.equals(p) {
 		if at >= t.next {
 			t.next = t.after(at)
 		}
 		t.due.Store(int64(t.wanted(at)))
 		return
 	}
-	t.due.Store(int64(never)) // until this one is done
+	t.due.Store(int64(never)) // until this picture is done
 	t.frame.copyFrom(p)
 	t.jobs <- at
 }
 
-// stop waits until the last picture is made. It may be called more than once.
+// stop waits for the last picture. It may be called more than once.
 func (t *thumbnailer) stop() {
 	t.once.Do(func() { close(t.jobs) })
 	t.done.Wait()
 }
 
-// wanted is when the next picture is wanted, after the one at a position.
+// wanted returns when the next picture is wanted, after that at a position.
 func (t *thumbnailer) wanted(at time.Duration) time.Duration {
 	if !t.settled && at < posterPatience {
-		return min(t.next, at+posterLook)
+		return min(t.next, at+posterInterval)
 	}
 	return t.next
 }
 
-// after is when the thumbnail after the one at a position is due.
+// after returns when the thumbnail after that at a position is due.
 func (t *thumbnailer) after(at time.Duration) time.Duration {
 	return at - at%t.interval + t.interval
 }
 
-// take makes what is due of the picture at a position.
+// take makes the poster and the thumbnail that are due.
 func (t *thumbnailer) take(at time.Duration) error {
 	small := t.frame.shrink(thumbWidth)
 	var err error
@@ -152,13 +138,13 @@ func (t *thumbnailer) take(at time.Duration) error {
 	return errors.Join(err, t.thumbnail(at, small))
 }
 
-// thumbnail writes a thumbnail, unless the one before shows the same.
+// thumbnail writes a thumbnail, unless it would equal the one before.
 func (t *thumbnailer) thumbnail(at time.Duration, small *image.RGBA) error {
 	defer func() { t.next = t.after(at) }() // thin changes it
 	if t.last != nil && t.last.Rect == small.Rect && string(t.last.Pix) == string(small.Pix) {
 		return nil
 	}
-	if len(t.made) == t.most {
+	if len(t.made) == t.limit {
 		t.thin()
 	}
 	if err := os.Mkdir(filepath.Join(t.dir, thumbsDir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -189,7 +175,7 @@ func thumbPath(dir string, at time.Duration) string {
 	return filepath.Join(dir, thumbsDir, fmt.Sprintf("%06d.jpg", at/time.Second))
 }
 
-// writeJPEG writes a file that is there whole or not at all.
+// writeJPEG writes a file atomically.
 func writeJPEG(path string, img image.Image, quality int) (err error) {
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// ErrNoPicture says that a recording has no such picture: it ended before its
-// first one, or thumbnails were not asked for.
+// ErrNoPicture is returned if a recording has no such picture, because the recording ended
+// early or has no thumbnails.
 var ErrNoPicture = errors.New("the recording has no such picture")
 
-// Poster opens a JPEG file of at most 1280 pixels' width that shows what the
-// recording is of: its first picture that is not blank, else its first one.
+// Poster opens a JPEG file of the first picture that is not blank, or else of the first
+// picture. It is at most 1280 pixels wide.
 func (s *Store) Poster(id string) (*os.File, error) {
-	dir, _, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		return nil, err
 	}
-	return openPicture(filepath.Join(dir, posterFile))
+	return openPicture(filepath.Join(e.dir, posterFile))
 }
 
-// Thumbnails lists the positions of a recording's thumbnails in ascending order.
-// Where nothing changed there are none.
+// Thumbnails returns the positions of a recording's thumbnails in ascending order. There is
+// no thumbnail where nothing has changed.
 func (s *Store) Thumbnails(id string) ([]time.Duration, error) {
-	dir, _, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		return nil, err
 	}
-	return thumbnails(dir)
+	return thumbnails(e.dir)
 }
 
 func thumbnails(dir string) ([]time.Duration, error) {
@@ -50,15 +50,14 @@ func thumbnails(dir string) ([]time.Duration, error) {
 	return list, nil
 }
 
-// Thumbnail opens the JPEG file, of at most 320 pixels' width, that shows the
-// recording at a position: the latest one that is not after it, else the first.
-// It also returns the position that it is of.
+// Thumbnail opens the JPEG file of the latest thumbnail that is not after a position, or
+// else of the first one, and returns its position. It is at most 320 pixels wide.
 func (s *Store) Thumbnail(id string, at time.Duration) (*os.File, time.Duration, error) {
-	dir, _, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := thumbnails(dir)
+	list, err := thumbnails(e.dir)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -69,8 +68,8 @@ func (s *Store) Thumbnail(id string, at time.Duration) (*os.File, time.Duration,
 	if !found && i > 0 {
 		i--
 	}
-	f, err := openPicture(thumbPath(dir, list[min(i, len(list)-1)]))
-	return f, list[min(i, len(list)-1)], err
+	f, err := openPicture(thumbPath(e.dir, list[i]))
+	return f, list[i], err
 }
 
 func openPicture(path string) (*os.File, error) {

@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/jpeg"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,24 +60,19 @@ func near(a color.Color, r, g, b uint8) bool {
 
 func TestShrinkColours(t *testing.T) {
 	t.Parallel()
-	// Y, U and V by ITU-R BT.601-7 and BT.709-6 of full red, green and blue.
+	// Y, U and V by ITU-R BT.601-7 of full red, green and blue.
 	for _, c := range []struct {
-		bt709   bool
 		y, u, v byte
 		r, g, b uint8
 	}{
-		{false, 16, 128, 128, 0, 0, 0},
-		{false, 235, 128, 128, 255, 255, 255},
-		{false, 126, 128, 128, 128, 128, 128},
-		{false, 81, 90, 240, 255, 0, 0},
-		{false, 145, 54, 34, 0, 255, 0},
-		{false, 41, 240, 110, 0, 0, 255},
-		{true, 63, 102, 240, 255, 0, 0},
-		{true, 173, 42, 26, 0, 255, 0},
-		{true, 32, 240, 118, 0, 0, 255},
+		{16, 128, 128, 0, 0, 0},
+		{235, 128, 128, 255, 255, 255},
+		{126, 128, 128, 128, 128, 128},
+		{81, 90, 240, 255, 0, 0},
+		{145, 54, 34, 0, 255, 0},
+		{41, 240, 110, 0, 0, 255},
 	} {
 		p := plane(1000, 40, c.y, c.u, c.v)
-		p.BT709 = c.bt709
 		img := p.shrink(thumbWidth)
 		if img.Rect.Dx() != 250 || img.Rect.Dy() != 10 {
 			t.Fatalf("1000x40 became %v", img.Rect)
@@ -139,7 +135,7 @@ func TestThumbnails(t *testing.T) {
 	if _, _, err := s.Thumbnail(e.id, 0); !errors.Is(err, ErrNoPicture) {
 		t.Errorf("no thumbnail yet: %v", err)
 	}
-	th := newThumbnailer(e.dir, 2*time.Second, nil)
+	th := newThumbnailer(e.dir, 2*time.Second, slog.New(slog.DiscardHandler))
 	grey := plane(640, 400, 126, 128, 128)
 	show(t, th, 0, grey)
 	if img, err := s.Poster(e.id); !near(decode(t, img, err).At(100, 100), 128, 128, 128) {
@@ -179,7 +175,7 @@ func TestThumbnails(t *testing.T) {
 func TestNoThumbnails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	th := newThumbnailer(dir, -1, nil)
+	th := newThumbnailer(dir, -1, slog.New(slog.DiscardHandler))
 	for i := range 20 {
 		th.offer(time.Duration(i)*10*time.Second, plane(64, 64, byte(16+i), 128, 128).with(0, 0, 20, 20))
 	}
@@ -197,14 +193,14 @@ func TestNoThumbnails(t *testing.T) {
 func TestThumbnailsAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	th := newThumbnailer(dir, 10*time.Second, nil)
-	th.most = 72
+	th := newThumbnailer(dir, 10*time.Second, slog.New(slog.DiscardHandler))
+	th.limit = 72
 	for i := range 200 {
 		show(t, th, time.Duration(i)*10*time.Second, plane(16, 16, byte(16+i%200), byte(60+i%100), 128))
 	}
 	th.stop()
 	list, err := thumbnails(dir)
-	if err != nil || len(list) > th.most || len(list) < th.most/2 {
+	if err != nil || len(list) > th.limit || len(list) < th.limit/2 {
 		t.Fatalf("%d thumbnails, %v", len(list), err)
 	}
 	for i := range list[1:] {
@@ -225,7 +221,7 @@ func TestThumbnailsAreBounded(t *testing.T) {
 func TestThumbnailInterval(t *testing.T) {
 	t.Parallel()
 	for d, ok := range map[time.Duration]bool{0: true, -1: true, time.Second: true, time.Millisecond: false} {
-		if err := checkThumbnailInterval(d); (err == nil) != ok {
+		if err := (Config{ThumbnailInterval: d}).withDefaults().check(); (err == nil) != ok {
 			t.Errorf("%v: %v", d, err)
 		}
 	}

@@ -5,38 +5,33 @@ import (
 	"image"
 )
 
-// yuvPicture is a picture as an encoder takes it: planar, chroma at half the
-// width and height, limited range (luma from 16 to 235).
+// yuvPicture is a planar picture with the colours of BT.601, chroma at half the width and
+// height, and limited range (luma from 16 to 235).
 type yuvPicture struct {
 	Y, U, V           []byte
 	YStride, UVStride int
 	Width, Height     int
-	BT709             bool // else BT.601
 }
 
-// equals says whether two pictures are the same.
 func (p *yuvPicture) equals(o yuvPicture) bool {
 	return p.Width == o.Width && p.Height == o.Height && bytes.Equal(p.Y, o.Y) && bytes.Equal(p.U, o.U) && bytes.Equal(p.V, o.V)
 }
 
-// copyFrom makes p a copy, in the memory that it has.
+// copyFrom makes p a copy, in the memory of p.
 func (p *yuvPicture) copyFrom(o yuvPicture) {
 	y, u, v := append(p.Y[:0], o.Y...), append(p.U[:0], o.U...), append(p.V[:0], o.V...)
 	*p = o
 	p.Y, p.U, p.V = y, u, v
 }
 
-// shrink makes a picture that is at most so wide. It divides by a whole number,
-// which leaves lines and text even.
-func (p *yuvPicture) shrink(most int) *image.RGBA {
-	n := max(1, (p.Width+most-1)/most)
+// shrink returns a picture of at most a width. It divides by a whole number, which leaves
+// lines and text even.
+func (p *yuvPicture) shrink(width int) *image.RGBA {
+	n := max(1, (p.Width+width-1)/width)
 	w, h := max(1, p.Width/n), max(1, p.Height/n)
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
-	kr, kb := 0.299, 0.114 // ITU-R BT.601-7, section 2.5.1
-	if p.BT709 {
-		kr, kb = 0.2126, 0.0722 // ITU-R BT.709-6, section 3.2
-	}
-	// In 16 bits behind the point, and with limited range made full.
+	const kr, kb = 0.299, 0.114 // ITU-R BT.601-7, section 2.5.1
+	// With 16 bits behind the point, from limited to full range.
 	fix := func(f float64) int32 { return int32(f*65536 + 0.5) }
 	const luma, chroma = 255.0 / 219, 255.0 / 224
 	ky, rv, bu := fix(luma), fix(2*(1-kr)*chroma), fix(2*(1-kb)*chroma)
@@ -55,7 +50,7 @@ func (p *yuvPicture) shrink(most int) *image.RGBA {
 	return img
 }
 
-// mean averages a rectangle of a plane, as far as it is in it.
+// mean averages the part of a rectangle that is within a plane.
 func mean(plane []byte, stride, x, y, w, h int) int32 {
 	var sum, count int32
 	for ; h > 0; h, y = h-1, y+1 {
@@ -78,10 +73,10 @@ func clip8(v int32) uint8 {
 	return uint8(min(255, max(0, (v+1<<15)>>16)))
 }
 
-// isBlank says whether a picture shows nothing but one colour, and perhaps a
-// pointer on it.
+// isBlank reports whether a picture has a single colour, except for a small part such as the
+// pointer.
 func isBlank(img *image.RGBA) bool {
-	const near, part = 6, 200 // all but a two hundredth
+	const near, part = 6, 200
 	b := img.Rect
 	middle := img.PixOffset(b.Dx()/2, b.Dy()/4)
 	base := img.Pix[middle : middle+3]

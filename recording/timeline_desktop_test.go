@@ -184,10 +184,11 @@ func TestTimelineOfADesktop(t *testing.T) {
 // chaptersInFile looks for them in the file that has its index in front.
 func chaptersInFile(t *testing.T, s *Store, id string) {
 	t.Helper()
-	dir, _, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := e.dir
 	inFile := output(t, "ffprobe", "-v", "error", "-show_entries", "chapter_tags=title", "-of", "csv=p=0", filepath.Join(dir, videoFile))
 	if !slices.Equal(strings.Fields(inFile), []string{"Start", "Signed", "in"}) && !slices.Equal(strings.Fields(inFile), []string{"cat", "Signed", "in"}) {
 		t.Errorf("the file's chapters are %q", inFile)
@@ -293,10 +294,11 @@ func captionsTell(t *testing.T, s *Store, id string, length time.Duration) {
 // nowhere looks for the secret in everything that was written.
 func nowhere(t *testing.T, s *Store, id string) {
 	t.Helper()
-	dir, _, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := e.dir
 	until(t, "the index to be moved", func() bool {
 		info, err := s.Get(id)
 		return err != nil || info.Seekable

@@ -11,14 +11,14 @@ import (
 // cutInHalf cuts a recording's file short.
 func cutInHalf(t *testing.T, s *Store, id string) string {
 	t.Helper()
-	dir, info, err := s.locate(id)
+	e, err := s.entry(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(filepath.Join(dir, videoFile), info.Bytes/2); err != nil {
+	if err := os.Truncate(filepath.Join(e.dir, videoFile), e.snapshot().Bytes/2); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return e.dir
 }
 
 // TestTruncatedIsNotCompleted cuts files of recordings short: one while it is
@@ -52,12 +52,13 @@ func TestTruncatedIsNotCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	cutInHalf(t, s, ids[0])
-	dir, info, err := s.locate(ids[1])
+	e, err := s.entry(ids[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	info.Bytes++ // as after a crash right after the index was moved
-	if err := writeManifest(dir, info, false); err != nil {
+	info := e.snapshot()
+	info.Bytes++ // as after a crash directly after the index was moved
+	if err := writeManifest(e.dir, info, false); err != nil {
 		t.Fatal(err)
 	}
 	again := openStore(t, cfg)

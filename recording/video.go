@@ -13,31 +13,28 @@ import (
 	"time"
 )
 
-// syncInterval is how often what was written is forced to the disk: what a power
-// cut costs at most.
+// syncInterval is the time between two syncs: a power failure costs no more than that.
 const syncInterval = 5 * time.Second
 
-// video is the file that a recording is written to. ffmpeg's output passes through
-// this program, which writes whole fragments only: whatever dies, the file is
-// playable up to its end.
+// video is the file of a segment. It gets whole fragments of ffmpeg's output only, so it can
+// be played up to its end at any time.
 type video struct {
-	e     *entry
-	limit int64 // bytes that all the recording's files may have; zero: any number
-	took  int64 // bytes of the segments before
-	file  *os.File
-	size  int64
+	e       *entry
+	limit   int64 // bytes of all segments together; zero means no limit
+	earlier int64 // bytes of the segments before
+	file    *os.File
+	size    int64
 
-	begun  chan struct{} // closed at the first byte
-	failed chan struct{} // closed when nothing is written any more; then reason and err say why
-	reason Reason
+	begun  chan struct{} // closed after the first write
+	failed chan struct{} // closed when no more is written
+	reason Reason        // why; set before failed is closed
 	err    error
 
-	removed bool // by somebody else; after close
+	removed bool // the file was deleted; set by close
 	syncing sync.WaitGroup
 	synced  time.Time
 }
 
-// newVideo makes the file.
 func newVideo(e *entry) (*video, error) {
 	f, err := os.OpenFile(filepath.Join(e.dir, videoFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -46,8 +43,8 @@ func newVideo(e *entry) (*video, error) {
 	return &video{e: e, file: f, begun: make(chan struct{}), failed: make(chan struct{}), synced: time.Now()}, nil
 }
 
-// copy writes what ffmpeg makes, to its end. After a failure it goes on reading,
-// so that ffmpeg ends when it is told to.
+// copy writes the output of ffmpeg to the file. After a failure it continues to read, so
+// that ffmpeg can end.
 func (v *video) copy(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	var whole []byte
@@ -61,12 +58,10 @@ func (v *video) copy(from io.Reader) error {
 		}
 		switch kind {
 		case "ftyp", "moof":
-			whole = box // goes with what comes next
+			whole = box // is written with the next box
 			continue
 		case "mfra", "free":
-			// An index of fragments, which the copy made afterwards does
-			// without.
-			whole = box[:0]
+			whole = box[:0] // an index of fragments, which no player needs
 			continue
 		}
 		v.write(box)
@@ -74,18 +69,17 @@ func (v *video) copy(from io.Reader) error {
 	}
 }
 
-// largestBox bounds what ffmpeg may give at once: half a second of the largest
-// picture takes less.
-const largestBox = 1 << 30
+// maxBox is more than half a second of the largest picture has.
+const maxBox = 1 << 30
 
-// readBox appends the next box to b.
+// readBox appends the next box to b. A box that is cut off is io.EOF.
 func readBox(in *bufio.Reader, b []byte) (kind string, _ []byte, err error) {
 	head, err := in.Peek(boxHeader)
 	if err != nil {
-		return "", b, io.EOF // a box that was cut off is left out
+		return "", b, io.EOF
 	}
 	length := int(binary.BigEndian.Uint32(head))
-	if length < boxHeader || length > largestBox {
+	if length < boxHeader || length > maxBox {
 		return "", b, fmt.Errorf("ffmpeg wrote a box of %d bytes", length)
 	}
 	kind = string(head[4:])
@@ -100,14 +94,14 @@ func readBox(in *bufio.Reader, b []byte) (kind string, _ []byte, err error) {
 	return kind, b, nil
 }
 
-// write appends boxes that belong together, whole or not at all.
+// write appends boxes that belong together, all of them or none.
 func (v *video) write(b []byte) {
 	select {
 	case <-v.failed:
 		return
 	default:
 	}
-	if v.limit > 0 && v.took+v.size+int64(len(b)) > v.limit {
+	if v.limit > 0 && v.earlier+v.size+int64(len(b)) > v.limit {
 		v.fail(ReasonMaxBytes, nil)
 		return
 	}
@@ -123,10 +117,10 @@ func (v *video) write(b []byte) {
 		close(v.begun)
 	}
 	v.size += int64(len(b))
-	v.e.grew(v.size)
+	v.e.grow(v.size)
 	if time.Since(v.synced) >= syncInterval {
 		v.synced = time.Now()
-		v.syncing.Wait() // the one before took that long
+		v.syncing.Wait() // for the sync before
 		v.syncing.Go(func() { _ = syscall.Fdatasync(int(v.file.Fd())) })
 	}
 }
@@ -136,13 +130,13 @@ func (v *video) fail(reason Reason, err error) {
 	close(v.failed)
 }
 
-// gone says whether somebody deleted the file.
+// gone reports whether the file was deleted.
 func (v *video) gone() bool {
 	removed, err := unlinked(v.file)
 	return removed || err != nil
 }
 
-// close forces everything to the disk. copy must have returned.
+// close syncs and closes the file. copy must have returned.
 func (v *video) close() error {
 	v.syncing.Wait()
 	v.removed = v.gone()
