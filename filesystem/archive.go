@@ -19,59 +19,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ArchiveOptions say how an archive is made. The zero value makes a bare tar
-// archive.
+// ArchiveOptions configure Archive. The zero value makes a tar archive without compression.
 type ArchiveOptions struct {
 	Compression Compression
 }
 
-// maxNotes is how many notes an Archived has.
+// maxNotes bounds the notes of an Archived.
 const maxNotes = 1024
 
-// Archived tells what Archive put into the archive, and what it did not.
+// Archived is the result of Archive.
 type Archived struct {
 	Entries int
 	Bytes   int64  // size of all files together
 	Skipped int    // entries that were left out: unreadable, sockets, FIFOs and devices
 	Changed int    // files whose size changed while they were read
-	Notes   []Note // says which those were and why; the first 1024
+	Notes   []Note // about skipped entries and changed files; the first 1024
 }
 
-// Note says something about one path.
+// Note is a text about a path.
 type Note struct {
 	Path string // absolute
 	Text string
 }
 
-// Archive writes a directory, or a single file, as a tar archive. An empty name
-// is where relative paths begin.
+// Archive writes a directory, or a single file, as a tar archive. An empty name is where
+// relative paths begin.
 //
-// The entries are sorted, names are relative to the directory, and the directory
-// itself is none of them. Symbolic links stay links and are not followed, except
-// for name itself. A file with several names is written as often. What is being
-// written by Write or unpacked by Extract is left out, as are the files of /proc
-// and /sys where they lie below the directory.
+// The entries are sorted. Their names are relative to the directory, which has no entry
+// itself. Symbolic links stay links and are not followed, except for name. Each name of a file
+// with several names has the content. Temporary files of Write and Extract are left out, and
+// so are file systems such as /proc and /sys below the directory.
 //
-// Memory does not depend on the size of files; the names of one directory of each
-// level are held.
+// Memory does not depend on the size of files. The names of one directory of each level are
+// held.
 //
-// Nothing is written before name was opened. Entries below it that cannot be
-// read are skipped and noted. A file that becomes shorter or longer meanwhile is
-// filled with zeros or cut off, and noted, so that the archive is valid. After
-// an error it is not.
+// Nothing is written before name is open. Entries below it that cannot be read are skipped and
+// noted. If a file becomes shorter or longer meanwhile, it is filled with zeros or cut off, and
+// noted, so that the archive is valid. After an error the archive is not valid.
 func (f *FS) Archive(ctx context.Context, name string, w io.Writer, options ArchiveOptions) (Archived, error) {
-	const op = "archive"
-	if err := f.enter(); err != nil {
-		return Archived{}, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locate(name)
-	if err != nil {
-		return Archived{}, f.fail(op, name, err)
-	}
 	a := &archiver{fs: f, alive: f.alive(ctx)}
-	err = a.run(p, w, options)
-	return a.done, f.fail(op, p.path, err)
+	err := f.call("archive", name, f.locate, func(p place) error { return a.run(p, w, options) })
+	return a.done, err
 }
 
 // archiver writes one archive.
@@ -80,7 +68,7 @@ type archiver struct {
 	alive  aliveFunc
 	tar    *tar.Writer
 	buffer []byte
-	made   bool // what is archived is made by the system, as /proc is
+	made   bool // the files are in a file system such as /proc
 	done   Archived
 }
 
@@ -123,7 +111,7 @@ func (a *archiver) run(p place, w io.Writer, options ArchiveOptions) error {
 	return err
 }
 
-// packing compresses what is written to it. finish writes what is left.
+// packing compresses data. finish writes the rest.
 type packing struct {
 	io.Writer
 
@@ -149,13 +137,13 @@ func packer(w io.Writer, c Compression) (packing, error) {
 	return packing{}, unknownCompression(c)
 }
 
-// zstdWindow is how far back a compressed archive refers to.
+// zstdWindow bounds the distance of references in a compressed archive.
 const zstdWindow = 2 << 20
 
-// reason says an error in a few words.
+// reason returns the reason of an error.
 func (f *FS) reason(err error) string {
-	if e := (*Error)(nil); errors.As(err, &e) && e.Problem != "" {
-		return e.Problem
+	if e := (*Error)(nil); errors.As(err, &e) && e.Reason != "" {
+		return e.Reason
 	}
 	problem, _, _ := f.explain(err)
 	return problem
@@ -172,8 +160,8 @@ func (a *archiver) skip(name, why string) {
 	a.note(name, why)
 }
 
-// directory writes what is in a directory. rel is its name in the archive, empty
-// or with a slash at its end.
+// directory writes the entries of a directory. rel is its name in the archive, empty or with
+// a slash at the end.
 func (a *archiver) directory(d folder, rel string) error {
 	names, err := d.file.Readdirnames(-1)
 	if err != nil {
@@ -197,8 +185,7 @@ func (a *archiver) directory(d folder, rel string) error {
 	return nil
 }
 
-// entry writes one entry of a directory. It fails only when the archive cannot
-// be written.
+// entry writes one entry of a directory. It fails only if the archive cannot be written.
 func (a *archiver) entry(d folder, name, rel string) error {
 	n, err := d.stat(name)
 	switch {
@@ -298,8 +285,8 @@ func (a *archiver) content(file *os.File, name, rel string) error {
 	return nil
 }
 
-// copy writes exactly size bytes into the archive, zeros where the file has no
-// more. It tells how many bytes came from the file and why those were not all.
+// copy writes exactly size bytes into the archive, with zeros if the file has fewer. It
+// returns how many bytes it read, and the error that ended the reading.
 func (a *archiver) copy(source io.Reader, size int64) (read int64, problem, err error) {
 	for read < size {
 		if err := a.alive(); err != nil {
@@ -333,9 +320,8 @@ func (a *archiver) copy(source io.Reader, size int64) (read int64, problem, err 
 	return read, problem, nil
 }
 
-// header writes the header of an entry. The format is the oldest one that can
-// say it: PAX for times that are no whole seconds, GNU for names that are not
-// UTF-8, which PAX asks for.
+// header writes the header of an entry, in the oldest format that has its data: PAX for times
+// with fractions of seconds, GNU for names that are not UTF-8, which PAX does not permit.
 func (a *archiver) header(n node, h tar.Header) error {
 	h.Mode = int64(n.mode.Perm())
 	for _, bit := range []struct {

@@ -14,24 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ExtractOptions say what an archive may be. In each limit, zero is the default
-// and a negative number is no limit.
+// ExtractOptions configure Extract. A limit of zero means its default, and a negative limit
+// means none.
 type ExtractOptions struct {
-	// Compression is how the archive is packed. Empty means that the first
-	// bytes tell.
+	// Compression is that of the archive. Empty means that the first bytes determine it.
 	Compression Compression
-	// MaxEntries bounds the entries of the archive. Zero means 1,000,000.
-	MaxEntries int
-	// MaxBytes bounds the size of all files together; holes in sparse files
-	// count. Zero means 1 TiB.
-	MaxBytes int64
-	// MaxRatio bounds how many times larger than the archive its content may
-	// be. It is not looked at before 64 MiB. Zero means 500; what deflate can
-	// do at most is 1032, with nothing but zeros.
+
+	MaxEntries int   // entries of the archive; default 1,000,000
+	MaxBytes   int64 // size of all files together, with holes; default 1 TiB
+	// MaxRatio bounds the ratio of the content's size to the archive's size, after 64 MiB
+	// of content. The default is 500. deflate can reach 1032, with zeros alone.
 	MaxRatio int
-	// MaxDepth bounds how many directories lie within each other. Zero means
-	// 255.
-	MaxDepth int
+	MaxDepth int // levels of directories; default 255
+
 	// NoSync does not wait for the disk, see WriteOptions.
 	NoSync bool
 }
@@ -44,69 +39,59 @@ func (o ExtractOptions) withDefaults() ExtractOptions {
 	return o
 }
 
-// maxExtractedPaths is how many paths an Extracted tells.
+// maxExtractedPaths bounds Extracted.Paths.
 const maxExtractedPaths = 1024
 
-// Extracted tells what Extract put into its directory.
+// Extracted is the result of Extract.
 type Extracted struct {
 	Paths     []string // absolute, in the order of the archive; the first 1024
-	Truncated bool     // there are more than that
+	Truncated bool     // there are more paths
 	Entries   int      // files, directories and links
 	Bytes     int64    // size of all files together
 }
 
-// Extract unpacks a tar archive, which may be compressed with gzip or zstd, into
-// a directory, which is made where it is missing. An empty name is where
-// relative paths begin. It reads the archive as a stream and needs the same
-// memory for any file size.
+// Extract unpacks a tar archive, which may be compressed with gzip or zstd, into a directory,
+// which is made if it does not exist. An empty name is where relative paths begin. The archive
+// is read as a stream, and memory does not depend on the size of files.
 //
-// It does all or nothing. Entries are unpacked into a hidden directory in the
-// destination, each one checked as it arrives; when the archive was read to its
-// end and every entry can take its place, they are moved there. Before that
-// nothing in the destination has changed, whatever goes wrong; the moves
-// themselves only fail when something else interferes with them.
+// Extract unpacks everything or nothing. Entries are unpacked into a hidden directory in the
+// destination and checked as they arrive. They are moved to their places after the archive was
+// read to its end and every entry can take its place. Before that, the destination does not
+// change. The moves themselves fail only if another program interferes.
 //
-// A directory of the archive joins one that exists, which keeps its mode. A file
-// or link replaces a file or link. A file in the place of a directory, or a
-// directory in that of a file, is refused with fs.ErrExist. Existing symbolic
-// links are followed where the archive has a directory, if they lead to one in
-// the destination, else refused with ErrOutside.
+// A directory of the archive joins an existing one, which keeps its mode. A file or link
+// replaces a file or link. The error is fs.ErrExist for a file in the place of a directory, or
+// a directory in the place of a file. Existing symbolic links are followed where the archive
+// has a directory, if they lead to a directory in the destination; otherwise the error is
+// ErrOutside.
 //
-// Names that are absolute or hold "..", symbolic links out of the destination,
-// hard links to anything but an earlier file of the archive, entries below a
-// symbolic link of the archive, devices and FIFOs are refused with ErrArchive,
-// as is an archive that is damaged or ends early. The limits of the options
-// give ErrTooLarge.
+// The error is ErrArchive for an archive that is damaged or ends early, and for absolute names,
+// names with "..", symbolic links out of the destination, hard links to anything except an
+// earlier file of the archive, entries below a symbolic link of the archive, devices and FIFOs.
+// It is ErrTooLarge if a limit is exceeded.
 //
-// Mode (without setuid, setgid and sticky bits) and time of modification are
-// kept, owners and other attributes are not. Holes in sparse files stay holes.
+// Mode (without setuid, setgid and sticky bits) and time of modification are kept; owners and
+// other attributes are not. Holes in sparse files stay holes.
 //
-// Extract ends early with ctx only when a Read of r returns.
+// The end of ctx takes effect when a Read of r returns.
 func (f *FS) Extract(ctx context.Context, name string, r io.Reader, options ExtractOptions) (Extracted, error) {
-	const op = "extract"
-	if err := f.enter(); err != nil {
-		return Extracted{}, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locate(name)
-	if err != nil {
-		return Extracted{}, f.fail(op, name, err)
-	}
 	options = options.withDefaults()
-	alive := f.alive(ctx)
-	stream, err := openTar(r, options, alive)
+	x := &extraction{fs: f, options: options, alive: f.alive(ctx)}
+	err := f.call("extract", name, f.locate, func(p place) (err error) {
+		x.place = p
+		if x.stream, err = openTar(r, options, x.alive); err != nil {
+			return err
+		}
+		defer x.stream.close()
+		return x.run()
+	})
 	if err != nil {
-		return Extracted{}, f.fail(op, p.path, err)
-	}
-	defer stream.close()
-	x := &extraction{fs: f, place: p, options: options, stream: stream, alive: alive}
-	if err := x.run(); err != nil {
-		return Extracted{}, f.fail(op, p.path, err)
+		return Extracted{}, err
 	}
 	return x.done, nil
 }
 
-// run prepares the destination, unpacks, and cleans up behind both.
+// run prepares the destination, unpacks, and cleans up.
 func (x *extraction) run() (err error) {
 	var made []string
 	x.dest, made, err = openOrMake(x.place)
@@ -115,7 +100,7 @@ func (x *extraction) run() (err error) {
 			return
 		}
 		for i := len(made) - 1; i >= 0; i-- {
-			_ = x.place.tree.Remove(made[i]) // fails when somebody else put something there
+			_ = x.place.tree.Remove(made[i]) // fails if it is not empty
 		}
 	}()
 	if err != nil {
@@ -135,8 +120,8 @@ func (x *extraction) run() (err error) {
 	return x.moveIn()
 }
 
-// openOrMake opens a directory, and makes it first where it is missing. It
-// tells which names of the tree it made, outermost first.
+// openOrMake opens a directory, and makes it if it does not exist. It returns the names of the
+// tree that it made, outermost first.
 func openOrMake(p place) (d folder, made []string, err error) {
 	d, err = openFolder(p, folderRead)
 	if !errors.Is(err, unix.ENOENT) {
@@ -170,7 +155,7 @@ func (x *extraction) unpack() error {
 		switch {
 		case errors.Is(err, io.EOF) && x.stream.source.err == nil:
 			return x.stream.end(x.stream.n - before)
-		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // names are looked at here
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // entryParts checks names
 			return x.stream.explain(err, last)
 		case x.options.MaxEntries >= 0 && seen >= x.options.MaxEntries:
 			return tooLarge("archive has more than " + strconv.Itoa(x.options.MaxEntries) + " entries (MaxEntries)")
@@ -185,7 +170,7 @@ func (x *extraction) unpack() error {
 // entry unpacks one entry.
 func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
-	case tar.TypeXGlobalHeader, 'V': // what holds for all entries, and the name of a tape
+	case tar.TypeXGlobalHeader, 'V': // a header for all entries, and the name of a tape
 		return nil
 	}
 	parts, err := x.entryParts(h.Name)
@@ -228,7 +213,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// directory makes a directory. Its mode and time wait until all is in it.
+// directory makes a directory. Its mode and time are set at the end.
 func (x *extraction) directory(h *tar.Header, parts []string) error {
 	l, err := x.enterLevel(parts)
 	if err != nil || l.merges {
@@ -238,7 +223,7 @@ func (x *extraction) directory(h *tar.Header, parts []string) error {
 	return nil
 }
 
-// permissions are those of an entry, without setuid, setgid and sticky bits.
+// permissions returns the mode of an entry, without setuid, setgid and sticky bits.
 func permissions(h *tar.Header) uint32 { return uint32(h.Mode) & 0o777 }
 
 // file unpacks a regular file.
@@ -293,7 +278,7 @@ func (x *extraction) symlink(h *tar.Header, parts []string) error {
 	return setTime(l.stage.fd, name, h.ModTime)
 }
 
-// hardLink makes another name for a file that the archive had before.
+// hardLink makes another name of an earlier file of the archive.
 func (x *extraction) hardLink(h *tar.Header, parts []string) error {
 	target, err := x.entryParts(h.Linkname)
 	if err != nil || len(target) == 0 {

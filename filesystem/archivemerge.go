@@ -229,11 +229,11 @@ func (m *merger) mayReplace(p pair, name string, dir node, mounted mount) error 
 	}
 	at, err := mountOf(p.dest.fd, name)
 	if err == nil && at != mounted {
-		return &Error{Path: target, Problem: "in use by the system", Remedy: "it is a mount point", Kind: ErrBusy}
+		return &Error{Path: target, Reason: "in use by the system", Remedy: "it is a mount point", Kind: ErrBusy}
 	}
 	me := uint32(unix.Geteuid())
 	if dir.mode&fs.ModeSticky != 0 && me != 0 && me != dir.uid && me != old.uid {
-		return &Error{Path: target, Problem: "file of another user in a sticky directory", Kind: fs.ErrPermission}
+		return &Error{Path: target, Reason: "file of another user in a sticky directory", Kind: fs.ErrPermission}
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (m *merger) interfered(target string, err error) error {
 	}
 	problem, _, kind := m.x.fs.explain(err)
 	return &Error{
-		Path: target, Problem: "archive is in its place only in part, as something else changed the directory meanwhile: " + problem,
+		Path: target, Reason: "archive is in its place only in part, as something else changed the directory meanwhile: " + problem,
 		Remedy: "extract it again", Kind: kind, Err: err,
 	}
 }

@@ -42,7 +42,7 @@ func (x *extraction) entryParts(name string) ([]string, error) {
 		return nil, refused(name[:64]+"...", "archive has a path that is too long here", "at most 4096 bytes in all")
 	case x.options.MaxDepth > 0 && len(parts) > x.options.MaxDepth:
 		return nil, &Error{
-			Path: name, Problem: "archive has more than " + strconv.Itoa(x.options.MaxDepth) + " levels (MaxDepth)",
+			Path: name, Reason: "archive has more than " + strconv.Itoa(x.options.MaxDepth) + " levels (MaxDepth)",
 			Kind: ErrTooLarge,
 		}
 	}
@@ -50,12 +50,12 @@ func (x *extraction) entryParts(name string) ([]string, error) {
 }
 
 func refused(entry, problem, remedy string) error {
-	return &Error{Path: entry, Problem: problem, Remedy: remedy, Kind: ErrArchive}
+	return &Error{Path: entry, Reason: problem, Remedy: remedy, Kind: ErrArchive}
 }
 
 // conflict names what is in the way of an entry.
 func conflict(path, problem, remedy string) error {
-	return &Error{Path: path, Problem: problem, Remedy: remedy, Kind: fs.ErrExist}
+	return &Error{Path: path, Reason: problem, Remedy: remedy, Kind: fs.ErrExist}
 }
 
 // checkTarget refuses the target of a symbolic link, in the directory that

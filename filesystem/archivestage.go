@@ -185,7 +185,7 @@ func (x *extraction) downLink(link string) (level, error) {
 	switch {
 	case errors.Is(err, errLeaves):
 		return level{}, &Error{
-			Path: x.inPlace(link), Problem: "symbolic link leads out of the directory to extract into",
+			Path: x.inPlace(link), Reason: "symbolic link leads out of the directory to extract into",
 			Remedy: "extract into the directory that it leads to, or remove it", Kind: ErrOutside,
 		}
 	case err != nil || !s.node.isDir():

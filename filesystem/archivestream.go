@@ -112,7 +112,7 @@ func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, 
 
 func unknownCompression(c Compression) error {
 	return &Error{
-		Problem: "compression " + strconv.Quote(string(c)) + " is unknown", Remedy: "one of none, gzip, zstd",
+		Reason: "compression " + strconv.Quote(string(c)) + " is unknown", Remedy: "one of none, gzip, zstd",
 		Kind: ErrArchive,
 	}
 }
@@ -137,7 +137,7 @@ func detect(first []byte) (Compression, error) {
 		return CompressionNone, nil
 	}
 	return "", &Error{
-		Problem: "archives of " + other + " are not supported", Remedy: "send tar, tar.gz or tar.zst",
+		Reason: "archives of " + other + " are not supported", Remedy: "send tar, tar.gz or tar.zst",
 		Kind: ErrArchive,
 	}
 }
@@ -174,7 +174,7 @@ func (s *tarStream) checkRatio(expanded int64) error {
 	return tooLarge("archive expands to more than " + strconv.Itoa(s.limits.MaxRatio) + " times its size (MaxRatio)")
 }
 
-func tooLarge(problem string) error { return &Error{Problem: problem, Kind: ErrTooLarge} }
+func tooLarge(problem string) error { return &Error{Reason: problem, Kind: ErrTooLarge} }
 
 // blockSize is the unit of the tar format.
 const blockSize = 512
@@ -187,14 +187,14 @@ func (s *tarStream) end(cost int64) error {
 		return nil
 	}
 	if cost < blockSize || s.zeros < blockSize {
-		return &Error{Problem: "archive ends early, without its end marker", Kind: ErrArchive, Err: io.ErrUnexpectedEOF}
+		return &Error{Reason: "archive ends early, without its end marker", Kind: ErrArchive, Err: io.ErrUnexpectedEOF}
 	}
 	rest := make([]byte, 32<<10)
 	for {
 		n, err := s.Read(rest)
 		if len(bytes.TrimLeft(rest[:n], "\x00")) > 0 {
 			return &Error{
-				Problem: "archive has data after its end", Remedy: "send joined archives one by one", Kind: ErrArchive,
+				Reason: "archive has data after its end", Remedy: "send joined archives one by one", Kind: ErrArchive,
 			}
 		}
 		switch {
@@ -213,24 +213,24 @@ func (s *tarStream) explain(err error, entry string) error {
 		if ours := s.source.alive(); ours != nil {
 			return ours
 		}
-		return &Error{Problem: "archive was not sent to its end: " + s.source.err.Error(), Err: s.source.err}
+		return &Error{Reason: "archive was not sent to its end: " + s.source.err.Error(), Err: s.source.err}
 	}
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return err
 	}
-	e := &Error{Path: entry, Problem: "archive is damaged", Kind: ErrArchive, Err: err}
+	e := &Error{Path: entry, Reason: "archive is damaged", Kind: ErrArchive, Err: err}
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		e.Problem, e.Remedy = "archive needs too much memory to decompress", "zstd -20 is the most that is taken"
+		e.Reason, e.Remedy = "archive needs too much memory to decompress", "zstd -20 is the most that is taken"
 		e.Kind = ErrTooLarge
 		return e
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		e.Problem = "archive ends early"
+		e.Reason = "archive ends early"
 	default:
-		e.Problem += " (" + err.Error() + ")"
+		e.Reason += " (" + err.Error() + ")"
 	}
 	if entry != "" {
-		e.Problem += ", in or after the entry"
+		e.Reason += ", in or after the entry"
 	}
 	return e
 }

@@ -22,7 +22,7 @@ func copyTree(from folder, name string, to folder, newName string, alive aliveFu
 	}
 	if from.isMountPoint(name) {
 		return &Error{
-			Path: from.child(name), Problem: "a mount point cannot be moved to another file system", Kind: ErrBusy,
+			Path: from.child(name), Reason: "a mount point cannot be moved to another file system", Kind: ErrBusy,
 			Err: unix.EBUSY,
 		}
 	}
@@ -62,7 +62,7 @@ func copyFile(from folder, name string, to folder, newName string, alive aliveFu
 	}
 	// What was written while it was copied would be lost.
 	if now, err := nodeOfFile(source); err != nil || now.size != n.size || !now.modified.Equal(n.modified) {
-		return &Error{Path: from.child(name), Problem: "file was changed while it was copied", Remedy: "try again", Kind: ErrChanged}
+		return &Error{Path: from.child(name), Reason: "file was changed while it was copied", Remedy: "try again", Kind: ErrChanged}
 	}
 	if err := takeAfter(file, source, n); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Type is what the API calls an entry; all that is no directory is a file.
+// Type is the type of an entry. Everything except a directory is a file.
 type Type string
 
 // The types of entries.
@@ -19,22 +19,22 @@ const (
 
 // Entry describes a file or directory.
 type Entry struct {
-	Name     string // the last element of Path; may hold any byte but "/" and NUL
+	Name     string // the last element of Path; can have any byte except "/" and NUL
 	Path     string // absolute
 	Type     Type
-	Size     int64 // bytes; what the system says of it for a directory
+	Size     int64 // in bytes; for a directory, a number of the system
 	Modified time.Time
-	Mode     fs.FileMode // tells links, FIFOs, sockets and devices from files
+	Mode     fs.FileMode // has the kind: link, FIFO, socket, device, ...
 	Link     bool        // Path itself is a symbolic link
-	Target   string      // what the link says; empty for what is no link
+	Target   string      // of a link
 	UID, GID uint32
 
 	device, inode uint64
 	changed       time.Time
 }
 
-// ETag names this state of the file: it changes when the content, the size, the
-// name's file or its attributes do. It is a quoted string, as HTTP has it.
+// ETag returns an entity tag as in HTTP, quoted. It changes with the content, the size and the
+// attributes, and when the path gets another file.
 func (e Entry) ETag() string {
 	return fmt.Sprintf(`"%x-%x-%x-%x-%x"`, e.device, e.inode, e.Size, e.Modified.UnixNano(), e.changed.UnixNano())
 }
@@ -50,7 +50,7 @@ func newEntry(name string, n node) Entry {
 	return e
 }
 
-// nodeOfInfo is the node of what package os found.
+// nodeOfInfo converts the result of package os.
 func nodeOfInfo(info fs.FileInfo) node {
 	n := node{mode: info.Mode(), size: info.Size(), modified: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -62,44 +62,38 @@ func nodeOfInfo(info fs.FileInfo) node {
 	return n
 }
 
-// Stat describes what a path leads to, following symbolic links. Link and
-// Target tell of a link in its last element.
-func (f *FS) Stat(name string) (Entry, error) {
-	return f.describe("stat", name, true)
-}
+// Stat describes the file that a path leads to. It follows symbolic links; Link and Target
+// describe a link in the last element of the path.
+func (f *FS) Stat(name string) (Entry, error) { return f.describe("stat", name, true) }
 
-// Lstat describes what a path names, which may be a symbolic link, also one
-// that leads nowhere.
-func (f *FS) Lstat(name string) (Entry, error) {
-	return f.describe("lstat", name, false)
-}
+// Lstat describes a file or symbolic link, also a link that leads nowhere.
+func (f *FS) Lstat(name string) (Entry, error) { return f.describe("lstat", name, false) }
 
-func (f *FS) describe(op, name string, follow bool) (Entry, error) {
-	if err := f.enter(); err != nil {
-		return Entry{}, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locateEntry(name)
-	if err != nil {
-		return Entry{}, f.fail(op, name, err)
-	}
-	info, err := p.tree.Lstat(p.name)
-	if err != nil {
-		return Entry{}, f.fail(op, p.path, err)
-	}
-	if info.Mode()&fs.ModeSymlink == 0 {
-		return newEntry(p.path, nodeOfInfo(info)), nil
-	}
-	target, err := p.tree.Readlink(p.name)
-	if err != nil {
-		return Entry{}, f.fail(op, p.path, err)
-	}
-	if follow {
-		if info, err = p.tree.Stat(p.name); err != nil {
-			return Entry{}, f.fail(op, p.path, err)
+func (f *FS) describe(op, name string, follow bool) (e Entry, err error) {
+	err = f.call(op, name, f.locateEntry, func(p place) error {
+		info, err := p.tree.Lstat(p.name)
+		if err != nil {
+			return err
 		}
+		e = newEntry(p.path, nodeOfInfo(info))
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return nil
+		}
+		target, err := p.tree.Readlink(p.name)
+		if err != nil {
+			return err
+		}
+		if follow {
+			if info, err = p.tree.Stat(p.name); err != nil {
+				return err
+			}
+			e = newEntry(p.path, nodeOfInfo(info))
+		}
+		e.Link, e.Target = true, target
+		return nil
+	})
+	if err != nil {
+		return Entry{}, err
 	}
-	e := newEntry(p.path, nodeOfInfo(info))
-	e.Link, e.Target = true, target
 	return e, nil
 }

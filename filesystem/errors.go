@@ -12,65 +12,73 @@ import (
 	"unicode/utf8"
 )
 
-// Errors that a caller may branch on, with errors.Is. Beside them there are
-// fs.ErrNotExist, fs.ErrExist and fs.ErrPermission, and the error of a context
-// that ended. Every one of them comes in an [*Error].
+// Errors that a caller may branch on, with errors.Is, in addition to fs.ErrNotExist,
+// fs.ErrExist, fs.ErrPermission and the error of a context. An [*Error] wraps each of them.
 var (
-	// ErrClosed is returned by every method after Close.
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("file system is closed")
-	// ErrInvalidPath is returned for a path that can name nothing: with a NUL
-	// byte, too long, relative with "..", empty where that has no meaning, or
-	// with symbolic links that lead in a circle.
+	// ErrInvalidPath is returned for a path with a NUL byte, a relative path with "..",
+	// a path that is too long or, where the comment says so, empty, and for symbolic
+	// links that form a circle.
 	ErrInvalidPath = errors.New("invalid path")
-	// ErrOutside is returned for a path that leads out of the roots, by its
-	// words or by a symbolic link.
+	// ErrOutside is returned for a path that leads out of the roots, also through a
+	// symbolic link.
 	ErrOutside = errors.New("outside of the roots")
 	// ErrUnknownRoot is returned by In for a name that no root has.
 	ErrUnknownRoot = errors.New("no root of that name")
-	// ErrRoot is returned for what may not be done to "/" or to a root: to
-	// remove it, move it, or replace it.
+	// ErrRoot is returned by calls that would remove, move or replace "/" or a root.
 	ErrRoot = errors.New("is a root")
-	// ErrNotFile is returned for what is no regular file where one is needed.
+	// ErrNotFile is returned if a path is not a regular file.
 	ErrNotFile = errors.New("not a regular file")
-	// ErrNotDirectory is returned for what is no directory where one is needed.
+	// ErrNotDirectory is returned if a path is not a directory.
 	ErrNotDirectory = errors.New("not a directory")
-	// ErrNotEmpty is returned for a directory that holds something.
+	// ErrNotEmpty is returned by Remove for a directory that is not empty.
 	ErrNotEmpty = errors.New("directory not empty")
-	// ErrIntoItself is returned by Move when one of the two paths lies below
-	// the other one in a way that leaves nothing to move to.
+	// ErrIntoItself is returned by Move if one of the paths is below the other one.
 	ErrIntoItself = errors.New("moved into itself")
-	// ErrBusy is returned for what the system holds on to: a mount point, or a
-	// program that is running.
+	// ErrBusy is returned for a mount point and for a program that runs.
 	ErrBusy = errors.New("busy")
-	// ErrEndless is returned for a file of /proc or /sys that waits for events
-	// or does not come to an end.
+	// ErrEndless is returned for a file of /proc or /sys that waits for events or does
+	// not end.
 	ErrEndless = errors.New("endless file")
-	// ErrTooLarge is returned when a bound is exceeded.
+	// ErrTooLarge is returned if a limit is exceeded.
 	ErrTooLarge = errors.New("too large")
-	// ErrNoSpace is returned when a disk is full, a quota is used up, or a
-	// file would pass the limit for its size.
+	// ErrNoSpace is returned if a disk is full, a quota is used up, or a file would
+	// exceed the limit for its size.
 	ErrNoSpace = errors.New("no space left")
-	// ErrChanged is returned by Write when the file is not the one that
-	// WriteOptions.IfMatch names.
+	// ErrChanged is returned by Write if the file does not have the ETag of
+	// WriteOptions.IfMatch.
 	ErrChanged = errors.New("file was changed")
-	// ErrArchive is returned for an archive that is damaged or refused.
+	// ErrArchive is returned for an archive that is damaged or not permitted.
 	ErrArchive = errors.New("bad archive")
+	// ErrPattern is wrapped by every *InvalidError.
+	ErrPattern = errors.New("bad pattern")
 )
 
-// Error tells what failed and why. Its text is meant for people and agents, who
-// know what they asked for: it names the path and, where there is one, the
-// remedy, and leaves the operation out.
+// InvalidError names a pattern of SearchOptions that was refused. It wraps ErrPattern.
+type InvalidError struct {
+	Field  string // "glob", "text" or "regexp"
+	Reason string // "longer than 4096 bytes"
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
+
+// Unwrap returns ErrPattern.
+func (e *InvalidError) Unwrap() error { return ErrPattern }
+
+// Error is the error of every method. Its text is for people and agents: it names the path
+// and the remedy, and leaves the operation out.
 type Error struct {
-	Op      string // what was done: "stat", "write", "move"
-	Path    string // absolute, or as it was given when it is not valid
-	Problem string // "path not found"
-	Remedy  string // what to do instead; may be empty
-	Kind    error  // one of the errors above; nil when the cause fits none
-	Err     error  // the cause, often a syscall.Errno; may be nil
+	Op     string // the operation: "stat", "write", "move"
+	Path   string // absolute, or as given if it is not valid
+	Reason string // "path not found"
+	Remedy string // what to do; may be empty
+	Kind   error  // one of the errors above, or nil
+	Err    error  // the cause, often a syscall.Errno; may be nil
 }
 
 func (e *Error) Error() string {
-	s := e.Problem
+	s := e.Reason
 	if e.Path != "" {
 		s += ": " + printable(e.Path)
 	}
@@ -80,7 +88,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap gives errors.Is the kind and the cause.
+// Unwrap returns the kind and the cause.
 func (e *Error) Unwrap() []error {
 	causes := make([]error, 0, 2)
 	for _, err := range []error{e.Kind, e.Err} {
@@ -91,20 +99,19 @@ func (e *Error) Unwrap() []error {
 	return causes
 }
 
-// at names the path that an error inside of a larger operation is about. The
-// exported method completes it with fail.
+// at adds a path to an error that has none. The exported method completes it with fail.
 func at(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e := (*Error)(nil); errors.As(err, &e) {
+	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
 	return &Error{Path: path, Err: err}
 }
 
-// fail makes the *Error that an exported method returns: about path, unless
-// the error names another one. It returns nil for nil.
+// fail makes the *Error that an exported method returns. Its path is path, unless the error
+// has another one. fail returns nil for nil.
 func (f *FS) fail(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -119,14 +126,13 @@ func (f *FS) fail(op, path string, err error) error {
 	if e.Path == "" {
 		e.Path = path
 	}
-	if e.Kind == nil && e.Problem == "" {
-		e.Problem, e.Remedy, e.Kind = f.explain(e.Err)
+	if e.Kind == nil && e.Reason == "" {
+		e.Reason, e.Remedy, e.Kind = f.explain(e.Err)
 	}
 	return e
 }
 
-// explain sorts an error of the operating system into a kind, and says it in
-// words.
+// explain returns the reason, the remedy and the kind of an error of the operating system.
 func (f *FS) explain(err error) (problem, remedy string, kind error) {
 	if f.escapes != nil && errors.Is(err, f.escapes) {
 		return "path leads out of its root",
@@ -154,7 +160,7 @@ func (f *FS) explain(err error) (problem, remedy string, kind error) {
 	return err.Error(), "", nil
 }
 
-// explanations say what the numbers of the operating system mean here.
+// explanations are the meanings of the errors of the operating system.
 var explanations = []struct {
 	errno           syscall.Errno
 	kind            error
@@ -179,8 +185,8 @@ var explanations = []struct {
 	{syscall.EFBIG, ErrNoSpace, "file too large for this file system or its limit", ""},
 }
 
-// printable is the path as it is when all of it can be shown on one line, else
-// as a quoted Go string.
+// printable returns a path unchanged if it can be shown on one line, else as a quoted Go
+// string.
 func printable(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return path

@@ -8,55 +8,45 @@ import (
 	"syscall"
 )
 
-// File is a regular file open for reading, by one goroutine at a time. It must
-// be closed.
+// File is a regular file that is open for reading, by one goroutine at a time. It must be
+// closed.
 type File struct {
 	io.ReadSeeker
 	io.ReaderAt
 
-	file  *os.File // nil when the content is in memory
+	file  *os.File // nil if the content is in memory
 	entry Entry
 	tag   string
 }
 
-// OpenFile opens a regular file for reading, following symbolic links. FIFOs,
-// sockets and devices are refused with ErrNotFile, as are directories; opening
-// never blocks.
+// OpenFile opens a regular file for reading, and follows symbolic links. The error is
+// ErrNotFile for FIFOs, sockets, devices and directories. OpenFile never blocks.
 //
-// Files of /proc, /sys and the like, whose size the system does not tell, are
-// read at once: at most 16 MiB, else the error is ErrTooLarge, and for 3
-// seconds at most. One that waits for events, as /proc/kmsg does, or does not
-// end, is refused with ErrEndless.
-func (f *FS) OpenFile(name string) (*File, error) {
-	const op = "open"
-	if err := f.enter(); err != nil {
-		return nil, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locateEntry(name)
-	if err != nil {
-		return nil, f.fail(op, name, err)
-	}
-	info, err := p.tree.Stat(p.name) // for opening a device may have effects
-	if err == nil {
-		err = mustBeFile(info.Mode())
-	}
-	if err != nil {
-		return nil, f.fail(op, p.path, err)
-	}
-	file, err := p.tree.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, f.fail(op, p.path, err)
-	}
-	opened, err := newFile(p.path, file)
-	if err != nil {
-		file.Close()
-		return nil, f.fail(op, p.path, err)
-	}
-	return opened, nil
+// Files of /proc, /sys and the like, whose size the system does not know, are read into
+// memory: at most 16 MiB, or else the error is ErrTooLarge, in at most 3 seconds. The error is
+// ErrEndless for a file that waits for events, such as /proc/kmsg, or does not end.
+func (f *FS) OpenFile(name string) (opened *File, err error) {
+	err = f.call("open", name, f.locateEntry, func(p place) error {
+		info, err := p.tree.Stat(p.name) // before opening, which can have an effect on a device
+		if err == nil {
+			err = mustBeFile(info.Mode())
+		}
+		if err != nil {
+			return err
+		}
+		file, err := p.tree.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		if opened, err = newFile(p.path, file); err != nil {
+			file.Close()
+		}
+		return err
+	})
+	return opened, err
 }
 
-// newFile takes over an open file, unless it fails.
+// newFile makes a File of an open file, which it owns unless it fails.
 func newFile(name string, file *os.File) (*File, error) {
 	n, err := nodeOfFile(file)
 	if err != nil {
@@ -84,12 +74,12 @@ func newFile(name string, file *os.File) (*File, error) {
 	return f, nil
 }
 
-// mustBeFile refuses all but regular files.
+// mustBeFile returns ErrNotFile unless a file is regular.
 func mustBeFile(mode fs.FileMode) error {
 	if mode.IsRegular() {
 		return nil
 	}
-	return &Error{Problem: "path is not a file", Remedy: "it is " + kindOf(mode), Kind: ErrNotFile}
+	return &Error{Reason: "path is not a file", Remedy: "it is " + kindOf(mode), Kind: ErrNotFile}
 }
 
 func kindOf(mode fs.FileMode) string {
@@ -109,17 +99,15 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-// Entry describes the file as it was when it was opened. Its size is that of
-// the content.
+// Entry describes the file when it was opened. Its size is that of the content.
 func (f *File) Entry() Entry { return f.entry }
 
-// ETag names the state of the file when it was opened: Entry's ETag, or for
-// content in memory one made of that.
+// ETag returns the entity tag of the file when it was opened: that of Entry, or a hash of
+// content in memory.
 func (f *File) ETag() string { return f.tag }
 
-// File is the open file, for who wants the system to send it; it is nil when
-// the content is in memory, as that of the files of /proc and /sys is. Close of
-// f closes it.
+// File returns the open file, for sendfile(2). It is nil if the content is in memory, such as
+// that of /proc and /sys. Close of f closes it.
 func (f *File) File() *os.File { return f.file }
 
 // Close closes the file.

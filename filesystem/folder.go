@@ -38,7 +38,7 @@ func openFolder(p place, flag int) (folder, error) {
 // openParent opens the directory that a place is in, and tells its name there.
 func openParent(p place) (folder, string, error) {
 	if p.name == "." {
-		return folder{}, "", &Error{Path: p.path, Problem: "path is a root", Kind: ErrRoot}
+		return folder{}, "", &Error{Path: p.path, Reason: "path is a root", Kind: ErrRoot}
 	}
 	dir, err := openFolder(p.parent(), folderHold)
 	if e := (*Error)(nil); errors.As(err, &e) && !errors.Is(err, unix.ENOTDIR) {

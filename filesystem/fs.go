@@ -150,7 +150,7 @@ func (f *FS) openRoot(r Root) error {
 	}
 	name := cmp.Or(r.Name, filepath.Base(path))
 	if slices.ContainsFunc(f.roots, func(other root) bool { return other.name == name }) {
-		return &Error{Path: name, Problem: "two roots have the same name", Kind: fs.ErrExist}
+		return &Error{Path: name, Reason: "two roots have the same name", Kind: fs.ErrExist}
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -206,7 +206,7 @@ func (f *FS) In(name string) (*FS, error) {
 			return &FS{shared: f.shared, base: r.path}, nil
 		}
 	}
-	return nil, f.fail("open", name, &Error{Path: name, Problem: "no root of that name", Kind: ErrUnknownRoot})
+	return nil, f.fail("open", name, &Error{Path: name, Reason: "no root of that name", Kind: ErrUnknownRoot})
 }
 
 // Roots are the roots by name and absolute path, in the order of Config.Roots.
@@ -245,12 +245,26 @@ func (f *FS) closeRoots() {
 	}
 }
 
+// call does an operation on a path, which locate finds. It keeps the FS open meanwhile, and
+// returns an *Error.
+func (f *FS) call(op, name string, locate func(string) (place, error), do func(p place) error) error {
+	if err := f.enter(); err != nil {
+		return f.fail(op, name, err)
+	}
+	defer f.leave()
+	p, err := locate(name)
+	if err != nil {
+		return f.fail(op, name, err)
+	}
+	return f.fail(op, p.path, do(p))
+}
+
 // enter begins a call, which must end with leave.
 func (f *FS) enter() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
+		return &Error{Reason: ErrClosed.Error(), Kind: ErrClosed}
 	}
 	f.calls.Add(1)
 	return nil
@@ -268,7 +282,7 @@ func (f *FS) alive(ctx context.Context) aliveFunc {
 	return func() error {
 		select {
 		case <-f.closing:
-			return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
+			return &Error{Reason: ErrClosed.Error(), Kind: ErrClosed}
 		default:
 			return ctx.Err()
 		}

@@ -10,70 +10,55 @@ import (
 	"strings"
 )
 
-// ListOptions say which entries of a directory to list.
+// ListOptions choose entries of a directory.
 type ListOptions struct {
-	// Recursive lists what is in directories below as well, right after each
-	// directory. Symbolic links to directories are not entered.
+	// Recursive also lists the directories below, each after its own entry. Symbolic
+	// links to directories are not followed.
 	Recursive bool
-	// Depth is how many levels a recursive listing goes down; one is what is
-	// in the directory itself. Zero means Config.MaxDepth, which is also the
-	// most.
+	// Depth bounds the levels of a recursive listing. One is the directory itself. Zero
+	// means Config.MaxDepth, which is also the limit.
 	Depth int
-	// Limit is how many entries there may be. Zero means Config.MaxEntries,
-	// which is also the most.
+	// Limit bounds the entries. Zero means Config.MaxEntries, which is also the limit.
 	Limit int
-	// After continues a listing: the Next of the page before. Empty means
-	// from the beginning.
+	// After is Listing.Next of the page before. Empty means from the beginning.
 	After string
 }
 
 // Listing is one page of a directory.
 type Listing struct {
-	Entries []Entry // sorted by name, byte by byte; of links, the links themselves
-	Next    string  // After of the next page; empty when this is the last
+	Entries []Entry // sorted by name, byte by byte; links are not followed
+	Next    string  // After of the next page; empty on the last page
 	Skipped int     // directories below that could not be read
 }
 
-// List lists a directory. An empty path is where relative paths begin. An entry
-// that vanishes meanwhile is left out, and what appears may be. One of which
-// the system tells nothing, such as the mount point of a dead server, has the
-// mode fs.ModeIrregular.
+// List lists a directory. An empty path is where relative paths begin. Entries that are made
+// or removed during the call may be missing. An entry that the system does not describe, such
+// as the mount point of a dead server, has the mode fs.ModeIrregular.
 //
-// However many entries the directory has, memory is needed for those of one
-// page only; each page reads all the names, though.
-func (f *FS) List(ctx context.Context, name string, options ListOptions) (Listing, error) {
-	const op = "list"
-	if err := f.enter(); err != nil {
-		return Listing{}, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locate(name)
-	if err != nil {
-		return Listing{}, f.fail(op, name, err)
-	}
-	dir, err := openFolder(p, folderRead)
-	if err != nil {
-		return Listing{}, f.fail(op, p.path, err)
-	}
-	defer dir.close()
-	l := lister{
-		alive: f.alive(ctx),
-		top:   dir.path,
-		limit: within(options.Limit, f.config.MaxEntries),
-		batch: math.MaxInt,
-	}
-	depth := 1
-	if options.Recursive {
-		depth = within(options.Depth, f.config.MaxDepth)
-		l.batch = recursiveBatch
-	}
-	if err := l.list(dir, options.After, depth); err != nil && !errors.Is(err, errFull) {
-		return Listing{}, f.fail(op, p.path, err)
-	}
-	return l.listing, nil
+// Each page reads all names of the directory but needs memory for its own entries only.
+func (f *FS) List(ctx context.Context, name string, options ListOptions) (page Listing, err error) {
+	err = f.call("list", name, f.locate, func(p place) error {
+		dir, err := openFolder(p, folderRead)
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		l := lister{alive: f.alive(ctx), top: dir.path, limit: within(options.Limit, f.config.MaxEntries), batch: math.MaxInt}
+		depth := 1
+		if options.Recursive {
+			depth = within(options.Depth, f.config.MaxDepth)
+			l.batch = recursiveBatch
+		}
+		if err := l.list(dir, options.After, depth); err != nil && !errors.Is(err, errFull) {
+			return err
+		}
+		page = l.listing
+		return nil
+	})
+	return page, err
 }
 
-// within is n if that is between one and most, else most.
+// within returns n if it is from 1 to most, else most.
 func within(n, most int) int {
 	if n < 1 || n > most {
 		return most
@@ -81,8 +66,7 @@ func within(n, most int) int {
 	return n
 }
 
-// recursiveBatch is how many names of a directory a recursive listing holds,
-// for it holds those of each level.
+// recursiveBatch bounds the names of one level that a recursive listing holds.
 const recursiveBatch = 4096
 
 // errFull ends a listing at the end of its page.
@@ -97,12 +81,11 @@ type lister struct {
 	listing Listing
 }
 
-// list adds the entries of a directory from the one after the given one, which
-// may be a path below it, down to a number of levels.
+// list adds the entries of a directory that come after a path, down to a number of levels.
 func (l *lister) list(dir folder, after string, depth int) error {
 	name, rest, _ := strings.Cut(after, "/")
 	if name != "" && depth > 1 {
-		// That entry was in an earlier page, what is below it follows.
+		// The entry was in an earlier page. Entries below it follow.
 		if err := l.enter(dir, name, rest, depth); err != nil {
 			return err
 		}
@@ -123,7 +106,7 @@ func (l *lister) list(dir folder, after string, depth int) error {
 	return nil
 }
 
-// add adds one entry and what is below it.
+// add adds an entry and the entries below it.
 func (l *lister) add(dir folder, name string, depth int) error {
 	if err := l.alive(); err != nil {
 		return err
@@ -143,7 +126,7 @@ func (l *lister) add(dir folder, name string, depth int) error {
 	return nil
 }
 
-// describeIn describes a name in a folder. It fails only for what is not there.
+// describeIn describes an entry of a folder. It fails only if there is none.
 func describeIn(dir folder, name string) (Entry, error) {
 	n, err := dir.stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +145,7 @@ func describeIn(dir folder, name string) (Entry, error) {
 	return e, nil
 }
 
-// enter lists the directory called name, if it is one and may be read.
+// enter lists a directory below, if it can be read.
 func (l *lister) enter(dir folder, name, after string, depth int) error {
 	sub, err := dir.folder(name, folderRead)
 	if err != nil {
@@ -179,13 +162,13 @@ func (l *lister) enter(dir folder, name, after string, depth int) error {
 	return err
 }
 
-// namesAfter reads the first names of a directory, in order, that come after a
-// given one, and whether there are more. It holds no more than twice as many.
+// namesAfter returns the first count names of a directory after a name, in order, and whether
+// there are more. It holds at most twice as many.
 func namesAfter(dir folder, after string, count int, alive aliveFunc) (names []string, more bool, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return nil, false, err
 	}
-	last := "" // of those to keep, once there are enough
+	last := "" // the last of count names; empty while there are fewer
 	for {
 		chunk, err := dir.file.Readdirnames(1024)
 		for _, name := range chunk {

@@ -119,7 +119,7 @@ func wantError(tb testing.TB, err, kind error, words ...string) {
 		tb.Errorf("error is a %T, want *filesystem.Error", err)
 		return
 	}
-	if e.Op == "" || e.Problem == "" {
+	if e.Op == "" || e.Reason == "" {
 		tb.Errorf("incomplete error %#v", e)
 	}
 	for _, w := range words {

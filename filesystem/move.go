@@ -8,31 +8,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MoveOptions say how a move is done.
+// MoveOptions configure Move.
 type MoveOptions struct {
-	// Overwrite replaces what is at the destination, a directory with all
-	// that is in it. Without it the move fails with fs.ErrExist when there is
-	// something.
+	// Overwrite replaces the destination, a directory with all its content. Without it
+	// the error is fs.ErrExist if the destination exists.
 	Overwrite bool
 }
 
-// Move moves a file, a symbolic link (never what it leads to) or a directory to
-// another path, which is not the directory to put it into but the whole new
-// name. Missing directories above it are made.
+// Move moves a file, a symbolic link (without following it) or a directory to another path,
+// which is the complete new name and not a directory to put it into. Missing directories above
+// the destination are made.
 //
-// What is at the destination is removed only once the source is in its place;
-// when the move fails, both are as they were. Moving something onto itself does
-// nothing. Moving a directory below itself, or something onto a directory that
-// holds it, is refused with ErrIntoItself.
+// An old destination is removed after the source is in its place. If the move fails, both are
+// unchanged. Moving a file onto itself does nothing. The error is ErrIntoItself for a directory
+// that would move below itself, and for a destination that contains the source.
 //
-// Between file systems, the source is copied to a hidden name beside the
-// destination, put on the disk, renamed, and only then removed. Modes, times,
-// links, holes, extended attributes and, where the system allows it, owners are
-// kept; names of one file (hard links) become files of their own. The context
-// can end the copying, nothing after that.
+// Between file systems, the source is copied to a hidden name beside the destination, synced,
+// renamed and then removed. Modes, times, links, holes, extended attributes and, where the
+// system permits it, owners are kept. Hard links become separate files. The context can end
+// the copy, but no later step.
 //
-// When all is in place and only removing what is no longer wanted fails, the
-// error says so and names what is left.
+// If everything is in place and only a removal fails, the error says so and names the rest.
 func (f *FS) Move(ctx context.Context, from, to string, options MoveOptions) error {
 	const op = "move"
 	if err := f.enter(); err != nil {
@@ -79,7 +75,7 @@ func (m *mover) close() {
 	}
 }
 
-// open finds the source, and then the directory that it is to be in.
+// open opens the directory of the source, and then that of the destination.
 func (m *mover) open() (err error) {
 	if m.from, m.fromName, err = openParent(m.source); err != nil {
 		return err
@@ -91,7 +87,7 @@ func (m *mover) open() (err error) {
 		return err
 	}
 	if m.node.isDir() && m.source.path != m.target.path {
-		// Before any directory is made, for that could be in the source.
+		// Before any directory is made, which could be in the source.
 		if err := m.refuseIntoItself(); err != nil {
 			return err
 		}
@@ -102,7 +98,7 @@ func (m *mover) open() (err error) {
 
 func (m *mover) refuseIntoItself() error {
 	if m.target.name == "." {
-		return nil // is refused as a root
+		return nil // an error for a root follows
 	}
 	dir, err := openFolder(m.target.parent().nearest(), folderHold)
 	if err != nil {
@@ -111,15 +107,14 @@ func (m *mover) refuseIntoItself() error {
 	defer dir.close()
 	if dir.isBelow(m.node) {
 		return &Error{
-			Path: m.target.path, Problem: "a directory cannot be moved below itself", Remedy: "move it elsewhere",
+			Path: m.target.path, Reason: "a directory cannot be moved below itself", Remedy: "move it elsewhere",
 			Kind: ErrIntoItself,
 		}
 	}
 	return nil
 }
 
-// move looks at what is at the destination and does what that needs. Others may
-// put something there meanwhile, or take it away.
+// move moves to the destination, which other programs may make or remove meanwhile.
 func (m *mover) move() error {
 	for range 10 {
 		old, err := m.to.stat(m.toName)
@@ -136,7 +131,7 @@ func (m *mover) move() error {
 		}
 		switch err {
 		case unix.EEXIST:
-		case unix.ENOENT: // it has just been taken away
+		case unix.ENOENT: // it has just been removed
 			return at(m.source.path, err)
 		default:
 			return at(m.target.path, err)
@@ -145,7 +140,7 @@ func (m *mover) move() error {
 	return at(m.target.path, unix.EEXIST)
 }
 
-// moveOnto moves to where something is.
+// moveOnto moves to a destination that exists.
 func (m *mover) moveOnto(old node) error {
 	if old.is(m.node) {
 		if same, err := m.sameName(); same || err != nil {
@@ -154,7 +149,7 @@ func (m *mover) moveOnto(old node) error {
 	}
 	if !m.options.Overwrite {
 		return &Error{
-			Path: m.target.path, Problem: "destination already exists", Remedy: "overwrite replaces it",
+			Path: m.target.path, Reason: "destination already exists", Remedy: "overwrite replaces it",
 			Kind: fs.ErrExist, Err: unix.EEXIST,
 		}
 	}
@@ -163,7 +158,7 @@ func (m *mover) moveOnto(old node) error {
 	}
 	if old.isDir() && m.from.isBelow(old) {
 		return &Error{
-			Path: m.target.path, Problem: "destination holds what is to be moved there",
+			Path: m.target.path, Reason: "destination holds what is to be moved there",
 			Remedy: "move it elsewhere first", Kind: ErrIntoItself,
 		}
 	}
@@ -178,8 +173,7 @@ func (m *mover) moveOnto(old node) error {
 	return at(m.target.path, err)
 }
 
-// sameName tells that source and destination are one entry of one directory,
-// however they were written.
+// sameName reports whether source and destination are the same entry of a directory.
 func (m *mover) sameName() (bool, error) {
 	from, err := m.from.self()
 	if err != nil {
@@ -192,8 +186,7 @@ func (m *mover) sameName() (bool, error) {
 	return from.is(to) && m.fromName == m.toName, nil
 }
 
-// copy moves to another file system. old is what is at the destination, nil if
-// nothing is.
+// copy moves to another file system. old is the old destination, or nil.
 func (m *mover) copy(old *node) error {
 	temp := hiddenName(tempSuffix)
 	discard := func() { _ = removeEntry(m.to, temp, uninterrupted) }
@@ -205,8 +198,8 @@ func (m *mover) copy(old *node) error {
 		discard()
 		return at(m.target.path, err)
 	}
-	// The source is put aside first, which needs the same rights as removing
-	// it: if that is refused, nothing has happened yet.
+	// The source is renamed first, which needs the same rights as removing it, so a
+	// failure changes nothing.
 	aside := hiddenName(asideSuffix)
 	if err := m.from.rename(m.fromName, m.from, aside, 0); err == unix.EXDEV {
 		aside = m.fromName // a directory of an overlay's lower layer cannot be renamed at all
@@ -231,9 +224,8 @@ func (m *mover) copy(old *node) error {
 	return err
 }
 
-// removeFirst replaces what can be removed, but not renamed: a directory of an
-// overlay's lower layer. Nothing but the removal can fail, the new content is
-// there.
+// removeFirst replaces a destination that can be removed but not renamed: a directory of an
+// overlay's lower layer.
 func (m *mover) removeFirst(temp string) error {
 	if err := removeEntry(m.to, m.toName, uninterrupted); err != nil {
 		return err

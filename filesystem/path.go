@@ -7,25 +7,20 @@ import (
 	"strings"
 )
 
-// maxPath is the longest path that is looked at, in bytes: Linux's PATH_MAX.
+// maxPath is the longest path in bytes, Linux's PATH_MAX.
 const maxPath = 4096
 
-// place is where a path leads: a name in a tree.
+// place is a name in a tree.
 type place struct {
 	tree tree
 	name string // relative to the tree's top, cleaned; "." is the top itself
-	path string // absolute and cleaned, as the caller knows it
+	path string // absolute and cleaned, for the caller
 
-	followed bool // a symbolic link led here; name may hold ".." then
+	followed bool // a symbolic link led here, and name can contain ".."
 }
 
-// locate finds the root that a path lies in, by its words alone; the tree takes
-// care of symbolic links.
-//
-// Absolute paths are cleaned, and must lie in a root under the name that the
-// root was given or under its resolved name. "~" and "~/x" are Home. All else
-// is relative to the base, may not hold "..", and is the base itself when
-// empty.
+// locate finds the root of a path, without symbolic links, which are left to the tree. See
+// [FS] for the forms of a path. An empty path is the base.
 func (f *FS) locate(name string) (place, error) {
 	if err := checkPath(name); err != nil {
 		return place{}, err
@@ -41,19 +36,19 @@ func (f *FS) locate(name string) (place, error) {
 	}
 }
 
-// Abs is the absolute path that a path names, cleaned; symbolic links are not
-// looked at. An empty path is where relative paths begin. It fails for paths
-// that are invalid or lie outside of the roots, whether anything is there or not.
+// Abs returns a path as an absolute, cleaned path, without following symbolic links. An empty
+// path is where relative paths begin. The path need not exist. It is an error if the path is
+// invalid or outside of the roots.
 func (f *FS) Abs(name string) (string, error) {
 	p, err := f.locate(name)
 	return p.path, f.fail("abs", name, err)
 }
 
-// locateEntry is locate for what may not be empty, because forgetting the path
-// must not mean the whole home directory.
+// locateEntry is like locate, but an empty path is an error: a forgotten path must not mean
+// the whole home directory.
 func (f *FS) locateEntry(name string) (place, error) {
 	if name == "" {
-		return place{}, &Error{Problem: "path is empty", Kind: ErrInvalidPath}
+		return place{}, &Error{Reason: "path is empty", Kind: ErrInvalidPath}
 	}
 	return f.locate(name)
 }
@@ -62,20 +57,19 @@ func checkPath(name string) error {
 	switch {
 	case len(name) > maxPath:
 		return &Error{
-			Path: name[:64] + "...", Problem: "path too long", Remedy: "at most 4096 bytes",
+			Path: name[:64] + "...", Reason: "path too long", Remedy: "at most 4096 bytes",
 			Kind: ErrInvalidPath,
 		}
 	case strings.IndexByte(name, 0) >= 0:
-		return &Error{Path: name, Problem: "path holds a NUL byte", Kind: ErrInvalidPath}
+		return &Error{Path: name, Reason: "path holds a NUL byte", Kind: ErrInvalidPath}
 	}
 	return nil
 }
 
-// locateBelow finds rest below a directory that is known to be in a root. given
-// is what the caller said.
+// locateBelow finds rest below a directory in a root. given is the path of the caller.
 func (f *FS) locateBelow(base, rest, given string) (place, error) {
 	if slices.Contains(strings.Split(rest, "/"), "..") {
-		return place{}, &Error{Path: given, Problem: "invalid relative path", Kind: ErrInvalidPath}
+		return place{}, &Error{Path: given, Reason: "invalid relative path", Kind: ErrInvalidPath}
 	}
 	return f.locateAbsolute(path.Join(base, rest))
 }
@@ -94,14 +88,14 @@ func (f *FS) locateAbsolute(name string) (place, error) {
 	}
 	if longest < 0 {
 		return place{}, &Error{
-			Path: name, Problem: "path is outside of the roots", Remedy: "the roots are " + f.rootNames(),
+			Path: name, Reason: "path is outside of the roots", Remedy: "the roots are " + f.rootNames(),
 			Kind: ErrOutside,
 		}
 	}
 	return found, nil
 }
 
-// below is what remains of name below the directory top; "." when it is top.
+// below returns name relative to the directory top, and whether it is top or below it.
 func below(top, name string) (string, bool) {
 	if name == top {
 		return ".", true

@@ -98,7 +98,7 @@ func TestLocate(t *testing.T) {
 	if _, err := whole.locateEntry(""); !errors.Is(err, ErrInvalidPath) {
 		t.Errorf("locateEntry of nothing: %v, want ErrInvalidPath", err)
 	}
-	if got := (&Error{Problem: "p", Path: "a\nb\xff", Remedy: "r"}).Error(); got != `p: "a\nb\xff" (r)` {
+	if got := (&Error{Reason: "p", Path: "a\nb\xff", Remedy: "r"}).Error(); got != `p: "a\nb\xff" (r)` {
 		t.Errorf("error of a path that cannot be shown: %s", got)
 	}
 }

@@ -49,19 +49,19 @@ func readPseudo(file *os.File) ([]byte, error) {
 			return content.Bytes(), nil
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, &Error{
-				Problem: "file waits for events and does not end", Remedy: "read it with a process", Kind: ErrEndless, Err: err,
+				Reason: "file waits for events and does not end", Remedy: "read it with a process", Kind: ErrEndless, Err: err,
 			}
 		case err != nil:
 			return nil, err
 		case content.Len() > pseudoSize:
 			return nil, &Error{
-				Problem: fmt.Sprintf("file made by the system has more than %d MiB", pseudoSize>>20),
-				Remedy:  "read it with a process", Kind: ErrTooLarge,
+				Reason: fmt.Sprintf("file made by the system has more than %d MiB", pseudoSize>>20),
+				Remedy: "read it with a process", Kind: ErrTooLarge,
 			}
 		case time.Since(start) > pseudoTime:
 			return nil, &Error{
-				Problem: fmt.Sprintf("file made by the system has no end after %v", pseudoTime),
-				Remedy:  "read it with a process", Kind: ErrEndless,
+				Reason: fmt.Sprintf("file made by the system has no end after %v", pseudoTime),
+				Remedy: "read it with a process", Kind: ErrEndless,
 			}
 		}
 	}

@@ -64,5 +64,5 @@ func syncFile(file *os.File) error {
 
 // endedAfter is the error for content that could not be read to its end.
 func endedAfter(n int64, err error) error {
-	return &Error{Problem: fmt.Sprintf("content ended after %d bytes: %v", n, err), Err: err}
+	return &Error{Reason: fmt.Sprintf("content ended after %d bytes: %v", n, err), Err: err}
 }

@@ -10,83 +10,67 @@ import (
 	"github.com/deskhand/deskhand/internal/removetree"
 )
 
-// Mkdir makes a directory and those above it that are missing. One that exists
-// is no error.
+// Mkdir makes a directory and the missing directories above it. It returns nil if the
+// directory exists.
 func (f *FS) Mkdir(name string) error {
-	const op = "mkdir"
-	if err := f.enter(); err != nil {
-		return f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locateEntry(name)
-	if err != nil {
-		return f.fail(op, name, err)
-	}
-	err = p.tree.MkdirAll(p.name, 0o777)
-	if errors.Is(err, fs.ErrExist) {
-		if info, failed := p.tree.Stat(p.name); failed == nil && !info.IsDir() {
-			err = unix.ENOTDIR
+	return f.call("mkdir", name, f.locateEntry, func(p place) error {
+		err := p.tree.MkdirAll(p.name, 0o777)
+		if errors.Is(err, fs.ErrExist) {
+			if info, failed := p.tree.Stat(p.name); failed == nil && !info.IsDir() {
+				err = unix.ENOTDIR
+			}
 		}
-	}
-	return f.fail(op, p.path, err)
+		return err
+	})
 }
 
-// Remove removes a file, a symbolic link (never what it leads to) or a
-// directory. One that is not empty is removed only when recursive is set, else
-// the error is ErrNotEmpty. Roots and "/" are refused with ErrRoot; a mount
-// point with ErrBusy, and what is mounted there stays.
+// Remove removes a file, a symbolic link (without following it) or a directory. A directory
+// that is not empty is removed only if recursive is set; otherwise the error is ErrNotEmpty.
+// Roots and "/" are ErrRoot. A mount point is ErrBusy, and the mounted files stay.
 //
 // What was removed before an error stays removed.
 func (f *FS) Remove(ctx context.Context, name string, recursive bool) error {
-	const op = "remove"
-	if err := f.enter(); err != nil {
-		return f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locateEntry(name)
-	if err != nil {
-		return f.fail(op, name, err)
-	}
-	dir, base, err := openParent(p)
-	if err != nil {
-		return f.fail(op, p.path, err)
-	}
-	defer dir.close()
-	n, err := dir.stat(base)
-	if err == nil {
-		err = f.mayMove(p, n)
-	}
-	switch {
-	case err != nil:
-	case !n.isDir():
-		err = dir.unlink(base)
-	case recursive:
-		err = removeEntry(dir, base, f.alive(ctx))
-	default:
+	return f.call("remove", name, f.locateEntry, func(p place) error {
+		dir, base, err := openParent(p)
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		n, err := dir.stat(base)
+		if err == nil {
+			err = f.mayMove(p, n)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !n.isDir():
+			return dir.unlink(base)
+		case recursive:
+			return removeEntry(dir, base, f.alive(ctx))
+		}
 		if err = dir.rmdir(base); err == unix.ENOTEMPTY {
 			err = &Error{
-				Problem: "directory not empty", Remedy: "recursive removes what is in it as well",
+				Reason: "directory not empty", Remedy: "recursive removes what is in it as well",
 				Kind: ErrNotEmpty, Err: err,
 			}
 		}
-	}
-	return f.fail(op, p.path, err)
+		return err
+	})
 }
 
-// mayMove refuses what must stay in its place: the top of a tree, under
-// whatever name, and what holds one.
+// mayMove returns an error for a root, under any name, and for a directory with a root in it.
 func (f *FS) mayMove(p place, n node) error {
 	for _, r := range f.roots {
 		_, holds := below(p.path, r.path)
 		_, holdsReal := below(p.path, r.real)
 		if holds || holdsReal || n.is(r.node) {
-			return &Error{Path: p.path, Problem: "path is a root or holds one", Kind: ErrRoot}
+			return &Error{Path: p.path, Reason: "path is a root or holds one", Kind: ErrRoot}
 		}
 	}
 	return nil
 }
 
-// removeEntry removes an entry of a folder, of any kind, with all that is below it.
+// removeEntry removes an entry of a folder with everything below it.
 func removeEntry(dir folder, name string, alive aliveFunc) error {
 	err := removetree.RemoveIn(dir.file, name, alive)
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {

@@ -85,7 +85,7 @@ func (e *leftError) Unwrap() error { return e.err }
 
 // leftOver says that a move is done but for removing something. err names it.
 func leftOver(problem string, err error) error {
-	e := &Error{Problem: problem, Err: &leftError{err}}
+	e := &Error{Reason: problem, Err: &leftError{err}}
 	if inner := (*Error)(nil); errors.As(err, &inner) {
 		e.Path, e.Err = inner.Path, &leftError{inner.Err}
 		e.Remedy = "remove that"

@@ -16,41 +16,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SearchOptions say what to look for. In each limit, zero is the default; all of
-// them may be raised.
+// SearchOptions configure Search. A limit of zero means its default.
 type SearchOptions struct {
-	// Glob is matched with the path below the directory. "*" is anything but
-	// a slash, "?" one character, "[a-z]" one of them, "{go,mod}" one of those
-	// texts and "**", between slashes, any number of directories: "**/*.go" is
-	// all Go files. Empty means everything.
+	// Glob matches the path below the directory. "*" matches anything except a slash,
+	// "?" one character, "[a-z]" one of a range, "{go,mod}" one of the texts and "**",
+	// between slashes, any number of directories: "**/*.go" matches all Go files. Empty
+	// matches everything.
 	Glob string
-	// Text is what a file has to contain. Regexp is the same as a regular
-	// expression (RE2, as in package regexp) which is matched with each line.
-	// Only one of them may be set. With neither, entries are found by name.
+	// Text is a text that a line of the file must contain. Regexp is a regular expression
+	// (RE2, as in package regexp) that a line must match. At most one of them can be set.
+	// With neither, entries are found by name.
 	Text, Regexp string
-	// IgnoreCase takes no notice of upper and lower case in Text or Regexp.
-	IgnoreCase bool
-	// Type finds only files or only directories. Empty means both. Symbolic
-	// links are files.
+	IgnoreCase   bool // in Text or Regexp
+	// Type finds only files or only directories. Empty means both. Symbolic links are
+	// files.
 	Type Type
-	// Hidden looks at names that begin with a dot, too. A Glob with such a
-	// name in it does so by itself.
+	// Hidden includes names that begin with a dot. A Glob with such a name implies it.
 	Hidden bool
-	// MaxDepth bounds how many levels below the directory are looked at. Zero
-	// means Config.MaxDepth.
-	MaxDepth int
-	// MaxResults bounds the entries found, or with Text or Regexp the lines.
-	// Zero means 1000.
-	MaxResults int
-	// MaxEntries bounds the entries that are looked at. Zero means 1,000,000.
-	MaxEntries int
-	// MaxFileSize is the largest file that is read. Larger ones are skipped.
-	// Zero means 16 MiB.
-	MaxFileSize int64
-	// MaxBytes bounds what is read of all files. Zero means 1 GiB.
-	MaxBytes int64
-	// Timeout bounds the time. Zero means 30 s.
-	Timeout time.Duration
+
+	MaxDepth    int           // levels below the directory; default Config.MaxDepth
+	MaxResults  int           // entries, or with Text or Regexp lines; default 1000
+	MaxEntries  int           // entries that are examined; default 1,000,000
+	MaxFileSize int64         // larger files are skipped; default 16 MiB
+	MaxBytes    int64         // bytes that are read of all files; default 1 GiB
+	Timeout     time.Duration // default 30 s
 }
 
 func (o SearchOptions) withDefaults(c Config) SearchOptions {
@@ -63,10 +52,6 @@ func (o SearchOptions) withDefaults(c Config) SearchOptions {
 	return o
 }
 
-// ErrPattern is returned by Search for a pattern that cannot be used. The text
-// begins with the name of its field.
-var ErrPattern = errors.New("bad pattern")
-
 // Limit is a limit of SearchOptions.
 type Limit string
 
@@ -78,15 +63,15 @@ const (
 	LimitTime    Limit = "time"
 )
 
-// SearchResult is what was found.
+// SearchResult is the result of Search.
 type SearchResult struct {
 	Matches   []Match // sorted by path, directory by directory
-	Truncated bool    // there may be more, as a limit was reached
-	Limit     Limit   // which one
+	Truncated bool    // a limit was reached, so there may be more matches
+	Limit     Limit   // the limit that was reached
 
-	Entries int   // that were looked at
-	Files   int   // that were read
-	Bytes   int64 // that were read of them
+	Entries int   // number of entries that were examined
+	Files   int   // number of files that were read
+	Bytes   int64 // number of bytes that were read
 
 	// Files that were not searched, and directories that could not be read.
 	Binary, TooLarge, Unreadable int
@@ -95,89 +80,83 @@ type SearchResult struct {
 // Match is an entry that was found.
 type Match struct {
 	Entry Entry
-	Lines []Line // those in which Text or Regexp was found
+	Lines []Line // that match Text or Regexp
 }
 
 // Line is a line of a file.
 type Line struct {
 	Number int    // from 1
 	Column int    // of the first match, in characters, from 1
-	Text   string // without its end; of long lines the part around the match
-	Cut    bool   // Text is only a part
-	// Invalid tells that the line is not valid UTF-8; each piece that is not
-	// is U+FFFD in Text.
+	Text   string // without its end; of a long line the part around the match
+	Cut    bool   // Text is a part of the line
+	// Invalid reports that the line is not valid UTF-8. Invalid parts are U+FFFD in Text.
 	Invalid bool
 }
 
-// Search looks for entries below a directory by name and content. An empty name
-// is where relative paths begin.
+// Search finds entries below a directory by name and content. An empty name is where relative
+// paths begin.
 //
-// Symbolic links are found and not followed. Files with a zero byte at their
-// beginning are taken for binary, and not read. /proc, /sys and their like are
-// left out where they lie below the directory, and their files are never read.
-// Only the first match of a line counts; lines of more than 64 KiB are looked at
-// in parts of that size.
+// Symbolic links are found but not followed. A file with a zero byte in its first 8 KiB counts
+// as binary and is not searched. File systems such as /proc and /sys below the directory are
+// left out, and their files are never read. Only the first match of a line counts. Lines of
+// more than 64 KiB are searched in parts of that size.
 //
-// Memory does not depend on the size of files; the names of one directory of each
-// level are held.
+// Memory does not depend on the size of files. The names of one directory of each level are
+// held.
 //
-// A limit that is reached is no error: the result says so, and holds what comes
-// first. Errors beside those of every method are ErrPattern and ErrNotDirectory.
+// Reaching a limit is not an error: the result has the first matches. Errors of Search alone
+// are an *InvalidError and ErrNotDirectory.
 func (f *FS) Search(ctx context.Context, name string, options SearchOptions) (SearchResult, error) {
-	const op = "search"
-	if err := f.enter(); err != nil {
-		return SearchResult{}, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locate(name)
-	if err != nil {
-		return SearchResult{}, f.fail(op, name, err)
-	}
 	options = options.withDefaults(f.config)
 	s := &search{alive: f.alive(ctx), options: options, deadline: time.Now().Add(options.Timeout)}
 	s.budget.Store(options.MaxBytes)
-	if s.finder, err = newFinder(options); err != nil {
-		return SearchResult{}, f.fail(op, "", err)
+	var err error
+	if s.finder, err = newFinder(options); err == nil {
+		err = s.setGlob(options.Glob)
 	}
-	if err = s.setGlob(options.Glob); err != nil {
-		return SearchResult{}, f.fail(op, "", err)
-	}
-	top, err := openFolder(p, folderRead)
 	if err != nil {
-		return SearchResult{}, f.fail(op, p.path, err)
+		return SearchResult{}, f.fail("search", "", err)
 	}
-	defer top.close()
-	s.inSystem = pseudo(top.file)
-	err = s.start(top)
-	if limit := limitError(""); errors.As(err, &limit) {
-		s.result.Truncated, s.result.Limit = true, Limit(limit)
-	} else if err != nil {
-		return SearchResult{}, f.fail(op, p.path, err)
+	err = f.call("search", name, f.locate, func(p place) error {
+		top, err := openFolder(p, folderRead)
+		if err != nil {
+			return err
+		}
+		defer top.close()
+		s.inSystem = pseudo(top.file)
+		err = s.start(top)
+		if limit, ok := errors.AsType[limitError](err); ok {
+			s.result.Truncated, s.result.Limit = true, Limit(limit)
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return SearchResult{}, err
 	}
 	return s.result, nil
 }
 
-func badPattern(problem string) error { return &Error{Problem: problem, Kind: ErrPattern} }
+func badPattern(field, reason string) error { return &InvalidError{field, reason} }
 
 const (
 	maxPattern      = 4096
 	maxAlternatives = 1024
 )
 
-// setGlob refuses a glob that means nothing or costs too much, and finds the
-// names that everything which matches begins with.
+// setGlob checks a glob, and finds the directories with which all matches begin.
 func (s *search) setGlob(glob string) error {
 	glob = strings.TrimPrefix(glob, "./")
 	names := strings.Split(glob, "/")
 	switch {
 	case len(glob) > maxPattern:
-		return badPattern("glob: longer than 4096 bytes")
+		return badPattern("glob", "longer than 4096 bytes")
 	case !doublestar.ValidatePattern(glob):
-		return badPattern("glob: not well formed")
+		return badPattern("glob", "not well formed")
 	case strings.HasPrefix(glob, "/") || slices.Contains(names, ".."):
-		return badPattern("glob: not relative to the directory")
+		return badPattern("glob", "not relative to the directory")
 	case alternatives(glob) > maxAlternatives:
-		return badPattern("glob: more than 1024 combinations of alternatives in braces")
+		return badPattern("glob", "more than 1024 combinations of alternatives in braces")
 	}
 	s.options.Glob = glob
 	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") }) {
@@ -185,13 +164,13 @@ func (s *search) setGlob(glob string) error {
 	}
 	s.prefix = literalNames(glob)
 	if slices.ContainsFunc(s.prefix, func(name string) bool { return name == "" || name == "." || name == ".." }) {
-		return badPattern("glob: not relative to the directory")
+		return badPattern("glob", "not relative to the directory")
 	}
 	return nil
 }
 
-// literalNames are the names of directories that a glob begins with, without the
-// backslashes that they may be written with.
+// literalNames returns the names of directories at the beginning of a glob, without
+// backslashes.
 func literalNames(glob string) []string {
 	var names []string
 	var name []byte
@@ -212,11 +191,11 @@ func literalNames(glob string) []string {
 	return names
 }
 
-// alternatives is how many texts the braces of a pattern stand for, at most.
+// alternatives returns an upper bound of the texts that the braces of a glob stand for.
 // Matching tries them all.
 func alternatives(glob string) int {
 	product := 1
-	var open []int // of each brace that is not closed yet, its alternatives
+	var open []int // the alternatives of each open brace
 	for i := 0; i < len(glob) && product <= maxAlternatives; i++ {
 		switch last := len(open) - 1; glob[i] {
 		case '\\':
@@ -237,14 +216,14 @@ func alternatives(glob string) int {
 	return product
 }
 
-// search is one search under way.
+// search is one Search.
 type search struct {
 	alive    aliveFunc
 	options  SearchOptions
 	deadline time.Time
 	prefix   []string
-	inSystem bool         // what is searched is made by the system
-	finder   *finder      // nil when only names matter
+	inSystem bool         // the directory is in a file system such as /proc
+	finder   *finder      // nil if only names matter
 	budget   atomic.Int64 // bytes that may still be read
 	results  int
 	result   SearchResult
@@ -255,7 +234,7 @@ type limitError Limit
 
 func (e limitError) Error() string { return "search has reached its limit of " + string(e) }
 
-// start goes to the directory that the glob begins with, and searches it.
+// start searches the directory with which the glob begins.
 func (s *search) start(top folder) error {
 	d := top
 	for i, name := range s.prefix {
@@ -277,7 +256,7 @@ func (s *search) start(top folder) error {
 		return nil
 	}
 	rel := strings.Join(s.prefix, "/")
-	if s.wants(rel, true) { // "sub/**" is sub as well
+	if s.wants(rel, true) { // "sub/**" matches sub, too
 		if err := s.add(top, rel, nil); err != nil {
 			return err
 		}
@@ -285,8 +264,8 @@ func (s *search) start(top folder) error {
 	return s.folder(d, rel+"/", depth)
 }
 
-// folder searches a directory, down to a number of levels. rel is its path,
-// empty or with a slash at its end.
+// folder searches a directory, down to a number of levels. rel is its path, empty or with a
+// slash at the end.
 func (s *search) folder(d folder, rel string, depth int) error {
 	if depth <= 0 {
 		return nil
@@ -296,13 +275,13 @@ func (s *search) folder(d folder, rel string, depth int) error {
 		s.result.Unreadable++
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	var batch []*scan // files whose content is to be looked at, before anything else is
+	var batch []*scan // files to scan before the next entry is added
 	for _, e := range entries {
 		name := e.Name()
 		if name[0] == '.' && !s.options.Hidden || isTemporary(name) {
 			continue
 		}
-		if err := s.look(); err != nil {
+		if err := s.count(); err != nil {
 			return cmp.Or(s.scan(d, batch), err)
 		}
 		wanted := s.wants(rel+name, e.IsDir())
@@ -321,7 +300,7 @@ func (s *search) folder(d folder, rel string, depth int) error {
 			batch = batch[:0]
 		}
 		if e.IsDir() && depth > 1 {
-			if err := s.below(d, name, rel+name+"/", depth-1); err != nil {
+			if err := s.subfolder(d, name, rel+name+"/", depth-1); err != nil {
 				return err
 			}
 		}
@@ -329,24 +308,24 @@ func (s *search) folder(d folder, rel string, depth int) error {
 	return s.scan(d, batch)
 }
 
-// look counts an entry that is looked at.
-func (s *search) look() error {
+// count counts an entry that is examined.
+func (s *search) count() error {
 	if s.result.Entries >= s.options.MaxEntries {
 		return limitError(LimitEntries)
 	}
 	s.result.Entries++
-	return s.mayGoOn()
+	return s.check()
 }
 
-// mayGoOn ends the search when its time is over. All scans call it.
-func (s *search) mayGoOn() error {
+// check returns an error if the search must end. All scans call it.
+func (s *search) check() error {
 	if time.Now().After(s.deadline) {
 		return limitError(LimitTime)
 	}
 	return s.alive()
 }
 
-// wants tells by name and kind whether an entry may be one to find.
+// wants reports whether an entry can match by its name and type.
 func (s *search) wants(rel string, directory bool) bool {
 	switch {
 	case directory && (s.options.Type == TypeFile || s.finder != nil), !directory && s.options.Type == TypeDirectory:
@@ -355,8 +334,8 @@ func (s *search) wants(rel string, directory bool) bool {
 	return s.options.Glob == "" || doublestar.MatchUnvalidated(s.options.Glob, rel)
 }
 
-// below searches a directory in another one.
-func (s *search) below(d folder, name, rel string, depth int) error {
+// subfolder searches a directory below another one.
+func (s *search) subfolder(d folder, name, rel string, depth int) error {
 	sub, err := d.folder(name, folderRead)
 	if err != nil {
 		if err != unix.ENOENT {
@@ -371,7 +350,7 @@ func (s *search) below(d folder, name, rel string, depth int) error {
 	return s.folder(sub, rel, depth)
 }
 
-// add adds an entry that fits, with as many of its lines as there is room for.
+// add adds a match, with as many of its lines as the limit permits.
 func (s *search) add(d folder, name string, lines []Line) error {
 	room := s.options.MaxResults - s.results
 	if room <= 0 {
@@ -383,7 +362,7 @@ func (s *search) add(d folder, name string, lines []Line) error {
 	}
 	s.results += max(len(lines), 1)
 	e, err := describeIn(d, name)
-	if err == nil { // else it is gone
+	if err == nil { // otherwise it was removed
 		s.result.Matches = append(s.result.Matches, Match{Entry: e, Lines: lines})
 	}
 	if more {
@@ -392,11 +371,10 @@ func (s *search) add(d folder, name string, lines []Line) error {
 	return nil
 }
 
-// maxBatch is how many files are scanned together.
+// maxBatch bounds the files that are scanned concurrently.
 const maxBatch = 64
 
-// scan looks at the content of files of a directory, on all processors, and
-// adds those that match, in order.
+// scan searches files of a directory, on all processors, and adds the matches in order.
 func (s *search) scan(d folder, batch []*scan) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// partSize is how much of a file is looked at, at once. It bounds what
-	// one match of a regular expression can cost.
+	// partSize bounds the part of a file that is searched in one step, and so the cost of
+	// one match of a regular expression.
 	partSize = 64 << 10
-	// binarySize is how much of a file is looked at for a zero byte.
+	// binarySize is the part of a file that is searched for a zero byte.
 	binarySize = 8 << 10
-	// maxInstructions bounds the size of a regular expression. Matching one
-	// byte takes as many steps, at most.
+	// maxInstructions bounds the size of a regular expression, and so the steps to match
+	// one byte.
 	maxInstructions = 5000
-	// maxLineText is how much of a line is told, in bytes.
+	// maxLineText bounds Line.Text in bytes.
 	maxLineText = 500
 )
 
 // finder finds a text or a regular expression.
 type finder struct {
-	text   []byte         // of which every matching line has one
-	fold   bool           // text is in lower case, and both cases are meant
-	regexp *regexp.Regexp // nil when text is all there is to find
+	text   []byte         // every matching line contains it
+	fold   bool           // text is in lower case and stands for both cases
+	regexp *regexp.Regexp // nil to find text alone
 }
 
-// newFinder returns nil when nothing is to be found in files.
+// newFinder returns nil if the content of files does not matter.
 func newFinder(o SearchOptions) (*finder, error) {
 	switch {
 	case o.Text == "" && o.Regexp == "":
 		return nil, nil
 	case o.Text != "" && o.Regexp != "":
-		return nil, badPattern("regexp: set beside text")
+		return nil, badPattern("regexp", "set beside text")
 	case len(o.Text) > maxPattern:
-		return nil, badPattern("text: longer than 4096 bytes")
+		return nil, badPattern("text", "longer than 4096 bytes")
 	case len(o.Regexp) > maxPattern:
-		return nil, badPattern("regexp: longer than 4096 bytes")
+		return nil, badPattern("regexp", "longer than 4096 bytes")
 	case strings.Contains(o.Text, "\n"):
-		return nil, badPattern("text: holds a line break, and lines are searched one by one")
+		return nil, badPattern("text", "holds a line break, and lines are searched one by one")
 	case o.Regexp != "":
 		return regexpFinder(o.Regexp, o.IgnoreCase)
 	case o.IgnoreCase:
@@ -60,7 +60,7 @@ func regexpFinder(expression string, ignoreCase bool) (*finder, error) {
 		if e := (*syntax.Error)(nil); errors.As(err, &e) {
 			problem = string(e.Code) + ": " + printable(e.Expr)
 		}
-		return nil, badPattern("regexp: " + problem)
+		return nil, badPattern("regexp", problem)
 	}
 	if ignoreCase {
 		expression = "(?i)" + expression
@@ -68,23 +68,22 @@ func regexpFinder(expression string, ignoreCase bool) (*finder, error) {
 	expression = "(?m)" + expression
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return nil, badPattern("regexp: " + err.Error())
+		return nil, badPattern("regexp", err.Error())
 	}
 	parsed = parsed.Simplify()
 	program, err := syntax.Compile(parsed)
 	if err != nil || len(program.Inst) > maxInstructions {
-		return nil, badPattern("regexp: too complex")
+		return nil, badPattern("regexp", "too complex")
 	}
 	f := &finder{}
 	if f.regexp, err = regexp.Compile(expression); err != nil {
-		return nil, badPattern("regexp: " + err.Error())
+		return nil, badPattern("regexp", err.Error())
 	}
 	f.text, f.fold = needed(parsed)
 	return f, nil
 }
 
-// needed is the longest text that is in everything which an expression matches,
-// as far as that is easy to see. It may be empty.
+// needed returns a text that is in all matches of an expression. It can be empty.
 func needed(e *syntax.Regexp) (text []byte, fold bool) {
 	switch e.Op {
 	case syntax.OpLiteral:
@@ -102,9 +101,8 @@ func needed(e *syntax.Regexp) (text []byte, fold bool) {
 	return text, fold
 }
 
-// neededLiteral is the text of a literal. When case does not matter, it is the
-// longest part whose letters are ASCII in either case, which k and s are not:
-// the Kelvin sign and the long s are the same letters.
+// neededLiteral returns the text of a literal. With fold it is the longest part whose letters
+// are ASCII in both cases. k and s are not: they also stand for the Kelvin sign and the long s.
 func neededLiteral(runes []rune, fold bool) ([]byte, bool) {
 	if !fold {
 		return []byte(string(runes)), false
@@ -123,14 +121,14 @@ func neededLiteral(runes []rune, fold bool) ([]byte, bool) {
 	return longest, true
 }
 
-// find tells where the first match in some lines begins; -1 without any. lower
-// is the same lines in lower case, if fold is set.
+// find returns where the first match in some lines begins, or -1. If fold is set, lower has
+// the lines in lower case.
 func (f *finder) find(b, lower []byte) int {
 	for from := 0; from < len(b); {
 		at := 0
 		switch {
 		case len(f.text) == 0:
-			// All lines at once is faster than one by one.
+			// Matching all lines together is faster than one by one.
 			at = -1
 			if found := f.regexp.FindIndex(b[from:]); found != nil && !noLine(b, from+found[0]) {
 				at = found[0]
@@ -155,11 +153,10 @@ func (f *finder) find(b, lower []byte) int {
 	return -1
 }
 
-// noLine tells that a position is after the last line break.
+// noLine reports whether a position is after the last line break.
 func noLine(b []byte, at int) bool { return at == len(b) && at > 0 && b[at-1] == '\n' }
 
-// lineAround is where the line around a position begins and ends, without what
-// ends it.
+// lineAround returns where the line of a position begins and ends, without the line break.
 func lineAround(b []byte, at int) (begin, end int) {
 	begin = bytes.LastIndexByte(b[:at], '\n') + 1
 	if end = bytes.IndexByte(b[at:], '\n'); end < 0 {
@@ -168,7 +165,7 @@ func lineAround(b []byte, at int) (begin, end int) {
 	return begin, at + end
 }
 
-// lowered writes b in lower case, as far as it is ASCII.
+// lowered writes b with ASCII letters in lower case.
 func lowered(to, b []byte) []byte {
 	to = to[:len(b)]
 	for i, c := range b {
@@ -187,22 +184,22 @@ var lowerASCII = func() (table [256]byte) {
 	return table
 }()
 
-// scan is what was found in one file. Several may be under way at once.
+// scan is the search of one file.
 type scan struct {
 	search  *search
 	name    string // in its directory
-	most    int    // lines that are wanted
+	most    int    // lines
 	lines   []Line
 	bytes   int64
 	outcome outcome
 	err     error // why the search ends
 
-	number int // of the line in which the next part begins
-	begun  int // characters of that line which were in parts before
-	told   bool
+	number int  // of the line in which the next part begins
+	begun  int  // characters of that line in earlier parts
+	found  bool // that line is in lines
 }
 
-// outcome is what became of a file.
+// outcome is the result of a scan.
 type outcome int
 
 const (
@@ -210,12 +207,12 @@ const (
 	scannedBinary
 	scannedTooLarge
 	scannedUnreadable
-	scannedGone // or not to be read
+	scannedGone // or not a regular file any more
 )
 
-// run searches the file for so many lines.
+// run searches the file for at most a number of lines.
 func (c *scan) run(d folder, most int) {
-	if c.err = c.search.mayGoOn(); c.err != nil {
+	if c.err = c.search.check(); c.err != nil {
 		c.outcome = scannedGone
 		return
 	}
@@ -243,8 +240,8 @@ func (c *scan) run(d folder, most int) {
 	c.outcome, c.err = c.read(file, buffer[:partSize], buffer[partSize:])
 }
 
-// read looks at a file part by part. Each part but the last ends with a line,
-// unless a line is longer than a part.
+// read searches a file part by part. Each part except the last ends with a line, unless a line
+// is longer than a part.
 func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
 	held := 0 // bytes of a line that has not ended
 	for {
@@ -270,21 +267,21 @@ func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
 		case c.bytes > c.search.options.MaxFileSize: // it grows
 			return scannedTooLarge, nil
 		}
-		if err := c.search.mayGoOn(); err != nil {
+		if err := c.search.check(); err != nil {
 			return scanned, err
 		}
 		held = copy(buffer, part[whole:])
 	}
 }
 
-// readPart fills a buffer, unless the file ends before or cannot be read.
+// readPart fills a buffer, unless the file ends or cannot be read.
 func readPart(file io.Reader, b []byte) (n int, last, broken bool) {
 	n, err := io.ReadFull(file, b)
 	last = err != nil
 	return n, last, last && err != io.EOF && err != io.ErrUnexpectedEOF
 }
 
-// part looks at some lines. It tells whether there are enough.
+// part searches some lines. It reports whether enough were found.
 func (c *scan) part(b, lower []byte) bool {
 	finder := c.search.finder
 	if finder.fold {
@@ -292,7 +289,7 @@ func (c *scan) part(b, lower []byte) bool {
 	} else {
 		lower = b
 	}
-	counted := 0 // up to where line breaks were counted
+	counted := 0 // line breaks before it were counted
 	for from := 0; from < len(b); {
 		at := finder.find(b[from:], lower[from:])
 		if at < 0 {
@@ -301,11 +298,11 @@ func (c *scan) part(b, lower []byte) bool {
 		begin, end := lineAround(b, from+at)
 		c.number += bytes.Count(b[counted:begin], []byte("\n"))
 		if begin > 0 {
-			c.begun, c.told = 0, false
+			c.begun, c.found = 0, false
 		}
-		if !c.told {
+		if !c.found {
 			c.lines = append(c.lines, c.line(b[begin:end], from+at-begin))
-			c.told = true
+			c.found = true
 		}
 		if len(c.lines) >= c.most {
 			return true
@@ -315,14 +312,14 @@ func (c *scan) part(b, lower []byte) bool {
 	rest := b[counted:]
 	if i := bytes.LastIndexByte(rest, '\n'); i >= 0 {
 		c.number += bytes.Count(rest, []byte("\n"))
-		c.begun, c.told = 0, false
+		c.begun, c.found = 0, false
 		rest = rest[i+1:]
 	}
 	c.begun += utf8.RuneCount(rest)
 	return false
 }
 
-// line describes a line, or a part of one, with a match at an offset.
+// line describes a line, or a part of a line, with a match at an offset.
 func (c *scan) line(b []byte, at int) Line {
 	l := Line{Number: c.number, Column: c.begun + utf8.RuneCount(b[:at]) + 1, Cut: c.begun > 0}
 	b = bytes.TrimSuffix(b, []byte("\r"))

@@ -64,8 +64,8 @@ func (p place) follow(link string) (place, error) {
 	if path.IsAbs(link) {
 		if _, whole := p.tree.(wholeTree); !whole {
 			return place{}, &Error{
-				Problem: "path leads out of its root",
-				Remedy:  "symbolic links that are absolute or climb out of the root are not followed", Kind: ErrOutside,
+				Reason: "path leads out of its root",
+				Remedy: "symbolic links that are absolute or climb out of the root are not followed", Kind: ErrOutside,
 			}
 		}
 		to.name = strings.TrimLeft(link, "/")

@@ -58,7 +58,7 @@ type Event struct {
 	Path      string // absolute; for an overflow, the directory that it is about
 	Directory bool   // what is at Path is known to be a directory, or to have been one
 	Dropped   int    // of an overflow: how many events, as far as that is known
-	Problem   string // of an overflow: what happened, for people
+	Reason    string // of an overflow: what happened, for people
 }
 
 // Watch tells what happens to files. It ends with Close, with the FS, or when
@@ -185,7 +185,7 @@ func (r *watcher) run() error {
 		case <-r.stop:
 			return nil
 		case <-r.fs.closing:
-			return &Error{Problem: ErrClosed.Error(), Kind: ErrClosed}
+			return &Error{Reason: ErrClosed.Error(), Kind: ErrClosed}
 		}
 		switch {
 		case errors.Is(err, errGone):
@@ -199,7 +199,7 @@ func (r *watcher) run() error {
 func (r *watcher) droppedEvent() Event {
 	return Event{
 		Type: EventOverflow, Path: r.place.path, Directory: r.file == "", Dropped: r.dropped,
-		Problem: "events were not read in time",
+		Reason: "events were not read in time",
 	}
 }
 

@@ -53,8 +53,8 @@ func (r eventReader) text(e filesystem.Event) string {
 	if e.Directory {
 		text += "/"
 	}
-	if e.Dropped > 0 || e.Problem != "" {
-		text += fmt.Sprintf(" %d (%s)", e.Dropped, e.Problem)
+	if e.Dropped > 0 || e.Reason != "" {
+		text += fmt.Sprintf(" %d (%s)", e.Dropped, e.Reason)
 	}
 	return text
 }
@@ -325,7 +325,7 @@ func TestWatchKernelOverflow(t *testing.T) {
 		for more := true; more; {
 			select {
 			case e := <-r.Events():
-				told = told || strings.Contains(e.Problem, "max_queued_events")
+				told = told || strings.Contains(e.Reason, "max_queued_events")
 			default:
 				more = false
 			}

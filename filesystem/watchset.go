@@ -48,8 +48,8 @@ func newWatchSet(most int) (*watchSet, error) {
 	w, err := fsnotify.NewWatcher()
 	if errors.Is(err, unix.EMFILE) {
 		return nil, &Error{
-			Problem: "no more watches are possible (fs.inotify.max_user_instances" + sysctl("max_user_instances") + ")",
-			Remedy:  "end others, or raise it with sysctl", Kind: ErrTooLarge, Err: err,
+			Reason: "no more watches are possible (fs.inotify.max_user_instances" + sysctl("max_user_instances") + ")",
+			Remedy: "end others, or raise it with sysctl", Kind: ErrTooLarge, Err: err,
 		}
 	}
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *watchSet) add(d folder, name string) (added bool, err error) {
 	watchPath, err := s.register(d)
 	if errors.Is(err, unix.ENOSPC) {
 		return false, &Error{
-			Problem: "no more directories can be watched (fs.inotify.max_user_watches" + sysctl("max_user_watches") + ")",
-			Remedy:  "watch fewer, or raise it with sysctl", Kind: ErrTooLarge, Err: err,
+			Reason: "no more directories can be watched (fs.inotify.max_user_watches" + sysctl("max_user_watches") + ")",
+			Remedy: "watch fewer, or raise it with sysctl", Kind: ErrTooLarge, Err: err,
 		}
 	}
 	if err != nil {
@@ -354,7 +354,7 @@ func (r *watcher) created(dir, base, name string) error {
 	defer d.close()
 	err = r.addFolder(d, base, name, pseudo(d.file), true)
 	if errors.Is(err, ErrTooLarge) {
-		r.emit(Event{Type: EventOverflow, Path: r.path(name), Directory: true, Problem: r.fs.reason(err)})
+		r.emit(Event{Type: EventOverflow, Path: r.path(name), Directory: true, Reason: r.fs.reason(err)})
 		return nil
 	}
 	return err
@@ -397,7 +397,7 @@ func (r *watcher) stat(name string) (node, error) {
 func (r *watcher) startOver() error {
 	r.emit(Event{
 		Type: EventOverflow, Path: r.place.path, Directory: r.file == "",
-		Problem: "more happened than the system could note (fs.inotify.max_queued_events" + sysctl("max_queued_events") + ")",
+		Reason: "more happened than the system could note (fs.inotify.max_queued_events" + sysctl("max_queued_events") + ")",
 	})
 	r.folders.close()
 	folders, err := newWatchSet(r.options.MaxWatches)
@@ -410,7 +410,7 @@ func (r *watcher) startOver() error {
 		return err
 	}
 	if err = r.addTop(); errors.Is(err, ErrTooLarge) {
-		r.emit(Event{Type: EventOverflow, Path: r.place.path, Directory: true, Problem: r.fs.reason(err)})
+		r.emit(Event{Type: EventOverflow, Path: r.place.path, Directory: true, Reason: r.fs.reason(err)})
 		return nil
 	}
 	return err

@@ -9,80 +9,69 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteOptions say how a file is written. The zero value replaces or makes it,
-// whole and safe on the disk, or not at all.
+// WriteOptions configure Write. The zero value makes or replaces a file atomically, and waits
+// for the disk.
 type WriteOptions struct {
 	// Append adds to the end of the file instead of replacing it.
 	Append bool
-	// Exclusive fails with fs.ErrExist when there is something of that name
-	// already, be it a symbolic link that leads nowhere.
+	// Exclusive returns fs.ErrExist if the path exists, also as a symbolic link that
+	// leads nowhere.
 	Exclusive bool
-	// IfMatch fails with ErrChanged unless there is a file with that ETag;
-	// "*" is any file. Of two calls with the same ETag only one succeeds.
+	// IfMatch returns ErrChanged unless there is a file with that ETag. "*" stands for
+	// any file. Of two calls with the same ETag only one succeeds.
 	IfMatch string
-	// Mode is the permission bits that the file has afterwards. Zero means
-	// those that it had, or 0666 less the umask for a new file.
+	// Mode is the permission bits of the file. Zero means those of the old file, or 0666
+	// less the umask for a new file.
 	Mode fs.FileMode
-	// NoSync does not wait for the disk. The file is still replaced as a
-	// whole, but a power failure may undo that or, on some file systems,
-	// leave the file empty.
+	// NoSync does not wait for the disk. The file is still replaced atomically, but a
+	// power failure may undo that or, on some file systems, leave the file empty.
 	NoSync bool
 }
 
-// Write writes what r gives to a file and tells how many bytes that were.
+// Write writes the content of r to a file and returns the number of bytes.
 //
-// The content is received into a temporary file in the same directory, which
-// then takes the name in one step. So a reader of the file sees the old content
-// or the new, and whatever goes wrong, be it that r fails, the context ends,
-// the disk is full or the machine, the old content is there as it was.
+// The content is received into a temporary file in the same directory, which then gets the
+// name in one step. So readers of the file see the old content or the new. The old content
+// stays if r fails, the context ends, the disk is full or the machine fails.
 //
-// Directories above that are missing are made, and stay when the write fails.
-// Through a symbolic link its target is written, or made when there is none.
-// What is no regular file is refused with ErrNotFile. The permission bits, the
-// access control list, extended user attributes and, where the system allows
-// it, owner and group of a file that was there are kept; its setuid and setgid
-// bits are dropped; it is a new file to those who have the old one open, and to
-// its other names.
+// Missing directories above the file are made, and stay if the write fails. Through a symbolic
+// link its target is written, or made if it does not exist. The error is ErrNotFile if the path
+// is not a regular file. Permission bits, the access control list, extended user attributes
+// and, where the system permits it, owner and group of an old file are kept. Its setuid and
+// setgid bits are dropped. Programs that have the old file open, and other names of it, keep
+// the old file.
 //
-// Where a name cannot be given (a file that is itself a mount point, as
-// /etc/hosts often is in containers, or one in a directory that may not be
-// written to), the content is received whole, in Config.TempDir if need be, and
-// copied over the old content. Only a failure during that last step, whose
-// space on the disk is reserved before it begins, can leave a mixture.
+// Where a name cannot be given, the content is received completely, in Config.TempDir if
+// necessary, and copied over the old content. Examples are a file that is a mount point, such
+// as /etc/hosts in containers, and a directory that is not writable. Only a failure during the
+// copy can leave a mixture; its space on the disk is reserved before.
 //
-// With Append the content is received whole, too, before the file is touched,
-// and what was added is taken back if adding it fails.
+// With Append the content is also received completely before the file changes, and a failed
+// append is undone.
 //
-// The context is looked at between reads of r; it does not interrupt them.
-func (f *FS) Write(ctx context.Context, name string, r io.Reader, options WriteOptions) (int64, error) {
-	const op = "write"
-	if err := f.enter(); err != nil {
-		return 0, f.fail(op, name, err)
-	}
-	defer f.leave()
-	p, err := f.locateEntry(name)
-	if err != nil {
-		return 0, f.fail(op, name, err)
-	}
-	if p.name == "." {
-		return 0, f.fail(op, p.path, mustBeFile(fs.ModeDir))
-	}
-	t, err := f.resolve(p, options.Exclusive)
-	if err != nil {
-		return 0, f.fail(op, p.path, err)
-	}
-	defer t.dir.close()
-	w := writer{fs: f, target: t, options: options, alive: f.alive(ctx)}
-	if err := w.check(t.old, t.exists); err != nil {
-		return 0, f.fail(op, p.path, err)
-	}
-	n, err := int64(0), error(nil)
-	if options.Append && t.exists {
-		n, err = w.append(r)
-	} else {
-		n, err = w.replace(r)
-	}
-	return n, f.fail(op, p.path, err)
+// The context is checked between reads of r and does not interrupt them.
+func (f *FS) Write(ctx context.Context, name string, r io.Reader, options WriteOptions) (n int64, err error) {
+	err = f.call("write", name, f.locateEntry, func(p place) error {
+		if p.name == "." {
+			return mustBeFile(fs.ModeDir)
+		}
+		t, err := f.resolve(p, options.Exclusive)
+		if err != nil {
+			return err
+		}
+		defer t.dir.close()
+		w := writer{fs: f, target: t, options: options, alive: f.alive(ctx)}
+		if err := w.check(t.old, t.exists); err != nil {
+			return err
+		}
+		if options.Append && t.exists {
+			n, err = w.append(r)
+		} else {
+			n, err = w.replace(r)
+		}
+		return err
+	})
+	return n, err
 }
 
 // writer is one Write.
@@ -93,7 +82,7 @@ type writer struct {
 	alive   aliveFunc
 }
 
-// check looks at what has the name that is to be written.
+// check checks the options against the file that has the name.
 func (w *writer) check(old node, exists bool) error {
 	switch {
 	case exists && w.options.Exclusive:
@@ -103,7 +92,7 @@ func (w *writer) check(old node, exists bool) error {
 	case w.options.IfMatch == "":
 		return nil
 	case !exists, w.options.IfMatch != "*" && w.options.IfMatch != newEntry("", old).ETag():
-		return &Error{Problem: "file was changed meanwhile", Remedy: "read it again", Kind: ErrChanged}
+		return &Error{Reason: "file was changed meanwhile", Remedy: "read it again", Kind: ErrChanged}
 	}
 	return nil
 }
@@ -155,12 +144,12 @@ func (w *writer) replace(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// denied tells that an error is about the directory rather than the file.
+// denied reports whether an error is about the directory rather than the file.
 func denied(err error) bool {
 	return err == unix.EACCES || err == unix.EPERM || err == unix.EROFS
 }
 
-// publish gives the content its name, if the conditions still hold.
+// publish gives the content its name, if the options still permit it.
 func (w *writer) publish(temp *temporary) error {
 	t := w.target
 	if w.options.IfMatch == "" {
@@ -177,9 +166,9 @@ func (w *writer) publish(temp *temporary) error {
 	return temp.publish(t.name, true)
 }
 
-// replaceContent is replace for where no temporary file can be in the directory.
+// replaceContent is replace for a directory that cannot have a temporary file.
 func (w *writer) replaceContent(r io.Reader) (int64, error) {
-	// A file that may not be written to is found before its content comes.
+	// A file that is not writable is an error before the content is read.
 	file, err := w.target.dir.open(w.target.name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, err
@@ -200,7 +189,7 @@ func (w *writer) replaceContent(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// overwrite copies content of a known size over that of the file.
+// overwrite copies content of a known size over the content of the file.
 func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 	file, err := w.target.dir.open(w.target.name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -243,16 +232,14 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 	return syncFile(file)
 }
 
-// severalNames refuses to change a file that may have a name outside of the
-// root as well.
+// severalNames is the error for a file that may have a name outside of the root, too.
 func severalNames() error {
 	return &Error{
-		Problem: "file has several names (hard links), and its directory allows no replacing it", Kind: fs.ErrPermission,
+		Reason: "file has several names (hard links), and its directory allows no replacing it", Kind: fs.ErrPermission,
 	}
 }
 
-// reserve makes sure that there is space for a file of that size, where the
-// file system can tell.
+// reserve reserves space for a file, if the file system can.
 func reserve(file interface{ Fd() uintptr }, size int64) error {
 	if size == 0 {
 		return nil
@@ -264,7 +251,7 @@ func reserve(file interface{ Fd() uintptr }, size int64) error {
 	return nil
 }
 
-// mode is the permission bits of the file that there was, or those asked for.
+// mode returns the permission bits of the options or of the old file.
 func (w *writer) mode() fs.FileMode {
 	if w.options.Mode != 0 {
 		return w.options.Mode.Perm()

@@ -68,7 +68,7 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutp
 }
 
 func writeFileEvent(w *bufio.Writer, e filesystem.Event) error {
-	data, err := marshalJSON(fileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, jsonPath(e.Problem)})
+	data, err := marshalJSON(fileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, jsonPath(e.Reason)})
 	if err == nil {
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
 	}

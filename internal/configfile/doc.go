@@ -10,15 +10,14 @@
 //
 // # Files
 //
-// A file is one JSON object from names to entries, indented and sorted by name.
-// Entries are kept as they are, whatever they hold: a change of one entry leaves
-// the text of all others alone, but for white space. What is no such object is
-// never overwritten.
+// A file is one JSON object from names to entries, indented and sorted by name. An entry
+// can be any JSON. A change of one entry does not change the text of the others, except for
+// white space. A file that is not such an object is never overwritten.
 //
-// A change writes a new file beside the old one, forces it to disk and renames
-// it, so that a reader sees the old file or the new one, and a full disk or a
-// crash leaves the old one. The mode of a file is kept; a new one, which may get
-// keys and passwords, can be read by its owner only.
+// A change writes a new file beside the old one, syncs it and renames it. So a reader sees
+// the old file or the new one, and the old one remains after a crash or on a full disk. The
+// mode of a file is kept. A new file, which may get keys and passwords, is readable by its
+// owner only.
 //
 // The directory that is given to [Path] may be reached through symbolic links. Below
 // it no link is followed, and a file that is a link is refused: the directory may
@@ -27,15 +26,14 @@
 //
 // # Concurrency
 //
-// All methods of a [Store] may be called from any goroutine. Changes exclude
-// each other between goroutines, Stores and programs, through an advisory lock
-// (flock) on the directory of the file. On file systems that have no such locks
-// they do so within a Store only.
+// All methods of a [Store] may be called from any goroutine. Changes of a file exclude each
+// other, also between Stores and programs, by an advisory lock (flock) on the directory of
+// the file. On file systems without such locks they exclude each other within a Store only.
 //
 // # Errors
 //
-// [ErrNotFound], [ErrTooLarge], [ErrLocked] and [InvalidFileError]; others are
-// those of the operating system and name the path.
+// [ErrNotFound], [ErrTooLarge], [ErrLocked] and [InvalidFileError]. All other errors come
+// from the operating system and name the path.
 //
 // # Requirements
 //

@@ -21,50 +21,47 @@ import (
 // MaxSize is how many bytes a file may have.
 const MaxSize = 16 << 20
 
-// maxEntries is how many entries a file may have: small ones cost a hundred times
-// their size.
+// maxEntries bounds the entries of a file. Small ones need a hundred times their size in
+// memory.
 const maxEntries = 10_000
 
 var (
-	// ErrNotFound says that a file has no entry of a name. A file that does
-	// not exist has none at all.
+	// ErrNotFound says that a file has no entry of a name, or does not exist.
 	ErrNotFound = errors.New("no such entry")
 
-	// ErrTooLarge says that a change would let a file grow beyond MaxSize, or
-	// 10,000 entries.
+	// ErrTooLarge says that a change would exceed MaxSize or 10,000 entries.
 	ErrTooLarge = fmt.Errorf("would have more than %d bytes or %d entries", MaxSize, maxEntries)
 
-	// ErrLocked says that another program has kept the lock for too long.
+	// ErrLocked is folder.ErrLocked.
 	ErrLocked = folder.ErrLocked
 )
 
-// InvalidFileError says that a file is not what this package writes. It stays
-// as it is until somebody repairs or removes it.
+// InvalidFileError says that the content of a file is not valid. The file does not change
+// until a person repairs or removes it.
 type InvalidFileError struct {
 	Path   string
 	Reason error
 }
 
-// Error names the file.
 func (e *InvalidFileError) Error() string {
 	return fmt.Sprintf("invalid config file %s: %v", e.Path, e.Reason)
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *InvalidFileError) Unwrap() error { return e.Reason }
 
 const configDir = ".sandbox-agent/config"
 
-// Path is the file of that kind ("mcp", "skills") for a directory, at the place
-// where sandbox-agent 0.4.2 has it.
+// Path returns the file of a kind ("mcp", "skills") in a directory, at the place of
+// sandbox-agent 0.4.2.
 func Path(directory, kind string) string {
 	return filepath.Join(directory, configDir, kind+".json")
 }
 
-// Store reads and changes files. Its zero value is ready; one must not be
-// copied after its first use.
+// Store reads and changes files. The zero value is ready to use. A Store must not be copied
+// after its first use.
 type Store struct {
-	// Files does the work on the disk. Nil: folder.Local.
+	// Files reads and writes. Nil means folder.Local.
 	Files folder.Files
 
 	// Written is called after each write of a file, before the callers get their
@@ -72,8 +69,8 @@ type Store struct {
 	// returned to these callers. Further changes of the file wait for it.
 	Written func(ctx context.Context, file string, changed map[string]json.RawMessage) error
 
-	mu     sync.Mutex
-	queues map[string]*queue // by file, while it is being changed
+	mu    sync.Mutex
+	turns map[string]*turn // by file, while callers use it
 }
 
 func (s *Store) files() folder.Files {
@@ -83,7 +80,7 @@ func (s *Store) files() folder.Files {
 	return s.Files
 }
 
-// Get returns an entry as it stands in the file, or ErrNotFound.
+// Get returns an entry with its text in the file, or ErrNotFound.
 func (s *Store) Get(file, name string) (json.RawMessage, error) {
 	entries, err := s.Entries(file)
 	if err != nil {
@@ -112,8 +109,8 @@ func (s *Store) Entries(file string) (map[string]json.RawMessage, error) {
 	return entries, nil
 }
 
-// Put sets an entry, which must be valid JSON. It makes the file, and the
-// directories above it, when they do not exist. ctx bounds the wait for others.
+// Put sets an entry, which must be valid JSON. It makes the file and the directories above it
+// if they do not exist. ctx bounds the wait for other changes.
 func (s *Store) Put(ctx context.Context, file, name string, entry json.RawMessage) error {
 	return s.Edit(ctx, file, map[string]json.RawMessage{name: entry})
 }
@@ -142,14 +139,14 @@ func (s *Store) Edit(ctx context.Context, file string, set map[string]json.RawMe
 	})
 }
 
-// Delete removes an entry, if it is there. A file that does not exist becomes
-// an empty one, as sandbox-agent has it.
+// Delete removes an entry, if there is one. A file that does not exist is made without
+// entries, as in sandbox-agent.
 func (s *Store) Delete(ctx context.Context, file, name string) error {
 	return s.Edit(ctx, file, map[string]json.RawMessage{name: nil})
 }
 
-// DeleteIf removes an entry if it is there and is what the caller thinks. A file
-// without such an entry stays as it is.
+// DeleteIf removes an entry if is returns true for it. A file without such an entry does not
+// change.
 func (s *Store) DeleteIf(ctx context.Context, file, name string, is func(json.RawMessage) bool) error {
 	switch entry, err := s.Get(file, name); {
 	case errors.Is(err, ErrNotFound):
@@ -160,7 +157,7 @@ func (s *Store) DeleteIf(ctx context.Context, file, name string, is func(json.Ra
 		return nil
 	}
 	return s.change(ctx, file, func(entries map[string]json.RawMessage) []string {
-		if entry, ok := entries[name]; !ok || !is(entry) { // not any more
+		if entry, ok := entries[name]; !ok || !is(entry) { // it has changed
 			return nil
 		}
 		delete(entries, name)
@@ -174,9 +171,8 @@ func Split(file string) (directory, kind string) {
 	return directory, strings.TrimSuffix(filepath.Base(name), ".json")
 }
 
-// split is the folder of a file, below which no symbolic link is followed, and
-// its name in there. The folder of what Path returns is the directory that it was
-// given, of another file the one that it is in.
+// split returns the directory of a file, below which no symbolic link is followed, and the
+// name below it. For a result of Path it is the argument of Path.
 func split(file string) (dir, name string) {
 	const below = "/" + configDir + "/"
 	if i := strings.LastIndex(file, below); i >= 0 {

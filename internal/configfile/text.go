@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// parse reads the text of a file. It is stricter than encoding/json where that
-// would lose something: text that is no UTF-8, and a name that comes twice.
+// parse reads the text of a file. Unlike encoding/json it rejects text that is not UTF-8, and
+// a name that is given twice.
 func parse(text []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is not UTF-8")
@@ -37,7 +37,7 @@ func parse(text []byte) (map[string]json.RawMessage, error) {
 			return nil, cutShort(err)
 		}
 		name, ok := token.(string)
-		if !ok { // cannot be: the decoder accepts strings only
+		if !ok { // impossible: the decoder accepts strings only
 			return nil, fmt.Errorf("has %v in place of a name", token)
 		}
 		if _, ok := entries[name]; ok {
@@ -61,7 +61,7 @@ func parse(text []byte) (map[string]json.RawMessage, error) {
 	return entries, nil
 }
 
-// cutShort says in words that a file ends too early.
+// cutShort replaces the error for a text that ends too early.
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("ends in the middle")
@@ -71,14 +71,14 @@ func cutShort(err error) error {
 
 const indent = 2
 
-// format writes the text of a file: sorted by name, indented by two spaces, and
-// without the escapes that only HTML needs.
+// format returns the text of a file: sorted by name, indented by two spaces, and without the
+// escapes for HTML.
 func format(entries map[string]json.RawMessage) ([]byte, error) {
 	size := len("{}\n")
 	for name, entry := range entries {
 		size += len(name) + len(`"": ,`) + 1 + indent + jsonlimit.Indented(entry, indent, 1)
 	}
-	if size > MaxSize || len(entries) > maxEntries { // before memory is spent on it: the indentation may be most of it
+	if size > MaxSize || len(entries) > maxEntries { // before the indentation, which may be most of the text, needs memory
 		return nil, ErrTooLarge
 	}
 	var b bytes.Buffer

@@ -1,0 +1,74 @@
+package configfile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// turn gives one caller at a time the use of a file.
+type turn struct {
+	free  chan struct{} // holds a value while no caller uses the file
+	users int           // callers that use the file or wait; guarded by Store.mu
+}
+
+// Exclusive runs f while this Store writes no change of a file, so that f sees each change
+// together with the work of Written. It waits until ctx ends at most, and returns the error
+// of f.
+func (s *Store) Exclusive(ctx context.Context, file string, f func() error) error {
+	s.mu.Lock()
+	t := s.turns[file]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		if s.turns == nil {
+			s.turns = map[string]*turn{}
+		}
+		s.turns[file] = t
+	}
+	t.users++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(s.turns, file)
+		}
+	}()
+	select {
+	case <-t.free:
+		defer func() { t.free <- struct{}{} }()
+		return f()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// change changes a file. edit returns the names of the entries that it has set or deleted.
+func (s *Store) change(ctx context.Context, file string, edit func(map[string]json.RawMessage) []string) error {
+	return s.Exclusive(ctx, file, func() error {
+		changed := map[string]json.RawMessage{}
+		dir, name := split(file)
+		err := s.files().Update(ctx, dir, name, MaxSize, func(old []byte) ([]byte, error) {
+			entries := map[string]json.RawMessage{}
+			if old != nil {
+				var err error
+				if entries, err = parse(old); err != nil {
+					return nil, &InvalidFileError{file, err}
+				}
+			}
+			for _, name := range edit(entries) {
+				changed[name] = entries[name]
+			}
+			text, err := format(entries)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			return text, nil
+		})
+		if err != nil || s.Written == nil || len(changed) == 0 {
+			return describe(file, err)
+		}
+		return s.Written(context.WithoutCancel(ctx), file, changed) // the file has changed, also if ctx ends
+	})
+}
