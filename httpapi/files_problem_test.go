@@ -23,7 +23,7 @@ import (
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	of := func(op string, kind, cause error) error {
-		return fmt.Errorf("wrapped: %w", &filesystem.Error{Op: op, Path: "/a", Problem: "it failed", Remedy: "do it", Kind: kind, Err: cause})
+		return fmt.Errorf("wrapped: %w", &filesystem.Error{Op: op, Path: "/a", Reason: "it failed", Remedy: "do it", Kind: kind, Err: cause})
 	}
 	for _, tc := range []struct {
 		err    error
