@@ -1,43 +1,35 @@
 package registry
 
-// Agent is what is known of an agent before anything of it was started.
+// Agent describes an agent.
 type Agent struct {
-	// ID is its name everywhere: "claude".
+	// ID is the agent's name in APIs, for example "claude".
 	ID string
 
-	// Name is for people: "Claude Code".
+	// Name is the name for users, for example "Claude Code".
 	Name string
 
-	// Note is what a user should know before choosing it. Empty: nothing.
+	// Note is a remark for users who choose an agent. Empty: none.
 	Note string
 
-	// Capabilities are what it can do.
 	Capabilities Capabilities
 
-	// Options are what can be chosen for its sessions.
+	// Options can be chosen for sessions.
 	Options []Option
 
 	// BuiltIn agents are part of this program, Custom ones were configured.
 	// Neither is installed.
 	BuiltIn, Custom bool
 
-	sources  []source    // what installs it, the best first; nil: nothing does
-	names    [][]string  // command lines on PATH, the best first
-	provider []provider  // whose credentials it uses, any one of them; nil: it needs none
-	setting  []string    // environment, unless it is set already
-	command  []string    // of one that is configured, or built in
-	note     noteOfAgent // where the note does not apply
+	packages     []npmPackage // nil: it is not installed from npm
+	args         []string     // for the program of packages
+	names        [][]string   // command lines on PATH, the best first
+	provider     []provider   // it needs credentials of one of them; nil: it needs none
+	setting      []string     // environment variables, unless they are set
+	command      []string     // of a custom agent
+	noteIfAbsent bool         // the note applies while the agent is not installed
 }
 
-// noteOfAgent says when an agent's note is left out.
-type noteOfAgent int
-
-const (
-	noteAlways   noteOfAgent = iota
-	noteIfAbsent             // only while it is not installed
-)
-
-// Capabilities are what an agent can do, as sandbox-agent lists it.
+// Capabilities describes an agent as sandbox-agent does.
 type Capabilities struct {
 	PlanMode         bool `json:"planMode"`
 	Permissions      bool `json:"permissions"`
@@ -66,7 +58,7 @@ const (
 	CategoryThoughtLevel = "thought_level"
 )
 
-// Option is something that can be chosen for a session, as ACP describes it.
+// Option is an option of ACP that can be chosen for a session.
 type Option struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
@@ -83,33 +75,32 @@ type Choice struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Kind says what an artifact is.
+// Kind is the kind of an artifact.
 type Kind string
 
-// The kinds of artifacts: the agent itself, and what makes it speak ACP.
+// The kinds of artifacts: the agent itself, and its adapter that speaks ACP.
 const (
 	KindNative  Kind = "native_agent"
 	KindProcess Kind = "agent_process"
 )
 
-// Source says where an artifact came from.
+// Source is the origin of an artifact.
 type Source string
 
 // The sources of artifacts.
 const (
-	SourceRegistry Source = "registry"   // npm's, under the agent's usual name
-	SourceFallback Source = "fallback"   // npm's, under an older name
+	SourceRegistry Source = "registry"   // npm's registry
 	SourceLocal    Source = "local_path" // found on this machine
 	SourceBuiltIn  Source = "builtin"    // part of this program
 )
 
-// Artifact is a program that an install made, or found.
+// Artifact is a program that was installed or found.
 type Artifact struct {
 	Kind    Kind
 	Path    string
 	Source  Source
-	Version string // empty: not known
+	Version string // empty: unknown
 }
 
-// Installable tells whether npm has what makes up the agent.
-func (a Agent) Installable() bool { return len(a.sources) > 0 }
+// Installable reports whether the agent can be installed from npm.
+func (a Agent) Installable() bool { return len(a.packages) > 0 }

@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,9 +13,9 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Ask starts an agent, has it begin a session in an empty folder, ends it, and
-// takes note of what it said, as [Registry.Observe] does. It installs nothing.
-// The error is ErrUnknownAgent, a [NotInstalledError] or an [AskError].
+// Ask starts an agent, has it begin a session in an empty folder, records its answers like
+// [Registry.Observe], and ends it. It installs nothing. The error is ErrUnknownAgent, a
+// [NotInstalledError] or an [AskError].
 func (r *Registry) Ask(ctx context.Context, id string) error {
 	c, err := r.Command(id)
 	if err != nil {
@@ -37,8 +35,7 @@ func (r *Registry) Ask(ctx context.Context, id string) error {
 	return nil
 }
 
-// ask has the conversation. tail is the end of what the agent wrote to its
-// standard error.
+// ask is Ask for a command. tail is the end of the agent's standard error.
 func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) {
 	if err := r.user.CanStart(c.Path, c.Args); err != nil {
 		return "", err
@@ -65,11 +62,10 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	}
 	env := c.Env
 	if r.user.Root() {
-		// Claude Code refuses to work for root unless it is told, in exactly this
-		// way, that it is in a sandbox.
+		// Claude Code refuses to work for root without exactly this.
 		env = append(slices.Clone(env), "IS_SANDBOX=1")
 	}
-	answers := new(answers)
+	answers := newAnswers()
 	child, err := g.Start(supervise.Spec{
 		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers,
 		Credential: r.user.Credential,
@@ -95,16 +91,22 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	return tail, errors.Join(err, child.Stop(context.WithoutCancel(ctx)))
 }
 
-// answerMost bounds a line of an agent that is asked.
+// answerMost bounds a line of an agent.
 const answerMost = 4 << 20
 
-// answers takes the answers out of what an agent writes. It keeps only the first
-// answer to the newest request.
+// answers reads an agent's output and keeps the first answer to the newest request.
 type answers struct {
-	mu     sync.Mutex // guards what follows
-	line   []byte
+	lines
+
+	mu     sync.Mutex     // guards what follows
 	id     int            // of the newest request
-	answer chan rpcAnswer // to it; nil before the first request
+	answer chan rpcAnswer // to the newest request; nil before the first one
+}
+
+func newAnswers() *answers {
+	a := new(answers)
+	a.lines = lines{most: answerMost, each: a.take}
+	return a
 }
 
 type rpcAnswer struct {
@@ -117,39 +119,17 @@ type rpcAnswer struct {
 	} `json:"error"`
 }
 
-// Write implements io.Writer.
-func (a *answers) Write(p []byte) (int, error) {
+// take keeps a line that is the answer to the newest request.
+func (a *answers) take(line []byte) {
+	var answer rpcAnswer
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := len(p)
-	for len(p) > 0 {
-		i := bytes.IndexByte(p, '\n')
-		end := i
-		if i < 0 {
-			end = len(p)
-		}
-		if len(a.line)+end <= answerMost {
-			a.line = append(a.line, p[:end]...)
-		}
-		if i < 0 {
-			break
-		}
-		a.take()
-		a.line, p = a.line[:0], p[i+1:]
-	}
-	return n, nil
-}
-
-// take keeps a line that is the answer to the newest request. Requests and
-// notifications of the agent are for clients that go on.
-func (a *answers) take() {
-	var answer rpcAnswer
-	if json.Unmarshal(a.line, &answer) != nil || answer.ID == nil || *answer.ID != a.id || answer.Method != "" {
+	if json.Unmarshal(line, &answer) != nil || answer.ID == nil || *answer.ID != a.id || answer.Method != "" {
 		return
 	}
 	select {
 	case a.answer <- answer:
-	default: // it has one, or there is no request
+	default: // there is an answer, or no request
 	}
 }
 
@@ -159,9 +139,8 @@ func (a *answers) call(ctx context.Context, child *supervise.Child, send io.Writ
 	a.mu.Lock()
 	a.id, a.answer = id, answered
 	a.mu.Unlock()
-	w := bufio.NewWriter(send)
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
-	if err := w.Flush(); err != nil {
+	request := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
+	if _, err := io.WriteString(send, request); err != nil {
 		return nil, err
 	}
 	var answer rpcAnswer

@@ -9,7 +9,7 @@ import (
 
 // An agent that is asked cannot fill the memory with answers to requests that were never made.
 func TestAnswersKeepNoOthers(t *testing.T) {
-	a := new(answers)
+	a := newAnswers()
 	memory := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

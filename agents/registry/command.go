@@ -11,7 +11,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Command is how an agent is started.
+// Command is the command line of an agent.
 type Command struct {
 	Agent string
 
@@ -22,19 +22,16 @@ type Command struct {
 	// Program is the file that is the agent: Path, or what Path interprets.
 	Program string
 
-	// Env are the variables that the agent needs beside those of its host, as
-	// entries for supervise.Environ. What the host's environment sets is not
-	// among them.
+	// Env has additional environment variables, as entries for supervise.Environ. It has no
+	// variables that the host's environment sets.
 	Env []string
 
-	// Version is that of what is started, Source where it came from. Version is
-	// empty where that is not known.
-	Version string
+	Version string // empty: unknown
 	Source  Source
 }
 
-// Command says how an agent is started. The error is [ErrUnknownAgent] or a
-// [NotInstalledError].
+// Command returns the command line of an agent. It returns [ErrUnknownAgent] or a
+// [NotInstalledError] if there is none.
 func (r *Registry) Command(id string) (Command, error) {
 	a, err := r.find(id)
 	if err != nil {
@@ -52,17 +49,15 @@ func (r *Registry) Command(id string) (Command, error) {
 	return c, nil
 }
 
-// Prepare is Command for who is about to start the agent: it installs what is
-// not installed, unless Config.RequirePreinstall forbids it. progress may be
-// nil.
+// Prepare is like Command but first installs the agent if it is not installed, unless
+// Config.RequirePreinstall is set. progress may be nil.
 func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progress)) (Command, error) {
 	c, err := r.Command(id)
 	var absent *NotInstalledError
 	if !errors.As(err, &absent) || r.cfg.RequirePreinstall {
 		return c, err
 	}
-	a, _ := r.find(id)
-	if len(a.sources) == 0 {
+	if a, _ := r.find(id); !a.Installable() {
 		return c, err
 	}
 	if _, err := r.Install(ctx, id, InstallOptions{Progress: progress}); err != nil {
@@ -71,7 +66,7 @@ func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progres
 	return r.Command(id)
 }
 
-// locate looks for an agent at all the places where it may be.
+// locate searches an agent.
 func (r *Registry) locate(a *Agent) (Command, error) {
 	if a.BuiltIn {
 		return r.builtIn(a)
@@ -101,11 +96,11 @@ func (r *Registry) locate(a *Agent) (Command, error) {
 	return Command{}, r.absent(a)
 }
 
-// absent says what can be done about an agent that is not there.
+// absent returns the error for an agent that was not found.
 func (r *Registry) absent(a *Agent) error {
 	e := &NotInstalledError{Agent: a.ID}
 	onPath := "put " + a.names[0][0] + " on PATH"
-	if len(a.sources) == 0 {
+	if !a.Installable() {
 		e.Reason, e.Remedy = "npm has no package of it", onPath
 		return e
 	}
@@ -113,7 +108,7 @@ func (r *Registry) absent(a *Agent) error {
 	return e
 }
 
-// builtIn starts this program, or the deskhand on PATH.
+// builtIn returns the command line of the mock agent.
 func (r *Registry) builtIn(a *Agent) (Command, error) {
 	argv := r.cfg.Mock
 	if len(argv) == 0 {
@@ -126,8 +121,7 @@ func (r *Registry) builtIn(a *Agent) (Command, error) {
 	return Command{Path: path, Args: slices.Clone(argv[1:]), Source: SourceBuiltIn}, nil
 }
 
-// launcher is the script by which sandbox-agent starts an agent; empty: there
-// is none.
+// launcher returns sandbox-agent's script that starts an agent, or "".
 func (r *Registry) launcher(id string) string {
 	home := dataHome(r.variable)
 	if home == "" {

@@ -28,9 +28,9 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s %s: %q is no choice", a.ID, o.ID, o.Current)
 			}
 		}
-		for _, s := range a.sources {
+		if a.Installable() {
 			var kinds []Kind
-			for _, p := range s.packages {
+			for _, p := range a.packages {
 				kinds = append(kinds, p.kinds...)
 				if !versionPattern.MatchString(p.version) {
 					t.Errorf("%s: %s is not pinned: %q", a.ID, p.name, p.version)
@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 			}
 			slices.Sort(kinds)
 			if want := []Kind{KindProcess, KindNative}; !slices.Equal(kinds, []Kind{want[1], want[0]}) && !slices.Equal(kinds, want) {
-				t.Errorf("%s: a source has %q", a.ID, kinds)
+				t.Errorf("%s: the packages have %q", a.ID, kinds)
 			}
 		}
 	}

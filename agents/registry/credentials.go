@@ -18,7 +18,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// provider is who sells what agents think with.
+// provider is a model vendor.
 type provider string
 
 const (
@@ -27,14 +27,14 @@ const (
 	google    provider = "google"
 )
 
-// Secret is a text that formats, logs and JSON show masked. [Secret.Reveal]
-// tells it.
+// Secret is a text that is masked in formatted text, logs and JSON. [Secret.Reveal] returns
+// it.
 type Secret struct{ text string }
 
-// Reveal is the secret itself.
+// Reveal returns the secret.
 func (s Secret) Reveal() string { return s.text }
 
-// String is the secret with all but its ends replaced, or all of a short one.
+// String returns the ends of the secret, or only asterisks for a short one.
 func (s Secret) String() string {
 	const ends, least = 4, 16
 	if len(s.text) < least {
@@ -52,7 +52,7 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText implements encoding.TextMarshaler.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// CredentialType says what a credential is.
+// CredentialType is the type of a credential.
 type CredentialType string
 
 // The types of credentials.
@@ -61,31 +61,30 @@ const (
 	OAuth  CredentialType = "oauth"
 )
 
-// Credential is a key or a token that was found on this machine.
+// Credential is a key or token on this machine.
 type Credential struct {
-	Provider string // "anthropic", "openai", and what opencode knows
+	Provider string // "anthropic", "openai", "google", or another provider of opencode
 	Type     CredentialType
 
-	// Source is "environment", or the agent whose file it is in; Where is the
-	// variable or the file.
+	// Source is "environment" or the agent that the file belongs to. Where is the variable
+	// or the file.
 	Source, Where string
 
 	Secret Secret
 }
 
-// CredentialOptions say where to look.
+// CredentialOptions selects credentials.
 type CredentialOptions struct {
-	// Agent is whose credentials are wanted: claude, codex, opencode, amp or
-	// gemini. Empty: those of all.
+	// Agent selects the credentials of claude, codex, opencode, amp or gemini. Empty: all.
 	Agent string
 
-	// NoOAuth leaves tokens of logged-in users out.
+	// NoOAuth excludes tokens of logged-in users.
 	NoOAuth bool
 }
 
-// Credentials finds what agents would use, at most one of each provider: the
-// environment's goes before those in files. A file that is not there, or not
-// understood, has none. The error is [ErrUnknownAgent].
+// Credentials finds the credentials that agents would use, at most one of each provider. The
+// environment precedes files. Files that are missing or cannot be decoded have none. The
+// error is [ErrUnknownAgent].
 func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 	wanted := []string{"amp", "claude", "codex", "opencode", "gemini"}
 	if o.Agent != "" {
@@ -112,7 +111,7 @@ func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 	return list, nil
 }
 
-// HasCredentials tells whether an agent would find a credential, or needs none.
+// HasCredentials reports whether an agent would find a credential, or needs none.
 func (r *Registry) HasCredentials(id string) bool {
 	a, err := r.find(id)
 	if err != nil {
@@ -130,23 +129,23 @@ func (r *Registry) HasCredentials(id string) bool {
 
 func (r *Registry) home() string { return cmp.Or(r.cfg.Home, r.user.Home, r.variable("HOME")) }
 
-// finder looks for credentials.
+// finder finds credentials.
 type finder struct {
-	user  supervise.User // whose files they are
+	user  supervise.User // the owner of the files
 	home  string
 	env   []string
 	oauth bool
 	now   time.Time
 }
 
-// keyVariables are where agents look for keys, the first that is set counts.
+// keyVariables names the variables of keys. The first one that is set counts.
 var keyVariables = map[provider][]string{
 	anthropic: {"ANTHROPIC_API_KEY", "CLAUDE_API_KEY"},
 	openai:    {"OPENAI_API_KEY", "CODEX_API_KEY"},
 	google:    {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 }
 
-// tokenVariables are where they look for tokens after that.
+// tokenVariables names the variables of tokens.
 var tokenVariables = map[provider][]string{anthropic: {"CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"}}
 
 func (f finder) environment(agent string, add func(Credential)) {
@@ -169,7 +168,7 @@ func (f finder) environment(agent string, add func(Credential)) {
 	}
 }
 
-// files looks into the files in which an agent keeps what its user gave it.
+// files finds credentials in an agent's files.
 func (f finder) files(agent string, add func(Credential)) {
 	if f.home == "" {
 		return
@@ -220,7 +219,7 @@ func (f finder) opencode(add func(Credential)) {
 	}
 }
 
-// keys adds the first member of a file that is a text.
+// keys adds the first of some members of a file that is text.
 func (f finder) keys(agent string, p provider, path string, add func(Credential), members ...string) {
 	file, content := f.read(path)
 	for _, name := range members {
@@ -231,8 +230,8 @@ func (f finder) keys(agent string, p provider, path string, add func(Credential)
 	}
 }
 
-// valid tells whether a time, in milliseconds or RFC 3339, is not over. What
-// has no time does not end.
+// valid reports whether a time, in milliseconds or RFC 3339, is in the future. It is true for
+// other values.
 func (f finder) valid(expires any) bool {
 	switch t := expires.(type) {
 	case float64:
@@ -244,11 +243,11 @@ func (f finder) valid(expires any) bool {
 	return true
 }
 
-// credentialFileMost bounds what is read: .claude.json has a history as well.
+// credentialFileMost bounds a file. .claude.json also has a history.
 const credentialFileMost = 64 << 20
 
-// read is a file's JSON object; nil: it has none. The file is read with the rights
-// of its user, who may exchange it for a device or a link meanwhile.
+// read returns a file's JSON object, or nil. It reads with the rights of the file's user, since
+// that user may replace the file by a device or a link.
 func (f finder) read(path string) (file string, content map[string]any) {
 	file = filepath.Join(f.home, filepath.FromSlash(path))
 	var text []byte
@@ -284,7 +283,7 @@ func readCredentialFile(file string) ([]byte, error) {
 	return text, err
 }
 
-// member is what a path of names leads to.
+// member returns the member at a path of names, or nil.
 func member(content map[string]any, path string) any {
 	var at any = content
 	for name := range strings.SplitSeq(path, ".") {

@@ -16,7 +16,7 @@ const customFileMost = 1 << 20
 //
 //	{"agents": {"my-agent": {"command": ["my-agent", "--acp"], "env": {"KEY": "value"}}}}
 //
-// Names that it does not know are errors, since they are spelling mistakes.
+// Unknown names are errors.
 func ReadCustom(file string) ([]Custom, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -47,7 +47,7 @@ func parseCustom(text []byte) ([]Custom, error) {
 		return nil, fmt.Errorf(`must be {"agents": {"NAME": {"command": ["PROGRAM", "ARGUMENT"]}}}: %w`, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has something behind the object")
+		return nil, errors.New("has text after the object")
 	}
 	list := make([]Custom, 0, len(content.Agents))
 	for id, c := range content.Agents {

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// ErrUnknownAgent says that no agent has that name.
+// ErrUnknownAgent is returned if no agent has that name.
 var ErrUnknownAgent = errors.New("unsupported agent")
 
-// ErrNotInstalled says that an agent is known, and not installed. The error is
-// a [NotInstalledError].
+// ErrNotInstalled is matched by every [NotInstalledError].
 var ErrNotInstalled = errors.New("agent not installed")
 
-// ErrClosed says that the registry was closed before or during the call.
+// ErrClosed is returned if the registry was closed before or during the call.
 var ErrClosed = errors.New("registry is closed")
 
-// NotInstalledError says why an agent cannot be started.
+// NotInstalledError reports that an agent is known but not installed.
 type NotInstalledError struct {
 	Agent  string
-	Reason string // empty: it is simply not there
-	Remedy string
+	Reason string // empty: it was not found
+	Remedy string // what to do
 }
 
 // Error implements error.
@@ -28,16 +27,16 @@ func (e *NotInstalledError) Error() string {
 	return sentence("agent not installed: "+e.Agent, e.Reason, e.Remedy)
 }
 
-// Is makes it an [ErrNotInstalled].
+// Is reports whether target is [ErrNotInstalled].
 func (e *NotInstalledError) Is(target error) bool { return target == ErrNotInstalled }
 
-// InstallError says why an agent could not be installed.
+// InstallError reports why an agent could not be installed.
 type InstallError struct {
 	Agent  string
 	Stage  Stage
 	Err    error
-	Remedy string // empty: none is known
-	Stderr string // the end of what npm, or the agent, wrote
+	Remedy string // what to do; empty: unknown
+	Stderr string // the end of the output of npm, or of the agent
 }
 
 // Error implements error.
@@ -57,11 +56,11 @@ type InvalidError struct {
 // Error implements error.
 func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
 
-// AskError says why an agent did not tell about itself.
+// AskError reports why [Registry.Ask] failed.
 type AskError struct {
 	Agent  string
 	Err    error
-	Stderr string // the end of what it wrote
+	Stderr string // the end of its standard error
 }
 
 // Error implements error.

@@ -14,61 +14,57 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// InstallOptions say what to install.
+// InstallOptions configures an install.
 type InstallOptions struct {
-	// Reinstall installs again what is installed already.
+	// Reinstall replaces an existing install.
 	Reinstall bool
 
-	// AgentVersion and ProcessVersion are versions, or tags, of the packages of
-	// the agent and of what makes it speak ACP. Empty: those of the table.
+	// AgentVersion and ProcessVersion are versions, or tags, of the packages of the agent
+	// and of its adapter. Empty: the versions in the table.
 	AgentVersion, ProcessVersion string
 
-	// Progress, if set, is called now and then by one goroutine at a time. It
-	// must not block.
+	// Progress, if set, is called by one goroutine at a time. It must not block.
 	Progress func(Progress)
 }
 
-// Progress tells how far an install is.
+// Progress is the progress of an install.
 type Progress struct {
 	Agent string `json:"agent"`
 	Stage Stage  `json:"stage"`
 
-	// Done and Total count packages while they are downloaded. Total is zero
-	// while it is not known.
+	// Done and Total count packages during the download. Total is zero while it is
+	// unknown.
 	Done  int `json:"done"`
 	Total int `json:"total"`
 
-	// Bytes is what is on the disk so far.
+	// Bytes is the size of the downloaded files.
 	Bytes int64 `json:"bytes"`
 
-	// Message is a line for people.
+	// Message is a line for users.
 	Message string `json:"message"`
 }
 
-// Stage is a part of an install.
+// Stage is a stage of an install.
 type Stage string
 
 // The stages of an install, in their order.
 const (
 	StageWait     Stage = "wait"     // another install of the same agent is under way
-	StageResolve  Stage = "resolve"  // find out which packages are needed
-	StageDownload Stage = "download" // and unpack
-	StageCheck    Stage = "check"    // that it runs here
+	StageResolve  Stage = "resolve"  // npm finds the packages
+	StageDownload Stage = "download" // npm downloads and unpacks them
+	StageCheck    Stage = "check"    // the program runs on this machine
 	StageDone     Stage = "done"
 	StageFailed   Stage = "failed" // Message says why
 )
 
-// Installed tells what an install did.
+// Installed is the result of an install.
 type Installed struct {
-	// Already says that there was nothing to do.
-	Already bool
-
-	// Artifacts are what was installed.
-	Artifacts []Artifact
+	Already   bool       // the agent was installed before
+	Artifacts []Artifact // the installed programs
 }
 
-// Install installs an agent. It returns ErrUnknownAgent, an [InvalidError] or
-// an [InstallError]. What the end of ctx interrupts leaves the agent as it was.
+// Install installs an agent. It returns ErrUnknownAgent, an [InvalidError] or an
+// [InstallError]. The end of ctx ends the install and does not change the agent.
 func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (Installed, error) {
 	a, err := r.find(id)
 	if err != nil {
@@ -100,7 +96,7 @@ func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (In
 	return got, err
 }
 
-// ready is the answer about an agent that no package makes.
+// ready returns the result for an agent without packages.
 func (r *Registry) ready(a *Agent, o InstallOptions) (Installed, error) {
 	c, err := r.locate(a)
 	if err != nil {
@@ -117,8 +113,7 @@ func (r *Registry) ready(a *Agent, o InstallOptions) (Installed, error) {
 	return Installed{Artifacts: []Artifact{{Kind: KindProcess, Path: c.Path, Source: c.Source, Version: c.Version}}}, nil
 }
 
-// check refuses what is no version: npm would take addresses and folders as
-// well.
+// check returns an error for versions that npm would take for a URL or a path.
 func (o InstallOptions) check() error {
 	for _, v := range []struct{ field, text string }{{"agentVersion", o.AgentVersion}, {"agentProcessVersion", o.ProcessVersion}} {
 		ok := len(v.text) <= 64 && !strings.HasPrefix(v.text, "-") && !strings.HasPrefix(v.text, ".")
@@ -132,30 +127,28 @@ func (o InstallOptions) check() error {
 	return nil
 }
 
-// plan is the sources to try, with the versions that were asked for. Those are
-// of packages under their present name.
-func (a *Agent) plan(o InstallOptions) ([]source, error) {
+// plan returns the packages to install, in the versions of the options.
+func (a *Agent) plan(o InstallOptions) ([]npmPackage, error) {
 	if o.AgentVersion == "" && o.ProcessVersion == "" {
-		return a.sources, nil
+		return a.packages, nil
 	}
-	if len(a.sources) == 0 {
+	if !a.Installable() {
 		return nil, &InvalidError{"agentVersion", fmt.Sprintf("and agentProcessVersion must be left out: %s is not installed from packages", a.ID)}
 	}
-	s := a.sources[0]
-	s.packages = slices.Clone(s.packages)
-	for i, p := range s.packages {
+	packages := slices.Clone(a.packages)
+	for i, p := range packages {
 		native, process := slices.Contains(p.kinds, KindNative), slices.Contains(p.kinds, KindProcess)
 		if native && process && o.AgentVersion != "" && o.ProcessVersion != "" && o.AgentVersion != o.ProcessVersion {
 			return nil, &InvalidError{"agentProcessVersion", fmt.Sprintf("must be that of the agent, or left out: %s is one package", a.ID)}
 		}
 		if native && o.AgentVersion != "" {
-			s.packages[i].version = o.AgentVersion
+			packages[i].version = o.AgentVersion
 		}
 		if process && o.ProcessVersion != "" {
-			s.packages[i].version = o.ProcessVersion
+			packages[i].version = o.ProcessVersion
 		}
 	}
-	return []source{s}, nil
+	return packages, nil
 }
 
 // installation is one call of Install.
@@ -168,7 +161,7 @@ type installation struct {
 
 func (in *installation) tell(p Progress) {
 	p.Agent = in.agent.ID
-	in.r.tell(p)
+	in.r.setProgress(p)
 	in.r.log.Debug("install", "agent", p.Agent, "stage", p.Stage, "done", p.Done, "total", p.Total, "message", p.Message)
 	if in.options.Progress != nil {
 		in.options.Progress(p)
@@ -179,7 +172,7 @@ func (in *installation) fail(stage Stage, err error, remedy string) error {
 	return &InstallError{Agent: in.agent.ID, Stage: stage, Err: err, Remedy: remedy}
 }
 
-func (in *installation) run(ctx context.Context, plan []source) (Installed, error) {
+func (in *installation) run(ctx context.Context, plan []npmPackage) (Installed, error) {
 	var err error
 	if in.host, err = host(); err != nil {
 		return Installed{}, in.fail(StageResolve, err, "")
@@ -187,16 +180,14 @@ func (in *installation) run(ctx context.Context, plan []source) (Installed, erro
 	if in.r.cfg.Dir == "" {
 		return Installed{}, in.fail(StageResolve, errors.New("this user has no home directory"), "set HOME or XDG_DATA_HOME")
 	}
-	// Before any directory is made: most who ask have it already.
-	if in.present(plan[0]) {
+	if in.present(plan) { // before any directory is made
 		return Installed{Already: true}, nil
 	}
 	dir := in.r.dirOf(in.agent.ID)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Installed{}, in.fail(StageResolve, err, "")
 	}
-	// Below a link, npm writes its list of packages as if the folder were somewhere
-	// else, and then misses all of them.
+	// npm fails below a symbolic link: it writes its list of packages for another folder.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return Installed{}, in.fail(StageResolve, err, "")
 	}
@@ -212,7 +203,7 @@ func (in *installation) run(ctx context.Context, plan []source) (Installed, erro
 		return Installed{}, in.fail(StageWait, err, "")
 	}
 	defer unlock()
-	if in.present(plan[0]) { // by the one that this waited for
+	if in.present(plan) { // by the install that this one waited for
 		return Installed{Already: true}, nil
 	}
 	m, err := in.fetch(ctx, dir, plan)
@@ -223,8 +214,8 @@ func (in *installation) run(ctx context.Context, plan []source) (Installed, erro
 	return Installed{Artifacts: m.artifacts()}, nil
 }
 
-// present tells whether there is nothing to do.
-func (in *installation) present(want source) bool {
+// present reports whether the packages are installed.
+func (in *installation) present(want []npmPackage) bool {
 	o := in.options
 	if o.Reinstall {
 		return false
@@ -241,25 +232,18 @@ func (in *installation) present(want source) bool {
 	return err == nil && m.has(in.host, want)
 }
 
-// fetch installs the first of several sources that exists.
-func (in *installation) fetch(ctx context.Context, dir string, plan []source) (*manifest, error) {
+// fetch installs the packages into a new folder.
+func (in *installation) fetch(ctx context.Context, dir string, plan []npmPackage) (*manifest, error) {
 	staging, err := in.stage(dir)
 	if err != nil {
 		return nil, in.fail(StageResolve, err, "")
 	}
-	defer os.RemoveAll(staging) // what is left is removed by the next install
+	defer os.RemoveAll(staging) // the next install removes the rest
 	npm, err := in.newNPM(ctx, dir, staging)
 	if err != nil {
 		return nil, err
 	}
-	var m *manifest
-	for i, s := range plan {
-		m, err = npm.install(ctx, s)
-		if i == len(plan)-1 || !isMissing(err) {
-			break
-		}
-		in.r.log.Debug("package is missing, try its older name", "agent", in.agent.ID, "error", err)
-	}
+	m, err := npm.install(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +257,7 @@ func (in *installation) fetch(ctx context.Context, dir string, plan []source) (*
 	return m, nil
 }
 
-// The names in an agent's folder that are no version.
+// Names in an agent's folder that are not versions.
 const (
 	currentName   = "current"
 	lockName      = ".lock"
@@ -281,8 +265,8 @@ const (
 	stagingPrefix = ".staging-"
 )
 
-// stage makes the folder in which an install comes to be, and removes those of
-// others that were killed. The lock is held.
+// stage makes a temporary folder for an install, and removes the folders of killed installs.
+// The caller holds the lock.
 func (in *installation) stage(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -302,7 +286,7 @@ func (in *installation) stage(dir string) (string, error) {
 	return staging, os.Chmod(staging, 0o755) // agents may run as another user
 }
 
-// publish gives a finished install its name, and makes it the current one.
+// publish makes a finished install the current one.
 func (in *installation) publish(dir, staging string, m *manifest) error {
 	m.Installed = time.Now().UTC()
 	if err := m.write(staging); err != nil {
@@ -314,7 +298,7 @@ func (in *installation) publish(dir, staging string, m *manifest) error {
 		if err == nil {
 			break
 		}
-		// A folder that somebody may run an agent from is never replaced.
+		// An agent may run from an existing folder.
 		if !errors.Is(err, os.ErrExist) || n > 1000 {
 			return err
 		}

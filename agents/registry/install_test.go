@@ -21,7 +21,7 @@ const limit = 60 * time.Second
 func pinned(t testing.TB, agent string, k Kind) string {
 	t.Helper()
 	for _, a := range agents {
-		for _, p := range a.sources0() {
+		for _, p := range a.packages {
 			if a.ID == agent && slices.Contains(p.kinds, k) {
 				return p.version
 			}
@@ -29,13 +29,6 @@ func pinned(t testing.TB, agent string, k Kind) string {
 	}
 	t.Fatalf("%s has no %s", agent, k)
 	return ""
-}
-
-func (a Agent) sources0() []npmPackage {
-	if len(a.sources) == 0 {
-		return nil
-	}
-	return a.sources[0].packages
 }
 
 // codexPackages are what codex needs, under the names that the table has, and
@@ -264,7 +257,6 @@ func TestInstallFails(t *testing.T) {
 			r, "codex", InstallOptions{Reinstall: true}, StageDownload, []string{"EINTEGRITY", "not what its registry promised"}, "helper",
 		},
 		"no such package": {r, "gemini", InstallOptions{}, StageResolve, []string{"E404", "no such package"}, "gemini-cli"},
-		"older name gone": {r, "claude", InstallOptions{}, StageResolve, []string{"E404"}, "@zed-industries/claude-agent-acp"},
 		"no npm":          {bare, "codex", InstallOptions{}, StageResolve, []string{"npm is not installed", "install Node.js"}, ""},
 		"no home":         {homeless, "codex", InstallOptions{}, StageResolve, []string{"no home directory", "XDG_DATA_HOME"}, ""},
 		"not on npm":      {r, "amp", InstallOptions{}, StageResolve, []string{"npm has no package of it", "put amp-acp on PATH"}, ""},
@@ -326,17 +318,6 @@ func checkInstallError(t *testing.T, name string, err error, stage Stage, stderr
 	}
 	if strings.Contains(failed.Stderr, "npm http") {
 		t.Errorf("%s: stderr has npm's requests: %s", name, failed.Stderr)
-	}
-}
-
-func TestOlderName(t *testing.T) {
-	t.Parallel()
-	s := agents[0].sources[1].packages[0]
-	_, env := serveNPM(t, fakePackage{name: s.name, version: s.version, files: map[string]string{s.program: "1\n"}})
-	r := newRegistry(t, Config{Env: env})
-	got := install(t, r, "claude", InstallOptions{})
-	if len(got.Artifacts) != 2 || got.Artifacts[0].Source != SourceFallback || got.Artifacts[0].Version != s.version {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// lockPoll is how often somebody who waits looks whether it is his turn.
+// lockPoll is the interval between attempts to lock.
 const lockPoll = 100 * time.Millisecond
 
-// lock waits until nobody else installs the agent, in this program or another
-// (flock(2)).
+// lock waits for other installs of the agent, in this program and in others (flock(2)).
 func (in *installation) lock(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +11,7 @@ import (
 	"time"
 )
 
-// manifest says what is in a folder, so that a newer program with another table
-// can start it, too.
+// manifest describes an installed agent. Newer programs with another table can start it.
 type manifest struct {
 	Agent     string            `json:"agent"`
 	Installed time.Time         `json:"installed"`
@@ -20,7 +20,7 @@ type manifest struct {
 	Packages  []packageManifest `json:"packages"`
 
 	dir   string
-	named bool // versions were asked for
+	named bool // the options had a version
 }
 
 type packageManifest struct {
@@ -30,7 +30,7 @@ type packageManifest struct {
 	Program  string `json:"program"` // below the folder
 	Node     bool   `json:"node,omitempty"`
 	Variable string `json:"variable,omitempty"`
-	Reports  string `json:"reports,omitempty"` // the version that it tells itself
+	Reports  string `json:"reports,omitempty"` // the version that the program prints
 
 	check bool
 }
@@ -45,14 +45,13 @@ func (m *manifest) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o644)
 }
 
-// dirOf is the folder of an agent's installs.
+// dirOf returns the folder of an agent's installs.
 func (r *Registry) dirOf(id string) string { return filepath.Join(r.cfg.Dir, id) }
 
-// current reads what this user has installed of an agent.
+// current reads the manifest of an agent that this user has installed.
 func (r *Registry) current(id string) (*manifest, error) { return currentIn(r.cfg.Dir, id) }
 
-// currentIn reads what is installed of an agent in a folder with a folder for
-// each agent.
+// currentIn reads the manifest of an agent in a directory of installed agents.
 func currentIn(dir, id string) (*manifest, error) {
 	if dir == "" {
 		return nil, os.ErrNotExist
@@ -75,7 +74,7 @@ func currentIn(dir, id string) (*manifest, error) {
 
 func (p packageManifest) is(k Kind) bool { return slices.Contains(p.Kinds, k) }
 
-// command is how it is started; an error says what is missing.
+// command returns the command line. It returns an error if a program is missing.
 func (m *manifest) command(r *Registry) (Command, error) {
 	c := Command{Source: m.Source, Version: m.version(), Args: m.Args}
 	found := false
@@ -105,21 +104,18 @@ func (m *manifest) command(r *Registry) (Command, error) {
 	return c, nil
 }
 
-// version is what people call the version: the agent's own.
+// version returns the agent's own version.
 func (m *manifest) version() string {
 	for _, p := range m.Packages {
 		if p.is(KindNative) {
-			if p.Reports != "" {
-				return p.Reports
-			}
-			return p.Version
+			return cmp.Or(p.Reports, p.Version)
 		}
 	}
 	return ""
 }
 
-// folder is the name for it: the version of what speaks ACP, and that of the
-// agent if it was asked for.
+// folder returns the folder's name: the version of the adapter, and the agent's if the
+// options had one.
 func (m *manifest) folder() string {
 	name, agent := "", ""
 	for _, p := range m.Packages {
@@ -133,10 +129,10 @@ func (m *manifest) folder() string {
 	return name + agent
 }
 
-// has tells whether the packages of a source are those of the install. A tag is
-// never known to be.
-func (m *manifest) has(h platform, s source) bool {
-	for _, want := range s.packages {
+// has reports whether the install has these packages. It is false for versions that are
+// tags.
+func (m *manifest) has(h platform, packages []npmPackage) bool {
+	for _, want := range packages {
 		if !slices.ContainsFunc(m.Packages, func(p packageManifest) bool { return p.Name == h.fill(want.name) && p.Version == want.version }) {
 			return false
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// oldestNode is what the agents were tried with.
+	// oldestNode is the oldest version of node with which the agents were tried.
 	oldestNode = 20
 
 	installNode = "install Node.js 20 or newer, with npm: the packages nodejs and npm of a recent distribution, or https://nodejs.org"
@@ -28,10 +28,10 @@ const (
 type npm struct {
 	in      *installation
 	staging string
-	cache   string // our own; empty: npm is configured to use another
+	cache   string // --cache of npm; empty: the configured one
 }
 
-// newNPM makes sure that npm can be used.
+// newNPM checks that npm can be used.
 func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, error) {
 	if _, err := in.r.lookPath("npm"); err != nil {
 		return nil, in.fail(StageResolve, errors.New("npm is not installed"), installNode)
@@ -51,8 +51,7 @@ func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, 
 	return n, nil
 }
 
-// dropCache removes what npm keeps of downloads; it is of use only until an
-// install succeeds.
+// dropCache removes npm's downloads. An install that was interrupted reuses them.
 func (n *npm) dropCache() {
 	if n.cache == "" {
 		return
@@ -62,16 +61,16 @@ func (n *npm) dropCache() {
 	}
 }
 
-// install puts the packages of a source into the staging folder.
-func (n *npm) install(ctx context.Context, s source) (*manifest, error) {
-	m := &manifest{Agent: n.in.agent.ID, Source: s.kind, Args: s.args, dir: n.staging}
+// install installs packages into the staging folder.
+func (n *npm) install(ctx context.Context, packages []npmPackage) (*manifest, error) {
+	m := &manifest{Agent: n.in.agent.ID, Source: SourceRegistry, Args: n.in.agent.args, dir: n.staging}
 	m.named = n.in.options.AgentVersion != ""
 	wanted := map[string]string{}
-	for _, p := range s.packages {
+	for _, p := range packages {
 		wanted[n.in.host.fill(p.name)] = p.version
 	}
 	n.in.tell(Progress{Stage: StageResolve, Message: "find out what " + n.in.agent.Name + " needs"})
-	if err := n.resolve(ctx, s.kind, wanted); err != nil {
+	if err := n.resolve(ctx, wanted); err != nil {
 		return nil, err
 	}
 	total, err := n.count()
@@ -81,7 +80,7 @@ func (n *npm) install(ctx context.Context, s source) (*manifest, error) {
 	if err := n.download(ctx, total); err != nil {
 		return nil, err
 	}
-	for _, p := range s.packages {
+	for _, p := range packages {
 		got := packageManifest{
 			Name: n.in.host.fill(p.name), Kinds: p.kinds, Node: p.node, Variable: p.variable, check: p.check,
 		}
@@ -95,9 +94,9 @@ func (n *npm) install(ctx context.Context, s source) (*manifest, error) {
 	return m, nil
 }
 
-// resolve writes package.json and package-lock.json: the lock that comes with this
-// program if it has the wanted packages, else what npm finds in its registry.
-func (n *npm) resolve(ctx context.Context, kind Source, wanted map[string]string) error {
+// resolve writes package.json and package-lock.json: the embedded lock if it has the wanted
+// packages, else the packages that npm finds in its registry.
+func (n *npm) resolve(ctx context.Context, wanted map[string]string) error {
 	text, err := json.Marshal(map[string]any{"private": true, "dependencies": wanted})
 	if err != nil {
 		return err
@@ -105,7 +104,7 @@ func (n *npm) resolve(ctx context.Context, kind Source, wanted map[string]string
 	if err := os.WriteFile(filepath.Join(n.staging, "package.json"), text, 0o644); err != nil {
 		return n.in.fail(StageResolve, err, "")
 	}
-	lock, err := n.in.pinned(kind, wanted)
+	lock, err := n.in.pinned(wanted)
 	if err != nil {
 		return n.in.fail(StageResolve, err, "")
 	}
@@ -130,7 +129,7 @@ func packageVersion(folder string) (string, error) {
 	return filepath.Base(p.Version), nil // it becomes a folder's name
 }
 
-// count tells how many packages are going to be downloaded.
+// count returns the number of packages to download.
 func (n *npm) count() (int, error) {
 	text, err := os.ReadFile(filepath.Join(n.staging, "package-lock.json"))
 	if err != nil {
@@ -156,10 +155,10 @@ func (n *npm) count() (int, error) {
 	return total, nil
 }
 
-// sizePoll is how often it is looked how much is on the disk.
+// sizePoll is the interval between measurements of the download.
 const sizePoll = 500 * time.Millisecond
 
-// download fetches what was found out to be needed.
+// download downloads the packages of package-lock.json.
 func (n *npm) download(ctx context.Context, total int) error {
 	var mu sync.Mutex // guards p, and calls of tell
 	p := Progress{Stage: StageDownload, Total: total, Message: "download " + n.in.agent.Name}
@@ -185,8 +184,8 @@ func (n *npm) download(ctx context.Context, total int) error {
 		}
 	})
 	seen := map[string]bool{}
-	err := n.run(ctx, StageDownload, func(line string) {
-		name := fetched(line)
+	err := n.run(ctx, StageDownload, func(line []byte) {
+		name := fetched(string(line))
 		if name == "" || seen[name] {
 			return
 		}
@@ -215,8 +214,7 @@ func fetched(line string) string {
 	return ""
 }
 
-// sizeOf is how many bytes the files below a folder have, as far as it can be
-// told while they come and go.
+// sizeOf returns the size of the files below a folder. It ignores files that disappear.
 func sizeOf(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
@@ -230,15 +228,14 @@ func sizeOf(dir string) int64 {
 	return sum
 }
 
-// run runs npm to its end. No script of a package is run: what agents need
-// native programs for comes as packages of its own.
-func (n *npm) run(ctx context.Context, stage Stage, line func(string), args ...string) error {
+// run runs npm. npm runs no scripts of packages: native programs are packages of their own.
+func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...string) error {
 	args = append(args, "--prefix", n.staging, "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress",
 		"--no-update-notifier", "--loglevel=http", "--logs-max=0")
 	if n.cache != "" {
 		args = append(args, "--cache", n.cache)
 	}
-	out := &lines{each: line}
+	out := &lines{most: lineMost, each: line}
 	exit, tail, err := n.in.r.finish(ctx, supervise.Spec{
 		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(), Output: out,
 	})
@@ -250,23 +247,17 @@ func (n *npm) run(ctx context.Context, stage Stage, line func(string), args ...s
 	}
 	stderr := withoutHTTP(tail)
 	code := npmCode(stderr)
+	text := fmt.Sprintf("npm %s: %v", args[0], exit)
+	if code != "" {
+		text += " (" + code + ")"
+	}
 	return &InstallError{
 		Agent: n.in.agent.ID, Stage: stage, Stderr: stderr, Remedy: npmRemedies[code],
-		Err: &npmError{code, fmt.Sprintf("npm %s: %v", args[0], exit)},
+		Err: errors.New(text),
 	}
 }
 
-// npmError is an end of npm, with the code that it gives.
-type npmError struct{ code, text string }
-
-func (e *npmError) Error() string {
-	if e.code == "" {
-		return e.text
-	}
-	return e.text + " (" + e.code + ")"
-}
-
-// npmRemedies are what to do about what npm says.
+// npmRemedies says what to do about npm's error codes.
 var npmRemedies = map[string]string{
 	"E404":         "there is no such package in npm's registry",
 	"ETARGET":      "there is no such version of the package",
@@ -281,14 +272,7 @@ var npmRemedies = map[string]string{
 	"EACCES":       "this user may not write there",
 }
 
-// isMissing tells whether an install failed because a package is not in the
-// registry.
-func isMissing(err error) bool {
-	var e *npmError
-	return errors.As(err, &e) && (e.code == "E404" || e.code == "ETARGET")
-}
-
-// npmCode is the code in npm's messages.
+// npmCode returns the error code in npm's output.
 func npmCode(text string) string {
 	for line := range strings.Lines(text) {
 		for _, prefix := range []string{"npm error code ", "npm ERR! code "} {
@@ -300,7 +284,7 @@ func npmCode(text string) string {
 	return ""
 }
 
-// withoutHTTP leaves out of npm's output what was only asked for to count.
+// withoutHTTP returns npm's output without the lines about requests.
 func withoutHTTP(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -311,13 +295,14 @@ func withoutHTTP(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// lines calls a function with every line that is written to it. What is longer
-// than the limit is no line of npm's that matters.
+// lines is a writer that calls a function with each line. It drops the end of longer lines.
 type lines struct {
-	each func(string)
+	most int
+	each func([]byte) // nil: none
 	rest []byte
 }
 
+// lineMost bounds a line of npm.
 const lineMost = 16 << 10
 
 // Write implements io.Writer.
@@ -327,14 +312,14 @@ func (l *lines) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	for {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			if len(l.rest)+len(p) <= lineMost {
-				l.rest = append(l.rest, p...)
-			}
+		part, rest, found := bytes.Cut(p, []byte{'\n'})
+		if len(l.rest)+len(part) <= l.most {
+			l.rest = append(l.rest, part...)
+		}
+		if !found {
 			return n, nil
 		}
-		l.each(string(append(l.rest, p[:i]...)))
-		l.rest, p = l.rest[:0], p[i+1:]
+		l.each(l.rest)
+		l.rest, p = l.rest[:0], rest
 	}
 }

@@ -1,56 +1,47 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
 
-// Information is what an agent's answers say of it.
+// Information is what an agent's answers tell about it.
 type Information struct {
-	// Version is its own. Empty: it did not say.
-	Version string
-
-	// Options are what can be chosen. Nil: it did not say.
-	Options []Option
+	Version string   // empty: unknown
+	Options []Option // nil: unknown
 }
 
-// observed is what an agent has said so far.
+// observed has the parts of an agent's answers that lists need.
 type observed struct {
 	Information
 	initialized *agentCapabilities
 }
 
-// agentCapabilities is the part of an initialize answer that lists need.
+// agentCapabilities is the part of an answer to initialize that lists need.
 type agentCapabilities struct {
-	LoadSession bool            `json:"loadSession"`
-	Session     sessionAbility  `json:"sessionCapabilities"`
-	Prompt      promptAbilities `json:"promptCapabilities"`
-	MCP         mcpAbilities    `json:"mcpCapabilities"`
+	LoadSession bool `json:"loadSession"`
+	Session     struct {
+		Resume json.RawMessage `json:"resume"`
+	} `json:"sessionCapabilities"`
+	Prompt struct {
+		Image           bool `json:"image"`
+		EmbeddedContext bool `json:"embeddedContext"`
+	} `json:"promptCapabilities"`
+	MCP struct {
+		HTTP bool `json:"http"`
+		SSE  bool `json:"sse"`
+	} `json:"mcpCapabilities"`
 }
 
-type sessionAbility struct {
-	Resume json.RawMessage `json:"resume"`
-}
-
-type promptAbilities struct {
-	Image           bool `json:"image"`
-	EmbeddedContext bool `json:"embeddedContext"`
-}
-
-type mcpAbilities struct {
-	HTTP bool `json:"http"`
-	SSE  bool `json:"sse"`
-}
-
-// Bounds of what is kept of an agent's answer.
+// Limits of an agent's answer.
 const (
 	maxObserved = 1 << 20 // bytes; an answer with more is ignored
 	maxOptions  = 64
 )
 
-// Observe takes note of what an agent answered: method is that of the request,
-// result the result. Only initialize and the session/... methods that begin a
-// session tell something; others, and what is not understood, are ignored.
+// Observe records an agent's answer to a request. It ignores methods other than initialize
+// and the session/... methods that begin a session, and results that it cannot decode.
 func (r *Registry) Observe(id, method string, result json.RawMessage) {
 	if _, err := r.find(id); err != nil || len(result) > maxObserved {
 		return
@@ -82,8 +73,7 @@ func (r *Registry) note(id string, change func(*observed)) {
 	r.said[id] = o
 }
 
-// Heard is what an agent has said since this registry was made. Both members
-// may be empty.
+// Heard returns what an agent has told since the registry was made.
 func (r *Registry) Heard(id string) Information {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +82,7 @@ func (r *Registry) Heard(id string) Information {
 	return o
 }
 
-// heard is an agent with what it has said in place of what the table says.
+// heard returns an agent, with its own answers in place of the table's values.
 func (r *Registry) heard(a Agent) Agent {
 	r.mu.Lock()
 	o := r.said[a.ID]
@@ -113,7 +103,7 @@ func (r *Registry) heard(a Agent) Agent {
 		can.SessionLifecycle = can.SessionLifecycle || c.LoadSession || has(c.Session.Resume)
 		can.MCPTools = can.MCPTools || c.MCP.HTTP || c.MCP.SSE
 	}
-	if a.note == noteIfAbsent {
+	if a.noteIfAbsent {
 		if _, err := r.locate(&a); err == nil {
 			a.Note = ""
 		}
@@ -123,25 +113,27 @@ func (r *Registry) heard(a Agent) Agent {
 
 func has(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
 
-// sessionOptions are what the answer to session/new says can be chosen: the
-// configuration options of ACP, and the modes and models of its older versions.
-// Nil: it says nothing.
+// wireList has the modes or the models of older versions of ACP.
+type wireList struct {
+	Mode   string       `json:"currentModeId"`
+	Model  string       `json:"currentModelId"`
+	Modes  []wireChoice `json:"availableModes"`
+	Models []wireChoice `json:"availableModels"`
+}
+
+type wireChoice struct {
+	Mode              string `json:"id"`
+	Model             string `json:"modelId"`
+	Name, Description string
+}
+
+// sessionOptions returns the options in an answer to session/new: the configuration options
+// of ACP, and the modes and models of its older versions. It returns nil if there are none.
 func sessionOptions(result json.RawMessage) []Option {
 	var answer struct {
 		Options []wireOption `json:"configOptions"`
-		Modes   *struct {
-			Current string `json:"currentModeId"`
-			Modes   []struct {
-				ID, Name, Description string
-			} `json:"availableModes"`
-		} `json:"modes"`
-		Models *struct {
-			Current string `json:"currentModelId"`
-			Models  []struct {
-				ID                string `json:"modelId"`
-				Name, Description string
-			} `json:"availableModels"`
-		} `json:"models"`
+		Modes   wireList     `json:"modes"`
+		Models  wireList     `json:"models"`
 	}
 	if json.Unmarshal(result, &answer) != nil {
 		return nil
@@ -152,26 +144,17 @@ func sessionOptions(result json.RawMessage) []Option {
 			options = append(options, o)
 		}
 	}
-	add := func(category, name, current string, choices []Choice) {
-		known := slices.ContainsFunc(options, func(o Option) bool { return o.Category == category })
-		if !known && len(choices) > 0 {
-			options = append(options, Option{category, name, category, "select", current, choices})
+	add := func(category, name, current string, choices []wireChoice) {
+		o := Option{ID: category, Name: name, Category: category, Type: "select", Current: current}
+		for _, c := range choices {
+			o.Choices = append(o.Choices, Choice{cmp.Or(c.Model, c.Mode), c.Name, c.Description})
+		}
+		if len(choices) > 0 && !slices.ContainsFunc(options, func(o Option) bool { return o.Category == category }) {
+			options = append(options, o)
 		}
 	}
-	if m := answer.Models; m != nil {
-		var choices []Choice
-		for _, c := range m.Models {
-			choices = append(choices, Choice{c.ID, c.Name, c.Description})
-		}
-		add(CategoryModel, "Model", m.Current, choices)
-	}
-	if m := answer.Modes; m != nil {
-		var choices []Choice
-		for _, c := range m.Modes {
-			choices = append(choices, Choice{c.ID, c.Name, c.Description})
-		}
-		add(CategoryMode, "Mode", m.Current, choices)
-	}
+	add(CategoryModel, "Model", answer.Models.Model, answer.Models.Models)
+	add(CategoryMode, "Mode", answer.Modes.Mode, answer.Modes.Modes)
 	return options
 }
 
@@ -189,7 +172,7 @@ type wireOption struct {
 	} `json:"options"`
 }
 
-// option leaves out what is no choice between texts.
+// option returns false for options that are not a choice between texts.
 func (w wireOption) option() (Option, bool) {
 	o := Option{ID: w.ID, Name: w.Name, Category: w.Category, Type: "select"}
 	if w.Type != "" && w.Type != "select" || json.Unmarshal(w.Current, &o.Current) != nil {

@@ -107,7 +107,8 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"id":0,"result":`+strings.ReplaceAll(optionsAnswer, "\n", "")+"}\n"), 7)
 	f.Add([]byte("\n\n{}\n[1]\n{\"id\":1,\"error\":{\"message\":\"x\"}}"), 1)
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
-		a := &answers{answer: make(chan rpcAnswer, 1)}
+		a := newAnswers()
+		a.answer = make(chan rpcAnswer, 1)
 		r := &Registry{agents: agents, said: map[string]observed{}}
 		for size = max(1, size%64); len(text) > 0; text = text[min(size, len(text)):] {
 			if n, err := a.Write(text[:min(size, len(text))]); err != nil || n != min(size, len(text)) {

@@ -8,20 +8,14 @@ import (
 	"io/fs"
 )
 
-// embeddedLocks are the files that make agent-locks wrote: for each source of the
-// table a package-lock.json with the versions and the checksums of its packages
-// and of all their dependencies.
+// embeddedLocks has a package-lock.json for each agent of the table, with the versions and
+// checksums of its packages and of all their dependencies. make agent-locks writes them.
 //
 //go:embed locks/*.json
 var embeddedLocks embed.FS
 
-// lockPath is the name of a source's lock in embeddedLocks.
-func lockPath(agent string, kind Source) string {
-	if kind == SourceFallback {
-		agent += "-fallback"
-	}
-	return "locks/" + agent + ".json"
-}
+// lockPath returns the name of an agent's lock in embeddedLocks.
+func lockPath(agent string) string { return "locks/" + agent + ".json" }
 
 // packageLock is a package-lock.json of npm.
 type packageLock struct {
@@ -32,9 +26,9 @@ type packageLock struct {
 
 // pinned returns the package-lock.json with which npm installs exactly the wanted
 // packages, by name and version, and their dependencies. It returns nil if the
-// source's lock lacks one of them, such as when other versions were asked for.
-func (in *installation) pinned(kind Source, wanted map[string]string) ([]byte, error) {
-	name := lockPath(in.agent.ID, kind)
+// agent's lock lacks one of them, for example for another version.
+func (in *installation) pinned(wanted map[string]string) ([]byte, error) {
+	name := lockPath(in.agent.ID)
 	text, err := fs.ReadFile(in.r.locks, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -51,7 +45,7 @@ func (in *installation) pinned(kind Source, wanted map[string]string) ([]byte, e
 		if p["version"] != version {
 			return nil, nil
 		}
-		delete(p, "optional") // in the lock, since it is for one platform; npm would go on without it
+		delete(p, "optional") // it is for one platform; npm would accept its absence
 	}
 	// The programs for other platforms stay in the lock, but npm installs only what
 	// the project depends on.

@@ -32,12 +32,12 @@ var unlocked = []string{
 
 // makeLock has npm find out all packages of a source, for all platforms, from the
 // registry that env names.
-func makeLock(t testing.TB, env []string, s source) []byte {
+func makeLock(t testing.TB, env []string, packages []npmPackage) []byte {
 	t.Helper()
 	testx11.Require(t, "node", "npm")
 	dir := t.TempDir()
 	needed, optional := map[string]string{}, map[string]string{} // optional: on one platform
-	for _, p := range s.packages {
+	for _, p := range packages {
 		for _, h := range platforms {
 			if name := h.fill(p.name); name == p.name {
 				needed[name] = p.version
@@ -75,24 +75,24 @@ func makeLock(t testing.TB, env []string, s source) []byte {
 	return append(text, '\n')
 }
 
-// TestLocks wants a lock for every source of the table, with its versions, with a
+// TestLocks wants a lock for every agent of the table, with its versions, with a
 // checksum for every package, and without the address of a registry. With -update
 // it writes them.
 func TestLocks(t *testing.T) {
 	var want []string
 	for _, a := range agents {
-		for _, s := range a.sources {
-			name := lockPath(a.ID, s.kind)
+		if a.Installable() {
+			name := lockPath(a.ID)
 			want = append(want, name)
 			if *update {
-				write(t, name, string(makeLock(t, os.Environ(), s)), 0o644)
+				write(t, name, string(makeLock(t, os.Environ(), a.packages)), 0o644)
 			}
 			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Error(err)
 				continue
 			}
-			checkLock(t, name, text, s)
+			checkLock(t, name, text, a.packages)
 		}
 	}
 	slices.Sort(want)
@@ -101,7 +101,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-func checkLock(t *testing.T, name string, text []byte, s source) {
+func checkLock(t *testing.T, name string, text []byte, packages []npmPackage) {
 	t.Helper()
 	var lock packageLock
 	if err := json.Unmarshal(text, &lock); err != nil {
@@ -123,7 +123,7 @@ func checkLock(t *testing.T, name string, text []byte, s source) {
 			}
 		}
 	}
-	for _, p := range s.packages {
+	for _, p := range packages {
 		for _, h := range platforms {
 			filled := h.fill(p.name)
 			got := lock.Packages["node_modules/"+filled]
@@ -155,8 +155,7 @@ func locked(t testing.TB, env []string, agent string) *Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := a.sources[0]
-	r.locks = fstest.MapFS{lockPath(agent, s.kind): {Data: makeLock(t, env, s)}}
+	r.locks = fstest.MapFS{lockPath(agent): {Data: makeLock(t, env, a.packages)}}
 	return r
 }
 
@@ -202,7 +201,7 @@ func TestPlatformFromLock(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	p := agents[2].sources[0].packages[0]
+	p := agents[2].packages[0]
 	var all []fakePackage
 	for _, h := range platforms {
 		all = append(all, fakePackage{
@@ -235,7 +234,7 @@ func TestRealLock(t *testing.T) {
 	if len(got.Artifacts) != 2 || got.Artifacts[0].Version != pinned(t, "pi", KindNative) {
 		t.Errorf("artifacts: %+v", got.Artifacts)
 	}
-	name := lockPath("pi", SourceRegistry)
+	name := lockPath("pi")
 	text, err := fs.ReadFile(embeddedLocks, name)
 	if err != nil {
 		t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// platform is what packages with native programs depend on.
+// platform selects packages with native programs.
 type platform struct {
 	arch     string // npm's word: "x64"
 	musl     bool   // the C library is musl, not glibc
 	baseline bool   // the processor has no AVX2
 }
 
-// host is the platform of this machine.
+// host returns the platform of this machine.
 func host() (platform, error) {
 	p := platform{arch: map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]}
 	if p.arch == "" || runtime.GOOS != "linux" {
@@ -29,8 +29,8 @@ func host() (platform, error) {
 	return p, nil
 }
 
-// hasMusl tells whether the system below root is built on musl. A glibc system
-// may have musl's loader as well, for programs of others: then it is glibc.
+// hasMusl reports whether the system below root is built on musl. A glibc system may have
+// musl's loader as well.
 func hasMusl(root string) bool {
 	exists := func(patterns ...string) bool {
 		for _, p := range patterns {
@@ -44,7 +44,7 @@ func hasMusl(root string) bool {
 	return !glibc && exists("lib/ld-musl-*.so.1")
 }
 
-// fill puts the platform into a package's name or program.
+// fill replaces the placeholders in a package's name or program.
 func (p platform) fill(s string) string {
 	suffix := func(on bool, s string) string {
 		if on {
@@ -55,8 +55,8 @@ func (p platform) fill(s string) string {
 	return strings.NewReplacer("{arch}", p.arch, "{musl}", suffix(p.musl, "-musl"), "{baseline}", suffix(p.baseline, "-baseline")).Replace(s)
 }
 
-// fits tells whether a package with those words in its package.json is for this
-// platform. A word with ! in front excludes.
+// fits reports whether a package with these words in its package.json is for this platform.
+// A word that begins with ! excludes.
 func (p platform) fits(system, cpus, libc []string) bool {
 	name := "glibc"
 	if p.musl {
@@ -82,8 +82,7 @@ func allows(words []string, name string) bool {
 	return !only
 }
 
-// dataHome is where this user's programs keep data (XDG Base Directory
-// specification). Empty: the user has no home.
+// dataHome returns $XDG_DATA_HOME or its default, or "" for a user without a home.
 func dataHome(env func(string) string) string {
 	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -94,7 +93,7 @@ func dataHome(env func(string) string) string {
 	return ""
 }
 
-// sharedDirs are the folders of agents that are installed for all users, from the
+// sharedDirs returns the directories of agents that are installed for all users, from the
 // value of XDG_DATA_DIRS.
 func sharedDirs(value string) []string {
 	var dirs []string

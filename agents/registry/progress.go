@@ -1,40 +1,40 @@
 package registry
 
-// told is how far the last install of an agent was.
-type told struct {
+// progress is the progress of the last install of an agent.
+type progress struct {
 	Progress
-	number  uint64        // of this progress, from 1
-	changed chan struct{} // closed with the next one
+	number  uint64        // counts from 1
+	changed chan struct{} // closed at the next progress
 }
 
-// tell keeps a progress for those who follow.
-func (r *Registry) tell(p Progress) {
+// setProgress records the progress of an install.
+func (r *Registry) setProgress(p Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.told[p.Agent]
+	t := r.installs[p.Agent]
 	if t.changed != nil {
 		close(t.changed)
 	}
-	r.told[p.Agent] = told{p, t.number + 1, make(chan struct{})}
+	r.installs[p.Agent] = progress{p, t.number + 1, make(chan struct{})}
 }
 
-// Progress tells how far the last install of an agent is, or was, whoever began
-// it. number tells one progress from the next, zero is before the first;
-// changed is closed when there is another. Who follows may miss some in
-// between, never the last. Of an agent that does not exist, there is none.
+// Progress returns the progress of the last install of an agent, by any caller. number
+// counts progresses; it is zero before the first install. changed is closed at the next
+// progress, and nil for an unknown agent. A follower may miss intermediate ones, but never
+// the last.
 func (r *Registry) Progress(id string) (p Progress, number uint64, changed <-chan struct{}) {
 	if _, err := r.find(id); err != nil {
 		return p, 0, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.told[id]
+	t := r.installs[id]
 	if t.changed == nil {
 		t.changed = make(chan struct{})
-		r.told[id] = t
+		r.installs[id] = t
 	}
 	return t.Progress, t.number, t.changed
 }
 
-// Over says whether an install has ended.
+// Over reports whether an install has ended.
 func (s Stage) Over() bool { return s == StageDone || s == StageFailed }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -16,61 +17,60 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// DefaultAskTimeout is what a zero Config.AskTimeout stands for.
+// DefaultAskTimeout is the default of Config.AskTimeout.
 const DefaultAskTimeout = time.Minute
 
-// Config configures a Registry. The zero value knows the agents of the table
-// and installs where the XDG directories say.
+// Config configures a [Registry]. The zero value has the agents of the table and the XDG
+// directories.
 type Config struct {
-	// Dir is where agents are installed. Empty: $XDG_DATA_HOME/deskhand/agents,
-	// and agents that are not there are looked for in deskhand/agents below the
-	// directories of $XDG_DATA_DIRS.
+	// Dir is the directory of installed agents. Empty: $XDG_DATA_HOME/deskhand/agents.
+	// Then agents are also searched in deskhand/agents of each directory of $XDG_DATA_DIRS.
 	Dir string
 
-	// Records returns the folder in which it is kept what runs of npm and of
-	// agents that are asked, so that it can be ended later should this program be
-	// killed. It is called once, before the first of them starts. Nil: nothing is
-	// kept.
+	// Records returns the directory for records of npm's and agents' processes, so that
+	// they can be ended after this program was killed. It is called once, before the first
+	// process. Nil: no records.
 	Records func() (string, error)
 
-	// RunAs is the user, by name or number, that agents run as who are asked, or
-	// tried after an install, and in whose home credentials are looked for. Empty:
-	// the one of this program. Another one needs root.
+	// RunAs is the user, by name or number, of agents that Ask or Install run. Credentials
+	// are searched in that user's home. Empty: this program's user. Another user needs
+	// root.
 	RunAs string
 
-	// Home is where credentials are looked for. Empty: that of RunAs, or $HOME.
+	// Home is the directory in which credentials are searched. Empty: the home of RunAs, or
+	// $HOME.
 	Home string
 
-	// Env is the environment in which programs and credentials are looked for.
-	// Nil: this program's.
+	// Env is the environment in which programs and credentials are searched. Nil: this
+	// program's.
 	Env []string
 
-	// Custom are agents beside those of the table. One with the name of an agent
-	// of the table takes its place.
+	// Custom lists agents in addition to the table. An agent with the name of one in the
+	// table replaces it.
 	Custom []Custom
 
-	// Mock is the command line of the mock agent. Nil: deskhand
-	// mock-agent-process, with deskhand from PATH.
+	// Mock is the command line of the mock agent. Nil: deskhand mock-agent-process, with
+	// deskhand from PATH.
 	Mock []string
 
-	// RequirePreinstall forbids [Registry.Prepare] to install anything.
+	// RequirePreinstall prevents that [Registry.Prepare] installs agents.
 	RequirePreinstall bool
 
-	// Secrets names environment variables that npm and agents never see, beside
+	// Secrets names environment variables that npm and agents never get, in addition to
 	// deskhand's own.
 	Secrets []string
 
 	// AskTimeout bounds [Registry.Ask]. Zero: a minute.
 	AskTimeout time.Duration
 
-	// Logger hears of installs, at debug level. Nil: nobody does.
+	// Logger gets debug messages about installs. Nil: none.
 	Logger *slog.Logger
 }
 
 // Registry knows the agents. Make one with [New].
 type Registry struct {
 	cfg    Config
-	shared []string // where agents are installed for all users
+	shared []string // directories of agents that are installed for all users
 	user   supervise.User
 	agents []Agent // in the order of lists
 	locks  fs.FS   // embeddedLocks, but in tests
@@ -78,29 +78,26 @@ type Registry struct {
 
 	group   func() (*supervise.Group, error) // of npm, and of agents that are asked
 	started bool                             // group was called, by one of busy
-	closed  chan struct{}
+	ctx     context.Context                  //nolint:containedctx // of no call: until Close
+	cancel  context.CancelFunc
 	close   func() error
-	busy    sync.WaitGroup // installs and questions
+	busy    sync.WaitGroup // installs and Asks
 
-	mu   sync.Mutex // guards what follows, and busy's Add against Close's Wait
-	over bool
-	said map[string]observed // by agent
-	told map[string]told     // by agent
+	mu       sync.Mutex          // guards what follows, and busy's Add against Close's Wait
+	said     map[string]observed // by agent
+	installs map[string]progress // by agent
 }
 
 // New makes a registry. It starts nothing.
 func New(cfg Config) (*Registry, error) {
 	cfg.Custom, cfg.Mock, cfg.Env = slices.Clone(cfg.Custom), slices.Clone(cfg.Mock), slices.Clone(cfg.Env)
-	if cfg.AskTimeout == 0 {
-		cfg.AskTimeout = DefaultAskTimeout
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.AskTimeout = cmp.Or(cfg.AskTimeout, DefaultAskTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.AskTimeout < 0 {
 		return nil, &InvalidError{"AskTimeout", "must not be negative"}
 	}
-	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, said: map[string]observed{}, told: map[string]told{}, closed: make(chan struct{})}
+	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, said: map[string]observed{}, installs: map[string]progress{}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
 	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, err
@@ -119,23 +116,21 @@ func New(cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Close ends what is under way, and waits for it. It may be called more than
-// once.
+// Close ends installs and Asks, and waits for their end. It may be called more than once.
 func (r *Registry) Close() error { return r.close() }
 
 func (r *Registry) end() error {
 	r.mu.Lock()
-	r.over = true
+	r.cancel()
 	r.mu.Unlock()
-	close(r.closed)
-	r.busy.Wait() // they end what they run
+	r.busy.Wait() // they end their processes
 	if !r.started {
 		return nil
 	}
 	if g, err := r.group(); err == nil {
 		return g.Close()
 	}
-	return nil // who wanted to run something was told why not
+	return nil // the install or Ask has returned the error
 }
 
 func (r *Registry) newGroup() (*supervise.Group, error) {
@@ -150,34 +145,24 @@ func (r *Registry) newGroup() (*supervise.Group, error) {
 	return supervise.NewGroup(cfg)
 }
 
-// begin counts something that Close waits for. Its context ends with the
-// registry, too.
+// begin begins an operation that Close ends and waits for.
 func (r *Registry) begin(ctx context.Context) (context.Context, func(), error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.ctx.Err() != nil {
 		return nil, nil, ErrClosed
 	}
 	r.busy.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		select {
-		case <-r.closed:
-			cancel(ErrClosed)
-		case <-ctx.Done():
-		}
-	}()
+	stop := context.AfterFunc(r.ctx, func() { cancel(ErrClosed) })
 	return ctx, func() {
+		stop()
 		cancel(nil)
-		<-watching
 		r.busy.Done()
 	}, nil
 }
 
-// Agents lists what is known, in a fixed order: the table's, then custom ones
-// by name.
+// Agents lists all agents: the table in its order, then custom agents by name.
 func (r *Registry) Agents() []Agent {
 	list := make([]Agent, len(r.agents))
 	for i := range r.agents {
@@ -186,7 +171,7 @@ func (r *Registry) Agents() []Agent {
 	return list
 }
 
-// Agent tells about one. The error is [ErrUnknownAgent].
+// Agent returns an agent, or [ErrUnknownAgent].
 func (r *Registry) Agent(id string) (Agent, error) {
 	a, err := r.find(id)
 	if err != nil {
@@ -204,7 +189,7 @@ func (r *Registry) find(id string) (*Agent, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownAgent, id)
 }
 
-// IDs lists the names of all agents, for messages.
+// IDs lists the ids of all agents.
 func (r *Registry) IDs() []string {
 	ids := make([]string, len(r.agents))
 	for i, a := range r.agents {
@@ -213,7 +198,7 @@ func (r *Registry) IDs() []string {
 	return ids
 }
 
-// environment is where programs and credentials are looked for.
+// environment returns the environment in which programs and credentials are searched.
 func (r *Registry) environment() []string {
 	if r.cfg.Env != nil {
 		return r.cfg.Env
@@ -221,7 +206,7 @@ func (r *Registry) environment() []string {
 	return os.Environ()
 }
 
-// variable is the value of an environment variable; empty: it has none.
+// variable returns the value of an environment variable, or "".
 func (r *Registry) variable(name string) string { return valueOf(r.environment(), name) }
 
 func valueOf(env []string, name string) string {
@@ -233,10 +218,10 @@ func valueOf(env []string, name string) string {
 	return ""
 }
 
-// agentEnv is what agents see that are asked, or tried, with more settings.
+// agentEnv returns the environment of agents, with more variables.
 func (r *Registry) agentEnv(set ...string) []string { return r.user.Environ(r.childEnv(), set...) }
 
-// childEnv is what npm sees, with more settings.
+// childEnv returns the environment of npm, with more variables.
 func (r *Registry) childEnv(set ...string) []string {
 	env := supervise.Inherit(false, r.cfg.Secrets...)
 	if r.cfg.Env != nil {
@@ -267,7 +252,7 @@ type Custom struct {
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
 
-// withCustom is the table with more agents.
+// withCustom returns the table with custom agents.
 func withCustom(table []Agent, custom []Custom) ([]Agent, error) {
 	list := slices.Clone(table)
 	added := map[string]bool{}
@@ -280,10 +265,7 @@ func withCustom(table []Agent, custom []Custom) ([]Agent, error) {
 			return nil, &InvalidError{"agent " + c.ID, "is configured twice"}
 		}
 		added[c.ID] = true
-		a := Agent{ID: c.ID, Name: c.Name, Note: c.Note, Custom: true, Capabilities: usual, command: slices.Clone(c.Command)}
-		if a.Name == "" {
-			a.Name = c.ID
-		}
+		a := Agent{ID: c.ID, Name: cmp.Or(c.Name, c.ID), Note: c.Note, Custom: true, Capabilities: usual, command: slices.Clone(c.Command)}
 		if c.Capabilities != nil {
 			a.Capabilities = *c.Capabilities
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// finish runs a program to its end, or to that of ctx. tail is the end of its
-// output.
+// finish runs a program until its end or the end of ctx. tail is the end of its output.
 func (r *Registry) finish(ctx context.Context, spec supervise.Spec) (exit supervise.Exit, tail string, err error) {
 	g, err := r.group()
 	if err != nil {
@@ -30,15 +29,15 @@ func (r *Registry) finish(ctx context.Context, spec supervise.Spec) (exit superv
 		err = child.Stop(context.WithoutCancel(ctx))
 		return exit, child.Tail(), errors.Join(context.Cause(ctx), err)
 	}
-	// What it left running has no purpose any more.
+	// Its descendants end with it.
 	err = child.Stop(context.WithoutCancel(ctx))
 	return child.Exit(), child.Tail(), err
 }
 
-// checkTime is how long a program may take to tell its version.
+// checkTime bounds output.
 const checkTime = 30 * time.Second
 
-// output is what a short program prints.
+// output returns the output of a program.
 func (r *Registry) output(ctx context.Context, spec supervise.Spec) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("no answer for %v", checkTime))
 	defer cancel()
@@ -54,8 +53,7 @@ func (r *Registry) output(ctx context.Context, spec supervise.Spec) (string, err
 
 var versionPattern = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?`)
 
-// verify makes sure that what was installed runs on this machine, and asks it
-// for its version.
+// verify checks that the installed programs run on this machine, and records their versions.
 func (in *installation) verify(ctx context.Context, m *manifest) error {
 	in.tell(Progress{Stage: StageCheck, Message: "check that " + in.agent.Name + " runs here"})
 	if _, err := m.command(in.r); err != nil {

@@ -2,24 +2,17 @@ package registry
 
 import "strings"
 
-// source is a set of npm packages that make up an agent.
-type source struct {
-	packages []npmPackage
-	args     []string // of the agent
-	kind     Source
-}
-
-// npmPackage is one package of a source, exactly pinned. In name and program,
-// {arch} stands for npm's word for this processor, {musl} for "-musl" where
-// that is the C library, {baseline} for "-baseline" on processors without AVX2.
+// npmPackage is a package in an exact version. In name and program, {arch} stands for npm's
+// word for this processor, {musl} for "-musl" where that is the C library, and {baseline}
+// for "-baseline" on processors without AVX2.
 type npmPackage struct {
 	name     string
 	version  string
 	kinds    []Kind
-	program  string // what is run, below the package
-	node     bool   // by node
-	variable string // by which the process finds it
-	check    bool   // --version tells whether it runs here
+	program  string // the program's path in the package
+	node     bool   // node runs the program
+	variable string // the environment variable with the program's path
+	check    bool   // Install runs the program with --version
 }
 
 var (
@@ -28,24 +21,17 @@ var (
 	both    = []Kind{KindNative, KindProcess}
 )
 
-// agents is the table, in the order of lists. What runs where was tried with
-// these versions; a newer one is a change of this file and a run of
+// agents is the table, in the order of lists. These versions were tried. After a change run
 // make agent-locks and make test-agents.
 var agents = []Agent{
 	{
 		ID: "claude", Name: "Claude Code",
-		sources: []source{
-			{kind: SourceRegistry, packages: []npmPackage{
-				{name: "@agentclientprotocol/claude-agent-acp", version: "0.100.0", kinds: process, program: "dist/index.js", node: true},
-				{
-					name: "@anthropic-ai/claude-agent-sdk-linux-{arch}{musl}", version: "0.3.316", kinds: native, program: "claude",
-					variable: "CLAUDE_CODE_EXECUTABLE", check: true,
-				},
-			}},
-			// Its name before it moved. It stays when its input ends.
-			{kind: SourceFallback, packages: []npmPackage{
-				{name: "@zed-industries/claude-agent-acp", version: "0.23.1", kinds: both, program: "dist/index.js", node: true},
-			}},
+		packages: []npmPackage{
+			{name: "@agentclientprotocol/claude-agent-acp", version: "0.100.0", kinds: process, program: "dist/index.js", node: true},
+			{
+				name: "@anthropic-ai/claude-agent-sdk-linux-{arch}{musl}", version: "0.3.316", kinds: native, program: "claude",
+				variable: "CLAUDE_CODE_EXECUTABLE", check: true,
+			},
 		},
 		names:    [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		provider: []provider{anthropic},
@@ -60,15 +46,9 @@ var agents = []Agent{
 	},
 	{
 		ID: "codex", Name: "Codex",
-		sources: []source{
-			{kind: SourceRegistry, packages: []npmPackage{
-				{name: "@agentclientprotocol/codex-acp", version: "2.6.0", kinds: process, program: "dist/index.js", node: true},
-				{name: "@openai/codex", version: "0.166.0", kinds: native, program: "bin/codex.js", variable: "CODEX_PATH", check: true},
-			}},
-			// Its name before it moved. It stays when its input ends.
-			{kind: SourceFallback, packages: []npmPackage{
-				{name: "@zed-industries/codex-acp", version: "0.16.0", kinds: both, program: "bin/codex-acp.js", node: true},
-			}},
+		packages: []npmPackage{
+			{name: "@agentclientprotocol/codex-acp", version: "2.6.0", kinds: process, program: "dist/index.js", node: true},
+			{name: "@openai/codex", version: "0.166.0", kinds: native, program: "bin/codex.js", variable: "CODEX_PATH", check: true},
 		},
 		names:    [][]string{{"codex-acp"}},
 		provider: []provider{openai},
@@ -86,13 +66,14 @@ var agents = []Agent{
 	},
 	{
 		ID: "opencode", Name: "OpenCode",
-		sources: []source{{kind: SourceRegistry, args: []string{"acp"}, packages: []npmPackage{
+		args: []string{"acp"},
+		packages: []npmPackage{
 			{name: "opencode-linux-{arch}{baseline}{musl}", version: "1.18.33", kinds: both, program: "bin/opencode", check: true},
-		}}},
+		},
 		names:    [][]string{{"opencode", "acp"}},
 		provider: []provider{anthropic, openai},
 		setting:  []string{"OPENCODE_DISABLE_AUTOUPDATE=1"},
-		Note:     "Its models are those of the configured providers, which it tells once it runs.",
+		Note:     "Its models come from the configured providers, and are known once it runs.",
 		Capabilities: Capabilities{
 			ToolCalls: true, ToolResults: true, TextMessages: true, Images: true, FileAttachments: true, SessionLifecycle: true,
 			ErrorEvents: true, MCPTools: true, StreamingDeltas: true, ItemStarted: true,
@@ -101,10 +82,10 @@ var agents = []Agent{
 	},
 	{
 		ID: "amp", Name: "Amp",
-		names:    [][]string{{"amp-acp"}},
-		provider: []provider{anthropic},
-		Note:     "Its adapter, amp-acp, is not on npm under a known name: it runs if it is on PATH, and was not tried.",
-		note:     noteIfAbsent,
+		names:        [][]string{{"amp-acp"}},
+		provider:     []provider{anthropic},
+		Note:         "Its adapter, amp-acp, is not on npm under a known name: it runs if it is on PATH, and was not tried.",
+		noteIfAbsent: true,
 		Capabilities: Capabilities{
 			ToolCalls: true, ToolResults: true, TextMessages: true, ErrorEvents: true, MCPTools: true,
 		},
@@ -112,10 +93,10 @@ var agents = []Agent{
 	},
 	{
 		ID: "pi", Name: "Pi",
-		sources: []source{{kind: SourceRegistry, packages: []npmPackage{
+		packages: []npmPackage{
 			{name: "pi-acp", version: "0.0.34", kinds: process, program: "dist/index.js", node: true},
 			{name: "@earendil-works/pi-coding-agent", version: "0.74.2", kinds: native, program: "dist/cli.js", variable: "PI_ACP_PI_COMMAND", check: true},
-		}}},
+		},
 		names: [][]string{{"pi-acp"}},
 		Note:  "With the pinned versions it answers initialize, but session/new stayed unanswered when that was tried. PI_ACP_PI_COMMAND names another pi.",
 		Capabilities: Capabilities{
@@ -126,9 +107,9 @@ var agents = []Agent{
 	},
 	{
 		ID: "cursor", Name: "Cursor",
-		names: [][]string{{"cursor-agent-acp"}},
-		Note:  "Its adapter, cursor-agent-acp, is not on npm under a known name: it runs if it is on PATH, and was not tried.",
-		note:  noteIfAbsent,
+		names:        [][]string{{"cursor-agent-acp"}},
+		Note:         "Its adapter, cursor-agent-acp, is not on npm under a known name: it runs if it is on PATH, and was not tried.",
+		noteIfAbsent: true,
 		Capabilities: Capabilities{
 			PlanMode: true, Permissions: true, ToolCalls: true, ToolResults: true, TextMessages: true, Images: true, SessionLifecycle: true,
 			ErrorEvents: true, StreamingDeltas: true, ItemStarted: true,
@@ -137,9 +118,10 @@ var agents = []Agent{
 	},
 	{
 		ID: "gemini", Name: "Gemini CLI",
-		sources: []source{{kind: SourceRegistry, args: []string{"--experimental-acp"}, packages: []npmPackage{
+		args: []string{"--experimental-acp"},
+		packages: []npmPackage{
 			{name: "@google/gemini-cli", version: "0.61.0", kinds: both, program: "bundle/gemini.js", node: true},
-		}}},
+		},
 		names:    [][]string{{"gemini", "--experimental-acp"}},
 		provider: []provider{google},
 		Note:     "It takes 6 to 11 seconds to answer the first time; its models and modes are known once it runs.",
@@ -163,7 +145,7 @@ var agents = []Agent{
 	},
 }
 
-// usual is what every agent can do that speaks ACP.
+// usual has the capabilities of every agent that speaks ACP.
 var usual = Capabilities{
 	Permissions: true, ToolCalls: true, ToolResults: true, TextMessages: true, ErrorEvents: true, StreamingDeltas: true, ItemStarted: true,
 }
@@ -180,8 +162,8 @@ func thoughts(current string, choices ...string) Option {
 	return selection(CategoryThoughtLevel, "Thought Level", current, choices)
 }
 
-// selection makes an option of value=name pairs. The first is the current one,
-// unless another is named.
+// selection makes an option from value=name pairs. The first is the current one if current
+// is empty.
 func selection(category, name, current string, choices []string) Option {
 	o := Option{ID: category, Name: name, Category: category, Type: "select", Current: current}
 	for _, c := range choices {
