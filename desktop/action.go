@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ActorKind says what sort of party acts on a desktop.
+// ActorKind is a kind of actor.
 type ActorKind string
 
 // The kinds of actor.
@@ -16,16 +16,16 @@ const (
 	ActorViewer ActorKind = "viewer" // a person at a live view
 )
 
-// Actor is who acts. The zero value stands for an unnamed API caller.
+// Actor is the sender of an input. The zero value is an unnamed API caller.
 type Actor struct {
 	Kind ActorKind `json:"kind"`
 	Name string    `json:"name,omitempty"` // for people
-	ID   string    `json:"id,omitempty"`   // tells actors of one name apart
+	ID   string    `json:"id,omitempty"`   // distinguishes actors of one name
 }
 
 type actorKey struct{}
 
-// WithActor returns a context whose input is done in that actor's name.
+// WithActor returns a context for the input of an actor.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
@@ -39,7 +39,7 @@ func ActorFrom(ctx context.Context) Actor {
 	return a
 }
 
-// ActionName says what kind of input an action is.
+// ActionName is a kind of input.
 type ActionName string
 
 // The names of actions.
@@ -67,17 +67,15 @@ const (
 	ActionRestoreWindow  ActionName = "restore_window"
 )
 
-// words returns the name as errors write it.
 func (n ActionName) words() string { return strings.ReplaceAll(string(n), "_", " ") }
 
-// pressesKeys reports whether an action presses keys. Only ActionKeyUp uses the
-// keyboard and presses none.
+// pressesKeys reports whether an action presses keys. ActionKeyUp does not.
 func (n ActionName) pressesKeys() bool {
 	return n == ActionType || n == ActionPress || n == ActionKeyDown
 }
 
-// Action is one input, as the policy and the event stream see it. What a viewer, or the
-// person of [WithPerson], types is secret: the action has its Length alone. The
+// Action is one input, as the policy and the event stream see it. If a viewer, or the
+// person of [WithPerson], types, the action has Length, but neither Keys nor Text. The
 // event stream joins such actions into one "type" event, which ends after a pause of
 // two seconds, or after ten seconds.
 type Action struct {
@@ -96,12 +94,12 @@ type Action struct {
 	Window WindowID   `json:"window,omitempty"` // of window actions
 	App    string     `json:"app,omitempty"`    // of launches
 	Time   time.Time  `json:"time"`             // when it began
-	// Error tells why it was not done, or not to the end. Actions that had no
-	// effect at all are not told.
+	// Error is why the action failed, or ended early. An action that had no effect
+	// has no event.
 	Error string `json:"error,omitempty"`
 
 	person bool // keys and text were removed
-	long   bool // it may take longer than others should have to wait
+	long   bool // a release of all input, or of control, ends it
 }
 
 // Button is a pointer button.
@@ -116,17 +114,17 @@ const (
 	ButtonForward Button = "forward"
 )
 
-// Pointer is where the pointer is.
+// Pointer is the position of the pointer.
 type Pointer struct {
 	Point
 	Screen int      // X screen number
-	Window WindowID // top-level window under it; the root window where there is none
+	Window WindowID // top-level window under it; the root window if there is none
 }
 
-// Move puts the pointer somewhere.
+// Move moves the pointer.
 type Move struct {
 	At          Point
-	Modifiers   []string // held meanwhile: "ctrl", "shift", "alt", "super"
+	Modifiers   []string // held during the move: "ctrl", "shift", "alt", "super"
 	Observation string   // id of the picture that At is in; empty: the screen
 }
 
@@ -139,7 +137,7 @@ type Click struct {
 	Observation string
 }
 
-// ButtonPress presses or releases a button and leaves it so.
+// ButtonPress presses a button without releasing it, or releases it.
 type ButtonPress struct {
 	At          *Point // nil: where the pointer is
 	Button      Button // empty: left
@@ -163,7 +161,7 @@ type Scroll struct {
 	Observation string
 }
 
-// Type types text into whatever has the focus.
+// Type types text into the window that has the focus.
 type Type struct {
 	Text   string
 	Delay  time.Duration // between characters
@@ -173,13 +171,13 @@ type Type struct {
 // Press presses and releases a key or a chord.
 type Press struct {
 	// Keys is a chord: "ctrl+shift+t", "Return", "F5", "Control_L+a",
-	// "ControlOrMeta+A", "pagedown". Names are those of xdotool, Playwright
-	// and pyautogui.
+	// "ControlOrMeta+A", "pagedown". Keys have their names in xdotool, Playwright
+	// or pyautogui.
 	Keys      string
 	Modifiers []string // added to those in Keys
 }
 
-// Selection is one of the X selections that carry copied content.
+// Selection is an X selection with copied content.
 type Selection string
 
 // The selections (ICCCM, section 2.6.1).
@@ -188,7 +186,7 @@ const (
 	Primary   Selection = "primary"
 )
 
-// Content is what a selection holds: text, or an image.
+// Content is the text or image on a selection.
 type Content struct {
 	Type string // "text/plain;charset=utf-8" or "image/png"; empty: text
 	Data []byte

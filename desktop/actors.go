@@ -29,8 +29,8 @@ func (d *Desktop) Actors() []Presence {
 	return slices.Clone(c.present)
 }
 
-// note records the time of an actor's input. The caller has mu.
-func (c *control) note(a Actor) {
+// seen records the time of an actor's input. The caller has mu.
+func (c *control) seen(a Actor) {
 	if a.Kind == ActorViewer {
 		return
 	}
@@ -46,15 +46,14 @@ func (c *control) note(a Actor) {
 	c.present = append(c.present, Presence{a, time.Now()})
 }
 
-// dropAbsent forgets the actors that sent no input for presentTime. The caller
-// has mu.
+// dropAbsent forgets the actors that sent no input for presentTime. The caller has mu.
 func (c *control) dropAbsent() {
 	c.present = slices.DeleteFunc(c.present, func(p Presence) bool { return time.Since(p.Seen) > presentTime })
 }
 
-// Programs returns the number of programs that are open on a desktop: the launched
-// programs that still run, and the owners of windows that were opened in another
-// way, such as from a terminal. The windows come from [Desktop.Windows].
+// Programs returns the number of programs on a desktop: launched programs that run, and
+// owners of windows, such as programs that a terminal started. The windows come from
+// [Desktop.Windows].
 func (s Status) Programs(windows []Window) int {
 	groups := map[int]bool{} // of processes: a launched script may not own its window
 	for _, p := range s.Processes {
@@ -70,8 +69,8 @@ func (s Status) Programs(windows []Window) int {
 	return len(groups)
 }
 
-// processGroup returns the process group of a process, or its own number if it
-// has ended or runs on another machine.
+// processGroup returns the process group of a process, or pid if the process has ended
+// or runs on another machine.
 func processGroup(pid int) int {
 	if group, err := syscall.Getpgid(pid); err == nil {
 		return group

@@ -26,7 +26,7 @@ func TestSharedControl(t *testing.T) {
 		t.Errorf("control = %+v, want it shared by %v", c, ann)
 	}
 	if !moves(t, d, robot) || !moves(t, d, api) || moves(t, d, bob) {
-		t.Error("shared control must keep out other viewers and nobody else")
+		t.Error("shared control must refuse the input of other viewers only")
 	}
 	// The holder chooses either, and keeps control meanwhile.
 	since := d.Control().Since

@@ -131,15 +131,15 @@ func BenchmarkScreenshot(b *testing.B) {
 			terminals(b, d, content.script)
 			for _, bench := range []struct {
 				name string
-				shot desktop.Shot
+				shot desktop.ScreenshotOptions
 			}{
-				{"png", desktop.Shot{}},
-				{"jpeg", desktop.Shot{Format: desktop.JPEG}},
-				{"webp", desktop.Shot{Format: desktop.WebP}},
-				{"half", desktop.Shot{Scale: 0.5}},
-				{"crosshair", desktop.Shot{Cursor: desktop.CursorCrosshair}},
-				{"pointer", desktop.Shot{Cursor: desktop.CursorPointer}},
-				{"region", desktop.Shot{Region: &desktop.Rect{X: 50, Y: 50, Width: 400, Height: 300}}},
+				{"png", desktop.ScreenshotOptions{}},
+				{"jpeg", desktop.ScreenshotOptions{Format: desktop.JPEG}},
+				{"webp", desktop.ScreenshotOptions{Format: desktop.WebP}},
+				{"half", desktop.ScreenshotOptions{Scale: 0.5}},
+				{"crosshair", desktop.ScreenshotOptions{Cursor: desktop.CursorCrosshair}},
+				{"pointer", desktop.ScreenshotOptions{Cursor: desktop.CursorPointer}},
+				{"region", desktop.ScreenshotOptions{Region: &desktop.Rect{X: 50, Y: 50, Width: 400, Height: 300}}},
 			} {
 				b.Run(bench.name, func(b *testing.B) {
 					b.ReportAllocs()

@@ -18,10 +18,12 @@ const (
 	clipboardLimit  = 15 * time.Second // a whole transfer
 	screenshotLimit = 30 * time.Second
 	launchLimit     = 15 * time.Second // until the window is there
+
+	// grace is how long f may take to return when its context has ended.
+	grace = 100 * time.Millisecond
 )
 
-// enter returns the session to use, or why there is none. Close waits for calls
-// that have entered.
+// enter returns the session for a call. Close waits until the caller calls calls.Done.
 func (l *lifecycle) enter() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,21 +34,18 @@ func (l *lifecycle) enter() (*session, error) {
 	return s, err
 }
 
-// outcome is what a call came to.
 type outcome[T any] struct {
 	value T
 	err   error
 }
 
-// call runs f on the present session, for at most limit. f goes on in its own
-// goroutine when the X server hangs, until the connection ends; the caller does
-// not wait for it.
+// call runs f on the present session and returns its result, or an error after limit. If
+// the X server hangs, f goes on in a goroutine until the connection ends.
 func call[T any](ctx context.Context, l *lifecycle, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
 	return callThen(ctx, l, op, limit, f, func(*session) {})
 }
 
-// callThen is call, and has then run on the session when the caller has what f
-// returned.
+// callThen is like call, and calls then when the caller has the result of f.
 func callThen[T any](ctx context.Context, l *lifecycle, op string, limit time.Duration,
 	f func(context.Context, *session) (T, error), then func(*session),
 ) (T, error) {
@@ -67,34 +66,27 @@ func callThen[T any](ctx context.Context, l *lifecycle, op string, limit time.Du
 		done <- outcome[T]{v, err}
 		then(s)
 	}()
-	hangs := true
 	select {
 	case r := <-done:
 		return r.value, l.explain(ctx, op, r.err)
 	case <-ctx.Done():
 	case <-l.closing:
 		cancel()
-		hangs = false // or it does not matter any more
 	}
-	// What f has to say, such as how far it came, is better than the bare
-	// deadline; f sees the same context, so it is given a moment.
-	grace := time.NewTimer(100 * time.Millisecond)
-	defer grace.Stop()
+	// The error of f, with its progress, is better than the bare deadline.
 	select {
 	case r := <-done:
 		return r.value, l.explain(ctx, op, r.err)
-	case <-grace.C:
+	case <-time.After(grace):
 	}
-	if hangs {
-		select {
-		case l.suspicion <- struct{}{}: // the recovery goroutine asks the X server
-		default:
-		}
+	select {
+	case l.suspicion <- struct{}{}: // the recovery goroutine asks the X server
+	default:
 	}
 	return zero, l.explain(ctx, op, ctx.Err())
 }
 
-// explain turns what went wrong below into this package's errors.
+// explain turns an error of package x11 or of a context into one of this package.
 func (l *lifecycle) explain(ctx context.Context, op string, err error) error {
 	var invalid *InvalidError
 	var deadline *DeadlineError
@@ -122,7 +114,7 @@ func (l *lifecycle) explain(ctx context.Context, op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// lost says whether an error only tells that the session has ended.
+// lost reports whether an error means that the session has ended.
 func lost(err error) bool {
 	return errors.Is(err, x11.ErrConnClosed) || errors.Is(err, x11.ErrCaptureClosed) || errors.Is(err, supervise.ErrClosed)
 }

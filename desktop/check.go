@@ -25,7 +25,7 @@ func (r *recovery) check(s *session) {
 	if !r.managerResponds(s) {
 		s.wmHung = true
 		killed, cancel := context.WithCancel(context.Background())
-		cancel() // it would not hear SIGTERM
+		cancel() // without time to end on SIGTERM
 		_ = s.wm.Stop(killed)
 		r.replaceWindowManager(s)
 		return
@@ -45,8 +45,8 @@ func (r *recovery) check(s *session) {
 // also returns true if the window manager, the X server or the desktop does not let
 // it ask, which other code handles.
 func (r *recovery) managerResponds(s *session) bool {
-	ctx, stop := s.bounded(r.closing)
-	defer stop()
+	ctx, cancel := endWith(context.Background(), r.closing, s.conn.Done(), ended(s.wm))
+	defer cancel()
 	answers := make(chan bool, 1)
 	err := s.ask(2*hangLimit, r.closing, func() error {
 		ok, err := s.windows.Responds(ctx, hangLimit)
@@ -56,28 +56,27 @@ func (r *recovery) managerResponds(s *session) bool {
 	return err != nil || <-answers
 }
 
-// bounded returns a context that ends with the desktop, the X server or the window manager.
-func (s *session) bounded(closing <-chan struct{}) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		select {
-		case <-closing:
-		case <-s.conn.Done():
-		case <-ended(s.wm):
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
-	return ctx, func() { cancel(); <-over }
+// endWith returns a context that also ends when one of the channels is closed, or cancel
+// is called.
+func endWith(ctx context.Context, ends ...<-chan struct{}) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(ctx)
+	for _, end := range ends {
+		go func() {
+			select {
+			case <-end:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
 }
 
 // rest waits for t. It returns false if the desktop or the session ends meanwhile.
 func (r *recovery) rest(s *session, t time.Duration) bool {
-	ctx, stop := s.bounded(r.closing)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, t)
+	ctx, cancel := endWith(context.Background(), r.closing, s.conn.Done(), ended(s.wm))
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, t)
 	defer cancel()
 	<-ctx.Done()
 	return errors.Is(ctx.Err(), context.DeadlineExceeded)

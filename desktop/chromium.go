@@ -15,19 +15,18 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// browsers are the names under which Chromium and its kin are started.
+// browsers are the names of Chromium and Chrome.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
 // smallShm is the size of /dev/shm below which Chromium's tabs crash.
 const smallShm = 512 << 20
 
-// prepareBrowsers makes Chromium start where its own sandbox cannot: for root,
-// and in containers that forbid user namespaces. There it refuses to run
-// without --no-sandbox, which nobody thinks of typing into a menu or a
-// terminal. Wrappers that add the flag go into a folder of the desktop's, put
-// before PATH and before the folders of desktop entries; where the sandbox
-// works nothing is done. Where the folder is mounted noexec, Launch and the desktop
-// entries add the flag, and programs of the desktop have to do so.
+// prepareBrowsers has Chromium start where its sandbox cannot work, for root and in
+// containers without user namespaces: it requires --no-sandbox there. prepareBrowsers
+// writes wrappers that add the flag into a folder of the desktop, which comes before
+// PATH and before the folders of desktop entries. If that folder is mounted noexec,
+// Launch and the desktop entries add the flag instead. It does nothing if the sandbox
+// works.
 func (p *programs) prepareBrowsers(ctx context.Context) error {
 	var found []string
 	for _, name := range browsers {
@@ -86,9 +85,8 @@ func (p *programs) prepareBrowsers(ctx context.Context) error {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// execQuote writes a program's path as desktop entries want it ("The Exec key",
-// Desktop Entry Specification). xdg-open understands no quotes, so they are left
-// out where they can be.
+// execQuote quotes a program's path for a desktop entry (Desktop Entry Specification,
+// "The Exec key") if it must: xdg-open does not understand quotes.
 func execQuote(path string) string {
 	if !strings.ContainsAny(path, " \t\n\"'\\><~|&;$*?#()`") {
 		return path
@@ -96,15 +94,15 @@ func execQuote(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\\\`, `"`, `\\"`, "`", "\\\\`", "$", `\\$`).Replace(path) + `"`
 }
 
-// sandboxWorks tries what Chromium's sandbox needs: a user namespace with its
-// own processes and network.
+// sandboxWorks reports whether a user can make namespaces of users, processes and
+// networks, as Chromium's sandbox does.
 func (p *programs) sandboxWorks(ctx context.Context) bool {
 	if p.user.Root() {
 		return false
 	}
 	child, err := p.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}, Credential: p.user.Credential})
 	if err != nil {
-		return true // cannot tell: leave the browser as it is
+		return true // it is unknown, so the browser stays unchanged
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -116,8 +114,8 @@ func (p *programs) sandboxWorks(ctx context.Context) bool {
 	}
 }
 
-// browserArgs returns a program's arguments, with the flags that a browser needs
-// where there is no wrapper.
+// browserArgs returns a program's arguments. It adds the flags of a browser without a
+// wrapper.
 func (p *programs) browserArgs(path string, args []string) []string {
 	if p.chromium == nil || !slices.Contains(browsers, filepath.Base(path)) {
 		return args
@@ -125,7 +123,7 @@ func (p *programs) browserArgs(path string, args []string) []string {
 	return slices.Concat(p.chromium, args)
 }
 
-// shimEnv puts the wrappers first.
+// shimEnv returns the variables by which programs find the wrappers first.
 func (p *programs) shimEnv(path, data string) []string {
 	if p.dirs.shims == "" {
 		return nil

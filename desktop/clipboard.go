@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"image/png"
@@ -10,15 +11,13 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// Clipboard reads a selection, the clipboard for "", as contentType: TypeText
-// (also for "") or TypePNG. It returns ErrNoClipboardContent when there is nothing
-// of that type. Selections are read one at a time. For a viewer, or the person of
-// [WithPerson], content of more than 1 MiB is an error: it is fetched unasked,
-// whatever program put it there.
+// Clipboard reads a selection as contentType: TypeText or TypePNG. An empty sel is the
+// clipboard, and an empty contentType is TypeText. It returns ErrNoClipboardContent if
+// there is nothing of that type. Selections are read one at a time. For a viewer, or the
+// person of [WithPerson], content of more than 1 MiB is an error, because clients of
+// viewers fetch it without being asked.
 func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType string) (Content, error) {
-	if sel == "" {
-		sel = Clipboard
-	}
+	sel = cmp.Or(sel, Clipboard)
 	name, err := selectionName(sel)
 	if err != nil {
 		return Content{}, err
@@ -50,8 +49,8 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 // maxViewed is how many bytes of a selection a person gets.
 const maxViewed = 1 << 20
 
-// SetClipboard puts content on each of the selections, the clipboard if none is
-// given. It stays there until something else is copied, or the desktop ends.
+// SetClipboard puts content on the selections, or on the clipboard if there are none. It
+// stays there until a program copies something else, or the desktop ends.
 func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) error {
 	contentType, err := checkType(c.Type)
 	switch {

@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -13,9 +14,8 @@ const (
 	DefaultWidth  = 1440
 	DefaultHeight = 900
 	DefaultDPI    = 96
-	// MaxWidth and MaxHeight bound every desktop: an X screen's sizes are
-	// 16-bit signed numbers (X11 protocol, section 8, "Connection Setup"),
-	// and a frame of that many pixels must still fit in memory.
+	// MaxWidth and MaxHeight bound every desktop. An X screen's sizes are 16-bit
+	// signed numbers (X11 protocol, section 8, "Connection Setup").
 	MaxWidth  = 16384
 	MaxHeight = 16384
 )
@@ -53,18 +53,18 @@ type Config struct {
 	// DPI is the screen's resolution in dots per inch. Zero: 96.
 	DPI int
 
-	// Display is the display number to try first; the first free one from
-	// there is taken. Zero: the X server chooses.
+	// Display is the first display number to try. The desktop gets the first free one.
+	// Zero: the X server chooses.
 	Display int
 
-	// StateDir holds the X authority file, the log and the record by which a
-	// later program finds what a killed one left behind. One desktop at a time
-	// may use it. Empty: a temporary directory, removed by Close, or by the
-	// next such Start after this program was killed.
+	// StateDir holds the X authority file, the log, and the record by which the next
+	// program finds the processes of a killed one. One desktop at a time may use it.
+	// Empty: a temporary directory, removed by Close, or by the next such Start after
+	// this program was killed.
 	StateDir string
 
-	// Home is the HOME of the desktop's programs; openbox reads
-	// .config/openbox/rc.xml, menu.xml and autostart from it. Empty: "home" in
+	// Home is the HOME of the desktop's programs. openbox reads
+	// .config/openbox/rc.xml, menu.xml and autostart in it. Empty: "home" in
 	// StateDir or, with RunAs, in a temporary directory that Close removes.
 	Home string
 
@@ -83,8 +83,8 @@ type Config struct {
 	// and PulseAudio. Empty: "desktop-runtime.log" in StateDir.
 	LogPath string
 
-	// EnvPolicy chooses what the desktop's programs see of this program's
-	// environment. Zero: EnvInherit.
+	// EnvPolicy selects the environment variables of this program that the desktop's
+	// programs get. Zero: EnvInherit.
 	EnvPolicy EnvPolicy
 
 	// Secrets names environment variables that are never passed on.
@@ -102,20 +102,20 @@ type Config struct {
 	// Background is the colour of the empty desktop, 0xRRGGBB. Zero: 0x2e3440.
 	Background uint32
 
-	// ControlIdle is how long somebody keeps control who sends no input. Zero:
-	// a minute.
+	// ControlIdle is how long an actor keeps control without sending input. Zero: a
+	// minute.
 	ControlIdle time.Duration
 
-	// NoQuiesce has the input of API callers and agents, and their reading of the
-	// clipboard, not wait until programs have dealt with the input before, as what
-	// viewers do does not. It is for callers that pace themselves, for example by what
-	// a screenshot shows: input that is too early goes to the window, menu or field
-	// that is there then. Keys wait for the window manager all the same.
+	// NoQuiesce lets API callers and agents send input, and read the clipboard, before
+	// programs have handled the input before. Input of viewers never waits for that. It
+	// is for callers that pace themselves, for example by screenshots: input that is too
+	// early goes to the window, menu or field that is there then. Keys wait for the
+	// window manager in any case.
 	NoQuiesce bool
 
-	// Policy, if set, is asked before every input. Its error refuses the
-	// action and is returned to the caller. Nil: everything is allowed. It
-	// runs while no other input can, so it must not call the Desktop.
+	// Policy is called before every input. If it returns an error, the input is not
+	// sent and the caller gets the error. It must not call the Desktop, because no
+	// other input can run meanwhile. Nil: everything is allowed.
 	Policy func(context.Context, Action) error
 
 	// Logger receives failures, restarts and debug messages. Nil: none.
@@ -142,19 +142,19 @@ type Rect struct {
 	Height int `json:"height"`
 }
 
-// State is where a desktop is in its life.
+// State is the state of a desktop.
 type State string
 
 // The states of a desktop.
 const (
 	StateStarting State = "starting" // the X server or the window manager is not ready yet
 	StateActive   State = "active"   // every call works
-	StateFailed   State = "failed"   // a part died and is being restarted; LastError says which
+	StateFailed   State = "failed"   // a part died and is being restarted; see LastError
 	StateStopping State = "stopping" // Close is under way
 	StateInactive State = "inactive" // closed
 )
 
-// Status is a snapshot of a desktop's life.
+// Status describes a desktop at one moment.
 type Status struct {
 	ID        string
 	State     State
@@ -165,17 +165,15 @@ type Status struct {
 	DPI       int
 	StartedAt time.Time // of the present X server
 	Restarts  int       // how often the X server or the window manager was restarted
-	LastError *Failure  // the latest failure, nil when there was none
+	LastError *Failure  // the latest failure; nil: none
 	Processes []Process
 	LogPath   string
 	Sound     SoundStatus
 
-	// Host says that it is the desktop that somebody sits at, not one that was
-	// started for programs.
-	Host bool
+	Host bool // the desktop of a person's own session, not one for programs
 }
 
-// Failure is something that went wrong with a desktop itself.
+// Failure is a failure of a desktop itself.
 type Failure struct {
 	// Code is "xserver_exited", "xserver_hung", "window_manager_exited", "window_manager_hung", "keyboard_broken",
 	// "dbus_exited", "pulseaudio_exited" or "start_failed".
@@ -192,34 +190,17 @@ type Process struct {
 	Running bool
 	LogPath string
 
-	// Launched says that the program runs on the desktop and is not a part of
-	// it.
-	Launched bool
+	Launched bool // it runs on the desktop and is not a part of it
 }
 
 func (c Config) withDefaults() Config {
-	def := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	if c.ID == "" {
-		c.ID = "main"
-	}
-	if c.ControlIdle == 0 {
-		c.ControlIdle = DefaultControlIdle
-	}
-	def(&c.Size.Width, DefaultWidth)
-	def(&c.Size.Height, DefaultHeight)
-	def(&c.MaxSize.Width, max(3840, c.Size.Width))
-	def(&c.MaxSize.Height, max(2160, c.Size.Height))
-	def(&c.DPI, DefaultDPI)
-	if c.Background == 0 {
-		c.Background = 0x2e3440
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.ID = cmp.Or(c.ID, "main")
+	c.ControlIdle = cmp.Or(c.ControlIdle, DefaultControlIdle)
+	c.Size = Size{cmp.Or(c.Size.Width, DefaultWidth), cmp.Or(c.Size.Height, DefaultHeight)}
+	c.MaxSize = Size{cmp.Or(c.MaxSize.Width, max(3840, c.Size.Width)), cmp.Or(c.MaxSize.Height, max(2160, c.Size.Height))}
+	c.DPI = cmp.Or(c.DPI, DefaultDPI)
+	c.Background = cmp.Or(c.Background, 0x2e3440)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Env, c.Secrets = slices.Clone(c.Env), slices.Clone(c.Secrets)
 	return c
 }
@@ -244,7 +225,6 @@ func (c Config) validate() error {
 	return nil
 }
 
-// checkSize refuses sizes that no screen can have, or that would not fit.
 func checkSize(field string, s, most Size) error {
 	if s.Width <= 0 || s.Height <= 0 {
 		return &InvalidError{field, "width and height must be greater than 0"}
@@ -259,7 +239,7 @@ func checkSize(field string, s, most Size) error {
 }
 
 const (
-	// maxDisplay keeps 6000+number, the port of X over TCP, a port number.
+	// maxDisplay is the largest display number: 6000+number is the port of X over TCP.
 	maxDisplay = 59535
 	// maxPixels is 8192x8192: 256 MiB per frame.
 	maxPixels = 1 << 26

@@ -9,33 +9,31 @@ import (
 	"time"
 )
 
-// DefaultControlIdle is how long control is kept by one who sends no input.
+// DefaultControlIdle is the default of Config.ControlIdle.
 const DefaultControlIdle = time.Minute
 
-// freshGrant is for how long a grant is left alone that its holder has not used
-// yet, or not any more.
+// freshGrant is how long a holder keeps control that was granted, counted from the grant
+// or its last input, when another actor requests it.
 const freshGrant = 10 * time.Second
 
-// Control says who holds the right to send input. Nobody has to hold it: then
-// every API caller and agent may act.
+// Control is the right to send input.
 type Control struct {
-	// Holder has control; nil: nobody has.
+	// Holder is the actor with control. Nil: no actor has it, and all may send input.
 	Holder *Actor `json:"holder,omitempty"`
 
-	// Taken says that the holder asked for it alone: the input of everybody
-	// else is refused with a [ControlHeldError]. Control that was only granted
-	// keeps other viewers out, not API callers and agents.
+	// Taken means that all other actors' input is refused with a [ControlHeldError].
+	// Without it, control was granted: only other viewers' input is refused.
 	Taken bool `json:"taken"`
 
-	// Since is when the holder got it.
+	// Since is when the holder got control.
 	Since time.Time `json:"since,omitzero"`
 }
 
 // ErrControlHeld is wrapped by every *ControlHeldError.
-var ErrControlHeld = errors.New("somebody else has control")
+var ErrControlHeld = errors.New("another actor has control")
 
-// ControlHeldError names who has the control that an input, or a change of
-// control, would need. It wraps ErrControlHeld.
+// ControlHeldError is returned for an input, or a change of control, that another actor's
+// control forbids. It wraps ErrControlHeld.
 type ControlHeldError struct {
 	Holder Actor
 }
@@ -58,8 +56,7 @@ func (a Actor) String() string {
 	return "the " + string(a.Kind)
 }
 
-// same says whether two actors are one: by their ids, or by their names when
-// they have none.
+// same reports whether two actors are the same, by ID or, without one, by Name.
 func (a Actor) same(b Actor) bool {
 	if a.ID != "" || b.ID != "" {
 		return a.Kind == b.Kind && a.ID == b.ID
@@ -67,10 +64,10 @@ func (a Actor) same(b Actor) bool {
 	return a.Kind == b.Kind && a.Name == b.Name
 }
 
-// control is who holds control of a desktop.
+// control is the control of a desktop.
 type control struct {
-	idle time.Duration
-	told func(Control) // called with mu held
+	idle    time.Duration
+	changed func(Control) // called with mu held
 
 	mu      sync.Mutex // guards what follows
 	now     Control
@@ -92,14 +89,14 @@ func (c *control) set(next Control) {
 		next = Control{}
 	}
 	c.now = next
-	c.told(next)
+	c.changed(next)
 }
 
-// allows returns why an actor may not send input, and notes that it does.
+// allows returns an error if an actor may not send input, and records the input.
 func (c *control) allows(a Actor) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note(a)
+	c.seen(a)
 	h := c.now.Holder
 	switch {
 	case c.now.refuses(a):
@@ -110,13 +107,12 @@ func (c *control) allows(a Actor) error {
 	return nil
 }
 
-// refuses says whether an actor may not send input.
+// refuses reports whether an actor may not send input.
 func (c Control) refuses(a Actor) bool {
 	return c.Holder != nil && !c.Holder.same(a) && (c.Taken || a.Kind == ActorViewer)
 }
 
-// arm has the control given back when its holder is idle for too long. The
-// caller has mu.
+// arm starts the timer that ends the control of an idle holder. The caller has mu.
 func (c *control) arm(expire func()) {
 	switch {
 	case c.over:
@@ -127,7 +123,6 @@ func (c *control) arm(expire func()) {
 	}
 }
 
-// stop ends the timer for good.
 func (c *control) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,16 +132,16 @@ func (c *control) stop() {
 	}
 }
 
-// Control tells who has control.
+// Control returns the control of the desktop.
 func (d *Desktop) Control() Control {
 	d.control.mu.Lock()
 	defer d.control.mu.Unlock()
 	return d.control.now
 }
 
-// RequestControl grants control to a if nobody has it, or nobody who has used it
-// in the last ten seconds. Control that somebody has taken stays there. It
-// reports whether a has control now; a [ControlHeldError] says who else does.
+// RequestControl grants control to a if no actor has it, or if control was granted and
+// its holder has not used it in the last ten seconds. Otherwise it returns a
+// [ControlHeldError].
 //
 // Control that was granted keeps other viewers from sending input, but neither
 // API callers nor agents.
@@ -191,8 +186,7 @@ func (in *inputs) takeControl(ctx context.Context, a Actor, force, alone bool) e
 	})
 }
 
-// GiveControl hands control from its holder to another, as it is: granted or
-// taken.
+// GiveControl moves control from its holder to another actor. It stays granted or taken.
 func (d *Desktop) GiveControl(ctx context.Context, from, to Actor) error {
 	c := &d.control
 	return d.changeControl(ctx, func() (Control, error) {
@@ -204,7 +198,7 @@ func (d *Desktop) GiveControl(ctx context.Context, from, to Actor) error {
 	})
 }
 
-// ReleaseControl gives control back if a has it.
+// ReleaseControl ends the control of a. It does nothing if a does not have it.
 func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 	c := &d.control
 	return d.changeControl(ctx, func() (Control, error) {
@@ -223,10 +217,10 @@ func (in *inputs) changeControl(ctx context.Context, decide func() (Control, err
 		return fmt.Errorf("change control: %w", ErrClosed)
 	}
 	moves, err := in.tryControl(decide, false)
-	if !moves { // nobody has to wait for input under way
+	if !moves {
 		return err
 	}
-	var begun atomic.Bool // by one of the two who may do it
+	var begun atomic.Bool // inside withInput or, if that fails, below
 	decided := make(chan error, 1)
 	err = in.withInput(ctx, func(s *session) error {
 		if begun.Swap(true) {
@@ -249,8 +243,9 @@ func (in *inputs) changeControl(ctx context.Context, decide func() (Control, err
 	return err
 }
 
-// tryControl changes control as decide says. If that takes it from somebody who
-// may hold something down, it only does so in the turn of an input, and tells.
+// tryControl changes control as decide says. If that takes control from an actor that
+// may hold keys or buttons, and inTurn is false, it returns true and changes nothing:
+// only the turn of an input can do that.
 func (in *inputs) tryControl(decide func() (Control, error), inTurn bool) (moves bool, err error) {
 	c := &in.control
 	c.mu.Lock()
@@ -278,11 +273,11 @@ func (in *inputs) tryControl(decide func() (Control, error), inTurn bool) (moves
 	return false, nil
 }
 
-// expireControl takes control back from who is idle.
+// expireControl ends the control of an idle holder.
 func (in *inputs) expireControl() {
 	c := &in.control
 	c.mu.Lock()
-	if h := c.now.Holder; h != nil && in.pending.of(*h) { // it types a long text
+	if h := c.now.Holder; h != nil && in.pending.has(*h) { // it types a long text
 		c.used = time.Now()
 	}
 	left := c.idle - time.Since(c.used)
@@ -295,7 +290,7 @@ func (in *inputs) expireControl() {
 		return
 	}
 	err := in.changeControl(context.Background(), func() (Control, error) {
-		if time.Since(c.used) < c.idle { // just now
+		if time.Since(c.used) < c.idle { // it sent input meanwhile
 			return c.now, nil
 		}
 		return Control{}, nil
@@ -305,7 +300,7 @@ func (in *inputs) expireControl() {
 	}
 }
 
-// withInput runs f while no input is under way, whoever has control.
+// withInput runs f in the turn of an input, without asking for control.
 func (in *inputs) withInput(ctx context.Context, f func(*session) error) error {
 	_, err := call(ctx, &in.lifecycle, "change control", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
 		if err := in.turns.take(ctx, true); err != nil {

@@ -63,7 +63,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("asking again: %v", err)
 	}
 
-	// Taken: nobody else does.
+	// Taken: the input of all other actors is refused.
 	if err := d.TakeControl(ctx, bob, false); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestControl(t *testing.T) {
 	held(d.RequestControl(ctx, ann), bob)
 	held(d.GiveControl(ctx, ann, robot), bob)
 	if err := d.ReleaseControl(ctx, ann); err != nil || d.Control().Holder == nil {
-		t.Errorf("somebody else's release: %v, %+v", err, d.Control())
+		t.Errorf("a release by another actor: %v, %+v", err, d.Control())
 	}
 	if err := d.GiveControl(ctx, bob, robot); err != nil {
 		t.Fatal(err)
@@ -110,8 +110,9 @@ func pressed(t *testing.T, d *desktop.Desktop, path string) {
 	wantTyped(t, path, "a\n")
 }
 
-// TestControlIsTold and given back by who is idle, with what is held down.
-func TestControlIsTold(t *testing.T) {
+// TestControlEvents checks the events of control, and that an idle holder loses it with the
+// keys it holds.
+func TestControlEvents(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{ControlIdle: 3 * time.Second}) // until the key that is held down
 	sub := d.Subscribe(0)

@@ -18,8 +18,8 @@ import (
 
 // Desktop is a running desktop. Its methods may be called from any goroutine.
 //
-// What it consists of is in four layers, each of which uses only those before it:
-// programs, lifecycle, inputs, and the public methods.
+// It has four layers, each of which uses only the layers before it: programs, lifecycle,
+// inputs, and the public methods.
 type Desktop struct {
 	inputs
 	sound   sound
@@ -27,19 +27,18 @@ type Desktop struct {
 	watch   sync.WaitGroup // the recovery goroutine
 }
 
-// programs is the processes of a desktop, their user, their files and their
-// environment.
+// programs is the processes of a desktop, with their user, files and environment.
 type programs struct {
 	cfg      Config // with defaults
 	log      *slog.Logger
 	user     supervise.User // the user of the desktop's programs
 	dirs     dirs
 	cookie   []byte           // nil when attached
-	attached string           // display given to Attach; empty when we run the X server
+	attached string           // display given to Attach; empty after Start
 	group    *supervise.Group // X server, window manager, D-Bus
-	apps     *supervise.Group // what was launched: it ends before those
+	apps     *supervise.Group // launched programs, which end before group
 	browsers func() error     // prepareBrowsers, once
-	chromium []string         // flags that Launch gives to browsers; nil: wrappers do, or none are needed
+	chromium []string         // flags that Launch adds for browsers; nil: none
 	shared   int              // display whose cookie is in the user's authority file; -1: none
 }
 
@@ -57,7 +56,7 @@ type lifecycle struct {
 	mu        sync.Mutex // guards what follows
 	state     State
 	session   *session      // nil while there is no X server to talk to
-	fresh     chan struct{} // closed at the next session's begin
+	fresh     chan struct{} // closed when the next session begins
 	display   int           // number, known since the first session
 	size      Size          // wanted; a restarted X server gets it too
 	startedAt time.Time
@@ -65,11 +64,11 @@ type lifecycle struct {
 	lastError *Failure
 }
 
-// Start runs a desktop and returns when its window manager is ready. ctx bounds
-// the start alone; the desktop lives until Close.
+// Start runs a desktop and returns when its window manager is ready. ctx bounds only the
+// start. The desktop lives until Close.
 //
-// It returns a *MissingError when Xvfb, openbox or dbus-daemon is not
-// installed, and an *InvalidError for a Config that cannot be.
+// It returns a *MissingError if Xvfb, openbox or dbus-daemon is not installed, and an
+// *InvalidError if cfg is invalid.
 func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -83,10 +82,9 @@ func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	return d.start(ctx, cfg)
 }
 
-// Attach uses an X display that somebody else runs, such as ":0", instead of
-// starting one. Its X server and window manager stay when the Desktop is
-// closed; what was launched through it ends. Size, MaxSize, DPI, Display and
-// Background of the Config are not used.
+// Attach uses the X display of another program, such as ":0", instead of starting one.
+// Close ends the programs that were launched through the Desktop, but not the X server
+// and the window manager. Size, MaxSize, DPI, Display and Background of cfg are not used.
 func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -107,7 +105,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)
 	d.control.idle = cfg.ControlIdle
-	d.control.told = func(c Control) { d.events.emit(Event{Type: EventControl, Control: &c}) }
+	d.control.changed = func(c Control) { d.events.emit(Event{Type: EventControl, Control: &c}) }
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display
 	d.sound.d = d
 
@@ -142,7 +140,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	return d, nil
 }
 
-// begin makes the first session and the goroutine that replaces it when it dies.
+// begin makes the first session and starts the goroutine that replaces it.
 func (d *Desktop) begin(ctx context.Context) error {
 	ctx, cancel := limitStart(ctx)
 	defer cancel()
@@ -170,7 +168,7 @@ func (l *lifecycle) install(s *session) {
 	}
 }
 
-// share adds the cookie to the user's X authority file, if that is wanted.
+// share adds the cookie to the user's X authority file if Config.ShareAuthority is set.
 func (p *programs) share(s *session) {
 	number := s.conn.Number()
 	if p.attached != "" || !p.cfg.ShareAuthority || p.shared == number {
@@ -196,10 +194,9 @@ func (p *programs) unshare() error {
 	return x11.RemoveAuthority(x11.AuthorityPath(), number, p.cookie)
 }
 
-// Close ends the desktop and everything that runs on it, and waits for that.
-// Held keys and buttons are released first, and calls under way return
-// ErrClosed. It may be called more than once and from any goroutine, but not
-// from Config.Policy.
+// Close releases held keys and buttons, ends the desktop and all programs on it, and
+// waits for that. Calls under way return ErrClosed. It may be called more than once and
+// from any goroutine, but not from Config.Policy.
 func (d *Desktop) Close() error {
 	d.closeOnce.Do(func() {
 		d.closeErr = d.close()
@@ -217,16 +214,16 @@ func (d *Desktop) close() error {
 	d.turns.hurry()
 	d.control.stop()
 	d.sound.close()
-	d.watch.Wait() // from here on nobody else changes the session
+	d.watch.Wait() // the recovery goroutine changes the session
 	d.mu.Lock()
 	s := d.session
 	d.session = nil
 	d.mu.Unlock()
 	var errs []error
-	if s != nil {
-		s.release()
+	if s != nil { // the X server does not release keys and buttons when the connection ends
+		_ = s.ask(partingLimit, nil, s.input.ReleaseAll)
 	}
-	if d.apps != nil { // they get to end well while there is a display
+	if d.apps != nil { // before the display ends
 		errs = append(errs, d.apps.Close())
 	}
 	if s != nil {
@@ -247,8 +244,8 @@ func (d *Desktop) close() error {
 	return nil
 }
 
-// awaitCalls waits for the calls under way, which end now that the connection
-// has. Only a Policy that ignores its context can make one last.
+// awaitCalls waits for the calls under way, which end with the connection unless a
+// Policy ignores its context.
 func (l *lifecycle) awaitCalls() {
 	over := make(chan struct{})
 	go func() {
@@ -276,7 +273,7 @@ func (l *lifecycle) isClosing() bool {
 // Done is closed when Close is through.
 func (d *Desktop) Done() <-chan struct{} { return d.done }
 
-// Status tells how the desktop is. It never waits for the X server.
+// Status describes the desktop. It never waits for the X server.
 func (d *Desktop) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -310,7 +307,7 @@ func (d *Desktop) Status() Status {
 	return st
 }
 
-// fail notes a failure and tells subscribers.
+// fail records a failure and emits it.
 func (l *lifecycle) fail(code string, err error) *Failure {
 	f := &Failure{Code: code, Message: err.Error(), At: time.Now()}
 	l.mu.Lock()
@@ -324,7 +321,6 @@ func (l *lifecycle) fail(code string, err error) *Failure {
 	return f
 }
 
-// current returns the session to use, or why there is none.
 func (l *lifecycle) current() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -341,8 +337,7 @@ func (l *lifecycle) currentLocked() (*session, error) {
 	return l.session, nil
 }
 
-// MissingPrograms names those of the programs that Start needs that are not
-// installed.
+// MissingPrograms returns the programs that Start needs and that are not installed.
 func MissingPrograms() []string {
 	var missing []string
 	for _, p := range []string{"Xvfb", "openbox", "dbus-daemon"} {
@@ -353,9 +348,8 @@ func MissingPrograms() []string {
 	return missing
 }
 
-// Sweep ends what programs that were killed left running with that state
-// directory, and returns how many processes it ended. It never touches a
-// process that such a program did not start. Start sweeps its own StateDir.
+// Sweep ends the processes that killed programs left running with that state directory,
+// and returns their number. It ends no other processes. Start sweeps its own StateDir.
 func Sweep(stateDir string, logger *slog.Logger) (int, error) {
 	return supervise.Sweep(filepath.Join(stateDir, runDir), logger)
 }

@@ -188,7 +188,7 @@ func TestStartAndClose(t *testing.T) {
 	if _, err := os.Stat(st.Home); !os.IsNotExist(err) {
 		t.Errorf("temporary home %s is still there: %v", st.Home, err)
 	}
-	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); !errors.Is(err, desktop.ErrClosed) {
+	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); !errors.Is(err, desktop.ErrClosed) {
 		t.Errorf("screenshot after Close: %v, want ErrClosed", err)
 	}
 	if got := d.Status().State; got != desktop.StateInactive {
@@ -260,7 +260,7 @@ func TestXServerKilled(t *testing.T) {
 		t.Errorf("failure %+v", failed.Failure)
 	}
 	// What is called meanwhile says so, or works already.
-	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil && !errors.Is(err, desktop.ErrRestarting) {
+	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); err != nil && !errors.Is(err, desktop.ErrRestarting) {
 		t.Errorf("screenshot meanwhile: %v, want ErrRestarting", err)
 	}
 	await(t, sub, "restart", ofType(desktop.EventRestarted))

@@ -19,27 +19,27 @@ const (
 	stateLock = "desktop.lock"
 )
 
-// dirs are the places on disk that belong to a desktop.
+// dirs are the directories and files of a desktop.
 type dirs struct {
-	state     string // everything below is inside, unless the Config says otherwise
-	shared    string // what the desktop's programs read; state, unless they run as another user
+	state     string
+	shared    string // files that the desktop's programs read; state, unless they run as another user
 	home      string
 	log       string
 	authority string
-	run       string // records for a later sweep
-	runtime   string // XDG_RUNTIME_DIR: sockets, so its path is short
+	run       string // records for Sweep
+	runtime   string // XDG_RUNTIME_DIR
 	shims     string // browser wrappers; empty: none are needed
-	scratch   string // removed at the end; empty: none was needed
-	open      string // likewise, for another user
+	scratch   string // temporary directory; empty: none
+	open      string // temporary directory that another user enters; empty: none
 	locks     []*os.File
 }
 
-// maxRuntime is how long the path of the runtime directory may be: a socket's
-// has at most 107 bytes (unix(7)), and programs put theirs in folders below.
+// maxRuntime is the longest path of the runtime directory. The path of a socket has at
+// most 107 bytes (unix(7)), and programs make theirs in folders below.
 const maxRuntime = 50
 
-// makeDirs creates a desktop's folders. Programs on an attached display have
-// the user's own home.
+// makeDirs creates a desktop's folders. Programs on an attached display use the home of
+// the user.
 func makeDirs(cfg Config, attached bool, user supervise.User) (dirs, error) {
 	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath}
 	err := d.choose(attached, user)
@@ -53,7 +53,6 @@ func makeDirs(cfg Config, attached bool, user supervise.User) (dirs, error) {
 	return d, nil
 }
 
-// choose decides where everything is.
 func (d *dirs) choose(attached bool, user supervise.User) (err error) {
 	if d.state == "" {
 		if err := d.makeScratch(); err != nil {
@@ -88,7 +87,7 @@ func (d *dirs) choose(attached bool, user supervise.User) (err error) {
 	d.runtime = filepath.Join(d.shared, "runtime")
 	d.authority = filepath.Join(d.shared, "xauthority")
 	if d.open != "" {
-		d.authority = filepath.Join(d.runtime, "xauthority") // the user's, as all that is in there
+		d.authority = filepath.Join(d.runtime, "xauthority") // a file of the user's
 	}
 	if len(d.runtime) > maxRuntime && d.scratch == "" && d.open == "" {
 		if err := d.makeScratch(); err != nil {
@@ -99,8 +98,8 @@ func (d *dirs) choose(attached bool, user supervise.User) (err error) {
 	return nil
 }
 
-// create makes the folders, and locks the state directory. A home and the
-// runtime directory are for their user alone.
+// create makes the folders and locks the state directory. Only the user can enter the
+// home and the runtime directory.
 func (d *dirs) create(user supervise.User) error {
 	for _, dir := range []struct {
 		path string
@@ -116,7 +115,7 @@ func (d *dirs) create(user supervise.User) error {
 		}
 	}
 	if d.state == d.scratch {
-		return nil // locked already
+		return nil // newScratch has locked it
 	}
 	lock, err := acquire(filepath.Join(d.state, stateLock), unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil {
@@ -126,8 +125,8 @@ func (d *dirs) create(user supervise.User) error {
 	return nil
 }
 
-// createPrivate makes a directory of the user's. Those in a directory of ours get
-// the mode 0700, also when an earlier version made them with another one.
+// createPrivate makes a directory of the user. It sets the mode of an existing directory
+// in the shared one to 0700.
 func (d *dirs) createPrivate(dir string, user supervise.User) error {
 	if filepath.Dir(dir) != d.shared {
 		return user.Do(func() error { return os.MkdirAll(dir, 0o700) })
@@ -141,8 +140,8 @@ func (d *dirs) createPrivate(dir string, user supervise.User) error {
 	return os.Lchown(dir, int(user.Credential.Uid), int(user.Credential.Gid))
 }
 
-// makeReadable lets all users read a folder below the shared directory and what is in
-// it, and run the programs there, whatever the umask was when they were made.
+// makeReadable lets all users read the files in a folder and run its programs, whatever
+// the umask was.
 func makeReadable(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -182,7 +181,7 @@ func (d *dirs) makeScratch() error {
 	return nil
 }
 
-// remove deletes what makeDirs made for this life alone, and unlocks the rest.
+// remove deletes temporary directories and unlocks the state directory.
 func (d *dirs) remove() error {
 	var errs []error
 	for _, dir := range []string{d.scratch, d.open} {
@@ -200,7 +199,7 @@ func (d *dirs) remove() error {
 	return nil
 }
 
-// sweep ends what a killed program left running with these folders.
+// sweep ends the processes that a killed program left.
 func (p *programs) sweep() {
 	if n, err := supervise.Sweep(p.dirs.run, p.log); err != nil {
 		p.log.Debug("sweep", "error", err)

@@ -15,15 +15,14 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Discard ends what programs that were killed left running with a state
-// directory, as [Sweep] does, and removes what desktops left there: everything
-// but the entries that keep names, and the directory itself when it is empty
-// then. One that does not exist is none.
+// Discard calls [Sweep] and removes the files of a state directory, except the entries
+// that keep names, and then the directory if it is empty. It returns nil if the directory
+// does not exist.
 //
-// Nothing is removed when a desktop uses the directory, when it is a symbolic
-// link, or when something is mounted below it. Links in it are removed, not
-// followed. Who calls it sees to it that no desktop is started there meanwhile.
-// logger may be nil.
+// It removes nothing and returns an error if a desktop uses the directory, if it is a
+// symbolic link, or if something is mounted below it. It removes links in the directory
+// without following them. The caller must not start a desktop there meanwhile. logger may
+// be nil.
 func Discard(stateDir string, logger *slog.Logger, keep ...string) error {
 	err := discard(stateDir, logger, keep)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +65,7 @@ func discard(stateDir string, logger *slog.Logger, keep []string) (err error) {
 			errs = append(errs, root.RemoveAll(e.Name()))
 		}
 	}
-	// Last, as it keeps others out until then.
+	// The lock goes last.
 	if err := errors.Join(append(errs, root.Remove(stateLock))...); err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func discard(stateDir string, logger *slog.Logger, keep []string) (err error) {
 	return nil
 }
 
-// openReal opens a directory that is no link.
+// openReal opens a directory. It refuses a symbolic link.
 func openReal(dir string) (*os.Root, error) {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -95,8 +94,8 @@ func openReal(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// unmounted returns an error if something is mounted on a directory or below it.
-// A program may show remote files there, which are not the desktop's to remove.
+// unmounted returns an error if something is mounted on a directory or below it, such as
+// remote files of a user.
 func unmounted(dir string) error {
 	real, err := filepath.EvalSymlinks(dir) // as the kernel has it
 	if err != nil {

@@ -93,7 +93,7 @@ func TestDiscardRefuses(t *testing.T) {
 	}
 }
 
-// TestDiscardWithMount: what is mounted below may be somebody's files elsewhere.
+// TestDiscardWithMount keeps files that are mounted below the directory.
 func TestDiscardWithMount(t *testing.T) {
 	t.Parallel()
 	disk := testspace.Disk(t, "1m")

@@ -8,8 +8,8 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// foreign are variables that tie a program to another session or display, or
-// to another user's files; a desktop's programs must not see this program's.
+// foreign are variables about this program's own session, display and user, which the
+// desktop's programs do not get.
 var foreign = []string{
 	"DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SESSION_MANAGER",
 	"DESKTOP_STARTUP_ID", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
@@ -19,11 +19,10 @@ var foreign = []string{
 	"PIPEWIRE_REMOTE", "PIPEWIRE_RUNTIME_DIR",
 }
 
-// Environ is the environment that programs need to be on this desktop, complete:
-// DISPLAY, XAUTHORITY, the D-Bus session, HOME, and what Config lets through of
-// this program's own. It is what [Desktop.Launch] gives to apps.
-//
-// The error is [ErrClosed], or [ErrRestarting] while there is no X server.
+// Environ returns the complete environment of the programs on this desktop: DISPLAY,
+// XAUTHORITY, the D-Bus session, HOME, and the variables of this program that
+// Config.EnvPolicy selects. It returns [ErrClosed], or [ErrRestarting] while there is no X
+// server.
 func (d *Desktop) Environ() ([]string, error) {
 	s, err := d.enter()
 	if err != nil {
@@ -40,10 +39,9 @@ func (p *programs) environ(display string) []string {
 	return supervise.Environ(env, append(shims, p.cfg.Env...)...)
 }
 
-// serverEnviron is the environment of the X server. It has the C library back
-// its largest allocation, the screen, with huge pages: touching the four
-// million pixels of MaxSize one small page at a time is a quarter of the start
-// (glibc manual, "Memory Allocation Tunables").
+// serverEnviron is the environment of the X server. The C library allocates the screen in
+// huge pages: to touch small ones would take a quarter of the start (glibc manual,
+// "Memory Allocation Tunables").
 func (p *programs) serverEnviron() []string {
 	env := p.plainEnviron("DISPLAY")
 	tunables := "glibc.malloc.hugetlb=1"
@@ -53,8 +51,8 @@ func (p *programs) serverEnviron() []string {
 	return supervise.Environ(env, "GLIBC_TUNABLES="+tunables)
 }
 
-// plainEnviron is what all the desktop's programs have in common. display is
-// an entry, or a name to be left out.
+// plainEnviron is the environment that all programs of the desktop share. display is an
+// entry, or the name of a variable to leave out.
 func (p *programs) plainEnviron(display string) []string {
 	clean := p.cfg.EnvPolicy == EnvClean && p.attached == ""
 	env := slices.DeleteFunc(supervise.Inherit(clean, p.cfg.Secrets...), func(kv string) bool {
@@ -69,7 +67,7 @@ func (p *programs) plainEnviron(display string) []string {
 	if p.attached == "" {
 		set = append(set, "XAUTHORITY="+p.dirs.authority, "XDG_RUNTIME_DIR="+p.dirs.runtime,
 			"DBUS_SESSION_BUS_ADDRESS="+p.busAddress(), "XDG_SESSION_TYPE=x11",
-			// Even when there is none, so that nobody starts another.
+			// Also without PulseAudio, so that no program starts one.
 			"PULSE_SERVER=unix:"+p.soundSocket())
 	}
 	if lookup(env, "PATH") == "" {
@@ -78,7 +76,7 @@ func (p *programs) plainEnviron(display string) []string {
 	return p.user.Environ(env, append(set, locale(env)...)...)
 }
 
-// locale makes sure that programs read their input as UTF-8: in the C locale
+// locale returns the variable that makes the encoding UTF-8 if it is not. In the C locale,
 // xterm shows typed text as question marks.
 func locale(env []string) []string {
 	plain := func(v string) bool { return v == "" || v == "C" || v == "POSIX" }
@@ -96,7 +94,7 @@ func locale(env []string) []string {
 	return nil
 }
 
-// lookup is a variable's value in an environment; the last one counts.
+// lookup returns a variable's value in an environment. The last entry counts.
 func lookup(env []string, name string) string {
 	v := ""
 	for _, kv := range env {

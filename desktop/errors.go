@@ -11,8 +11,8 @@ import (
 var (
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("desktop is closed")
-	// ErrRestarting is returned while a part of the desktop that died is
-	// being restarted. The call may be made again shortly.
+	// ErrRestarting is returned while a part of the desktop that died is being
+	// restarted. The caller may try again shortly.
 	ErrRestarting = errors.New("desktop is restarting")
 	// ErrInvalid is wrapped by every *InvalidError.
 	ErrInvalid = errors.New("invalid argument")
@@ -31,18 +31,17 @@ var (
 	// ErrNoClipboardContent is returned when the clipboard holds nothing of
 	// the wanted type.
 	ErrNoClipboardContent = errors.New("clipboard holds nothing of that type")
-	// ErrUnsupported is returned for what this desktop cannot do.
+	// ErrUnsupported is returned for calls that this desktop does not support.
 	ErrUnsupported = errors.New("not supported by this desktop")
 )
 
-// InvalidError names the argument that was refused and what would be accepted.
-// It wraps ErrInvalid.
+// InvalidError names an invalid argument and says what is accepted. It wraps ErrInvalid.
 type InvalidError struct {
-	Field   string // as in the Go struct, lower camel case: "clickCount"
-	Problem string // a sentence that names the remedy, without a full stop
+	Field  string // as the HTTP API names it: "clickCount"
+	Reason string // what is accepted: "must be between 1 and 100"
 }
 
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
 
 // Unwrap makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
@@ -60,12 +59,11 @@ func (e *MissingError) Error() string {
 // Unwrap makes errors.Is(err, ErrMissingPrograms) true.
 func (e *MissingError) Unwrap() error { return ErrMissingPrograms }
 
-// DeadlineError tells what took too long and how far it came. It wraps
-// ErrTimeout.
+// DeadlineError is returned for an operation that took too long. It wraps ErrTimeout.
 type DeadlineError struct {
 	Op    string        // "type text"
 	After time.Duration // the deadline
-	Done  string        // how far it came: "412 of 1000 characters typed"
+	Done  string        // the progress: "412 of 1000 characters were typed"; empty: unknown or none
 }
 
 func (e *DeadlineError) Error() string {
@@ -79,8 +77,8 @@ func (e *DeadlineError) Error() string {
 // Unwrap makes errors.Is(err, ErrTimeout) true.
 func (e *DeadlineError) Unwrap() error { return ErrTimeout }
 
-// InterruptedError says that an input ended before it was complete. It wraps
-// ErrInterrupted and Cause.
+// InterruptedError is returned for an input that ended early. It wraps ErrInterrupted and
+// Cause.
 type InterruptedError struct {
 	Op   string // "type text"
 	Done string // the progress: "412 of 1000 characters were typed"; empty: unknown or none

@@ -2,7 +2,7 @@ package desktop
 
 import "time"
 
-// EventType says what an Event tells.
+// EventType is a kind of Event.
 type EventType string
 
 // The types of event and which of Event's fields they set.
@@ -18,7 +18,7 @@ const (
 	EventFailed           EventType = "failed"            // Failure
 	EventRestarted        EventType = "restarted"         // Failure that led to it
 	EventClosed           EventType = "closed"            // the last one
-	EventGap              EventType = "gap"               // Missed: the subscriber was too slow
+	EventGap              EventType = "gap"               // Dropped: the subscriber was too slow
 )
 
 // Event is something that happened on a desktop.
@@ -33,5 +33,5 @@ type Event struct {
 	Control   *Control  `json:"control,omitempty"`
 	Size      *Size     `json:"size,omitempty"`
 	Failure   *Failure  `json:"failure,omitempty"`
-	Missed    uint64    `json:"missed,omitempty"`
+	Dropped   uint64    `json:"missed,omitempty"` // events before this one
 }

@@ -9,16 +9,15 @@ import (
 // eventRing is how many events are kept for subscribers that lag or resume.
 const eventRing = 1024
 
-// eventLog numbers events and keeps the latest. Emitting never waits for a
-// subscriber.
+// eventLog numbers events and keeps the latest. emit never waits for a subscriber.
 type eventLog struct {
 	desktop string
 
 	mu     sync.Mutex // guards what follows
 	ring   [eventRing]Event
 	last   uint64        // Seq of the newest event
-	wake   chan struct{} // closed at the next event; nil: nobody waits
-	run    *Event        // what a person is typing, which was not emitted yet; nil: nothing
+	wake   chan struct{} // closed at the next event; nil: no subscription waits
+	run    *Event        // a person's typing that was not emitted yet; nil: none
 	pause  *time.Timer   // ends run
 	closed bool
 }
@@ -68,8 +67,8 @@ func (l *eventLog) close() {
 	l.closed = true
 }
 
-// next returns the event after seq, a gap when that one is no longer kept, or a
-// channel to wait on. ended says that there will be none.
+// next returns the event after seq, or a gap if the log has dropped that event, or a
+// channel that is closed when there is one. ended means that there will be none.
 func (l *eventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +80,7 @@ func (l *eventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) 
 		return Event{}, l.wake, l.closed
 	case seq+eventRing < l.last:
 		oldest := l.last - eventRing + 1
-		return Event{Seq: oldest - 1, Time: time.Now(), Type: EventGap, Desktop: l.desktop, Missed: oldest - 1 - seq}, nil, false
+		return Event{Seq: oldest - 1, Time: time.Now(), Type: EventGap, Desktop: l.desktop, Dropped: oldest - 1 - seq}, nil, false
 	}
 	return l.ring[(seq+1)%eventRing], nil, false
 }
@@ -97,9 +96,9 @@ type Subscription struct {
 	done      chan struct{}
 }
 
-// Subscribe begins to deliver events: those after the one whose Seq is given,
-// or, for 0, those from now on. The reader may be as slow as it likes; when
-// more than 1024 events wait for it, an EventGap tells how many it missed.
+// Subscribe delivers the events after the one with that Seq or, for 0, future events. If
+// more than 1024 events wait for the reader, it drops the oldest and delivers an EventGap
+// with their number.
 func (d *Desktop) Subscribe(after uint64) *Subscription { return d.events.subscribe(after) }
 
 func (l *eventLog) subscribe(after uint64) *Subscription {
@@ -141,14 +140,13 @@ func (s *Subscription) deliver(seq uint64) {
 	}
 }
 
-// Events is the channel to read from. It is closed after the desktop's last
-// event, after the last one of Finish, or by Close.
+// Events returns the channel of events. It is closed after the desktop's last event, after
+// the last event of Finish, or by Close.
 func (s *Subscription) Events() <-chan Event { return s.events }
 
-// Finish has the subscription end with the newest event that there is now, which
-// is still delivered, as are all before it. What a person is typing counts as an
-// event for this. It does not wait, and may be called
-// more than once. Close is needed all the same.
+// Finish has the subscription end after the newest event of now, which includes the typing
+// of a person until now. It does not wait, and may be called more than once. The caller must
+// still call Close.
 func (s *Subscription) Finish() {
 	s.finishing.Do(func() {
 		s.log.mu.Lock()

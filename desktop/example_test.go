@@ -25,7 +25,7 @@ func Example() {
 	if err := desk.Type(ctx, desktop.Type{Text: "echo こんにちは 😀\n"}); err != nil {
 		log.Fatal(err)
 	}
-	shot, err := desk.Screenshot(ctx, desktop.Shot{Settle: 200 * time.Millisecond, SettleTimeout: 2 * time.Second})
+	shot, err := desk.Screenshot(ctx, desktop.ScreenshotOptions{Settle: 200 * time.Millisecond, SettleTimeout: 2 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 func every(d *desktop.Desktop) map[string]func(context.Context) error {
 	at := desktop.Point{X: 300, Y: 200}
 	return map[string]func(context.Context) error{
-		"screenshot":       func(ctx context.Context) error { _, err := d.Screenshot(ctx, desktop.Shot{}); return err },
+		"screenshot":       func(ctx context.Context) error { _, err := d.Screenshot(ctx, desktop.ScreenshotOptions{}); return err },
 		"settle":           func(ctx context.Context) error { _, err := d.Settle(ctx, 0, 0); return err },
 		"pointer position": func(ctx context.Context) error { _, err := d.Pointer(ctx); return err },
 		"move":             func(ctx context.Context) error { _, err := d.Move(ctx, desktop.Move{At: at}); return err },
@@ -444,8 +444,8 @@ func TestManyStartsAtOnce(t *testing.T) {
 	starts.Wait()
 }
 
-// TestTypeWhileWindowManagerStops clicks and types while nobody gives the
-// clicked window the focus.
+// TestTypeWhileWindowManagerStops clicks and types while the window manager does not give
+// the clicked window the focus.
 func TestTypeWhileWindowManagerStops(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})

@@ -10,30 +10,29 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// FeedFrame is the screen at one moment, for somebody who follows it.
+// FeedFrame is the screen at one moment.
 type FeedFrame struct {
-	// Pix is B, G, R, X, in rows of Stride bytes, from the top. X means
-	// nothing. It is shared: it must not be changed, nor read after the next
-	// call of the Feed.
+	// Pix holds four bytes for each pixel: blue, green, red, and one to ignore. A row
+	// begins every Stride bytes. The reader must not change it, nor read it after the
+	// next call of the Feed.
 	Pix    []byte
 	Stride int
 	Size   Size
 
-	// Changed is where pixels may differ from those of the frame before. It is
-	// the whole screen when Reset. It is valid as long as Pix.
+	// Changed is where pixels may differ from the frame before: the whole screen if
+	// Reset. It is valid as long as Pix.
 	Changed []Rect
 
-	// Reset says that nothing is left of the frame before: this is the first
-	// one, or the screen's size is another, or its X server is.
+	// Reset is true for the first frame, and after a change of the screen's size or of
+	// the X server.
 	Reset bool
 
-	// Noticed is when the change was noticed that this frame shows.
+	// Noticed is when the Feed learned of the change.
 	Noticed time.Time
 }
 
-// Feed follows the screen. It is for one goroutine; many feeds may follow one
-// desktop. While nobody calls Next, it costs nothing but the memory of a
-// picture.
+// Feed follows the screen, for one goroutine. A desktop may have many. Between calls of
+// Next it costs only the memory of a picture.
 type Feed struct {
 	d       *Desktop
 	session *session
@@ -44,14 +43,12 @@ type Feed struct {
 	changed []Rect
 }
 
-// Feed begins to follow the screen. It must be closed.
+// Feed begins to follow the screen. The caller must close it.
 func (d *Desktop) Feed() *Feed { return &Feed{d: d} }
 
-// Next waits until the screen differs from what the last Next returned, and
-// returns it. The first one returns at once. When the X server dies, Next waits
-// for the next one; when the size changes, the next frame has the new one.
-//
-// The errors are ctx's and [ErrClosed].
+// Next returns the screen when it differs from the last Next. The first Next returns
+// immediately. If the X server dies, Next waits for the next one. The error is that of
+// ctx, or [ErrClosed].
 func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	f.release()
 	noticed := time.Now()
@@ -60,13 +57,8 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 		frame, err := f.look(ctx)
 		if lost(err) || errors.Is(err, ErrRestarting) {
 			f.drop()
-			select {
-			case <-fresh:
+			if err = f.d.awaitSession(ctx, fresh); err == nil {
 				continue
-			case <-f.d.closing:
-				err = ErrClosed
-			case <-ctx.Done():
-				err = ctx.Err()
 			}
 		}
 		if err != nil {
@@ -87,7 +79,6 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	}
 }
 
-// look takes a picture, of the present session.
 func (f *Feed) look(ctx context.Context) (*x11.Frame, error) {
 	s, err := f.d.current()
 	if err != nil {
@@ -103,7 +94,6 @@ func (f *Feed) look(ctx context.Context) (*x11.Frame, error) {
 	return f.capture.Frame(ctx)
 }
 
-// show makes frame the latest one.
 func (f *Feed) show(frame *x11.Frame, noticed time.Time) FeedFrame {
 	out := FeedFrame{
 		Pix: frame.Pix, Stride: frame.Stride, Size: Size{frame.Width, frame.Height},
@@ -134,16 +124,14 @@ func (f *Feed) release() {
 	}
 }
 
-// drop lets go of a session.
 func (f *Feed) drop() {
 	if f.capture != nil {
-		_ = f.capture.Close() // it has nothing to say
+		_ = f.capture.Close()
 	}
 	f.session, f.capture, f.seq, f.size = nil, nil, 0, Size{}
 }
 
-// Close ends the feed. It may be called more than once, by the goroutine that
-// calls Next.
+// Close ends the feed. It may be called more than once, on the goroutine of Next.
 func (f *Feed) Close() error {
 	f.release()
 	f.drop()
@@ -153,14 +141,14 @@ func (f *Feed) Close() error {
 // CursorImage is the picture of the pointer.
 type CursorImage struct {
 	Width, Height int
-	Hot           Point  // which of its pixels is where the pointer is
+	Hot           Point  // the pixel at the position of the pointer
 	Pix           []byte // premultiplied B, G, R, A, in rows of 4*Width bytes
 }
 
-// FollowCursor calls f with the pointer's picture, and again whenever it changes,
-// until ctx ends or the desktop is closed; it returns why. It goes on with the
-// next X server when one dies. A picture that the X server keeps to itself, which
-// only one that was attached to does, is left out.
+// FollowCursor calls f with the pointer's picture, and again whenever it changes, until
+// ctx ends or the desktop is closed, and returns the reason. It goes on with the next X
+// server if one dies. It leaves out a picture that the X server of [Attach] does not
+// reveal.
 func (d *Desktop) FollowCursor(ctx context.Context, f func(CursorImage)) error {
 	for {
 		fresh := d.nextSession()
@@ -168,17 +156,11 @@ func (d *Desktop) FollowCursor(ctx context.Context, f func(CursorImage)) error {
 		if err == nil {
 			err = s.followCursor(ctx, d.closing, f)
 		}
-		switch {
-		case lost(err), errors.Is(err, ErrRestarting):
-		default:
-			return fmt.Errorf("follow cursor: %w", err)
+		if lost(err) || errors.Is(err, ErrRestarting) {
+			err = d.awaitSession(ctx, fresh)
 		}
-		select {
-		case <-fresh:
-		case <-d.closing:
-			return fmt.Errorf("follow cursor: %w", ErrClosed)
-		case <-ctx.Done():
-			return fmt.Errorf("follow cursor: %w", ctx.Err())
+		if err != nil {
+			return fmt.Errorf("follow cursor: %w", err)
 		}
 	}
 }
@@ -220,10 +202,20 @@ func (s *session) followCursor(ctx context.Context, closing <-chan struct{}, f f
 	}
 }
 
-// nextSession is closed when there is a session that is none of the present
-// ones.
+// nextSession returns a channel that is closed when the next session begins.
 func (l *lifecycle) nextSession() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fresh
+}
+
+func (l *lifecycle) awaitSession(ctx context.Context, fresh <-chan struct{}) error {
+	select {
+	case <-fresh:
+		return nil
+	case <-l.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -28,7 +28,7 @@ func next(t *testing.T, f *desktop.Feed) desktop.FeedFrame {
 // wantScreen fails unless a frame has the pixels of a screenshot.
 func wantScreen(t *testing.T, d *desktop.Desktop, frame desktop.FeedFrame) {
 	t.Helper()
-	shot, err := d.Screenshot(t.Context(), desktop.Shot{})
+	shot, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

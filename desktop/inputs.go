@@ -8,7 +8,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// inputs runs the input of a desktop, one at a time, for actors that may send it.
+// inputs runs the inputs of a desktop, one at a time.
 type inputs struct {
 	lifecycle
 	control control
@@ -16,10 +16,9 @@ type inputs struct {
 	pending pendingInputs
 }
 
-// act runs one input in its turn, if control and the policy allow it, and emits it to
-// subscribers. prepare, unless nil, refuses the action or fills in what is only known
-// with a session, such as the position on the screen. act returns what f returns.
-// After the deadline, f may still be running.
+// act runs one input in its turn, if control and the policy allow it, emits it, and
+// returns the result of f. prepare, unless it is nil, refuses the action or completes it,
+// for example with the position on the screen. After the deadline, f may still run.
 func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
@@ -29,14 +28,14 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 		ctx, done = in.pending.begin(ctx, a.Actor)
 		defer done()
 	}
-	ours := false // the turn, of the one goroutine that both functions run on
+	ours := false // the action has the turn
 	do := func(ctx context.Context, s *session) (v T, err error) {
 		if ours, err = in.takeTurn(ctx, s, op, a, prepare); err != nil {
 			return v, err
 		}
 		v, err = f(ctx, s)
 		err = cutShort(ctx, op, a, err)
-		in.tell(a, err)
+		in.emit(a, err)
 		return v, err
 	}
 	v, err := callThen(ctx, &in.lifecycle, op, limit, do, func(s *session) {
@@ -98,11 +97,11 @@ func (in *inputs) admit(ctx context.Context, a *Action) error {
 	return in.cfg.Policy(ctx, *a)
 }
 
-// paced reports whether an actor waits for programs itself before it sends more
-// input. A viewer does: a person waits for what they see.
+// paced reports whether an actor waits for programs before it sends more input, as the
+// person at a viewer does.
 func (c *Config) paced(a Actor) bool { return c.NoQuiesce || a.Kind == ActorViewer }
 
-// follows has an action wait until programs have dealt with the input before it.
+// follows waits until programs have handled the input before an action.
 func (s *session) follows(ctx context.Context, a *Action) error {
 	switch {
 	case a.Name == ActionLaunch, a.Name == ActionReleaseAll:
@@ -113,8 +112,9 @@ func (s *session) follows(ctx context.Context, a *Action) error {
 	return s.input.Quiesce(ctx)
 }
 
-// awaitListener has keys wait until a program wants them, and gives the turn away
-// meanwhile: some windows never want any. It reports whether it has the turn again.
+// awaitListener has keys wait until a program wants them. It gives the turn away
+// meanwhile, because some windows never want keys, and reports whether it has the turn
+// again.
 func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
 	if !a.Name.pressesKeys() {
 		return true, nil
@@ -130,13 +130,12 @@ func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (our
 	if err := in.turns.take(ctx, false); err != nil {
 		return false, err
 	}
-	return true, in.control.allows(a.Actor) // it may have changed hands
+	return true, in.control.allows(a.Actor) // another actor may have it now
 }
 
-// tell emits an action that was done, in whole or in part. It leaves out a viewer's
-// moves: there are a hundred in a second, and what matters of them is where the clicks
-// are.
-func (in *inputs) tell(a *Action, err error) {
+// emit emits an action that had an effect. It leaves out the moves of viewers, a hundred a
+// second.
+func (in *inputs) emit(a *Action, err error) {
 	if a.Name == ActionMove && a.Actor.Kind == ActorViewer && err == nil {
 		return
 	}

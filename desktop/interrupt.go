@@ -10,8 +10,8 @@ import (
 // errReleased is the cause of inputs that ReleaseAll ended.
 var errReleased = errors.New("all input was released")
 
-// pendingInputs is the set of long inputs that run or wait for their turn. Short
-// inputs are not in it: other actors wait for them.
+// pendingInputs is the set of long inputs that run or wait for their turn. Other actors
+// wait for the end of short ones.
 type pendingInputs struct {
 	mu  sync.Mutex
 	all map[*pendingInput]struct{}
@@ -22,8 +22,7 @@ type pendingInput struct {
 	cancel context.CancelCauseFunc
 }
 
-// begin adds an input and returns a context that interrupt ends. done removes
-// the input.
+// begin adds an input and returns a context that interrupt ends. done removes the input.
 func (p *pendingInputs) begin(ctx context.Context, a Actor) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := &pendingInput{a, cancel}
@@ -52,8 +51,8 @@ func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
 	}
 }
 
-// of says whether an actor has input under way.
-func (p *pendingInputs) of(a Actor) bool {
+// has reports whether an actor has a long input.
+func (p *pendingInputs) has(a Actor) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for in := range p.all {

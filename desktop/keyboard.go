@@ -13,24 +13,22 @@ import (
 
 // Bounds of typing.
 const (
-	maxText  = 1 << 20 // bytes
-	maxDelay = 10 * time.Second
-	maxTold  = 4096 // characters, in events
-	// perRune is what a character may take on a busy machine, when each one
-	// has to wait for the application to have handled those before.
+	maxText      = 1 << 20 // bytes
+	maxDelay     = 10 * time.Second
+	maxEventText = 4096 // characters, in events
+	// perRune is how long a character may take on a busy machine, if it waits until
+	// the application has handled the characters before.
 	perRune  = 50 * time.Millisecond
 	typeBase = 30 * time.Second
 	typeMost = time.Hour
-	// longTyping is how long typing may be expected to take before a release of
-	// all input, or control that another takes, ends it instead of waiting.
+	// longTyping is the longest typing for which ReleaseAll and changes of control
+	// wait. They end longer typing.
 	longTyping = time.Second
 )
 
-// Type types text into the window that has the focus: any Unicode text, at any
-// load of the machine. A line feed is Return, a tab is Tab.
-//
-// When it fails, the *DeadlineError, the *InterruptedError or the error's text
-// tells how many characters had been typed.
+// Type types any Unicode text into the window that has the focus. A line feed is Return,
+// and a tab is Tab. If Type fails after it began, its error has the number of characters
+// that were typed.
 func (d *Desktop) Type(ctx context.Context, t Type) error {
 	switch {
 	case t.Text == "":
@@ -61,12 +59,12 @@ func (d *Desktop) Type(ctx context.Context, t Type) error {
 	})
 }
 
-// beginning returns what events keep of a text that has n characters.
+// beginning returns the first maxEventText characters of a text with n characters.
 func beginning(text string, n int) string {
-	if n <= maxTold {
+	if n <= maxEventText {
 		return text
 	}
-	return string([]rune(text)[:maxTold])
+	return string([]rune(text)[:maxEventText])
 }
 
 // Press presses and releases a key or a chord.
@@ -87,7 +85,6 @@ func (d *Desktop) Press(ctx context.Context, p Press) error {
 	})
 }
 
-// chordText is a chord as events show it.
 func chordText(p Press) string {
 	return strings.Join(append(slices.Clone(p.Modifiers), p.Keys), "+")
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// openPatience is how long Open waits for a window, or for a failure: a program
-// that runs already shows what it is handed in a window that it has.
+// openPatience is how long Open waits for a window or a failure. A program that runs
+// already may use a window that it has.
 const openPatience = 2 * time.Second
 
-// Launch starts a program on the desktop. It ends with the desktop, whatever
-// it turns itself into. When only the waiting fails, or its context ends, the
-// App is returned beside the error, and runs.
+// Launch starts a program on the desktop. The program, and what it starts, ends with the
+// desktop. If only the waiting of Launch.Wait fails, Launch returns the App, which runs,
+// and the error.
 func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	op := "launch " + l.App
 	child, err := d.launch(ctx, op, l)
@@ -78,10 +78,9 @@ func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
 	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential})
 }
 
-// await waits, for at most limit, for the first window of a program or of one
-// that it started, and until the window manager has given it the focus or has
-// decided not to, or for the end of all of them. Waiting is not input: others
-// may act meanwhile.
+// await waits, for at most limit, for the first window of a program or of its
+// descendants, and for the window manager to give it the focus or not, or for the end of
+// all of these programs. Other actors may send input meanwhile.
 func (in *inputs) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
 	started := App{ProcessID: child.ID(), PID: child.PID()}
 	app, err := call(ctx, &in.lifecycle, op, limit+queryLimit, func(ctx context.Context, s *session) (App, error) {
@@ -106,7 +105,7 @@ func (in *inputs) await(ctx context.Context, op string, limit time.Duration, chi
 		select {
 		case <-child.Done():
 			app.Exited, app.ExitCode = true, child.Exit().Code
-		default: // it runs, without a window: that is an answer too
+		default: // it runs without a window
 		}
 		return app, nil
 	})
@@ -116,11 +115,10 @@ func (in *inputs) await(ctx context.Context, op string, limit time.Duration, chi
 	return app, nil
 }
 
-// familyPace is how often it is looked whether anything is left of a program
-// that has ended, but left others running.
+// familyPace is the interval between looks at the descendants of a program that has ended.
 const familyPace = 100 * time.Millisecond
 
-// awaitFamily waits until a child has ended, and all that it started.
+// awaitFamily waits until a child and its descendants have ended.
 func awaitFamily(ctx context.Context, child *supervise.Child) {
 	select {
 	case <-child.Done():
@@ -138,8 +136,8 @@ func awaitFamily(ctx context.Context, child *supervise.Child) {
 	}
 }
 
-// extinct says whether nothing is left of a child that has ended. It looks
-// twice: who forks and ends while /proc is read may be missed.
+// extinct reports whether all descendants of a child that has ended have ended. It looks
+// twice, because a look can miss a process that forks and ends meanwhile.
 func extinct(child *supervise.Child) bool {
 	for range 2 {
 		if len(child.Family()) > 0 {
@@ -149,8 +147,9 @@ func extinct(child *supervise.Child) bool {
 	return true
 }
 
-// ownedBy tells the windows of a child and of what it started. Who is looked at
-// once need not be looked at again: nobody joins a family later.
+// ownedBy returns a function that reports whether a window belongs to a child or one of
+// its descendants. It looks at each window once, because no process becomes a descendant
+// later.
 func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
 	foreign := make(map[x11.Window]bool)
 	return func(w x11.WindowInfo) bool {
@@ -163,8 +162,8 @@ func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
 	}
 }
 
-// Open opens a URL or a file with the program that the desktop's user has
-// chosen for it. It fails when there is none.
+// Open opens a URL or a file with the program that the desktop's user has chosen for it.
+// It returns an *InvalidError if there is no such program.
 func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	switch {
 	case strings.TrimSpace(target) == "":

@@ -10,9 +10,9 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestKeysNobodyWants types into a window that wants no keys. An agent waits for
-// somebody who does, without its turn; a viewer does not wait.
-func TestKeysNobodyWants(t *testing.T) {
+// TestKeysWithoutListener types into a window that wants no keys. An agent gives its turn
+// away while it waits for a listener. A viewer does not wait.
+func TestKeysWithoutListener(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xev")
 	begun := make(chan struct{}, 1)
@@ -54,7 +54,7 @@ func TestKeysNobodyWants(t *testing.T) {
 	default:
 	}
 	if err := <-done; !errors.Is(err, desktop.ErrControlHeld) {
-		t.Errorf("the agent typed while somebody else had control: %v", err)
+		t.Errorf("the agent typed while another actor had control: %v", err)
 	}
 	if agents := time.Since(begin); viewers > agents/2 {
 		t.Errorf("the viewer waited %v, the agent %v", viewers, agents)

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/deskhand/deskhand/internal/x11"
+	"github.com/deskhand/deskhand/internal/picture"
 )
 
-// mark is what an observation's ID spells out. The ID holds everything that is
-// needed to use it, so that none has to be remembered:
+// mark is the content of an observation's ID, so that the desktop need not keep
+// observations:
 //
 //	obs_EPOCH.DAMAGE.X.Y.W.H.PW.PH.LOOK
 //
-// LOOK tells apart pictures of the same content: format, quality, and where the
-// pointer was when it was drawn.
+// LOOK distinguishes pictures of the same content: format, quality, and the pointer if it
+// was drawn.
 type mark struct {
 	epoch  string
 	damage uint64
@@ -51,7 +51,7 @@ func inRange(at, length int) bool {
 	return at >= 0 && length > 0 && at <= 1<<15 && length <= 1<<15
 }
 
-// toScreen maps a point in the picture to the screen pixel below its centre.
+// toScreen maps a pixel of the picture to the screen pixel under its centre.
 func (m mark) toScreen(p Point) Point {
 	axis := func(v, from, picture, at int) int {
 		v = min(max(v, 0), picture-1)
@@ -63,8 +63,8 @@ func (m mark) toScreen(p Point) Point {
 	}
 }
 
-// onScreen maps p from the picture that an observation names, if any. What is
-// beyond the screen's edge is on the edge.
+// onScreen maps p from the picture of an observation, if any, and moves it onto the
+// screen.
 func (s *session) onScreen(p Point, observation string) (Point, error) {
 	p, err := mapped(p, observation, s.epoch)
 	if err != nil {
@@ -74,8 +74,7 @@ func (s *session) onScreen(p Point, observation string) (Point, error) {
 	return Point{min(p.X, w-1), min(p.Y, h-1)}, err
 }
 
-// mapped maps p from the picture that an observation of that epoch names, if
-// any.
+// mapped maps p from the picture of an observation of that epoch, if any.
 func mapped(p Point, observation, epoch string) (Point, error) {
 	if observation == "" {
 		return p, nil
@@ -93,8 +92,8 @@ func mapped(p Point, observation, epoch string) (Point, error) {
 	return m.toScreen(p), nil
 }
 
-// damageOf is the newest change within the rows of a region.
-func damageOf(f *x11.Frame, r Rect) uint64 {
+// damageOf returns the newest change within the rows of a region.
+func damageOf(f *picture.Image, r Rect) uint64 {
 	if f.BandHeight == 0 {
 		return f.Seq
 	}

@@ -15,9 +15,9 @@ import (
 //go:embed openbox/rc.xml openbox/menu.xml openbox/menu-programs.xml
 var openboxFiles embed.FS
 
-// openboxConfigDir is a folder below the shared directory. It comes before the
-// system's folders in openbox's XDG_CONFIG_DIRS, because the distribution's files
-// have a menu and keys that start programs.
+// openboxConfigDir is a folder below the shared directory. It is the first of openbox's
+// XDG_CONFIG_DIRS, because the distribution's files have a menu and keys that start
+// programs.
 const openboxConfigDir = "xdg"
 
 // writeOpenboxConfig writes openboxFiles to the folder that openbox searches after
@@ -47,7 +47,6 @@ func (p *programs) writeOpenboxConfig() error {
 	return nil
 }
 
-// openboxEnviron is the environment of openbox.
 func (p *programs) openboxEnviron(env []string) []string {
 	system := cmp.Or(lookup(env, "XDG_CONFIG_DIRS"), "/etc/xdg") // XDG Base Directory specification
 	return supervise.Environ(env, "XDG_CONFIG_DIRS="+filepath.Join(p.dirs.shared, openboxConfigDir)+":"+system)

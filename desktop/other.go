@@ -9,32 +9,26 @@ import (
 	"sync"
 
 	"github.com/deskhand/deskhand/internal/picture"
-	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// This file is for packages that offer a desktop of another kind with the same
-// methods, such as desktop/robot: they have their own ways to see and to act,
-// and take from here what must be the same everywhere.
-
-// EventLog numbers the events of a desktop of another kind. Its zero value is
-// of no use: make one with [NewEventLog].
+// EventLog numbers the events of a desktop of another kind, such as that of package
+// robot. Make one with [NewEventLog].
 type EventLog struct{ log *eventLog }
 
-// NewEventLog begins the events of the desktop of that id.
+// NewEventLog returns the log of the desktop with that id.
 func NewEventLog(desktop string) *EventLog { return &EventLog{newEventLog(desktop)} }
 
-// Emit adds an event. It never waits for a subscriber.
+// Emit adds an event. It never waits for a subscription.
 func (l *EventLog) Emit(e Event) { l.log.emit(e) }
 
-// Subscribe is what [Desktop.Subscribe] is.
+// Subscribe is like [Desktop.Subscribe].
 func (l *EventLog) Subscribe(after uint64) *Subscription { return l.log.subscribe(after) }
 
-// Close emits [EventClosed] and ends every subscription once it has read it.
+// Close emits [EventClosed], after which every subscription ends.
 func (l *EventLog) Close() { l.log.close() }
 
-// Pictures makes screenshots of a screen that is captured in another way, with
-// the same formats, observations and numbers of changes. Its methods may be
-// called from any goroutine.
+// Pictures makes screenshots and observations of a desktop of another kind. Its methods
+// may be called from any goroutine.
 type Pictures struct {
 	epoch   string
 	encoder picture.Encoder
@@ -43,14 +37,14 @@ type Pictures struct {
 	frame *picture.Image
 }
 
-// NewPictures begins the pictures of one screen.
+// NewPictures returns the Pictures of one screen.
 func NewPictures() *Pictures { return &Pictures{epoch: rand.Text()} }
 
-// bandHeight is how many rows get a number of their last change together.
+// bandHeight is the number of rows that share the number of their last change.
 const bandHeight = 16
 
-// Show tells what the screen shows now. It returns the number of the last
-// change, which is the same as before when nothing has changed.
+// Show sets the picture of the screen. It returns the number of the last change, which
+// grows if the screen differs from the last Show.
 func (p *Pictures) Show(screen *image.RGBA) uint64 {
 	b := screen.Bounds()
 	next := &picture.Image{Stride: 4 * b.Dx(), Width: b.Dx(), Height: b.Dy(), BandHeight: bandHeight}
@@ -69,7 +63,7 @@ func (p *Pictures) Show(screen *image.RGBA) uint64 {
 	return next.Seq
 }
 
-// number gives a frame and its bands the numbers of their last changes.
+// number sets the numbers of the last changes of a frame and its bands.
 func (p *Pictures) number(next *picture.Image) {
 	next.Bands = make([]uint64, (next.Height+bandHeight-1)/bandHeight)
 	before := p.frame
@@ -94,11 +88,10 @@ func (p *Pictures) number(next *picture.Image) {
 	}
 }
 
-// Take makes a picture of what the screen showed last. The crosshair, when shot
-// asks for it or for the pointer's image, is drawn at pointer. Settling is the
-// caller's affair.
-func (p *Pictures) Take(ctx context.Context, shot Shot, pointer Point) (*Screenshot, error) {
-	shot, err := shot.withDefaults()
+// Take makes a picture of what the screen showed last. If o asks for the crosshair or the
+// pointer's image, it draws the crosshair at pointer. It does not wait as o.Settle says.
+func (p *Pictures) Take(ctx context.Context, o ScreenshotOptions, pointer Point) (*Screenshot, error) {
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -108,32 +101,17 @@ func (p *Pictures) Take(ctx context.Context, shot Shot, pointer Point) (*Screens
 	if frame == nil {
 		return nil, fmt.Errorf("screenshot: nothing was captured: %w", ErrRestarting)
 	}
-	region, err := shot.region(frame.Width, frame.Height)
-	if err != nil {
-		return nil, err
-	}
-	opts, look := shot.options(region)
-	if shot.Cursor != CursorNone {
+	return o.picture(ctx, frame, p.epoch, &p.encoder, func(opts *picture.Options, style CursorStyle) (string, error) {
+		if style == CursorNone {
+			return "", nil
+		}
 		opts.Cross = &image.Point{X: pointer.X, Y: pointer.Y}
-		look += fmt.Sprintf("-cross-%d-%d", pointer.X, pointer.Y)
-	}
-	w, h := picture.Size(opts.Region, shot.Scale)
-	damage := damageOf(&x11.Frame{Seq: frame.Seq, Bands: frame.Bands, BandHeight: frame.BandHeight}, region)
-	m := mark{epoch: p.epoch, damage: damage, region: region, size: Size{w, h}, look: look}
-	pic := &Screenshot{
-		Observation: Observation{ID: m.String(), Size: m.size, Region: region, Scale: shot.Scale, Damage: frame.Seq},
-		Format:      shot.Format, Settled: true,
-	}
-	if shot.IfChangedSince == pic.ID {
-		pic.Unchanged = true
-		return pic, nil
-	}
-	pic.Data, err = p.encoder.Encode(ctx, frame, opts)
-	return pic, err
+		return fmt.Sprintf("-cross-%d-%d", pointer.X, pointer.Y), nil
+	})
 }
 
-// OnScreen maps a point from the picture that an observation names, if any, to
-// a screen of that size. What is beyond the screen's edge is on the edge.
+// OnScreen maps a point from the picture of an observation, if any, and moves it onto a
+// screen of that size.
 func (p *Pictures) OnScreen(at Point, observation string, screen Size) (Point, error) {
 	if err := checkPoint(at); err != nil {
 		return at, err

@@ -17,7 +17,7 @@ import (
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	p := desktop.NewPictures()
-	if _, err := p.Take(t.Context(), desktop.Shot{}, desktop.Point{}); !errors.Is(err, desktop.ErrRestarting) {
+	if _, err := p.Take(t.Context(), desktop.ScreenshotOptions{}, desktop.Point{}); !errors.Is(err, desktop.ErrRestarting) {
 		t.Errorf("before anything was captured: %v", err)
 	}
 	screen := image.NewRGBA(image.Rect(5, 5, 105, 69)) // not at the origin
@@ -29,7 +29,7 @@ func TestPictures(t *testing.T) {
 	if n := p.Show(screen); n != 1 {
 		t.Errorf("first change: %d", n)
 	}
-	take := func(shot desktop.Shot) *desktop.Screenshot {
+	take := func(shot desktop.ScreenshotOptions) *desktop.Screenshot {
 		t.Helper()
 		pic, err := p.Take(t.Context(), shot, desktop.Point{X: 50, Y: 20})
 		if err != nil {
@@ -37,7 +37,7 @@ func TestPictures(t *testing.T) {
 		}
 		return pic
 	}
-	pic := take(desktop.Shot{})
+	pic := take(desktop.ScreenshotOptions{})
 	img, err := png.Decode(bytes.NewReader(pic.Data))
 	if err != nil || img.Bounds() != image.Rect(0, 0, 100, 64) {
 		t.Fatalf("%v, %v", img.Bounds(), err)
@@ -50,20 +50,20 @@ func TestPictures(t *testing.T) {
 	}
 	// The rows from 48 on change; pictures of others stay the same.
 	top := &desktop.Rect{Width: 100, Height: 30}
-	whole, upper := take(desktop.Shot{}).ID, take(desktop.Shot{Region: top}).ID
-	if n := p.Show(screen); n != 1 || !take(desktop.Shot{IfChangedSince: whole}).Unchanged {
+	whole, upper := take(desktop.ScreenshotOptions{}).ID, take(desktop.ScreenshotOptions{Region: top}).ID
+	if n := p.Show(screen); n != 1 || !take(desktop.ScreenshotOptions{IfChangedSince: whole}).Unchanged {
 		t.Errorf("the same again: change %d", n)
 	}
 	screen.SetRGBA(5, 65, color.RGBA{255, 255, 255, 255})
-	if n := p.Show(screen); n != 2 || take(desktop.Shot{IfChangedSince: whole}).Unchanged || !take(desktop.Shot{Region: top, IfChangedSince: upper}).Unchanged {
+	if n := p.Show(screen); n != 2 || take(desktop.ScreenshotOptions{IfChangedSince: whole}).Unchanged || !take(desktop.ScreenshotOptions{Region: top, IfChangedSince: upper}).Unchanged {
 		t.Errorf("changed below: change %d", n)
 	}
-	cross := take(desktop.Shot{Cursor: desktop.CursorPointer})
-	if bytes.Equal(cross.Data, take(desktop.Shot{}).Data) || cross.ID == take(desktop.Shot{}).ID {
+	cross := take(desktop.ScreenshotOptions{Cursor: desktop.CursorPointer})
+	if bytes.Equal(cross.Data, take(desktop.ScreenshotOptions{}).Data) || cross.ID == take(desktop.ScreenshotOptions{}).ID {
 		t.Error("no crosshair")
 	}
 	size := desktop.Size{Width: 100, Height: 64}
-	half := take(desktop.Shot{Scale: 0.5})
+	half := take(desktop.ScreenshotOptions{Scale: 0.5})
 	if at, err := p.OnScreen(desktop.Point{X: 10, Y: 10}, half.ID, size); err != nil || at != (desktop.Point{X: 21, Y: 21}) {
 		t.Errorf("mapped to %v, %v", at, err)
 	}
@@ -76,7 +76,7 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	// A screen of another size.
-	if n := p.Show(image.NewRGBA(image.Rect(0, 0, 10, 10))); n != 3 || take(desktop.Shot{}).Size != (desktop.Size{Width: 10, Height: 10}) {
+	if n := p.Show(image.NewRGBA(image.Rect(0, 0, 10, 10))); n != 3 || take(desktop.ScreenshotOptions{}).Size != (desktop.Size{Width: 10, Height: 10}) {
 		t.Errorf("smaller: change %d", n)
 	}
 }

@@ -12,7 +12,7 @@ const (
 	WebP Format = "webp"
 )
 
-// CursorStyle says how a screenshot shows the pointer.
+// CursorStyle is how a screenshot shows the pointer.
 type CursorStyle string
 
 // The cursor styles.
@@ -22,44 +22,44 @@ const (
 	CursorPointer   CursorStyle = "pointer"   // the real pointer image
 )
 
-// Shot says what picture to take. The zero value is the whole screen as PNG.
-type Shot struct {
+// ScreenshotOptions describe a picture. The zero value is the whole screen as PNG.
+type ScreenshotOptions struct {
 	Region  *Rect // nil: the whole screen; cut to the screen
 	Format  Format
 	Quality int     // 1-100, of JPEG; zero: 85
 	Scale   float64 // 0.1-1; zero: 1
 	Cursor  CursorStyle
 
-	// IfChangedSince is an observation's ID. When the picture would be the
-	// same, it is not made, and Screenshot.Unchanged is true.
+	// IfChangedSince is an observation's ID. If the picture would be the same, it is
+	// not made, and Screenshot.Unchanged is true.
 	IfChangedSince string
 
-	// Settle waits until the screen has not changed for that long, at most
-	// SettleTimeout (zero: 5 s).
+	// Settle is how long the screen must not have changed before the picture is taken.
+	// It waits for that at most SettleTimeout. Zero: 5 s.
 	Settle        time.Duration
 	SettleTimeout time.Duration
 }
 
-// Screenshot is a picture of the screen and what is needed to act on it.
+// Screenshot is a picture of the screen.
 type Screenshot struct {
 	Observation
-	Data      []byte // the encoded picture; shared, so not to be changed
+	Data      []byte // the encoded picture; the caller must not change it
 	Format    Format
-	Unchanged bool // nothing changed since Shot.IfChangedSince; Data is nil
-	Settled   bool // the screen was quiet for Shot.Settle; true when that is zero
+	Unchanged bool // nothing changed since ScreenshotOptions.IfChangedSince; Data is nil
+	Settled   bool // the screen was quiet for ScreenshotOptions.Settle; true when that is zero
 }
 
-// Observation ties coordinates in a picture to the screen.
+// Observation maps coordinates in a picture to the screen.
 type Observation struct {
-	// ID is passed back in pointer actions, whose coordinates are then in the
-	// picture, and in Shot.IfChangedSince.
+	// ID is for pointer actions, whose coordinates are then in the picture, and for
+	// ScreenshotOptions.IfChangedSince.
 	ID string
-	// Size is the picture's.
+	// Size is the size of the picture.
 	Size Size
-	// Region is the part of the screen that it shows.
+	// Region is the part of the screen in the picture.
 	Region Rect
-	// Scale is the one asked for. Map coordinates with the ID, or with
-	// Region and Size per axis: both are rounded to whole pixels.
+	// Scale is ScreenshotOptions.Scale. Size is rounded to whole pixels, so callers that
+	// map coordinates without ID must use Region and Size.
 	Scale float64
 	// Damage counts the changes of the screen since the X server started.
 	Damage uint64

@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,14 +17,14 @@ const (
 	maxPath   = 10000
 )
 
-// Pointer tells where the pointer is.
+// Pointer returns the position of the pointer.
 func (d *Desktop) Pointer(ctx context.Context) (Pointer, error) {
 	return call(ctx, &d.lifecycle, "pointer position", queryLimit, func(_ context.Context, s *session) (Pointer, error) {
 		return s.pointer()
 	})
 }
 
-// Move moves the pointer. A position beyond the screen's edge is on the edge.
+// Move moves the pointer. A position beyond the screen's edge means the edge.
 func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
 	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: ActionMove}, nil)
 }
@@ -41,7 +42,7 @@ func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
 	})
 }
 
-// ButtonDown presses a button and leaves it pressed.
+// ButtonDown presses a button until ButtonUp, ReleaseAll or Close.
 func (d *Desktop) ButtonDown(ctx context.Context, b ButtonPress) (Pointer, error) {
 	return d.button(ctx, ActionButtonDown, b, 0, func(p *x11.Pointer, n int) error { return p.Button(n, true) })
 }
@@ -96,7 +97,7 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 	})
 }
 
-// Scroll turns the wheel over a place.
+// Scroll turns the wheel, over At if that is set.
 func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 	switch {
 	case w.DX == 0 && w.DY == 0:
@@ -110,8 +111,8 @@ func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 	})
 }
 
-// point runs a pointer action: moves to at, if given, with the modifiers held,
-// and does f, unless it is nil, there. The action says where that is.
+// point runs a pointer action with the modifiers held: it moves to at, unless that is
+// nil, and calls f, unless that is nil. It sets a.At.
 func (in *inputs) point(ctx context.Context, op string, at *Point, observation string, modifiers []string, a *Action,
 	f func(*session) error,
 ) (Pointer, error) {
@@ -145,8 +146,8 @@ func (in *inputs) point(ctx context.Context, op string, at *Point, observation s
 	})
 }
 
-// withModifiers does f while modifiers are held, and tells where the pointer
-// is then. Whatever f comes to, the modifiers are let go of.
+// withModifiers calls f while modifiers are held, and returns the position of the pointer
+// after that.
 func (s *session) withModifiers(ctx context.Context, modifiers []string, f func() error) (Pointer, error) {
 	release, err := s.hold(ctx, modifiers)
 	if err != nil {
@@ -163,7 +164,7 @@ func (s *session) pointer() (Pointer, error) {
 	return Pointer{Point: Point{x, y}, Screen: screen, Window: WindowID(top)}, err
 }
 
-// hold presses modifiers and returns how to let go of them.
+// hold presses modifiers and returns a function that releases them.
 func (s *session) hold(ctx context.Context, modifiers []string) (func() error, error) {
 	if len(modifiers) == 0 {
 		return func() error { return nil }, nil
@@ -179,12 +180,10 @@ func checkPoint(p Point) error {
 	return nil
 }
 
-// buttonNumber maps a button to X's (X11 protocol, appendix; 8 and 9 are what
-// toolkits take for back and forward).
+// buttonNumber returns the number of a button in X. Toolkits use 8 and 9 for back and
+// forward.
 func buttonNumber(b Button) (int, Button, error) {
-	if b == "" {
-		b = ButtonLeft
-	}
+	b = cmp.Or(b, ButtonLeft)
 	all := []Button{ButtonLeft, ButtonMiddle, ButtonRight, ButtonBack, ButtonForward}
 	if i := slices.Index(all, b); i >= 0 {
 		return []int{1, 2, 3, 8, 9}[i], b, nil
@@ -192,7 +191,7 @@ func buttonNumber(b Button) (int, Button, error) {
 	return 0, b, &InvalidError{"button", "must be left, middle, right, back or forward"}
 }
 
-// keyError turns an unknown key's error into one that names the field.
+// keyError turns an *x11.KeyError into an *InvalidError.
 func keyError(field string, err error) error {
 	if unknown, ok := errors.AsType[*x11.KeyError](err); ok {
 		return &InvalidError{field, "must name keys: " + unknown.Error()}
@@ -205,8 +204,7 @@ func keyError(field string, err error) error {
 // A viewer's call ends only the typing of that viewer.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	return d.act(ctx, "release all", inputLimit, &Action{Name: ActionReleaseAll}, func(_ context.Context, s *session) error {
-		// With nothing held it sends nothing, and would say that all is well of
-		// a server that hangs.
+		// ReleaseAll sends nothing if nothing is held. Sync finds a server that hangs.
 		return errors.Join(s.input.ReleaseAll(), s.conn.Sync())
 	})
 }

@@ -76,7 +76,7 @@ func TestLogOnFullDisk(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{LogPath: "/dev/full"})
 	wantTyped(t, typeInto(t, d, "fine\n"), "fine\n")
-	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil {
+	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,7 +181,7 @@ func TestResize(t *testing.T) {
 				return
 			default:
 			}
-			pic, err := d.Screenshot(ctx, desktop.Shot{})
+			pic, err := d.Screenshot(ctx, desktop.ScreenshotOptions{})
 			if err != nil {
 				t.Errorf("screenshot meanwhile: %v", err)
 				return
@@ -291,7 +291,7 @@ func TestLaunchLeavesAnotherRunning(t *testing.T) {
 	if err != nil || app.Window == 0 || app.Exited {
 		t.Errorf("%+v, %v: want the window of the program that it left running", app, err)
 	}
-	// Somebody else's window is not its own.
+	// The window of another program does not count.
 	begin := time.Now()
 	app, err = d.Launch(ctx, desktop.Launch{App: "sh", Args: []string{"-c", "setsid -f sleep 0.3; exit 4"}, Wait: true})
 	if err != nil || app.Window != 0 || !app.Exited || app.ExitCode != 4 || time.Since(begin) > 5*time.Second {

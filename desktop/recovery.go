@@ -10,17 +10,16 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// Bounds of the wait before a program that died is started once more.
+// Bounds of the recovery.
 const (
+	// firstPause and longPause bound the wait before a program is started again.
 	firstPause = 50 * time.Millisecond
 	longPause  = 5 * time.Second
 	// startLimit is the deadline of each attempt.
 	startLimit = 30 * time.Second
-	// calmAfter is how long a program has to live for its death to count as
-	// the first one.
+	// calmAfter is how long a program must live for the next pause to be short again.
 	calmAfter = 30 * time.Second
-	// hangLimit is how long an X server may leave a question unanswered, after
-	// a call to it was not done in time, before it is replaced.
+	// hangLimit is how long an X server may take to answer after a call timed out.
 	hangLimit = 10 * time.Second
 	// checkEvery is the interval between checks of the window manager and the keyboard.
 	checkEvery = 5 * time.Second
@@ -35,7 +34,7 @@ type recovery struct {
 	pauses pauses
 }
 
-// run replaces what dies, until Close. It alone changes a session's children after
+// run replaces parts until Close. No other goroutine changes a session's children after
 // the start.
 func (r *recovery) run() {
 	check := time.NewTicker(checkEvery)
@@ -104,7 +103,7 @@ func (r *recovery) replaceBus(s *session) {
 	})
 }
 
-// ended is closed when a child has exited; it never is for nil.
+// ended returns c.Done(), or nil if c is nil.
 func ended(c *supervise.Child) <-chan struct{} {
 	if c == nil {
 		return nil
@@ -112,13 +111,12 @@ func ended(c *supervise.Child) <-chan struct{} {
 	return c.Done()
 }
 
-// exitText tells how a child ended.
 func exitText(c *supervise.Child) string {
 	return ": " + c.Exit().String() + tail(c)
 }
 
-// replaceSession makes a new session, on the same display number if it can. The
-// windows of the old one are gone with its X server.
+// replaceSession makes a new session, with the same display number if possible. The
+// windows of the old one are gone.
 func (r *recovery) replaceSession(s *session) {
 	r.mu.Lock()
 	if r.session == s {
@@ -131,11 +129,10 @@ func (r *recovery) replaceSession(s *session) {
 	switch {
 	case s.hung:
 		code, text = "xserver_hung", fmt.Sprintf("Xvfb did not answer for %v", hangLimit)
-		cancel() // it would not hear SIGTERM
+		cancel() // without time to end on SIGTERM
 		_ = s.xserver.Stop(ctx)
 	case s.xserver != nil:
-		// The connection's end may be seen before the exit, or the X server
-		// may have dropped us alone: either way this life of it is over.
+		// The connection may end before the X server does, or without it.
 		_ = s.xserver.Stop(ctx)
 		text = "Xvfb exited" + exitText(s.xserver)
 	}
@@ -150,23 +147,20 @@ func (r *recovery) replaceSession(s *session) {
 	})
 }
 
-// errHung says that an X server does not answer.
 var errHung = errors.New("the X server does not answer")
 
-// errClosing says that the desktop was closed before the X server answered.
 var errClosing = errors.New("the desktop is closing")
 
-// serverGone reports whether the X server has ended. Its clients' ends are often
-// seen first. It returns false if the X server hangs.
+// serverGone reports whether the X server has ended, which may be the cause of the end of
+// a client. It returns false if the X server hangs.
 func (s *session) serverGone() bool {
 	err := s.ask(time.Second, nil, s.conn.Sync)
 	return err != nil && !errors.Is(err, errHung)
 }
 
-// ask calls question, which may wait for the X server, and returns its error. It
-// returns errHung if there is no answer within limit, x11.ErrConnClosed if the X
-// server ends, and errClosing when closing is closed. question then goes on until
-// the connection is closed.
+// ask returns the error of question, which may wait for the X server. It returns errHung
+// after limit, x11.ErrConnClosed if the X server ends, and errClosing when closing is
+// closed. question then goes on until the connection is closed.
 func (s *session) ask(limit time.Duration, closing <-chan struct{}, question func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- question() }()
@@ -185,8 +179,7 @@ func (s *session) ask(limit time.Duration, closing <-chan struct{}, question fun
 	return x11.ErrConnClosed
 }
 
-// repair calls start until it succeeds or the desktop is closed, or until the X
-// server of s dies, so that there is nothing left to repair there.
+// repair calls start until it succeeds, the desktop is closed, or the X server of s ends.
 func (r *recovery) repair(s *session, code, text string, start func(context.Context) error) {
 	cause := r.fail(code, errors.New(text))
 	for r.pauses.wait(r.closing) {
@@ -205,27 +198,21 @@ func (r *recovery) repair(s *session, code, text string, start func(context.Cont
 	}
 }
 
-// attempt calls start with a deadline, and ends it when the desktop is closed:
-// even when it waits for an X server that hangs.
+// attempt calls start with a deadline. It ends start when the desktop is closed, even if
+// the X server of s hangs.
 func (r *recovery) attempt(s *session, start func(context.Context) error) error {
-	ctx, cancel := limitStart(context.Background())
+	ctx, cancel := endWith(context.Background(), r.closing)
 	defer cancel()
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-r.closing:
-			cancel()
-			if s != nil {
-				_ = s.conn.Close()
-			}
-		case <-over:
+	defer context.AfterFunc(ctx, func() {
+		if s != nil {
+			_ = s.conn.Close()
 		}
-	}()
+	})()
+	ctx, cancel = limitStart(ctx)
+	defer cancel()
 	return start(ctx)
 }
 
-// limitStart gives a start its deadline.
 func limitStart(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, startLimit, &DeadlineError{Op: "start", After: startLimit})
 }
@@ -241,14 +228,14 @@ func (l *lifecycle) restarted(after *Failure) {
 	l.events.emit(Event{Type: EventRestarted, Failure: after})
 }
 
-// pauses are the waits between restarts: none before the first, then longer
-// and longer ones, until things have been calm for a while.
+// pauses are the waits between restarts: none at first, then longer ones, until no restart
+// was needed for calmAfter.
 type pauses struct {
 	next time.Duration
 	last time.Time
 }
 
-// wait returns false when the desktop closes meanwhile.
+// wait returns false if the desktop is closed meanwhile.
 func (p *pauses) wait(closing <-chan struct{}) bool {
 	if time.Since(p.last) > calmAfter {
 		p.next = 0

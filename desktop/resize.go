@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Resize changes the size of the screen, up to Config.MaxSize, while programs
-// run. The window manager keeps windows within it.
+// Resize changes the size of the screen, up to Config.MaxSize. The window manager keeps
+// windows on it.
 func (d *Desktop) Resize(ctx context.Context, size Size) error {
 	if d.attached != "" {
 		return fmt.Errorf("resize: %w", ErrUnsupported) // the display belongs to a person at a monitor

@@ -115,7 +115,7 @@ func TestRunAs(t *testing.T) {
 	if got := strings.Join(names, " "); got != "Xvfb dbus openbox pulseaudio xterm" {
 		t.Errorf("processes: %s", got)
 	}
-	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil {
+	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); err != nil {
 		t.Error(err)
 	}
 	if text := log.String(); strings.Contains(text, "without shared memory") {

@@ -15,19 +15,18 @@ import (
 	"github.com/deskhand/deskhand/internal/removetree"
 )
 
-// Temporary directories of desktops are made in one folder of this user's, so
-// that those of killed programs can be found and removed. Each holds a lock
-// that its owner has for as long as it lives.
+// The temporary directories of desktops are in one folder for each user, so that the next
+// program can find and remove what killed programs left. Each has a lock file that its
+// owner locks.
 const (
 	privateMode = 0o700 // of directories for this user
-	openMode    = 0o711 // of those that another user enters; what is in them has its own mode
+	openMode    = 0o711 // of directories that another user enters
 
 	scratchPrefix = "d-"
 	lockName      = "lock"
 )
 
-// errInUse says that another program, or another desktop of this one, has a
-// directory.
+// errInUse is returned if another desktop, of any program, has locked a directory.
 var errInUse = errors.New("is in use by another desktop")
 
 // scratchBase returns the folder of this user's temporary directories of a mode.
@@ -66,7 +65,7 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	// Whoever has this lock is the only one who makes or sweeps directories.
+	// Only the holder of this lock makes or removes directories.
 	door, err := acquire(filepath.Join(base, lockName), unix.LOCK_EX)
 	if err != nil {
 		return "", nil, err
@@ -82,7 +81,7 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 			continue
 		}
 		if owner, err := acquire(filepath.Join(old, lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			if unmounted(old) == nil { // programs of the killed one may still show remote files in it
+			if unmounted(old) == nil { // no remote files of programs that still run
 				_ = removetree.Remove(old)
 			}
 			owner.Close()
@@ -98,9 +97,9 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 	return dir, lock, err
 }
 
-// removeScratch removes the temporary directory of a desktop, whose lock the
-// caller has. The lock goes last, and behind the door: who sweeps would make it
-// anew, in a directory that is just being removed.
+// removeScratch removes the temporary directory of a desktop, whose lock the caller has.
+// The lock file goes last, while no other program makes or removes directories: it would
+// make the lock file again.
 func removeScratch(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -119,14 +118,13 @@ func removeScratch(dir string) error {
 	return errors.Join(append(errs, removetree.Remove(dir))...)
 }
 
-// release unlocks a file. To close it would not be enough: a program that is just
-// being started has a copy of it for a moment.
+// release unlocks and closes a file. Closing is not enough: a child process between fork
+// and exec has it open, too.
 func release(lock *os.File) error {
 	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
 }
 
-// acquire locks a file, which it creates, until release or the end of this
-// program (flock(2)).
+// acquire creates and locks a file, until release or the end of this program (flock(2)).
 func acquire(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -138,7 +136,7 @@ func acquire(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// lockFile locks an open file, which it closes when it cannot.
+// lockFile locks an open file. If it fails, it closes the file.
 func lockFile(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)

@@ -38,8 +38,8 @@ func TestScratch(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSweepOfScratchWithMount: a program that a killed desktop has left may show
-// somebody's files elsewhere in the runtime directory, as gvfsd-fuse does.
+// TestSweepOfScratchWithMount keeps files that a program of a killed desktop mounts in the
+// runtime directory, as gvfsd-fuse does.
 func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it sets a variable
 	disk := testspace.Disk(t, "1m")
 	if disk == "" {

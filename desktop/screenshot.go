@@ -1,11 +1,13 @@
 package desktop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"image"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,22 +15,21 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// Screenshot takes a picture of the screen. Everything that the X server had
-// done when it was called is in it.
-func (d *Desktop) Screenshot(ctx context.Context, shot Shot) (*Screenshot, error) {
-	shot, err := shot.withDefaults()
+// Screenshot takes a picture of the screen, as it was at the call or later.
+func (d *Desktop) Screenshot(ctx context.Context, o ScreenshotOptions) (*Screenshot, error) {
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	limit := screenshotLimit + shot.SettleTimeout
+	limit := screenshotLimit + o.SettleTimeout
 	return call(ctx, &d.lifecycle, "screenshot", limit, func(ctx context.Context, s *session) (pic *Screenshot, err error) {
 		settled := true
-		if shot.Settle > 0 {
-			if settled, err = s.settle(ctx, shot.Settle, shot.SettleTimeout); err != nil {
+		if o.Settle > 0 {
+			if settled, err = s.settle(ctx, o.Settle, o.SettleTimeout); err != nil {
 				return nil, err
 			}
 		}
-		if pic, err = s.shoot(ctx, shot); err != nil {
+		if pic, err = s.shoot(ctx, o); err != nil {
 			return nil, err
 		}
 		pic.Settled = settled
@@ -36,9 +37,8 @@ func (d *Desktop) Screenshot(ctx context.Context, shot Shot) (*Screenshot, error
 	})
 }
 
-// Settle waits until the screen has not changed for quiet, at most for timeout.
-// It returns false when the screen was still changing then, as it always is
-// with a blinking cursor on it.
+// Settle waits until the screen has not changed for quiet, at most for timeout. It returns
+// false if the screen still changes then, for example because a cursor blinks.
 func (d *Desktop) Settle(ctx context.Context, quiet, timeout time.Duration) (bool, error) {
 	if err := checkSettle(quiet, timeout); err != nil {
 		return false, err
@@ -53,9 +53,8 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 	defer deadline.Stop()
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()
-	pace := time.NewTimer(settlePace)
-	defer pace.Stop()
 	var seen uint64
+	over := false // quiet has passed since the last change that was seen
 	for first := true; ; first = false {
 		frame, err := s.frame(ctx)
 		if err != nil {
@@ -63,102 +62,83 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 		}
 		seq := frame.Seq
 		frame.Release()
-		if seq != seen || first { // it may have taken long to see it for the first time
+		switch {
+		case first || seq != seen: // it may have taken long to see it for the first time
 			calm.Reset(quiet)
+			seen, over = seq, false
+		case over: // and no frame of another caller has taken the damage of a change
+			return true, nil
 		}
-		seen = seq
-		damaged := s.capture.Damaged()
 		select {
-		case <-damaged:
-			if pace.Reset(settlePace); wait(ctx, pace.C) {
-				continue
+		case <-s.capture.Damaged():
+			select {
+			case <-time.After(settlePace):
+			case <-ctx.Done():
 			}
-			return false, ctx.Err()
 		case <-calm.C:
+			over = true
 		case <-deadline.C:
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		// Another caller's frame may have swallowed the damage just now.
-		if frame, err = s.frame(ctx); err != nil {
-			return false, err
-		}
-		seq = frame.Seq
-		frame.Release()
-		if seq == seen {
-			return true, nil
-		}
-		calm.Reset(quiet)
-		seen = seq
 	}
 }
 
-// settlePace is the least time between two looks at a screen that keeps
-// changing: looking costs CPU.
+// settlePace is the shortest time between two looks at a screen that changes.
 const settlePace = 5 * time.Millisecond
 
-// wait waits for a timer; false means that ctx ended first.
-func wait(ctx context.Context, timer <-chan time.Time) bool {
-	select {
-	case <-timer:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// frame captures the screen.
 func (s *session) frame(ctx context.Context) (*x11.Frame, error) {
-	s.shots.use()
+	s.trim.Reset(keepPictures)
 	return s.capture.Frame(ctx)
 }
 
-// shoot makes the picture, unless it is the one the caller already has.
-func (s *session) shoot(ctx context.Context, shot Shot) (*Screenshot, error) {
+func (s *session) shoot(ctx context.Context, o ScreenshotOptions) (*Screenshot, error) {
 	frame, err := s.frame(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer frame.Release()
-	region, err := shot.region(frame.Width, frame.Height)
+	return o.picture(ctx, &frame.Image, s.epoch, &s.encoder, s.addCursor)
+}
+
+// picture makes the picture of a screen, unless it is o.IfChangedSince. addCursor has the
+// pointer drawn, and returns a word that changes with what is drawn.
+func (o ScreenshotOptions) picture(ctx context.Context, screen *picture.Image, epoch string, encoder *picture.Encoder,
+	addCursor func(*picture.Options, CursorStyle) (string, error),
+) (*Screenshot, error) {
+	region, err := o.region(screen.Width, screen.Height)
 	if err != nil {
 		return nil, err
 	}
-	opts, look := shot.options(region)
-	drawn, err := s.addCursor(&opts, shot.Cursor)
+	opts, look := o.options(region)
+	drawn, err := addCursor(&opts, o.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	w, h := picture.Size(opts.Region, shot.Scale)
-	m := mark{epoch: s.epoch, damage: damageOf(frame, region), region: region, size: Size{w, h}, look: look + drawn}
+	w, h := picture.Size(opts.Region, o.Scale)
+	m := mark{epoch: epoch, damage: damageOf(screen, region), region: region, size: Size{w, h}, look: look + drawn}
 	pic := &Screenshot{
-		Observation: Observation{ID: m.String(), Size: m.size, Region: region, Scale: shot.Scale, Damage: frame.Seq},
-		Format:      shot.Format,
+		Observation: Observation{ID: m.String(), Size: m.size, Region: region, Scale: o.Scale, Damage: screen.Seq},
+		Format:      o.Format, Unchanged: o.IfChangedSince == m.String(), Settled: true,
 	}
-	if shot.IfChangedSince == pic.ID {
-		pic.Unchanged = true
-		return pic, nil
+	if !pic.Unchanged {
+		pic.Data, err = encoder.Encode(ctx, screen, opts)
 	}
-	img := &picture.Image{
-		Pix: frame.Pix, Stride: frame.Stride, Width: frame.Width, Height: frame.Height,
-		Seq: frame.Seq, Bands: frame.Bands, BandHeight: frame.BandHeight,
-	}
-	pic.Data, err = s.encoder.Encode(ctx, img, opts)
 	return pic, err
 }
 
-// options are the encoder's, and a word that changes with how they look.
-func (shot Shot) options(region Rect) (opts picture.Options, look string) {
+// options returns the encoder's options, and a word that changes with the picture's look.
+func (o ScreenshotOptions) options(region Rect) (opts picture.Options, look string) {
 	opts = picture.Options{
-		Quality: shot.Quality, Scale: shot.Scale,
+		Quality: o.Quality, Scale: o.Scale,
 		Region: image.Rect(region.X, region.Y, region.X+region.Width, region.Y+region.Height),
 	}
-	look = string(shot.Format)
-	switch shot.Format {
+	look = string(o.Format)
+	switch o.Format {
 	case JPEG:
 		opts.Format = picture.JPEG
-		look += strconv.Itoa(shot.Quality)
+		look += strconv.Itoa(o.Quality)
 	case WebP:
 		opts.Format = picture.WebP
 	case PNG:
@@ -167,8 +147,7 @@ func (shot Shot) options(region Rect) (opts picture.Options, look string) {
 	return opts, look
 }
 
-// addCursor asks for the pointer to be drawn, and returns a word that changes
-// with what is drawn.
+// addCursor has the pointer drawn, and returns a word that changes with what is drawn.
 func (s *session) addCursor(opts *picture.Options, style CursorStyle) (string, error) {
 	switch style {
 	case CursorCrosshair:
@@ -181,52 +160,34 @@ func (s *session) addCursor(opts *picture.Options, style CursorStyle) (string, e
 	case CursorPointer:
 		c, err := s.conn.Cursor()
 		if errors.Is(err, x11.ErrNoCursor) {
-			return s.addCursor(opts, CursorCrosshair) // where it is can be shown at least
+			return s.addCursor(opts, CursorCrosshair)
 		}
 		if err != nil {
 			return "", err
 		}
-		opts.Cursor = pictureCursor(c)
+		opts.Cursor = &picture.Cursor{X: c.X - c.XHot, Y: c.Y - c.YHot, Width: c.Width, Height: c.Height, Pix: c.Pix}
 		return fmt.Sprintf("-pointer%d-%d-%d", c.Serial, c.X, c.Y), nil
 	case CursorNone:
 	}
 	return "", nil
 }
 
-func pictureCursor(c *x11.Cursor) *picture.Cursor {
-	return &picture.Cursor{X: c.X - c.XHot, Y: c.Y - c.YHot, Width: c.Width, Height: c.Height, Pix: c.Pix}
-}
-
-func (shot Shot) withDefaults() (Shot, error) {
-	if shot.Format == "" {
-		shot.Format = PNG
-	}
-	if shot.Quality == 0 {
-		shot.Quality = 85
-	}
-	if shot.Scale == 0 {
-		shot.Scale = 1
-	}
-	if shot.SettleTimeout == 0 && shot.Settle > 0 {
-		shot.SettleTimeout = 5 * time.Second
-	}
-	switch shot.Format {
-	case PNG, JPEG, WebP:
-	default:
-		return shot, &InvalidError{"format", "must be png, jpeg or webp"}
-	}
-	switch shot.Cursor {
-	case CursorNone, CursorCrosshair, CursorPointer:
-	default:
-		return shot, &InvalidError{"cursor", "must be empty, crosshair or pointer"}
+func (o ScreenshotOptions) withDefaults() (ScreenshotOptions, error) {
+	o.Format, o.Quality, o.Scale = cmp.Or(o.Format, PNG), cmp.Or(o.Quality, 85), cmp.Or(o.Scale, 1)
+	if o.Settle > 0 {
+		o.SettleTimeout = cmp.Or(o.SettleTimeout, 5*time.Second)
 	}
 	switch {
-	case shot.Quality < 1 || shot.Quality > 100:
-		return shot, &InvalidError{"quality", "must be between 1 and 100"}
-	case math.IsNaN(shot.Scale) || shot.Scale < 0.1 || shot.Scale > 1:
-		return shot, &InvalidError{"scale", "must be between 0.1 and 1.0"}
+	case !slices.Contains([]Format{PNG, JPEG, WebP}, o.Format):
+		return o, &InvalidError{"format", "must be png, jpeg or webp"}
+	case !slices.Contains([]CursorStyle{CursorNone, CursorCrosshair, CursorPointer}, o.Cursor):
+		return o, &InvalidError{"cursor", "must be empty, crosshair or pointer"}
+	case o.Quality < 1 || o.Quality > 100:
+		return o, &InvalidError{"quality", "must be between 1 and 100"}
+	case math.IsNaN(o.Scale) || o.Scale < 0.1 || o.Scale > 1:
+		return o, &InvalidError{"scale", "must be between 0.1 and 1.0"}
 	}
-	return shot, checkSettle(shot.Settle, shot.SettleTimeout)
+	return o, checkSettle(o.Settle, o.SettleTimeout)
 }
 
 func checkSettle(quiet, timeout time.Duration) error {
@@ -239,12 +200,12 @@ func checkSettle(quiet, timeout time.Duration) error {
 	return nil
 }
 
-// region is the part of a screen that the picture shows.
-func (shot Shot) region(width, height int) (Rect, error) {
-	if shot.Region == nil {
+// region returns the part of a screen for the picture.
+func (o ScreenshotOptions) region(width, height int) (Rect, error) {
+	if o.Region == nil {
 		return Rect{0, 0, width, height}, nil
 	}
-	r := *shot.Region
+	r := *o.Region
 	switch {
 	case r.X < 0 || r.Y < 0:
 		return r, &InvalidError{"region", "coordinates must be non-negative"}

@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,7 @@ import (
 // tries is how many display numbers are tried from Config.Display upward.
 const tries = 200
 
-// startXServer runs Xvfb and returns its display number when it takes
-// connections.
+// startXServer runs Xvfb and returns its display number when it accepts connections.
 func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 	if err := secureSockets(socketDir); err != nil {
 		l.log.Warn("another user can replace the sockets of X servers; remove the directory while no X server runs", "directory", socketDir, "error", err)
@@ -35,8 +35,7 @@ func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 		return l.tryXServer(ctx, s, 0)
 	}
 	if again {
-		// Programs outside know the number. If somebody took it meanwhile,
-		// another one is better than none.
+		// Other programs know the number. If it is taken, any other will do.
 		number, err := l.tryXServer(ctx, s, first)
 		if errors.Is(err, errDisplayTaken) {
 			return l.tryXServer(ctx, s, 0)
@@ -73,9 +72,9 @@ func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int,
 		"-screen", "0", fmt.Sprintf("%dx%dx24", p.cfg.MaxSize.Width, p.cfg.MaxSize.Height),
 		"-dpi", strconv.Itoa(p.cfg.DPI),
 		"-auth", p.dirs.authority, "-nolisten", "tcp", "-noreset",
-		// It keeps clients with an untrusted cookie apart, of which there are
-		// none here, and takes the pointer's picture for somebody else's once
-		// the program that set it has ended, as xsetroot does at once.
+		// SECURITY separates clients with an untrusted cookie, of which there are
+		// none. It hides the pointer's picture when the program that set it, such
+		// as xsetroot, has ended.
 		"-extension", "SECURITY",
 	}
 	if number > 0 {
@@ -108,10 +107,10 @@ func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int,
 // unprivileged users usually have groups up to there.
 const lonelyGroup = 65533
 
-// serverCredential is the credential of the X server: another user, with a group of
-// its own. That user's other programs have the user's group, so the kernel does not
-// let them trace the X server or take its descriptors (ptrace(2)), and they cannot
-// speak to this program in its place. They can still end it.
+// serverCredential is the credential of the X server: another user, with a group without
+// other members. The user's other programs have the user's group, so the kernel does not
+// let them trace the X server or take its descriptors (ptrace(2)), and they cannot answer
+// this program in its place. They can still end it.
 func (p *programs) serverCredential() *syscall.Credential {
 	c := p.user.Credential
 	if c == nil {
@@ -120,9 +119,8 @@ func (p *programs) serverCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: c.Uid, Gid: lonelyGroup, Groups: c.Groups}
 }
 
-// serverPeer describes the process with which this program speaks X: the user can
-// replace the socket by one of another process. It is nil, which allows any process,
-// if there is no other user.
+// serverPeer describes the X server's process, because another user could replace the
+// socket by that of another process. It is nil, for any process, without another user.
 func (p *programs) serverPeer(s *session) *unix.Ucred {
 	c := p.serverCredential()
 	if c == nil || s.xserver == nil {
@@ -131,8 +129,8 @@ func (p *programs) serverPeer(s *session) *unix.Ucred {
 	return &unix.Ucred{Pid: int32(s.xserver.PID()), Uid: c.Uid, Gid: c.Gid} //nolint:gosec // process numbers have 22 bits
 }
 
-// displayTaken tells quickly, for most numbers, what Xvfb would find out. A
-// lock file alone says nothing: Xvfb removes stale ones.
+// displayTaken reports whether an X server listens on a display. A lock file is no sign of
+// one: Xvfb removes stale ones.
 func displayTaken(ctx context.Context, number int) bool {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", socketDir+"/X"+strconv.Itoa(number))
@@ -146,15 +144,15 @@ func displayTaken(ctx context.Context, number int) bool {
 	return true
 }
 
-// startBus runs the D-Bus session daemon and returns when it takes connections.
-// It starts after the X server, whose display the programs need that it starts.
+// startBus runs the D-Bus session daemon and returns when it accepts connections. The
+// programs that it starts need the display.
 func (p *programs) startBus(ctx context.Context, s *session) (*supervise.Child, error) {
 	ready, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start dbus-daemon: %w", err)
 	}
 	defer ready.Close()
-	_ = os.Remove(filepath.Join(p.dirs.runtime, "bus")) // of a killed one
+	_ = os.Remove(filepath.Join(p.dirs.runtime, "bus")) // of a killed daemon
 	child, err := p.group.Start(supervise.Spec{
 		Name: "dbus", Path: "dbus-daemon",
 		Args: []string{"--session", "--nofork", "--nopidfile", "--nosyslog", "--address=" + p.busAddress(), "--print-address=3"},
@@ -171,8 +169,8 @@ func (p *programs) startBus(ctx context.Context, s *session) (*supervise.Child, 
 	return child, nil
 }
 
-// startWindowManager runs openbox and returns when it manages windows. openbox
-// now and then fails to open a display that has just begun: it is tried again.
+// startWindowManager runs openbox and returns when it manages windows. It tries again
+// because openbox sometimes fails to open a new display.
 func (p *programs) startWindowManager(ctx context.Context, s *session) error {
 	err := p.writeOpenboxConfig()
 	if err != nil {
@@ -199,32 +197,23 @@ func (p *programs) startWindowManager(ctx context.Context, s *session) error {
 }
 
 func (s *session) waitWindowManager(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	over, exited := make(chan struct{}), s.wm.Done()
-	defer close(over)
-	go func() {
-		select {
-		case <-exited:
-			cancel(errors.New("it exited"))
-		case <-over:
-		}
-	}()
-	if err := s.windows.WaitReady(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return err
+	ctx, cancel := endWith(ctx, s.wm.Done())
+	defer cancel()
+	err := s.windows.WaitReady(ctx)
+	select {
+	case <-s.wm.Done():
+		return errors.New("it exited")
+	default:
 	}
-	return nil
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
 }
 
 // runAutostart runs the user's autostart script of openbox, once per desktop.
 func (p *programs) runAutostart(s *session) {
-	config := lookup(s.env, "XDG_CONFIG_HOME")
-	if config == "" {
-		config = filepath.Join(p.dirs.home, ".config")
-	}
+	config := cmp.Or(lookup(s.env, "XDG_CONFIG_HOME"), filepath.Join(p.dirs.home, ".config"))
 	script := filepath.Join(config, "openbox", "autostart")
 	if _, err := os.Stat(script); err != nil || p.attached != "" {
 		return
@@ -252,7 +241,7 @@ func readLine(ctx context.Context, r *os.File) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// tail is the end of what a child printed, for an error message.
+// tail returns the end of a child's output, for an error message.
 func tail(c *supervise.Child) string {
 	text := strings.TrimSpace(c.Tail())
 	if text == "" {

@@ -16,10 +16,10 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// session is one life of the X server and what hangs on it. A desktop gets a
-// new one when its X server dies.
+// session is an X server and what depends on it. A desktop gets a new one when its X
+// server dies.
 type session struct {
-	epoch     string // tells observations of this session from others
+	epoch     string // in the observations of this session
 	startedAt time.Time
 	env       []string // of programs on this display
 
@@ -27,7 +27,7 @@ type session struct {
 	bus     *supervise.Child // replaced by the recovery goroutine alone
 	wm      *supervise.Child // likewise
 	wmReady atomic.Bool
-	hung    bool // of the recovery goroutine: it gave the X server up
+	hung    bool // the X server does not answer; of the recovery goroutine
 	wmHung  bool // likewise, the window manager
 
 	conn      *x11.Conn
@@ -36,28 +36,28 @@ type session struct {
 	clipboard *x11.Clipboard
 	windows   *x11.Windows
 	encoder   picture.Encoder
-	shots     idle // lets go of the capture's and the encoder's memory
+	trim      *time.Timer // frees the capture's and the encoder's memory
 	unwatch   func()
 }
 
-// keepPictures is how long after the last look at the screen the memory is kept
-// that the next one may need.
+// keepPictures is how long the capture and the encoder keep memory after the last frame.
 const keepPictures = 30 * time.Second
 
-// newSession starts the programs that the desktop consists of and connects to
-// them. What it started is ended again when it fails.
+// newSession starts the desktop's own programs and connects to them. If it fails, it ends
+// them.
 func (l *lifecycle) newSession(ctx context.Context) (*session, error) {
 	epoch := make([]byte, 4)
 	_, _ = rand.Read(epoch) // never fails (crypto/rand)
 	s := &session{epoch: hex.EncodeToString(epoch), startedAt: time.Now()}
-	s.shots = idle{after: keepPictures, f: func() {
+	s.trim = time.AfterFunc(keepPictures, func() {
 		s.encoder.Trim()
 		s.capture.Trim()
-	}}
+	})
+	s.trim.Stop() // until the first frame
 	if err := l.open(ctx, s); err != nil {
 		s.close()
 		s.stop()
-		// What fails because ctx ended says so in words of its own.
+		// An error because ctx has ended need not wrap the cause.
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = cause
 		}
@@ -77,7 +77,7 @@ func (l *lifecycle) open(ctx context.Context, s *session) error {
 	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: l.cookie, Server: l.serverPeer(s), Logger: l.log}); err != nil {
 		return err
 	}
-	// Whoever waits for a server that hangs is freed by the connection's end.
+	// The end of the connection ends all waits for a server that hangs.
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
 	if l.attached == "" {
@@ -99,8 +99,7 @@ func (l *lifecycle) open(ctx context.Context, s *session) error {
 	return nil
 }
 
-// startServer runs the X server and returns the display. Meanwhile it looks
-// whether browsers need wrappers.
+// startServer runs the X server and returns the display. Meanwhile it prepares browsers.
 func (l *lifecycle) startServer(ctx context.Context, s *session) (string, error) {
 	if err := l.user.Do(func() error { return x11.WriteAuthority(l.dirs.authority, l.cookie) }); err != nil {
 		return "", err
@@ -116,9 +115,8 @@ func (l *lifecycle) startServer(ctx context.Context, s *session) (string, error)
 	return displayName(number), err
 }
 
-// prepareScreen brings the screen, which the X server started at the largest
-// size that it will ever have, to the wanted one: it can shrink and grow back
-// at run time, but never grow beyond the size it began with.
+// prepareScreen sets the size of the screen. The X server started with the largest size,
+// beyond which it cannot grow.
 func (l *lifecycle) prepareScreen(s *session) error {
 	l.mu.Lock()
 	size := l.size
@@ -131,8 +129,8 @@ func (l *lifecycle) prepareScreen(s *session) error {
 	return s.conn.FillRoot(l.cfg.Background)
 }
 
-// openParts opens what works on the display, while the window manager and
-// D-Bus start.
+// openParts starts the window manager and D-Bus, and prepares capture, input and clipboard
+// meanwhile.
 func (l *lifecycle) openParts(ctx context.Context, s *session) error {
 	all, ctx := errgroup.WithContext(ctx)
 	if l.attached == "" {
@@ -166,8 +164,8 @@ func (l *lifecycle) openParts(ctx context.Context, s *session) error {
 	return all.Wait()
 }
 
-// centrePointer puts the pointer where X servers have it at first. It was in the
-// middle of a larger screen.
+// centrePointer moves the pointer to the centre, where X servers have it at first. It was
+// in the centre of a larger screen.
 func (s *session) centrePointer() error {
 	w, h, err := s.conn.Size()
 	if err != nil {
@@ -176,7 +174,7 @@ func (s *session) centrePointer() error {
 	return s.input.Pointer.Move(w/2, h/2)
 }
 
-// follow turns what happens on the display into events.
+// follow emits events of the display.
 func (l *lifecycle) follow(s *session) {
 	s.unwatch = s.windows.Watch(func(e x11.WindowEvent) { l.windowEvent(e) })
 	s.clipboard.OnChange(func(sel x11.SelectionName) {
@@ -190,35 +188,10 @@ func (l *lifecycle) follow(s *session) {
 	})
 }
 
-// partingLimit is how long a server gets for the last requests to it. One that
-// hangs would take for ever.
+// partingLimit is how long the last requests to a server may take, which may hang.
 const partingLimit = time.Second
 
-// release lets go of all keys and buttons that this program holds down: the X
-// server would not when the connection ends.
-func (s *session) release() {
-	s.part(func() { _ = s.input.ReleaseAll() })
-}
-
-// part runs the last requests to a server. What still waits for an answer after
-// partingLimit ends with the connection.
-func (s *session) part(requests func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		requests()
-	}()
-	limit := time.NewTimer(partingLimit)
-	defer limit.Stop()
-	select {
-	case <-done:
-	case <-s.conn.Done():
-	case <-limit.C:
-	}
-}
-
-// close gives back what was taken from the display, and ends the connection.
-// Any part may be missing.
+// close ends the parts of a session and its connection. Any part may be nil.
 func (s *session) close() {
 	if s.conn == nil {
 		return
@@ -226,39 +199,33 @@ func (s *session) close() {
 	if s.unwatch != nil {
 		s.unwatch()
 	}
-	if s.connected() {
-		s.part(s.giveBack)
+	select {
+	case <-s.conn.Done():
+	default:
+		_ = s.ask(partingLimit, nil, s.giveBack)
 	}
 	_ = s.conn.Close()
-	s.giveBack() // what else hangs on the connection
-	s.shots.stop()
+	_ = s.giveBack() // if the server did not answer
+	s.trim.Stop()
 	s.encoder.Trim()
 }
 
-// giveBack closes what works on the display. The keyboard has its empty keys
-// again afterwards, and what it was to hold is up.
-func (s *session) giveBack() {
+// giveBack closes input, clipboard and capture, which releases keys and keycodes.
+func (s *session) giveBack() error {
+	var errs []error
 	if s.input != nil {
-		_ = s.input.Close()
+		errs = append(errs, s.input.Close())
 	}
 	if s.clipboard != nil {
-		_ = s.clipboard.Close()
+		errs = append(errs, s.clipboard.Close())
 	}
 	if s.capture != nil {
-		_ = s.capture.Close()
+		errs = append(errs, s.capture.Close())
 	}
+	return errors.Join(errs...)
 }
 
-func (s *session) connected() bool {
-	select {
-	case <-s.conn.Done():
-		return false
-	default:
-		return true
-	}
-}
-
-// stop ends the programs of a session that is not to be used any more.
+// stop ends the programs of a session.
 func (s *session) stop() {
 	for _, c := range []*supervise.Child{s.wm, s.xserver, s.bus} {
 		if c != nil {

@@ -85,7 +85,7 @@ func TestStartsLeaveNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil {
+			if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := d.Close(); err != nil {
@@ -108,7 +108,7 @@ func TestScreenshotsLeaveNothing(t *testing.T) {
 	}
 	take := func(n int) {
 		for i := range n {
-			shot := desktop.Shot{Cursor: []desktop.CursorStyle{desktop.CursorNone, desktop.CursorPointer}[i%2]}
+			shot := desktop.ScreenshotOptions{Cursor: []desktop.CursorStyle{desktop.CursorNone, desktop.CursorPointer}[i%2]}
 			switch i % 10 {
 			case 1:
 				shot.Format = desktop.JPEG

@@ -8,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketDir is the directory of X servers' sockets. It is part of the protocol.
+// socketDir is the directory of X servers' sockets, which all X clients use.
 const socketDir = "/tmp/.X11-unix"
 
-// secureSockets makes the directory of sockets if it does not exist, and gives it to
-// root with the sticky bit. The owner of the directory could otherwise replace a
-// socket and get the display's cookie from programs that connect. If this program is
-// not root, it does nothing.
+// secureSockets makes the directory of sockets if it does not exist, and gives it to root
+// with the sticky bit. Another owner could replace a socket and get the display's cookie
+// from programs that connect. It does nothing if this program is not root.
 func secureSockets(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil

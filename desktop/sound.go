@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// What sound is made of: 48 000 stereo samples a second, in pieces of 20 ms.
+// The format of sound: 48 000 stereo samples a second, in pieces of 20 ms.
 const (
 	SoundRate     = 48000
 	SoundChannels = 2
-	// SoundLength is how long a piece is.
+	// SoundLength is the length of a piece.
 	SoundLength = 20 * time.Millisecond
 
 	soundFrames = SoundRate / int(time.Second/SoundLength) // samples per channel of a piece
@@ -19,28 +19,26 @@ const (
 
 // Sound is what the desktop's programs played in 20 ms.
 type Sound struct {
-	// Samples are 960 pairs of left and right. They are valid until the next
-	// call of the Listener.
+	// Samples are 960 pairs of left and right, valid until the next call of the
+	// Listener.
 	Samples []int16
 
-	// Time is when the first of them was played. It has a monotonic clock
-	// reading.
+	// Time is when the first sample was played, with a monotonic clock reading.
 	Time time.Time
 }
 
-// SoundStatus tells about the sound of a desktop.
+// SoundStatus describes the sound of a desktop.
 type SoundStatus struct {
 	Available bool   // programs of this desktop can play something
-	Running   bool   // one has, so there is a PulseAudio
-	Problem   string // why it is not available, or what failed last, and what to do
+	Running   bool   // PulseAudio runs, because a program has played something
+	Problem   string // why it is not available, or the last failure, and what to do
 }
 
-// queuedSounds is how many pieces are kept for a Listener that is slow: two
-// seconds.
+// queuedSounds is how many pieces a slow Listener keeps: two seconds.
 const queuedSounds = 100
 
-// Listener hears what the desktop's programs play. One goroutine calls Next;
-// many listeners may hear one desktop.
+// Listener receives the sound of the desktop's programs, for one goroutine that calls
+// Next. A desktop may have many.
 type Listener struct {
 	s     *sound
 	ready chan struct{} // there is something in the queue, perhaps
@@ -54,12 +52,11 @@ type Listener struct {
 	count int
 }
 
-// Listen begins to listen. The Listener must be closed. While nothing plays, it
-// costs nothing, not even a PulseAudio: that starts with the first program that
-// plays something.
+// Listen returns a Listener, which the caller must close. PulseAudio starts with the first
+// program that plays something, not with Listen.
 //
-// It returns a *MissingError when pulseaudio is not installed, and
-// [ErrUnsupported] for a display that was attached to, whose sound is not ours.
+// It returns a *MissingError if pulseaudio is not installed, and [ErrUnsupported] after
+// [Attach].
 func (d *Desktop) Listen(ctx context.Context) (*Listener, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -81,14 +78,13 @@ func newListener(s *sound) *Listener {
 	return &Listener{s: s, ready: make(chan struct{}, 1), ended: make(chan struct{}), out: make([]int16, SoundChannels*soundFrames)}
 }
 
-// Next waits for the next 20 ms of sound and returns them. While it is silent,
-// or what plays is silence for longer than half a second, there is nothing to
-// return, and it waits.
+// Next waits for the next 20 ms of sound and returns them. It waits while no program plays
+// anything, and while programs play silence for longer than half a second.
 //
-// Pieces without a pause between them are exactly 20 ms apart, and never less. A
-// listener that is more than two seconds behind misses the oldest.
+// Pieces without a pause between them are exactly 20 ms apart, and never less. A Listener
+// that is more than two seconds behind drops the oldest pieces.
 //
-// The errors are ctx's and, after a Close of either, [ErrClosed].
+// The error is that of ctx or, after Close of the Listener or the Desktop, [ErrClosed].
 func (l *Listener) Next(ctx context.Context) (Sound, error) {
 	for {
 		if next, ok := l.take(); ok {
@@ -109,7 +105,7 @@ func (l *Listener) Next(ctx context.Context) (Sound, error) {
 	}
 }
 
-// Close ends the listening. It may be called more than once, from any goroutine.
+// Close ends the Listener. It may be called more than once, from any goroutine.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		close(l.ended)
@@ -132,8 +128,7 @@ func (l *Listener) take() (Sound, bool) {
 	return Sound{Samples: l.out, Time: next.Time}, true
 }
 
-// put adds a piece, in place of the oldest one when there is no room. It never
-// waits.
+// put adds a piece. It drops the oldest one if there is no room.
 func (l *Listener) put(samples []int16, at time.Time) {
 	l.mu.Lock()
 	if l.queue == nil {

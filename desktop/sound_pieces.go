@@ -7,39 +7,37 @@ import (
 )
 
 const (
-	// soundFrameSize is how many bytes one sample of both channels has.
+	// soundFrameSize is the size of one sample of both channels, in bytes.
 	soundFrameSize = 2 * SoundChannels
 
-	// hangover is how much silence is passed on after a sound.
+	// hangover is the length of silence that follows a sound.
 	hangover = 500 * time.Millisecond
 
-	// lateMost is how far what is read may lag behind its clock before that is
-	// taken for a pause: PulseAudio catches up with less at once.
+	// lateMost is the largest lag of samples behind the clock that is not a pause.
+	// PulseAudio catches up with a smaller one.
 	lateMost = 250 * time.Millisecond
 
-	// driftTime is how long a smaller lag has to last to be corrected, which is
-	// driftMost: then something was missed.
+	// driftTime is how long a lag of more than driftMost must last before the clock is
+	// corrected, because samples were lost.
 	driftTime = time.Second
 	driftMost = 30 * time.Millisecond
 
-	// earlyMost is how much earlier than they play samples come at most:
-	// PulseAudio mixes up to two blocks of 21 ms at a time, beginning when the
-	// first is due.
+	// earlyMost is how early samples may come: PulseAudio mixes up to two blocks of
+	// 21 ms when the first is due.
 	earlyMost = 45 * time.Millisecond
 )
 
-// soundClock tells when samples play, from when they arrive. PulseAudio makes
-// them by the system's clock, so that counting them is exact: what arrives first
-// after a pause plays now, and from then on only samples count.
+// soundClock computes when samples play. PulseAudio makes them by the system's clock: the
+// first sample after a pause plays when it arrives, and the others follow by their number.
 type soundClock struct {
 	begin  time.Time
 	frames int64
 
-	since time.Time     // the smallest lag is looked for
-	least time.Duration // so far
+	since time.Time
+	least time.Duration // the smallest lag since then
 }
 
-// stamp returns when the first of frames plays that have just been read.
+// stamp returns when the first of the frames plays that were read at now.
 func (c *soundClock) stamp(frames int, now time.Time) time.Time {
 	lag := now.Sub(c.at(c.frames + int64(frames)))
 	if c.begin.IsZero() || lag > lateMost {
@@ -47,7 +45,7 @@ func (c *soundClock) stamp(frames int, now time.Time) time.Time {
 		c.since, c.least = now, lateMost
 		lag = now.Sub(c.at(int64(frames)))
 	}
-	if -lag > earlyMost { // the first samples were read late
+	if -lag > earlyMost { // the reader was late with the first samples
 		c.begin = c.begin.Add(lag + earlyMost)
 	}
 	c.least = min(c.least, lag)
@@ -66,13 +64,13 @@ func (c *soundClock) at(frame int64) time.Time {
 	return c.begin.Add(time.Duration(frame) * time.Second / SoundRate)
 }
 
-// soundCutter cuts what is read into pieces, and leaves out silence.
+// soundCutter cuts samples into pieces and leaves out silence.
 type soundCutter struct {
 	clock soundClock
 	rest  []byte  // less than a sample
-	piece []int16 // not whole yet
+	piece []int16 // the next piece, not complete
 	at    time.Time
-	quiet time.Duration // how long it has been silent, up to hangover
+	quiet time.Duration // length of the present silence, up to hangover
 	give  func(samples []int16, at time.Time)
 }
 
@@ -80,7 +78,7 @@ func newSoundCutter(give func([]int16, time.Time)) *soundCutter {
 	return &soundCutter{quiet: hangover, give: give}
 }
 
-// write takes what was read just now.
+// write adds samples that were read at now.
 func (c *soundCutter) write(b []byte, now time.Time) {
 	if len(c.rest) > 0 {
 		b = append(c.rest, b...)
@@ -92,7 +90,7 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 		return
 	}
 	b = b[:whole]
-	// Within a millisecond it is the same time, counted from elsewhere.
+	// Less than a millisecond is no pause.
 	at := c.clock.stamp(frames, now)
 	off := at.Sub(c.end())
 	switch {
@@ -102,8 +100,8 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 		}
 		c.at = at
 	case off < -time.Millisecond && silent(b):
-		// The clock was set right, and no time comes twice. Sound that is late
-		// stays so until a silence can be shortened: to lose some would be heard.
+		// The clock was corrected. Only silence is shortened: a loss of sound would be
+		// heard.
 		b = b[min(int(-off*SoundRate/time.Second), frames)*soundFrameSize:]
 	}
 	for ; len(b) > 0; b = b[2:] {
@@ -114,23 +112,22 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 	}
 }
 
-// silent says whether there is nothing to hear in b.
 func silent(b []byte) bool {
 	return !slices.ContainsFunc(b, func(v byte) bool { return v != 0 })
 }
 
-// end is when the next sample plays, if there was no pause.
+// end returns when the next sample plays if there is no pause.
 func (c *soundCutter) end() time.Time {
 	return c.at.Add(time.Duration(len(c.piece)/SoundChannels) * time.Second / SoundRate)
 }
 
-// pad ends a piece that nothing follows at once.
+// pad completes a piece with silence.
 func (c *soundCutter) pad() {
 	c.piece = append(c.piece, make([]int16, SoundChannels*soundFrames-len(c.piece))...)
 	c.pass()
 }
 
-// pass gives a whole piece out, unless it has been silent for long.
+// pass delivers a complete piece, unless the silence is longer than hangover.
 func (c *soundCutter) pass() {
 	c.quiet = min(c.quiet+SoundLength, hangover)
 	if slices.ContainsFunc(c.piece, func(v int16) bool { return v != 0 }) {

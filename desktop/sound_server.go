@@ -17,48 +17,44 @@ import (
 )
 
 const (
-	// soundCallers is how many programs may wait for PulseAudio to start.
+	// soundCallers is how many programs can wait for PulseAudio to start.
 	soundCallers = 64
 
-	// soundBuffer is how much is kept for a reader that is held up, in bytes:
-	// more than a second.
+	// soundBuffer is the size of the pipe, in bytes: more than a second.
 	soundBuffer = 256 << 10
 
-	// soundTrial is how long a PulseAudio has to live for its end not to be a
-	// failure to start.
+	// soundTrial is how long PulseAudio must live to count as started.
 	soundTrial = time.Second
 )
 
-// sound is the sound of a desktop: a PulseAudio with one device, which is a
-// pipe that we read from.
+// sound is the sound of a desktop: a PulseAudio that plays into a pipe.
 //
-// We open the socket that programs connect to, and hand it over to PulseAudio
-// once the first one does (systemd's socket activation, sd_listen_fds(3)), so
-// that a desktop without sound has none running. The pipe is ours, too, and
-// stays when PulseAudio does not: who listens only hears a pause.
+// This program opens the socket for programs, and starts PulseAudio with it when the
+// first program connects (systemd's socket activation, sd_listen_fds(3)). It also makes
+// the pipe, which stays if PulseAudio ends: listeners get a pause.
 type sound struct {
 	d    *Desktop
-	work sync.WaitGroup // keep, and those that read
+	work sync.WaitGroup // keep and read
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
-	door      *os.File         // where programs connect; nil: there is no sound
+	door      *os.File         // the socket for programs; nil: there is no sound
 	child     *supervise.Child // the present PulseAudio, or the last one
 	problem   string
 	listeners []*Listener
-	pipe      *os.File // nil while nobody listens
+	pipe      *os.File // nil without listeners
 }
 
 func (p *programs) soundDir() string { return filepath.Join(p.dirs.runtime, "pulse") }
 
-// soundSocket is where programs look for PulseAudio in XDG_RUNTIME_DIR, too.
+// soundSocket is also where programs find PulseAudio by XDG_RUNTIME_DIR alone.
 func (p *programs) soundSocket() string { return filepath.Join(p.soundDir(), "native") }
 
 func (p *programs) soundConfig() string { return filepath.Join(p.soundDir(), "daemon.conf") }
 
 func (p *programs) soundPipe() string { return filepath.Join(p.soundDir(), "sound") }
 
-// open makes sound available. That it cannot is no failure of the desktop.
+// open prepares sound. A desktop without sound works as well.
 func (s *sound) open() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,13 +91,12 @@ func (s *sound) prepare() error {
 	if err := os.MkdirAll(s.d.soundDir(), 0o700); err != nil {
 		return fmt.Errorf("directory for sound: %w", err)
 	}
-	for _, left := range []string{s.d.soundSocket(), s.d.soundPipe()} { // of a killed one
+	for _, left := range []string{s.d.soundSocket(), s.d.soundPipe()} { // of a killed program
 		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("prepare sound: %w", err)
 		}
 	}
-	// Flat volumes, which are the default and have no option, have one program
-	// change the volume of all.
+	// With flat volumes, the default, a program can change the volume of all others.
 	if err := os.WriteFile(s.d.soundConfig(), []byte("flat-volumes = no\n"), 0o600); err != nil {
 		return fmt.Errorf("prepare sound: %w", err)
 	}
@@ -124,8 +119,7 @@ func (s *sound) prepare() error {
 	return nil
 }
 
-// close ends it, but for PulseAudio itself, which ends with the desktop's other
-// programs.
+// close ends sound. PulseAudio ends with the desktop's other programs.
 func (s *sound) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -154,8 +148,8 @@ func (s *sound) status() SoundStatus {
 	return st
 }
 
-// keep runs PulseAudio from the first program on that connects, and again when
-// it dies, until the desktop closes.
+// keep starts PulseAudio when the first program connects, and again when it dies, until
+// the desktop is closed.
 func (s *sound) keep() {
 	var pause pauses
 	var failure *Failure
@@ -183,13 +177,13 @@ func (s *sound) keep() {
 			err = errors.New("pulseaudio exited" + exitText(child))
 		}
 		failure = s.fail(err)
-		// Who calls one that cannot start would wait for ever.
+		// Programs would wait for ever for a PulseAudio that cannot start.
 		s.turnAway()
 		wait = child == nil || child.Exit().Signal == 0 && time.Since(begun) < soundTrial
 	}
 }
 
-// fail notes that PulseAudio failed. The desktop is as good as before without.
+// fail records a failure of PulseAudio, which does not change the desktop's state.
 func (s *sound) fail(err error) *Failure {
 	f := &Failure{Code: "pulseaudio_exited", Message: err.Error(), At: time.Now()}
 	s.mu.Lock()
@@ -212,14 +206,14 @@ func (s *sound) awaitCaller() error {
 	return raw.Read(called)
 }
 
-// called says whether somebody waits to be let in.
+// called reports whether a program waits for its connection to be accepted.
 func called(fd uintptr) bool {
 	set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // descriptors are small
 	n, err := unix.Poll(set, 0)
 	return err == nil && n > 0
 }
 
-// turnAway ends the connections that wait.
+// turnAway ends the connections that were not accepted.
 func (s *sound) turnAway() {
 	raw, err := s.door.SyscallConn()
 	if err != nil {
@@ -236,7 +230,7 @@ func (s *sound) turnAway() {
 	})
 }
 
-// start starts PulseAudio, which takes the door over.
+// start starts PulseAudio with the door.
 func (s *sound) start() (*supervise.Child, error) {
 	door, err := s.copyDoor()
 	if err != nil {
@@ -247,7 +241,7 @@ func (s *sound) start() (*supervise.Child, error) {
 	child, err := s.d.group.Start(supervise.Spec{
 		Name: "pulseaudio", Path: "sh", Env: s.environ(), Dir: s.d.soundDir(), LogPath: s.d.dirs.log,
 		Credential: s.d.user.Credential,
-		// Only the new process can tell its own number.
+		// Only the new process knows its number.
 		Args:       append([]string{"-c", `LISTEN_PID=$$ exec pulseaudio "$@"`, "pulseaudio"}, s.args()...),
 		ExtraFiles: []*os.File{door},
 	})
@@ -277,18 +271,17 @@ func (s *sound) copyDoor() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "sound socket"), nil //nolint:gosec // a descriptor is no negative number
 }
 
-// unblock has the door not block: it does once its copy was given away, with
-// which it shares that.
+// unblock makes the door non-blocking again. A copy for a child process is made blocking,
+// which the door shares.
 func (s *sound) unblock() {
 	if raw, err := s.door.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) }) //nolint:gosec // descriptors are small
 	}
 }
 
-// args make PulseAudio a server for this desktop alone: nothing of the system's
-// or the user's configuration, no hardware, no other programs. The device keeps
-// time by the system's clock, mixes only while something plays, and drops what
-// nobody reads.
+// args make PulseAudio a server for this desktop alone, without the configuration of the
+// system or the user and without hardware. The device keeps time by the system's clock,
+// mixes only while a program plays, and drops samples if the pipe is full.
 func (s *sound) args() []string {
 	format := fmt.Sprintf("format=s16le rate=%d channels=%d", SoundRate, SoundChannels)
 	return []string{
@@ -303,7 +296,7 @@ func (s *sound) args() []string {
 	}
 }
 
-// quoted is a module's argument.
+// quoted quotes a module's argument.
 func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
@@ -314,7 +307,7 @@ func (s *sound) environ() []string {
 		"PULSE_CONFIG="+s.d.soundConfig(), "DBUS_SESSION_BUS_ADDRESS=disabled:", "LISTEN_FDS=1")
 }
 
-// add begins to read, if nobody listens yet.
+// add adds a listener. The first one opens the pipe.
 func (s *sound) add(l *Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +315,7 @@ func (s *sound) add(l *Listener) error {
 		return err
 	}
 	if s.pipe == nil {
-		// Both ends, so that it does not matter whether PulseAudio has it.
+		// For reading and writing, so that PulseAudio need not have the pipe open.
 		var pipe *os.File
 		err := s.d.user.Do(func() (err error) {
 			pipe, err = openPipe(s.d.soundPipe())
@@ -338,8 +331,8 @@ func (s *sound) add(l *Listener) error {
 	return nil
 }
 
-// openPipe opens a pipe that the desktop's user can exchange for another file. Reading
-// a device such as /dev/zero would never end.
+// openPipe opens a pipe. It refuses another file, which the desktop's user can put in its
+// place: a device such as /dev/zero would never end.
 func openPipe(path string) (*os.File, error) {
 	pipe, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -360,19 +353,19 @@ func (s *sound) remove(l *Listener) {
 	defer s.mu.Unlock()
 	s.listeners = slices.DeleteFunc(s.listeners, func(o *Listener) bool { return o == l })
 	if len(s.listeners) == 0 && s.pipe != nil {
-		_ = s.pipe.Close() // which ends the reading
+		_ = s.pipe.Close() // which ends read
 		s.pipe = nil
 	}
 }
 
-// read passes on what PulseAudio writes into the pipe, until that is closed.
+// read delivers what PulseAudio writes into the pipe, until the pipe is closed.
 func (s *sound) read(pipe *os.File) {
 	if err := empty(pipe); err != nil {
 		s.d.log.Debug("sound", "error", err)
 		return
 	}
 	c := newSoundCutter(func(samples []int16, at time.Time) { s.deliver(pipe, samples, at) })
-	buf := make([]byte, soundBuffer) // all that is there: how much that is tells how late we are
+	buf := make([]byte, soundBuffer) // for all that is there, as soundClock expects
 	for {
 		n, err := pipe.Read(buf)
 		if err != nil {
@@ -385,16 +378,15 @@ func (s *sound) read(pipe *os.File) {
 	}
 }
 
-// empty reads what was written before there was a listener, at most as much as the
-// pipe holds: another program may go on writing. It makes room for a reader that is
-// held up.
+// empty sets the size of the pipe and discards what was written before there was a
+// listener, at most that size, because a program may go on writing.
 func empty(pipe *os.File) error {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
 		return err
 	}
 	return raw.Control(func(fd uintptr) {
-		_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, soundBuffer) // a smaller one does, mostly
+		_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, soundBuffer) // a smaller pipe mostly suffices
 		size, _ := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
 		buf := make([]byte, 64<<10)
 		for left := size; left > 0; left -= len(buf) {
@@ -405,8 +397,7 @@ func empty(pipe *os.File) error {
 	})
 }
 
-// deliver hands a piece to all who listen. One that stopped to read meanwhile
-// has nothing to say any more.
+// deliver adds a piece to all listeners, unless pipe is no longer in use.
 func (s *sound) deliver(pipe *os.File, samples []int16, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// soundPatience is how long a test waits for what happens at once on a machine
-// that has nothing else to do.
+// soundPatience bounds the wait for an event that an idle machine has immediately.
 const soundPatience = 20 * time.Second
 
 // tone writes a WAV file of a sine (half of full scale on the left, a quarter on
@@ -360,12 +359,12 @@ func TestSoundWithoutPulseAudio(t *testing.T) {
 	if _, err := d.Listen(t.Context()); !errors.As(err, &missing) || len(missing.Programs) != 1 || missing.Programs[0] != "pulseaudio" {
 		t.Errorf("Listen: %v", err)
 	}
-	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); err != nil {
+	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestBrokenPulseAudio has a pulseaudio that ends at once. Programs are not kept
+// TestBrokenPulseAudio has a pulseaudio that ends immediately. Programs are not kept
 // waiting for it.
 func TestBrokenPulseAudio(t *testing.T) {
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "paplay")

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// turns has inputs sent one after the other. A turn ends when programs have dealt with
-// its input. The caller that sent the input has its answer before that.
+// turns has inputs sent one after the other. A turn ends when programs have handled its
+// input, which may be after the caller has its answer.
 type turns struct {
-	token chan struct{} // holds one: its holder may send input
+	token chan struct{} // holds one; the goroutine that receives it has the turn
 
 	mu      sync.Mutex         // guards what follows
 	hurried int                // callers that wait for a turn, but not for programs
@@ -21,8 +21,8 @@ func newTurns() *turns {
 	return t
 }
 
-// take waits for a turn, which give ends. A caller that hurries does not wait until
-// programs have dealt with the input before.
+// take waits for a turn, which give ends. If the caller hurries, it does not wait until
+// programs have handled the input before.
 func (t *turns) take(ctx context.Context, hurries bool) error {
 	if hurries {
 		t.hurry()
@@ -36,8 +36,8 @@ func (t *turns) take(ctx context.Context, hurries bool) error {
 	}
 }
 
-// give ends a turn when quiesce, which waits for programs, has returned. If quiesce is
-// nil, give ends the turn immediately.
+// give ends a turn after quiesce, which waits for programs, or immediately if quiesce is
+// nil.
 func (t *turns) give(quiesce func(context.Context) error) {
 	if quiesce != nil {
 		t.quiesce(quiesce)
@@ -57,13 +57,13 @@ func (t *turns) quiesce(f func(context.Context) error) {
 	if !wanted {
 		return
 	}
-	_ = f(ctx) // an X server that is gone is for the next input to tell
+	_ = f(ctx) // the next input gets the error of a lost connection
 	t.mu.Lock()
 	t.cut = nil
 	t.mu.Unlock()
 }
 
-// hurry ends the wait for programs, and lets none begin before calm.
+// hurry ends the wait for programs, and prevents others until calm.
 func (t *turns) hurry() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// TestTurns: the wait behind an input holds up the next one, but nobody who
-// hurries.
+// TestTurns has an input wait for the programs of the one before, unless it hurries.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +54,7 @@ func TestTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		viewer := take(true)
-		turns.give(wait) // returns, as somebody hurries already
+		turns.give(wait) // returns, because a caller hurries
 		if err := <-viewer; err != nil {
 			t.Fatal(err)
 		}

@@ -7,23 +7,22 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// What people type is secret: it may be a password. An action of a person has the
-// number of characters, and neither keys nor text, before the policy sees it. Events
-// join a person's keys into runs, because the times of single keys reveal much about
-// a word.
+// A person's typing is secret, as it may be a password. ActionFrom removes keys and text
+// before the policy sees the action. Events join a person's keys into runs, because the
+// times of single keys reveal much about a word.
 
 const (
-	// typingPause is how long a person must press no key to end a run.
+	// typingPause is the pause that ends a run.
 	typingPause = 2 * time.Second
 
-	// typingMost is how long a run is at most.
+	// typingMost is the longest duration of a run.
 	typingMost = 10 * time.Second
 )
 
 type personKey struct{}
 
-// WithPerson returns a context for input that a person gives, whatever actor sends it.
-// What is typed is secret, as it is for a viewer.
+// WithPerson returns a context for the input of a person, whatever actor sends it. Typing
+// is secret, as it is for viewers.
 func WithPerson(ctx context.Context) context.Context {
 	return context.WithValue(ctx, personKey{}, true)
 }
@@ -55,13 +54,13 @@ func modifiesOnly(keys string) bool {
 	return err == nil && chord.ModifiesOnly()
 }
 
-// isTyping reports whether an event is about a person's typing.
+// isTyping reports whether an event is part of a person's typing.
 func (e *Event) isTyping() bool {
 	a := e.Action
 	return a != nil && a.person && (a.Name.pressesKeys() || a.Name == ActionKeyUp)
 }
 
-// typed adds what a person typed to the run that it belongs to. The caller has mu.
+// typed adds a person's typing to a run. The caller has mu.
 func (l *eventLog) typed(e Event) {
 	a := *e.Action
 	a.Name = ActionType
@@ -76,7 +75,7 @@ func (l *eventLog) typed(e Event) {
 		return
 	}
 	if a.Length == 0 {
-		return // a modifier, or a key that came up
+		return // a modifier, or the release of a key
 	}
 	if r := l.run; r != nil && (!r.Action.Actor.same(a.Actor) || e.Time.Sub(r.Time) > typingMost) {
 		l.endRun()
@@ -106,7 +105,7 @@ func (l *eventLog) endsRun(e Event) bool {
 	return false
 }
 
-// endRun emits what a person has typed. The caller has mu.
+// endRun emits the run of typing, if there is one. The caller has mu.
 func (l *eventLog) endRun() {
 	if l.run == nil {
 		return
@@ -117,7 +116,7 @@ func (l *eventLog) endRun() {
 	l.put(e)
 }
 
-// flush emits what a person has typed so far.
+// flush is endRun for the timer.
 func (l *eventLog) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

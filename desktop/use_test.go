@@ -22,7 +22,7 @@ func TestScaledPictureCoordinates(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{Size: desktop.Size{Width: 1001, Height: 703}})
 	ctx := t.Context()
-	for _, shot := range []desktop.Shot{
+	for _, shot := range []desktop.ScreenshotOptions{
 		{},
 		{Scale: 0.75},
 		{Scale: 0.5},
@@ -59,19 +59,19 @@ func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
 	ctx := t.Context()
-	first, err := d.Screenshot(ctx, desktop.Shot{Settle: 100 * time.Millisecond})
+	first, err := d.Screenshot(ctx, desktop.ScreenshotOptions{Settle: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := d.Screenshot(ctx, desktop.Shot{IfChangedSince: first.ID})
+	same, err := d.Screenshot(ctx, desktop.ScreenshotOptions{IfChangedSince: first.ID})
 	if err != nil || !same.Unchanged || same.Data != nil {
 		t.Fatalf("second picture: unchanged %v, %d bytes, %v", same.Unchanged, len(same.Data), err)
 	}
-	if other, err := d.Screenshot(ctx, desktop.Shot{IfChangedSince: first.ID, Format: desktop.JPEG}); err != nil || other.Unchanged {
+	if other, err := d.Screenshot(ctx, desktop.ScreenshotOptions{IfChangedSince: first.ID, Format: desktop.JPEG}); err != nil || other.Unchanged {
 		t.Errorf("another format counted as unchanged (%v)", err)
 	}
 	xterm(t, d)
-	changed, err := d.Screenshot(ctx, desktop.Shot{IfChangedSince: first.ID})
+	changed, err := d.Screenshot(ctx, desktop.ScreenshotOptions{IfChangedSince: first.ID})
 	if err != nil || changed.Unchanged {
 		t.Fatalf("picture with a new window counted as unchanged (%v)", err)
 	}
@@ -110,7 +110,7 @@ func TestParallelScreenshots(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
-			shot := desktop.Shot{Format: []desktop.Format{desktop.PNG, desktop.JPEG, desktop.WebP}[i%3], Cursor: desktop.CursorStyle([]string{"", "crosshair", "pointer"}[i/3%3])}
+			shot := desktop.ScreenshotOptions{Format: []desktop.Format{desktop.PNG, desktop.JPEG, desktop.WebP}[i%3], Cursor: desktop.CursorStyle([]string{"", "crosshair", "pointer"}[i/3%3])}
 			if i%5 == 0 {
 				shot.Scale = 0.5
 			}
@@ -153,7 +153,7 @@ func TestEvents(t *testing.T) {
 	if e := await(t, sub, "resize", ofType(desktop.EventResized)); *e.Size != (desktop.Size{Width: 1024, Height: 768}) {
 		t.Errorf("resized to %v", e.Size)
 	}
-	if pic, err := d.Screenshot(ctx, desktop.Shot{}); err != nil || pic.Size.Width != 1024 {
+	if pic, err := d.Screenshot(ctx, desktop.ScreenshotOptions{}); err != nil || pic.Size.Width != 1024 {
 		t.Errorf("screenshot after the resize: %v, %v", pic.Size, err)
 	}
 	var last uint64
@@ -165,7 +165,7 @@ func TestEvents(t *testing.T) {
 	gap := await(t, slow, "gap", ofType(desktop.EventGap))
 	last = gap.Seq
 	e := await(t, slow, "event after the gap", func(desktop.Event) bool { return true })
-	if gap.Missed == 0 || e.Seq != last+1 {
+	if gap.Dropped == 0 || e.Seq != last+1 {
 		t.Errorf("gap %+v, then %d", gap, e.Seq)
 	}
 }
@@ -198,8 +198,8 @@ func TestActionCutShort(t *testing.T) {
 	}
 }
 
-// TestEventOrder has several act at once: the order of events is that of what
-// was done.
+// TestEventOrder sends input from several goroutines: the events are in the order of the
+// input.
 func TestEventOrder(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
@@ -246,7 +246,7 @@ func TestPolicy(t *testing.T) {
 	if _, err := d.Move(bob, desktop.Move{At: desktop.Point{X: 1, Y: 1}}); !errors.Is(err, denied) {
 		t.Errorf("bob moved: %v", err)
 	}
-	if _, err := d.Screenshot(bob, desktop.Shot{}); err != nil {
+	if _, err := d.Screenshot(bob, desktop.ScreenshotOptions{}); err != nil {
 		t.Errorf("bob may look: %v", err)
 	}
 	if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: 1, Y: 1}}); err != nil {
@@ -323,7 +323,7 @@ func TestInvalid(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
 	ctx := t.Context()
-	shot := func(s desktop.Shot) func() error {
+	shot := func(s desktop.ScreenshotOptions) func() error {
 		return func() error { _, err := d.Screenshot(ctx, s); return err }
 	}
 	typing := func(s string) func() error { return func() error { return d.Type(ctx, desktop.Type{Text: s}) } }
@@ -331,13 +331,13 @@ func TestInvalid(t *testing.T) {
 		field string
 		call  func() error
 	}{
-		"scale":           {"scale", shot(desktop.Shot{Scale: 1.5})},
-		"scale NaN":       {"scale", shot(desktop.Shot{Scale: math.NaN()})},
-		"quality":         {"quality", shot(desktop.Shot{Quality: 101})},
-		"format":          {"format", shot(desktop.Shot{Format: "gif"})},
-		"cursor":          {"cursor", shot(desktop.Shot{Cursor: "hand"})},
-		"region outside":  {"region", shot(desktop.Shot{Region: &desktop.Rect{X: 9000, Y: 0, Width: 5, Height: 5}})},
-		"region empty":    {"region", shot(desktop.Shot{Region: &desktop.Rect{}})},
+		"scale":           {"scale", shot(desktop.ScreenshotOptions{Scale: 1.5})},
+		"scale NaN":       {"scale", shot(desktop.ScreenshotOptions{Scale: math.NaN()})},
+		"quality":         {"quality", shot(desktop.ScreenshotOptions{Quality: 101})},
+		"format":          {"format", shot(desktop.ScreenshotOptions{Format: "gif"})},
+		"cursor":          {"cursor", shot(desktop.ScreenshotOptions{Cursor: "hand"})},
+		"region outside":  {"region", shot(desktop.ScreenshotOptions{Region: &desktop.Rect{X: 9000, Y: 0, Width: 5, Height: 5}})},
+		"region empty":    {"region", shot(desktop.ScreenshotOptions{Region: &desktop.Rect{}})},
 		"text empty":      {"text", typing("")},
 		"text not UTF-8":  {"text", typing("ab\xff")},
 		"text NUL":        {"text", typing("a\x00b")},

@@ -8,8 +8,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// The least a window measures that the default filter lets through, as the
-// reference has it.
+// The smallest window that the default filter lists, as in sandbox-agent.
 const (
 	leastWidth  = 120
 	leastHeight = 80
@@ -67,8 +66,8 @@ func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window,
 	})
 }
 
-// ResizeWindow gives a window's content a size. A terminal takes the nearest
-// one that shows whole characters; the answer has what it became.
+// ResizeWindow sets the size of a window's content. The program may choose another, as
+// terminals do, which the result has.
 func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Window, error) {
 	if err := checkSize("width", size, Size{MaxWidth, MaxHeight}); err != nil {
 		return Window{}, err
@@ -78,8 +77,8 @@ func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Win
 	})
 }
 
-// CloseWindow asks a window to close, as its close button does. The program may
-// ask its user first: that the window is still there is not an error.
+// CloseWindow asks a window to close, as its close button does. It returns nil if the
+// window stays, because the program asks its user first.
 func (d *Desktop) CloseWindow(ctx context.Context, id WindowID) error {
 	_, err := d.window(ctx, ActionCloseWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return x11.WindowInfo{}, w.Close(ctx, x11.Window(id))
@@ -87,14 +86,14 @@ func (d *Desktop) CloseWindow(ctx context.Context, id WindowID) error {
 	return err
 }
 
-// MinimiseWindow takes a window off the screen; FocusWindow brings it back.
+// MinimiseWindow takes a window off the screen. FocusWindow shows it again.
 func (d *Desktop) MinimiseWindow(ctx context.Context, id WindowID) (Window, error) {
 	return d.window(ctx, ActionMinimiseWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Minimise(ctx, x11.Window(id))
 	})
 }
 
-// MaximiseWindow gives a window the whole screen, or its former size.
+// MaximiseWindow gives a window the whole screen if on is true, or its former size.
 func (d *Desktop) MaximiseWindow(ctx context.Context, id WindowID, on bool) (Window, error) {
 	name := ActionMaximiseWindow
 	if !on {
@@ -105,7 +104,7 @@ func (d *Desktop) MaximiseWindow(ctx context.Context, id WindowID, on bool) (Win
 	})
 }
 
-// window runs one action on a window and returns how it is afterwards.
+// window runs one action on a window and describes the window after that.
 func (in *inputs) window(ctx context.Context, name ActionName, id WindowID, a *Action,
 	f func(context.Context, *x11.Windows) (x11.WindowInfo, error),
 ) (Window, error) {
@@ -117,7 +116,7 @@ func (in *inputs) window(ctx context.Context, name ActionName, id WindowID, a *A
 	})
 }
 
-// managed fails while there is no window manager to ask.
+// managed returns an error while there is no window manager.
 func (s *session) managed() error {
 	if !s.wmReady.Load() {
 		return fmt.Errorf("the window manager is being restarted: %w", ErrRestarting)
@@ -125,13 +124,13 @@ func (s *session) managed() error {
 	return nil
 }
 
-// setManaged notes whether there is a window manager. The desktop's own must answer.
+// setManaged records whether there is a window manager. One of the desktop's own must
+// answer.
 func (s *session) setManaged(on bool) {
 	s.windows.RequireManager(on && s.wm != nil)
 	s.wmReady.Store(on)
 }
 
-// windowEvent turns what the X server tells into an event.
 func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 	types := map[x11.WindowEventKind]EventType{
 		x11.WindowOpened: EventWindowOpened, x11.WindowClosed: EventWindowClosed,

@@ -3,14 +3,14 @@ package desktop
 // WindowID is an X window's number.
 type WindowID uint32
 
-// Window is a top-level window. Its texts have at most 256 characters, without control
+// Window is a top-level window. Its texts have at most 256 characters and no control
 // characters.
 type Window struct {
 	ID        WindowID `json:"id"`
 	Title     string   `json:"title"`
 	Class     string   `json:"class,omitempty"`    // second part of WM_CLASS: "XTerm"
 	Instance  string   `json:"instance,omitempty"` // first part of WM_CLASS: "xterm"
-	PID       int      `json:"pid,omitempty"`      // zero when the window does not tell
+	PID       int      `json:"pid,omitempty"`      // zero: unknown
 	Bounds    Rect     `json:"bounds"`             // the content, without decoration
 	Frame     Rect     `json:"frame"`              // with decoration
 	Active    bool     `json:"active"`
@@ -18,27 +18,26 @@ type Window struct {
 	Maximised bool     `json:"maximised"`
 }
 
-// WindowFilter chooses windows. The zero value leaves out what a person would
-// not call a window: those without a title and those smaller than 120x80,
-// unless focused.
+// WindowFilter selects windows. The zero value leaves out windows without a title and
+// windows smaller than 120x80, unless they have the focus.
 type WindowFilter struct {
-	All bool // every managed window
+	All bool // select every managed window
 }
 
-// Launch starts a program on the desktop. Nothing is passed through a shell.
+// Launch starts a program on the desktop, without a shell.
 type Launch struct {
 	App  string   // a name on PATH, or an absolute path
 	Args []string // without the name
 	Env  []string // added, as "NAME=value"
 	Dir  string   // empty: the desktop's HOME
-	Wait bool     // until its first window is mapped, it exits, or 15 s are over
+	Wait bool     // wait until its first window is mapped, it exits, or 15 s are over
 }
 
 // App is a launched program.
 type App struct {
 	ProcessID string // "proc_7", as in the process list
 	PID       int
-	Window    WindowID // zero when there is none, or Wait was not asked for
-	Exited    bool     // it ended before it showed a window
-	ExitCode  int      // when Exited; -1 when a signal ended it
+	Window    WindowID // zero: none, or Launch.Wait is false
+	Exited    bool     // it exited before it showed a window
+	ExitCode  int      // if Exited; -1: a signal ended it
 }

@@ -10,7 +10,7 @@ import (
 type Desktop interface {
 	Status() desktop.Status
 	Close() error
-	Screenshot(context.Context, desktop.Shot) (*desktop.Screenshot, error)
+	Screenshot(context.Context, desktop.ScreenshotOptions) (*desktop.Screenshot, error)
 	Resize(context.Context, desktop.Size) error
 	Subscribe(after uint64) *desktop.Subscription
 

@@ -39,7 +39,7 @@ func problemOf(err error, other kind) *Problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &bad):
-		return invalid(bad.Field, bad.Field+" "+bad.Problem)
+		return invalid(bad.Field, bad.Field+" "+bad.Reason)
 	case errors.As(err, &missing):
 		return missingPrograms(missing.Programs)
 	case errors.As(err, &late):

@@ -171,7 +171,7 @@ func TestFailedStart(t *testing.T) {
 		code   string
 	}{
 		{errors.New("start Xvfb: it exited"), 503, "desktop_runtime_failed"},
-		{fmt.Errorf("start desktop main: %w", &desktop.InvalidError{Field: "size", Problem: "must not be larger than maxSize"}), 400, "desktop_invalid_action"},
+		{fmt.Errorf("start desktop main: %w", &desktop.InvalidError{Field: "size", Reason: "must not be larger than maxSize"}), 400, "desktop_invalid_action"},
 		{&desktop.MissingError{Programs: []string{"Xvfb", "openbox"}}, 503, "desktop_dependencies_missing"},
 		{desktop.ErrUnsupported, 501, "desktop_unsupported_platform"},
 	} {
@@ -207,7 +207,7 @@ func TestErrorsOfCalls(t *testing.T) {
 		code   string
 		detail string
 	}{
-		{&desktop.InvalidError{Field: "key", Problem: `"zz" is no key`}, inputFailed, 400, "desktop_invalid_action", `key "zz" is no key`},
+		{&desktop.InvalidError{Field: "key", Reason: `"zz" is no key`}, inputFailed, 400, "desktop_invalid_action", `key "zz" is no key`},
 		{&desktop.DeadlineError{Op: "type text", After: 5 * time.Second, Done: "4 of 9"}, inputFailed, 504, "timeout", "not done after 5s (4 of 9)"},
 		{fmt.Errorf("click: %w", context.DeadlineExceeded), inputFailed, 504, "timeout", "timeout"},
 		{fmt.Errorf("click: %w", desktop.ErrClosed), inputFailed, 409, "desktop_runtime_inactive", "start"},

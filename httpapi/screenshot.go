@@ -123,7 +123,7 @@ func (q *shotQuery) cursor() desktop.CursorStyle {
 
 func shoot(ctx context.Context, d Desktop, q *shotQuery, region *desktop.Rect) (*shotOutput, error) {
 	known := knownObservations(q)
-	shot := desktop.Shot{
+	shot := desktop.ScreenshotOptions{
 		Region: region, Format: desktop.Format(q.Format), Quality: int(q.Quality), Scale: q.Scale, Cursor: q.cursor(),
 		Settle:        time.Duration(q.SettleMS) * time.Millisecond,
 		SettleTimeout: time.Duration(q.TimeoutMS) * time.Millisecond,

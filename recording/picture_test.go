@@ -150,7 +150,7 @@ func TestPictures(t *testing.T) {
 	if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: 320, Y: 240}}); err != nil {
 		t.Fatal(err)
 	}
-	shot, err := d.Screenshot(t.Context(), desktop.Shot{Cursor: desktop.CursorPointer})
+	shot, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{Cursor: desktop.CursorPointer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func difference(frame, picture image.Image) float64 {
 
 func screenshot(t *testing.T, d *desktop.Desktop) image.Image {
 	t.Helper()
-	shot, err := d.Screenshot(t.Context(), desktop.Shot{})
+	shot, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func TestWindowsClipboardPrograms(t *testing.T) {
 	a.refuses("computer", args{"actions": reads}, "action 1 of 20")
 	large(100 << 10)
 	a.refuses("computer", args{"actions": reads}, "action 11 of 20: the texts of all actions")
-	shot, err := d.Screenshot(t.Context(), desktop.Shot{Region: &desktop.Rect{Width: 30, Height: 20}})
+	shot, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{Region: &desktop.Rect{Width: 30, Height: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

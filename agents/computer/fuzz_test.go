@@ -31,7 +31,7 @@ func (c *checker) Status() desktop.Status {
 	return desktop.Status{State: desktop.StateActive, Size: desktop.Size{Width: 1920, Height: 1080}}
 }
 
-func (c *checker) Screenshot(_ context.Context, s desktop.Shot) (*desktop.Screenshot, error) {
+func (c *checker) Screenshot(_ context.Context, s desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
 	whole := desktop.Rect{Width: 1920, Height: 1080}
 	if s.Region != nil {
 		if r := *s.Region; r.X < 0 || r.Y < 0 || r.Width < 1 || r.Height < 1 || r.X+r.Width > 1920 || r.Y+r.Height > 1080 {

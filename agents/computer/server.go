@@ -31,7 +31,7 @@ type Desktop interface {
 // Screen is the part of a [Desktop] that shows it.
 type Screen interface {
 	Status() desktop.Status
-	Screenshot(context.Context, desktop.Shot) (*desktop.Screenshot, error)
+	Screenshot(context.Context, desktop.ScreenshotOptions) (*desktop.Screenshot, error)
 }
 
 // Mouse is the part of a [Desktop] for the pointer.

@@ -75,7 +75,7 @@ func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, e
 
 // settled is like shoot but first waits until the screen was unchanged for that long.
 func (s *Server) settled(ctx context.Context, quiet, timeout time.Duration) (*desktop.Screenshot, error) {
-	shot := desktop.Shot{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: quiet}
+	shot := desktop.ScreenshotOptions{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: quiet}
 	if quiet > 0 {
 		shot.SettleTimeout = timeout
 	}
@@ -90,7 +90,7 @@ func (s *Server) settled(ctx context.Context, quiet, timeout time.Duration) (*de
 }
 
 // encode takes a picture as PNG, or as JPEG if the PNG is larger than MaxBytes.
-func (s *Server) encode(ctx context.Context, shot desktop.Shot) (*desktop.Screenshot, error) {
+func (s *Server) encode(ctx context.Context, shot desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
 	settled := true
 	if s.cfg.MaxBytes > 0 {
 		shot.Format = desktop.PNG
@@ -190,7 +190,7 @@ func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
 	part := desktop.Rect{X: of.Region.X + x0*of.Region.Width/of.Size.Width, Y: of.Region.Y + y0*of.Region.Height/of.Size.Height}
 	part.Width = of.Region.X + (x1*of.Region.Width+of.Size.Width-1)/of.Size.Width - part.X
 	part.Height = of.Region.Y + (y1*of.Region.Height+of.Size.Height-1)/of.Size.Height - part.Y
-	pic, err := s.encode(ctx, desktop.Shot{Region: &part, Cursor: desktop.CursorPointer, Scale: s.scale(desktop.Size{Width: part.Width, Height: part.Height})})
+	pic, err := s.encode(ctx, desktop.ScreenshotOptions{Region: &part, Cursor: desktop.CursorPointer, Scale: s.scale(desktop.Size{Width: part.Width, Height: part.Height})})
 	if err != nil {
 		return outcome{}, err
 	}

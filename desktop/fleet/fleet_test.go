@@ -175,8 +175,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDirectories: what a caller chooses stays, and all other directories are the
-// fleet's.
+// TestDirectories keeps the directories that a caller chooses. The Fleet chooses the others.
 func TestDirectories(t *testing.T) {
 	t.Parallel()
 	var fake faker

@@ -74,7 +74,7 @@ func TestSweepRemovesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesLinkedDesktops: somebody has put them elsewhere.
+// TestSweepLeavesLinkedDesktops keeps desktops behind a link to another directory.
 func TestSweepLeavesLinkedDesktops(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := t.TempDir(), t.TempDir()
@@ -90,8 +90,8 @@ func TestSweepLeavesLinkedDesktops(t *testing.T) {
 	}
 }
 
-// TestMarkOfGeneratedIDs: it is there before the desktop's files are, and goes when
-// somebody takes the id for a desktop of theirs.
+// TestMarkOfGeneratedIDs makes the mark before the desktop's files, and removes it when a
+// caller chooses the id.
 func TestMarkOfGeneratedIDs(t *testing.T) {
 	t.Parallel()
 	marked := map[string]bool{}

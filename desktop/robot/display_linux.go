@@ -18,10 +18,10 @@ import "C"
 
 import "os"
 
-// reachable tells whether there is a display. robotgo would end the program, or
-// take :0 in its place.
+// reachable reports whether there is a display. Without one, robotgo ends the program or
+// uses :0.
 func reachable() bool { return os.Getenv("DISPLAY") != "" && C.reachable() != 0 }
 
-// ignoreErrors keeps Xlib from ending the program for an X error, as when the
-// screen gets smaller while a picture of it is taken.
+// ignoreErrors keeps Xlib from ending the program after an X error, for example if the
+// screen gets smaller during a capture.
 func ignoreErrors() { C.ignore_errors() }

@@ -1,4 +1,4 @@
-// Package robot drives the desktop that its user sits at, through robotgo.
+// Package robot drives the desktop of its user's session through robotgo.
 //
 // The package needs cgo and the build tag robotgo. Without the tag it is empty.
 // deskhand server --host-desktop uses it if the tag was set, and desktop.Attach

@@ -21,7 +21,7 @@ func Example() {
 	if _, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: 100, Y: 100}}); err != nil {
 		log.Fatal(err)
 	}
-	shot, err := d.Screenshot(ctx, desktop.Shot{})
+	shot, err := d.Screenshot(ctx, desktop.ScreenshotOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,21 +15,20 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// maxText is how long a text may be.
 const maxText = 1 << 20
 
 // Type types ASCII text. A line feed is Return, a tab is Tab. It returns a
 // *desktop.InterruptedError if ctx ends first, or if ReleaseAll or Close is called.
 func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 	if t.Text == "" || len(t.Text) > maxText {
-		return &desktop.InvalidError{Field: "text", Problem: fmt.Sprintf("must have 1 to %d bytes", maxText)}
+		return &desktop.InvalidError{Field: "text", Reason: fmt.Sprintf("must have 1 to %d bytes", maxText)}
 	}
 	if t.Delay < 0 || t.Delay > 10*time.Second {
-		return &desktop.InvalidError{Field: "delayMs", Problem: "must be between 0 and 10000"}
+		return &desktop.InvalidError{Field: "delayMs", Reason: "must be between 0 and 10000"}
 	}
 	for _, r := range t.Text {
 		if (r < ' ' || r > '~') && r != '\n' && r != '\t' {
-			return &desktop.InvalidError{Field: "text", Problem: fmt.Sprintf(
+			return &desktop.InvalidError{Field: "text", Reason: fmt.Sprintf(
 				"must be ASCII to be typed through robotgo, not %q; put it on the clipboard and press ctrl+v", r)}
 		}
 	}
@@ -61,10 +60,9 @@ func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 	})
 }
 
-// errReleased is the cause of typing that ReleaseAll or Close ended.
 var errReleased = errors.New("all input was released")
 
-// interruptible returns a context that interrupt ends. done must be called.
+// interruptible returns a context that interrupt ends. The caller calls done.
 func (d *Desktop) interruptible(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	d.typing.Lock()
@@ -84,8 +82,7 @@ func (d *Desktop) interrupt() {
 	d.uninterrupted, d.endTyping = context.WithCancel(context.Background())
 }
 
-// shifted are the characters of a US keyboard that need Shift, after those that
-// the same keys make without.
+// shifted has pairs of characters of a US keyboard: without Shift, and with it.
 const shifted = "`~1!2@3#4$5%6^7&8*9(0)-_=+[{]}\\|;:'\",<.>/?"
 
 // tap presses and releases the key of a character.
@@ -109,17 +106,22 @@ func tap(c byte) error {
 
 // press presses and releases a key with modifiers held.
 func press(key string, modifiers ...string) (err error) {
-	for i, m := range modifiers {
-		if err = robotgo.KeyDown(m); err != nil {
-			modifiers = modifiers[:i]
+	return hold(modifiers, robotgo.KeyUp, func() error { return errors.Join(robotgo.KeyDown(key), robotgo.KeyUp(key)) })
+}
+
+// hold calls f between the press and release of keys.
+func hold(keys []string, release func(string, ...any) error, f func() error) (err error) {
+	for i, k := range keys {
+		if err = robotgo.KeyDown(k); err != nil {
+			keys = keys[:i]
 			break
 		}
 	}
 	if err == nil {
-		err = errors.Join(robotgo.KeyDown(key), robotgo.KeyUp(key))
+		err = f()
 	}
-	for _, m := range slices.Backward(modifiers) {
-		err = errors.Join(err, robotgo.KeyUp(m))
+	for _, k := range slices.Backward(keys) {
+		err = errors.Join(err, release(k))
 	}
 	return err
 }
@@ -163,27 +165,17 @@ func (d *Desktop) key(ctx context.Context, action desktop.ActionName, key string
 	return d.act(ctx, desktop.Action{Name: action, Keys: key}, func(*desktop.Action) error { return f(name) })
 }
 
-// withHeld does f while keys are held. The lock is held, too.
+// withHeld calls f while keys are held. The caller has mu.
 func (d *Desktop) withHeld(keys []string, f func() error) (err error) {
-	for i, k := range keys {
-		if err = robotgo.KeyDown(k); err != nil {
-			keys = keys[:i]
-			break
+	return hold(keys, func(k string, _ ...any) error {
+		if d.held[k] {
+			return nil
 		}
-	}
-	if err == nil {
-		err = f()
-	}
-	for _, k := range slices.Backward(keys) {
-		if !d.held[k] {
-			err = errors.Join(err, robotgo.KeyUp(k))
-		}
-	}
-	return err
+		return robotgo.KeyUp(k)
+	}, f)
 }
 
-// names are robotgo's of keys, by those that X and other programs use, in lower
-// case.
+// names maps the names of keys in X and other programs, in lower case, to robotgo's.
 var names = map[string]string{
 	"return": "enter", "enter": "enter", "kp_enter": "num_enter", "escape": "esc", "esc": "esc", "tab": "tab", "space": "space",
 	"backspace": "backspace", "delete": "delete", "del": "delete", "insert": "insert", "home": "home", "end": "end",
@@ -196,7 +188,7 @@ var names = map[string]string{
 	"print": "printscreen", "printscreen": "printscreen", "menu": "menu", "plus": "=", "minus": "-",
 }
 
-// keyName is robotgo's name of a key.
+// keyName returns robotgo's name of a key.
 func keyName(field, key string) (string, error) {
 	lower := strings.ToLower(key)
 	if name, ok := names[lower]; ok {
@@ -207,14 +199,14 @@ func keyName(field, key string) (string, error) {
 			return lower, nil
 		}
 	}
-	// What needs Shift is refused: as a chord it is shift+KEY.
+	// A character that needs Shift is the chord shift+KEY.
 	if len(lower) == 1 && lower[0] > ' ' && lower[0] <= '~' && strings.IndexByte(shifted, lower[0])%2 != 1 {
 		return lower, nil
 	}
-	return "", &desktop.InvalidError{Field: field, Problem: fmt.Sprintf("must name keys that robotgo has, as ctrl+c, Return or F5; it has no %.64q", key)}
+	return "", &desktop.InvalidError{Field: field, Reason: fmt.Sprintf("must name keys that robotgo has, as ctrl+c, Return or F5; it has no %.64q", key)}
 }
 
-// chordOf are robotgo's names of the keys of a chord, modifiers first.
+// chordOf returns robotgo's names of the keys of a chord, modifiers first.
 func chordOf(text string) ([]string, error) {
 	parts := strings.Split(text, "+")
 	keys := make([]string, len(parts))
@@ -230,7 +222,7 @@ func chordOf(text string) ([]string, error) {
 	return keys, nil
 }
 
-// modifierNames are robotgo's names of modifiers.
+// modifierNames returns robotgo's names of modifiers.
 func modifierNames(modifiers []string) ([]string, error) {
 	var list []string
 	for _, m := range modifiers {
@@ -242,7 +234,7 @@ func modifierNames(modifiers []string) ([]string, error) {
 			}
 			list = append(list, name)
 		default:
-			return nil, &desktop.InvalidError{Field: "modifiers", Problem: fmt.Sprintf("must be ctrl, shift, alt or super, not %.64q", m)}
+			return nil, &desktop.InvalidError{Field: "modifiers", Reason: fmt.Sprintf("must be ctrl, shift, alt or super, not %.64q", m)}
 		}
 	}
 	return list, nil

@@ -22,7 +22,7 @@ const (
 	maxPath   = 10000
 )
 
-// Pointer tells where the pointer is.
+// Pointer returns the position of the pointer.
 func (d *Desktop) Pointer(ctx context.Context) (p desktop.Pointer, err error) {
 	return p, d.do(ctx, func() error {
 		p = here()
@@ -52,7 +52,7 @@ func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, 
 		c.Count = 1
 	}
 	if c.Count < 0 || c.Count > maxClicks {
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "clickCount", Problem: fmt.Sprintf("must be between 1 and %d", maxClicks)}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "clickCount", Reason: fmt.Sprintf("must be between 1 and %d", maxClicks)}
 	}
 	name, button, err := buttonOf(c.Button)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, 
 	})
 }
 
-// ButtonDown presses a button and leaves it pressed.
+// ButtonDown presses a button until ButtonUp, ReleaseAll or Close.
 func (d *Desktop) ButtonDown(ctx context.Context, b desktop.ButtonPress) (desktop.Pointer, error) {
 	return d.button(ctx, desktop.ActionButtonDown, b, func(name string) error {
 		d.held[buttonPrefix+name] = true
@@ -92,8 +92,8 @@ func (d *Desktop) button(ctx context.Context, action desktop.ActionName, b deskt
 	return d.point(ctx, desktop.Action{Name: action, Button: button}, b.At, b.Observation, b.Modifiers, func() error { return f(name) })
 }
 
-// dragPace is between the steps of a drag, for applications that look at where
-// the pointer is from time to time.
+// dragPace is the time between the steps of a drag, for applications that poll the
+// pointer.
 const dragPace = 5 * time.Millisecond
 
 // Drag presses a button at the first point of a path, moves along it, and
@@ -104,7 +104,7 @@ func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, er
 	case err != nil:
 		return desktop.Pointer{}, err
 	case len(g.Path) < 2 || len(g.Path) > maxPath:
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "path", Problem: fmt.Sprintf("must have 2 to %d points", maxPath)}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "path", Reason: fmt.Sprintf("must have 2 to %d points", maxPath)}
 	}
 	path := slices.Clone(g.Path)
 	for i, p := range path {
@@ -124,25 +124,25 @@ func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, er
 	})
 }
 
-// Scroll turns the wheel over a place.
+// Scroll turns the wheel, over At if that is set.
 func (d *Desktop) Scroll(ctx context.Context, w desktop.Scroll) (desktop.Pointer, error) {
 	far := func(v int) bool { return v < -maxScroll || v > maxScroll }
 	switch {
 	case w.DX == 0 && w.DY == 0:
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaX", Problem: "deltaX or deltaY must be non-zero"}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaX", Reason: "deltaX or deltaY must be non-zero"}
 	case far(w.DX) || far(w.DY):
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaY", Problem: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaY", Reason: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
 	a := desktop.Action{Name: desktop.ActionScroll, Delta: &desktop.Point{X: w.DX, Y: w.DY}}
 	return d.point(ctx, a, w.At, w.Observation, w.Modifiers, func() error {
-		// robotgo counts up and left as positive.
+		// For robotgo, up and left are positive.
 		robotgo.Scroll(-w.DX, -w.DY, 0)
 		return nil
 	})
 }
 
-// point moves to a place, if one is given, with modifiers held, and does f
-// there.
+// point moves to at, unless that is nil, with modifiers held, and calls f, unless that is
+// nil.
 func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point, observation string, modifiers []string, f func() error) (p desktop.Pointer, err error) {
 	mods, err := modifierNames(modifiers)
 	if err != nil {
@@ -173,10 +173,10 @@ func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point
 	})
 }
 
-// buttonPrefix tells buttons from keys in held.
+// buttonPrefix begins the names of buttons in held.
 const buttonPrefix = "button:"
 
-// buttonOf is robotgo's name of a button.
+// buttonOf returns robotgo's name of a button.
 func buttonOf(b desktop.Button) (string, desktop.Button, error) {
 	switch b {
 	case "", desktop.ButtonLeft:
@@ -188,10 +188,10 @@ func buttonOf(b desktop.Button) (string, desktop.Button, error) {
 	case desktop.ButtonBack, desktop.ButtonForward:
 		return "", b, unsupported("button " + string(b))
 	}
-	return "", b, &desktop.InvalidError{Field: "button", Problem: "must be left, middle or right"}
+	return "", b, &desktop.InvalidError{Field: "button", Reason: "must be left, middle or right"}
 }
 
-// letGo releases all that is held. The lock is held.
+// letGo releases all held keys and buttons. The caller has mu.
 func (d *Desktop) letGo() error {
 	var errs []error
 	for name := range d.held {
@@ -205,8 +205,8 @@ func (d *Desktop) letGo() error {
 	return errors.Join(errs...)
 }
 
-// ReleaseAll releases every key and button that is held down through this Desktop. It
-// ends typing that runs or waits for its turn.
+// ReleaseAll releases every key and button that this Desktop holds, and ends typing that
+// runs or waits for its turn.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	d.interrupt()
 	return d.act(ctx, desktop.Action{Name: desktop.ActionReleaseAll}, func(*desktop.Action) error { return d.letGo() })

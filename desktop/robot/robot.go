@@ -18,10 +18,10 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// ErrNoDisplay says that there is no desktop to drive.
+// ErrNoDisplay is returned if there is no desktop to drive.
 var ErrNoDisplay = errors.New("no display can be reached")
 
-// ErrInUse says that another Desktop of this program is open.
+// ErrInUse is returned if another Desktop of this program is open.
 var ErrInUse = errors.New("this program drives the desktop already")
 
 // Config configures a Desktop.
@@ -29,12 +29,11 @@ type Config struct {
 	// ID is its name in events. Empty: "main".
 	ID string
 
-	// Policy is asked before every input, as desktop.Config.Policy is. Nil: all
-	// is allowed.
+	// Policy is like desktop.Config.Policy. Nil: everything is allowed.
 	Policy func(context.Context, desktop.Action) error
 }
 
-// Desktop is the desktop that somebody sits at.
+// Desktop is the desktop of a person's session.
 type Desktop struct {
 	cfg      Config
 	events   *desktop.EventLog
@@ -52,7 +51,7 @@ type Desktop struct {
 
 var open atomic.Bool // robotgo is one for the whole program
 
-// Start begins to drive the desktop of this program's session.
+// Start opens the desktop of this program's session.
 func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	if cfg.ID == "" {
 		cfg.ID = "main"
@@ -93,7 +92,6 @@ func (d *Desktop) Close() error {
 	return err
 }
 
-// do runs f alone.
 func (d *Desktop) do(ctx context.Context, f func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +104,7 @@ func (d *Desktop) do(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// act does an input alone, if it is allowed, and tells of it.
+// act runs an input if the policy allows it, and emits it.
 func (d *Desktop) act(ctx context.Context, a desktop.Action, f func(*desktop.Action) error) error {
 	return d.do(ctx, func() error {
 		a = desktop.ActionFrom(ctx, a)
@@ -128,7 +126,7 @@ func (d *Desktop) act(ctx context.Context, a desktop.Action, f func(*desktop.Act
 	})
 }
 
-// Status describes it.
+// Status describes the desktop.
 func (d *Desktop) Status() desktop.Status {
 	s := desktop.Status{ID: d.cfg.ID, State: desktop.StateActive, Display: os.Getenv("DISPLAY"), StartedAt: d.started, Host: true}
 	err := d.do(context.Background(), func() error {
@@ -141,16 +139,15 @@ func (d *Desktop) Status() desktop.Status {
 	return s
 }
 
-// Subscribe is what desktop.Desktop.Subscribe is.
+// Subscribe is like desktop.Desktop.Subscribe.
 func (d *Desktop) Subscribe(after uint64) *desktop.Subscription { return d.events.Subscribe(after) }
 
-// screenSize is that of all displays together.
 func screenSize() desktop.Size {
 	b := displays()
 	return desktop.Size{Width: b.Dx(), Height: b.Dy()}
 }
 
-// displays is the rectangle around all of them. On X11 they are one screen.
+// displays returns the rectangle around all displays. On X11 they are one screen.
 func displays() image.Rectangle {
 	if runtime.GOOS == "linux" {
 		w, h := robotgo.GetScreenSize()
@@ -164,15 +161,15 @@ func displays() image.Rectangle {
 	return all
 }
 
-// Between two pictures that are compared to see whether the screen has settled.
+// settlePace is the time between two pictures that settle compares.
 const settlePace = 50 * time.Millisecond
 
 // Screenshot takes a picture of all displays.
-func (d *Desktop) Screenshot(ctx context.Context, shot desktop.Shot) (*desktop.Screenshot, error) {
+func (d *Desktop) Screenshot(ctx context.Context, o desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
 	if _, err := d.capture(ctx); err != nil {
 		return nil, err
 	}
-	settled, err := d.settle(ctx, shot)
+	settled, err := d.settle(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -180,22 +177,22 @@ func (d *Desktop) Screenshot(ctx context.Context, shot desktop.Shot) (*desktop.S
 	if err != nil {
 		return nil, err
 	}
-	pic, err := d.pictures.Take(ctx, shot, at.Point)
+	pic, err := d.pictures.Take(ctx, o, at.Point)
 	if pic != nil {
 		pic.Settled = settled
 	}
 	return pic, err
 }
 
-// settle takes pictures until nothing has changed for as long as shot says.
-func (d *Desktop) settle(ctx context.Context, shot desktop.Shot) (bool, error) {
-	if shot.Settle <= 0 {
+// settle takes pictures until the screen has not changed for o.Settle.
+func (d *Desktop) settle(ctx context.Context, o desktop.ScreenshotOptions) (bool, error) {
+	if o.Settle <= 0 {
 		return true, nil
 	}
-	if shot.SettleTimeout <= 0 {
-		shot.SettleTimeout = 5 * time.Second
+	if o.SettleTimeout <= 0 {
+		o.SettleTimeout = 5 * time.Second
 	}
-	deadline, quiet := time.Now().Add(shot.SettleTimeout), time.Now()
+	deadline, quiet := time.Now().Add(o.SettleTimeout), time.Now()
 	pace := time.NewTicker(settlePace)
 	defer pace.Stop()
 	for seen := uint64(0); ; {
@@ -206,7 +203,7 @@ func (d *Desktop) settle(ctx context.Context, shot desktop.Shot) (bool, error) {
 		if seq != seen {
 			seen, quiet = seq, time.Now()
 		}
-		if time.Since(quiet) >= shot.Settle {
+		if time.Since(quiet) >= o.Settle {
 			return true, nil
 		}
 		if time.Now().After(deadline) {
@@ -220,7 +217,7 @@ func (d *Desktop) settle(ctx context.Context, shot desktop.Shot) (bool, error) {
 	}
 }
 
-// capture looks at the screen, and returns the number of its last change.
+// capture takes a picture and returns the number of the last change.
 func (d *Desktop) capture(ctx context.Context) (seq uint64, err error) {
 	err = d.do(ctx, func() error {
 		b := displays()
@@ -238,7 +235,7 @@ func (d *Desktop) capture(ctx context.Context) (seq uint64, err error) {
 	return seq, err
 }
 
-// unsupported is the error of what robotgo cannot do.
+// unsupported returns the error of a call that robotgo does not support.
 func unsupported(call string) error {
 	return fmt.Errorf("%s: %w, which is driven through robotgo", call, desktop.ErrUnsupported)
 }

@@ -109,13 +109,13 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestScreenshot compares pictures with those of ours, byte for byte, so that
+// TestScreenshot compares pictures with the same pictures of package x11, byte for byte, so that
 // pixels and encoders are the same.
 func TestScreenshot(t *testing.T) {
 	d := start(t, robot.Config{})
 	file := filepath.Join(t.TempDir(), "ready")
 	terminal(t, "ls -l /usr/bin; tput civis; echo >"+file+"; sleep 1000", file)
-	for _, shot := range []desktop.Shot{
+	for _, shot := range []desktop.ScreenshotOptions{
 		{},
 		{Format: desktop.JPEG, Quality: 60},
 		{Format: desktop.WebP},
@@ -136,14 +136,14 @@ func TestScreenshot(t *testing.T) {
 		if !bytes.Equal(got.Data, want.Data) || got.Size != want.Size || got.Region != want.Region || !got.Settled {
 			t.Errorf("%+v: %d bytes of %v, want %d of %v", shot, len(got.Data), got.Size, len(want.Data), want.Size)
 		}
-		again, err := d.Screenshot(t.Context(), desktop.Shot{
+		again, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{
 			Format: shot.Format, Quality: shot.Quality, Scale: shot.Scale, Region: shot.Region, Cursor: shot.Cursor, IfChangedSince: got.ID,
 		})
 		if err != nil || !again.Unchanged {
 			t.Errorf("%+v again: changed: %v, %v", shot, !again.Unchanged, err)
 		}
 	}
-	for _, bad := range []desktop.Shot{{Format: "gif"}, {Scale: 2}, {Region: &desktop.Rect{X: 800, Width: 1, Height: 1}}} {
+	for _, bad := range []desktop.ScreenshotOptions{{Format: "gif"}, {Scale: 2}, {Region: &desktop.Rect{X: 800, Width: 1, Height: 1}}} {
 		if _, err := d.Screenshot(t.Context(), bad); !errors.Is(err, desktop.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -164,7 +164,7 @@ func TestPointer(t *testing.T) {
 		}
 	}
 	// A point in a picture that is half as large.
-	pic, err := d.Screenshot(t.Context(), desktop.Shot{Scale: 0.5})
+	pic, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{Scale: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func TestLife(t *testing.T) {
 	if e, open := <-sub.Events(); !open || e.Type != desktop.EventClosed {
 		t.Errorf("last event: %+v", e)
 	}
-	if _, err := d.Screenshot(t.Context(), desktop.Shot{}); !errors.Is(err, desktop.ErrClosed) || d.Status().State != desktop.StateInactive {
+	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); !errors.Is(err, desktop.ErrClosed) || d.Status().State != desktop.StateInactive {
 		t.Errorf("after Close: %v", err)
 	}
 	t.Setenv("DISPLAY", "")

@@ -49,8 +49,8 @@ func (e authEntry) append(b []byte) []byte {
 	return b
 }
 
-// parseAuthority reads the records of an Xauthority file. A record that is cut
-// off ends the list: libXau reads it the same way.
+// parseAuthority reads the records of an Xauthority file, up to one that is cut off, as
+// libXau does.
 func parseAuthority(b []byte) []authEntry {
 	var list []authEntry
 	field := func() (string, bool) {
@@ -82,8 +82,7 @@ func parseAuthority(b []byte) []authEntry {
 	return list
 }
 
-// WriteAuthority writes an Xauthority file, mode 0600, that lets its reader
-// connect with cookie to any display of this host.
+// WriteAuthority writes an Xauthority file, mode 0600, with a cookie for every display.
 func WriteAuthority(path string, cookie []byte) error {
 	e := authEntry{family: familyWild, protocol: cookieProtocol, data: cookie}
 	return writeFileAtomic(path, e.append(nil))
@@ -95,8 +94,8 @@ func MergeAuthority(path string, display int, cookie []byte) error {
 	return editAuthority(path, display, cookie)
 }
 
-// RemoveAuthority takes the entry that MergeAuthority made out of the file,
-// if it still holds that cookie.
+// RemoveAuthority removes the entry of MergeAuthority from the file, if it still has that
+// cookie.
 func RemoveAuthority(path string, display int, cookie []byte) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
@@ -130,7 +129,7 @@ func editAuthority(path string, display int, cookie []byte) (err error) {
 	number := strconv.Itoa(display)
 	var out []byte
 	if cookie != nil {
-		// First, so that it wins over a wild entry of the user's.
+		// First, so that it comes before a wild entry of the user.
 		out = authEntry{family: familyLocal, address: host, display: number, protocol: cookieProtocol, data: cookie}.append(out)
 	}
 	for _, e := range parseAuthority(old) {
@@ -142,15 +141,13 @@ func editAuthority(path string, display int, cookie []byte) (err error) {
 	return writeFileAtomic(path, out)
 }
 
-// Bounds of the wait for an authority file's lock. xauth(1) holds it for as
-// long as its user edits; one that old was left by a program that died.
 const (
-	lockPatience = 3 * time.Second
-	lockStale    = 10 * time.Second
+	lockPatience = 3 * time.Second  // for the lock of an authority file
+	lockStale    = 10 * time.Second // the age of a lock that a dead program left
 )
 
-// lockAuthority keeps other programs, xauth(1) among them, from editing the
-// file meanwhile: whoever links FILE-c to FILE-l has it (XauLockAuth(3)).
+// lockAuthority keeps other programs, such as xauth(1), from editing the file. The program
+// that links FILE-c to FILE-l has the lock (XauLockAuth(3)).
 func lockAuthority(path string) (unlock func() error, err error) {
 	if path == "" {
 		return nil, errors.New("lock X authority: neither XAUTHORITY nor HOME says where it is")

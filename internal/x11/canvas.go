@@ -10,10 +10,9 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// Canvas is a window without a frame, above all others, on which tests and
-// benchmarks draw what somebody who follows the screen is to see. Its drawing
-// methods may be called inside [Conn.Draw] or alone; they do not wait for the
-// server. One goroutine uses it.
+// Canvas is a window without a frame, above all others, on which tests and benchmarks
+// draw. Its drawing methods, alone or inside [Conn.Draw], do not wait for the server. One
+// goroutine uses it.
 type Canvas struct {
 	c    *Conn
 	win  xproto.Window
@@ -23,10 +22,9 @@ type Canvas struct {
 	kept []xproto.Pixmap
 }
 
-// Of the font, one of its own that every server has.
 const (
-	canvasFont   = "6x13"
-	canvasAscent = 11 // of a character above the base line
+	canvasFont   = "6x13" // which every server has
+	canvasAscent = 11     // of a character above the base line
 )
 
 // CanvasCellWidth is the width of a character on a canvas.
@@ -35,8 +33,8 @@ const CanvasCellWidth = 6
 // CanvasCellHeight is the height of a line on a canvas.
 const CanvasCellHeight = 13
 
-// imageBytes is how much of an image goes into one request: the longest has
-// 65535 units of 4 bytes (X11 protocol, section 1), with its header.
+// imageBytes is the size of the image in the longest request, which has 65535 units of 4
+// bytes (X11 protocol, section 1), with its header.
 const imageBytes = 65535*4 - 24
 
 // NewCanvas opens a canvas, white and with black as the colour of text.
@@ -73,7 +71,7 @@ func (cv *Canvas) open(x, y int) (err error) {
 	return errors.Join(window.Check(), font.Check(), gc.Check(), mapped.Check(), raised.Check())
 }
 
-// Close takes the canvas away.
+// Close destroys the canvas.
 func (cv *Canvas) Close() error {
 	for _, p := range cv.kept {
 		xproto.FreePixmap(cv.c.x, p)
@@ -84,15 +82,14 @@ func (cv *Canvas) Close() error {
 	return request.Wrap("close canvas", cv.c.Sync())
 }
 
-// Draw calls f and sends what it draws, on any canvas, at once, so that the
-// server does it without anything in between, as far as it can.
+// Draw calls f and sends what f draws, on any canvas, in one write.
 func (c *Conn) Draw(f func()) error {
 	c.wire.cork()
 	f()
 	return request.Wrap("draw", c.wire.uncork())
 }
 
-// Put draws w times h pixels, B, G, R, X, in rows of 4*w bytes, at x, y.
+// Put draws w times h pixels, in the format of Frame.Pix, in rows of 4*w bytes, at x, y.
 func (cv *Canvas) Put(x, y, w, h int, pix []byte) {
 	cv.c.put(xproto.Drawable(cv.win), cv.gc, x, y, w, h, pix)
 }
@@ -106,8 +103,8 @@ func (c *Conn) put(on xproto.Drawable, gc xproto.Gcontext, x, y, w, h int, pix [
 	}
 }
 
-// Keep leaves a picture of the canvas's size with the server, in the format of
-// Put, and returns its number for [Canvas.Show]. It waits for the server.
+// Keep stores a picture of the canvas's size, in the format of Put, in the server, and
+// returns its number for [Canvas.Show]. It waits for the server.
 func (cv *Canvas) Keep(pix []byte) (number int, err error) {
 	if len(pix) != cv.w*cv.h*4 {
 		return 0, fmt.Errorf("keep picture: it has %d bytes, want %d", len(pix), cv.w*cv.h*4)
@@ -125,13 +122,13 @@ func (cv *Canvas) Keep(pix []byte) (number int, err error) {
 	return len(cv.kept) - 1, request.Wrap("keep picture", cv.c.Sync())
 }
 
-// Show draws a picture that is kept. It costs the server a copy.
+// Show draws a picture of Keep.
 func (cv *Canvas) Show(number int) {
 	xproto.CopyArea(cv.c.x, xproto.Drawable(cv.kept[number]), xproto.Drawable(cv.win), cv.gc, 0, 0, 0, 0, uint16(cv.w), uint16(cv.h))
 }
 
-// Print appends lines of ASCII text at the lower edge, as a terminal does:
-// what is there moves up, by a copy within the window.
+// Print appends lines of ASCII text at the lower edge, as a terminal does. It moves the
+// other lines up by a copy within the window.
 func (cv *Canvas) Print(lines ...string) {
 	up := len(lines) * CanvasCellHeight
 	win := xproto.Drawable(cv.win)
@@ -148,10 +145,9 @@ func (cv *Canvas) Print(lines ...string) {
 	}
 }
 
-// WatchPointer has f called, on the connection's event goroutine, with each
-// place where the pointer is moved to, until stop. It is for measuring: an
-// invisible window over the screen, as large as that was at Dial, gets the
-// motion, and programs below get none meanwhile.
+// WatchPointer calls f, on the connection's event goroutine, with each position of the
+// pointer, until stop. It is for measurements: an invisible window, of the screen's size at
+// Dial, gets the motion, and programs below it get none.
 func (c *Conn) WatchPointer(f func(x, y int)) (stop func() error, err error) {
 	win, err := xproto.NewWindowId(c.x)
 	if err != nil {

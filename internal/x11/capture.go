@@ -13,46 +13,34 @@ import (
 	"github.com/jezek/xgb/shm"
 	"github.com/jezek/xgb/xproto"
 
+	"github.com/deskhand/deskhand/internal/picture"
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // ErrCaptureClosed is returned by a Capture that was closed.
 var ErrCaptureClosed = errors.New("capture is closed")
 
-// bandHeight is Frame.BandHeight: the granularity at which changes are told.
-// It is a macroblock's height, so that a video encoder's rows are bands.
+// bandHeight is Frame.BandHeight. It is the height of a macroblock, so that a video
+// encoder's rows are bands.
 const bandHeight = 16
 
-// mergeBands is how many clean bands between two damaged ones are fetched with
-// them: another request costs about as much as copying these rows.
+// mergeBands is the number of clean bands between two damaged ones that are fetched with
+// them: another request costs about as much.
 const mergeBands = 3
 
-// tries bounds how often a Frame starts again because the screen changed its
-// size meanwhile.
+// tries bounds how often Frame starts again because the screen changes its size.
 const tries = 16
 
-// Frame is a picture of the screen at one moment. It does not change until its
-// last holder has released it, and must not be written to.
+// Frame is a picture of the screen at one moment. It does not change until its last
+// holder has released it, and must not be written to. Seq grows whenever pixels change,
+// within one Capture. A new size changes every band.
 type Frame struct {
-	// Pix is B, G, R, X, in rows of Stride bytes. X means nothing.
-	Pix []byte
-	// Width and Height are in pixels. Stride is Width*4.
-	Width, Height, Stride int
-	// Seq grows whenever pixels change, within one Capture.
-	Seq uint64
-	// Bands holds the Seq at which each BandHeight rows last changed, from the
-	// top. The last band may have fewer rows. A new size changes every band.
-	Bands      []uint64
-	BandHeight int
-
+	picture.Image
 	refs atomic.Int32
 	pool *sync.Pool // takes the frame back
 }
 
-// Retain adds a holder. Only a holder may call it.
-func (f *Frame) Retain() { f.refs.Add(1) }
-
-// Release is called once by each holder, who must not use f afterwards.
+// Release ends the use of a frame. Each holder calls it once.
 func (f *Frame) Release() {
 	switch n := f.refs.Add(-1); {
 	case n == 0:
@@ -62,8 +50,8 @@ func (f *Frame) Release() {
 	}
 }
 
-// Capture takes pictures of the screen. It fetches only what was drawn on since
-// the picture before.
+// Capture takes pictures of the screen. It fetches only what has changed since the picture
+// before.
 type Capture struct {
 	c      *Conn
 	seg    shm.Seg // the segment's number at the server
@@ -73,7 +61,7 @@ type Capture struct {
 	closed  chan struct{}  // by Close
 	watch   sync.WaitGroup // for the goroutine that ends the capture
 
-	turn chan struct{} // holds one value; who has taken it owns what follows
+	turn chan struct{} // holds one value; the goroutine that receives it owns what follows
 
 	w, h    int
 	segment *segment   // the same rows as current, and perhaps newer
@@ -81,14 +69,13 @@ type Capture struct {
 	frames  *sync.Pool // of *Frame, of this size
 	seq     uint64     // of the newest change
 	blank   bool       // current was never filled
-	trimmed *trimmed   // what Trim let go of; nil once there is a frame again
+	trimmed *trimmed   // by Trim; nil after the next frame
 	lost    bool       // damage was taken, but its pixels were not put in place
 	dirty   []bool     // by band: to be fetched
 	pending []imageRequest
 }
 
-// NewCapture begins to take pictures of the screen. It costs nothing until
-// Frame is called.
+// NewCapture returns a Capture, which costs nothing until Frame is called.
 func (c *Conn) NewCapture() (*Capture, error) {
 	if err := c.checkFormat(); err != nil {
 		return nil, request.Wrap("start capture", err)
@@ -116,16 +103,16 @@ func (c *Conn) NewCapture() (*Capture, error) {
 	return cp, nil
 }
 
-// Close ends the capture, waits for a Frame that is under way, and gives the
-// memory back, as the end of the connection does. Frames that are held stay
-// valid. Close may be called more than once.
+// Close ends the capture, waits for a Frame that is under way, and frees the memory, as
+// the end of the connection does. Frames that are held stay valid. Close may be called
+// more than once.
 func (cp *Capture) Close() error {
 	cp.closing.Do(func() { close(cp.closed) })
 	cp.watch.Wait()
 	return nil
 }
 
-// drop gives the memory back.
+// drop frees the memory.
 func (cp *Capture) drop() {
 	cp.c.free(cp.seg, cp.segment)
 	cp.segment = nil
@@ -136,19 +123,17 @@ func (cp *Capture) drop() {
 	cp.frames, cp.w, cp.h = nil, 0, 0
 }
 
-// trimmed is what is known of the frame that Trim let go of.
+// trimmed describes the frame that Trim dropped.
 type trimmed struct {
 	w, h  int
 	bands []uint64 // their change numbers
 	sums  []uint64 // of their pixels
 }
 
-// sumSeed is for sums of pixels.
 var sumSeed = maphash.MakeSeed()
 
-// Trim gives the memory of the picture back, until the next Frame. That one
-// fetches the whole screen. Bands with the same pixels as before keep their
-// change numbers.
+// Trim frees the memory of the picture until the next Frame, which fetches the whole
+// screen. Bands with the same pixels as before keep their change numbers.
 func (cp *Capture) Trim() {
 	<-cp.turn
 	defer func() { cp.turn <- struct{}{} }()
@@ -164,16 +149,13 @@ func (cp *Capture) Trim() {
 	cp.trimmed = kept
 }
 
-// Damaged is closed at the first drawing after the latest Frame, at a new
-// screen size, and when the capture or its connection has ended.
+// Damaged returns a channel that is closed at the first drawing after the latest Frame, at
+// a new screen size, and when the capture or its connection ends.
 func (cp *Capture) Damaged() <-chan struct{} { return cp.damage.damaged() }
 
-// Frame is the screen as it is now: whatever the server has handled before the
-// call is in it, and nothing of a moment later than its rest. The caller holds
-// it until Release. Many may call at once. ctx ends the waiting for others; a
-// request to the server, once sent, is waited for.
-//
-// The errors are ErrConnClosed, ErrCaptureClosed and ctx's.
+// Frame returns the screen at one moment, at or after the call. The caller holds it until
+// Release. Callers take turns: ctx ends the wait for a turn, but not a request to the
+// server. The error wraps ErrConnClosed, ErrCaptureClosed or the error of ctx.
 func (cp *Capture) Frame(ctx context.Context) (*Frame, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("capture screen: %w", err)
@@ -194,16 +176,15 @@ func (cp *Capture) Frame(ctx context.Context) (*Frame, error) {
 	if err := cp.refresh(); err != nil {
 		return nil, request.Wrap("capture screen", err)
 	}
-	cp.current.Retain()
+	cp.current.refs.Add(1)
 	return cp.current, nil
 }
 
 // refresh brings current up to date.
 //
-// The server answers a request for an image without a change in between, but
-// other clients draw between two requests. So a part of the screen is put in
-// place only if nothing at all was drawn from when the damage was taken until
-// after the part was fetched; else the whole screen is fetched in one request.
+// Other clients may draw between two requests for images. So parts of the screen are put in
+// place only if nothing was drawn from when the damage was taken until after the parts
+// were fetched. Otherwise the whole screen is fetched in one request.
 func (cp *Capture) refresh() error {
 	w, h, drawn, err := cp.look()
 	if err != nil {
@@ -237,7 +218,7 @@ func (cp *Capture) refresh() error {
 	return errors.New("the screen does not keep its size")
 }
 
-// look asks for the screen's size and for the damage, which it notes in dirty.
+// look asks for the screen's size and for the damage, which it records in dirty.
 func (cp *Capture) look() (w, h int, drawn bool, err error) {
 	cp.c.wire.cork()
 	t := cp.damage.take()
@@ -255,7 +236,7 @@ func (cp *Capture) look() (w, h int, drawn bool, err error) {
 	return int(g.Width), int(g.Height), drawn, nil
 }
 
-// mark notes that rows top to bottom are to be fetched.
+// mark records that rows top to bottom must be fetched.
 func (cp *Capture) mark(top, bottom int) {
 	top, bottom = max(top, 0), min(bottom, cp.h)
 	for y := top - top%bandHeight; y < bottom; y += bandHeight {
@@ -263,7 +244,7 @@ func (cp *Capture) mark(top, bottom int) {
 	}
 }
 
-// mostlyDirty tells that the whole screen is hardly more than what is damaged.
+// mostlyDirty reports whether more than half of the screen is damaged.
 func (cp *Capture) mostlyDirty() bool {
 	n := 0
 	for _, d := range cp.dirty {
@@ -274,9 +255,8 @@ func (cp *Capture) mostlyDirty() bool {
 	return 2*n > len(cp.dirty)
 }
 
-// fetch gets the dirty bands, or the whole screen, into the segment, and the
-// size that the screen has then. torn: something was drawn meanwhile, so that
-// the bands may not fit the rest.
+// fetch gets the dirty bands, or the whole screen, into the segment, and the size of the
+// screen. torn means that the bands may not fit the rest, because a client drew meanwhile.
 func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
 	var t taking
 	if whole {
@@ -294,8 +274,7 @@ func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
 	}
 	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
 	_ = cp.c.wire.uncork() // the replies tell
-	// Every answer is waited for, whatever the others are: until then the
-	// server may write to the segment.
+	// Until the last answer, also after an error, the server may write to the segment.
 	for i := range cp.pending {
 		if e := cp.pending[i].wait(cp.segment); err == nil {
 			err = e
@@ -315,8 +294,7 @@ func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
 	return int(g.Width), int(g.Height), torn, err
 }
 
-// spans yields the first row and the row after the last of each run of dirty
-// bands.
+// spans yields the first row, and the row after the last, of each run of dirty bands.
 func (cp *Capture) spans(yield func(top, bottom int) bool) {
 	first, last := -1, -1
 	for i := range cp.dirty {
@@ -339,7 +317,7 @@ func (cp *Capture) spans(yield func(top, bottom int) bool) {
 	}
 }
 
-// apply puts the dirty bands in place, as far as they differ.
+// apply puts the dirty bands that differ in place.
 func (cp *Capture) apply() {
 	f, n := cp.current, 0
 	for i, dirty := range cp.dirty {
@@ -355,7 +333,7 @@ func (cp *Capture) apply() {
 	if n == 0 {
 		return
 	}
-	// The capture's own hold is the only one: nobody sees the frame change.
+	// If the capture is the only holder, no reader sees the frame change.
 	inPlace := f.refs.Load() == 1
 	if !inPlace {
 		next := cp.newFrame()
@@ -380,8 +358,8 @@ func (cp *Capture) apply() {
 	cp.blank, cp.trimmed = false, nil
 }
 
-// change returns the change number of a band of the segment: a new one, unless
-// the band is as it was before Trim.
+// change returns the change number of a band of the segment: a new one, unless the band
+// has the pixels that it had before Trim.
 func (cp *Capture) change(i int) uint64 {
 	if t := cp.trimmed; t != nil && t.w == cp.w && t.h == cp.h {
 		if a, b := cp.band(i); maphash.Bytes(sumSeed, cp.segment.mem[a:b]) == t.sums[i] {
@@ -391,7 +369,7 @@ func (cp *Capture) change(i int) uint64 {
 	return cp.seq + 1
 }
 
-// band is where band i begins and ends in a picture.
+// band returns where band i begins and ends in a picture.
 func (cp *Capture) band(i int) (a, b int) {
 	return i * bandHeight * cp.w * 4, min((i+1)*bandHeight, cp.h) * cp.w * 4
 }
@@ -406,23 +384,21 @@ func (cp *Capture) resize(w, h int) {
 	cp.current = cp.newFrame()
 }
 
-// newFrame is a frame with one hold and any content.
+// newFrame returns a frame with one holder and any content.
 func (cp *Capture) newFrame() *Frame {
 	f := cp.frames.Get().(*Frame)
 	f.refs.Store(1)
 	return f
 }
 
-// newFrames is a pool of frames of one size. It keeps a frame that was released
-// for the next, until the garbage collector finds it unused.
+// newFrames returns a pool of frames of one size.
 func newFrames(w, h int) *sync.Pool {
 	pool := &sync.Pool{}
 	pool.New = func() any {
-		return &Frame{
+		return &Frame{pool: pool, Image: picture.Image{
 			Pix: make([]byte, w*h*4), Width: w, Height: h, Stride: w * 4,
 			Bands: make([]uint64, (h+bandHeight-1)/bandHeight), BandHeight: bandHeight,
-			pool: pool,
-		}
+		}}
 	}
 	return pool
 }

@@ -21,7 +21,7 @@ type Chord struct {
 	keys []xproto.Keysym
 }
 
-// KeyError is returned for a name that is not that of a key.
+// KeyError is returned for a name without a key.
 type KeyError struct {
 	Name       string
 	Problem    string // empty: no such key
@@ -46,9 +46,9 @@ func (e *KeyError) Error() string {
 // key is a character, a name of X ("Page_Down"), one that xdotool, Playwright
 // or pyautogui uses ("pagedown", "ArrowLeft", "KeyA", "cmd"), a code point
 // ("U+00E9") or a keysym's number ("0xff0d"). Names are not sensitive to case
-// where that leaves one key. An upper-case letter means Shift and the letter,
-// except together with Control, Alt or Super, where its case says nothing:
-// "Control+A" selects all. The error is a *KeyError.
+// where that leaves one key. An upper-case letter means Shift and the letter. Its case
+// has no meaning together with Control, Alt or Super: "Control+A" selects all. The error
+// is a *KeyError.
 func ParseChord(s string) (Chord, error) {
 	var ch Chord
 	if len(s) > maxChord || !utf8.ValidString(s) {
@@ -73,7 +73,7 @@ func ParseChord(s string) (Chord, error) {
 	return ch, nil
 }
 
-// splitChord splits at '+', which is also a key: where a name should begin.
+// splitChord splits at '+', which is a key where a name should begin.
 func splitChord(s string) (names []string, ok bool) {
 	for {
 		end := strings.IndexByte(s, '+')
@@ -100,7 +100,8 @@ func splitChord(s string) (names []string, ok bool) {
 	}
 }
 
-// codePoint is the length of the "U+20AC" that s begins with, 0 if none.
+// codePoint returns the length of a code point, such as "U+20AC", at the beginning of s, or
+// 0.
 func codePoint(s string) int {
 	if len(s) < 2 || s[0]|0x20 != 'u' || s[1] != '+' {
 		return 0
@@ -118,7 +119,6 @@ func codePoint(s string) int {
 	return n
 }
 
-// parseKey finds one key.
 func parseKey(name string) (xproto.Keysym, error) {
 	if trimmed := strings.TrimFunc(name, func(r rune) bool { return r == ' ' }); trimmed != "" {
 		name = trimmed // "ctrl + a"
@@ -136,7 +136,7 @@ func parseKey(name string) (xproto.Keysym, error) {
 	return 0, &KeyError{Name: name, Suggestion: t.suggest(name)}
 }
 
-// isCommand says whether a key makes others commands rather than text.
+// isCommand reports whether a modifier makes other keys commands.
 func isCommand(sym xproto.Keysym) bool {
 	return sym >= keyControlL && sym <= keyControlL+1 || sym >= keyControlL+4 && sym <= keyHyperR // Meta, Alt, Super, Hyper
 }
@@ -151,20 +151,20 @@ func lowerKeysym(sym xproto.Keysym) xproto.Keysym {
 	return sym
 }
 
-// locks says whether the chord has a key that locks a modifier.
+// locks reports whether the chord has a key that locks a modifier.
 func (ch Chord) locks() bool {
 	return slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool {
 		return sym == keyCapsLock || sym == keyShiftLock || sym == keyNumLock
 	})
 }
 
-// ModifiesOnly says whether all keys of the chord are modifiers.
+// ModifiesOnly reports whether all keys of the chord are modifiers.
 func (ch Chord) ModifiesOnly() bool {
 	return !slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool { return !isModifier(sym) })
 }
 
-// edits says whether the keys, without modifiers, only move about in what has
-// the focus, or change a text there. A character alone may also be a menu's.
+// edits reports whether the keys, without modifiers, only move within the window with the
+// focus, or change a text there. A character may also select an entry of a menu.
 func (ch Chord) edits() bool {
 	return !slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool {
 		return !isModifier(sym) && sym != keyBackSpace && sym != keyTab && sym != keyDelete &&
@@ -172,7 +172,7 @@ func (ch Chord) edits() bool {
 	})
 }
 
-// String is the chord with X's names.
+// String returns the chord with X's names of keys.
 func (ch Chord) String() string {
 	names := make([]string, len(ch.keys))
 	for i, sym := range ch.keys {

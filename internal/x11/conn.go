@@ -32,7 +32,6 @@ import (
 // ErrConnClosed is returned once the connection to the X server is gone.
 var ErrConnClosed = request.ErrConnClosed
 
-// errImpostor is returned if the X server's socket belongs to another process than Config.Server.
 var errImpostor = errors.New("another program has taken the X server's socket")
 
 // Window is an X window's number.
@@ -40,18 +39,17 @@ type Window uint32
 
 // Config says which X server to connect to.
 type Config struct {
-	// Display is the display, as ":7" or ":7.0". Only local displays.
+	// Display is a local display, such as ":7" or ":7.0".
 	Display string
-	// Cookie is the MIT-MAGIC-COOKIE-1 to present. Nil: the one in Authority,
-	// if there is one.
+	// Cookie is the MIT-MAGIC-COOKIE-1. Nil: the one in Authority, if there is one.
 	Cookie []byte
 	// Authority is an Xauthority file. Empty: the one that XAUTHORITY names, or
 	// ~/.Xauthority.
 	Authority string
 	// Server is the number, user and group of the X server's process. Nothing, not
-	// even the cookie, is sent to another process. The number alone does not suffice:
-	// a socket keeps that of the process that listened first, after that process has
-	// ended and the X server has got its number. Nil: any process.
+	// even the cookie, is sent to another process. The number alone does not suffice: a
+	// socket keeps the number of the process that listened first, which the X server may
+	// have got after that process. Nil: any process.
 	Server *unix.Ucred
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
@@ -75,14 +73,13 @@ type Conn struct {
 	mu sync.Mutex // held while handlers changes
 }
 
-// extensions holds the first event number of each extension whose events are
-// used, and whether optional ones are there.
+// extensions holds the first event numbers of extensions, and whether optional ones exist.
 type extensions struct {
 	damage, xfixes, randr byte
 	shm, res              bool
 }
 
-// handler is a function that handle was given; its address tells it apart.
+// handler is a function of handle. It is identified by its address.
 type handler struct{ f func(xgb.Event) }
 
 // Dial connects to an X server. ctx bounds the connecting.
@@ -144,16 +141,16 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 // Close ends the connection and waits for its goroutines. It may be called
 // more than once, but not from an event handler.
 func (c *Conn) Close() error {
-	_ = c.wire.Conn.Close() // also when xgb waits for a server that hangs
+	_ = c.wire.Conn.Close() // xgb may wait for a server that hangs
 	c.x.Close()
 	<-c.done
 	return nil
 }
 
-// Done is closed when the connection is gone, by Close or by the server's end.
+// Done returns a channel that is closed when the connection ends.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Number is the display's number.
+// Number returns the display's number.
 func (c *Conn) Number() int { return c.number }
 
 // Sync waits until the server has handled every request sent before.
@@ -171,9 +168,8 @@ func (c *Conn) quiescence() *quiesce.Display {
 	}
 }
 
-// handle has f called with every event, on the connection's event goroutine:
-// f must return soon and must not wait for a reply. After remove, f is called
-// at most for the event that is being handed out.
+// handle calls f with every event, on the connection's event goroutine. f must return soon
+// and must not wait for a reply. After remove, f is called at most for the present event.
 func (c *Conn) handle(f func(xgb.Event)) (remove func()) {
 	h := &handler{f}
 	c.mu.Lock()
@@ -188,8 +184,8 @@ func (c *Conn) handle(f func(xgb.Event)) (remove func()) {
 	}
 }
 
-// readEvents hands events out. It must never wait: xgb stops reading replies
-// once 5000 events are unread.
+// readEvents passes events to the handlers. It must never wait: xgb stops reading replies
+// after 5000 unread events.
 func (c *Conn) readEvents() {
 	defer close(c.done)
 	for {
@@ -212,8 +208,8 @@ func (c *Conn) atom(name string) (a xproto.Atom, err error) {
 	return a, request.Atoms(c.x, map[string]*xproto.Atom{name: &a})
 }
 
-// openExtensions does what each xgb package's Init does, except that it does
-// not write xgb's global tables: see prepareXgb.
+// openExtensions is like the Init functions of xgb's packages, without their writing to
+// xgb's global tables (see prepareXgb).
 func (c *Conn) openExtensions() error {
 	for _, e := range []struct {
 		name     string
@@ -249,7 +245,7 @@ func (c *Conn) openExtensions() error {
 			*e.present = true
 		}
 	}
-	// Each extension wants its version negotiated before any other request.
+	// Each extension requires that its version is negotiated first.
 	if _, err := xfixes.QueryVersion(c.x, 5, 0).Reply(); err != nil {
 		return request.Wrap("XFIXES version", err)
 	}
@@ -265,15 +261,15 @@ func (c *Conn) openExtensions() error {
 	return nil
 }
 
-// RawEvent is an extension's event, undecoded.
+// RawEvent is an event of an extension, as it came.
 type RawEvent []byte
 
-// Bytes is the event as it came.
+// Bytes returns e.
 func (e RawEvent) Bytes() []byte { return e }
 
 func (e RawEvent) String() string { return fmt.Sprintf("event %d", e[0]&127) }
 
-// rawError is an extension's error, undecoded.
+// rawError is an error of an extension, as it came.
 type rawError []byte
 
 func (e rawError) SequenceId() uint16 { return xgb.Get16(e[2:]) }
@@ -282,10 +278,9 @@ func (e rawError) Error() string {
 	return fmt.Sprintf("X error %d of request %d.%d, value %d", e[1], e[10], xgb.Get16(e[8:]), xgb.Get32(e[4:]))
 }
 
-// prepareXgb fills xgb's global event and error tables once, for every number
-// that an extension may get. xgb would fill them while connecting, under a
-// lock per connection, so that two connections would race; and it hangs on
-// error numbers that it does not know.
+// prepareXgb fills xgb's global tables of events and errors, for every number that an
+// extension can have. xgb would fill them while connecting, under a lock of the
+// connection, so that two connections would race. It hangs on unknown error numbers.
 var prepareXgb = sync.OnceFunc(func() {
 	xgb.Logger = log.New(io.Discard, "", 0)
 	for n := 64; n < 128; n++ {
@@ -312,15 +307,15 @@ func displayNumber(display string) (int, error) {
 	return n, nil
 }
 
-// AuthorityPath is where Xlib looks for cookies (Xsecurity(7)), and so where a
-// user's programs find them; empty when there is no such place.
+// AuthorityPath returns the file in which Xlib looks for cookies (Xsecurity(7)), or "" if
+// there is none.
 func AuthorityPath() string {
 	if p := os.Getenv("XAUTHORITY"); p != "" {
 		return p
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "" // better none than one in whatever folder this is
+		return ""
 	}
 	return filepath.Join(home, ".Xauthority")
 }

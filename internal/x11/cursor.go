@@ -14,20 +14,16 @@ import (
 
 // Cursor is the pointer's picture and place. It is not part of a Frame.
 type Cursor struct {
-	// X and Y are where the hot spot is on the screen.
-	X, Y int
-	// XHot and YHot are where the hot spot is in the picture.
-	XHot, YHot    int
+	X, Y          int // of the hot spot, on the screen
+	XHot, YHot    int // of the hot spot, in the picture
 	Width, Height int
-	// Serial differs for different pictures.
-	Serial uint32
-	// Pix is premultiplied B, G, R, A, in rows of Width*4 bytes.
-	Pix []byte
+	Serial        uint32 // differs for different pictures
+	Pix           []byte // premultiplied B, G, R, A, in rows of Width*4 bytes
 }
 
-// ErrNoCursor says that the pointer's picture cannot be read: the SECURITY
-// extension of the X server denies it once the client that set the picture has
-// gone, and a picture of more than 4 MiB is not read.
+// ErrNoCursor is returned if the pointer's picture cannot be read: the SECURITY extension
+// of the X server hides it after the end of the client that set it, and a picture of more
+// than 4 MiB is not read.
 var ErrNoCursor = errors.New("the pointer's picture cannot be read")
 
 // Cursor reads the pointer's picture and place (XFIXES GetCursorImage).
@@ -51,9 +47,9 @@ func (c *Conn) Cursor() (*Cursor, error) {
 	return cur, nil
 }
 
-// WatchCursor has f called whenever the pointer's picture changes (XFIXES
-// CursorNotify), until remove. f runs on the connection's event goroutine: it
-// must return soon and must not wait for the server.
+// WatchCursor calls f whenever the pointer's picture changes (XFIXES CursorNotify), until
+// remove. f runs on the connection's event goroutine: it must return soon and must not
+// wait for the server.
 func (c *Conn) WatchCursor(f func()) (remove func(), err error) {
 	remove = c.handle(func(ev xgb.Event) {
 		if raw, ok := ev.(RawEvent); ok && raw[0]&127 == c.ext.xfixes+xfixes.CursorNotify {

@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/jezek/xgb"
@@ -9,8 +10,8 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// damageWatch collects in the server which parts of the screen were drawn on
-// (DAMAGE extension), and tells when the first was.
+// damageWatch has the server collect which parts of the screen were drawn on (DAMAGE
+// extension), and closes a channel at the first.
 type damageWatch struct {
 	c      *Conn
 	id     damage.Damage
@@ -22,15 +23,14 @@ type damageWatch struct {
 	woken  bool   // wake is closed
 	events uint   // how many events were handled
 	last   uint16 // the sequence number of the last one
-	// stale: an event is still on its way whose damage was taken already by
-	// the request with sequence number staleBefore.
+	// stale means that the next event may be about damage that the request with the
+	// sequence number staleBefore has taken.
 	stale       bool
 	staleBefore uint16
 	closed      bool
 }
 
-// start begins to collect. The server reports the whole screen as damaged at
-// first.
+// start begins with the whole screen as damaged.
 func (d *damageWatch) start() error {
 	var err error
 	if d.id, err = damage.NewDamageId(d.c.x); err != nil {
@@ -42,17 +42,13 @@ func (d *damageWatch) start() error {
 	d.remove = d.c.handle(d.event)
 	region := xfixes.CreateRegionChecked(d.c.x, d.region, nil)
 	create := damage.CreateChecked(d.c.x, d.id, xproto.Drawable(d.c.root), damage.ReportLevelNonEmpty)
-	err = region.Check()
-	if e := create.Check(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err = errors.Join(region.Check(), create.Check()); err != nil {
 		d.remove()
 	}
 	return err
 }
 
-// stop ends it, and wakes everyone who waits, now and later.
+// stop ends the watch and closes its channel.
 func (d *damageWatch) stop() {
 	d.remove()
 	damage.Destroy(d.c.x, d.id)
@@ -70,8 +66,7 @@ func (d *damageWatch) wakeLocked() {
 	}
 }
 
-// event handles events of the connection: damage, and new screen sizes, which
-// need not damage anything.
+// event handles damage and new screen sizes, which may come without damage.
 func (d *damageWatch) event(ev xgb.Event) {
 	if e, ok := d.c.screenChange(ev); ok {
 		d.announce(e.Sequence, false)
@@ -86,8 +81,7 @@ func (d *damageWatch) event(ev xgb.Event) {
 	}
 }
 
-// announce wakes those who wait. seq is the last request of ours that the
-// server had handled.
+// announce closes the channel. seq is the last request that the server had handled.
 func (d *damageWatch) announce(seq uint16, isDamage bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +106,7 @@ type taking struct {
 	region xfixes.FetchRegionCookie
 }
 
-// take asks for what was damaged since the last take, and resets it.
+// take asks for the damage since the last take.
 func (d *damageWatch) take() taking {
 	d.mu.Lock()
 	t := taking{events: d.events}
@@ -122,8 +116,8 @@ func (d *damageWatch) take() taking {
 	return t
 }
 
-// wait tells whether anything was damaged, and calls mark, unless it is nil, with
-// the rows of each damaged rectangle.
+// wait reports whether there is damage, and calls mark, unless it is nil, with the rows of
+// each damaged rectangle.
 func (d *damageWatch) wait(t taking, mark func(top, bottom int)) (dirty bool, err error) {
 	// The raw reply of XFIXES FetchRegion: a header of 32 bytes, then
 	// rectangles of 8.
@@ -141,9 +135,8 @@ func (d *damageWatch) wait(t taking, mark func(top, bottom int)) (dirty bool, er
 	return dirty, nil
 }
 
-// taken starts a new wait for damage, unless the event of newer damage than was
-// taken has been handled already. Those who wait since before are told of
-// damage of which the event is still under way.
+// taken makes a new channel, unless the event of newer damage was handled already. If the
+// event of the taken damage has not come yet, it closes the old channel.
 func (d *damageWatch) taken(t taking, dirty bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +152,7 @@ func (d *damageWatch) taken(t taking, dirty bool) {
 	d.wake = make(chan struct{})
 }
 
-// damaged is closed at the first damage after the last take.
+// damaged returns a channel that is closed at the first damage after the last take.
 func (d *damageWatch) damaged() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

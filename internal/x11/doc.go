@@ -1,30 +1,28 @@
-// Package x11 is the connection to an X server: pictures, damage, input,
-// selections, windows and screen sizes, in deskhand's own types.
+// Package x11 is a connection to an X server, for pictures, input, selections, windows and
+// screen sizes.
 //
 // # Usage
 //
-// Dial connects. The files are by topic: conn (connection, events, atoms),
-// auth (cookies), capture, damage, cursor, screen (sizes), keysym and keymap
-// and typing (keyboard), pointer, selection (clipboard), window. What waits until
-// programs have dealt with input is package quiesce.
+// Dial returns a Conn. NewCapture takes pictures, NewInput sends input, NewClipboard reads and
+// owns selections, NewWindows lists windows and acts on them, and SetSize changes the
+// screen. Package quiesce waits until programs have handled input.
 //
 // # Lifetime
 //
-// A Conn lives until Close, or until the X server goes away; Done tells. It
-// owns a goroutine that reads events, which Close waits for.
+// A Conn lives until Close, or until the X server ends, which closes Done. Close waits for
+// the goroutine that reads events.
 //
 // # Concurrency
 //
-// Every method may be called from any goroutine. Requests of one call are not
-// kept apart from the requests of another: a caller that needs that locks.
+// All methods may be called from any goroutine. Requests of concurrent calls may mix.
 //
 // # Errors
 //
-// ErrConnClosed once the connection is gone, and the errors that each topic
-// declares. What the X server refuses is wrapped as xgb gives it.
+// ErrConnClosed after the end of the connection, the Err variables and error types, and the
+// errors of xgb, which are wrapped.
 //
 // # Requirements
 //
-// An X server with XTEST, DAMAGE, XFIXES and RANDR. MIT-SHM is used when
-// client and server share memory.
+// An X server with XTEST, DAMAGE, XFIXES, RANDR and XKEYBOARD. MIT-SHM and X-Resource are
+// optional.
 package x11

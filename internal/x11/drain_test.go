@@ -117,7 +117,7 @@ func TestTypeIntoDeaf(t *testing.T) {
 	if n > 150 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Type = %d, %v, want part of the text and %v", n, err, context.DeadlineExceeded)
 	}
-	// Once it has exited there is nobody to wait for.
+	// Type does not wait for a client that has exited.
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

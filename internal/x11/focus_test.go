@@ -74,8 +74,8 @@ func (d *desk) twoTerminals(t *testing.T) (at [2]x11.Point, received [2]func() s
 	return at, received
 }
 
-// TestKeysAfterClick clicks and types at once while the window manager, which
-// gives a clicked window the focus, has no time: the keys must wait for it.
+// TestKeysAfterClick clicks and types without a pause while the window manager, which gives
+// a clicked window the focus, is stopped: the keys must wait for it.
 func TestKeysAfterClick(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -131,7 +131,7 @@ func TestKeysAfterClick(t *testing.T) {
 	}
 }
 
-// TestKeysWithoutWindowManager types after a click where nobody answers.
+// TestKeysWithoutWindowManager types after a click without a window manager.
 func TestKeysWithoutWindowManager(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
@@ -156,8 +156,8 @@ func TestKeysWithoutWindowManager(t *testing.T) {
 	}
 }
 
-// TestSwitchWindows presses alt+Tab, in each of the ways that there are, and
-// types at once: the text goes to the window that the window manager then shows.
+// TestSwitchWindows presses alt+Tab in each possible way and types without a pause: the
+// text goes to the window that the window manager then shows.
 func TestSwitchWindows(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -11,11 +11,11 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// GrabChord has pressed called, on the connection's event goroutine, whenever
-// a chord such as "ctrl+alt+shift+Escape" is pressed, whichever window has the
-// focus; that window does not see it. Caps Lock and Num Lock make no difference.
-// It lasts as long as the connection. An error says that somebody else has
-// grabbed the chord, or that this keyboard cannot make it.
+// GrabChord calls pressed, on the connection's event goroutine, whenever a chord such as
+// "ctrl+alt+shift+Escape" is pressed, whichever window has the focus and whether Caps Lock
+// and Num Lock are on. The window does not get the chord. The grab lasts as long as the
+// connection. It fails if another program has grabbed the chord, or if this keyboard has
+// not all of its keys.
 func (c *Conn) GrabChord(chord string, pressed func()) error {
 	ch, err := ParseChord(chord)
 	if err != nil {
@@ -46,8 +46,7 @@ func (c *Conn) GrabChord(chord string, pressed func()) error {
 	return nil
 }
 
-// locateChord finds the modifiers of a chord and the keys that make its last
-// one.
+// locateChord returns the modifiers of a chord and the keycodes of its last key.
 func locateChord(c *Conn, ch Chord) (mask uint16, codes []xproto.Keycode, err error) {
 	setup := xproto.Setup(c.x)
 	low, n := setup.MinKeycode, setup.MaxKeycode-setup.MinKeycode+1
@@ -82,7 +81,7 @@ func locateChord(c *Conn, ch Chord) (mask uint16, codes []xproto.Keycode, err er
 	return mask, codes, nil
 }
 
-// modifierBit is the modifier that one of those keys is; zero: none is one.
+// modifierBit returns the modifier that one of the keys sets, or 0.
 func modifierBit(mods *xproto.GetModifierMappingReply, codes []xproto.Keycode) uint16 {
 	per := int(mods.KeycodesPerModifier)
 	for i, code := range mods.Keycodes {

@@ -12,9 +12,8 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// Input is the pointer and the keyboard of a display, by way of XTEST. A connection
-// has one. Methods of all three may be called from any goroutine and run one at a
-// time. A caller that needs several calls to belong together locks.
+// Input is the pointer and the keyboard of a display, through XTEST. A connection has one.
+// Methods of all three may be called from any goroutine and run one at a time.
 type Input struct {
 	Pointer  *Pointer
 	Keyboard *Keyboard
@@ -27,7 +26,7 @@ type Input struct {
 type device struct {
 	c *Conn
 
-	mu        sync.Mutex // guards what follows and the parts of Input, and makes an operation whole
+	mu        sync.Mutex // held during an operation; guards what follows and the parts of Input
 	programs  *quiesce.Tracker
 	following bool // a window manager is followed
 	closed    bool
@@ -55,8 +54,8 @@ func (c *Conn) NewInput() (*Input, error) {
 	return in, nil
 }
 
-// Close releases everything that is held down and gives the keycodes that were
-// used for characters back. It may be called more than once.
+// Close releases what is held down and clears the keycodes that were used for characters.
+// It may be called more than once.
 func (in *Input) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -67,7 +66,7 @@ func (in *Input) Close() error {
 	defer in.unwatch()
 	select {
 	case <-in.c.done:
-		return nil // the server has released all, and its keymap is its own affair
+		return nil // the server has gone
 	default:
 	}
 	err := errors.Join(in.releaseAll(), in.Keyboard.close())
@@ -100,13 +99,12 @@ func (in *Input) releaseAll() error {
 	return in.flush("release keys and buttons")
 }
 
-// fake has the server act as if a device had sent that event (XTEST protocol,
-// XTestFakeInput).
+// fake sends an event of a device (XTEST protocol, XTestFakeInput).
 func (d *device) fake(kind, detail byte) {
 	xtest.FakeInput(d.c.x, kind, detail, 0, 0, 0, 0, 0)
 }
 
-// flush sends what is corked and waits until the server has done it.
+// flush uncorks and waits until the server has handled the requests.
 func (d *device) flush(op string) error {
 	sync := xproto.GetInputFocus(d.c.x)
 	if err := d.c.wire.uncork(); err != nil {
@@ -119,9 +117,8 @@ func (d *device) flush(op string) error {
 // inputExtension is the name of the X Input Extension.
 const inputExtension = "XInputExtension"
 
-// use refuses to work after Close. It has the server move the first pointer and press
-// the keys of the first keyboard: any program can add others and give them to this
-// connection.
+// use returns an error after Close. It has the server use the first pointer and keyboard:
+// any program can add others and assign them to this connection.
 func (d *device) use() error {
 	if d.closed {
 		return fmt.Errorf("input: %w", ErrConnClosed)

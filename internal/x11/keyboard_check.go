@@ -9,22 +9,21 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// keyboardBackup is the keys of a keyboard that can be used: their keysyms, with
-// all levels and groups, and their modifiers.
+// keyboardBackup is a usable keyboard: its keysyms, with all levels and groups, and its
+// modifiers.
 type keyboardBackup struct {
 	keymap    *keymap // as the core protocol shows it
 	entries   keyEntries
 	modifiers *xproto.GetModifierMappingReply
 }
 
-// setRecomputeActions has the server work out anew what keys such as Shift_L do
-// ("The X Keyboard Extension: Protocol Specification", SetMap).
+// setRecomputeActions has the server compute what keys such as Shift_L do ("The X Keyboard
+// Extension: Protocol Specification", SetMap).
 const setRecomputeActions = 1 << 1
 
-// Check returns what a keyboard lacks that every layout has, such as a key
-// for Return: a program may have changed the keyboard and then exited. It returns ""
-// if the keyboard can be used, and keeps it for Restore. It also returns ""
-// while input is being sent.
+// Check returns a key that every layout has and this keyboard lacks, such as Return,
+// because a program has changed it. It returns "" if the keyboard can be used, and keeps
+// it for Restore. It also returns "" while input is being sent.
 func (kb *Keyboard) Check() (missing string, err error) {
 	if !kb.mu.TryLock() {
 		return "", nil
@@ -60,8 +59,7 @@ func (kb *Keyboard) Check() (missing string, err error) {
 	return "", nil
 }
 
-// lacks returns the first key that a keymap lacks, or "". It ignores keys that differ
-// between layouts, such as letters.
+// lacks returns the first key that a keymap lacks, or "".
 func (kb *Keyboard) lacks(k *keymap) string {
 	if k.shift == 0 {
 		return "Shift"

@@ -52,9 +52,8 @@ type keymap struct {
 	down      [32]byte // a bit per keycode
 }
 
-// readKeymap asks the server for everything that decides how keys are read, in
-// one round trip. Nothing is kept from before: another program may have changed
-// the keyboard since.
+// readKeymap reads the keyboard in one round trip. Other programs may change the keyboard
+// at any time.
 func (kb *Keyboard) readKeymap() (*keymap, error) {
 	c := kb.c
 	setup := xproto.Setup(c.x)
@@ -101,7 +100,7 @@ func (k *keymap) setModifiers(m *xproto.GetModifierMappingReply) {
 	k.modifiers[0] = 0 // fills unused places
 }
 
-// takeKeymap makes a keymap the present one and finds where its keysyms are.
+// takeKeymap makes a keymap the present one and indexes it.
 func (kb *Keyboard) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
 	// The core protocol shows two groups, two keysyms each.
 	if k.group = k.state.group; k.group > 1 || k.per < 4 {
@@ -119,12 +118,12 @@ func (kb *Keyboard) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
 	kb.keymap = k
 }
 
-// same says whether the same keys have the same meaning.
+// same reports whether two keymaps have the same keysyms and modifiers.
 func (k *keymap) same(o *keymap) bool {
 	return k.group == o.group && k.per == o.per && k.modifiers == o.modifiers && slices.Equal(k.syms, o.syms)
 }
 
-// row is the keysyms of a keycode.
+// row returns the keysyms of a keycode.
 func (k *keymap) row(code xproto.Keycode) []xproto.Keysym {
 	i := int(code-k.first) * k.per
 	return k.syms[i : i+k.per]
@@ -132,8 +131,8 @@ func (k *keymap) row(code xproto.Keycode) []xproto.Keysym {
 
 func (k *keymap) codes() int { return len(k.syms) / max(k.per, 1) }
 
-// index finds the key for each keysym, other than on keycodes to skip. The
-// level without Shift wins, then the lowest keycode.
+// index finds the key for each keysym, except on keycodes to skip. It prefers the level
+// without Shift, then the lowest keycode.
 func (k *keymap) index(skip func(xproto.Keycode) bool) {
 	k.where = make(map[xproto.Keysym]stroke, k.codes())
 	for level := range min(2, k.per) {
@@ -164,24 +163,16 @@ func (k *keymap) index(skip func(xproto.Keycode) bool) {
 	maps.DeleteFunc(k.where, func(_ xproto.Keysym, s stroke) bool { return s.shift }) // out of reach
 }
 
-// empty says whether a keycode has no keysym at all and sets no modifier.
+// empty reports whether a keycode has no keysym and sets no modifier.
 func (k *keymap) empty(code xproto.Keycode) bool {
-	if k.modifiers[code] != 0 {
-		return false
-	}
-	for _, sym := range k.row(code) {
-		if sym != 0 {
-			return false
-		}
-	}
-	return true
+	return k.modifiers[code] == 0 && !slices.ContainsFunc(k.row(code), func(sym xproto.Keysym) bool { return sym != 0 })
 }
 
 func (k *keymap) pressed(code xproto.Keycode) bool {
 	return k.down[code/8]&(1<<(code%8)) != 0
 }
 
-// runeKeysym is the keysym of a character (X11 protocol, appendix A: Latin-1
+// runeKeysym returns the keysym of a character (X11 protocol, appendix A: Latin-1
 // characters have their own number, others follow at 0x01000000).
 func runeKeysym(r rune) xproto.Keysym {
 	if r < 0x100 {
@@ -190,7 +181,7 @@ func runeKeysym(r rune) xproto.Keysym {
 	return keyUnicode + xproto.Keysym(r)
 }
 
-// isModifier says whether a keysym's purpose is to be held with others.
+// isModifier reports whether a keysym is a modifier.
 func isModifier(sym xproto.Keysym) bool {
 	return sym >= keyShiftL && sym <= keyHyperR || sym == keyModeSwitch || sym >= 0xfe01 && sym <= 0xfe13
 }

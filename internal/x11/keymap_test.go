@@ -103,7 +103,7 @@ func TestTypeWithoutFocus(t *testing.T) {
 		if err := b.in.Pointer.Move(630, 470); err != nil { // away from the window
 			t.Fatal(err)
 		}
-		b.typed(t, cjkText(5, 100)) // nobody is there to wait for
+		b.typed(t, cjkText(5, 100)) // without a wait
 		b.take(t, 0)
 	}
 }

@@ -13,11 +13,10 @@ import (
 type keysymTable struct {
 	exact  map[string]xproto.Keysym // X names
 	folded map[string]xproto.Keysym // without case and underscores; 0: several
-	common map[string]xproto.Keysym // what other programs call keys, folded
+	common map[string]xproto.Keysym // names of other programs, folded
 	shown  map[xproto.Keysym]string // the X name to show
 }
 
-// keysyms is made when the first name is looked up.
 var keysyms = sync.OnceValue(func() *keysymTable {
 	t := &keysymTable{
 		exact: make(map[string]xproto.Keysym, 2500), folded: make(map[string]xproto.Keysym, 2500),
@@ -51,7 +50,7 @@ func (t *keysymTable) add(name string, sym xproto.Keysym) {
 	t.folded[f] = sym
 }
 
-// foldName takes out what programs spell differently.
+// foldName removes differences of spelling.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == ' ' {
@@ -61,7 +60,6 @@ func foldName(name string) string {
 	}, strings.ToLower(name))
 }
 
-// lookup finds a key by name.
 func (t *keysymTable) lookup(name string) (xproto.Keysym, bool) {
 	if sym := t.exact[name]; sym != 0 {
 		return sym, true
@@ -76,9 +74,9 @@ func (t *keysymTable) lookup(name string) (xproto.Keysym, bool) {
 	return numberedKeysym(name)
 }
 
-// numberedKeysym reads the names that have the key in them: "KeyA", "Digit1"
-// and "Numpad1" (UI Events KeyboardEvent code values), "num1", "U+20AC" or
-// "U20AC", and "0x20ac", which is a keysym's number (XStringToKeysym).
+// numberedKeysym parses names with the key in them: "KeyA", "Digit1" and "Numpad1" (UI
+// Events KeyboardEvent code values), "num1", the code points "U+20AC" and "U20AC", and
+// keysym numbers such as "0x20ac" (XStringToKeysym).
 func numberedKeysym(name string) (xproto.Keysym, bool) {
 	lower := strings.ToLower(name)
 	for _, p := range []struct {
@@ -109,7 +107,7 @@ func numberedKeysym(name string) (xproto.Keysym, bool) {
 	return 0, false
 }
 
-// charKeysym is the key of a character, if it has one.
+// charKeysym returns the keysym of a character, if it has one.
 func charKeysym(r rune) (xproto.Keysym, bool) {
 	if sym := controlKey(r); sym != 0 {
 		return sym, true
@@ -117,7 +115,7 @@ func charKeysym(r rune) (xproto.Keysym, bool) {
 	return runeKeysym(r), r >= 0x20 && (r < 0x7f || r >= 0xa0)
 }
 
-// keysymName is a keysym as errors and events show it.
+// keysymName returns the name of a keysym for errors and events.
 func keysymName(sym xproto.Keysym) string {
 	switch {
 	case sym >= 0x21 && sym <= 0x7e || sym >= 0xa1 && sym <= 0xff:
@@ -133,7 +131,7 @@ func keysymName(sym xproto.Keysym) string {
 	return "0x" + strconv.FormatUint(uint64(sym), 16)
 }
 
-// suggest is the known name that is nearest to an unknown one, if any is near.
+// suggest returns the known name that is nearest to an unknown one, or "".
 func (t *keysymTable) suggest(name string) string {
 	f := foldName(name)
 	if len(f) < 3 || len(f) > 40 {
@@ -154,9 +152,8 @@ func (t *keysymTable) suggest(name string) string {
 	return bestName
 }
 
-// editDistance is how many characters must be put in, taken out, replaced or
-// swapped with their neighbour to make a into b; limit or more is not told
-// apart.
+// editDistance returns how many characters must be inserted, removed, replaced or swapped
+// with their neighbour to make a into b. It may return any number above limit for more.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

@@ -12,15 +12,15 @@ const (
 	keyKP0 xproto.Keysym = 0xffb0
 )
 
-// keysymNames is the names of keysyms in <X11/keysymdef.h> and <X11/XF86keysym.h>
-// (xorgproto): a number, the name to show, and its other names. Names of one
-// character are left out: they are the character.
+// keysymNames has the keysyms of <X11/keysymdef.h> and <X11/XF86keysym.h> (xorgproto), one
+// a line: a number, the name to show, and its other names. It leaves out names of one
+// character.
 //
 //go:embed keysyms.txt
 var keysymNames string
 
-// commonNames is how xdotool, Playwright, pyautogui, browsers and people call
-// keys, folded, and the X name of each.
+// commonNames maps the names of keys in xdotool, Playwright, pyautogui and browsers,
+// folded, to X names.
 const commonNames = `ctrl=Control_L control=Control_L ctrlleft=Control_L controlleft=Control_L ctrlright=Control_R controlright=Control_R lctrl=Control_L rctrl=Control_R controlormeta=Control_L
 shift=Shift_L shiftleft=Shift_L shiftright=Shift_R lshift=Shift_L rshift=Shift_R
 alt=Alt_L altleft=Alt_L altright=Alt_R lalt=Alt_L ralt=Alt_R option=Alt_L opt=Alt_L optionleft=Alt_L optionright=Alt_R altgr=ISO_Level3_Shift altgraph=ISO_Level3_Shift

@@ -18,9 +18,9 @@ func (b *board) wants(t *testing.T, win xproto.Window, mask uint32) {
 	}
 }
 
-// TestKeysNobodyWants types into a window whose program asks for its keys only
+// TestKeysWithoutListener types into a window whose program asks for its keys only
 // later, and into one whose program never does.
-func TestKeysNobodyWants(t *testing.T) {
+func TestKeysWithoutListener(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	typing := func(text string) time.Duration {
@@ -82,7 +82,7 @@ func TestKeysNobodyWants(t *testing.T) {
 	}
 	typing("f")
 	if !b.in.Waited(b.win) {
-		t.Error("keys that nobody wants count as wanted")
+		t.Error("keys without a listener count as wanted")
 	}
 	b.in.Shown(x11.Window(b.win))
 	if b.in.Waited(b.win) {

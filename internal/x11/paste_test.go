@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// TestQuiescePaste pastes and types at once while what is pasted comes late: it
+// TestQuiescePaste pastes and types without a pause while what is pasted comes late: it
 // must come first even so, unless it comes later than is waited for.
 func TestQuiescePaste(t *testing.T) {
 	t.Parallel()

@@ -19,25 +19,24 @@ type Point struct{ X, Y int }
 
 // Bounds of pointer requests.
 const (
-	// corkedClicks bounds the presses and releases in one write.
+	// corkedClicks bounds the clicks in one write.
 	corkedClicks = 100
-	// Buttons that are the wheel's.
+	// wheelFirst to wheelLast are the buttons of the wheel.
 	wheelFirst, wheelLast = 4, 7
-	// dragStep is the longest way between two positions of a drag. Toolkits
-	// begin a drag only after the pointer has left a small area (8 pixels in
-	// GTK), and look what is below it at each motion.
+	// dragStep is the longest step of a drag. Toolkits begin a drag only after the
+	// pointer has left a small area (8 pixels in GTK), and find the window below it at
+	// each motion.
 	dragStep  = 8
 	dragSteps = 256 // per drag, beyond the path's own points
-	// How long a drag takes: dragRest with the button down at either end, and
-	// dragMotion between, in that many stages.
+	// A drag takes dragRest with the button down at either end, and dragMotion between,
+	// in dragStages.
 	dragRest   = 100 * time.Millisecond
 	dragMotion = 250 * time.Millisecond
 	dragStages = 24
-	// dragWait bounds the wait for an application in a drag: it goes on
-	// without it.
+	// dragWait bounds the wait for an application in a drag.
 	dragWait = 300 * time.Millisecond
-	// clickGap is the least time between two presses: Chromium takes those with
-	// the same time stamp, which is in milliseconds, for one.
+	// clickGap is the shortest time between two presses. Chromium takes presses with the
+	// same time stamp, in milliseconds, for one.
 	clickGap = 2 * time.Millisecond
 )
 
@@ -45,12 +44,12 @@ const (
 type Pointer struct {
 	*device
 	buttons   []byte        // that are down
-	pressed   time.Time     // when a button was last
-	pressedIn xproto.Window // that the pointer was in when a button went down
+	pressed   time.Time     // of the last press
+	pressedIn xproto.Window // child of the root window that got the last press
 }
 
-// Position returns where the pointer is, and what is below it: the top-level window
-// that a window manager manages, else the root's child, else the root.
+// Position returns the position of the pointer and the window under it: the top-level
+// window that a window manager manages, else the child of the root, else the root.
 func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
 	r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
 	if err != nil {
@@ -63,7 +62,7 @@ func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
 	return int(r.RootX), int(r.RootY), 0, Window(win), nil
 }
 
-// Move puts the pointer at a place on the screen.
+// Move moves the pointer.
 func (pt *Pointer) Move(x, y int) error {
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
@@ -96,13 +95,12 @@ func (pt *Pointer) Button(button int, down bool) error {
 	under := xproto.QueryPointer(pt.c.x, pt.c.root)
 	pt.setButton(byte(button), down)
 	err := pt.flush("press button")
-	pt.noteBelow(under, down)
+	pt.acted(under, down)
 	return err
 }
 
-// noteBelow notes the window that got a button, and with its release the one
-// that got the press.
-func (pt *Pointer) noteBelow(under xproto.QueryPointerCookie, down bool) {
+// acted records the windows that got a press, or a release and the press before it.
+func (pt *Pointer) acted(under xproto.QueryPointerCookie, down bool) {
 	r, err := under.Reply()
 	if err != nil {
 		return
@@ -129,7 +127,7 @@ func (pt *Pointer) setButton(button byte, down bool) {
 		pt.buttons = slices.DeleteFunc(pt.buttons, func(b byte) bool { return b == button })
 		return
 	}
-	delay := time.Duration(0) // which the server waits
+	delay := time.Duration(0) // in the server
 	if button < wheelFirst || button > wheelLast {
 		pt.programs.Pressed()
 		if time.Since(pt.pressed) < clickGap {
@@ -143,7 +141,7 @@ func (pt *Pointer) setButton(button byte, down bool) {
 	}
 }
 
-// ButtonDown reports whether a button is down through this Pointer.
+// ButtonDown reports whether this Pointer holds a button.
 func (pt *Pointer) ButtonDown() bool {
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
@@ -171,7 +169,7 @@ func (pt *Pointer) clicks(button byte, count int) error {
 			pt.setButton(button, false)
 		}
 		err := pt.flush("click")
-		pt.noteBelow(under, true)
+		pt.acted(under, true)
 		if err != nil {
 			return err
 		}
@@ -179,8 +177,7 @@ func (pt *Pointer) clicks(button byte, count int) error {
 	return nil
 }
 
-// Scroll turns the wheel by clicks: dx to the right, dy down. A wheel click is
-// one of buttons 4 to 7.
+// Scroll turns the wheel: dx clicks to the right, dy down.
 func (pt *Pointer) Scroll(dx, dy int) error {
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
@@ -200,10 +197,10 @@ func (pt *Pointer) Scroll(dx, dy int) error {
 	return pt.clicks(horizontal, dx)
 }
 
-// Drag presses a button at the first point of a path, moves along it and
-// releases the button at the last point, or where an error stopped it. It
-// takes about half a second: the applications below both ends need to see each
-// stage, and a browser's pages do so later than their windows.
+// Drag presses a button at the first point of a path, moves along it and releases the
+// button at the last point, or where an error stopped it. It takes about half a second:
+// the applications at both ends must see each stage, and the pages of a browser see it
+// later than their window.
 func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) (err error) {
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
@@ -226,7 +223,7 @@ func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) (err erro
 	if err := pt.flush("begin drag"); err != nil {
 		return err
 	}
-	// What is dragged may be a window, by its title bar.
+	// The drag may move a window by its title bar.
 	if err := pt.programs.AwaitManager(ctx); err != nil {
 		return err
 	}
@@ -246,8 +243,8 @@ func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) (err erro
 		}
 		pt.rest(between)
 	}
-	pt.drain(source) // it sees the motion, and asks what is below
-	pt.drain(0)      // that answers
+	pt.drain(source) // it sees the motion, and asks the window below
+	pt.drain(0)      // which answers
 	pt.drain(source)
 	pt.programs.ManagerMayAct()
 	if err := pt.programs.AwaitManager(ctx); err != nil {
@@ -257,18 +254,15 @@ func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) (err erro
 	return nil
 }
 
-// rest lets time pass.
 func (pt *Pointer) rest(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-pt.c.done:
 	}
 }
 
-// drain waits a little for the application of a window to have taken its
-// events. 0 stands for the window below the pointer. It returns the window.
+// drain waits up to dragWait until the application of a window, or of the one under the
+// pointer if win is 0, has taken its events. It returns the window.
 func (pt *Pointer) drain(win xproto.Window) xproto.Window {
 	if win == 0 {
 		r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
@@ -285,7 +279,7 @@ func (pt *Pointer) drain(win xproto.Window) xproto.Window {
 	return win
 }
 
-// dragPath puts points between those of a path.
+// dragPath adds points to a path.
 func dragPath(path []Point) []Point {
 	length := 0.0
 	for i := 1; i < len(path); i++ {

@@ -27,14 +27,14 @@ type Keyboard struct {
 type heldKey struct {
 	code xproto.Keycode
 	sym  xproto.Keysym
-	by   xproto.Keysym // the key that it was pressed for: itself, or one that needs Shift
+	by   xproto.Keysym // the key of the chord: sym, or one that needs Shift
 }
 
 func (kb *Keyboard) holding(code xproto.Keycode) bool {
 	return slices.ContainsFunc(kb.held, func(h heldKey) bool { return h.code == code })
 }
 
-// close gives the keycodes that were used for characters back.
+// close clears the keycodes that were used for characters.
 func (kb *Keyboard) close() error {
 	if !kb.slots.used() {
 		return nil
@@ -50,12 +50,11 @@ func (kb *Keyboard) close() error {
 	return kb.slots.empty()
 }
 
-// closeSlotsLimit is how long close waits for applications that may look slots up.
+// closeSlotsLimit is how long close waits for applications that may look up slots.
 const closeSlotsLimit = 2 * time.Second
 
-// Press presses the keys of a chord one after the other and releases them in
-// the opposite order. Caps Lock has no effect on it; modifiers that are down
-// have.
+// Press presses the keys of a chord in order and releases them in reverse order. Caps Lock
+// has no effect on it. Modifiers that are down have.
 func (kb *Keyboard) Press(ctx context.Context, ch Chord) (err error) {
 	kb.mu.Lock()
 	defer kb.mu.Unlock()
@@ -94,8 +93,8 @@ func (kb *Keyboard) Press(ctx context.Context, ch Chord) (err error) {
 	return errors.Join(err, kb.releaseModifiers(ctx, keys[:n], op))
 }
 
-// modified says whether keys are pressed with a modifier other than Shift, so
-// that they may be meant for the window manager.
+// modified reports whether keys are pressed with a modifier other than Shift, so that they
+// may be for the window manager.
 func (k *keymap) modified(keys []heldKey) bool {
 	bits := k.state.base
 	for _, h := range keys {
@@ -104,9 +103,9 @@ func (k *keymap) modified(keys []heldKey) bool {
 	return bits&^(xproto.ModMaskShift|xproto.ModMaskLock) != 0
 }
 
-// releaseModifiers lets go of the modifiers of a chord, last first, when the
-// window manager has seen the chord: one that shows a list of windows until Alt
-// is released must have grabbed the keyboard before that.
+// releaseModifiers releases the modifiers of a chord, last first, when the window manager
+// has seen the chord: it may have to grab the keyboard first, to show a list of windows
+// until Alt is released.
 func (kb *Keyboard) releaseModifiers(ctx context.Context, keys []heldKey, op string) error {
 	err := kb.programs.AwaitManager(ctx)
 	kb.c.wire.cork()
@@ -117,8 +116,8 @@ func (kb *Keyboard) releaseModifiers(ctx context.Context, keys []heldKey, op str
 	return errors.Join(err, kb.flush(op))
 }
 
-// sent uncorks, waits, and notes who got the keys. acts says that these may do
-// more than change a text.
+// sent uncorks, waits, and records the windows that got the keys. acts means that the keys
+// may do more than change a text.
 func (kb *Keyboard) sent(before xproto.GetInputFocusCookie, op string, acts bool) error {
 	after := xproto.GetInputFocus(kb.c.x)
 	if err := kb.c.wire.uncork(); err != nil {
@@ -139,8 +138,8 @@ func (kb *Keyboard) sent(before xproto.GetInputFocusCookie, op string, acts bool
 	return nil
 }
 
-// resolve finds the keys of a chord, and puts those that the keyboard lacks on
-// slots. Where a key needs Shift, Shift comes before it.
+// resolve finds the keys of a chord, with Shift before a key that needs it, and puts keys
+// that the keyboard lacks on slots.
 func (kb *Keyboard) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey, error) {
 	for i, sym := range ch.keys {
 		if _, ok := k.where[sym]; ok || kb.slots.claimed && kb.slots.findSole(sym) != nil {
@@ -176,7 +175,7 @@ func (kb *Keyboard) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey
 	return keys, nil
 }
 
-// KeyDown presses the keys of a chord in order, and leaves them down.
+// KeyDown presses the keys of a chord in order, without releasing them.
 func (kb *Keyboard) KeyDown(ctx context.Context, ch Chord) error {
 	kb.mu.Lock()
 	defer kb.mu.Unlock()
@@ -184,7 +183,7 @@ func (kb *Keyboard) KeyDown(ctx context.Context, ch Chord) error {
 	return err
 }
 
-// keyDown says which keys it pressed: those that were not down already.
+// keyDown returns the keys that it pressed. The others were down already.
 func (kb *Keyboard) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
 	k, err := kb.begin(ctx)
 	if err != nil {
@@ -226,8 +225,8 @@ func (kb *Keyboard) KeyUp(ctx context.Context, ch Chord) error {
 	return kb.releaseKeys(ctx, codes, "release "+ch.String())
 }
 
-// heldFor is the keys that are down for a keysym; when there are none, the key
-// that has it, which another client may hold.
+// heldFor returns the keys that are down for a keysym or, if there are none, its key,
+// which another client may hold.
 func (kb *Keyboard) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) {
 	for i := len(kb.held) - 1; i >= 0; i-- {
 		if kb.held[i].by == sym {
@@ -240,7 +239,7 @@ func (kb *Keyboard) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycod
 	return codes
 }
 
-// releaseKeys lets go of keys, even when ctx has ended.
+// releaseKeys releases keys, even if ctx has ended.
 func (kb *Keyboard) releaseKeys(ctx context.Context, codes []xproto.Keycode, op string) error {
 	if len(codes) == 0 {
 		return nil
@@ -262,9 +261,8 @@ func (kb *Keyboard) releaseKeys(ctx context.Context, codes []xproto.Keycode, op 
 	return kb.flush(op)
 }
 
-// HoldModifiers presses modifiers, which release lets go of, also when ctx has
-// ended. Those that were down already stay as they are. *KeyError: a name is not
-// that of a modifier.
+// HoldModifiers presses modifiers that are not down. release releases them, even if ctx
+// has ended. The error is a *KeyError if a name is not a modifier.
 func (kb *Keyboard) HoldModifiers(ctx context.Context, names []string) (release func() error, err error) {
 	var ch Chord
 	for _, name := range names {

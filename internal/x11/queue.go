@@ -2,7 +2,7 @@ package x11
 
 import "sync"
 
-// queue hands values from a goroutine that must not wait to one that may.
+// queue passes values from a goroutine that must not wait to one that may.
 type queue[T any] struct {
 	ready chan struct{} // holds a token while there may be values
 	limit int
@@ -16,7 +16,7 @@ func newQueue[T any](limit int) *queue[T] {
 	return &queue[T]{ready: make(chan struct{}, 1), limit: limit}
 }
 
-// push adds a value, and reports false when the queue is full.
+// push adds a value. It returns false if the queue is full.
 func (q *queue[T]) push(v T) bool {
 	q.mu.Lock()
 	full := len(q.list) >= q.limit
@@ -31,7 +31,7 @@ func (q *queue[T]) push(v T) bool {
 	return !full
 }
 
-// take returns what was pushed since the last take.
+// take removes and returns the values.
 func (q *queue[T]) take() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()

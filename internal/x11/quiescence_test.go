@@ -15,7 +15,7 @@ import (
 )
 
 // TestClicksApart has the presses of one Click at different times: Chromium
-// takes those of the same millisecond for one.
+// takes presses of the same millisecond for one.
 func TestClicksApart(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)

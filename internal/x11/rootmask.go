@@ -10,16 +10,14 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// eventMasks remembers which events each part of this package wants of a
-// window. The server keeps one mask per connection and window, so that the
-// parts would otherwise undo each other's selections.
+// eventMasks has the events that each part of this package selects on a window. The server
+// has one mask for each connection and window.
 type eventMasks struct {
 	mu     sync.Mutex
 	wanted map[xproto.Window][]uint32
 }
 
-// selectRoot asks for events of the root window, beside those that others asked
-// for.
+// selectRoot is selectEvents for the root window.
 func (c *Conn) selectRoot(mask uint32) error { return c.selectEvents(c.root, mask) }
 
 // selectEvents asks for events of a window until unselectEvents with the same
@@ -41,7 +39,7 @@ func (c *Conn) selectEvents(win xproto.Window, mask uint32) error {
 	return nil
 }
 
-// unselectEvents takes one selectEvents back. The window may be gone.
+// unselectEvents ends one selectEvents. The window may be gone.
 func (c *Conn) unselectEvents(win xproto.Window, mask uint32) {
 	c.masks.mu.Lock()
 	defer c.masks.mu.Unlock()

@@ -18,12 +18,12 @@ import (
 // ErrScreenSize is returned for a screen size that the X server cannot have.
 var ErrScreenSize = errors.New("screen size is out of range")
 
-// modePrefix marks the RandR modes that SetSize makes, so that it finds the
-// ones it no longer needs, those of a killed process included.
+// modePrefix begins the names of RandR modes of SetSize, so that it finds and deletes old
+// ones, also of a killed process.
 const modePrefix = "deskhand-"
 
-// resizeLimit bounds how long SetSize waits for the server to announce a size
-// that it has already accepted.
+// resizeLimit bounds how long SetSize waits for the event of a size that the server has
+// accepted.
 const resizeLimit = 5 * time.Second
 
 // screenSize follows the size of the root window.
@@ -34,7 +34,7 @@ type screenSize struct {
 	w, h      int
 	announced bool           // w, h come from an event
 	want      [2]int         // the size that SetSize waits for
-	reached   chan struct{}  // closed when it is there; nil: nobody waits
+	reached   chan struct{}  // closed at that size; nil: SetSize does not wait
 	onResize  func(w, h int) // nil: not called
 }
 
@@ -48,13 +48,12 @@ func (c *Conn) watchSize() error {
 	}
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
-	if !c.size.announced { // an event that was handled meanwhile is newer
+	if !c.size.announced { // an event is newer
 		c.size.w, c.size.h = w, h
 	}
 	return nil
 }
 
-// rootSize asks the server.
 func (c *Conn) rootSize() (w, h int, err error) {
 	r, err := xproto.GetGeometry(c.x, xproto.Drawable(c.root)).Reply()
 	if err != nil {
@@ -94,8 +93,7 @@ func (c *Conn) screenChanged(ev xgb.Event) {
 	}
 }
 
-// Size is the current screen size in pixels. It asks nothing of the server:
-// it is the size that the server announced last.
+// Size returns the screen size in pixels that the server announced last.
 func (c *Conn) Size() (w, h int, err error) {
 	select {
 	case <-c.done:
@@ -115,9 +113,9 @@ func (c *Conn) OnResize(f func(w, h int)) {
 	c.size.onResize = f
 }
 
-// SetSize changes the size of the screen, in pixels, and waits until it is in
-// effect: Size tells it then, and OnResize was called or is being called. The
-// error is ErrScreenSize when the server cannot have that size.
+// SetSize changes the size of the screen, in pixels, and waits until Size returns it and
+// the function of OnResize is called. The error wraps ErrScreenSize if the server cannot
+// have that size.
 func (c *Conn) SetSize(w, h int) error {
 	c.size.setting.Lock()
 	defer c.size.setting.Unlock()
@@ -171,7 +169,7 @@ type monitor struct {
 	crtc      randr.Crtc
 }
 
-// monitor finds the output that is on, else the first that could be.
+// monitor returns the output that is on, else the first that can be.
 func (c *Conn) monitor() (*monitor, error) {
 	res, err := randr.GetScreenResourcesCurrent(c.x, c.root).Reply()
 	if err != nil {
@@ -196,9 +194,8 @@ func (c *Conn) monitor() (*monitor, error) {
 	return found, nil
 }
 
-// changeSize gives the screen a mode of that size. A size without a mode
-// (RRSetScreenSize alone) leaves Xvfb's CRTC larger than the screen, and an
-// error.
+// changeSize gives the screen a mode of that size. RRSetScreenSize alone fails and leaves
+// Xvfb's CRTC larger than the screen.
 func (c *Conn) changeSize(w, h int) error {
 	m, err := c.monitor()
 	if err != nil {
@@ -215,7 +212,7 @@ func (c *Conn) changeSize(w, h int) error {
 	return nil
 }
 
-// findMode returns a mode of that size that the output has, made when needed.
+// findMode returns a mode of that size of the output. It makes one if there is none.
 func (m *monitor) findMode(w, h int) (randr.Mode, error) {
 	for _, info := range m.resources.Modes {
 		mode := randr.Mode(info.Id)
@@ -224,7 +221,7 @@ func (m *monitor) findMode(w, h int) (randr.Mode, error) {
 		}
 	}
 	name := fmt.Sprintf("%s%dx%d", modePrefix, w, h)
-	mode := m.named(name) // left over by a SetSize that was cut short
+	mode := m.named(name) // of a SetSize that was interrupted
 	if mode == 0 {
 		r, err := randr.CreateMode(m.c.x, m.c.root, randr.ModeInfo{
 			Width: uint16(w), Height: uint16(h), NameLen: uint16(len(name)),
@@ -262,9 +259,8 @@ func (m *monitor) named(name string) (found randr.Mode) {
 	return found
 }
 
-// setMode switches to a mode, with the server grabbed so that no other client
-// sees the steps between. A CRTC must fit the screen at each step, so it is off
-// while the screen changes.
+// setMode sets the mode while the server is grabbed, so that no other client sees the
+// steps. A CRTC must fit the screen at each step, so it is off while the screen changes.
 func (m *monitor) setMode(mode randr.Mode, w, h int) error {
 	xproto.GrabServer(m.c.x)
 	defer xproto.UngrabServer(m.c.x)
@@ -282,19 +278,18 @@ func (m *monitor) setMode(mode randr.Mode, w, h int) error {
 		err = m.setCrtc(mode, []randr.Output{m.output})
 	}
 	if err != nil && old.Mode != 0 {
-		_ = m.setCrtc(old.Mode, old.Outputs) // as it was, for what it is worth
+		_ = m.setCrtc(old.Mode, old.Outputs)
 	}
 	return err
 }
 
-// scaleUp is the length of n pixels in millimetres, at the resolution that the
-// screen had at first.
+// scaleUp returns the length of n pixels in millimetres, at the screen's first resolution.
 func scaleUp(n int, mm, px uint16) uint32 {
 	return uint32(max(1, (n*int(mm)+int(px)/2)/max(1, int(px))))
 }
 
-// setCrtc sets the CRTC's mode, or turns the CRTC off. The configuration's time stamp
-// is read each time: adding a mode changes it, and so may others.
+// setCrtc sets the CRTC's mode, or turns the CRTC off. It reads the configuration's time
+// stamp, which other clients and new modes change.
 func (m *monitor) setCrtc(mode randr.Mode, outputs []randr.Output) error {
 	res, err := randr.GetScreenResourcesCurrent(m.c.x, m.c.root).Reply()
 	if err != nil {
@@ -311,8 +306,7 @@ func (m *monitor) setCrtc(mode randr.Mode, outputs []randr.Output) error {
 	return nil
 }
 
-// dropModes deletes the modes that SetSize made, except one, so that they do
-// not add up.
+// dropModes deletes the modes of SetSize, except one.
 func (m *monitor) dropModes(keep randr.Mode) {
 	m.names(func(name string, mode randr.Mode) {
 		if mode == keep || !strings.HasPrefix(name, modePrefix) {
@@ -325,8 +319,7 @@ func (m *monitor) dropModes(keep randr.Mode) {
 	})
 }
 
-// FillRoot sets the colour of the bare screen, 0xRRGGBB. It stays in effect
-// through resizes, and until another client sets one.
+// FillRoot sets the colour of the root window, 0xRRGGBB.
 func (c *Conn) FillRoot(rgb uint32) error {
 	if err := c.checkFormat(); err != nil {
 		return request.Wrap("fill root window", err)
@@ -336,8 +329,8 @@ func (c *Conn) FillRoot(rgb uint32) error {
 	return request.Wrap("fill root window", errors.Join(attributes.Check(), clear.Check()))
 }
 
-// checkFormat makes sure that pixels are B, G, R, X in memory, as this package
-// takes for granted.
+// checkFormat returns an error unless pixels are blue, green, red and an unused byte, as
+// this package requires.
 func (c *Conn) checkFormat() error {
 	setup := xproto.Setup(c.x)
 	if setup.ImageByteOrder != xproto.ImageOrderLSBFirst {

@@ -44,21 +44,20 @@ var (
 	// ErrContentTooLarge is returned for content of more than MaxContent bytes, or
 	// than the caller of Get wants.
 	ErrContentTooLarge = errors.New("selection content is too large")
-	// ErrTransferStalled is returned when the owner of a selection stopped in
-	// the middle of handing it over, or never began, for ten seconds.
+	// ErrTransferStalled is returned if the owner of a selection does not answer, or
+	// stops in the middle of a transfer, for ten seconds.
 	ErrTransferStalled = errors.New("selection owner does not answer")
 )
 
-// Content is one form of what is on a clipboard.
+// Content is the content of a selection.
 type Content struct {
 	// Type is TypeText, TypePNG or another MIME type.
 	Type string
-	// Data is the content. Text is handed on byte by byte, in both directions:
-	// nobody checks that it is UTF-8.
+	// Data is the content. Text need not be valid UTF-8.
 	Data []byte
 }
 
-// Clipboard reads and owns selections. Several transfers may run at once.
+// Clipboard reads and owns selections. Several transfers may run concurrently.
 type Clipboard struct {
 	c     *Conn
 	win   xproto.Window
@@ -72,11 +71,11 @@ type Clipboard struct {
 	quitNow func()
 	done    chan struct{} // closed when run has ended
 	changes changes
-	waiting atomic.Int32 // how many read, send, or want the time
+	waiting atomic.Int32 // reads, sends and times
 
 	unhandle func()
 
-	// What follows belongs to the goroutine of run.
+	// The goroutine of run owns what follows.
 	owned map[xproto.Atom]*holding
 	sends map[transfer]*sending
 	count int // of requests that were answered
@@ -87,14 +86,14 @@ type Clipboard struct {
 	armed bool
 }
 
-// selectionAtoms are the names of ICCCM 2.6.2 and what toolkits added to them.
+// selectionAtoms are names of ICCCM 2.6.2 and of toolkits.
 type selectionAtoms struct {
 	clipboard, primary                             xproto.Atom
 	targets, timestamp, multiple, pair, incr       xproto.Atom
 	utf8, textUTF8, text, textPlain, clock, landed xproto.Atom
 }
 
-// NewClipboard makes a clipboard. It owns nothing at first.
+// NewClipboard returns a clipboard that owns nothing.
 func (c *Conn) NewClipboard() (*Clipboard, error) {
 	cb := &Clipboard{
 		c: c, events: newQueue[xgb.Event](1 << 14), tasks: make(chan func()),
@@ -114,8 +113,8 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("open clipboard: %w", err)
 	}
-	// A request without BIG-REQUESTS, which xgb does not speak, has at most so
-	// many bytes; ChangeProperty needs 24 of them.
+	// The longest request without BIG-REQUESTS, which xgb lacks, without the header of
+	// ChangeProperty.
 	cb.chunk = (int(xproto.Setup(c.x).MaximumRequestLength)*4 - 24) &^ 3
 	var err error
 	if cb.win, err = request.HiddenWindow(c.x, c.root, xproto.EventMaskPropertyChange); err != nil {
@@ -130,18 +129,18 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 		}
 	}
 	go cb.run()
-	go cb.tell()
+	go cb.callOnChange()
 	return cb, nil
 }
 
-// Close gives up what the clipboard owns, which empties those selections, and
-// ends its goroutines. It must not be called from the function of OnChange.
+// Close empties the selections that the clipboard owns and ends its goroutines. The
+// function of OnChange must not call it.
 func (cb *Clipboard) Close() error {
 	cb.unhandle()
 	cb.quitNow()
 	select {
 	case <-cb.done:
-	case <-time.After(time.Second): // a server that hangs; closing the connection ends it
+	case <-time.After(time.Second): // the server hangs; the end of the connection ends run
 		return nil
 	}
 	<-cb.changes.done
@@ -160,18 +159,8 @@ func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, content Content
 	if err != nil {
 		return fmt.Errorf("set %s: %w", sel, err)
 	}
-	result := make(chan error, 1)
-	err = cb.do(ctx, func() { cb.own(name, h, result, 3) })
-	if err == nil {
-		select {
-		case err = <-result:
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-cb.done:
-			err = ErrConnClosed
-		}
-	}
-	if err != nil {
+	failure, err := ask(ctx, cb, func(result chan<- error) { cb.own(name, h, result, 3) })
+	if err = errors.Join(err, failure); err != nil {
 		return fmt.Errorf("set %s: %w", sel, err)
 	}
 	return nil
@@ -194,7 +183,7 @@ func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string, mos
 }
 
 func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most int) ([]byte, error) {
-	own, err := cb.holding(ctx, sel)
+	own, err := ask(ctx, cb, func(result chan<- *holding) { result <- cb.owned[sel] })
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +212,7 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 	}
 	for _, target := range candidates {
 		if offered != nil && !slices.Contains(offered, target) {
-			continue // an owner that lists no targets is asked for each
+			continue
 		}
 		got, err := cb.convert(ctx, sel, target, most)
 		switch {
@@ -240,9 +229,9 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 	return nil, ErrNoContent
 }
 
-// OnChange has f called when a selection got another owner or other content,
-// also by Set. Changes that come faster than f returns are put together. f runs
-// on a goroutine of the clipboard and may call everything but Close.
+// OnChange calls f when a selection gets another owner or other content, also by Set. It
+// joins changes that come faster than f returns. f runs on a goroutine of the clipboard
+// and may call everything but Close.
 func (cb *Clipboard) OnChange(f func(sel SelectionName)) {
 	cb.changes.mu.Lock()
 	defer cb.changes.mu.Unlock()
@@ -264,13 +253,13 @@ func (cb *Clipboard) textTargets() []xproto.Atom {
 	return []xproto.Atom{cb.atoms.utf8, cb.atoms.textUTF8, xproto.AtomString, cb.atoms.textPlain}
 }
 
-// isTextType says whether a MIME type is plain text.
+// isTextType reports whether a MIME type is plain text.
 func isTextType(typ string) bool {
 	base, _, _ := strings.Cut(typ, ";")
 	return typ == "" || base == "text/plain"
 }
 
-// decodeLatin1 makes UTF-8 of the encoding of STRING (ICCCM 2.7.1).
+// decodeLatin1 converts Latin-1, the encoding of STRING (ICCCM 2.7.1), to UTF-8.
 func decodeLatin1(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for _, c := range b {

@@ -14,14 +14,13 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// stallLimit is how long a transfer may stand still, as ErrTransferStalled says.
+// stallLimit is how long a transfer may stall.
 const stallLimit = 10 * time.Second
 
-// errSelectionTaken is returned when others keep taking a selection.
+// errSelectionTaken is returned if other programs take the selection each time.
 var errSelectionTaken = errors.New("another program took the selection")
 
-// receive runs on the connection's event goroutine and passes on what is for
-// this clipboard.
+// receive queues events for the clipboard. It runs on the connection's event goroutine.
 func (cb *Clipboard) receive(ev xgb.Event) {
 	switch e := ev.(type) {
 	case xproto.SelectionRequestEvent:
@@ -35,7 +34,7 @@ func (cb *Clipboard) receive(ev xgb.Event) {
 	case xproto.SelectionNotifyEvent:
 	case xproto.PropertyNotifyEvent, xproto.DestroyNotifyEvent:
 		if cb.waiting.Load() == 0 {
-			return // of windows that other parts look at
+			return // for other parts of this package
 		}
 	case RawEvent:
 		if e[0]&127 != cb.c.ext.xfixes+xfixes.SelectionNotify {
@@ -50,7 +49,6 @@ func (cb *Clipboard) receive(ev xgb.Event) {
 	}
 }
 
-// run owns the clipboard's state.
 func (cb *Clipboard) run() {
 	defer close(cb.done)
 	defer cb.timer.Stop()
@@ -74,8 +72,7 @@ func (cb *Clipboard) run() {
 	}
 }
 
-// leave removes everything of this clipboard from the server. The server
-// empties the selections that a destroyed window owned.
+// leave destroys the clipboard's windows, which empties its selections.
 func (cb *Clipboard) leave() {
 	for key, s := range cb.sends {
 		cb.endSend(key, s)
@@ -100,20 +97,19 @@ func (cb *Clipboard) do(ctx context.Context, f func()) error {
 	}
 }
 
-// holding returns what this clipboard has on a selection, nil if it is not the
-// owner.
-func (cb *Clipboard) holding(ctx context.Context, sel xproto.Atom) (*holding, error) {
-	result := make(chan *holding, 1)
-	if err := cb.do(ctx, func() { result <- cb.owned[sel] }); err != nil {
-		return nil, err
+// ask calls f on the goroutine of run and returns what f, or a later event, sends.
+func ask[T any](ctx context.Context, cb *Clipboard, f func(result chan<- T)) (v T, err error) {
+	result := make(chan T, 1)
+	if err := cb.do(ctx, func() { f(result) }); err != nil {
+		return v, err
 	}
 	select {
-	case h := <-result:
-		return h, nil
+	case v = <-result:
+		return v, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return v, ctx.Err()
 	case <-cb.done:
-		return nil, ErrConnClosed
+		return v, ErrConnClosed
 	}
 }
 
@@ -160,15 +156,15 @@ func (cb *Clipboard) property(e xproto.PropertyNotifyEvent) {
 	}
 }
 
-// withTime calls f with the server's time. ICCCM 2.1 wants that, in place of
-// CurrentTime, for taking a selection; a property change of no bytes tells it.
+// withTime calls f with the server's time, from the event of a property change of no
+// bytes. ICCCM 2.1 requires it, instead of CurrentTime, to take a selection.
 func (cb *Clipboard) withTime(f func(xproto.Timestamp)) {
 	cb.waiting.Add(1)
 	cb.times = append(cb.times, f)
 	xproto.ChangeProperty(cb.c.x, xproto.PropModeAppend, cb.win, cb.atoms.clock, xproto.AtomInteger, 8, 0, nil)
 }
 
-// own takes a selection, and tries again when another program was quicker.
+// own takes a selection. It tries again if another program takes it.
 func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries int) {
 	cb.withTime(func(now xproto.Timestamp) {
 		xproto.SetSelectionOwner(cb.c.x, cb.win, sel, now)
@@ -188,15 +184,15 @@ func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries
 	})
 }
 
-// lose drops what another program replaced. The event may be older than a Set
-// that took the selection back, so the server is asked.
+// lose drops the content of a lost selection. It asks the server, because the event may be
+// older than a Set that took the selection back.
 func (cb *Clipboard) lose(sel xproto.Atom) {
 	if r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply(); err == nil && r.Owner != cb.win {
 		delete(cb.owned, sel)
 	}
 }
 
-// ownerChanged handles the news that XFIXES brings about a selection.
+// ownerChanged handles an event of XFIXES.
 func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	if e.Window != cb.win {
 		return
@@ -210,7 +206,7 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 		return
 	}
 	if e.Subtype == xfixes.SelectionEventSetSelectionOwner {
-		return // the one before may still answer
+		return // the old owner may still answer
 	}
 	for _, r := range cb.reads {
 		if r.sel == e.Selection && r.incr {
@@ -221,7 +217,7 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	}
 }
 
-// arm makes the timer run while there are transfers.
+// arm starts the timer if there are transfers.
 func (cb *Clipboard) arm() {
 	if !cb.armed && len(cb.sends)+len(cb.reads) > 0 {
 		cb.armed = true
@@ -266,12 +262,12 @@ func (ch *changes) add(sel SelectionName) {
 	}
 }
 
-// changeInterval is the shortest time between two rounds of calls of OnChange's function:
-// a program may take a selection thousands of times a second.
+// changeInterval is the shortest time between two calls of OnChange's function: a program
+// may take a selection thousands of times a second.
 const changeInterval = 250 * time.Millisecond
 
-// tell runs apart from run, so that the function may use the clipboard.
-func (cb *Clipboard) tell() {
+// callOnChange has a goroutine, so that the function of OnChange may use the clipboard.
+func (cb *Clipboard) callOnChange() {
 	ch := &cb.changes
 	defer close(ch.done)
 	for {

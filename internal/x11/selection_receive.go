@@ -12,37 +12,33 @@ import (
 )
 
 const (
-	// pieceLength is how much of a property is asked for at once, in units of
-	// four bytes.
+	// pieceLength is the most of a property in one reply, in units of four bytes.
 	pieceLength = 1 << 18
-	// maxTargets bounds what is looked at of an owner's list.
-	maxTargets = 512
-	// maxTargetBytes bounds the list itself.
+	// maxTargets and maxTargetBytes bound an owner's list of targets.
+	maxTargets     = 512
 	maxTargetBytes = 64 << 10
-	// morePieces and pieceAverage bound the pieces in which content comes: so many,
-	// and one more for every so many bytes that are wanted at most. Programs send
-	// pieces of 4 KiB and more.
+	// Content may come in morePieces pieces, and in one more for each pieceAverage bytes
+	// of the limit. Programs send pieces of 4 KiB and more.
 	morePieces   = 256
 	pieceAverage = 1024
-	// maxSpare bounds the requestor windows that are kept for later.
+	// maxSpare bounds the requestor windows that are kept.
 	maxSpare = 8
 )
 
-// reading is a conversion that was asked for. Each has a window of its own, so
-// that answers cannot be confused.
+// reading is a conversion under way. Each has its own window, which identifies answers.
 type reading struct {
 	win         xproto.Window
 	sel, target xproto.Atom
 	asked       bool // the request was sent
 	incr        bool // the content comes in pieces
-	most        int  // bytes that are wanted
-	pieces      int  // that were looked for
+	most        int  // bytes
+	pieces      int  // that were read
 	got         converted
 	last        time.Time
 	result      chan<- conversion
 }
 
-// converted is content as its owner handed it over.
+// converted is content in a type of its owner.
 type converted struct {
 	typ  xproto.Atom
 	data []byte
@@ -53,8 +49,8 @@ type conversion struct {
 	err error
 }
 
-// targets asks the owner what it offers. The list is nil when there is an owner
-// that cannot tell; ErrNoContent says that there is none.
+// targets asks the owner which targets it offers. The list is nil if the owner does not
+// say. The error is ErrNoContent if there is no owner.
 func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Atom, error) {
 	got, err := cb.convert(ctx, sel, cb.atoms.targets, maxTargetBytes)
 	if errors.Is(err, ErrNoContent) {
@@ -77,22 +73,18 @@ func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Ato
 	return list, nil
 }
 
-// convert asks the owner for the selection in one form, of at most so many bytes.
+// convert asks the owner for the selection as a target, of at most that many bytes.
 func (cb *Clipboard) convert(ctx context.Context, sel, target xproto.Atom, most int) (converted, error) {
-	result := make(chan conversion, 1)
-	r := &reading{sel: sel, target: target, most: most, last: time.Now(), result: result}
-	if err := cb.do(ctx, func() { cb.beginRead(r) }); err != nil {
-		return converted{}, err
-	}
-	select {
-	case c := <-result:
+	r := &reading{sel: sel, target: target, most: most, last: time.Now()}
+	c, err := ask(ctx, cb, func(result chan<- conversion) {
+		r.result = result
+		cb.beginRead(r)
+	})
+	if err == nil {
 		return c.converted, c.err
-	case <-cb.done:
-		return converted{}, ErrConnClosed
-	case <-ctx.Done():
-		_ = cb.do(context.WithoutCancel(ctx), func() { cb.endRead(r, ctx.Err()) })
-		return converted{}, ctx.Err()
 	}
+	_ = cb.do(context.WithoutCancel(ctx), func() { cb.endRead(r, err) })
+	return converted{}, err
 }
 
 func (cb *Clipboard) beginRead(r *reading) {
@@ -118,8 +110,8 @@ func (cb *Clipboard) beginRead(r *reading) {
 	})
 }
 
-// endRead delivers a result. A window on which an answer may still come is
-// destroyed; the others are used again, since xgb never reuses their numbers.
+// endRead delivers a result. It destroys a window to which an answer may still come, and
+// keeps others, because xgb never reuses their numbers.
 func (cb *Clipboard) endRead(r *reading, err error) {
 	if cb.reads[r.win] != r {
 		return
@@ -152,17 +144,16 @@ func (cb *Clipboard) answered(e xproto.SelectionNotifyEvent) {
 	cb.collect(r)
 }
 
-// collect takes what is in the property: the content, the announcement that it
-// comes in pieces, or a piece.
+// collect reads the property: the content, the announcement of pieces, or a piece.
 func (cb *Clipboard) collect(r *reading) {
 	r.last = time.Now()
 	if r.pieces++; r.pieces > morePieces+r.most/pieceAverage {
-		cb.endRead(r, ErrContentTooLarge) // an owner that sends crumbs for ever
+		cb.endRead(r, ErrContentTooLarge)
 		return
 	}
 	before := len(r.got.data)
 	for offset := uint32(0); ; offset += pieceLength {
-		// Deleting takes effect with the last part, and asks for the next piece.
+		// The property is deleted with its last part, which asks for the next piece.
 		p, err := xproto.GetProperty(cb.c.x, true, r.win, cb.atoms.landed, xproto.GetPropertyTypeAny, offset, pieceLength).Reply()
 		switch {
 		case err != nil:
@@ -195,8 +186,7 @@ func (cb *Clipboard) collect(r *reading) {
 	}
 }
 
-// beginPieces prepares for content in pieces. size is a lower bound that the
-// owner may tell.
+// beginPieces prepares for content in pieces. size has a lower bound if it is not empty.
 func (cb *Clipboard) beginPieces(r *reading, size []byte) {
 	r.incr = true
 	if len(size) < 4 {
@@ -207,6 +197,6 @@ func (cb *Clipboard) beginPieces(r *reading, size []byte) {
 		cb.endRead(r, ErrContentTooLarge)
 		return
 	}
-	// Trust it only so far: memory is for content that came.
+	// The owner may announce more than it sends.
 	r.got.data = make([]byte, 0, min(n, 16<<20))
 }

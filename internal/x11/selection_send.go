@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxSends bounds the transfers in pieces that run at once.
+	// maxSends bounds the concurrent transfers in pieces.
 	maxSends = 256
-	// maxPairs bounds what is handled of a MULTIPLE request.
+	// maxPairs bounds the pairs of a MULTIPLE request.
 	maxPairs = 64
-	// watchRequestor is what must be known of a program that reads in pieces.
+	// watchRequestor selects events of a program that reads in pieces.
 	watchRequestor = xproto.EventMaskPropertyChange | xproto.EventMaskStructureNotify
 )
 
-// holding is what this clipboard has on one selection.
+// holding is the content of a selection that this clipboard owns.
 type holding struct {
 	time    xproto.Timestamp
 	content Content
@@ -27,11 +27,11 @@ type holding struct {
 	targets []xproto.Atom
 }
 
-// value is a form of the content. A STRING is made when first asked for.
+// value is the content for a target.
 type value struct {
 	typ    xproto.Atom
 	data   []byte
-	encode bool // data is UTF-8, Latin-1 is wanted
+	encode bool // data is UTF-8 and must become Latin-1 for the first request
 }
 
 // transfer identifies a transfer in pieces: a property of the reader's window.
@@ -40,8 +40,8 @@ type transfer struct {
 	prop xproto.Atom
 }
 
-// sending is the rest of such a transfer. It goes on when the selection is lost
-// (ICCCM 2.7.2).
+// sending is the rest of a transfer, which goes on when the selection is lost (ICCCM
+// 2.7.2).
 type sending struct {
 	typ  xproto.Atom
 	rest []byte
@@ -87,9 +87,8 @@ func (h *holding) add(target xproto.Atom, v value) {
 	h.targets = append(h.targets, target)
 }
 
-// answer serves a program that wants a selection. Requests from before this
-// clipboard took the selection are served too, other than ICCCM 2.2 says: to
-// refuse would make a paste fail, and others serve them as well.
+// answer serves a request for a selection. Unlike ICCCM 2.2, and like other programs, it
+// serves requests from before this clipboard took the selection: a paste would fail.
 func (cb *Clipboard) answer(e xproto.SelectionRequestEvent) {
 	cb.count++
 	prop := e.Property
@@ -114,8 +113,8 @@ func (cb *Clipboard) answer(e xproto.SelectionRequestEvent) {
 	xproto.SendEvent(cb.c.x, false, e.Requestor, 0, string(notify.Bytes()))
 }
 
-// answerMultiple converts to each target of a list of target and property, and
-// strikes out those that it cannot (ICCCM 2.6.2).
+// answerMultiple converts to each target of a list of targets and properties, and clears
+// the properties of targets that it lacks (ICCCM 2.6.2).
 func (cb *Clipboard) answerMultiple(h *holding, to transfer) bool {
 	r, err := xproto.GetProperty(cb.c.x, false, to.win, to.prop, xproto.GetPropertyTypeAny, 0, 2*maxPairs).Reply()
 	if err != nil || r.Format != 32 || r.BytesAfter > 0 {
@@ -133,8 +132,8 @@ func (cb *Clipboard) answerMultiple(h *holding, to transfer) bool {
 	return true
 }
 
-// put writes one form of the content to a property, or begins to. It reports
-// false when there is no such form.
+// put writes the content for a target to a property, or begins to. It returns false if it
+// lacks the target.
 func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 	change := func(typ xproto.Atom, format byte, data []byte) bool {
 		xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, typ, format,
@@ -165,35 +164,23 @@ func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 	return cb.beginSend(to, v)
 }
 
-// Owner returns the window that owns selections for the clipboard.
+// Owner implements quiesce.Clipboard.
 func (cb *Clipboard) Owner() xproto.Window { return cb.win }
 
-// Served waits until every request was answered that the server had passed on
-// before. It returns the number of requests since the clipboard was made, and
-// whether an application is reading in pieces.
+// Served implements quiesce.Clipboard.
 func (cb *Clipboard) Served(ctx context.Context) (count int, sending bool, err error) {
-	type result struct {
+	type answer struct {
 		count   int
 		sending bool
 	}
-	got := make(chan result, 1)
-	if err := cb.do(ctx, func() {
-		cb.withTime(func(xproto.Timestamp) { got <- result{cb.count, len(cb.sends) > 0} })
-	}); err != nil {
-		return 0, false, err
-	}
-	select {
-	case r := <-got:
-		return r.count, r.sending, nil
-	case <-ctx.Done():
-		return 0, false, ctx.Err()
-	case <-cb.done:
-		return 0, false, ErrConnClosed
-	}
+	a, err := ask(ctx, cb, func(result chan<- answer) {
+		cb.withTime(func(xproto.Timestamp) { result <- answer{cb.count, len(cb.sends) > 0} })
+	})
+	return a.count, a.sending, err
 }
 
-// beginSend announces that content comes in pieces (ICCCM 2.7.2). The reader
-// takes a piece by deleting the property.
+// beginSend announces content in pieces (ICCCM 2.7.2). The reader deletes the property for
+// each piece.
 func (cb *Clipboard) beginSend(to transfer, v value) bool {
 	if old := cb.sends[to]; old != nil {
 		cb.endSend(to, old)
@@ -209,7 +196,7 @@ func (cb *Clipboard) beginSend(to transfer, v value) bool {
 	return true
 }
 
-// sendNext writes the next piece; one of no bytes ends the transfer.
+// sendNext writes the next piece. A piece of no bytes ends the transfer.
 func (cb *Clipboard) sendNext(to transfer, s *sending) {
 	piece := s.rest[:min(len(s.rest), cb.chunk)]
 	s.rest = s.rest[len(piece):]
@@ -230,8 +217,8 @@ func (cb *Clipboard) endSend(to transfer, s *sending) {
 	cb.c.unselectEvents(to.win, watchRequestor)
 }
 
-// isLatin1 says whether UTF-8 text is all ASCII, and whether the encoding of
-// STRING can hold it.
+// isLatin1 reports whether UTF-8 text is ASCII, and whether it can be Latin-1, the
+// encoding of STRING.
 func isLatin1(text []byte) (ascii, latin1 bool) {
 	i := slices.IndexFunc(text, func(c byte) bool { return c >= 0x80 })
 	if i < 0 {

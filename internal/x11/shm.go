@@ -6,25 +6,22 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/shm"
 	"github.com/jezek/xgb/xproto"
 	"golang.org/x/sys/unix"
 )
 
-// errNotShared: the server attached a segment, but not ours.
+// errNotShared is returned if the server attached another segment.
 var errNotShared = errors.New("the X server is in another IPC namespace")
 
-// segment is memory into which the server writes pixels: shared with it
-// (MIT-SHM), or else filled from replies on the socket.
+// segment is memory for pixels from the server: shared (MIT-SHM), or filled from replies.
 type segment struct {
 	mem    []byte
 	shared bool
 }
 
-// newSegment makes a segment of size bytes, known to the server as id when it
-// is shared. Without MIT-SHM, or when the server cannot attach (it may run in
-// another container), the segment is plain memory.
+// newSegment makes a segment, which is shared as id if the server has MIT-SHM and can
+// attach it: the server may run in another container.
 func (c *Conn) newSegment(id shm.Seg, size int) *segment {
 	if c.ext.shm {
 		mem, err := c.attachShared(id, size)
@@ -41,9 +38,8 @@ func (c *Conn) attachShared(id shm.Seg, size int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shmget %d bytes: %w", size, err)
 	}
-	// From here on the kernel frees the segment with its last attachment, even
-	// when this process is killed. Linux lets the server attach all the same,
-	// by number, as long as someone is attached: so attach, remove, tell.
+	// After IPC_RMID, the kernel frees the segment with its last attachment, even if this
+	// process is killed. Until then, Linux lets the server attach it by number.
 	mem, err := unix.SysvShmAttach(key, 0, 0)
 	c.admitServer(key)
 	_, _ = unix.SysvShmCtl(key, unix.IPC_RMID, nil)
@@ -63,9 +59,8 @@ func (c *Conn) attachShared(id shm.Seg, size int) ([]byte, error) {
 	return mem, nil
 }
 
-// admitServer lets a server that runs as another user attach a segment. Only root
-// has such a server, and gives the segment to that user; it stays this program's,
-// too, which made it.
+// admitServer lets a server of another user, which only root has, attach a segment: it
+// gives the segment to that user. This program stays its creator, with the same rights.
 func (c *Conn) admitServer(key int) {
 	server, ok := c.wire.peer()
 	if !ok || int(server.Uid) == os.Geteuid() {
@@ -79,9 +74,8 @@ func (c *Conn) admitServer(key int) {
 	_, _ = unix.SysvShmCtl(key, unix.IPC_SET, &desc)
 }
 
-// checkShared finds out whether the server writes to our memory. In another IPC
-// namespace the number may be that of another segment. A pixel cannot be equal
-// to both patterns.
+// checkShared returns an error unless the server writes to the memory: in another IPC
+// namespace, the number may mean another segment. A pixel cannot equal both patterns.
 func (c *Conn) checkShared(id shm.Seg, mem []byte) error {
 	for _, pattern := range [][]byte{{1, 2, 3, 4}, {5, 6, 7, 8}} {
 		copy(mem, pattern)
@@ -96,7 +90,7 @@ func (c *Conn) checkShared(id shm.Seg, mem []byte) error {
 	return errNotShared
 }
 
-// free gives the memory back. The server must not be writing to it.
+// free frees a segment. The server must not be writing to it.
 func (c *Conn) free(id shm.Seg, s *segment) {
 	if s == nil || !s.shared {
 		return
@@ -109,15 +103,15 @@ func (c *Conn) free(id shm.Seg, s *segment) {
 // allPlanes asks for all bits of a pixel.
 const allPlanes = ^uint32(0)
 
-// imageRequest is one that is under way for some rows of the screen.
+// imageRequest is a request for rows of the screen.
 type imageRequest struct {
 	shared shm.GetImageCookie
 	plain  xproto.GetImageCookie
 	offset int
 }
 
-// request asks for h rows of the root window from row y on, w pixels wide, into
-// the place where the segment has these rows.
+// request asks for h rows of w pixels of the root window, from row y, into the same rows of
+// the segment.
 func (c *Conn) request(id shm.Seg, s *segment, y, w, h int) imageRequest {
 	r := imageRequest{offset: y * w * 4}
 	root := xproto.Drawable(c.root)
@@ -143,13 +137,9 @@ func (r *imageRequest) wait(s *segment) error {
 	return err
 }
 
-// outOfScreen tells the error of a request for pixels that the screen does not
-// have, as after it became smaller (X11 protocol, GetImage: Match).
+// outOfScreen reports whether an error is about pixels beyond the screen, which may have
+// become smaller (X11 protocol, GetImage: Match).
 func outOfScreen(err error) bool {
-	var x xgb.Error
-	if !errors.As(err, &x) {
-		return false
-	}
-	_, match := x.(xproto.MatchError)
+	_, match := errors.AsType[xproto.MatchError](err)
 	return match
 }

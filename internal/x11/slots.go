@@ -12,20 +12,18 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// ErrNoKeycodes is returned when a character is not on the keyboard and the
-// keymap has no unused keycode to put it on, or another program's Input uses
-// those of this display.
+// ErrNoKeycodes is returned if a character is not on the keyboard and no keycode is unused,
+// or another program's Input has the unused keycodes.
 var ErrNoKeycodes = errors.New("no unused keycode is left for characters that are not on the keyboard")
 
-// slot is one level, with or without Shift, of an otherwise empty keycode.
-// Characters that are not on the keyboard are put there, one after the other.
-// A level that is not in use has the keysym of the other one, so that Shift
-// then has no effect.
+// slot is one level, with or without Shift, of an empty keycode, for characters that are
+// not on the keyboard. A level without a character has the keysym of the other level, so
+// that Shift has no effect.
 type slot struct {
 	stroke
 	sym   xproto.Keysym // 0: none
 	used  uint64        // when, as a count of uses
-	dirty bool          // pressed since the last drain: an application may still look it up
+	dirty bool          // pressed since the last drain, so an application may still look it up
 }
 
 // slots is the empty keycodes of a keymap, in pairs without Shift and with.
@@ -33,9 +31,9 @@ type slots struct {
 	*device
 	xkb     xkb
 	record  xproto.Atom   // the property that write writes
-	window  xproto.Window // stands for the Input; never shown
+	window  xproto.Window // owns the selection of claim
 	all     []slot
-	claimed bool   // they are ours to use
+	claimed bool   // by this Input
 	tick    uint64 // counts uses
 	dirty   bool   // one was pressed since the last drain
 }
@@ -53,11 +51,11 @@ func newSlots(d *device, x xkb) (*slots, error) {
 	return sl, sl.claim()
 }
 
-// reconcile brings the list of slots in line with the keymap, which
-// others may have changed. Both levels of a keycode follow each other.
+// reconcile updates the list of slots to a keymap, which other programs may have changed.
+// The two levels of a keycode follow each other in the list.
 func (sl *slots) reconcile(k *keymap) {
 	if !sl.claimed {
-		return // they are another Input's, and only known to be kept out of the way
+		return // they belong to another Input
 	}
 	for i := 0; i < len(sl.all); {
 		pair := sl.all[i : i+2]
@@ -80,7 +78,7 @@ func (sl *slots) reconcile(k *keymap) {
 	}
 }
 
-// holds says whether a keycode has what the two slots put there.
+// holds reports whether a keycode has the keysyms of its two slots.
 func (k *keymap) holds(code xproto.Keycode, pair []slot) bool {
 	if code < k.first || int(code-k.first) >= k.codes() || k.per < 2 || k.modifiers[code] != 0 {
 		return false
@@ -92,7 +90,7 @@ func (k *keymap) holds(code xproto.Keycode, pair []slot) bool {
 	return !slices.ContainsFunc(row, func(s xproto.Keysym) bool { return s != 0 && s != plain && s != shifted })
 }
 
-// level is the keysym of a slot, given the other one of its keycode.
+// level returns the keysym of a level, given the other level of its keycode.
 func (s slot) level(other slot) xproto.Keysym {
 	if s.sym == 0 {
 		return other.sym
@@ -104,17 +102,15 @@ func (sl *slots) has(code xproto.Keycode) bool {
 	return slices.ContainsFunc(sl.all, func(s slot) bool { return s.code == code })
 }
 
-// find finds the slot of a keysym, or nil.
+// find returns the slot of a keysym, or nil.
 func (sl *slots) find(sym xproto.Keysym) *slot {
-	for i := range sl.all {
-		if sl.all[i].sym == sym {
-			return &sl.all[i]
-		}
+	if i := slices.IndexFunc(sl.all, func(s slot) bool { return s.sym == sym }); i >= 0 {
+		return &sl.all[i]
 	}
 	return nil
 }
 
-// findSole finds a slot whose keysym Shift does not change, or nil.
+// findSole returns the slot of a keysym that Shift does not change, or nil.
 func (sl *slots) findSole(sym xproto.Keysym) *slot {
 	for i := 0; i < len(sl.all); i += 2 {
 		if sl.all[i].sym == sym && sl.all[i+1].sym == 0 {
@@ -124,17 +120,15 @@ func (sl *slots) findSole(sym xproto.Keysym) *slot {
 	return nil
 }
 
-// touch notes a use.
+// touch records a use.
 func (sl *slots) touch(s *slot) {
 	sl.tick++
 	s.used, s.dirty, sl.dirty = sl.tick, true, true
 }
 
-// assign gives as many of the keysyms a slot as is possible at once, and at
-// least the first. What a slot had before is looked up by applications only
-// when they come to the key events; so one that was used is given away only
-// after the windows that may have got its key have drained. Keycodes that are down stay
-// as they are.
+// assign gives slots to as many of the keysyms as possible, at least to the first.
+// Applications look up a slot only when they handle its key events, so a slot that was
+// used gets another keysym only after drain. Keycodes that are down do not change.
 func (sl *slots) assign(ctx context.Context, k *keymap, need []xproto.Keysym, down func(xproto.Keycode) bool) error {
 	if err := sl.reclaim(k); err != nil {
 		return err
@@ -202,8 +196,8 @@ func (sl *slots) assignSole(ctx context.Context, k *keymap, sym xproto.Keysym, k
 	return sl.put([]*slot{a})
 }
 
-// compare orders slots by how well they can be given away: those that are
-// empty, then those that no application looks up, the longest unused first.
+// compare orders slots for assign: empty ones, then clean ones, then dirty ones, each the
+// longest unused first.
 func (s *slot) compare(o *slot) int {
 	rank := func(s *slot) int {
 		switch {
@@ -217,7 +211,7 @@ func (s *slot) compare(o *slot) int {
 	return cmp.Or(cmp.Compare(rank(s), rank(o)), cmp.Compare(s.used, o.used))
 }
 
-// latest is the slot that is worse to give away.
+// latest returns the later one in the order of compare.
 func latest(a, b *slot) *slot {
 	if a.compare(b) > 0 {
 		return a
@@ -225,10 +219,10 @@ func latest(a, b *slot) *slot {
 	return b
 }
 
-// put tells the server what the slots now hold. All of it is one request,
-// since every application reads the whole keymap anew after each: the span
-// from the first to the last slot, with what is between exactly as it was. The
-// core protocol's request would do damage there: it knows fewer levels.
+// put sends the slots to the server, in one request, because every application reads the
+// whole keymap after each: the span from the first to the last slot, without a change to
+// the keycodes between. The core protocol's request knows fewer levels and would change
+// these.
 func (sl *slots) put(changed []*slot) error {
 	lo, hi := changed[0].code, changed[0].code
 	for _, s := range changed {
@@ -252,9 +246,8 @@ func (sl *slots) put(changed []*slot) error {
 	return request.Wrap("change keyboard mapping", cookie.Check())
 }
 
-// write records on the root window which keycodes are slots, so that
-// whoever comes after a program that was killed can tell them from the
-// keyboard's own keys.
+// write records the slots on the root window, so that the next program can distinguish the
+// slots of a killed one from the keyboard's own keys.
 func (sl *slots) write() {
 	var data []byte
 	n := uint32(0)
@@ -269,10 +262,9 @@ func (sl *slots) write() {
 	xproto.ChangeProperty(sl.c.x, xproto.PropModeReplace, sl.c.root, sl.record, xproto.AtomCardinal, 32, n, data)
 }
 
-// claim makes this Input the one that uses the keymap's empty keycodes,
-// unless there is one already: two would overwrite each other's characters. The
-// owner of a selection is the mark; the server takes it from whoever dies. What
-// a dead one left in slots is taken over.
+// claim gives the keymap's empty keycodes to this Input, unless another one has them: two
+// would overwrite each other's characters. The claim is the ownership of a selection,
+// which ends with its client. claim also takes over the slots of an Input that has ended.
 func (sl *slots) claim() error {
 	c := sl.c
 	xproto.GrabServer(c.x) // no other client may claim between the question and the claim
@@ -315,7 +307,7 @@ func (sl *slots) read(r *xproto.GetPropertyReply) (list []slot) {
 	return list
 }
 
-// reclaim tries again, since the other one may have gone.
+// reclaim claims the slots if another Input had them and has ended.
 func (sl *slots) reclaim(k *keymap) error {
 	if sl.claimed {
 		return nil
@@ -343,12 +335,12 @@ func (sl *slots) drain(ctx context.Context) error {
 	return nil
 }
 
-// used reports whether a character is on a slot of ours.
+// used reports whether a slot has a character.
 func (sl *slots) used() bool {
 	return sl.claimed && slices.ContainsFunc(sl.all, func(s slot) bool { return s.sym != 0 })
 }
 
-// empty gives all slots back. The caller has drained them, and read the keymap anew.
+// empty clears all slots. The caller has drained them and read the keymap.
 func (sl *slots) empty() error {
 	var used []*slot
 	for i := range sl.all {

@@ -13,7 +13,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// TextError tells why a text cannot be typed. Nothing of it has been.
+// TextError is returned for a text that cannot be typed.
 type TextError struct {
 	Offset  int // in characters
 	Problem string
@@ -30,9 +30,8 @@ type Text struct {
 // Len returns the number of characters.
 func (t Text) Len() int { return t.characters }
 
-// ParseText checks a text. The error is a *TextError that says why the text cannot be
-// typed: it must be UTF-8, and of the control characters only line feed, carriage
-// return, tab, backspace and escape have a key.
+// ParseText checks a text. It returns a *TextError unless the text is UTF-8 without control
+// characters other than line feed, carriage return, tab, backspace and escape.
 func ParseText(text string) (Text, error) {
 	n := 0
 	for i, r := range text {
@@ -47,7 +46,7 @@ func ParseText(text string) (Text, error) {
 	return Text{text, n}, nil
 }
 
-// controlKey is the key that a control character stands for.
+// controlKey returns the key of a control character, or 0.
 func controlKey(r rune) xproto.Keysym {
 	switch r {
 	case '\n', '\r':
@@ -62,8 +61,8 @@ func controlKey(r rune) xproto.Keysym {
 	return 0
 }
 
-// nextKey is the keysym that text begins with, and how many bytes and
-// characters it stands for: CR LF is one Return.
+// nextKey returns the first keysym of text, and the number of its bytes and characters: CR
+// LF is one Return.
 func nextKey(text string) (sym xproto.Keysym, size, characters int) {
 	if strings.HasPrefix(text, "\r\n") {
 		return keyReturn, 2, 2
@@ -75,25 +74,24 @@ func nextKey(text string) (sym xproto.Keysym, size, characters int) {
 	return sym, size, 1
 }
 
-// batchKeys bounds what is sent in one write: at four requests a key it stays
-// below what xgb keeps without a round trip.
+// batchKeys bounds the keys in one write. With four requests for each key, that is less
+// than xgb sends without a round trip.
 const batchKeys = 100
 
-// aheadKeys bounds how far ahead characters without a key are looked for.
+// aheadKeys bounds how far lookAhead looks.
 const aheadKeys = 4096
 
-// typed is a stroke and how much of the text it is.
+// typed is a stroke for characters of a text.
 type typed struct {
 	stroke
 	characters int
 	acts       bool // it may do more than change a text
 }
 
-// Type types text: any Unicode text, exactly, whatever modifiers are held or
-// locked and however slow the application is. Characters are delay apart; zero
-// is as fast as can be. It returns how many characters the server has
-// delivered, and an error when that is not all: ctx's error, ErrNoKeycodes,
-// quiesce.ErrNotDrained, or that of the connection.
+// Type types any Unicode text, whatever modifiers are held or locked and however slow the
+// application is. It waits for delay between characters. It returns the number of
+// characters that the server has delivered, and an error if that is not all of them: it
+// wraps the error of ctx, ErrNoKeycodes, quiesce.ErrNotDrained or ErrConnClosed.
 func (kb *Keyboard) Type(ctx context.Context, t Text, delay time.Duration) (done int, err error) {
 	text := t.text
 	kb.mu.Lock()
@@ -128,8 +126,8 @@ func (kb *Keyboard) Type(ctx context.Context, t Text, delay time.Duration) (done
 	return done, nil
 }
 
-// begin waits for the focus and reads the keymap for an operation. It turns off what a
-// program may have turned on that loses keys.
+// begin waits for the focus and reads the keymap. It turns off controls that lose keys,
+// which a program may have turned on.
 func (kb *Keyboard) begin(ctx context.Context) (*keymap, error) {
 	if err := kb.use(); err != nil {
 		return nil, err
@@ -141,7 +139,7 @@ func (kb *Keyboard) begin(ctx context.Context) (*keymap, error) {
 	return kb.readKeymap()
 }
 
-// strokeFor is the stroke for a keysym, if it has a key or a slot.
+// strokeFor returns the stroke for a keysym, if it has a key or a slot.
 func (kb *Keyboard) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
 	if at, ok := k.where[sym]; ok {
 		return at, true
@@ -154,8 +152,8 @@ func (kb *Keyboard) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
 	return s.stroke, true
 }
 
-// plan turns the beginning of text into strokes: as much as has keys and goes
-// in one write. It returns how many bytes that is.
+// plan makes strokes of the beginning of text, as far as it has keys and fits in one write.
+// It returns its length in bytes.
 func (kb *Keyboard) plan(k *keymap, text string) (size int) {
 	kb.strokes = kb.strokes[:0]
 	for size < len(text) && len(kb.strokes) < batchKeys {
@@ -170,9 +168,8 @@ func (kb *Keyboard) plan(k *keymap, text string) (size int) {
 	return size
 }
 
-// lookAhead is the keysyms without a key that come next in text, as many as
-// there are slots. One change of the keymap then does for all of them, and
-// what is given away is what is needed last.
+// lookAhead returns the next keysyms of text without a key, at most one for each slot, so
+// that one change of the keymap serves all of them.
 func (kb *Keyboard) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
 	for keys := 0; text != "" && keys < aheadKeys && len(need) < len(kb.slots.all); keys++ {
 		sym, size, _ := nextKey(text)
@@ -184,7 +181,7 @@ func (kb *Keyboard) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
 	return need
 }
 
-// send presses the planned keys and says how many characters that was.
+// send presses the planned keys and returns the number of their characters.
 func (kb *Keyboard) send(ctx context.Context, k *keymap, delay time.Duration, started bool) (done int, err error) {
 	if delay <= 0 {
 		if err := kb.strike(k, kb.strokes); err != nil {
@@ -210,18 +207,16 @@ func (kb *Keyboard) send(ctx context.Context, k *keymap, delay time.Duration, st
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	}
 }
 
-// strike presses and releases keys, all in one write: the server repeats a key
-// whose release comes late.
+// strike presses and releases keys in one write, because the server repeats a key until
+// its release.
 func (kb *Keyboard) strike(k *keymap, keys []typed) error {
 	c := kb.c
 	c.wire.cork()
@@ -249,9 +244,8 @@ func kindOf(down bool) byte {
 	return xproto.KeyRelease
 }
 
-// neutralise takes away what would change the meaning of keys: locked modifiers
-// and, for text, latched ones and the modifiers whose keys are down. The
-// returned function brings all but latches back.
+// neutralise turns off locked modifiers and, for text, latched modifiers and held
+// ones. restore turns all but the latched ones on again.
 func (kb *Keyboard) neutralise(k *keymap, text bool) (restore func() error) {
 	c, st := kb.c, k.state
 	latches := byte(0)
@@ -280,7 +274,7 @@ func (kb *Keyboard) neutralise(k *keymap, text bool) (restore func() error) {
 		}
 		kb.xkb.lock(st.locked, 0, latches, group)
 	}
-	_ = c.wire.uncork() // the next request tells
+	_ = c.wire.uncork() // the next request has the error
 	return func() error {
 		c.wire.cork()
 		if locks {

@@ -13,8 +13,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// ErrNoWindow is returned when no managed window has the number, or when none
-// is active.
+// ErrNoWindow is returned if no managed window has the number, or none is active.
 var ErrNoWindow = errors.New("no such window")
 
 // WindowInfo describes a window that the window manager manages.
@@ -24,7 +23,7 @@ type WindowInfo struct {
 	Title    string
 	Class    string // second part of WM_CLASS: "XTerm"
 	Instance string // first part of WM_CLASS: "xterm"
-	PID      int    // zero when neither the server nor the window tells
+	PID      int    // zero: unknown
 	// The content, without decoration, in root coordinates and pixels.
 	X, Y, Width, Height int
 	// The same with decoration.
@@ -35,8 +34,8 @@ type WindowInfo struct {
 	Maximised bool // in both directions
 }
 
-// Windows lists windows and acts on them by way of the window manager (EWMH
-// 1.5, ICCCM 4). It lives as long as its connection.
+// Windows lists windows, and acts on them through the window manager (EWMH 1.5, ICCCM 4).
+// It lives as long as its connection.
 type Windows struct {
 	c       *Conn
 	atoms   windowAtoms
@@ -60,8 +59,8 @@ type windowAtoms struct {
 	moveResize, close, iconify, pid xproto.Atom
 }
 
-// NewWindows begins to follow the windows. A window manager may start later;
-// see WaitReady.
+// NewWindows begins to follow the windows. A window manager may start later; see
+// WaitReady.
 func (c *Conn) NewWindows() (*Windows, error) {
 	w := &Windows{c: c, idMask: xproto.Setup(c.x).ResourceIdMask, changed: make(chan struct{})}
 	w.news.ready = make(chan struct{}, 1)
@@ -89,9 +88,8 @@ func (c *Conn) NewWindows() (*Windows, error) {
 	return w, nil
 }
 
-// List describes the managed windows, in the order in which they were opened.
-// It takes two round trips, however many there are. A window that vanishes
-// meanwhile is left out.
+// List describes the managed windows, in the order in which they were opened, in two round
+// trips. It leaves out a window that is destroyed meanwhile.
 func (w *Windows) List() ([]WindowInfo, error) {
 	ids, active, err := w.rootState()
 	if err != nil {
@@ -104,8 +102,8 @@ func (w *Windows) List() ([]WindowInfo, error) {
 	return infos, nil
 }
 
-// Get describes a window. It returns ErrNoWindow for windows that are not
-// managed, such as menus.
+// Get describes a window. It returns ErrNoWindow for windows that are not managed, such as
+// menus.
 func (w *Windows) Get(id Window) (WindowInfo, error) {
 	ids, active, err := w.rootState()
 	if err != nil {

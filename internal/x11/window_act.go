@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// probeLimit is how long a window manager gets to answer.
+	// probeLimit is how long the window manager has to answer.
 	probeLimit = 300 * time.Millisecond
 	// effectLimit is how long an action waits for its effect.
 	effectLimit = time.Second
-	// closeLimit is how long a program gets to close its window.
+	// closeLimit is how long a program has to close its window.
 	closeLimit = 2 * time.Second
-	// flightStep is longer than a picture of openbox's animation lasts (1/60 s).
+	// flightStep is longer than a step of openbox's animation (1/60 s).
 	flightStep = 40 * time.Millisecond
-	// maxCorrection is how far a window may land from where it should, in
-	// pixels, because of its gravity or border.
+	// maxCorrection is the largest error of a move because of a window's gravity or
+	// border, in pixels.
 	maxCorrection = 64
 	// largest bounds window sizes: coordinates have 16 bits, with sign.
 	largest = 1<<15 - 1
@@ -50,19 +50,15 @@ func (w *Windows) tell(win xproto.Window, kind xproto.Atom, data ...uint32) erro
 	return request.TellManager(w.c.x, w.c.root, win, kind, data...)
 }
 
-// Responds reports whether the window manager answers a question within limit. It
-// returns true if there is no window manager to ask.
+// Responds is [quiesce.Manager.Responds].
 func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, error) {
 	return w.manager.Responds(ctx, limit)
 }
 
-// RequireManager tells whether there is a window manager that must answer questions,
-// whatever the properties of the root window say.
+// RequireManager is [quiesce.Manager.Require].
 func (w *Windows) RequireManager(on bool) { w.manager.Require(on) }
 
-// AwaitFocus waits until the window manager has given a new window the focus, or
-// has decided not to. It returns nil if there is no window manager or if it does
-// not answer in time.
+// AwaitFocus is [quiesce.Manager.AwaitFocus].
 func (w *Windows) AwaitFocus(ctx context.Context, id Window) error {
 	return w.manager.AwaitFocus(ctx, xproto.Window(id))
 }
@@ -82,8 +78,8 @@ func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 	return info, err
 }
 
-// awaitStill waits until a window stands still. A window manager may show how one
-// that was minimised flies back to its place, of which it tells nobody.
+// awaitStill waits until a window does not move. A window manager may animate how a
+// minimised window returns.
 func (w *Windows) awaitStill(ctx context.Context, info WindowInfo) (WindowInfo, error) {
 	tick := time.NewTicker(flightStep)
 	defer tick.Stop()
@@ -102,17 +98,16 @@ func (w *Windows) awaitStill(ctx context.Context, info WindowInfo) (WindowInfo, 
 	return info, nil
 }
 
-// Move moves a window so that the top left corner of its content is at x, y,
-// unless the window manager wants it elsewhere, as it does with a window that
-// would leave the screen.
+// Move moves a window so that the top left corner of its content is at x, y, unless the
+// window manager moves it elsewhere, for example to keep it on the screen.
 func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, error) {
 	info, err := w.Get(id)
 	if err != nil {
 		return info, fmt.Errorf("move: %w", err)
 	}
-	// The numbers are about the frame, or whatever the window's gravity says.
-	// Static gravity, which is about the content, openbox does not forget: the
-	// window would come back from being maximised at another place.
+	// The position means the frame, or what the window's gravity says. With static
+	// gravity it means the content, but openbox keeps that gravity: a maximised window
+	// would return to another place.
 	askX, askY := x-(info.X-info.FrameX), y-(info.Y-info.FrameY)
 	there := func(i WindowInfo) bool { return i.X == x && i.Y == y }
 	move := func() {
@@ -126,14 +121,14 @@ func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, er
 	if err != nil || there(info) || max(dx, -dx, dy, -dy) > maxCorrection {
 		return info, err
 	}
-	// Another gravity, or the border that the window had before it was framed.
+	// The window has another gravity, or had a border.
 	askX, askY = askX+dx, askY+dy
 	move()
 	return info, err
 }
 
-// Resize gives a window's content a size. The program may have told the window
-// manager to allow only some sizes, as terminals do; the nearest is taken.
+// Resize sets the size of a window's content, or the nearest size that the program allows,
+// as terminals do.
 func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (WindowInfo, error) {
 	width, height = min(max(width, 1), largest), min(max(height, 1), largest)
 	return w.act(ctx, "resize", id, true,
@@ -151,7 +146,7 @@ func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 		func(i WindowInfo) bool { return i.Minimised && !i.Active })
 }
 
-// Maximise gives a window all the space there is, or takes that back.
+// Maximise gives a window all the space, or its former size if on is false.
 func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo, error) {
 	action := uint32(stateRemove)
 	if on {
@@ -164,9 +159,8 @@ func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo,
 		func(i WindowInfo) bool { return i.Maximised == on })
 }
 
-// Close asks a window to close, as its close button does, and waits for that up
-// to two seconds. A program may ask its user first, so that it is not an error
-// when the window stays.
+// Close asks a window to close, as its close button does, and waits for that for up to two
+// seconds. It returns nil if the window stays, because the program asks its user first.
 func (w *Windows) Close(ctx context.Context, id Window) error {
 	if _, err := w.Get(id); err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -190,9 +184,9 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 	return err
 }
 
-// act sends a request to the window manager and waits until done, or until it
-// is clear that it will not come. final says that the window manager does it
-// at once or never.
+// act sends a request to the window manager and waits until done returns true, at most for
+// effectLimit. final means that the window manager answers the next question only after
+// the effect.
 func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 	send func(xproto.Window) error, done func(WindowInfo) bool,
 ) (WindowInfo, error) {
@@ -201,7 +195,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 		return info, fmt.Errorf("%s: %w", op, err)
 	}
 	win := xproto.Window(id)
-	if err := w.c.selectEvents(win, watchWindow); err != nil { // follow may not know it yet
+	if err := w.c.selectEvents(win, watchWindow); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, ErrNoWindow)
 	}
 	defer w.c.unselectEvents(win, watchWindow)
@@ -221,7 +215,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 		return err == nil && (done(info) || handled && final), err
 	})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return info, nil // what the window manager did not do shows in info
+		return info, nil // without the effect
 	}
 	if err != nil {
 		return info, fmt.Errorf("%s: %w", op, err)

@@ -14,15 +14,12 @@ import (
 )
 
 const (
-	// maxWindows bounds how many windows are looked at.
-	maxWindows = 4096
-	// maxTitle bounds what is read of a title, in units of four bytes.
-	maxTitle = 1024
-	// titleLength bounds a title and both parts of a class, in characters.
-	titleLength = 256
+	maxWindows  = 4096 // in the list
+	maxTitle    = 1024 // units of four bytes that are read of a title
+	titleLength = 256  // characters of a title and of both parts of a class
 )
 
-// rootState reads what the window manager tells on the root window.
+// rootState reads the list of windows and the active window from the root window.
 func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err error) {
 	w.c.wire.cork()
 	list := w.property(w.c.root, w.atoms.list, maxWindows)
@@ -47,8 +44,7 @@ func (w *Windows) property(win xproto.Window, name xproto.Atom, length uint32) x
 	return request.Property(w.c.x, win, name, length)
 }
 
-// word reads a property of one 32-bit unit. It returns 0 if the window has no
-// such property.
+// word reads a property of one 32-bit unit. It returns 0 if there is none.
 func (w *Windows) word(win xproto.Window, name xproto.Atom) (uint32, error) {
 	r, err := w.property(win, name, 1).Reply()
 	if err != nil {
@@ -57,15 +53,15 @@ func (w *Windows) word(win xproto.Window, name xproto.Atom) (uint32, error) {
 	return request.Word(r), nil
 }
 
-// questions are the requests about one window that are under way.
+// questions are the requests about one window.
 type questions struct {
 	geometry                             xproto.GetGeometryCookie
 	position                             xproto.TranslateCoordinatesCookie
 	netName, name, class, extents, state xproto.GetPropertyCookie
 }
 
-// describe asks everything about all windows, then reads the answers, so that
-// it waits for the server once.
+// describe sends the requests about all windows, then reads the answers: it waits for the
+// server once.
 func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowInfo, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -102,7 +98,7 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 		switch {
 		case err == nil:
 			infos = append(infos, info)
-		case errors.As(err, &gone): // the window has vanished
+		case errors.As(err, &gone): // the window was destroyed
 		default:
 			return nil, request.Wrap(fmt.Sprintf("describe window %d", id), err)
 		}
@@ -117,8 +113,8 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 	return infos, nil
 }
 
-// fillPIDs prefers what the server knows: a window may say nothing, or the
-// number that its program has in another name space.
+// fillPIDs sets the processes of windows. It prefers the server's answer: a window may have
+// no number, or one of another name space.
 func (w *Windows) fillPIDs(infos []WindowInfo, answers []res.ClientIdValue) {
 	for i := range infos {
 		client := uint32(infos[i].ID) &^ w.idMask
@@ -156,7 +152,7 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 	if info.Title = w.text(r[0]); info.Title == "" {
 		var whole bool
 		if info.Title, whole = w.title(r[1]); !whole {
-			// The window manager has made UTF-8 of it for its title bar.
+			// The window manager has converted it to UTF-8 for its title bar.
 			if shown, err := w.property(xproto.Window(info.ID), w.atoms.visible, maxTitle).Reply(); err == nil && shown.Format == 8 {
 				info.Title = w.text(shown)
 			}
@@ -175,7 +171,7 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 func (i *WindowInfo) frame(extents []uint32) {
 	var side [4]int
 	for n, extent := range extents[:min(len(extents), len(side))] {
-		side[n] = int(extent & 0x7fff) // what no screen can hold is nonsense from some program
+		side[n] = int(extent & 0x7fff) // of any program, so larger than a screen
 	}
 	i.FrameX, i.FrameY = i.X-side[0], i.Y-side[2]
 	i.FrameWidth, i.FrameHeight = i.Width+side[0]+side[1], i.Height+side[2]+side[3]

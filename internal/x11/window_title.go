@@ -9,8 +9,8 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// title reads WM_NAME, for windows without _NET_WM_NAME. It reports false when
-// it could not read all of it.
+// title decodes WM_NAME, for windows without _NET_WM_NAME. It returns false if it cannot
+// decode all of it.
 func (w *Windows) title(r *xproto.GetPropertyReply) (string, bool) {
 	switch {
 	case r.Format != 8:
@@ -21,8 +21,7 @@ func (w *Windows) title(r *xproto.GetPropertyReply) (string, bool) {
 	return w.text(r), true
 }
 
-// text decodes a property that is UTF-8 if it says so or looks like it, else
-// Latin-1.
+// text decodes a property: UTF-8 if it has that type or is valid UTF-8, else Latin-1.
 func (w *Windows) text(r *xproto.GetPropertyReply) string {
 	if r.Format != 8 {
 		return ""
@@ -40,8 +39,8 @@ func (w *Windows) text(r *xproto.GetPropertyReply) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// bounded cuts a text that a program chose to titleLength characters and puts spaces in
-// place of control characters. s must be valid UTF-8.
+// bounded cuts a text to titleLength characters and replaces control characters by spaces.
+// s must be valid UTF-8.
 func bounded(s string) string {
 	n := 0
 	return strings.Map(func(r rune) rune {
@@ -55,8 +54,8 @@ func bounded(s string) string {
 	}, s)
 }
 
-// What begins a piece of compound text in another encoding ("Compound Text
-// Encoding", X Consortium standard, sections 4 to 7).
+// Escape sequences of compound text ("Compound Text Encoding", X Consortium standard,
+// sections 4 to 7).
 const (
 	compoundASCII  = "\x1b(B"
 	compoundLatin1 = "\x1b-A"
@@ -64,9 +63,8 @@ const (
 	compoundReturn = "\x1b%@"
 )
 
-// decodeCompound decodes ASCII, Latin-1 and UTF-8, which is what a title
-// mostly is in. It puts U+FFFD in place of text in one of the other twenty
-// encodings, and reports false then.
+// decodeCompound decodes compound text in ASCII, Latin-1 and UTF-8. It replaces text in
+// other encodings by U+FFFD and returns false.
 func decodeCompound(b []byte) (string, bool) {
 	var out []byte
 	low, high, whole := true, true, true // ASCII below 128, Latin-1 above

@@ -13,37 +13,36 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// WindowEventKind says what happened to a window.
+// WindowEventKind is a kind of WindowEvent.
 type WindowEventKind uint8
 
-// What can happen to a window.
+// The kinds of WindowEvent.
 const (
 	WindowOpened WindowEventKind = iota + 1
 	WindowClosed
-	WindowFocused // Window is empty when no window has the focus now
+	WindowFocused // Window is empty if no window has the focus
 	WindowRenamed
 )
 
-// WindowEvent is what happened, and how the window is now; was, when it closed.
+// WindowEvent is a change of a window, and the window after it or, if it was closed, before.
 type WindowEvent struct {
 	Kind   WindowEventKind
 	Window WindowInfo
 }
 
-// watchWindow is what must be known of each managed window.
+// watchWindow selects events of each managed window.
 const watchWindow = xproto.EventMaskPropertyChange | xproto.EventMaskStructureNotify
 
-// A window manager that starts gets readyTries questions, each with readyProbe
-// to answer it: it may miss some, and others than openbox may not know it.
+// A new window manager gets readyTries questions, with readyProbe to answer each: it may
+// miss some, and not all window managers know the question.
 const (
 	readyTries = 60
 	readyProbe = 15 * time.Millisecond
 )
 
-// news is what has changed since follow last looked. However much happens, it
-// stays small.
+// news is the changes since follow looked. Its size does not depend on their number.
 type news struct {
-	ready chan struct{} // holds a token while there is some
+	ready chan struct{} // holds a token if there are changes
 
 	mu      sync.Mutex
 	list    bool
@@ -62,7 +61,7 @@ func (n *news) add(f func(*news)) {
 	}
 }
 
-// take returns the news and leaves none.
+// take returns the news and clears it.
 func (n *news) take() *news {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +106,7 @@ func (w *Windows) propertyChanged(e xproto.PropertyNotifyEvent) {
 	w.wake()
 }
 
-// wake lets those who wait look again.
+// wake has await call its conditions.
 func (w *Windows) wake() {
 	if w.waiters.Load() == 0 {
 		return
@@ -118,8 +117,7 @@ func (w *Windows) wake() {
 	w.mu.Unlock()
 }
 
-// await calls cond now and after each change, until it reports true or an
-// error.
+// await calls cond, and again after each change, until it returns true or an error.
 func (w *Windows) await(ctx context.Context, cond func() (bool, error)) error {
 	w.waiters.Add(1)
 	defer w.waiters.Add(-1)
@@ -140,11 +138,10 @@ func (w *Windows) await(ctx context.Context, cond func() (bool, error)) error {
 	}
 }
 
-// WaitReady returns when a window manager is there: when the window that the
-// root window names as its own names itself (EWMH _NET_SUPPORTING_WM_CHECK).
-// The names that a dead window manager left do not count. openbox says so before
-// it listens, and a program that asks for something in between waits for
-// seconds, so that it must also have answered a question.
+// WaitReady waits for a window manager: its window, which a property of the root window
+// names, has the same property (EWMH _NET_SUPPORTING_WM_CHECK), unlike that of one that
+// has died. It must also answer a question, because openbox sets the properties before it
+// handles requests.
 func (w *Windows) WaitReady(ctx context.Context) error {
 	var watched xproto.Window
 	defer func() {
@@ -155,12 +152,12 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 	err := w.await(ctx, func() (bool, error) {
 		id, err := w.word(w.c.root, w.atoms.check)
 		if err != nil || id == 0 {
-			return false, nil //nolint:nilerr // no such property yet; a closed connection ends await
+			return false, nil //nolint:nilerr // not set; a closed connection ends await
 		}
 		child := xproto.Window(id)
 		if child != watched {
 			if err := w.c.selectEvents(child, xproto.EventMaskPropertyChange); err != nil {
-				return false, nil //nolint:nilerr // it has gone again; the next one will be told
+				return false, nil //nolint:nilerr // it has gone; the next one sets the property
 			}
 			if watched != 0 {
 				w.c.unselectEvents(watched, xproto.EventMaskPropertyChange)
@@ -179,8 +176,8 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// WaitForWindow returns the first window in the list for which match is true,
-// as soon as there is one. match runs on the caller's goroutine.
+// WaitForWindow waits for a window for which match returns true, and returns the first one
+// in the list. match runs on the caller's goroutine.
 func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool) (WindowInfo, error) {
 	var found WindowInfo
 	err := w.await(ctx, func() (bool, error) {
@@ -197,15 +194,15 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 	if err != nil {
 		return WindowInfo{}, fmt.Errorf("wait for a window: %w", err)
 	}
-	w.manager.Acted() // a window is listed before it has the focus
+	w.manager.Acted() // it may get the focus
 	return found, nil
 }
 
-// Watch has f called when windows open, close, get the focus or another title: of one
-// window at most four titles a second, and always the last. After 100 events in a second it
-// looks again when the second is over, and does not report what was undone meanwhile.
-// f runs on one goroutine, one call at a time, and may use everything here. There is one
-// f at a time. stop does not wait for a call that is running.
+// Watch calls f when windows open, close, get the focus or another title: for one window
+// at most four titles a second, and always the last. After 100 events in a second it looks
+// again when the second is over, and does not report what was undone meanwhile. f runs on
+// a goroutine of Windows and may use everything here. A second Watch replaces the first.
+// stop does not wait for a call that is running.
 func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
 	w.watcher.Store(&f)
 	return func() { w.watcher.CompareAndSwap(&f, nil) }
@@ -218,13 +215,12 @@ func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
 	}
 }
 
-// follow keeps up with the windows until the connection ends. The windows that
-// are there when it begins count as known.
+// follow emits the changes of windows until the connection ends.
 func (w *Windows) follow() {
 	known := make(map[xproto.Window]WindowInfo)
 	var active xproto.Window
 	var second time.Time // when w.emitted was last 0
-	renames := renames{told: make(map[xproto.Window]time.Time)}
+	renames := renames{emitted: make(map[xproto.Window]time.Time)}
 	later := time.NewTimer(titleInterval)
 	defer later.Stop()
 	for first := true; ; first = false {
@@ -244,7 +240,7 @@ func (w *Windows) follow() {
 		due, wait := renames.due(now.renamed, time.Now())
 		for _, id := range due {
 			if w.compareTitle(known, id) {
-				renames.told[id] = time.Now()
+				renames.emitted[id] = time.Now()
 			}
 		}
 		if wait > 0 {
@@ -268,24 +264,24 @@ func (w *Windows) follow() {
 	}
 }
 
-// mostEvents is how many events are told in a second before those that follow are put
-// together: any program can cause thousands.
+// mostEvents is how many events Watch reports in a second before it joins them: any program
+// can cause thousands.
 const mostEvents = 100
 
 // titleInterval is the shortest time between two WindowRenamed events of one window.
 const titleInterval = 250 * time.Millisecond
 
-// renames delays the WindowRenamed events of windows that change their title all the
-// time. The last title is always told.
+// renames delays the WindowRenamed events of windows that change their title all the time.
+// It always reports the last title.
 type renames struct {
-	told    map[xproto.Window]time.Time // when the last event of a window was
+	emitted map[xproto.Window]time.Time // the last event of each window
 	waiting []xproto.Window
 }
 
-// due returns the windows whose title may be compared now, out of changed and of those
-// that wait, at most mostEvents. wait is the time until the first of the others may be; zero: there is none.
+// due returns the windows, of changed and waiting, whose title may be compared now, at
+// most mostEvents. wait is the time until another window is due, or zero.
 func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Window, wait time.Duration) {
-	maps.DeleteFunc(r.told, func(_ xproto.Window, at time.Time) bool { return now.Sub(at) >= titleInterval })
+	maps.DeleteFunc(r.emitted, func(_ xproto.Window, at time.Time) bool { return now.Sub(at) >= titleInterval })
 	for _, id := range changed {
 		if !slices.Contains(r.waiting, id) {
 			r.waiting = append(r.waiting, id)
@@ -296,7 +292,7 @@ func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Wind
 			wait = titleInterval
 			return false
 		}
-		at, recent := r.told[id]
+		at, recent := r.emitted[id]
 		if !recent {
 			due = append(due, id)
 			return true
@@ -309,7 +305,7 @@ func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Wind
 	return due, wait
 }
 
-// compare finds out which windows opened and closed.
+// compare emits which windows opened and closed, unless silent is set.
 func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 	ids, active, err := w.rootState()
 	if err != nil {
@@ -317,7 +313,7 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 	}
 	var opened []xproto.Window
 	for _, id := range ids {
-		// Select first: what changes after the look at the window is told.
+		// Select first, so that changes after the look at the window have events.
 		if _, ok := known[id]; !ok && w.c.selectEvents(id, watchWindow) == nil {
 			opened = append(opened, id)
 		}
@@ -334,7 +330,7 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 	for _, id := range opened {
 		i := slices.IndexFunc(infos, func(i WindowInfo) bool { return i.ID == Window(id) })
 		if i < 0 {
-			w.c.unselectEvents(id, watchWindow) // vanished already
+			w.c.unselectEvents(id, watchWindow) // it was destroyed
 			continue
 		}
 		known[id] = infos[i]
@@ -344,7 +340,7 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 	}
 }
 
-// closed forgets a window.
+// closed removes a window from known and emits WindowClosed.
 func (w *Windows) closed(known map[xproto.Window]WindowInfo, id xproto.Window) {
 	info, ok := known[id]
 	if !ok {
@@ -355,8 +351,8 @@ func (w *Windows) closed(known map[xproto.Window]WindowInfo, id xproto.Window) {
 	w.emit(WindowClosed, info)
 }
 
-// compareTitle emits WindowRenamed if the title of a window has changed, and reports
-// whether it did.
+// compareTitle emits WindowRenamed if the title of a window has changed. It returns true
+// in that case.
 func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Window) bool {
 	before, ok := known[id]
 	if !ok {

@@ -12,19 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is the socket below xgb. It does four things that xgb does not offer:
-// connect with a given cookie (xgb knows only $XAUTHORITY), hold requests
-// back so that several reach the server in one write, refuse replies that
-// are too long, and drop forged events.
+// wire is the socket below xgb. It connects with a given cookie, where xgb uses
+// $XAUTHORITY, sends several requests in one write, refuses replies that are too long, and
+// drops forged events.
 type wire struct {
 	net.Conn
 	cookie []byte // nil: connect without one
 
 	// The state of Read.
-	answered bool         // the server's answer to the connection setup was read
-	head     []byte       // of a message, not returned yet
-	rest     int64        // bytes of the message that follow head
-	most     atomic.Int64 // bytes of the longest reply that expect announced
+	answered bool         // the answer to the connection setup was read
+	head     []byte       // of a message, to be returned
+	rest     int64        // bytes of the message after head
+	most     atomic.Int64 // bytes of the longest reply of expect
 
 	mu      sync.Mutex
 	greeted bool // the connection setup was sent
@@ -32,7 +31,7 @@ type wire struct {
 	held    []byte
 }
 
-// peer tells which user the X server runs as.
+// peer returns the process, user and group of the X server.
 func (w *wire) peer() (*unix.Ucred, bool) {
 	sock, ok := w.Conn.(*net.UnixConn)
 	if !ok {
@@ -49,17 +48,15 @@ func (w *wire) peer() (*unix.Ucred, bool) {
 	return cred, control == nil && err == nil
 }
 
-// maxHeld bounds what is held back, so that a cork that outlives its purpose
-// cannot collect memory.
+// maxHeld bounds the requests that a cork holds back, in bytes.
 const maxHeld = 64 << 10
 
-// getInputFocus is the request by which xgb waits for the server, of its own
-// accord too when some 1000 requests have had no reply. Held back, it would
-// hold up every request, and so the uncork.
+// getInputFocus is the request by which xgb waits for the server, also after some 1000
+// requests without a reply. A cork must not hold it back: all requests would wait for it.
 const getInputFocus = 43
 
-// Write sends b, or keeps it while corked. The first write is xgb's connection
-// setup, in place of which ours is sent (X11 protocol, section 8).
+// Write sends b, or keeps it while corked. It replaces the first write, xgb's connection
+// setup (X11 protocol, section 8).
 func (w *wire) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,23 +75,21 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// maxReply is the most bytes after its head that a reply may have, unless expect
-// announced more. Other clients choose the size of some things that are read
-// whole, such as the pointer's picture, which may have gigabytes.
+// maxReply is the largest length of a reply after its head, unless expect announced more.
+// Other clients choose the size of some replies: the pointer's picture may have gigabytes.
 const maxReply = 4 << 20
 
 const (
-	setupHead   = 8  // bytes before the part of the setup's answer whose length they tell
-	messageHead = 32 // the same of replies; errors and events have no more
+	setupHead   = 8  // bytes of the head of the answer to the setup, which has the length of the rest
+	messageHead = 32 // the same of replies; errors and events have only this
 	kindError   = 0
 	kindReply   = 1
 	fromProgram = 1 << 7 // set in the kind of events that a program sent with SendEvent
 )
 
-// forged reports whether a message is an event that a program sent although only the X
-// server has reason to send it. The other three are sent by programs: ClientMessage is for
-// that, owners answer with SelectionNotify, and window managers send ConfigureNotify
-// (ICCCM 2.2 and 4.1.5).
+// forged reports whether a message is an event of a program that only the X server has
+// reason to send. Programs may send ClientMessage, SelectionNotify as owners, and
+// ConfigureNotify as window managers (ICCCM 2.2 and 4.1.5).
 func forged(kind byte) bool {
 	if kind&fromProgram == 0 {
 		return false
@@ -106,7 +101,7 @@ func forged(kind byte) bool {
 	return true
 }
 
-// expect has replies of n bytes accepted from now on.
+// expect has Read accept replies of n bytes.
 func (w *wire) expect(n int) {
 	for {
 		most := w.most.Load()
@@ -116,8 +111,8 @@ func (w *wire) expect(n int) {
 	}
 }
 
-// Read reads what the server sends. In place of a reply that is too long it
-// gives the error that the server gives when its own memory does not suffice.
+// Read reads messages of the server. It replaces a reply that is too long by the error for
+// a lack of memory in the server.
 func (w *wire) Read(b []byte) (int, error) {
 	if len(w.head) == 0 && w.rest == 0 {
 		if err := w.nextMessage(); err != nil {
@@ -137,8 +132,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// nextMessage reads the head of the next message that is not forged. It returns io.EOF if
-// none follows.
+// nextMessage reads the head of the next message that is not forged, or returns io.EOF.
 func (w *wire) nextMessage() error {
 	size := messageHead
 	if !w.answered {
@@ -176,16 +170,16 @@ func (w *wire) nextMessage() error {
 	return err
 }
 
-// cork holds requests back until the matching uncork. A caller must not wait
-// for a reply in between: the request would never be sent.
+// cork holds requests back until the matching uncork. The caller must not wait for a reply
+// before that.
 func (w *wire) cork() {
 	w.mu.Lock()
 	w.corked++
 	w.mu.Unlock()
 }
 
-// uncork sends what was held back. If that fails the connection is closed, as
-// xgb would, so that whoever waits for a reply learns of it.
+// uncork sends the requests. If that fails it closes the connection, as xgb does, so that
+// callers that wait for a reply get an error.
 func (w *wire) uncork() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,8 +202,7 @@ func (w *wire) flushLocked() error {
 	return err
 }
 
-// setupRequest is the connection setup of X11 protocol version 11.0, little
-// endian.
+// setupRequest returns the connection setup of X11 protocol version 11.0, little endian.
 func setupRequest(cookie []byte) []byte {
 	name := ""
 	if cookie != nil {

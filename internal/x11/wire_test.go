@@ -70,8 +70,8 @@ func TestWireCork(t *testing.T) {
 		}
 		s.writes = nil
 	}
-	write("at once")
-	check("at once")
+	write("now")
+	check("now")
 	w.cork()
 	write("a")
 	w.cork()

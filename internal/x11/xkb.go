@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// The XKB requests that are used; xgb has no package for this extension ("The
-// X Keyboard Extension: Protocol Specification", appendix D).
+// Requests of XKB, for which xgb has no package ("The X Keyboard Extension: Protocol
+// Specification", appendix D).
 const (
 	xkbUseExtension    = 0
 	xkbGetState        = 4
@@ -29,21 +29,20 @@ const (
 	xkbBounceKeys      = 1 << 2  // a key that is pressed again soon does not count
 )
 
-// xkb speaks the keyboard extension.
+// xkb sends requests of the keyboard extension.
 type xkb struct {
 	x      *xgb.Conn
 	opcode byte
 }
 
-// lockState is the part of the keyboard's state that outlives key presses, and
-// the modifiers of keys that are down.
+// lockState is the state of modifiers and groups.
 type lockState struct {
-	base, latched, locked byte // modifiers
+	base, latched, locked byte // modifiers; base: of keys that are down
 	group                 byte // the effective one, 0 to 3
 	lockedGroup           byte
 }
 
-// openXkb finds the extension and tells the server that it will be used.
+// openXkb finds the extension and negotiates its version.
 func openXkb(x *xgb.Conn) (xkb, error) {
 	const name = "XKEYBOARD"
 	r, err := xproto.QueryExtension(x, uint16(len(name)), name).Reply()
@@ -69,7 +68,7 @@ func openXkb(x *xgb.Conn) (xkb, error) {
 	return k, nil
 }
 
-// request starts a request of that many four-byte units.
+// request begins a request of that many four-byte units.
 func (k xkb) request(minor byte, units uint16) []byte {
 	b := make([]byte, 0, 4*units)
 	b = append(b, k.opcode, minor)
@@ -97,8 +96,8 @@ func readLockState(cookie *xgb.Cookie) (lockState, error) {
 	return lockState{base: b[9], latched: b[10], locked: b[11], group: b[12], lockedGroup: b[13]}, nil
 }
 
-// lock sets the locked modifiers in mask to mods and the locked group, and
-// clears latches. Applications see no key event from it.
+// lock sets the locked modifiers in mask to mods, sets the locked group, and clears
+// latches. Applications get no key event.
 func (k xkb) lock(mask, mods, latches, group byte) {
 	b := k.request(xkbLatchLockState, 4)
 	b = binary.LittleEndian.AppendUint16(b, xkbCoreKeyboard)
@@ -107,7 +106,8 @@ func (k xkb) lock(mask, mods, latches, group byte) {
 	k.x.NewRequest(b, k.x.NewCookie(false, false))
 }
 
-// setControls turns on the controls of mask that are in on, and turns off its other controls.
+// setControls turns on the controls of mask that are in on, and turns off the others of
+// mask.
 func (k xkb) setControls(mask, on uint32) {
 	const units = 25
 	b := k.request(xkbSetControls, units)
@@ -119,9 +119,8 @@ func (k xkb) setControls(mask, on uint32) {
 	k.x.NewRequest(b, k.x.NewCookie(false, false))
 }
 
-// keyEntries is the exact keysyms of a range of keycodes, in the form that the
-// server sends and takes: unlike the core protocol's, it holds all levels and
-// groups and what modifiers choose among them.
+// keyEntries is the keysyms of a range of keycodes, as XKB encodes them: unlike the core
+// protocol, with all levels and groups, and the modifiers that select them.
 type keyEntries struct {
 	min, max, first xproto.Keycode // of the keyboard; of the range
 	entries         [][]byte       // a KEYSYMMAP each
@@ -163,8 +162,8 @@ func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
 	return m, nil
 }
 
-// setEntries replaces the keysyms of a range of keycodes (SetMap). Check the
-// returned cookie.
+// setEntries replaces the keysyms of a range of keycodes (SetMap). The caller checks the
+// cookie.
 func (k xkb) setEntries(m keyEntries, flags uint16) *xgb.Cookie {
 	const header = 36
 	size := header
@@ -188,8 +187,8 @@ func (k xkb) setEntries(m keyEntries, flags uint16) *xgb.Cookie {
 	return cookie
 }
 
-// keyEntry is the entry of a key with one group of two levels, or of one
-// without any.
+// keyEntry returns the entry of a key with one group of two levels, or with none if plain
+// is 0.
 func keyEntry(plain, shifted xproto.Keysym) []byte {
 	if plain == 0 {
 		return make([]byte, keyEntrySize)

@@ -172,7 +172,7 @@ func checkText(field, text string, most int) error {
 func entryOf(e desktop.Event) Entry {
 	entry := Entry{
 		Time: e.Time, Type: e.Type, Action: e.Action, Window: e.Window, Selection: e.Selection,
-		Control: e.Control, Size: e.Size, Missed: e.Missed,
+		Control: e.Control, Size: e.Size, Missed: e.Dropped,
 	}
 	if e.Failure != nil {
 		entry.Failure = &Failure{e.Failure.Code, e.Failure.Message}

@@ -214,7 +214,7 @@ func (t *Timeline) look(ctx context.Context, d Desktop) {
 func (t *Timeline) take(e desktop.Event) {
 	t.seen = max(t.seen, e.Seq)
 	if e.Type == desktop.EventGap {
-		t.cfg.Dropped(e.Missed)
+		t.cfg.Dropped(e.Dropped)
 	}
 	_, _ = t.put(entryOf(e))
 }

@@ -17,7 +17,7 @@ type Display struct {
 	X          *xgb.Conn
 	Root       xproto.Window
 	Number     int             // of the display
-	ClientPIDs bool            // the X server has X-Resource, which tells the processes of its clients
+	ClientPIDs bool            // the X server has X-Resource, which has the processes of its clients
 	Done       <-chan struct{} // closed when the connection is gone
 	Log        *slog.Logger
 
@@ -35,9 +35,8 @@ func (d *Display) pointer() (xproto.Window, error) {
 	return r.Child, nil
 }
 
-// Pauses between looks at an application. Each pause is longer than the one before:
-// most applications are done after a fraction of a millisecond, and a slow one needs
-// the processor more than we do.
+// Pauses between looks at an application. Each is longer than the one before: most
+// applications need a fraction of a millisecond, and a slow one needs the processor.
 const (
 	firstPause = 100 * time.Microsecond
 	lastPause  = 4 * time.Millisecond
@@ -57,9 +56,9 @@ func (d *Display) poll(ctx context.Context, done func() (bool, error)) error {
 
 // pause waits for t. It returns ErrNotDrained if ctx ends before that.
 func (d *Display) pause(ctx context.Context, t time.Duration) error {
-	if t < time.Millisecond { // which Go's timers would make a millisecond
+	if t < time.Millisecond { // for which Go's timers are too coarse
 		span := unix.NsecToTimespec(t.Nanoseconds())
-		_ = unix.Nanosleep(&span, nil) // a shorter one does no harm
+		_ = unix.Nanosleep(&span, nil)
 	} else {
 		select {
 		case <-time.After(t):

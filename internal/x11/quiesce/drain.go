@@ -14,32 +14,31 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// ErrNotDrained is returned when an application did not take the keys that
-// were typed into it in time, so that the keycodes of characters that are not
-// on the keyboard could not be used for others.
+// ErrNotDrained is returned if an application does not take its keys in time, so that their
+// keycodes cannot be used for other characters.
 var ErrNotDrained = errors.New("the application does not take its keys")
 
 // Bounds of waiting for an application.
 const (
 	drainLimit = 15 * time.Second
-	// blindWait is for a window of which nothing is known: it was enough for
-	// every program tried on a busy machine, and there is nothing better.
+	// blindWait is the wait for a window without any sign. It sufficed for all programs
+	// that were tried, on a busy machine.
 	blindWait = 500 * time.Millisecond
-	// How often a window that was pinged is looked for: it may be gone.
+	// Intervals between checks whether a window that was pinged still exists.
 	lookFirst = 5 * time.Millisecond
 	lookMost  = 250 * time.Millisecond
 )
 
-// firstToken numbers pings from where no window manager's own can be: these
-// use small numbers or server times.
+// firstToken is the first number of a ping. Window managers use small numbers or server
+// times.
 const firstToken = 0xd000_0000
 
-// Typed notes that a window may have got keys whose keycodes will be reused. focus is
-// the window that had the focus.
+// Typed records that a window may have got keys whose keycodes will be reused. focus is the
+// window that had the focus.
 func (t *Tracker) Typed(focus xproto.Window) {
 	switch focus {
 	case xproto.InputFocusNone:
-		return // the keys went nowhere
+		return // no window got the keys
 	case xproto.InputFocusPointerRoot:
 		child, err := t.display.pointer()
 		if err != nil || child == 0 {
@@ -52,8 +51,7 @@ func (t *Tracker) Typed(focus xproto.Window) {
 	}
 }
 
-// Drain waits until every window that Typed named has taken its keys. A window that
-// is gone will not look anything up any more.
+// Drain waits until every window of Typed has taken its keys or is gone.
 func (t *Tracker) Drain(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
@@ -69,9 +67,8 @@ func (t *Tracker) Drain(ctx context.Context) error {
 	return nil
 }
 
-// DrainWindow waits until the application of one window has taken all its events. An
-// application that answers pings does so in the order of its events. Of others the
-// server tells the process, whose sleep shows when it has taken all.
+// DrainWindow waits until the application of a window has taken all its events: it answers
+// a ping or, if it answers none, its process sleeps.
 func (t *Tracker) DrainWindow(ctx context.Context, win xproto.Window) error {
 	top, pings, ok := t.tree.application(win)
 	if !ok {
@@ -81,7 +78,7 @@ func (t *Tracker) DrainWindow(ctx context.Context, win xproto.Window) error {
 		return t.ping(ctx, top)
 	}
 	pid := t.tree.process(win, top)
-	if pid == 0 || pid == os.Getpid() { // we ourselves never sleep here
+	if pid == 0 || pid == os.Getpid() {
 		select {
 		case <-time.After(blindWait):
 			return nil
@@ -101,8 +98,8 @@ func (t *Tracker) DrainWindow(ctx context.Context, win xproto.Window) error {
 	return nil
 }
 
-// ping sends _NET_WM_PING and waits for the answer (EWMH). Only windows that
-// ask for it in WM_PROTOCOLS may get one: others take it for WM_DELETE_WINDOW.
+// ping sends _NET_WM_PING and waits for the answer (EWMH). Windows that do not ask for pings
+// in WM_PROTOCOLS must not get one: some take it for WM_DELETE_WINDOW.
 func (t *Tracker) ping(ctx context.Context, top xproto.Window) error {
 	t.token++
 	for len(t.pongs) > 0 {

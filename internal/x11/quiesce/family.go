@@ -14,21 +14,19 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// Browsers show their pages in processes of their own, which do not tell whether they
-// have dealt with a key. The best sign is that all of them do almost nothing for
-// longer than a picture takes.
+// A browser has processes for its pages. The best sign that they have handled a key is that
+// all are almost idle for longer than a picture takes.
 const (
 	familyLook = 4 * time.Millisecond
-	// familyQuiet is how many looks in a row must find nothing to do: more than
+	// familyQuiet is how many looks in a row must find all threads asleep: for longer than
 	// a picture at 60 Hz, for which an application may wait.
 	familyQuiet = 5
-	// familySleeps is how often all threads together may have woken in between:
-	// timers do wake them.
+	// familySleeps is how often timers may wake all threads together between the looks.
 	familySleeps = 4
 	maxFamily    = 256
 )
 
-// helpers is a process and those of the same program below it.
+// helpers returns a process and its descendants of the same program.
 func helpers(pid int) []int {
 	program := programOf(pid)
 	all := []int{pid}
@@ -42,8 +40,8 @@ func helpers(pid int) []int {
 	return all
 }
 
-// childrenOf is the processes that a process started and that have not ended, or
-// of whose end it has not heard. It is none where the kernel does not tell.
+// childrenOf returns the children of a process, also zombies. It returns nil if the kernel
+// does not list them.
 func childrenOf(pid int) (children []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(dir)
@@ -64,11 +62,11 @@ func childrenOf(pid int) (children []int) {
 	return children
 }
 
-// endSignals are those that end most programs: SIGHUP, SIGINT, SIGKILL, SIGTERM.
+// endSignals are signals that end most programs.
 const endSignals = 1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGKILL-1) | 1<<(unix.SIGTERM-1)
 
-// childEnds says whether something that a process started was told to end and
-// has not yet, or has and the process does not know.
+// childEnds reports whether a child of a process has a pending signal to end, or is a
+// zombie.
 func childEnds(pid int) bool {
 	return slices.ContainsFunc(childrenOf(pid), func(child int) bool {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status")
@@ -92,24 +90,24 @@ func childEnds(pid int) bool {
 	})
 }
 
-// mask reads a set of signals (proc(5)).
+// mask parses a set of signals (proc(5)).
 func mask(hex []byte) uint64 {
 	set, _ := strconv.ParseUint(string(hex), 16, 64)
 	return set
 }
 
-// programOf is the name of the file that a process runs, as its command line
-// says: that can be read where the link to the file cannot.
+// programOf returns the name of a process's program from its command line, which can be
+// read where the link to the file cannot.
 func programOf(pid int) string {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	line := make([]byte, unix.PathMax) // a program can make its command line as long as its memory
+	line := make([]byte, unix.PathMax) // a program can make its command line very long
 	n, _ := f.Read(line)
 	line = line[:n]
-	if i := bytes.IndexAny(line, "\x00 "); i >= 0 { // helpers rewrite theirs, with spaces
+	if i := bytes.IndexAny(line, "\x00 "); i >= 0 { // helpers put spaces between arguments
 		line = line[:i]
 	}
 	if len(line) == 0 {
@@ -118,7 +116,7 @@ func programOf(pid int) string {
 	return filepath.Base(string(line))
 }
 
-// waitFamily waits until processes have nothing to do for a while.
+// waitFamily waits until processes are idle.
 func (d *Display) waitFamily(ctx context.Context, family []int) error {
 	again := time.NewTicker(familyLook)
 	defer again.Stop()

@@ -43,7 +43,7 @@ func TestHelpers(t *testing.T) {
 		t.Error("a process that is busy counts as quiet")
 	}
 	if childEnds(family[0]) {
-		t.Error("a child counts as ending that nobody has told to")
+		t.Error("a child counts as ending without a signal")
 	}
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
 		if err := syscall.Kill(family[1], s); err != nil {
@@ -51,7 +51,7 @@ func TestHelpers(t *testing.T) {
 		}
 	}
 	if !childEnds(family[0]) {
-		t.Error("a child does not count as ending that was told to")
+		t.Error("a child with a pending signal does not count as ending")
 	}
 	if err := syscall.Kill(family[1], syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -14,21 +14,20 @@ import (
 // protocol, SETofKEYBUTMASK).
 const anyButton = xproto.ButtonMask1 | xproto.ButtonMask2 | xproto.ButtonMask3 | xproto.ButtonMask4 | xproto.ButtonMask5
 
-// Follow has keys wait until the window manager has dealt with the clicks and
-// chords before them, and with what was done to windows. The window manager gives a
-// window the focus and takes chords such as alt+Tab. Until it has done so, keys go to
-// another window. Follow must be called before the first input.
+// Follow has keys wait until the window manager has handled the clicks, chords and requests
+// about windows before them, which may move the focus. It must be called before the first
+// input.
 func (t *Tracker) Follow(m *Manager) { t.manager = m }
 
-// ManagerMayAct notes that the window manager may have something to deal with: a
-// chord, the release of a button or modifier, or what a program did.
+// ManagerMayAct records that the window manager may have something to handle: a chord, the
+// release of a button or modifier, or a request of a program.
 func (t *Tracker) ManagerMayAct() { t.pressed = max(t.pressed, 1) }
 
-// Pressed notes that a button was pressed, which the window manager sees first.
+// Pressed records that a button was pressed, which the window manager gets first.
 func (t *Tracker) Pressed() { t.pressed++ }
 
-// AwaitManager waits until the window manager has dealt with all input, and the focus
-// stays where it is.
+// AwaitManager waits until the window manager has handled all input and the focus does not
+// move.
 func (t *Tracker) AwaitManager(ctx context.Context) error {
 	asked, err := t.AwaitPointer(ctx)
 	if err == nil && !asked {
@@ -40,8 +39,8 @@ func (t *Tracker) AwaitManager(ctx context.Context) error {
 	return t.awaitFocus(ctx)
 }
 
-// focusLost reports whether no window has the focus although there is a window manager,
-// which gives it to another window when the one that had it has gone.
+// focusLost reports whether no window has the focus although there is a window manager. It
+// gives the focus to another window when the window with the focus is destroyed.
 func (t *Tracker) focusLost() (bool, error) {
 	if t.manager == nil {
 		return false, nil
@@ -56,15 +55,14 @@ func (t *Tracker) focusLost() (bool, error) {
 	return t.manager.present()
 }
 
-// AwaitPointer waits until the window manager has dealt with all input. Until then the
-// server may hold back what the pointer does. It reports false if there was nothing to
-// wait for, or no window manager.
+// AwaitPointer waits until the window manager has handled all input. It returns false if
+// there was nothing to wait for, or no window manager.
 //
-// The server holds back what the pointer does after a press until the window
-// manager has seen that (X11 protocol, GrabButton, pointer-mode Synchronous), so
-// that it may hear of each press only after it has dealt with the one before:
-// hence one question for each. While anything is held back, the release of the
-// first button is, so that the button looks pressed.
+// After a press, the server holds the pointer's events back until the window manager has
+// handled the press (X11 protocol, GrabButton, pointer-mode Synchronous). So the window
+// manager may get each press only after it has handled the one before, and AwaitPointer
+// asks it once for each press. While events are held back, so is the release of the first
+// button, which therefore looks pressed.
 func (t *Tracker) AwaitPointer(ctx context.Context) (bool, error) {
 	if t.manager == nil {
 		return false, nil
@@ -103,7 +101,7 @@ func (t *Tracker) AwaitPointer(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// patience returns until when the window manager may take to answer.
+// patience returns the deadline for answers of the window manager.
 func (t *Tracker) patience() time.Time {
 	if t.managerHung {
 		return time.Now().Add(hungLimit)
@@ -111,9 +109,9 @@ func (t *Tracker) patience() time.Time {
 	return time.Now().Add(focusLimit)
 }
 
-// awaitFocus waits until the focus stays where it is. If the window with the focus
-// goes away, no window has it until the window manager learns of that, by an event
-// that comes after the question which it has answered.
+// awaitFocus waits until the focus does not move. When the window with the focus is
+// destroyed, no window has it until the window manager handles an event about that, which
+// may come after a question that it answered.
 func (t *Tracker) awaitFocus(ctx context.Context) error {
 	deadline, last := t.patience(), xproto.Window(0)
 	for round := range focusRounds {
@@ -132,9 +130,8 @@ func (t *Tracker) awaitFocus(ctx context.Context) error {
 	return nil
 }
 
-// askManager waits until the window manager has dealt with what it knows of. It
-// reports false if there is no window manager, or if it does not answer before
-// deadline.
+// askManager waits until the window manager has handled its events. It returns false if
+// there is none, or if it does not answer before deadline.
 func (t *Tracker) askManager(ctx context.Context, deadline time.Time) (bool, error) {
 	ok, err := t.manager.ask(ctx, deadline)
 	switch {
@@ -143,7 +140,7 @@ func (t *Tracker) askManager(ctx context.Context, deadline time.Time) (bool, err
 	case errors.Is(err, errHung):
 		if !t.managerHung {
 			t.managerHung = true
-			t.display.Log.Warn("the window manager does not say that it has dealt with a click or chord; keys may go to another window")
+			t.display.Log.Warn("the window manager does not answer after a click or chord; keys may go to another window")
 		}
 		return false, nil
 	}

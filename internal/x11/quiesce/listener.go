@@ -8,9 +8,8 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// Unheard returns the window with the focus if no program wants the keys that it
-// gets, for AwaitListener, and 0 if a program does, as far as is known. It takes one
-// round trip if the focus is where it was the last time.
+// Unheard returns the window with the focus, for AwaitListener, if no program has asked for
+// its keys, and 0 otherwise. It takes one round trip if the focus has not moved.
 func (t *Tracker) Unheard() (xproto.Window, error) {
 	var events xproto.GetWindowAttributesCookie
 	focused := xproto.GetInputFocus(t.display.X)
@@ -46,12 +45,12 @@ func (t *Tracker) Unheard() (xproto.Window, error) {
 	return t.focus, nil
 }
 
-// AwaitListener waits until a program wants the keys of a window, and may run beside
-// other methods. Programs of Xt, such as xterm, show a window and ask for its keys
-// only afterwards: until then the server throws keys away (X11 protocol, section 11,
-// "KeyPress"). AwaitListener waits long for a window that never asks, but only once.
-// Toolkits whose windows answer pings ask before they show a window, and many of them
-// in a way that the server does not tell others (X Input Extension 2, XISelectEvents).
+// AwaitListener waits until a program asks for the keys of a window. Other methods may run
+// meanwhile. Programs of Xt, such as xterm, show a window before they ask for its keys,
+// and the server drops keys until then (X11 protocol, section 11, "KeyPress").
+// AwaitListener waits long for a window without a listener only once. Toolkits whose
+// windows answer pings ask before they show a window, and many of them in a way that
+// other clients cannot see (X Input Extension 2, XISelectEvents).
 func (t *Tracker) AwaitListener(ctx context.Context, win xproto.Window) error {
 	err := within(ctx, t.mute.limit(win, takeLimit), func(ctx context.Context) error {
 		return t.display.poll(ctx, func() (bool, error) { return t.tree.wantsKeys(win) })
@@ -62,6 +61,5 @@ func (t *Tracker) AwaitListener(ctx context.Context, win xproto.Window) error {
 	return t.goOn(ctx, win, err)
 }
 
-// IsMute reports whether no program wanted the keys of a window in time when
-// AwaitListener last waited for that.
+// IsMute reports whether the last AwaitListener for a window ran out of time.
 func (t *Tracker) IsMute(win xproto.Window) bool { return t.mute.has(win) }

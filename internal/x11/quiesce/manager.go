@@ -18,22 +18,22 @@ import (
 const (
 	// focusLimit is how long keys wait for a window manager that does not answer.
 	focusLimit = 3 * time.Second
-	// hungLimit is how long they wait if it did not answer the last time either.
+	// hungLimit is how long they wait if it did not answer the last question.
 	hungLimit = 100 * time.Millisecond
-	// askAgain is after how long it is asked once more: it may have been
-	// replaced by one that never got the question.
+	// askAgain is the interval between questions, which a new window manager may not have
+	// got.
 	askAgain = 500 * time.Millisecond
-	// focusRounds is how often it is asked whether the focus still moves.
+	// focusRounds bounds the questions whether the focus still moves.
 	focusRounds = 5
-	// maxSupported bounds what is read of _NET_SUPPORTED, in names.
+	// maxSupported bounds the names that are read of _NET_SUPPORTED.
 	maxSupported = 1024
 )
 
 // errHung is returned if the window manager does not answer in time.
 var errHung = errors.New("the window manager does not answer")
 
-// Manager asks the window manager of a display whether it has handled what it was
-// told. Its methods may be called from any goroutine.
+// Manager asks the window manager of a display whether it has handled earlier requests. Its
+// methods may be called from any goroutine.
 type Manager struct {
 	display *Display
 	names   struct {
@@ -73,19 +73,17 @@ func (m *Manager) Event(ev xgb.Event) {
 	}
 }
 
-// Acted notes that the window manager may still have to give a window the focus,
-// because of a request to it or because a window has appeared. A Tracker that follows
-// the Manager waits for that before keys.
+// Acted records that the window manager may move the focus, because of a request or a new
+// window. A Tracker that follows the Manager waits for that before keys.
 func (m *Manager) Acted() { m.acted.Store(true) }
 
-// Require tells whether there is a window manager that must answer. Without it, the
-// properties of the root window tell, which any program can change.
+// Require sets whether there is a window manager that must answer. Otherwise the properties
+// of the root window decide, which any program can change.
 func (m *Manager) Require(on bool) { m.required.Store(on) }
 
-// Handled waits until the window manager has handled all earlier requests. A
-// window manager handles them in order, so it is sent one more that it answers
-// by setting a property (EWMH _NET_REQUEST_FRAME_EXTENTS). It reports false
-// if there is no answer within limit.
+// Handled waits until the window manager has handled all earlier requests, which it handles
+// in order: it answers one more by setting a property (EWMH _NET_REQUEST_FRAME_EXTENTS).
+// Handled returns false if there is no answer within limit.
 func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
@@ -108,7 +106,7 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	case <-m.display.Done:
 		return false, request.ErrConnClosed
 	}
-	// A late answer must not be taken for the answer to the next question.
+	// With another window, a late answer does not count for the next question.
 	m.mu.Lock()
 	m.probe, m.answer = 0, nil
 	m.mu.Unlock()
@@ -116,8 +114,7 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	return false, err
 }
 
-// expect has answer closed when the window manager sets the property on the returned
-// window of ours.
+// expect has answer closed when the window manager sets the property on probe.
 func (m *Manager) expect(answer chan struct{}) (probe xproto.Window, err error) {
 	m.mu.Lock()
 	probe = m.probe
@@ -133,8 +130,8 @@ func (m *Manager) expect(answer chan struct{}) (probe xproto.Window, err error) 
 	return probe, nil
 }
 
-// Responds reports whether the window manager answers a question within limit. It
-// returns true if there is no window manager to ask.
+// Responds reports whether the window manager answers a question within limit. It returns
+// true if there is no window manager.
 func (m *Manager) Responds(ctx context.Context, limit time.Duration) (bool, error) {
 	deadline := time.Now().Add(limit)
 	if there, err := m.present(); err != nil || !there {
@@ -147,13 +144,10 @@ func (m *Manager) Responds(ctx context.Context, limit time.Duration) (bool, erro
 	return err == nil, err
 }
 
-// AwaitFocus waits until the window manager has given a new window the focus, or
-// has decided not to. It returns nil if there is no window manager or if it does
-// not answer in time.
-//
-// A window is listed before it gets the focus, and the window manager names it
-// as active only when it has heard from the server that it has the focus: hence
-// more than one question.
+// AwaitFocus waits until the window manager has given a new window the focus, or has decided
+// not to. It returns nil if there is no window manager or if it does not answer in time.
+// It asks more than once, because the window manager lists a window before it gives it the
+// focus, and names it as active after an event about that.
 func (m *Manager) AwaitFocus(ctx context.Context, win xproto.Window) error {
 	deadline := time.Now().Add(focusLimit)
 	for range focusRounds {
@@ -171,9 +165,8 @@ func (m *Manager) AwaitFocus(ctx context.Context, win xproto.Window) error {
 	return nil
 }
 
-// ask waits until the window manager has handled all earlier requests. It reports
-// false if there is no window manager any more, and returns errHung if the window
-// manager does not answer before deadline.
+// ask is like Handled but returns false if there is no window manager, and errHung if it
+// does not answer before deadline.
 func (m *Manager) ask(ctx context.Context, deadline time.Time) (bool, error) {
 	for {
 		left := time.Until(deadline)
@@ -189,9 +182,8 @@ func (m *Manager) ask(ctx context.Context, deadline time.Time) (bool, error) {
 	}
 }
 
-// present reports whether there is a window manager that Handled can ask: one that is
-// required, or that lives and lists the question among what it supports (EWMH
-// _NET_SUPPORTED).
+// present reports whether there is a window manager that answers questions: it is required,
+// or lives and lists the question in _NET_SUPPORTED (EWMH).
 func (m *Manager) present() (bool, error) {
 	if m.required.Load() {
 		return true, nil
@@ -210,7 +202,7 @@ func (m *Manager) present() (bool, error) {
 	if child == 0 || !slices.Contains(request.Words(s), uint32(m.names.ask)) {
 		return false, nil
 	}
-	// What a dead window manager left does not count.
+	// A dead window manager leaves the properties of the root window.
 	self, err := m.property(xproto.Window(child), m.names.check, 1).Reply()
 	return err == nil && request.Word(self) == child, nil
 }

@@ -13,20 +13,19 @@ type Clipboard interface {
 	// Owner returns the window that owns selections for the clipboard.
 	Owner() xproto.Window
 
-	// Served waits until every request was answered that the server had passed on
-	// before. It returns the number of requests since the clipboard was made, and
-	// whether an application is reading in pieces.
+	// Served waits until all requests before the call are answered. It returns the number
+	// of requests since the clipboard was made, and whether an application reads in
+	// pieces.
 	Served(ctx context.Context) (count int, sending bool, err error)
 }
 
-// FollowClipboard has Quiesce wait until programs have what they asked this clipboard
-// for, which belongs to the same connection. It must be called before the first input.
+// FollowClipboard has Quiesce wait for transfers from this clipboard of the same connection.
+// It must be called before the first input.
 func (t *Tracker) FollowClipboard(c Clipboard) { t.clipboard = c }
 
-// quiescePaste waits until applications that got input have what they asked the
-// owner of a selection for. Most sleep until the owner answers: they have read all
-// their input by then, answer pings, and take the keys that come next before
-// the text that was pasted before.
+// quiescePaste waits until applications that got input have what they paste. Most sleep
+// until the owner of the selection answers: they have read all their input and answer
+// pings, but would take the next keys before the pasted text.
 func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 	owners, err := t.tree.selectionOwners()
 	if err != nil {
@@ -45,8 +44,7 @@ func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 	return nil
 }
 
-// waitServed waits until the clipboard has nothing to answer, and the applications
-// nothing to do with its answers, which may be to ask for more.
+// waitServed waits until the clipboard has answered all requests and the applications sleep.
 func (t *Tracker) waitServed(ctx context.Context, apps []*process) error {
 	quiet := true // they sleep
 	return t.display.poll(ctx, func() (bool, error) {
@@ -63,8 +61,7 @@ func (t *Tracker) waitServed(ctx context.Context, apps []*process) error {
 	})
 }
 
-// quiesceOwner waits until neither the owner of a selection nor the applications
-// have anything to do. It cannot be seen whether they have it with each other.
+// quiesceOwner waits until the owner of a selection and the applications sleep.
 func (t *Tracker) quiesceOwner(ctx context.Context, owner xproto.Window, apps []*process) error {
 	pid := t.tree.process(owner, owner)
 	if pid == 0 || pid == os.Getpid() || slices.ContainsFunc(apps, func(p *process) bool { return p.pid == pid }) {

@@ -25,7 +25,7 @@ type process struct {
 	sockets []uint32
 }
 
-// watch finds the connections of a process. The result must be closed.
+// watch finds the connections of a process. The caller closes the result.
 func (d *Display) watch(pid int) *process {
 	p := &process{display: d, pid: pid}
 	diag, err := openSocketDiag()
@@ -57,11 +57,10 @@ var (
 	quick = care{1, 1} // a mistake means that input does not wait
 )
 
-// waitWoken waits until the process has taken all that the server sent it, as far as
-// can be seen from outside. It does so when it sleeps, is then woken by wake, and
-// sleeps again. The first sleep is not enough: a program that flushes its requests
-// just before it sleeps may read events in doing so, which it then looks at only when
-// it next wakes (xterm does, once in a few hundred times).
+// waitWoken waits until the process has probably handled all events: it sleeps, wake wakes
+// it, and it sleeps again. The first sleep is not enough: a program that flushes its
+// requests before it sleeps may read events, which it handles only when it next wakes
+// (xterm does, once in a few hundred times).
 func (p *process) waitWoken(ctx context.Context, c care, wake func()) error {
 	sleeps, err := p.waitAsleep(ctx, c, nil)
 	if err != nil {
@@ -103,12 +102,12 @@ func (p *process) unread() bool {
 	return err == nil && unread
 }
 
-// asleep looks at processes before and after a few round trips to the server. The
-// server serves its clients in turn, so within these it has answered what the processes
-// had asked, and sent what it had for them. Either would have woken a thread, and left
-// something to read until then. asleep returns how often each thread had gone to sleep,
-// or nil if a thread was awake. If the kernel does not tell of sockets, sleep alone
-// counts. The error is fs.ErrNotExist if all processes have exited.
+// asleep looks at processes before and after some round trips to the server. The server
+// serves its clients in turn, so in that time it has answered the processes and sent their
+// events, which wake a thread and stay unread until then. asleep returns how often each
+// thread has gone to sleep, or nil if a thread was awake or something is unread. If the
+// kernel does not list sockets, sleep alone counts. The error is fs.ErrNotExist if all
+// processes have exited.
 func (d *Display) asleep(trips int, all ...*process) ([]uint64, error) {
 	pids := make([]int, len(all))
 	for i, p := range all {
@@ -182,8 +181,7 @@ func hasEnded(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// statusLines is the names and values of /proc/PID/status, or of a thread's
-// (proc(5)).
+// statusLines yields the names and values of a status file (proc(5)).
 func statusLines(b []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for line := range bytes.Lines(b) {

@@ -26,7 +26,7 @@ const (
 	unixDiagMessage  = 16 // struct unix_diag_msg
 )
 
-// errNoDiag says that the kernel does not tell about sockets.
+// errNoDiag is returned if the kernel does not describe sockets.
 var errNoDiag = errors.New("no socket diagnosis")
 
 // socketDiag asks the kernel about Unix sockets.
@@ -40,7 +40,7 @@ func openSocketDiag() (*socketDiag, error) {
 	if err != nil {
 		return nil, errNoDiag
 	}
-	// The kernel answers within the call that asks; this is for others.
+	// The kernel answers within the request. The timeout is for other kernels.
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
 		_ = unix.Close(fd)
 		return nil, errNoDiag
@@ -50,15 +50,14 @@ func openSocketDiag() (*socketDiag, error) {
 
 func (d *socketDiag) close() { _ = unix.Close(d.fd) }
 
-// unixSocket is what the kernel tells about a socket.
+// unixSocket describes a socket.
 type unixSocket struct {
 	name   string
 	peer   uint32 // inode
 	unread uint32 // bytes
 }
 
-// socket asks about the socket with an inode; ok is false when there is no
-// such Unix socket.
+// socket describes the Unix socket with an inode. ok is false if there is none.
 func (d *socketDiag) socket(inode uint32) (s unixSocket, ok bool, err error) {
 	req := make([]byte, unix.NLMSG_HDRLEN+unixDiagRequest)
 	le := binary.NativeEndian
@@ -113,8 +112,7 @@ func parseUnixSocket(b []byte) (s unixSocket) {
 	return s
 }
 
-// displaySockets is the inodes of the sockets by which a process talks to a
-// display.
+// displaySockets returns the inodes of a process's sockets to a display.
 func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	list, err := os.ReadDir(dir)
@@ -149,7 +147,7 @@ func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err erro
 	return inodes, nil
 }
 
-// unread says whether something waits to be read in any of the sockets.
+// unread reports whether one of the sockets has unread data.
 func (d *socketDiag) unread(inodes []uint32) (bool, error) {
 	for _, inode := range inodes {
 		s, _, err := d.socket(inode)

@@ -17,45 +17,43 @@ import (
 
 // Bounds of waiting for the applications that got the last clicks and keys.
 const (
-	// recent is how long ago these may have been to be waited for.
+	// recent is the largest age of clicks and keys that Quiesce waits for.
 	recent = time.Second
-	// takeLimit is how long an application may take to read its input, and to
-	// answer a ping if it answers pings.
+	// takeLimit is how long an application may take to read its input, or to answer a
+	// ping.
 	takeLimit = 2 * time.Second
-	// quietLimit is how long it may take to sleep then: a program that always has
-	// something to do never does.
+	// quietLimit is how long it may take to sleep then. A busy program never sleeps.
 	quietLimit = 300 * time.Millisecond
-	// unresponsiveLimit is for an application that did not answer in time before.
+	// unresponsiveLimit is for a window whose last wait ran out of time.
 	unresponsiveLimit = 20 * time.Millisecond
-	// maxUnresponsive bounds how many of these are remembered.
+	// maxUnresponsive bounds the number of these windows.
 	maxUnresponsive = 64
 )
 
-// Tracker knows which windows got input, and waits for them. The package's
-// documentation says how to use it.
+// Tracker records which windows got input, and waits for their programs.
 type Tracker struct {
 	display   *Display
 	tree      *tree
 	manager   *Manager    // nil: keys wait for no window manager
 	clipboard Clipboard   // nil: there is none
-	pongs     chan uint32 // tokens of the pings that were answered
+	pongs     chan uint32 // tokens of answers
 	mute      unresponsive
 	slow      unresponsive
 	token     uint32 // of the last ping
 
-	pressed     int  // buttons that the window manager may not have dealt with
+	pressed     int  // buttons that the window manager may not have handled
 	managerHung bool // it did not answer the last question
 
-	acted  []xproto.Window // got clicks, or keys that do more than change a text
+	acted  []xproto.Window // got clicks, or keys that may do more than change a text
 	latest time.Time       // when they got them
 	served int             // requests that the clipboard had answered at the last wait
-	typed  []xproto.Window // may still look keycodes up
+	typed  []xproto.Window // may still look up keycodes
 
 	focus   xproto.Window // when Unheard asked last; 0: no window
 	listens bool          // its program answers pings
 }
 
-// New returns a Tracker without notes.
+// New returns a Tracker.
 func New(d *Display) (*Tracker, error) {
 	tree, err := newTree(d)
 	if err != nil {
@@ -64,8 +62,8 @@ func New(d *Display) (*Tracker, error) {
 	return &Tracker{display: d, tree: tree, pongs: make(chan uint32, 8), token: firstToken}, nil
 }
 
-// Event must be called with every event of the connection, among them those of the
-// root window's SubstructureNotify mask: answers to pings are sent with it (EWMH,
+// Event must be called with every event of the connection, which must select
+// SubstructureNotify on the root window: answers to pings have that mask (EWMH,
 // _NET_WM_PING).
 func (t *Tracker) Event(ev xgb.Event) {
 	t.tree.frames.event(ev, t.display.Root)
@@ -84,7 +82,7 @@ func (t *Tracker) Event(ev xgb.Event) {
 // or that child.
 func (t *Tracker) Managed(child xproto.Window) xproto.Window { return t.tree.managed(child) }
 
-// Acted notes that a window got a click, or keys that may do more than change a text.
+// Acted records that a window got a click, or keys that may do more than change a text.
 func (t *Tracker) Acted(win xproto.Window) {
 	t.latest = time.Now()
 	if win > xproto.InputFocusPointerRoot && !slices.Contains(t.acted, win) {
@@ -92,22 +90,19 @@ func (t *Tracker) Acted(win xproto.Window) {
 	}
 }
 
-// Shown has the next Quiesce wait for the program of a window that has just
-// appeared: it may have more to do before it deals with input. What is known of
-// a window that had its number before is forgotten.
+// Shown has the next Quiesce wait for the program of a new window, which may not be ready
+// for input.
 func (t *Tracker) Shown(win xproto.Window) {
 	t.slow.note(win, false)
 	t.mute.note(win, false)
 	t.Acted(win)
 }
 
-// Quiesce waits until the programs that got the last clicks and keys have dealt
-// with these, as far as can be seen from outside, and the window manager with
-// what came of it. A click may open a menu, a chord a dialog, Return may close
-// one: until that has happened, what comes next would go to a window that it is not
-// meant for. Quiesce does not wait for input of more than a second ago, and for a
-// program that always has something to do only a moment. The input of a person needs
-// no Quiesce: a person waits for what they see.
+// Quiesce waits until the programs that got the last clicks and keys have probably handled
+// them, and then the window manager. A click may open a menu, a chord may open a dialog,
+// and Return may close one: earlier input would go to another window. Quiesce does not
+// wait for input of more than a second ago, and waits only briefly for a busy program. The
+// input of a person needs no Quiesce.
 func (t *Tracker) Quiesce(ctx context.Context) error {
 	asked, err := t.AwaitPointer(ctx)
 	if err != nil {
@@ -122,7 +117,7 @@ func (t *Tracker) Quiesce(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case asked: // what the programs did may be something for the window manager
+	case asked: // the programs may have sent requests to the window manager
 		return t.awaitFocus(ctx)
 	case len(windows) > 0:
 		t.ManagerMayAct()
@@ -131,8 +126,7 @@ func (t *Tracker) Quiesce(ctx context.Context) error {
 	return nil
 }
 
-// quiesceWindows waits for the applications of windows, and for the owners of what
-// they paste.
+// quiesceWindows waits for the applications of windows, and for what they paste.
 func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) error {
 	var apps []*process
 	defer func() {
@@ -155,8 +149,8 @@ func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) e
 	return t.quiescePaste(ctx, apps)
 }
 
-// quiesceWindow waits for the application of one window, unless that takes too
-// long. It returns the application if it sleeps in the end.
+// quiesceWindow waits for the application of a window. It returns its process if that
+// sleeps in time.
 func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep *process, err error) {
 	win = t.tree.managed(win)
 	top, pings, ok := t.tree.application(win)
@@ -164,7 +158,7 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep 
 		return nil, nil
 	}
 	var app *process
-	if pid := t.tree.process(win, top); pid > 0 && pid != os.Getpid() { // we ourselves never sleep here
+	if pid := t.tree.process(win, top); pid > 0 && pid != os.Getpid() {
 		app = t.display.watch(pid)
 		defer func() {
 			if asleep == nil {
@@ -191,10 +185,9 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep 
 	return nil, t.goOn(ctx, top, err)
 }
 
-// waitApplication waits for what a ping does not tell: an application may not
-// answer any, or ask others before it does something, as GTK asks for what is on
-// the clipboard before it shows a menu. It must sleep. An application of several
-// processes, such as a browser, must have nothing to do in any of them.
+// waitApplication waits until an application sleeps, because it may not answer pings, or may
+// wait for other programs: GTK reads the clipboard before it shows a menu. All processes of
+// a browser must be idle.
 func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.Window, pings bool) error {
 	if pings {
 		if family := helpers(app.pid); len(family) > 1 {
@@ -202,7 +195,7 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 		}
 	}
 	return t.display.poll(ctx, func() (_ bool, err error) {
-		if pings { // it was woken by that
+		if pings { // which have woken it
 			_, err = app.waitAsleep(ctx, quick, nil)
 		} else {
 			err = app.waitWoken(ctx, quick, func() { t.tree.wake(top) })
@@ -218,9 +211,8 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 	})
 }
 
-// limited calls f with a context that ends when what it does takes too long, soon if
-// it did the last time with this window, and notes that. It reports whether f was done
-// in time. The error is nil unless input cannot go on.
+// limited calls f with a context that ends after limit, or earlier if the last wait for the
+// window ran out of time. It reports whether f returned nil. The error is that of goOn.
 func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
 	err := within(ctx, t.slow.limit(win, limit), f)
 	if ctx.Err() == nil {
@@ -229,7 +221,7 @@ func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Dur
 	return err == nil, t.goOn(ctx, win, err)
 }
 
-// goOn returns why input cannot go on after a wait that ended with err.
+// goOn returns the error of ctx or of the connection. Input goes on after other errors.
 func (t *Tracker) goOn(ctx context.Context, win xproto.Window, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -237,7 +229,7 @@ func (t *Tracker) goOn(ctx context.Context, win xproto.Window, err error) error 
 	if errors.Is(err, request.ErrConnClosed) {
 		return err
 	}
-	t.display.Log.Debug("input goes on before an application has done what came before", "window", uint32(win), "error", err)
+	t.display.Log.Debug("input goes on before an application has handled the input before", "window", uint32(win), "error", err)
 	return nil
 }
 

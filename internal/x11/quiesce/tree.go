@@ -14,12 +14,10 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// frameDepth is how deep below a child of the root the application's window is
-// looked for: frames are one or two deep.
-const frameDepth = 3
-
-// maxDepth bounds the walk from a window up to the root.
-const maxDepth = 32
+const (
+	frameDepth = 3  // bounds the search for an application's window in a frame
+	maxDepth   = 32 // bounds walks between a window and the root
+)
 
 // tree answers questions about windows and the applications that made them.
 type tree struct {
@@ -40,9 +38,9 @@ func newTree(d *Display) (*tree, error) {
 	return t, err
 }
 
-// application finds the window that carries the protocols of win's application:
-// itself or an ancestor (ICCCM, section 4.1.2.7), and whether the application answers
-// pings. ok is false if win is gone.
+// application returns the window with the protocols of win's application, win or an ancestor
+// (ICCCM, section 4.1.2.7), and whether the application answers pings. ok is false if win
+// is gone.
 func (t *tree) application(win xproto.Window) (top xproto.Window, pings, ok bool) {
 	for at, depth := win, 0; depth < maxDepth && at != t.Root && at != 0; depth++ {
 		property := xproto.GetProperty(t.X, false, at, t.names.protocols, xproto.AtomAtom, 0, 64)
@@ -64,8 +62,7 @@ func (t *tree) application(win xproto.Window) (top xproto.Window, pings, ok bool
 // is the window with the properties of win's application.
 func (t *tree) process(win, top xproto.Window) int {
 	if t.ClientPIDs {
-		// X-Resource 1.2, XResQueryClientIds: the server knows whom it
-		// talks to.
+		// X-Resource 1.2, XResQueryClientIds.
 		spec := res.ClientIdSpec{Client: uint32(win), Mask: res.ClientIdMaskLocalClientPID}
 		r, err := res.QueryClientIds(t.X, 1, []res.ClientIdSpec{spec}).Reply()
 		if err == nil {
@@ -87,16 +84,14 @@ func (t *tree) process(win, top xproto.Window) int {
 	return int(xgb.Get32(p.Value))
 }
 
-// wake sends the client that made a window an event that it knows nothing about. The
-// event comes after all others.
+// wake sends an unknown event to the client of a window, after all other events.
 func (t *tree) wake(win xproto.Window) {
 	xproto.SendEvent(t.X, false, win, xproto.EventMaskNoEvent, request.Message(win, t.names.wake))
 }
 
-// wantsKeys reports whether a program gets the keys that go to a window: it has asked
-// for them, or a window inside of it that the pointer is in has. It returns true if
-// the window has gone, and for a window that no window manager has to do with, such
-// as the window that has the focus when no other has.
+// wantsKeys reports whether a program has asked for the keys of a window, or of the window
+// inside it that the pointer is in. It returns true if the window is gone, and for a window
+// that is not managed, such as the one that has the focus when no other has it.
 func (t *tree) wantsKeys(win xproto.Window) (bool, error) {
 	for depth := range maxDepth {
 		events, pointer := xproto.GetWindowAttributes(t.X, win), xproto.QueryPointer(t.X, win)
@@ -107,7 +102,7 @@ func (t *tree) wantsKeys(win xproto.Window) (bool, error) {
 		case errors.As(err, &gone):
 			return true, nil
 		case err != nil:
-			return false, request.Wrap("ask who wants keys", err)
+			return false, request.Wrap("read selected events", err)
 		case e.AllEventMasks&xproto.EventMaskKeyPress != 0, depth == 0 && e.OverrideRedirect:
 			return true, nil
 		case p.Child == 0:
@@ -136,8 +131,8 @@ func (t *tree) selectionOwners() (owners []xproto.Window, err error) {
 	return owners, nil
 }
 
-// frames remembers which window a frame is around, until a child of the root is
-// mapped, unmapped, destroyed or reparented: only then can that change.
+// frames is a cache of the window in each frame, until a child of the root is mapped,
+// unmapped, destroyed or reparented.
 type frames struct {
 	mu     sync.Mutex // guards what follows
 	inside map[xproto.Window]xproto.Window
@@ -174,7 +169,7 @@ func (f *frames) lookUp(frame xproto.Window) (win xproto.Window, epoch uint64) {
 	return f.inside[frame], f.epoch
 }
 
-// keep stores what was found out since the epoch began.
+// keep stores a window that was found in the epoch.
 func (f *frames) keep(frame, win xproto.Window, epoch uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,14 +182,14 @@ func (f *frames) keep(frame, win xproto.Window, epoch uint64) {
 	f.inside[frame] = win
 }
 
-// managed returns the window below a child of the root that a window manager has
-// marked with WM_STATE (ICCCM, section 4.1.3.1), or that child.
+// managed returns the window in a child of the root with WM_STATE (ICCCM, section 4.1.3.1),
+// or that child.
 func (t *tree) managed(child xproto.Window) xproto.Window {
 	win, epoch := t.frames.lookUp(child)
 	if win != 0 {
 		return win
 	}
-	// Mostly it is on the way down to the pointer.
+	// Mostly the pointer is in it.
 	parent := xproto.Window(0)
 	for at, depth := child, 0; at != 0 && depth < frameDepth; depth++ {
 		state := t.askState(at)
@@ -202,7 +197,7 @@ func (t *tree) managed(child xproto.Window) xproto.Window {
 		marked := hasState(state)
 		r, err := pointer.Reply()
 		if marked {
-			if parent == 0 || len(t.marked(t.children(parent))) == 1 { // not one of several tabs
+			if parent == 0 || len(t.marked(t.children(parent))) == 1 { // not a tab
 				t.frames.keep(child, at, epoch)
 			}
 			return at
@@ -215,8 +210,7 @@ func (t *tree) managed(child xproto.Window) xproto.Window {
 	return t.managedBelow(child)
 }
 
-// managedBelow searches all that is inside a window: the pointer may be on the
-// decoration.
+// managedBelow searches all windows in a frame: the pointer may be on the decoration.
 func (t *tree) managedBelow(child xproto.Window) xproto.Window {
 	level := []xproto.Window{child}
 	for range frameDepth {
