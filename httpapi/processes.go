@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,11 @@ func (ps *processes) close() error {
 	return m.Close()
 }
 
+// processFields maps the fields of process.InvalidError to the fields of requests.
+var processFields = map[string]string{
+	"Command": "command", "Env": "env", "Owner": "owner", "User": "user", "MaxOutput": "maxOutputBytes", "Terminal": "terminal",
+}
+
 // processProblem is the answer to an error of package process, or nil.
 func processProblem(err error) *Problem {
 	var bad *process.InvalidError
@@ -86,7 +92,8 @@ func processProblem(err error) *Problem {
 	var input *process.InputError
 	switch {
 	case errors.As(err, &bad):
-		return invalidRequest.problem("invalid request: "+bad.Error()).with("field", bad.Field)
+		field := cmp.Or(processFields[bad.Field], bad.Field)
+		return invalidRequest.problem("invalid request: "+field+" "+bad.Reason).with("field", field)
 	case errors.As(err, &limit):
 		return conflictOf(fmt.Sprintf("max concurrent process limit reached (%d)", limit.Limit))
 	case errors.As(err, &large):

@@ -17,8 +17,8 @@ type capture struct {
 	limit int
 
 	mu        sync.Mutex
-	data      []byte // with room behind it
-	spare     []byte // what is read into when nothing more is kept
+	data      []byte // with free capacity
+	spare     []byte // receives output that is not kept
 	truncated bool
 	taken     bool
 }
@@ -36,7 +36,7 @@ func (c *capture) Space() []byte {
 		return c.spare
 	}
 	if cap(c.data)-len(c.data) < firstCapture/2 {
-		// One byte beyond the limit tells whether there is more than that.
+		// One byte beyond the limit shows whether there is more output.
 		more := min(max(firstCapture, 2*cap(c.data)), c.limit+1)
 		c.data = slices.Grow(c.data, max(1, more-len(c.data)))
 	}
@@ -56,16 +56,19 @@ func (c *capture) Filled(n int) {
 }
 
 // Write implements supervise.Filler.
-func (c *capture) Write(b []byte) (int, error) {
+func (c *capture) Write(b []byte) (int, error) { return fill(c, b) }
+
+// fill is the Write of a Filler.
+func fill(f supervise.Filler, b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
-		n := copy(c.Space(), rest)
-		c.Filled(n)
+		n := copy(f.Space(), rest)
+		f.Filled(n)
 		rest = rest[n:]
 	}
 	return len(b), nil
 }
 
-// take ends the capture. What comes later goes nowhere.
+// take ends the capture. Later output is discarded.
 func (c *capture) take() (data []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

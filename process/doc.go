@@ -8,8 +8,9 @@
 // input, and can be stopped and killed. Its output is kept in a [Log], which any number of
 // readers follow at their own pace. See the examples.
 //
-// The list also has the children of other parts of the program, such as the X server and
-// the applications of desktops. They can be watched, stopped and killed, but take no input.
+// The list also contains the children of other parts of the program, such as the X server
+// and the applications of desktops. They can be watched, stopped and killed, but take no
+// input.
 //
 // # Output
 //
@@ -23,25 +24,24 @@
 //
 // # Lifetime
 //
-// A process ends by itself, by [Process.Stop] or [Process.Kill], which also end the
-// processes that it started, or by [Manager.Close], which ends all processes and waits for
-// that. Processes that a process leaves running when it ends by itself live until one of
-// these calls. If this program is killed, the kernel kills the processes that it started,
+// [Process.Stop] and [Process.Kill] end a process and the processes that it started.
+// [Manager.Close] ends all processes and waits for them. If a process exits, processes that
+// it started may go on until one of these calls. If this program is killed, the kernel kills the processes that it started,
 // and the next [New] with the same Config.Dir ends the processes that those had started.
 //
-// The record of a process that has ended, and its log, are kept until [Manager.Remove], or
-// until there are too many or they are too large.
+// The record and the log of an ended process are kept until [Manager.Remove], or until the
+// number or the size of records exceeds its limit, the oldest first.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, except those of a [Reader], which is for
-// one goroutine at a time. A context bounds only its call.
+// All methods may be called concurrently, except the methods of a [Reader]. A context
+// bounds only its call.
 //
 // # Errors
 //
-// The Err variables. [LimitError] says that too many processes run, [InvalidError] that an
-// argument is wrong, [InputTooLargeError] and [InputError] that input was not taken, and
-// [StartError] why the system did not start the program.
+// The Err variables, and [LimitError] for too many processes, [InvalidError] for a wrong
+// argument, [InputTooLargeError] and [InputError] for input that the process did not get,
+// and [StartError] for a program that the system did not start.
 //
 // # Requirements
 //

@@ -11,29 +11,29 @@ var (
 	// ErrClosed says that the manager was closed before or during the call.
 	ErrClosed = errors.New("process manager is closed")
 
-	// ErrNotFound says that there is no process of that identifier: there never
-	// was, it was removed, or it ended so long ago that its record was dropped.
+	// ErrNotFound says that there is no process with that identifier: it never
+	// existed, was removed, or its record was dropped after its end.
 	ErrNotFound = errors.New("no such process")
 
-	// ErrRunning says that something needs a process to have ended.
+	// ErrRunning says that the call needs a process that has ended.
 	ErrRunning = errors.New("process is still running; stop or kill it before delete")
 
-	// ErrNotRunning says that something needs a process to run.
+	// ErrNotRunning says that the call needs a running process.
 	ErrNotRunning = errors.New("process is not running")
 
-	// ErrNotTerminal says that a process runs without a terminal.
+	// ErrNotTerminal says that the process has no terminal.
 	ErrNotTerminal = errors.New("process is not running in tty mode")
 
 	// ErrNoRoom says that the system allows no more processes, except for those that
 	// this program keeps for itself. The limit is the user's or a control group's.
 	ErrNoRoom = supervise.ErrNoRoom
 
-	// ErrInputClosed says that a process takes no input from here: its input
-	// was closed, or another part of the program started it without.
+	// ErrInputClosed says that the process takes no input: its input was closed, or
+	// another part of the program started it without one.
 	ErrInputClosed = errors.New("input of the process is closed")
 )
 
-// LimitError says that as many processes run as may.
+// LimitError says that the maximum number of processes run.
 type LimitError struct {
 	Limit int // Limits.MaxProcesses
 }
@@ -43,18 +43,18 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("max concurrent process limit reached (%d)", e.Limit)
 }
 
-// InvalidError says what is wrong with an argument.
+// InvalidError reports an argument that is not valid.
 type InvalidError struct {
-	Field   string // as the HTTP API spells it: "command", "env", "user", ...
-	Problem string // what follows its name in a sentence: "must not be empty"
+	Field  string // of Spec, RunOptions, Limits or Config, such as "Command"
+	Reason string // such as "must not be empty"
 }
 
 // Error implements error.
-func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
+func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
 
-// InputTooLargeError says that one write has more bytes than one may.
+// InputTooLargeError says that one Write has more bytes than Limits.MaxInput.
 type InputTooLargeError struct {
-	Size, Limit int // in bytes; Limit is Limits.MaxInput
+	Size, Limit int // in bytes
 }
 
 // Error implements error.
@@ -62,10 +62,10 @@ func (e *InputTooLargeError) Error() string {
 	return fmt.Sprintf("input payload exceeds maxInputBytesPerRequest (%d)", e.Limit)
 }
 
-// InputError says that input reached a process in part or not at all.
+// InputError says that a process got only a part of its input, or none.
 type InputError struct {
 	Written, Size int   // in bytes
-	Err           error // why: that of the context, ErrNotRunning, ErrInputClosed, EPIPE
+	Err           error // the context's error, ErrNotRunning, ErrInputClosed or EPIPE
 }
 
 // Error implements error.
@@ -76,10 +76,10 @@ func (e *InputError) Error() string {
 // Unwrap returns Err.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// StartError says why a program could not be started.
+// StartError says why the system did not start a program.
 type StartError struct {
 	Command string
-	Err     error // wraps what the system said, as a syscall.Errno
+	Err     error // wraps the system's error, such as a syscall.Errno
 }
 
 // Error implements error.

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// gate lets a number of callers through at once, the others in the order in
-// which they came.
+// gate admits a number of callers concurrently, and the others in the order of their
+// arrival.
 type gate struct {
 	mu      sync.Mutex
 	limit   int
@@ -15,9 +15,9 @@ type gate struct {
 	waiting []chan bool
 }
 
-// enter returns nil to one who may pass, or what to wait on: true lets pass,
-// false says that the gate is closed. Who does not want to wait any more calls
-// giveUp; who has passed calls leave.
+// enter returns nil if the caller is admitted. Else it returns a channel that receives
+// true when the caller is admitted, and false when the gate closes. A caller that
+// stops waiting calls giveUp. An admitted caller calls leave.
 func (g *gate) enter() chan bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,7 +34,7 @@ func (g *gate) enter() chan bool {
 	return w
 }
 
-// leave lets the next one pass.
+// leave admits the next caller.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +42,8 @@ func (g *gate) leave() {
 	g.admit()
 }
 
-// giveUp takes one off the line, or lets the next one pass in its stead.
+// giveUp removes a waiting caller. If it was just admitted, the next caller is
+// admitted instead.
 func (g *gate) giveUp(w chan bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +51,7 @@ func (g *gate) giveUp(w chan bool) {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
 		return
 	}
-	if passed := <-w; passed { // buffered, and sent to when it left the line
+	if passed := <-w; passed { // it received when it was removed from waiting
 		g.inside--
 		g.admit()
 	}
@@ -63,7 +64,7 @@ func (g *gate) setLimit(n int) {
 	g.admit()
 }
 
-// close sends all away who wait.
+// close refuses all waiting and later callers.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// input is our end of a process's standard input: of a pipe, or of a terminal.
+// input is this program's end of a process's standard input: a pipe or a terminal.
 type input struct {
-	f    *os.File      // nil: there is none
-	turn chan struct{} // holds a token while nobody writes
+	f    *os.File      // nil if the process takes no input
+	turn chan struct{} // holds a token while no Write runs
 }
 
 // pipe makes the input a pipe and returns the process's end.
@@ -23,7 +23,7 @@ func (in *input) pipe() (theirs *os.File, err error) {
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
 	}
-	// Only our end is non-blocking: programs do not expect it of their input.
+	// Only this end is non-blocking: programs do not expect it of their input.
 	if err := unix.SetNonblock(p[1], true); err != nil {
 		_ = unix.Close(p[0])
 		_ = unix.Close(p[1])
@@ -39,14 +39,14 @@ func (in *input) open(f *os.File) {
 	in.turn <- struct{}{}
 }
 
-// shut ends the input. Writes that are under way end.
+// shut ends the input and running writes.
 func (in *input) shut() {
 	if in.f != nil {
 		_ = in.f.Close()
 	}
 }
 
-// write writes all of it, unless ctx ends before.
+// write writes all of b, unless ctx ends before.
 func (in *input) write(ctx context.Context, b []byte) (int, error) {
 	if in.f == nil {
 		return 0, ErrInputClosed
@@ -79,13 +79,12 @@ func (in *input) write(ctx context.Context, b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes to the process's standard input, or to its terminal. Writes of
-// several callers do not mix. It waits while the process reads nothing and the
-// pipe is full, until ctx ends or the process does.
+// Write writes to the process's standard input, or to its terminal. Concurrent writes
+// do not mix. Write blocks while the pipe is full and the process does not read, until
+// ctx or the process ends.
 //
-// The error is an [InputTooLargeError], or an [InputError] that wraps
-// [ErrNotRunning], [ErrInputClosed] or the error of ctx, or what the system
-// said: EPIPE when the process has closed its input.
+// It returns an [InputTooLargeError], or an [InputError] that wraps [ErrNotRunning],
+// [ErrInputClosed], the error of ctx, or EPIPE if the process has closed its input.
 func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
 	if limit := p.m.Limits().MaxInput; len(b) > limit {
 		return 0, &InputTooLargeError{Size: len(b), Limit: limit}
@@ -103,11 +102,11 @@ func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
 	return n, &InputError{Written: n, Size: len(b), Err: err}
 }
 
-// cutOff tells whether the process's end is why its input took no more. Its end
-// of it is closed before it has ended, and ours before everybody knows of that:
-// this waits until they do.
+// cutOff reports whether a write failed because the process has ended or is about to,
+// and then waits for Done. The process's end of the input closes before the process
+// has ended, and this end closes before Done.
 func (p *Process) cutOff(ctx context.Context, err error) bool {
-	closed := errors.Is(err, syscall.EPIPE) || p.info.Terminal // which its end alone closes
+	closed := errors.Is(err, syscall.EPIPE) || p.info.Terminal // only the process's end closes a terminal
 	select {
 	case <-p.child.Done():
 	default:
@@ -122,10 +121,10 @@ func (p *Process) cutOff(ctx context.Context, err error) bool {
 	return true
 }
 
-// CloseInput ends the process's standard input, so that it reads an end of file
-// after what was written. In a terminal it types the character that does so
-// (VEOF, termios(3)), which has this meaning to programs that read lines and
-// only at the beginning of one. It returns [ErrNotRunning] or [ErrInputClosed].
+// CloseInput ends the process's standard input: the process reads an end of file after
+// the written bytes. In a terminal it types the end-of-file character (VEOF,
+// termios(3)), which ends the input of programs that read lines, at the beginning of a
+// line. It returns [ErrNotRunning] or [ErrInputClosed].
 func (p *Process) CloseInput() error {
 	switch {
 	case !p.Running():

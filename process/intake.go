@@ -6,28 +6,27 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// The size of the memory that is taken at once: what is quiet gets little, and
-// what writes much gets much.
+// Sizes of the chunks of memory that output is read into. They grow with the output.
 const (
 	firstChunk = 4 << 10
 	lastChunk  = 256 << 10
 )
 
-// intake is where a stream's output arrives: memory which pieces are read into
-// one behind the other, so that many small ones cost no allocation each.
+// intake receives a stream's output. It reads small pieces one after the other into
+// one chunk of memory, so that they cost no allocation each.
 type intake struct {
 	log    *Log
 	stream uint8
-	chunk  []byte // what is free of the current chunk
+	chunk  []byte // the free part of the current chunk
 	size   int    // of the current chunk
-	open   uint64 // the entry that ends where chunk begins, 0: none
+	open   uint64 // the entry that ends where chunk begins, or 0
 }
 
 var _ supervise.Filler = (*intake)(nil)
 
 // Space implements supervise.Filler.
 func (in *intake) Space() []byte {
-	// A short rest would cut what could be one piece.
+	// A short rest of a chunk would cut output that could be one piece.
 	if len(in.chunk) < min(in.size/4, firstChunk) || in.size == 0 {
 		in.size = max(firstChunk, min(2*in.size, lastChunk, in.log.maxChunk()))
 		in.chunk = make([]byte, in.size)
@@ -44,17 +43,10 @@ func (in *intake) Filled(n int) {
 }
 
 // Write implements supervise.Filler.
-func (in *intake) Write(b []byte) (int, error) {
-	for rest := b; len(rest) > 0; {
-		n := copy(in.Space(), rest)
-		in.Filled(n)
-		rest = rest[n:]
-	}
-	return len(b), nil
-}
+func (in *intake) Write(b []byte) (int, error) { return fill(in, b) }
 
-// append takes what arrived on a stream. If the last entry ends where it
-// begins, is of a moment ago, and nobody has seen it, it becomes part of that.
+// append adds output of a stream. It extends the last entry if that ends where data
+// begins, is not older than mergeWindow, and no reader has seen it.
 func (l *Log) append(in *intake, data []byte) {
 	now := time.Now().UnixNano()
 	l.mu.Lock()

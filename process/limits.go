@@ -1,18 +1,21 @@
 package process
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// Limits bound what processes take. They can be changed at any time.
+// Limits bound the resources of processes. They can be changed at any time.
 type Limits struct {
-	// MaxProcesses is how many managed processes of owner user may run at once,
-	// and, counted apart, how many calls of Run. Zero: 64.
+	// MaxProcesses is the maximum number of managed processes of OwnerUser that
+	// run, and, counted separately, of calls of Run. Zero: 64.
 	MaxProcesses int
 
-	// RunTimeout is how long Run waits when it is not told. Zero: 30 s. It is
-	// cut to MaxRunTimeout.
+	// RunTimeout is the timeout of Run if its options set none. Zero: 30 s. It is
+	// at most MaxRunTimeout.
 	RunTimeout time.Duration
 
-	// MaxRunTimeout is how long Run waits at most. Zero: 5 min.
+	// MaxRunTimeout is the longest timeout of Run. Zero: 5 min.
 	MaxRunTimeout time.Duration
 
 	// MaxOutput is how many bytes of each of the two outputs Run keeps at most.
@@ -23,51 +26,37 @@ type Limits struct {
 	// Zero: 10 MiB.
 	MaxLog int
 
-	// MaxInput is how many bytes one Write may have. Zero: 64 KiB.
+	// MaxInput is the maximum number of bytes of one Write. Zero: 64 KiB.
 	MaxInput int
 }
 
-// DefaultLimits returns what the zero value stands for.
-func DefaultLimits() Limits {
-	return Limits{
-		MaxProcesses:  64,
-		RunTimeout:    30 * time.Second,
-		MaxRunTimeout: 5 * time.Minute,
-		MaxOutput:     1 << 20,
-		MaxLog:        10 << 20,
-		MaxInput:      64 << 10,
-	}
-}
+// DefaultLimits returns the limits that the zero value stands for.
+func DefaultLimits() Limits { return Limits{}.withDefaults() }
 
 func (l Limits) withDefaults() Limits {
-	d := DefaultLimits()
-	set := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
+	return Limits{
+		MaxProcesses:  cmp.Or(l.MaxProcesses, 64),
+		RunTimeout:    cmp.Or(l.RunTimeout, 30*time.Second),
+		MaxRunTimeout: cmp.Or(l.MaxRunTimeout, 5*time.Minute),
+		MaxOutput:     cmp.Or(l.MaxOutput, 1<<20),
+		MaxLog:        cmp.Or(l.MaxLog, 10<<20),
+		MaxInput:      cmp.Or(l.MaxInput, 64<<10),
 	}
-	set(&l.MaxProcesses, d.MaxProcesses)
-	set(&l.MaxOutput, d.MaxOutput)
-	set(&l.MaxLog, d.MaxLog)
-	set(&l.MaxInput, d.MaxInput)
-	if l.RunTimeout == 0 {
-		l.RunTimeout = d.RunTimeout
-	}
-	if l.MaxRunTimeout == 0 {
-		l.MaxRunTimeout = d.MaxRunTimeout
-	}
-	return l
 }
 
-// check refuses what is not positive, and cuts what is above another limit.
+// check returns an InvalidError if a limit is not positive. It lowers RunTimeout to
+// MaxRunTimeout.
 func (l Limits) check() (Limits, error) {
-	switch {
-	case l.MaxProcesses <= 0:
-		return l, &InvalidError{Field: "maxConcurrentProcesses", Problem: "must be greater than 0"}
-	case l.RunTimeout <= 0, l.MaxRunTimeout <= 0:
-		return l, &InvalidError{Field: "timeouts", Problem: "must be greater than 0"}
-	case l.MaxOutput <= 0, l.MaxLog <= 0, l.MaxInput <= 0:
-		return l, &InvalidError{Field: "byte limits", Problem: "must be greater than 0"}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxProcesses", int64(l.MaxProcesses)}, {"RunTimeout", int64(l.RunTimeout)}, {"MaxRunTimeout", int64(l.MaxRunTimeout)},
+		{"MaxOutput", int64(l.MaxOutput)}, {"MaxLog", int64(l.MaxLog)}, {"MaxInput", int64(l.MaxInput)},
+	} {
+		if f.value <= 0 {
+			return l, &InvalidError{Field: f.name, Reason: "must be greater than 0"}
+		}
 	}
 	l.RunTimeout = min(l.RunTimeout, l.MaxRunTimeout)
 	return l, nil

@@ -1,24 +1,25 @@
 package process
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Stream says where output came from.
+// Stream names the source of output.
 type Stream string
 
-// The streams of a process. One in a terminal has Terminal alone, the others
-// have the other two.
+// The streams of a process. A process in a terminal has Terminal only. Others have
+// Stdout and Stderr.
 const (
 	Stdout   Stream = "stdout"
 	Stderr   Stream = "stderr"
 	Terminal Stream = "pty"
 )
 
-// streams are the names by their number in records.
+// streams are the names of the numbers in records.
 var streams = [...]Stream{Stdout, Stderr, Terminal}
 
 const (
@@ -27,38 +28,38 @@ const (
 	terminal
 )
 
-// Entry is a piece of a process's output, as it arrived.
+// Entry is a piece of a process's output.
 type Entry struct {
-	Sequence uint64 // from 1 on, without holes, never reused
+	Sequence uint64 // 1, 2, ...; never reused
 	Stream   Stream
 	Time     time.Time
-	Data     []byte // not empty; shared, never to be changed
+	Data     []byte // not empty; shared and read-only
 }
 
 // Query selects entries.
 type Query struct {
-	Stream Stream // empty: all
-	Since  uint64 // those after this sequence only
-	Tail   *int   // of what remains, the last ones only; nil: all
+	Stream Stream // only this stream, unless empty
+	Since  uint64 // only entries after this sequence
+	Tail   *int   // only this many last entries, unless nil
 }
 
 const (
-	// mergeWindow is how far apart two pieces may arrive to become one entry.
+	// mergeWindow is the longest time between two pieces of one entry.
 	mergeWindow = 10 * time.Millisecond
 
-	// mergeSize is how long an entry of several pieces gets; a smaller part of
-	// small logs, since entries are dropped whole.
+	// mergeSize is the maximum size of an entry of several pieces. It is smaller in
+	// small logs, because entries are dropped whole.
 	mergeSize = 32 << 10
 
-	// entryRoom says how many entries a log may have: one for this many bytes of
-	// its limit, as each takes up memory beside its bytes.
+	// entryRoom bounds the number of entries, which take memory in addition to their bytes:
+	// a log may have one entry for this many bytes of its limit.
 	entryRoom = 128
 )
 
-// Log is the output of a process: a ring of entries of which the oldest are
-// dropped. Reading neither waits for the process nor delays it.
+// Log is the output of a process: a ring of entries, of which the oldest are dropped.
+// Readers never delay the process.
 type Log struct {
-	source *supervise.Child // of another group, to be asked; nil: intakes append
+	source *supervise.Child // a child of another group that has the output; nil: intakes append it
 
 	mu      sync.Mutex
 	limit   int // in bytes
@@ -66,15 +67,15 @@ type Log struct {
 	next    uint64        // sequence of the next record
 	end     int64         // bytes ever written
 	size    int           // bytes kept
-	seen    uint64        // no record up to this sequence may grow
+	seen    uint64        // records up to this sequence must not grow
 	over    bool          // the process has ended
-	final   place         // where it did
-	changed chan struct{} // closed with the next change; nil when nobody waits
+	final   place         // the end of the log at that moment
+	changed chan struct{} // closed by the next change; nil without a waiting reader
 }
 
 func newLog(limit int) *Log { return &Log{limit: limit, next: 1} }
 
-// Entries returns what is kept, oldest first.
+// Entries returns the kept entries that the query selects, oldest first.
 func (l *Log) Entries(q Query) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,7 @@ func (l *Log) Entries(q Query) []Entry {
 	l.seen = l.next - 1
 	first := l.first()
 	from := max(first, q.Since+1)
-	if q.Since+1 == 0 { // none can be after the highest number
+	if q.Since+1 == 0 { // no entry follows the highest number
 		from = l.next
 	}
 	entries := []Entry{}
@@ -95,17 +96,15 @@ func (l *Log) Entries(q Query) []Entry {
 			entries = append(entries, r.entry(first+uint64(i)))
 		}
 	}
-	for i, j := 0, len(entries)-1; i < j; i, j = i+1, j-1 {
-		entries[i], entries[j] = entries[j], entries[i]
-	}
+	slices.Reverse(entries)
 	return entries
 }
 
-// first is the sequence of the oldest record that is kept, or of the next one
-// when there is none. The caller has l.mu, as for all below.
+// first returns the sequence of the oldest kept record, or of the next record if none
+// is kept. The caller holds l.mu, as for the following methods without a lock.
 func (l *Log) first() uint64 { return l.next - uint64(l.records.count) }
 
-// begin is how many bytes were dropped.
+// begin returns how many bytes were dropped.
 func (l *Log) begin() int64 {
 	if l.records.count == 0 {
 		return l.end
@@ -120,7 +119,7 @@ func (l *Log) push(stream uint8, data []byte, now int64) {
 	l.grew(len(data))
 }
 
-// grew is called when there are more bytes than before.
+// grew counts n new bytes, drops old ones, and wakes readers.
 func (l *Log) grew(n int) {
 	l.end += int64(n)
 	l.size += n
@@ -137,7 +136,7 @@ func (l *Log) wake() {
 
 func (l *Log) maxRecords() int { return max(16, l.limit/entryRoom) }
 
-// trim drops entries until the limits are kept. The last one is cut.
+// trim drops entries until the limits are kept. It cuts the last entry.
 func (l *Log) trim() {
 	for l.records.count > 1 && (l.size > l.limit || l.records.count > l.maxRecords()) {
 		l.size -= len(l.records.at(0).data)
@@ -151,7 +150,7 @@ func (l *Log) trim() {
 	}
 }
 
-// setLimit changes how much is kept.
+// setLimit changes how many bytes are kept.
 func (l *Log) setLimit(limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,15 +158,15 @@ func (l *Log) setLimit(limit int) {
 	l.trim()
 }
 
-// finish says that the process has ended. What is appended later comes from
-// processes that it left.
+// finish marks the end of the process. Later output comes from processes that it
+// started.
 func (l *Log) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.finished()
 }
 
-// shrink gives back what memory is only needed while much is appended.
+// shrink frees memory that is only needed while output arrives.
 func (l *Log) shrink() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +179,7 @@ func (l *Log) finished() {
 	l.wake()
 }
 
-// place is the end of a log at some moment.
+// place is a position in a log.
 type place struct {
 	next uint64 // sequence of the next entry
 	pos  int64  // bytes before it
@@ -188,22 +187,22 @@ type place struct {
 
 func (l *Log) here() place { return place{next: l.next, pos: l.end} }
 
-// maxChunk bounds the memory that is lost to what is free of a chunk, or hangs
-// on its last entry.
+// maxChunk bounds the size of a chunk, whose free part is lost and which lives as long
+// as its last entry.
 func (l *Log) maxChunk() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.limit / 16
 }
 
-// weight is the memory that the log takes up, without what chunks have left.
+// weight returns the memory that the log takes, without free parts of chunks.
 func (l *Log) weight() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size + l.records.weight()
 }
 
-// sync asks the child for what it wrote, if that is where it comes from.
+// sync reads new output from the source, if there is one.
 func (l *Log) sync() <-chan struct{} {
 	if l.source == nil {
 		return nil
@@ -211,12 +210,12 @@ func (l *Log) sync() <-chan struct{} {
 	over := false
 	select {
 	case <-l.source.Done():
-		over = true // so what follows is all that it wrote
+		over = true // Since returns all of its output
 	default:
 	}
 	data, total, changed := l.source.Since(l.end)
 	if len(data) > 0 {
-		l.end = total - int64(len(data)) // what is not kept there is lost
+		l.end = total - int64(len(data)) // skips output that the child does not keep
 		l.push(stdout, data, time.Now().UnixNano())
 	}
 	if over && !l.over {

@@ -18,38 +18,35 @@ const (
 	maxWeight = 64 << 20
 )
 
-// Config configures a [Manager]. The zero value is a good one.
+// Config configures a [Manager]. The zero value is usable.
 type Config struct {
-	// Dir is where the manager keeps the record by which its next start ends
-	// what this program left running when it was killed. The first start of a
-	// process writes the record, and makes Dir if it is not there. Empty: no
-	// record; direct children die with the program even so, but not what they
-	// started.
+	// Dir is the directory of the manager's record. If this program is killed, the
+	// next New with the same Dir uses the record to end the processes that are left.
+	// The first start of a process writes the record and makes Dir. Empty: no record.
+	// Then only direct children end with a killed program.
 	Dir string
 
-	// Environ is the environment of processes, to which each Spec adds. Nil:
-	// that of this program, without DESKHAND_* and SANDBOX_AGENT_TOKEN.
+	// Environ is the environment of processes, to which each Spec adds. Nil: this
+	// program's, without DESKHAND_* and SANDBOX_AGENT_TOKEN.
 	Environ []string
 
-	// Limits bound what processes take; each zero field has a default.
+	// Limits bound the resources of processes. Each zero field has a default.
 	Limits Limits
 
-	// MaxRecords is how many exited processes are remembered. Fewer are if
-	// their logs have more than 64 MiB together. Zero: 512.
+	// MaxRecords is the maximum number of records of exited processes. Records whose
+	// logs together exceed 64 MiB are dropped earlier. Zero: 512.
 	MaxRecords int
 
-	// Logger hears of starts and ends, at debug level, without arguments, which
-	// may hold secrets. Nil: nobody does.
+	// Logger logs starts and ends at debug level, without arguments, which may hold
+	// secrets. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
 	c.Limits = c.Limits.withDefaults()
-	if c.MaxRecords == 0 {
-		c.MaxRecords = defaultRecords
-	}
+	c.MaxRecords = cmp.Or(c.MaxRecords, defaultRecords)
 	if c.Environ != nil {
-		c.Environ = supervise.Environ(c.Environ) // each name once, and ours alone
+		c.Environ = supervise.Environ(c.Environ) // a copy with each name once
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -70,15 +67,15 @@ type Manager struct {
 	closed  bool
 	work    sync.WaitGroup // added to only while not closed
 	limits  Limits
-	running int // managed processes of owner user, and those that are about to start
+	running int // managed processes of OwnerUser that run or are about to start
 	procs   map[string]*Process
-	exited  []*Process          // those of procs that have ended, in that order
-	foreign map[string]*Process // children of other groups that somebody asked for
+	exited  []*Process          // the ended processes of procs, in the order of their ends
+	foreign map[string]*Process // children of other groups that were asked for
 	endings map[*ending]struct{}
 }
 
-// New makes a manager. It must be closed. What an earlier program left running
-// whose records are in Config.Dir is ended.
+// New returns a manager, which must be closed. It ends processes that an earlier
+// program with the same Config.Dir left running.
 func New(cfg Config) (*Manager, error) {
 	cfg = cfg.withDefaults()
 	limits, err := cfg.Limits.check()
@@ -86,7 +83,7 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("new process manager: %w", err)
 	}
 	if cfg.MaxRecords < 0 {
-		return nil, fmt.Errorf("new process manager: %w", &InvalidError{Field: "maxRecords", Problem: "must not be negative"})
+		return nil, fmt.Errorf("new process manager: %w", &InvalidError{Field: "MaxRecords", Reason: "must not be negative"})
 	}
 	if cfg.Dir != "" {
 		if _, err := supervise.Sweep(cfg.Dir, cfg.Logger); err != nil {
@@ -105,9 +102,8 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends all processes and what they started, waits for that, and for the
-// calls of Run that are under way. Later and simultaneous calls wait for the
-// first one and return the same.
+// Close ends all processes and the processes that they started. It waits for them and
+// for running calls of Run. Further calls wait for the first one and return its error.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.mu.Lock()
@@ -121,7 +117,7 @@ func (m *Manager) Close() error {
 	return m.err
 }
 
-// begin keeps Close from returning until m.work.Done.
+// begin makes Close wait for m.work.Done.
 func (m *Manager) begin() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,16 +128,16 @@ func (m *Manager) begin() error {
 	return nil
 }
 
-// Limits returns the limits that are in force.
+// Limits returns the present limits.
 func (m *Manager) Limits() Limits {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.limits
 }
 
-// SetLimits changes all limits at once, for running processes too; those which
-// run above a lower MaxProcesses go on. Each must be positive, else the error
-// is an [InvalidError] and nothing changes.
+// SetLimits changes all limits, also for running processes. A lower MaxProcesses ends
+// no process. If a limit is not positive, SetLimits returns an [InvalidError] and
+// changes nothing.
 func (m *Manager) SetLimits(limits Limits) error {
 	limits, err := limits.check()
 	if err != nil {
@@ -157,8 +153,8 @@ func (m *Manager) SetLimits(limits Limits) error {
 	return nil
 }
 
-// Find returns a process by its identifier, also one that another part of the
-// program started, or [ErrNotFound].
+// Find returns the process with an identifier, which another part of the program may
+// have started. It returns [ErrNotFound] if there is none.
 func (m *Manager) Find(id string) (*Process, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,8 +177,8 @@ func (m *Manager) Find(id string) (*Process, error) {
 	return p, nil
 }
 
-// forgetForeign drops what was remembered of children which their groups have
-// forgotten. The caller has m.mu.
+// forgetForeign drops children that their groups have forgotten. The caller holds
+// m.mu.
 func (m *Manager) forgetForeign() {
 	for id := range m.foreign {
 		if supervise.Find(id) == nil {
@@ -191,8 +187,8 @@ func (m *Manager) forgetForeign() {
 	}
 }
 
-// List describes all processes of an owner, or of all owners for an empty one,
-// in the order in which they were started. After Close there are none.
+// List describes all processes of an owner, or of all owners for "", in the order of
+// their starts. It returns nil after Close.
 func (m *Manager) List(owner Owner) []Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,8 +212,8 @@ func (m *Manager) List(owner Owner) []Info {
 	return infos
 }
 
-// Remove forgets a process that has ended. It returns [ErrNotFound], or
-// [ErrRunning] while it runs. Readers of its log read on.
+// Remove forgets an ended process. It returns [ErrNotFound], or [ErrRunning] if the
+// process runs. Readers of its log can continue.
 func (m *Manager) Remove(id string) error {
 	p, err := m.Find(id)
 	if err != nil {
@@ -233,20 +229,13 @@ func (m *Manager) Remove(id string) error {
 		delete(m.foreign, id)
 		return nil
 	}
-	m.forget(p)
+	delete(m.procs, p.id)
+	m.exited = slices.DeleteFunc(m.exited, func(old *Process) bool { return old == p })
 	return nil
 }
 
-// forget drops a process that has ended. The caller has m.mu.
-func (m *Manager) forget(p *Process) {
-	delete(m.procs, p.id)
-	if i := slices.Index(m.exited, p); i >= 0 {
-		m.exited = slices.Delete(m.exited, i, i+1)
-	}
-}
-
-// reserve makes room for a process that is about to start, or says why there
-// is none. Close waits for m.work.Done.
+// reserve counts a process that is about to start, or returns an error if it must
+// not. Close waits for m.work.Done.
 func (m *Manager) reserve(owner Owner) (maxLog int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,14 +252,14 @@ func (m *Manager) reserve(owner Owner) (maxLog int, err error) {
 	return m.limits.MaxLog, nil
 }
 
-// release gives the room back. The caller has m.mu.
+// release undoes the counting of reserve. The caller holds m.mu.
 func (m *Manager) release(owner Owner) {
 	if owner == OwnerUser {
 		m.running--
 	}
 }
 
-// add makes a started process known.
+// add registers a started process.
 func (m *Manager) add(p *Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,8 +267,8 @@ func (m *Manager) add(p *Process) {
 	p.log.setLimit(m.limits.MaxLog) // it may have changed meanwhile
 }
 
-// ended takes note that a process has ended, and drops the records of the
-// oldest if there are too many.
+// ended registers the end of a process, and drops the oldest records if there are too
+// many.
 func (m *Manager) ended(p *Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -241,9 +241,9 @@ func TestSetLimits(t *testing.T) {
 	}
 	good := process.Limits{MaxProcesses: 1, RunTimeout: 2 * time.Second, MaxRunTimeout: time.Second, MaxOutput: 3, MaxLog: 4, MaxInput: 5}
 	for name, change := range map[string]func(*process.Limits){
-		"maxConcurrentProcesses": func(l *process.Limits) { l.MaxProcesses = 0 },
-		"timeouts":               func(l *process.Limits) { l.MaxRunTimeout = 0 },
-		"byte limits":            func(l *process.Limits) { l.MaxInput = -1 },
+		"MaxProcesses":  func(l *process.Limits) { l.MaxProcesses = 0 },
+		"MaxRunTimeout": func(l *process.Limits) { l.MaxRunTimeout = 0 },
+		"MaxInput":      func(l *process.Limits) { l.MaxInput = -1 },
 	} {
 		bad := good
 		change(&bad)

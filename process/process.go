@@ -2,7 +2,6 @@ package process
 
 import (
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,7 +14,7 @@ import (
 // Owner says which part of the program started a process.
 type Owner string
 
-// The owners. Desktops start their own; Spec may name the other two.
+// The owners. Desktops start processes of OwnerDesktop. A Spec may name the others.
 const (
 	OwnerUser    Owner = "user"
 	OwnerDesktop Owner = "desktop"
@@ -42,8 +41,8 @@ func partOf(c *supervise.Child) string {
 
 // Exit tells how a process ended.
 type Exit struct {
-	Code   *int   // nil: a signal killed it
-	Signal string // that signal, "SIGKILL"; empty: it exited
+	Code   *int   // exit status; nil if a signal killed the process
+	Signal string // the signal, such as "SIGKILL", or empty
 }
 
 func exitOf(e supervise.Exit) Exit {
@@ -53,7 +52,8 @@ func exitOf(e supervise.Exit) Exit {
 	return Exit{Signal: signalName(e.Signal)}
 }
 
-// signalName returns "SIGTERM", or "SIG34" for one without a name.
+// signalName returns the name of a signal, such as "SIGTERM", or "SIG34" for a signal
+// without a name.
 func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {
 		return name
@@ -65,12 +65,12 @@ func signalName(s syscall.Signal) string {
 type Info struct {
 	ID          string // "proc_7", unique in this program; the numbers increase
 	Command     string
-	Args        []string // not to be changed
-	Dir         string   // empty: that of this program
+	Args        []string // read-only
+	Dir         string   // empty for this program's working directory
 	Terminal    bool
 	Interactive bool
 	Owner       Owner
-	Part        string // which part of the system it belongs to, "agent"; empty: none has a name
+	Part        string // the part of the system that it belongs to, such as "agent", or empty
 	Running     bool
 	PID         int   // zero once it has ended
 	Exit        *Exit // nil while it runs
@@ -80,28 +80,26 @@ type Info struct {
 	number uint64
 }
 
-// Process is a program that was started, in the background. It stays readable
-// after its end.
+// Process is a program in the background. Its methods also work after its end.
 type Process struct {
 	m       *Manager
 	id      string
 	owner   Owner
-	info    Info // as it was at the start
+	info    Info // at the start
 	child   *supervise.Child
 	log     *Log
 	input   input
-	foreign bool // of another group
+	foreign bool // started by another part of the program
 	done    chan struct{}
-	text    int // bytes of what info holds
+	text    int // bytes of the strings in info
 
 	mu     sync.Mutex
-	ending *ending // nil: nobody stops it
+	ending *ending // the last stop, or nil
 }
 
 // Start starts a program in the background.
 //
-// The error is [ErrClosed], a [LimitError], an [InvalidError], or a
-// [StartError] with what the system said.
+// It returns [ErrClosed], a [LimitError], an [InvalidError], or a [StartError].
 func (m *Manager) Start(s Spec) (*Process, error) {
 	s, err := s.check()
 	if err != nil {
@@ -132,7 +130,7 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 	p.id = i.ID
 	p.info = Info{
 		ID: i.ID, Command: s.Command, Args: s.Args, Dir: s.Dir, Terminal: s.Terminal, Interactive: s.Interactive,
-		Owner: s.Owner, Running: true, PID: i.PID, Started: i.Started, number: numberOf(i.ID),
+		Owner: s.Owner, Running: true, PID: i.PID, Started: i.Started, number: i.Number,
 	}
 	p.text = len(s.Command) + len(s.Dir)
 	for _, a := range s.Args {
@@ -143,7 +141,7 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// startPiped starts a program whose input is a pipe of ours.
+// startPiped starts a program with pipes as its standard streams.
 func (p *Process) startPiped(sup supervise.Spec) error {
 	theirs, err := p.input.pipe()
 	if err != nil {
@@ -159,8 +157,8 @@ func (p *Process) startPiped(sup supervise.Spec) error {
 	return err
 }
 
-// watch waits for the end and tells everybody: who follows the log last, for
-// who comes to its end asks how the process ended.
+// watch waits for the end. It ends the log last, because a reader at its end may ask
+// how the process ended.
 func (p *Process) watch() {
 	<-p.child.Done()
 	p.input.shut()
@@ -171,16 +169,10 @@ func (p *Process) watch() {
 	p.m.work.Done()
 }
 
-// weight is about the memory that remembering the process takes.
+// weight returns about the memory that the process's record takes.
 func (p *Process) weight() int { return p.text + p.log.weight() }
 
-func numberOf(id string) uint64 {
-	_, digits, _ := strings.Cut(id, "_")
-	n, _ := strconv.ParseUint(digits, 10, 64)
-	return n
-}
-
-// foreignProcess is a child of another group.
+// foreignProcess returns a process that stands for a child of another group.
 func foreignProcess(m *Manager, c *supervise.Child) *Process {
 	p := &Process{
 		m: m, id: c.ID(), owner: ownerOf(c), child: c, foreign: true, done: make(chan struct{}),
@@ -194,7 +186,7 @@ func foreignInfo(c *supervise.Child) Info {
 	i := c.Info()
 	info := Info{
 		ID: i.ID, Command: i.Path, Args: i.Args, Owner: ownerOf(c), Part: partOf(c), Running: true, PID: i.PID,
-		Started: i.Started, number: numberOf(i.ID),
+		Started: i.Started, number: i.Number,
 	}
 	if !i.Running {
 		info.over(i)
@@ -202,7 +194,7 @@ func foreignInfo(c *supervise.Child) Info {
 	return info
 }
 
-// over adds how the process ended.
+// over sets the members that describe the process's end.
 func (i *Info) over(end supervise.Info) {
 	i.Running, i.PID = false, 0
 	i.Exit = new(exitOf(end.Exit))
@@ -212,7 +204,7 @@ func (i *Info) over(end supervise.Info) {
 // ID returns the identifier.
 func (p *Process) ID() string { return p.id }
 
-// Info describes the process as it is now.
+// Info describes the process in its present state.
 func (p *Process) Info() Info {
 	info := p.info
 	if !p.Running() {
@@ -221,8 +213,8 @@ func (p *Process) Info() Info {
 	return info
 }
 
-// Running tells whether the process has not ended yet. What it started may
-// still run when it has.
+// Running reports whether the process runs. Processes that it started may still run
+// after its end.
 func (p *Process) Running() bool {
 	select {
 	case <-p.Done():
@@ -232,8 +224,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Done is closed when the process has ended and all that it wrote is in the
-// log.
+// Done is closed when the process has ended and all of its output is in the log.
 func (p *Process) Done() <-chan struct{} {
 	if p.foreign {
 		return p.child.Done()
@@ -241,6 +232,6 @@ func (p *Process) Done() <-chan struct{} {
 	return p.done
 }
 
-// Log returns what the process has written. That of a process which another
-// part of the program started has its last 8 KiB at least, both streams as one.
+// Log returns the process's output. For a process that another part of the program
+// started, the log has at least the last 8 KiB, with both streams as one.
 func (p *Process) Log() *Log { return p.log }

@@ -5,62 +5,62 @@ import (
 	"io"
 )
 
-// What Next returns at once: enough to be quick, not so much that slow readers
-// keep a log's memory alive which has moved on.
+// Bounds of what Next returns: enough to be fast, and little enough that slow readers
+// do not keep dropped output in memory.
 const (
 	batchEntries = 256
 	batchBytes   = 256 << 10
 )
 
-// Gap is what a reader has lost because it was too slow, or began too late.
+// Gap is the output that was dropped before a reader could read it.
 type Gap struct {
-	// Bytes were dropped. Zero if that cannot be told: only of a reader that
-	// began after an entry which was dropped before.
+	// Bytes is the number of dropped bytes. It is zero if that is unknown, which
+	// happens only to a reader that began after an entry that was already dropped.
 	Bytes int64
 
-	// Entries were dropped whole.
+	// Entries is the number of entries that were dropped whole.
 	Entries uint64
 }
 
-// Reader reads a log from some place on. It holds no place in the log, so it
-// need not be closed, and it must not be used by two goroutines at once.
+// Reader reads a log from some position on. It need not be closed. Its methods must
+// not be called concurrently.
 type Reader struct {
 	log     *Log
 	next    uint64 // sequence of the next entry
-	pos     int64  // how many bytes of output come before what is read next; -1: not known
-	end     place  // where io.EOF is, if ending
+	pos     int64  // bytes of output before the next entry, or -1 if unknown
+	end     place  // of io.EOF, if ending
 	ending  bool
 	entries []Entry
 }
 
-// Follow returns a reader of the entries after that one: 0 for all that is
-// kept and what comes.
+// Follow returns a reader of the entries after a sequence. 0 selects all kept entries
+// and all later ones.
 func (l *Log) Follow(after uint64) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sync()
 	r := &Reader{log: l, next: after + 1, pos: -1, ending: l.over, end: l.here()}
 	if after+1 == 0 {
-		r.next = after // the highest number; there will be no such entry
+		r.next = after // the highest number, which no entry reaches
 	}
 	if after == 0 {
 		r.pos = 0
 	}
 	l.seen = max(l.seen, min(after, l.next-1))
 	if r.ending {
-		l.seen = l.next - 1 // or the last entry could grow beyond the end
+		l.seen = l.next - 1 // else the last entry could grow beyond the end
 	}
 	return r
 }
 
-// FollowBytes returns a reader that begins that many bytes before the present
-// end, in the middle of an entry if need be: 0 for what comes from now on. A
-// negative number, or one beyond what is kept, is all that is kept.
+// FollowBytes returns a reader that begins last bytes before the present end, possibly
+// in the middle of an entry. 0 selects later output only. A negative number, or more
+// than is kept, selects all kept output.
 func (l *Log) FollowBytes(last int) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sync()
-	l.seen = l.next - 1 // so that what comes is not part of an entry before
+	l.seen = l.next - 1 // later output begins a new entry
 	r := &Reader{log: l, next: l.next, pos: max(l.end-int64(last), l.begin()), ending: l.over, end: l.here()}
 	if last < 0 {
 		r.pos = l.begin()
@@ -74,13 +74,13 @@ func (l *Log) FollowBytes(last int) *Reader {
 	return r
 }
 
-// Next waits for entries and returns as many as are there, but not more than
-// 256 or 256 KiB and one entry. The gap tells what was dropped before the first
-// of them. At the end of the process's output, when all is read, it returns
-// io.EOF, and a gap if there is one before the end. What processes write later
-// that it left running is for readers that begin later.
+// Next waits for entries and returns the available ones, at most 256 entries, and at
+// most 256 KiB and one entry. The gap is what was dropped before the first of them.
+// After the last entry of the process it returns io.EOF, and a gap if the end was
+// dropped. Output that comes after the process's end, from processes that it started,
+// is only for readers that begin later.
 //
-// The slice is valid until the next call; what Data points to stays valid.
+// The slice is valid until the next call. Data stays valid.
 func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -103,7 +103,7 @@ func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {
 	}
 }
 
-// taken is what a reader finds: entries, the end, or channels to wait on.
+// taken holds entries, the end, or channels to wait on.
 type taken struct {
 	entries                []Entry
 	gap                    Gap
@@ -138,7 +138,7 @@ func (r *Reader) take() taken {
 	return t
 }
 
-// collect moves the reader on over entries that it can have.
+// collect reads available entries.
 func (r *Reader) collect() Gap {
 	l := r.log
 	var gap Gap
@@ -150,7 +150,7 @@ func (r *Reader) collect() Gap {
 		gap.Entries = first - r.next
 		r.next = first
 		if first == end && r.pos >= 0 {
-			// Only an end leaves no entry behind the gap that tells its size.
+			// At the end no entry after the gap shows its size.
 			gap.Bytes = r.end.pos - r.pos
 		}
 	}

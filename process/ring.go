@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// record is an entry as it is kept. Its sequence follows from its place.
+// record is a kept entry. Its sequence follows from its position.
 type record struct {
 	time   int64 // Unix nanoseconds
-	offset int64 // how many bytes of output came before
+	offset int64 // bytes of output before it
 	data   []byte
 	stream uint8
 }
@@ -25,7 +25,7 @@ type ring struct {
 	count int
 }
 
-// at returns the record at a place, counted from the oldest.
+// at returns the record at an index, counted from the oldest.
 func (r *ring) at(i int) *record {
 	if i += r.head; i >= len(r.slots) {
 		i -= len(r.slots)
@@ -33,8 +33,7 @@ func (r *ring) at(i int) *record {
 	return &r.slots[i]
 }
 
-// push appends a record. The buffer grows by doubling, but not beyond what
-// limit records need, and one more.
+// push appends a record. The buffer grows by doubling, to at most limit+1 records.
 func (r *ring) push(rec record, limit int) {
 	if r.count == len(r.slots) {
 		r.resize(max(r.count+1, min(2*r.count, limit+1), 4))
@@ -52,7 +51,7 @@ func (r *ring) drop() {
 	}
 }
 
-// fit gives back what is not needed.
+// fit frees unused slots.
 func (r *ring) fit() { r.resize(r.count) }
 
 func (r *ring) resize(n int) {

@@ -7,42 +7,40 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// killWait is how long the answer waits for the end of what it has killed.
+// killWait is how long Run waits for the end of a program that it has killed.
 const killWait = 200 * time.Millisecond
 
 // RunOptions bound one call of Run.
 type RunOptions struct {
-	// Timeout is how long to wait, from the call on. Zero or less:
-	// Limits.RunTimeout. More than Limits.MaxRunTimeout is that.
+	// Timeout is the longest duration of the call, at most Limits.MaxRunTimeout. Zero
+	// or less: Limits.RunTimeout.
 	Timeout time.Duration
 
-	// MaxOutput is how many bytes are kept of each of the two outputs. Nil, or
-	// more than Limits.MaxOutput: that.
+	// MaxOutput is how many bytes of each of the two outputs are kept, at most
+	// Limits.MaxOutput. Nil: Limits.MaxOutput.
 	MaxOutput *int
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
-	Exit                             Exit // without a code when TimedOut
+	Exit                             Exit // the zero value if TimedOut
 	TimedOut                         bool
-	Stdout, Stderr                   []byte // the first bytes of what was written
-	StdoutTruncated, StderrTruncated bool   // there was more
+	Stdout, Stderr                   []byte // the first bytes of the output
+	StdoutTruncated, StderrTruncated bool   // there was more output
 	Duration                         time.Duration
 }
 
-// Run runs a program to its end, with nothing to read (/dev/null), and returns
-// what it wrote. It returns when the program itself has ended; what the program
-// left running goes on until the manager is closed, but its output is lost. At
-// the timeout, or when ctx ends, the program and all that it started are killed,
-// and Run returns at once with what there is.
+// Run runs a program to its end, with /dev/null as its input, and returns its output.
+// Processes that the program leaves running go on until the manager is closed, but
+// their output is lost. At the timeout, or when ctx ends, Run kills the program and the
+// processes that it started, and returns the output that has come.
 //
-// At most Limits.MaxProcesses run at once. Others wait for their turn, which
-// counts towards their timeout, in the order of the calls.
+// At most Limits.MaxProcesses calls run concurrently. Other calls wait for their turn in
+// the order of the calls. The wait counts towards their timeout.
 //
-// The error is that of ctx, [ErrClosed], a [LimitError] when there was no turn
-// in time, an [InvalidError], or a [StartError] with what the system said. A
-// timeout and any end of the program are none. Terminal, Interactive, Cols and
-// Rows of the Spec are ignored.
+// Run returns the error of ctx, [ErrClosed], a [LimitError] if there was no turn in
+// time, an [InvalidError], or a [StartError]. A timeout or the program's failure is not
+// an error. Terminal, Interactive, Cols and Rows of the Spec are ignored.
 func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error) {
 	began := time.Now()
 	s.Terminal = false
@@ -51,7 +49,7 @@ func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error)
 		return Result{}, err
 	}
 	if o.MaxOutput != nil && *o.MaxOutput < 0 {
-		return Result{}, &InvalidError{Field: "maxOutputBytes", Problem: "must not be negative"}
+		return Result{}, &InvalidError{Field: "MaxOutput", Reason: "must not be negative"}
 	}
 	sup, err := m.prepare(s)
 	if err != nil {
@@ -82,7 +80,7 @@ func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error)
 	return r, err
 }
 
-// finish waits for a program's end, or makes it.
+// finish waits for a program's end, and kills it at the timeout or when ctx ends.
 func (m *Manager) finish(ctx context.Context, c *supervise.Child, timeout <-chan time.Time, r *Result) error {
 	select {
 	case <-c.Done():
@@ -98,7 +96,7 @@ func (m *Manager) finish(ctx context.Context, c *supervise.Child, timeout <-chan
 	}
 }
 
-// bounds returns a run's timeout and how much of its output to keep.
+// bounds returns a run's timeout and the maximum of each output.
 func (m *Manager) bounds(o RunOptions) (time.Duration, int) {
 	l := m.Limits()
 	timeout := o.Timeout
@@ -144,7 +142,7 @@ func (m *Manager) closedNow(c *supervise.Child) error {
 	return nil
 }
 
-// killNow kills a child and all that it started, and waits for that a moment.
+// killNow kills a child and the processes that it started, and waits up to killWait.
 func (m *Manager) killNow(c *supervise.Child) {
 	over := make(chan struct{})
 	m.work.Go(func() {
@@ -159,7 +157,7 @@ func (m *Manager) killNow(c *supervise.Child) {
 	}
 }
 
-// kill kills a child and all that it started.
+// kill kills a child and the processes that it started, and waits for their ends.
 func (m *Manager) kill(c *supervise.Child) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -164,14 +164,14 @@ func TestRunOutputBound(t *testing.T) {
 			t.Errorf("%+v: %d bytes of errors, truncated %v", tt, len(r.Stderr), r.StderrTruncated)
 		}
 	}
-	if _, err := m.Run(t.Context(), script("true"), process.RunOptions{MaxOutput: new(-1)}); !isInvalid(err, "maxOutputBytes") {
+	if _, err := m.Run(t.Context(), script("true"), process.RunOptions{MaxOutput: new(-1)}); !isInvalid(err, "MaxOutput") {
 		t.Errorf("MaxOutput -1: %v", err)
 	}
 }
 
 func isInvalid(err error, field string) bool {
 	var invalid *process.InvalidError
-	return errors.As(err, &invalid) && invalid.Field == field && invalid.Problem != ""
+	return errors.As(err, &invalid) && invalid.Field == field && invalid.Reason != ""
 }
 
 // No more than MaxProcesses run at once; the others wait for their turn, and

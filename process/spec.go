@@ -16,7 +16,7 @@ import (
 // (MAX_ARG_STRLEN, execve(2)).
 const maxArgument = 128 << 10
 
-// The size of a terminal of which none is told.
+// The default size of a terminal.
 const (
 	defaultCols = 80
 	defaultRows = 24
@@ -24,41 +24,40 @@ const (
 
 // Spec says what to start.
 type Spec struct {
-	// Command is the program. Without a slash it is searched in the PATH of its
-	// environment; with one, and relative, it is relative to Dir.
+	// Command is the program. A name without a slash is looked up in the PATH of its
+	// environment. A relative path is relative to Dir.
 	Command string
 
 	// Args are the arguments, without the program's name.
 	Args []string
 
-	// Dir is the working directory. Empty: the user's home when User is given, or
-	// the root directory if there is no such home; else that of this program.
+	// Dir is the working directory. Empty: with User, the user's home, or the root
+	// directory if there is no such home; else this program's working directory.
 	Dir string
 
-	// Env is added to the environment. A name must not be empty and neither
-	// hold "=" nor NUL; a value must not hold NUL.
+	// Env is added to the environment. A name must not be empty, or hold "=" or NUL.
+	// A value must not hold NUL.
 	Env map[string]string
 
-	// Environ replaces Config.Environ as the environment to add to. Nil: it
-	// does not.
+	// Environ, if not nil, replaces Config.Environ as the environment to add to.
 	Environ []string
 
-	// Terminal gives the program a terminal of its own as standard input,
-	// output and error, and sets TERM to xterm-256color unless Env has it.
+	// Terminal gives the program a new terminal as standard input, output and error,
+	// and sets TERM to xterm-256color unless Env has it.
 	Terminal bool
 
 	// Cols and Rows are the terminal's size at the start. Zero: 80 and 24.
 	Cols, Rows uint16
 
-	// Interactive is told in Info. The input can be written to without.
+	// Interactive is reported in Info. It has no other effect.
 	Interactive bool
 
-	// User is who to run as: a name or a user id in the system's list. HOME,
-	// USER, LOGNAME and SHELL are set to what the list says, and the groups to
-	// the user's. Only root may name another user. Empty: who this program is.
+	// User is the user to run as: a name, or a number of a user that the system
+	// knows. HOME, USER, LOGNAME, SHELL and the groups are set for the user. Only
+	// root may name another user. Empty: this program's user.
 	User string
 
-	// Owner is told in Info. Processes of OwnerSystem do not count towards
+	// Owner is reported in Info. Processes of OwnerSystem do not count towards
 	// Limits.MaxProcesses. Empty: OwnerUser.
 	Owner Owner
 }
@@ -66,18 +65,18 @@ type Spec struct {
 // check returns the Spec with defaults, or an InvalidError.
 func (s Spec) check() (Spec, error) {
 	if strings.TrimSpace(s.Command) == "" {
-		return s, &InvalidError{Field: "command", Problem: "must not be empty"}
+		return s, &InvalidError{Field: "Command", Reason: "must not be empty"}
 	}
 	switch s.Owner {
 	case "":
 		s.Owner = OwnerUser
 	case OwnerUser, OwnerSystem:
 	default:
-		return s, &InvalidError{Field: "owner", Problem: "must be user or system"}
+		return s, &InvalidError{Field: "Owner", Reason: "must be user or system"}
 	}
 	for name, value := range s.Env {
-		if problem := envProblem(name, value); problem != "" {
-			return s, &InvalidError{Field: "env", Problem: problem}
+		if reason := checkVariable(name, value); reason != "" {
+			return s, &InvalidError{Field: "Env", Reason: reason}
 		}
 	}
 	if s.Cols == 0 {
@@ -90,7 +89,8 @@ func (s Spec) check() (Spec, error) {
 	return s, nil
 }
 
-func envProblem(name, value string) string {
+// checkVariable returns why an environment variable is not valid, or "".
+func checkVariable(name, value string) string {
 	switch {
 	case name == "":
 		return "has a variable without a name"
@@ -102,7 +102,7 @@ func envProblem(name, value string) string {
 	return ""
 }
 
-// prepare translates a checked Spec, but for the streams.
+// prepare translates a checked Spec, except for the streams.
 func (m *Manager) prepare(s Spec) (supervise.Spec, error) {
 	if err := s.checkText(); err != nil {
 		return supervise.Spec{}, &StartError{Command: s.Command, Err: err}
@@ -132,7 +132,7 @@ func (m *Manager) prepare(s Spec) (supervise.Spec, error) {
 	return sup, nil
 }
 
-// variables are what a process gets beside its base, as entries for
+// variables returns the changes to a process's base environment, as entries for
 // supervise.Environ.
 func (s Spec) variables(dir string, account *account) []string {
 	set := make([]string, 0, len(s.Env)+8)
@@ -143,8 +143,7 @@ func (s Spec) variables(dir string, account *account) []string {
 		set = append(set, account.variables()...)
 	}
 	if s.Terminal {
-		// The size of this program's terminal, if it has one, is not that of the
-		// new one.
+		// LINES and COLUMNS would be the size of this program's terminal.
 		set = append(set, "TERM=xterm-256color", "LINES", "COLUMNS")
 	}
 	given := len(set)
@@ -155,7 +154,7 @@ func (s Spec) variables(dir string, account *account) []string {
 	return set
 }
 
-// checkText refuses what the system would refuse without saying why.
+// checkText returns an error where the system's error would not name the reason.
 func (s Spec) checkText() error {
 	for _, t := range append([]string{s.Command, s.Dir}, s.Args...) {
 		if strings.Contains(t, "\x00") {
@@ -168,8 +167,7 @@ func (s Spec) checkText() error {
 	return nil
 }
 
-// startError translates what supervise or the making of pipes and terminals
-// returned.
+// startError translates an error of supervise, or of opening pipes and terminals.
 func startError(command string, err error) error {
 	switch {
 	case errors.Is(err, supervise.ErrClosed):
@@ -180,15 +178,15 @@ func startError(command string, err error) error {
 		err = fmt.Errorf("program not found in any directory of PATH: %w", syscall.ENOENT)
 	default:
 		if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "start ") {
-			err = inner // which says "start" once
+			err = inner // without a second "start"
 		}
 		err = explainExec(err)
 	}
 	return &StartError{Command: command, Err: err}
 }
 
-// explainExec adds what execve(2) means by an error whose text misleads: the
-// program itself was found before.
+// explainExec explains errors of execve(2) that are not about the program itself,
+// which was found before.
 func explainExec(err error) error {
 	var exec *os.PathError
 	if !errors.As(err, &exec) || exec.Op != "fork/exec" {

@@ -82,15 +82,15 @@ func TestSpecErrors(t *testing.T) {
 		spec  process.Spec
 		field string
 	}{
-		{process.Spec{}, "command"},
-		{process.Spec{Command: " \t"}, "command"},
-		{process.Spec{Command: "true", Env: map[string]string{"": "x"}}, "env"},
-		{process.Spec{Command: "true", Env: map[string]string{"a=b": "x"}}, "env"},
-		{process.Spec{Command: "true", Env: map[string]string{"a\x00": "x"}}, "env"},
-		{process.Spec{Command: "true", Env: map[string]string{"a": "x\x00y"}}, "env"},
-		{process.Spec{Command: "true", Owner: "desktop"}, "owner"},
-		{process.Spec{Command: "true", User: "no-such-user"}, "user"},
-		{process.Spec{Command: "true", User: "4294967290"}, "user"},
+		{process.Spec{}, "Command"},
+		{process.Spec{Command: " \t"}, "Command"},
+		{process.Spec{Command: "true", Env: map[string]string{"": "x"}}, "Env"},
+		{process.Spec{Command: "true", Env: map[string]string{"a=b": "x"}}, "Env"},
+		{process.Spec{Command: "true", Env: map[string]string{"a\x00": "x"}}, "Env"},
+		{process.Spec{Command: "true", Env: map[string]string{"a": "x\x00y"}}, "Env"},
+		{process.Spec{Command: "true", Owner: "desktop"}, "Owner"},
+		{process.Spec{Command: "true", User: "no-such-user"}, "User"},
+		{process.Spec{Command: "true", User: "4294967290"}, "User"},
 	} {
 		_, err := m.Start(tt.spec)
 		_, runErr := m.Run(t.Context(), tt.spec, process.RunOptions{})
@@ -235,7 +235,7 @@ func TestUser(t *testing.T) {
 		t.Skip("there is no user nobody")
 	}
 	if os.Geteuid() != 0 {
-		if _, err := m.Start(process.Spec{Command: "true", User: "nobody"}); !isInvalid(err, "user") || !strings.Contains(err.Error(), "root") {
+		if _, err := m.Start(process.Spec{Command: "true", User: "nobody"}); !isInvalid(err, "User") || !strings.Contains(err.Error(), "root") {
 			t.Errorf("as another user: %v", err)
 		}
 		t.Skip("only root can change users")

@@ -10,30 +10,30 @@ const (
 	// stopGrace is how long a process has between SIGTERM and SIGKILL.
 	stopGrace = 10 * time.Second
 
-	// shortWait is how long Stop and Kill wait when they are not told.
+	// shortWait is the default wait of Stop and Kill.
 	shortWait = 25 * time.Millisecond
 )
 
-// ending is a stop that is under way.
+// ending is a running stop.
 type ending struct {
-	hurry context.CancelFunc // makes it kill
+	hurry context.CancelFunc // makes it send SIGKILL
 	over  chan struct{}
 }
 
-// Stop asks the process and all in its process group to end (SIGTERM, and SIGHUP
-// if it has a terminal and ignores the other, as shells do), and kills it and
-// all that it started after 10 s, or after wait if that is longer. It returns
-// how the process is when it has ended, or after wait (zero: 25 ms; negative: at
-// once) or when ctx ends; the rest is done in the background.
+// Stop sends SIGTERM to the process and its process group, and SIGHUP as well if the
+// process has a terminal and ignores SIGTERM, as shells do. After 10 s, or after wait if
+// that is longer, it kills the process and the processes that it started.
 //
-// Of a process that has ended, what it left running is ended in the same way.
+// Stop returns the process's state when it has ended, after wait (zero: 25 ms; negative:
+// immediately), or when ctx ends. The stop continues in the background. For an ended
+// process, Stop ends the processes that it left running.
 func (p *Process) Stop(ctx context.Context, wait time.Duration) Info {
 	p.end(max(stopGrace, wait), false)
 	return p.await(ctx, wait)
 }
 
-// Kill kills the process and all that it started (SIGKILL). It returns as Stop
-// does.
+// Kill sends SIGKILL to the process and the processes that it started. It returns like
+// Stop.
 func (p *Process) Kill(ctx context.Context, wait time.Duration) Info {
 	_ = p.child.Signal(syscall.SIGKILL)
 	p.end(0, true)
@@ -55,7 +55,7 @@ func (p *Process) await(ctx context.Context, wait time.Duration) Info {
 	return p.Info()
 }
 
-// end sees to it that the process ends, in the background.
+// end begins to end the process in the background.
 func (p *Process) end(grace time.Duration, now bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Process) end(grace time.Duration, now bool) {
 	}()
 }
 
-// note keeps Close waiting for an ending. It returns false after Close.
+// note makes Close wait for an ending. It returns false after Close.
 func (m *Manager) note(e *ending) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,8 +108,8 @@ func (m *Manager) strike(e *ending) {
 	m.work.Done()
 }
 
-// hurry makes those kill that are under way. After the manager's own processes
-// have ended, these are stops of other parts' processes.
+// hurry makes running stops send SIGKILL. After the manager's own processes have
+// ended, these are stops of other parts' processes.
 func (m *Manager) hurry() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // eofWait is how long a terminal may take to accept one character.
 const eofWait = 2 * time.Second
 
-// startTerminal starts a program in a terminal of its own.
+// startTerminal starts a program in a new terminal.
 func (p *Process) startTerminal(s Spec, sup supervise.Spec) error {
 	master, tty, err := openTerminal(s.Cols, s.Rows)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *Process) startTerminal(s Spec, sup supervise.Spec) error {
 	}
 	defer tty.Close()
 	if c := sup.Credential; c != nil {
-		// So that the user may open it by its name.
+		// The user may open the terminal by its name.
 		if err := tty.Chown(int(c.Uid), -1); err != nil {
 			_ = master.Close()
 			return fmt.Errorf("give the terminal to %s: %w", s.User, err)
@@ -37,7 +37,7 @@ func (p *Process) startTerminal(s Spec, sup supervise.Spec) error {
 	return err
 }
 
-// openTerminal returns the two sides of a new terminal, ours in non-blocking
+// openTerminal returns the two sides of a new terminal. The master is in non-blocking
 // mode.
 func openTerminal(cols, rows uint16) (master, tty *os.File, err error) {
 	m, tty, err := pty.Open()
@@ -49,8 +49,8 @@ func openTerminal(cols, rows uint16) (master, tty *os.File, err error) {
 		_ = tty.Close()
 		return nil, nil, err
 	}
-	// pty.Open leaves it in blocking mode, in which reads and writes can neither
-	// be given up nor wait without a thread.
+	// pty.Open leaves it in blocking mode, in which reads and writes cannot be
+	// interrupted and need a thread each.
 	fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -62,7 +62,7 @@ func openTerminal(cols, rows uint16) (master, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), "/dev/ptmx"), tty, nil
 }
 
-// control calls f with the descriptor of our side of the terminal.
+// control calls f with the descriptor of the terminal's master.
 func (p *Process) control(f func(fd int) error) error {
 	if !p.info.Terminal {
 		return ErrNotTerminal
@@ -81,8 +81,8 @@ func (p *Process) control(f func(fd int) error) error {
 	return inner
 }
 
-// Resize changes the size of the process's terminal, in characters; zero is a
-// size like any other. It returns [ErrNotTerminal] or [ErrNotRunning].
+// Resize sets the size of the process's terminal in characters. Zero is allowed. It
+// returns [ErrNotTerminal] or [ErrNotRunning].
 func (p *Process) Resize(cols, rows uint16) error {
 	return p.control(func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: cols, Row: rows})
@@ -103,7 +103,7 @@ func (p *Process) typeEOF() error {
 		return err
 	}
 	if eof == 0 { // _POSIX_VDISABLE
-		return &InvalidError{Field: "terminal", Problem: "has no character for the end of input"}
+		return &InvalidError{Field: "Terminal", Reason: "has no character for the end of input"}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), eofWait)
 	defer cancel()

@@ -101,7 +101,7 @@ func TestTerminalInput(t *testing.T) {
 
 	p = start(t, m, inTerminal("stty eof undef; echo ready; sleep 1000"))
 	await(t, p, "ready")
-	if err := p.CloseInput(); !isInvalid(err, "terminal") {
+	if err := p.CloseInput(); !isInvalid(err, "Terminal") {
 		t.Errorf("CloseInput of a terminal without such a character: %v", err)
 	}
 }

@@ -8,18 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// account is another user to run as.
+// account is a user that a process runs as.
 type account struct {
-	credential        *syscall.Credential // nil: it is the user who we are
+	credential        *syscall.Credential // nil for the user of this program
 	name, home, shell string
 }
 
 // lookupAccount returns nil for an empty name. The errors are InvalidErrors.
 func lookupAccount(name string) (*account, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // nobody in particular
+		return nil, nil //nolint:nilnil // no other user
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -28,47 +30,23 @@ func lookupAccount(name string) (*account, error) {
 		}
 	}
 	if err != nil {
-		return nil, &InvalidError{Field: "user", Problem: fmt.Sprintf("%.40q does not exist here", name)}
+		return nil, &InvalidError{Field: "User", Reason: fmt.Sprintf("%.40q does not exist here", name)}
 	}
 	a := &account{name: u.Username, home: u.HomeDir, shell: shellOf(u.Username)}
 	if u.Uid == strconv.Itoa(os.Geteuid()) {
 		return a, nil
 	}
 	if os.Geteuid() != 0 {
-		return nil, &InvalidError{Field: "user", Problem: fmt.Sprintf("%.40q is not the user of this server, and only root may run programs as another one", name)}
+		return nil, &InvalidError{Field: "User", Reason: fmt.Sprintf("%.40q is not the user of this server, and only root may run programs as another user", name)}
 	}
-	if a.credential, err = credentialOf(u); err != nil {
-		return nil, &InvalidError{Field: "user", Problem: fmt.Sprintf("%.40q cannot be used: %v", name, err)}
+	if a.credential, err = supervise.CredentialOf(u); err != nil {
+		return nil, &InvalidError{Field: "User", Reason: fmt.Sprintf("%.40q cannot be used: %v", name, err)}
 	}
 	return a, nil
 }
 
-func credentialOf(u *user.User) (*syscall.Credential, error) {
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	ids, err := u.GroupIds()
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		g, err := strconv.ParseUint(id, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		c.Groups = append(c.Groups, uint32(g))
-	}
-	return c, nil
-}
-
-// shellOf reads the user's shell from /etc/passwd (passwd(5)), which os/user
-// does not tell.
+// shellOf reads the user's shell from /etc/passwd (passwd(5)). Package os/user does
+// not have it.
 func shellOf(name string) string {
 	const fallback = "/bin/sh"
 	f, err := os.Open("/etc/passwd")
@@ -84,7 +62,7 @@ func shellOf(name string) string {
 	return fallback
 }
 
-// directory is where the user's programs begin, as login(1) has it.
+// directory returns the working directory that login(1) would choose.
 func (a *account) directory() string {
 	if fi, err := os.Stat(a.home); err != nil || !fi.IsDir() {
 		return "/"
@@ -95,6 +73,6 @@ func (a *account) directory() string {
 func (a *account) variables() []string {
 	return []string{
 		"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name, "SHELL=" + a.shell,
-		"XDG_RUNTIME_DIR", // that of somebody else
+		"XDG_RUNTIME_DIR", // removed: it belongs to this program's user
 	}
 }

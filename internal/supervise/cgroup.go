@@ -72,8 +72,8 @@ func OwnCgroup() string {
 		return ""
 	}
 	for _, dir := range cgroupFolders(mounts, string(self)) {
-		// What is mounted may be hidden by another mount, or be of another
-		// namespace: only the group itself knows.
+		// The mount may be hidden by another one, or belong to another namespace, so
+		// the group's list of processes decides.
 		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err == nil && strings.Contains("\n"+string(procs), "\n"+strconv.Itoa(os.Getpid())+"\n") {
 			return dir
@@ -82,10 +82,9 @@ func OwnCgroup() string {
 	return ""
 }
 
-// cgroupFolders returns the folders where a process's group of version 2 may be,
-// by its mounts and its cgroup file (cgroups(7)). That is mostly one below
-// /sys/fs/cgroup, or below /sys/fs/cgroup/unified beside version 1. In a container,
-// the mount may begin at the group.
+// cgroupFolders returns the possible folders of a process's group of version 2, by its
+// mounts and its cgroup file (cgroups(7)). Usually there is one, below /sys/fs/cgroup or
+// /sys/fs/cgroup/unified. In a container the mount may begin at the group.
 func cgroupFolders(mounts []Mount, cgroup string) (folders []string) {
 	own := ""
 	for line := range strings.Lines(cgroup) {

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often, and how far apart, a program is tried that is open for writing.
+// Tries to execute a program that another process has open for writing.
 const (
 	busyTries = 10
 	busyWait  = 20 * time.Millisecond
@@ -34,7 +35,7 @@ type Child struct {
 	grace   time.Duration
 	tty     bool
 	pid     int
-	since   uint64 // ticks; nothing that it started is older
+	since   uint64 // ticks; no process that it started is older
 	started time.Time
 	pumps   []*pump
 	sink    *sink
@@ -43,17 +44,17 @@ type Child struct {
 	mu     sync.Mutex
 	exit   Exit
 	over   bool // the process has ended
-	reaped bool // its number may belong to somebody else
-	holds  int  // who needs the number to stay its own
-	termed bool // its process group got SIGTERM from us
+	reaped bool // its id may belong to another process
+	holds  int  // callers that need the id to stay its own
+	termed bool // its process group got SIGTERM
 	hung   hangUp
-	cpu    time.Duration // what it took, once it was waited for
+	cpu    time.Duration // that it used, once it was waited for
 }
 
-// Exit tells how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
-	Code   int            // exit status; -1 if it was killed by a signal
-	Signal syscall.Signal // the signal that killed it, else 0
+	Code   int            // exit status, or -1 if a signal killed it
+	Signal syscall.Signal // the signal that killed it, or 0
 	At     time.Time
 }
 
@@ -70,16 +71,15 @@ type Info struct {
 	ID, Name, Owner string
 	PID             int
 	Running         bool
-	Exit            Exit // once it does not run any more
+	Exit            Exit // the zero value while it runs
 	Path            string
 	Args            []string // without the program's name
 	Started, Ended  time.Time
 	LogPath         string
-
-	number uint64
+	Number          uint64 // of ID; numbers increase in the order of starts
 }
 
-// spawn starts a child and the goroutines that look after it.
+// spawn starts a child and its goroutines.
 func (g *Group) spawn(s Spec) (*Child, error) {
 	cmd, err := s.resolve()
 	if err != nil {
@@ -95,14 +95,11 @@ func (g *Group) spawn(s Spec) (*Child, error) {
 		group: g, name: s.title(), command: cmd, logPath: s.LogPath, grace: s.Grace,
 		tty: s.TTY != nil, pumps: st.pumps, sink: st.sink, done: make(chan struct{}),
 	}
-	if c.grace == 0 {
-		c.grace = g.cfg.Grace
-	}
-	c.grace = max(0, c.grace)
+	c.grace = max(0, cmp.Or(c.grace, g.cfg.Grace))
 	err = c.fork(s, st)
 	for try := 0; errors.Is(err, syscall.ETXTBSY) && try < busyTries; try++ {
-		// The program was just written by this one, and some other fork has the
-		// descriptor still, until its exec.
+		// If this program has just written the file, another fork may hold its
+		// descriptor until exec.
 		<-time.After(busyWait)
 		err = c.fork(s, st)
 	}
@@ -110,24 +107,22 @@ func (g *Group) spawn(s Spec) (*Child, error) {
 		st.abandon()
 		return nil, err
 	}
-	c.command.env = nil // records of children that have ended are kept
+	c.command.env = nil // frees memory: records of ended children are kept
 	g.keep(c)
 	go c.pump()
 	go c.watch()
 	return c, nil
 }
 
-// fork makes the process. Its number is in the registry before anybody can
-// wait for it.
+// fork makes the process. Its id is in the registry before Reap can wait for it.
 func (c *Child) fork(s Spec, st *streams) error {
 	attr := &syscall.ProcAttr{
 		Dir:   s.Dir,
 		Files: st.fds(),
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
-	// Another user gets no terminal of ours: who shares it can type into it
-	// (TIOCSTI), which is to say into our user's shell. A session leader leads its
-	// group, too.
+	// Another user's process must not share this program's terminal: it could type
+	// into the shell there (TIOCSTI). A session leader also leads its process group.
 	attr.Sys.Setsid = s.TTY != nil || s.Credential != nil
 	attr.Sys.Setpgid = !attr.Sys.Setsid
 	attr.Sys.Setctty = s.TTY != nil // of descriptor 0
@@ -179,9 +174,9 @@ func (c *Child) fork(s Spec, st *streams) error {
 	return nil
 }
 
-// forkAndMove forks for who could not be born in its control group, and moves
-// it there. What it has started by then is not moved. If the group was not the
-// reason, the error comes again.
+// forkAndMove is the fallback when the kernel cannot start a child directly in its
+// control group. It moves the child there after the fork, without processes that the
+// child has started by then. If the group was not the reason, it returns the same error.
 func forkAndMove(cmd command, attr *syscall.ProcAttr) (pid int, err error) {
 	fd := attr.Sys.CgroupFD
 	attr.Sys.UseCgroupFD = false
@@ -191,20 +186,20 @@ func forkAndMove(cmd command, attr *syscall.ProcAttr) (pid int, err error) {
 	}
 	procs, err := unix.Openat(fd, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return pid, nil // it is no group, or not ours to fill: the child does without
+		return pid, nil // not a group, or no right to it: the child runs outside
 	}
 	_, _ = unix.Write(procs, []byte(strconv.Itoa(pid)))
 	_ = unix.Close(procs)
 	return pid, nil
 }
 
-// unheard receives what this program goes on ignoring.
+// unheard receives signals that this program still ignores.
 var unheard = make(chan os.Signal, 1)
 
-// hearSignals has children hear SIGHUP and SIGINT. They would inherit that these
-// are ignored from a program that nohup started, or a script in the background,
-// and so would the shells in their terminals, where ctrl-c did nothing; what a
-// program handles, its children have as usual.
+// hearSignals makes children receive SIGHUP and SIGINT. A program that nohup or a script
+// in the background started ignores them. Children would inherit that, and Ctrl-C would
+// do nothing in their terminals. Signals that a program handles have their default
+// action in its children.
 func hearSignals() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(s) {
@@ -213,7 +208,7 @@ func hearSignals() {
 	}
 }
 
-// tag is what the child and all that it starts have in their environment.
+// tag returns the tag in the environment of the child and of processes that it starts.
 func (c *Child) tag() tag {
 	return tag{text: c.group.token + "." + strconv.FormatUint(c.number, 10), since: c.since}
 }
@@ -229,7 +224,7 @@ func (c *Child) environ() []string {
 	return append(env, GroupVariable+"="+c.group.lineage+c.tag().text)
 }
 
-// pump passes the child's output on until nothing can write any more.
+// pump passes the child's output on until no process can write any more.
 func (c *Child) pump() {
 	run := func(p *pump) {
 		p.run()
@@ -241,14 +236,14 @@ func (c *Child) pump() {
 		if i < last {
 			wg.Go(func() { run(p) })
 		} else {
-			run(p) // a goroutine less to wake
+			run(p) // saves a goroutine
 		}
 	}
 	wg.Wait()
 	program.closeLog(c.sink.log)
 }
 
-// watch waits for the child's end and tells everybody.
+// watch waits for the child's end and publishes it.
 func (c *Child) watch() {
 	exit, reaped := awaitExit(c.pid)
 	for _, p := range c.pumps {
@@ -267,11 +262,11 @@ func (c *Child) watch() {
 	c.group.prune()
 }
 
-// awaitExit waits until the child has ended, and leaves it to be waited for, so
-// that its number stays its own. reaped tells that somebody else did that.
+// awaitExit waits until the child has ended, and leaves it a zombie, so that its id
+// stays its own. reaped reports that other code has waited for it.
 //
-// It waits through a pidfd and the runtime's poller, which costs no thread, or
-// in waitid where there are no pidfds.
+// It waits through a pidfd and the runtime's poller, which costs no thread, or in
+// waitid if the kernel has no pidfds.
 func awaitExit(pid int) (exit Exit, reaped bool) {
 	flags := unix.WNOHANG
 	wait := func() bool {
@@ -296,8 +291,7 @@ func awaitExit(pid int) (exit Exit, reaped bool) {
 	return exit, reaped
 }
 
-// siginfo is the part of the kernel's siginfo_t that waitid(2) fills; the
-// layout is that of 64-bit systems.
+// siginfo is the part of the kernel's siginfo_t that waitid(2) fills.
 type siginfo struct {
 	signo, errno, code, _ int32
 	pid                   int32
@@ -305,8 +299,8 @@ type siginfo struct {
 	status                int32
 }
 
-// peek asks how a child has ended without waiting for it for good. lost tells
-// that there is no such child to wait for.
+// peek returns how a child has ended and leaves it a zombie. lost reports that this
+// program has no such child.
 func peek(pid, flags int) (exit Exit, ended, lost bool) {
 	var raw unix.Siginfo
 	for {
@@ -322,7 +316,7 @@ func peek(pid, flags int) (exit Exit, ended, lost bool) {
 	if raw.Signo == 0 {
 		return Exit{}, false, false // WNOHANG, and it runs
 	}
-	const exited = 1 // CLD_EXITED; the others are deaths by signal
+	const exited = 1 // CLD_EXITED; other codes are deaths by signal
 	info := (*siginfo)(unsafe.Pointer(&raw))
 	exit = Exit{Code: -1, At: time.Now()}
 	if info.code == exited {
@@ -333,8 +327,8 @@ func peek(pid, flags int) (exit Exit, ended, lost bool) {
 	return exit, true, false
 }
 
-// hold keeps the child's number its own until release. It returns false when
-// it is not any more.
+// hold keeps the child's id its own until release. It returns false if the child was
+// already waited for.
 func (c *Child) hold() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -352,8 +346,7 @@ func (c *Child) release() {
 	c.reap()
 }
 
-// reap waits for an ended child for good, unless its number is needed. The
-// caller has c.mu.
+// reap waits for an ended child unless its id is held. The caller holds c.mu.
 func (c *Child) reap() {
 	if !c.over || c.reaped || c.holds > 0 {
 		return
@@ -388,8 +381,8 @@ func (c *Child) signalGroup(sig syscall.Signal) error {
 	return err
 }
 
-// term sends SIGTERM to the process group, once: many programs take a second
-// one for "at once". SIGCONT lets those that are stopped handle it.
+// term sends SIGTERM to the process group once, because many programs exit without
+// cleaning up at a second one. SIGCONT lets stopped processes handle it.
 func (c *Child) term() {
 	c.mu.Lock()
 	again := c.termed
@@ -401,23 +394,24 @@ func (c *Child) term() {
 	}
 }
 
-// ID returns "proc_7": unique in this program, numbers increase.
+// ID returns the child's identifier, such as "proc_7". It is unique in this program, and
+// the numbers increase.
 func (c *Child) ID() string { return c.id }
 
 // Owner returns the owner of the child's group.
 func (c *Child) Owner() string { return c.group.cfg.Owner }
 
-// Name returns the name that Spec gave.
+// Name returns the name of the Spec.
 func (c *Child) Name() string { return c.name }
 
-// PID returns the process number. After Done it may be somebody else's.
+// PID returns the process id. After Done it may belong to another process.
 func (c *Child) PID() int { return c.pid }
 
 // LogPath returns the path that Spec gave.
 func (c *Child) LogPath() string { return c.logPath }
 
-// Done is closed when the process has ended and what it wrote has been passed
-// on. It does not wait for what the child started.
+// Done is closed when the process has ended and its output was passed on. It does not
+// wait for processes that the child started.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
 func (c *Child) ended() bool {
@@ -429,7 +423,7 @@ func (c *Child) ended() bool {
 	}
 }
 
-// Exit tells how the process ended. It is the zero value before Done.
+// Exit returns how the process ended, and the zero value before Done.
 func (c *Child) Exit() Exit {
 	if !c.ended() {
 		return Exit{}
@@ -439,11 +433,11 @@ func (c *Child) Exit() Exit {
 	return c.exit
 }
 
-// Tail returns the last 8 KiB that the child wrote, for error messages.
+// Tail returns the last 8 KiB of the child's output, for error messages.
 func (c *Child) Tail() string { return c.sink.text() }
 
-// Signal sends a signal to the child's process group. It returns
-// os.ErrProcessDone when the child has ended.
+// Signal sends a signal to the child's process group. It returns os.ErrProcessDone if
+// the child has ended.
 func (c *Child) Signal(sig syscall.Signal) error {
 	if c.ended() {
 		return fmt.Errorf("signal %s: %w", c.name, os.ErrProcessDone)
@@ -454,14 +448,13 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the child and everything that it started, also when the child
-// itself has ended before: SIGTERM, and SIGHUP if the child has a terminal and
-// ignores SIGTERM, then SIGKILL after its grace, or as soon as ctx ends. It
-// returns when nothing is left, or a [LeftoverError] five seconds after SIGKILL.
-// The end of ctx is no error by itself.
+// Stop ends the child and the processes that it started, also if the child itself has
+// ended: SIGTERM, and SIGHUP if the child has a terminal and ignores SIGTERM, then
+// SIGKILL after its grace, or as soon as ctx ends. It returns when no process is left,
+// or a [LeftoverError] five seconds after SIGKILL. It does not return the error of ctx.
 func (c *Child) Stop(ctx context.Context) error { return c.StopWithin(ctx, c.grace) }
 
-// StopWithin is Stop with another grace.
+// StopWithin is like Stop with a grace that replaces the child's.
 func (c *Child) StopWithin(ctx context.Context, grace time.Duration) error {
 	err := endChildren(ctx, []*Child{c}, c.tag(), grace)
 	if err != nil {
@@ -471,23 +464,21 @@ func (c *Child) StopWithin(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// Since returns what the child wrote after its first n bytes, as far as that is
-// kept (the last 8 KiB at least), how many bytes it wrote in all, and a channel
-// that is closed when it writes more. What went to a file, a [Filler] or a
-// terminal that the caller reads does not count.
+// Since returns the child's output after the first n bytes, of which at least the last
+// 8 KiB are kept, the total number of bytes, and a channel that is closed when there is
+// more. Output to a file, a [Filler] or a terminal that the caller reads does not count.
 func (c *Child) Since(n int64) (output []byte, total int64, changed <-chan struct{}) {
 	return c.sink.since(n)
 }
 
-// Forget takes a child that has ended off the list of its group, and tells
-// whether it did.
+// Forget removes an ended child from the list of its group. It reports whether it did.
 func (c *Child) Forget() bool { return c.group.drop(c) }
 
 // Info describes the child.
 func (c *Child) Info() Info {
 	i := Info{
 		ID: c.id, Name: c.name, Owner: c.group.cfg.Owner, PID: c.pid, Running: !c.ended(),
-		Path: c.command.path, Args: c.command.argv[1:], Started: c.started, LogPath: c.logPath, number: c.number,
+		Path: c.command.path, Args: c.command.argv[1:], Started: c.started, LogPath: c.logPath, Number: c.number,
 	}
 	if !i.Running {
 		i.Exit = c.Exit()

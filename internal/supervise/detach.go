@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// Detached is a program that was started to go on without this one.
+// Detached is a program that outlives this one.
 type Detached struct {
 	pid  int
 	done chan struct{}
 	end  *os.ProcessState // read after done
 }
 
-// Detach starts a program in a session of its own. It is the one exception from
-// the rule that children do not outlive this program, for the command that puts
-// a server into the background: nothing else may use it. Standard input is
-// /dev/null, output what is given, extra become file descriptors 3, 4, ...
+// Detach starts a program in a new session. It is the only exception from the rule that
+// children do not outlive this program, and only for the command that starts a server
+// in the background. Standard input is /dev/null, and extra become file descriptors 3,
+// 4, ...
 func Detach(path string, args, env []string, output *os.File, extra ...*os.File) (*Detached, error) {
 	cmd := exec.Command(path, args...) //nolint:noctx // it goes on when the caller has ended
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = env, output, output, extra
@@ -27,18 +27,18 @@ func Detach(path string, args, env []string, output *os.File, extra ...*os.File)
 	}
 	d := &Detached{pid: cmd.Process.Pid, done: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the state has it
+		_ = cmd.Wait() // ProcessState holds the outcome
 		d.end = cmd.ProcessState
 		close(d.done)
 	}()
 	return d, nil
 }
 
-// PID returns the process number.
+// PID returns the process id.
 func (d *Detached) PID() int { return d.pid }
 
-// Done is closed when the program has ended, should this one live to see it.
+// Done is closed when the program has ended.
 func (d *Detached) Done() <-chan struct{} { return d.done }
 
-// String tells how it ended, after Done.
+// String returns how the program ended. It must be called after Done.
 func (d *Detached) String() string { return d.end.String() }

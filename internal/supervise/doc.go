@@ -1,8 +1,7 @@
 // Package supervise starts child processes that never outlive this program.
 //
-// It is the only package of the module that starts programs, and the registry
-// of what runs: [Children] lists the children of every [Group], which is what
-// the process list of the server shows.
+// It is the only package of the module that starts programs, and the registry of all
+// children: [Others] and [Find] return children of any [Group].
 //
 // # Usage
 //
@@ -14,52 +13,49 @@
 //
 // # Lifetime
 //
-// A child may end in four ways, and nothing of it is left in any of them:
+// A child ends in one of four ways:
 //
-//   - By itself. What it started lives on, because a program that hands over to
-//     another one and exits (xdg-open, a session script) is no accident. Such
-//     left-overs belong to the child and to its group still.
-//   - By [Child.Stop], which ends the child and all that it started.
-//   - By [Group.Close], which does so for the whole group.
-//   - By the sudden death of this program: the kernel kills the direct children
-//     at once (PR_SET_PDEATHSIG). The rest is ended by the guardian, if
-//     [StartGuardian] was called, else by [Sweep] when the program starts the
-//     next time.
+//   - It exits. Processes that it started go on, because programs such as xdg-open
+//     start another program and exit. They still belong to the child and its group.
+//   - [Child.Stop] ends the child and the processes that it started.
+//   - [Group.Close] does so for the whole group.
+//   - This program dies. The kernel kills the direct children immediately
+//     (PR_SET_PDEATHSIG). The guardian ends the others if [StartGuardian] was called.
+//     Else [Sweep] ends them when the program starts the next time.
 //
-// # How left-overs are told from foreign processes
+// # How processes of a group are found
 //
-// Process numbers are reused, names prove nothing, and a daemon leaves its
-// parent, its process group and its session. So each group has a random token,
-// which its children inherit in the environment variable [GroupVariable]; a
-// process belongs to a group when it is a descendant of one of the group's
-// children, is in the process group or session of a child that was not yet
-// waited for, or has the token in its environment, started after the group, and
-// has our user id, unless we are root. Every signal outside of such a process
-// group goes through a pidfd, whose process is checked again after the pidfd was
-// opened, so that a number which was reused in between is never hit.
+// Process ids are reused, names prove nothing, and a daemon leaves its parent, its
+// process group and its session. So each group has a random token, which its children
+// inherit in the environment variable [GroupVariable]. A process belongs to a group if
+// one of these is true:
 //
-// A program with a guardian also marks what it starts with a limit that children
-// inherit and that nothing else uses (RLIMIT_LOCKS). The guardian and [Sweep]
-// find processes by that mark; [Child.Stop] and [Group.Close] do not.
+//   - It is a descendant of one of the group's children.
+//   - It is in the process group or session of a child that was not yet waited for.
+//   - It has the token in its environment, started after the group, and has the user id
+//     of this program, unless that is root.
 //
-// For them, a process which cleans its environment, or forbids reading it (setuid
-// programs), and also leaves its tree before it is looked for cannot be found.
-// Callers who need that too start the child in a control group of their own
-// (Spec.Cgroup).
+// Signals to single processes go through a pidfd. The process is checked again after
+// the pidfd was opened, so that a reused id is never signalled.
+//
+// A program with a guardian also marks its children with a limit that they inherit and
+// that nothing else uses (RLIMIT_LOCKS). The guardian and [Sweep] find processes by that
+// mark. [Child.Stop] and [Group.Close] do not: they cannot find a process that hides its
+// environment, as setuid programs do, and leaves its tree. A caller that needs this
+// starts the child in its own control group (Spec.Cgroup).
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. [Group.Close] must not be
+// All functions and methods may be called concurrently. [Group.Close] must not be
 // called from an Output writer.
 //
 // # Errors
 //
-// [ErrClosed], [ErrNotFound], [ErrNoRoom]; a [LeftoverError] names processes that survived
-// SIGKILL, which only an uninterruptible system call makes possible.
+// [ErrClosed], [ErrNotFound] and [ErrNoRoom]. A [LeftoverError] names processes that
+// SIGKILL did not end.
 //
 // # Requirements
 //
-// Linux with /proc. pidfds (Linux 5.3) are used where the kernel has them;
-// without them each waiting child costs a thread, and the check before a signal
-// leaves a window of microseconds.
+// Linux with /proc. Without pidfds (Linux 5.3) each child costs a waiting thread, and an
+// id could be reused in the microseconds between the check and a signal.
 package supervise

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Ending tells whether the process has ended or is about to: its files may be
-// closed already. Done follows.
+// Ending reports whether the process has ended or is about to. Its files may already be
+// closed. Done follows.
 func (c *Child) Ending() bool {
 	if !c.hold() {
 		return true
@@ -22,7 +22,7 @@ func (c *Child) Ending() bool {
 		if err != nil {
 			continue
 		}
-		// The flags in /proc/TID/stat are those of that thread alone.
+		// The flags in /proc/TID/stat belong to that thread only.
 		if p, err := readProcess(tid); err == nil && !p.exiting || err != nil && !errors.Is(err, errGone) {
 			return false
 		}

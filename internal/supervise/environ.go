@@ -10,16 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotFound says that a program is not there, or not in any directory of
-// PATH.
+// ErrNotFound says that a program does not exist, or is not in a directory of PATH.
 var ErrNotFound = errors.New("program not found")
 
 // defaultPath is searched when an environment has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environ returns base with the entries of set applied. A name appears once in
-// the result, at its first place and with its last value. An entry of set
-// without "=" removes that name. Neither argument is changed.
+// Environ returns base with the entries of set applied. Each name appears once, at its
+// first position and with its last value. An entry of set without "=" removes a name.
 func Environ(base []string, set ...string) []string {
 	out := make([]string, 0, len(base)+len(set))
 	at := make(map[string]int, len(base)+len(set))
@@ -65,13 +63,12 @@ func lookup(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// LookPath finds a program as a child with that environment would: a file
-// without a slash is searched in the environment's PATH (nil: in that of this
-// program), where relative directories are skipped, since what they hold
-// depends on where one stands. A file with a slash is only checked.
+// LookPath finds a program for a child with an environment (nil: this program's). It
+// looks up a name without a slash in the environment's PATH, without its relative
+// directories. It checks a path with a slash.
 //
-// It returns an error that is [ErrNotFound] when there is no such file, and
-// fs.ErrPermission when there is one that may not be executed.
+// It returns [ErrNotFound] if there is no such file, and fs.ErrPermission if there is
+// one that may not be executed.
 func LookPath(file string, env []string) (string, error) {
 	if env == nil {
 		env = os.Environ()
@@ -106,7 +103,7 @@ func LookPath(file string, env []string) (string, error) {
 	return "", fmt.Errorf("look up %q: %w", file, refusal)
 }
 
-// executable says why a file cannot be executed by this user.
+// executable returns an error unless this user may execute the file.
 func executable(path string) error {
 	fi, err := os.Stat(path)
 	switch {

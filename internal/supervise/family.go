@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Family lists the processes that run of a child and of what it started, in
-// ascending order, by the same marks by which [Child.Stop] finds them. It is
-// empty when none is left, or when they cannot be told.
+// Family returns the ids of the running processes among the child and the processes
+// that it started, in ascending order. It finds them like [Child.Stop]. It returns nil
+// if /proc cannot be read.
 func (c *Child) Family() []int {
 	members, err := c.family()
 	if err != nil {
@@ -44,14 +44,14 @@ func (c *Child) family() ([]process, error) {
 	}
 }
 
-// Usage is what a family takes up.
+// Usage is the resource usage of a family.
 type Usage struct {
 	Processes int           // that run
-	CPU       time.Duration // theirs, and that of those which have ended and were waited for
-	Memory    int64         // resident, in bytes; pages that several share count for each
+	CPU       time.Duration // including ended processes that were waited for
+	Memory    int64         // resident, in bytes; shared pages count for each process
 }
 
-// Usage measures the child and what it started.
+// Usage measures the child and the processes that it started.
 func (c *Child) Usage() (Usage, error) {
 	members, err := c.family()
 	if err != nil {

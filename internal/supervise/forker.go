@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// forker runs functions on one operating system thread which lives as long as
-// any child does.
+// forker runs functions on one operating system thread that lives as long as any child.
 //
-// The kernel sends the parent-death signal when the thread that forked ends,
-// not when its process does (prctl(2), PR_SET_PDEATHSIG). The Go runtime ends
-// threads of its own accord (for one, when a goroutine exits that was locked to
-// its thread), so a child forked from any thread may be killed at any time.
-// Children forked here are killed when the whole program dies, and only then.
+// The kernel sends the parent-death signal when the thread that forked ends, not when
+// its process does (PR_SET_PDEATHSIG, prctl(2)). The Go runtime may end threads, for
+// example when a goroutine exits that was locked to its thread. So a child that an
+// arbitrary thread forked may be killed at any time. A child of this thread is killed
+// only when the whole program dies.
 type forker struct {
 	mu   sync.Mutex
 	refs int
@@ -30,7 +29,7 @@ func (f *forker) acquire() {
 	}
 }
 
-// release gives back what acquire took; the last one lets the thread go.
+// release undoes acquire. The last one ends the thread.
 func (f *forker) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

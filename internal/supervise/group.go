@@ -25,21 +25,20 @@ const (
 
 // GroupConfig configures a [Group].
 type GroupConfig struct {
-	// Dir is where the group's record is kept for a later [Sweep]. The first
-	// start writes the record, and makes Dir, for this user alone, if it is not
-	// there. Empty: no record, and nothing ends what the children started should
-	// this program be killed.
+	// Dir is the directory of the group's record for a later [Sweep]. The first start
+	// writes the record, and makes Dir for this user only. Empty: no record, and Sweep
+	// cannot end processes that a killed program left.
 	Dir string
 
-	// Owner is told in lists: "desktop", "user" or "system".
+	// Owner is shown in lists, such as "desktop", "user" or "system".
 	Owner string
 
-	// Logger hears of starts and ends, at debug level, without arguments, which
-	// may hold secrets. Nil: nobody does.
+	// Logger logs starts and ends at debug level, without arguments, which may hold
+	// secrets. Nil: nothing is logged.
 	Logger *slog.Logger
 
-	// Grace is how long children have between SIGTERM and SIGKILL, unless their
-	// Spec says otherwise. Zero: 2 s. Negative: no time at all.
+	// Grace is the time between SIGTERM and SIGKILL of children whose Spec sets none.
+	// Zero: 2 s. Negative: none.
 	Grace time.Duration
 }
 
@@ -47,9 +46,7 @@ func (c GroupConfig) withDefaults() GroupConfig {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Grace == 0 {
-		c.Grace = defaultGrace
-	}
+	c.Grace = cmp.Or(c.Grace, defaultGrace)
 	return c
 }
 
@@ -58,7 +55,7 @@ func (c GroupConfig) withDefaults() GroupConfig {
 type Group struct {
 	cfg     GroupConfig
 	token   string
-	lineage string // of this program, with a comma behind it; empty: it is nobody's child
+	lineage string // of this program, with a comma at the end; empty if it is in no group
 	since   uint64 // ticks; no member is older
 	mark    mark
 
@@ -71,11 +68,11 @@ type Group struct {
 	mu       sync.Mutex
 	closed   bool
 	starting sync.WaitGroup // added to only while not closed
-	kids     []*Child       // in the order of their start; of those that have ended, the last ones
+	kids     []*Child       // in the order of their starts: all that run, and the last ended ones
 	pumps    map[*pump]struct{}
 }
 
-// NewGroup makes an empty group. It must be closed.
+// NewGroup returns an empty group, which must be closed.
 func NewGroup(cfg GroupConfig) (*Group, error) {
 	since, err := ticks()
 	if err != nil {
@@ -93,7 +90,7 @@ func NewGroup(cfg GroupConfig) (*Group, error) {
 	return g, nil
 }
 
-// writeRecord writes the group's record unless it is there.
+// writeRecord writes the group's record unless it is written.
 func (g *Group) writeRecord() (err error) {
 	g.recording.Lock()
 	defer g.recording.Unlock()
@@ -113,9 +110,9 @@ func newToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Start starts a child. The error is [ErrClosed] after Close, [ErrNotFound]
-// when there is no such program, [ErrNoRoom] when no more processes can be
-// started, and otherwise what fork, exec or the write of the record said.
+// Start starts a child. It returns [ErrClosed] after Close, [ErrNotFound] if there is no
+// such program, [ErrNoRoom] if the limit of processes is reached, or the error of fork,
+// exec or the write of the record.
 func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Lock()
 	if g.closed {
@@ -169,8 +166,8 @@ func (s Spec) title() string {
 	return s.Path[strings.LastIndexByte(s.Path, '/')+1:]
 }
 
-// Children lists the group's children in the order of their start: all that
-// run, and the last 64 that have ended.
+// Children lists the group's children in the order of their starts: all that run, and
+// the last 64 that have ended.
 func (g *Group) Children() []Info {
 	g.mu.Lock()
 	kids := slices.Clone(g.kids)
@@ -179,13 +176,11 @@ func (g *Group) Children() []Info {
 	for i, c := range kids {
 		infos[i] = c.Info()
 	}
-	slices.SortFunc(infos, byNumber)
+	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Number, b.Number) })
 	return infos
 }
 
-func byNumber(a, b Info) int { return cmp.Compare(a.number, b.number) }
-
-// keep notes a child that was just born.
+// keep registers a child that has just started.
 func (g *Group) keep(c *Child) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -245,11 +240,10 @@ func (g *Group) forget(p *pump) {
 	delete(g.pumps, p)
 }
 
-// Close ends every child and all that they started, in their process groups
-// and out of them: SIGTERM, then SIGKILL after the longest grace of those that
-// run. It returns when nothing is left, or a [LeftoverError] after five more
-// seconds. Later and simultaneous calls wait for the first one and return the
-// same.
+// Close ends all children and the processes that they started, inside and outside of
+// their process groups: SIGTERM, then SIGKILL after the longest grace of running
+// children. It returns when no process is left, or a [LeftoverError] five seconds after
+// SIGKILL. Further calls wait for the first one and return its error.
 func (g *Group) Close() error {
 	g.closing.Do(func() { g.err = g.close() })
 	return g.err
@@ -271,7 +265,7 @@ func (g *Group) close() error {
 		}
 	}
 	if grace == 0 {
-		grace = max(0, g.cfg.Grace) // for what the ended ones left
+		grace = max(0, g.cfg.Grace) // for processes that ended children started
 	}
 	err := endChildren(context.Background(), kids, tag{text: g.token, since: g.since}, grace)
 	if err == nil {
@@ -281,7 +275,7 @@ func (g *Group) close() error {
 	}
 	g.closePumps()
 	if g.record != nil {
-		// With processes left, the record stays for a later sweep.
+		// If processes are left, the record stays for a later sweep.
 		err = errors.Join(err, g.record.close(err == nil))
 	}
 	program.remove(g)
@@ -291,8 +285,8 @@ func (g *Group) close() error {
 	return nil
 }
 
-// closePumps ends the pumps whose pipes something holds that is not of this
-// group: it got the descriptor in a message, or could not be found.
+// closePumps ends the pumps whose pipes a process outside of this group holds: it got
+// the descriptor in a message, or could not be found.
 func (g *Group) closePumps() {
 	g.mu.Lock()
 	pumps := make([]*pump, 0, len(g.pumps))
@@ -307,7 +301,7 @@ func (g *Group) closePumps() {
 		case <-p.done:
 			continue
 		case <-t.C:
-			t.Reset(0) // no more time for the others either
+			t.Reset(0) // the others get no more time
 		}
 		_ = p.r.Close()
 	}

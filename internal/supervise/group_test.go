@@ -66,19 +66,21 @@ func TestInfo(t *testing.T) {
 	if s := got[1]; s.Running || s.Exit.Code != 4 || s.Name != "sh" || !s.Ended.Equal(s.Exit.At) || s.Ended.Before(s.Started) {
 		t.Errorf("ended: %+v", s)
 	}
-	if got[0].number >= got[1].number {
+	if got[0].Number >= got[1].Number {
 		t.Errorf("ids %s and %s do not increase", got[0].ID, got[1].ID)
 	}
-	all := Children()
+	listed := func(id string) bool {
+		return slices.ContainsFunc(Others(nil), func(c *Child) bool { return c.ID() == id })
+	}
 	for _, i := range got {
-		if !slices.ContainsFunc(all, func(o Info) bool { return o.ID == i.ID }) {
-			t.Errorf("Children() has no %s", i.ID)
+		if !listed(i.ID) {
+			t.Errorf("Others(nil) has no %s", i.ID)
 		}
 	}
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if slices.ContainsFunc(Children(), func(o Info) bool { return o.ID == a.ID() }) {
+	if listed(a.ID()) {
 		t.Error("the list of the program has a child of a closed group")
 	}
 }

@@ -21,12 +21,12 @@ const GuardianName = "deskhand-guardian"
 
 const (
 	guardianRestart = time.Second     // between the end of a guardian and the start of the next
-	guardianEnd     = 5 * time.Second // how long Close waits for it
-	freezeTries     = 1000            // looks for processes that are not stopped yet
+	guardianEnd     = 5 * time.Second // the longest wait of Close
+	freezeTries     = 1000            // searches for processes that are not stopped yet
 )
 
-// Guardian is a process that ends the children of this program if this program ends
-// without doing so, such as by SIGKILL. Make one with [StartGuardian].
+// Guardian is a process that ends the children of this program if the program itself
+// cannot, for example after SIGKILL. Make one with [StartGuardian].
 type Guardian struct {
 	logger *slog.Logger
 	args   []string
@@ -72,7 +72,7 @@ func StartGuardian(logger *slog.Logger) (*Guardian, error) {
 	}
 	o := guardianOrder{token: newToken(), since: since}
 	if o.mark, err = takeMark(); err != nil {
-		logger.Warn("processes that clear their environment cannot be told from others", "error", err)
+		logger.Warn("processes that clear their environment cannot be found", "error", err)
 	}
 	g := &Guardian{logger: logger, args: o.args(), stop: make(chan struct{}), done: make(chan struct{})}
 	cmd, err := g.start()
@@ -91,7 +91,7 @@ func (g *Guardian) start() (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer r.Close()
-	// The link leads to this program also when its file was replaced.
+	// The link leads to this program even if its file was replaced.
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it ends with the pipe
 	cmd.Args, cmd.Env, cmd.Dir = g.args, []string{"GOMAXPROCS=1"}, "/"
 	cmd.ExtraFiles = []*os.File{r}
@@ -104,7 +104,7 @@ func (g *Guardian) start() (*exec.Cmd, error) {
 	defer g.mu.Unlock()
 	g.pipe = w
 	for _, dir := range g.groups {
-		_, _ = io.WriteString(w, dir+"\n") // a guardian that has ended is replaced by one that is told again
+		_, _ = io.WriteString(w, dir+"\n") // after an error, watch starts another guardian with the same groups
 	}
 	return cmd, nil
 }
@@ -144,8 +144,8 @@ func (g *Guardian) closePipe() {
 	}
 }
 
-// Close waits until the guardian has ended what is left of this program's children
-// and has exited. It must be called after all groups were closed.
+// Close waits until the guardian has ended the remaining children of this program and
+// has exited. It must be called after all groups were closed.
 func (g *Guardian) Close() error {
 	close(g.stop)
 	g.closePipe()
@@ -153,12 +153,12 @@ func (g *Guardian) Close() error {
 	case <-g.done:
 		return nil
 	case <-time.After(guardianEnd):
-		return errors.New("the guardian of child processes does not end")
+		return errors.New("the guardian of child processes did not end")
 	}
 }
 
-// GuardCgroup tells the guardian, if there is one, to kill a control group of version
-// 2 and all groups below it when this program ends.
+// GuardCgroup makes the guardian, if there is one, kill a control group of version 2 and
+// all groups below it when this program ends.
 func GuardCgroup(dir string) {
 	p := program.guard.Load()
 	if p == nil {
@@ -174,37 +174,37 @@ func GuardCgroup(dir string) {
 }
 
 // RunGuardian is the main function of a guardian. It waits for the end of the process
-// that called [StartGuardian], ends all processes that it left, and returns.
+// that called [StartGuardian], ends its remaining children, and returns.
 func RunGuardian(args []string) error {
 	o, err := parseOrder(args)
 	if err != nil {
 		return fmt.Errorf("guardian: %w", err)
 	}
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -5) // fork bombs run by then; it is refused to most users
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -5) // against fork bombs; most users may not
 	parent, err := readProcess(os.Getppid())
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("guardian: %w", err)
 	}
-	told, err := io.ReadAll(os.NewFile(3, "pipe"))
+	groups, err := io.ReadAll(os.NewFile(3, "pipe"))
 	if err != nil {
 		return fmt.Errorf("guardian: %w", err)
 	}
-	for dir := range strings.FieldsFuncSeq(string(told), func(r rune) bool { return r == '\n' }) {
+	for dir := range strings.FieldsFuncSeq(string(groups), func(r rune) bool { return r == '\n' }) {
 		killCgroup(dir)
 		defer removeUsersCgroup(dir)
 	}
 	r := &roundup{
 		tags:  []tag{{text: o.token, mark: o.mark, since: o.since}},
-		spare: func(p process, _ map[int]process) bool { return p.same(parent) }, // it may be closing its files still
+		spare: func(p process, _ map[int]process) bool { return p.same(parent) }, // it may still be closing its files
 	}
 	return r.endNow()
 }
 
-// endNow kills without SIGTERM. Processes are stopped before they are killed:
-// those that fork faster than they are found keep a limit of processes
-// exhausted until the last one is stopped.
+// endNow kills without SIGTERM. It stops all processes before it kills them: processes
+// that fork faster than they are found exhaust the limit of processes until the last
+// one is stopped.
 func (r *roundup) endNow() error {
-	r.found = make(map[int]*quarry)
+	r.found = make(map[int]*target)
 	for range freezeTries {
 		before := len(r.found)
 		if _, err := r.look(); err != nil {

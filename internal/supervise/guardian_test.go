@@ -178,7 +178,7 @@ func TestGuardianEndsOtherUsers(t *testing.T) {
 		}
 		var pids []int
 		for pid, p := range all {
-			if !p.gone() && markOf(pid) == 0 && m.on(pid) {
+			if !p.gone() && markOf(pid) == 0 && m.among(0, readStatus(pid).words("Groups")) {
 				pids = append(pids, pid)
 			}
 		}

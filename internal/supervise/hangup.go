@@ -9,29 +9,28 @@ import (
 )
 
 const (
-	// hangUpAgain is how long after a SIGHUP the next may follow; it doubles each
-	// time.
+	// hangUpAgain is the time between the first two SIGHUPs. It doubles each time.
 	hangUpAgain = 250 * time.Millisecond
 
-	// maskWait is how often to look at a child that has SIGTERM blocked.
+	// maskWait is the time between two reads of the masks of a child with SIGTERM
+	// blocked.
 	maskWait = time.Millisecond
 )
 
-// hangUp is what a child with a terminal was told of the terminal's end.
+// hangUp is the state of the SIGHUPs to a child with a terminal.
 type hangUp struct {
-	spared bool // SIGTERM does
+	spared bool // the child gets none, because it ends by SIGTERM
 	next   time.Time
 	wait   time.Duration
 }
 
-// mustHangUp tells whether to tell a child that its terminal is gone (SIGHUP),
-// because it ignores SIGTERM, as shells at a terminal do. It is asked before
-// SIGTERM is sent, and then again and again until the child has ended: a shell
-// misses a SIGHUP that comes just before it begins to wait for input. It would
-// read the end of it were the terminal gone; here it sleeps on.
+// mustHangUp reports whether to send SIGHUP to a child with a terminal, because it
+// ignores SIGTERM, as shells at a terminal do. It is called before SIGTERM is sent, and
+// then repeatedly until the child has ended: a shell misses a SIGHUP that comes just
+// before it begins to wait for input.
 //
-// One that once did not ignore SIGTERM ends by that: it may ignore more of them
-// while it does, and need not handle SIGHUP.
+// A child that once did not ignore SIGTERM ends by SIGTERM. Meanwhile it may ignore
+// further ones, and need not handle SIGHUP.
 func (c *Child) mustHangUp() bool {
 	c.mu.Lock()
 	due, sent := c.hangUpDue(), c.termed
@@ -43,7 +42,7 @@ func (c *Child) mustHangUp() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.hangUpDue() {
-		return false // somebody else who stops it was quicker
+		return false // a concurrent stop was faster
 	}
 	h := &c.hung
 	switch {
@@ -62,13 +61,13 @@ func (c *Child) mustHangUp() bool {
 	return true
 }
 
-// hangUpDue tells whether it is time to look at the child. The caller has c.mu.
+// hangUpDue reports whether the child may need a SIGHUP now. The caller holds c.mu.
 func (c *Child) hangUpDue() bool {
 	return c.tty && !c.hung.spared && !c.reaped && !time.Now().Before(c.hung.next)
 }
 
-// settledMasks waits, before SIGTERM is sent, until it can be told what a process
-// does with that, but not for long.
+// settledMasks returns the masks of a process. Before SIGTERM was sent it waits up to
+// lookWait for settled ones.
 func settledMasks(pid int, sent bool) masks {
 	m := readMasks(pid)
 	for end := time.Now().Add(lookWait); !sent && m.unsettled() && time.Now().Before(end); {
@@ -78,23 +77,22 @@ func settledMasks(pid int, sent bool) masks {
 	return m
 }
 
-// masks tell what a process does with signals, all at the same moment.
+// masks are the signal masks of a process at one moment.
 type masks struct {
 	ignored, blocked uint64
 	sleeps           bool
 }
 
-// unsettled is true of a shell that comes to its prompt: it has SIGTERM blocked,
-// and seems to handle it, for a moment, because readline asks what was done with
-// it before by changing that. Who starts a program has it blocked, too, which may
-// take long (dash lends the program its memory until then); but SIGCHLD as well,
-// and does with SIGTERM what it seems to.
+// unsettled reports whether the masks may be about to change. A shell that comes to its
+// prompt blocks SIGTERM for a moment and seems to handle it, because readline changes
+// the action to read the previous one. A shell that starts a program blocks SIGTERM too,
+// possibly for long, but also SIGCHLD, and its masks are final.
 func (m masks) unsettled() bool {
 	return has(m.blocked&^m.ignored, syscall.SIGTERM) && !has(m.blocked, syscall.SIGCHLD)
 }
 
-// readMasks reads /proc/PID/status. The number must be the process's own. One
-// that has ended ignores and blocks nothing.
+// readMasks reads /proc/PID/status. The id must be held. An ended process has empty
+// masks.
 func readMasks(pid int) masks {
 	status := readStatus(pid)
 	mask := func(name string) uint64 {
@@ -103,7 +101,7 @@ func readMasks(pid int) masks {
 	}
 	state, threads := append(status.words("State"), "")[0], status.words("Threads")
 	if (state == "Z" || state == "X") && slices.Equal(threads, []string{"1"}) {
-		return masks{} // the kernel still tells what it was
+		return masks{} // the kernel still shows the old masks
 	}
 	return masks{ignored: mask("SigIgn"), blocked: mask("SigBlk"), sleeps: state == "S"}
 }

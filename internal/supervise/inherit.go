@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// minimal is what a minimal environment keeps of this program's, beside LC_*.
+// minimal lists the variables of a clean environment, together with LC_*.
 var minimal = []string{"HOME", "LANG", "PATH", "TERM", "TZ", "USER"}
 
-// Inherit returns this program's environment as children may see it: without
-// the variables that are its own affair (DESKHAND_*, SANDBOX_AGENT_TOKEN, which
-// hold its token, its database's address and its keys) and those that secrets
-// names. With clean, only HOME, LANG, LC_*, PATH, TERM, TZ and USER are kept.
+// Inherit returns this program's environment for children: without DESKHAND_* and
+// SANDBOX_AGENT_TOKEN, which hold tokens, keys and the database's address, and without
+// the variables that secrets names. With clean it keeps only HOME, LANG, LC_*, PATH,
+// TERM, TZ and USER.
 func Inherit(clean bool, secrets ...string) []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

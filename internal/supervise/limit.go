@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit sets a limit of the child, and of what it starts from then on (setrlimit(2)). It
-// does nothing if the child has ended.
+// Limit sets a limit of the child and of processes that it starts later (setrlimit(2)).
+// It does nothing if the child has ended.
 func (c *Child) Limit(resource int, limit uint64) error {
 	if !c.hold() {
 		return nil

@@ -13,14 +13,14 @@ import (
 // environment to any part of its memory (PR_SET_MM_MAP in prctl(2)).
 const mostEnviron = 8 << 20
 
-// lineage returns the value of GroupVariable in a process's environment, empty
-// when it has none or the environment cannot be read.
+// lineage returns the value of GroupVariable in a process's environment, or "" if it has
+// none or the environment cannot be read.
 //
-// The environment is in the process's memory, of which execve(2) makes a new
-// one: until that is filled, and for a reader who has opened the old one, there
-// is none. settled is false if the process may be executing another program. It is
-// not if the state is the same later: a program can make its environment look
-// incomplete for ever.
+// The environment is in the process's memory, which execve(2) replaces. Until the new
+// memory is filled, and for a reader that has opened the old one, the environment is
+// empty. settled is false if the process may be executing another program. If state is
+// the same later, the process is not: a program can make its environment look incomplete
+// forever.
 func lineage(pid int) (value string, state environState, settled bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	env, err := readUpTo(dir+"/environ", mostEnviron)
@@ -48,7 +48,7 @@ func readUpTo(path string, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// valueIn finds GroupVariable in an environment of which the end may be missing.
+// valueIn finds GroupVariable in an environment whose end may be missing.
 func valueIn(env []byte) (string, bool) {
 	for {
 		entry, rest, whole := bytes.Cut(env, []byte{0})
@@ -74,13 +74,13 @@ type environState struct {
 func stateOfEnviron(stat []byte, n int) (s environState, settled bool) {
 	const (
 		kernelThread = 0x00200000 // PF_KTHREAD, linux/sched.h
-		hidden       = 1          // instead of an address that we may not see
+		hidden       = 1          // instead of an address that this user may not see
 	)
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 49 {
 		return s, true
 	}
-	state, rest := fields[0], fields[1:] // field 3, and those from the 4th on
+	state, rest := fields[0], fields[1:] // field 3, and the fields from 4 on
 	flags, err1 := strconv.ParseUint(rest[9-4], 10, 64)
 	code, err2 := strconv.ParseUint(rest[26-4], 10, 64)
 	start, err3 := strconv.ParseUint(rest[50-4], 10, 64)

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// logSize bounds a log file; the one before it is kept as well, with ".1"
-// appended to its name.
+// logSize bounds a log file. The previous file is kept with ".1" appended to its name.
 const logSize = 4 << 20
 
-// logRetry is how long a log file rests after an error.
+// logRetry is the time between an error of a log file and the next try.
 const logRetry = time.Second
 
-// logFile is a bounded file. Errors are swallowed: what a child says on a full
-// disk is lost, and the child goes on.
+// logFile is a bounded file. Errors are ignored: on a full disk a child's output is
+// lost, and the child goes on.
 type logFile struct {
 	path  string
 	users int // guarded by the registry's lock
@@ -27,7 +26,7 @@ type logFile struct {
 	retry   time.Time
 }
 
-// write appends to the file, which is made if need be.
+// write appends to the file, and makes it if necessary.
 func (l *logFile) write(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,8 +50,8 @@ func (l *logFile) write(b []byte) {
 	}
 }
 
-// open opens the file unless it is open. It never waits: without O_NONBLOCK a
-// named pipe would make it.
+// open opens the file unless it is open. O_NONBLOCK keeps it from blocking on a named
+// pipe.
 func (l *logFile) open() error {
 	if l.f != nil {
 		return nil

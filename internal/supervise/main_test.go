@@ -97,7 +97,7 @@ func playIgnorer() error {
 
 // playReaper makes orphans beside children whose exit status it wants.
 func playReaper() error {
-	if err := BecomeSubreaper(); err != nil {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
 	g, err := NewGroup(GroupConfig{})

@@ -41,9 +41,6 @@ func (m mark) credential(c *syscall.Credential) *syscall.Credential {
 	return &marked
 }
 
-// on reports whether a process has the mark.
-func (m mark) on(pid int) bool { return m.among(markOf(pid), readStatus(pid).words("Groups")) }
-
 // among reports whether the mark is a process's own, or its group is one of the
 // process's supplementary groups.
 func (m mark) among(own mark, groups []string) bool {
@@ -64,15 +61,15 @@ func mapped(gidMap string, group uint32) bool {
 	return false
 }
 
-// takeMark gives this program a mark of its own, for all that it starts from now
-// on. It is zero where the limit is too low already.
+// takeMark gives this program a mark, which later children inherit. It returns zero if
+// the limit is already too low.
 func takeMark() (mark, error) {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &limit); err != nil {
 		return 0, fmt.Errorf("read the limit of locks: %w", err)
 	}
 	// Only root may raise the limit, and a child of another marked program has that
-	// program's.
+	// program's mark.
 	top := min(limit.Max, 1<<62)
 	if top <= smallestMark {
 		return 0, nil
@@ -95,7 +92,7 @@ func markOf(pid int) mark {
 		return 0
 	}
 	m, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil || m < smallestMark { // "unlimited" is no number
+	if err != nil || m < smallestMark { // ParseUint fails for "unlimited"
 		return 0
 	}
 	return mark(m)

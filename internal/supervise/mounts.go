@@ -8,8 +8,8 @@ import (
 
 // Mount is one line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
 type Mount struct {
-	Root    string // the part of the file system that is mounted
-	Point   string // where it is mounted
+	Root    string // the mounted directory of the file system
+	Point   string // the directory it is mounted on
 	Type    string // such as "cgroup2"
 	Options string // of the file system, separated by commas
 }
@@ -32,7 +32,7 @@ func parseMounts(text string) []Mount {
 	return list
 }
 
-// octal replaces the octal numbers that stand for characters in paths.
+// octal replaces the octal escapes of paths.
 var octal = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
 // folder returns the folder of a control group below the mount. It reports false if

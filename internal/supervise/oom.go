@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// oomStep is how much more a child is worth to the kernel than this program when
-	// memory runs out: as if the child used half of the memory more.
+	// oomStep is added to this program's score for children. They look to the kernel as
+	// if they used half of the memory more.
 	oomStep = 500
 	oomMost = 1000 // proc_pid_oom_score_adj(5)
 )
 
-// childOOMScore is oom_score_adj of children: above that of this program.
+// childOOMScore is the oom_score_adj of children.
 var childOOMScore = sync.OnceValue(func() []byte {
 	own, _ := strconv.Atoi(strings.TrimSpace(procText(os.Getpid(), oomFile)))
 	return []byte(strconv.Itoa(min(own+oomStep, oomMost)))
@@ -23,8 +23,8 @@ var childOOMScore = sync.OnceValue(func() []byte {
 
 const oomFile = "oom_score_adj"
 
-// offerToOOM has the kernel end a child, and what it has started, before this program
-// when memory runs out. Where that is not allowed, the child keeps its score.
+// offerToOOM makes the kernel end a child, and the processes that it has started, before
+// this program when memory runs out. If that is not allowed, they keep their score.
 func offerToOOM(pid int) {
 	for _, pid := range withChildren(pid) {
 		_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), oomFile), childOOMScore(), 0)

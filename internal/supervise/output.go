@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	pipeSize   = 64 << 10 // what a pipe holds at most unless its writer enlarges it
+	pipeSize   = 64 << 10 // capacity of a pipe, unless its writer enlarges it
 	bufferSize = 16 << 10
-	tailSize   = 8 << 10                // what Tail keeps
-	drainWait  = 500 * time.Millisecond // how long Done waits for a writer that takes nothing
+	tailSize   = 8 << 10                // bytes that Tail keeps
+	drainWait  = 500 * time.Millisecond // how long Done waits for a blocked writer
 )
 
-// sink collects what a child writes, from one or two pipes.
+// sink collects a child's output from one or two pipes.
 type sink struct {
-	log *logFile // nil: none
+	log *logFile // nil for no log
 
 	mu      sync.Mutex
 	tail    []byte
 	total   int64         // bytes that were ever written
-	changed chan struct{} // closed with the next; nil when nobody waits
+	changed chan struct{} // closed by the next write; nil unless a caller waits
 }
 
 func (s *sink) write(b []byte) {
@@ -42,15 +42,14 @@ func (s *sink) write(b []byte) {
 		close(s.changed)
 		s.changed = nil
 	}
-	// The tail is cut only when it has doubled, so that most writes move nothing.
+	// The tail is cut when it has doubled, so that most writes move nothing.
 	s.tail = append(s.tail, b...)
 	if n := len(s.tail) - tailSize; n > tailSize {
 		s.tail = append(s.tail[:0], s.tail[n:]...)
 	}
 }
 
-// since returns a copy of what was written after the first n bytes, as far as
-// it is kept, how much was written in all, and what is closed with the next.
+// since implements [Child.Since].
 func (s *sink) since(n int64) (b []byte, total int64, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,20 +75,19 @@ func (s *sink) text() string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// pump carries what arrives on one pipe to the sink and a writer.
+// pump carries output from one pipe to the sink and a writer.
 //
-// It goes on for as long as anything holds the other end: a program that the
-// child left behind would be killed by SIGPIPE if the pipe were closed when the
-// child ends. Nobody waits for that; what the child itself had written is told
-// by drained.
+// It runs as long as a process holds the other end: SIGPIPE would kill processes that
+// the child started if the pipe were closed when the child ends. drained says that the
+// child's own output was passed on.
 type pump struct {
 	r       *os.File
-	tty     bool      // r is a terminal's other side
-	to      io.Writer // nil: none
-	filler  Filler    // nil: to is none
+	tty     bool      // r is a terminal's master
+	to      io.Writer // may be nil
+	filler  Filler    // to, if it is a Filler
 	sink    *sink
-	passing atomic.Int64  // when the writer was last given something, in Unix nanoseconds; 0: it has taken that
-	drained chan struct{} // closed once settle's request was met
+	passing atomic.Int64  // start of the running Write in Unix nanoseconds, or 0
+	drained chan struct{} // closed when settle's request is done
 	done    chan struct{}
 }
 
@@ -99,8 +97,7 @@ func newPump(to io.Writer, s *sink) (*pump, *os.File, error) {
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	// Only our end is non-blocking: the flag belongs to the pipe's end, and
-	// programs do not expect it on their output.
+	// Only this end is non-blocking: programs do not expect it on their output.
 	if err := unix.SetNonblock(p[0], true); err != nil {
 		_ = unix.Close(p[0])
 		_ = unix.Close(p[1])
@@ -115,24 +112,22 @@ func pumpFrom(r *os.File, to io.Writer, s *sink) *pump {
 	return p
 }
 
-// Filler is an Output that has its own memory to read into, so that nothing is
-// copied. What it receives reaches neither LogPath nor Tail.
+// Filler is an Output that supplies the memory that output is read into, which saves a
+// copy. Its output reaches neither LogPath nor Tail. Its methods must not block.
 type Filler interface {
 	io.Writer
 
-	// Space returns the memory for what comes next, not empty. It is not
-	// touched after the following Filled. Neither may block.
+	// Space returns memory for the next output, at least one byte. It is used until
+	// the following Filled.
 	Space() []byte
 
-	// Filled tells that n bytes, not none, were put at the beginning of it.
+	// Filled reports that the first n bytes of that memory hold output. n is not 0.
 	Filled(n int)
 }
 
 func (p *pump) run() {
 	defer close(p.done)
-	// Records of children that have ended are kept; what received their output
-	// may be large.
-	defer func() { p.to, p.filler = nil, nil }()
+	defer func() { p.to, p.filler = nil, nil }() // may be large, and the record of the child is kept
 	defer p.r.Close()
 	buf := p.buffer()
 	defer p.recycle(buf)
@@ -143,7 +138,7 @@ func (p *pump) run() {
 		n, err := p.read(buf)
 		p.took(buf[:n])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			// settle wants to know when all that was in the pipe is out of it.
+			// settle asks to empty the pipe.
 			if err = p.r.SetReadDeadline(time.Time{}); err == nil {
 				p.empty(buf)
 				close(p.drained)
@@ -155,9 +150,10 @@ func (p *pump) run() {
 	}
 }
 
-// read reads what comes next. A terminal that nothing has open is no end while
-// the child lives: its last act may be to close its output (coreutils do), or it
-// may open /dev/tty again, and closing our side would kill it by SIGHUP.
+// read reads from the pipe or terminal. While the child lives, the output does not end
+// when no process has the terminal open: the child may close its output before it exits,
+// as coreutils do, or open /dev/tty again, and SIGHUP would kill it if the master were
+// closed.
 func (p *pump) read(buf []byte) (n int, err error) {
 	n, err = p.r.Read(buf)
 	if !p.tty || !errors.Is(err, unix.EIO) || p.settled() {
@@ -176,7 +172,7 @@ func (p *pump) read(buf []byte) (n int, err error) {
 		}
 	})
 	switch {
-	case err != nil: // the last of inner is that it had to wait
+	case err != nil: // inner is EAGAIN or EIO
 		return 0, err
 	case inner == nil && n == 0:
 		return 0, io.EOF
@@ -184,7 +180,7 @@ func (p *pump) read(buf []byte) (n int, err error) {
 	return max(0, n), inner
 }
 
-// settled tells whether settle's request was met. The pump's goroutine asks.
+// settled reports whether settle's request is done.
 func (p *pump) settled() bool {
 	select {
 	case <-p.drained:
@@ -194,10 +190,10 @@ func (p *pump) settled() bool {
 	}
 }
 
-// buffers are what pumps read into that have no Filler.
+// buffers are the buffers of pumps without a Filler.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// buffer returns nil for a Filler, which has its own.
+// buffer returns a buffer to read into, or nil for a Filler.
 func (p *pump) buffer() []byte {
 	if p.filler != nil {
 		return nil
@@ -211,8 +207,8 @@ func (p *pump) recycle(buf []byte) {
 	}
 }
 
-// empty reads what is in the pipe. It stops at a pipe's capacity: whatever
-// comes after that was written by somebody else after the child's end.
+// empty reads the pipe until it is empty, or up to a pipe's capacity: further output was
+// written by other processes after the child's end.
 func (p *pump) empty(buf []byte) {
 	conn, err := p.r.SyscallConn()
 	if err != nil {
@@ -235,7 +231,7 @@ func (p *pump) empty(buf []byte) {
 	}
 }
 
-// took passes on what was read.
+// took passes on output.
 func (p *pump) took(b []byte) {
 	if len(b) == 0 {
 		return
@@ -251,13 +247,13 @@ func (p *pump) took(b []byte) {
 		return
 	}
 	if _, err := p.to.Write(b); err != nil {
-		p.to = nil // it asked for no more; the child must be able to go on
+		p.to = nil // the child must be able to go on
 	}
 }
 
-// settle waits until all that the child has written so far was passed on, however
-// busy the machine is, but not long for a writer that blocks: that must not hide
-// the child's end. Fillers do not block. It may be called once.
+// settle waits until the output that the child has written was passed on, however busy
+// the machine is. It waits at most drainWait for a blocked writer, which must not hide
+// the child's end. It may be called once.
 func (p *pump) settle() {
 	if err := p.r.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // the pipe has ended

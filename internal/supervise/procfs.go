@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what /proc/PID/stat tells (proc_pid_stat(5)).
+// process is the content of /proc/PID/stat (proc_pid_stat(5)).
 type process struct {
 	pid, parent, group, session int
 
 	threads int
 	start   uint64 // ticks of 10 ms since boot
-	cpu     uint64 // ticks it ran, and its children that were waited for
+	cpu     uint64 // ticks that it ran, and its children that were waited for
 	pages   int64  // of resident memory
 	state   byte
-	exiting bool // the thread of that number, the first one, has begun to end
+	exiting bool // the first thread has begun to end
 }
 
-// same tells whether two readings are of one process, not of two that had the
-// same number one after the other.
+// same reports whether two readings are of one process, and not of two that had the same
+// id one after the other.
 func (p process) same(q process) bool { return p.pid == q.pid && p.start == q.start }
 
-// gone is true of a process that has ended, though nobody waited for it yet. A
-// process whose first thread has ended looks like one but runs on.
+// gone reports whether the process is a zombie. A process whose first thread has ended
+// has the same state, but runs on.
 func (p process) gone() bool {
 	return (p.state == 'Z' || p.state == 'X' || p.state == 'x') && p.threads <= 1
 }
 
-// errGone says that there is no process of that number.
+// errGone says that there is no process with an id.
 var errGone = errors.New("no such process")
 
 // readProcess reads the state of one process.
@@ -52,7 +52,7 @@ func readProcess(pid int) (process, error) {
 	}
 	p, ok := parseStat(pid, buf[:n])
 	if !ok {
-		return process{}, fmt.Errorf("read %s: not understood", name)
+		return process{}, fmt.Errorf("read %s: unknown format", name)
 	}
 	return p, nil
 }
@@ -68,8 +68,8 @@ func goneOr(path []byte, err error) error {
 // linux/sched.h).
 const exitingFlag = 0x4
 
-// parseStat reads the fields after the command name, which is in parentheses
-// and may hold any character, parentheses and spaces too.
+// parseStat reads the fields after the command name, which is in parentheses and may
+// hold any character, including parentheses and spaces.
 func parseStat(pid int, b []byte) (process, bool) {
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 {
@@ -106,8 +106,8 @@ func parseStat(pid int, b []byte) (process, bool) {
 	return p, errors.Join(errs[:]...) == nil
 }
 
-// processes reads all processes that there are, by number, and returns the
-// numbers of those, too, that were gone before they could be read.
+// processes reads all processes by id. missed are the ids of processes that were gone
+// before they could be read.
 func processes() (all map[int]process, missed []int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -135,9 +135,9 @@ func processes() (all map[int]process, missed []int, err error) {
 	return all, missed, nil
 }
 
-// ownedByUs tells whether a process's real or saved user id is ours: those are
-// the two that decide whether it may be signalled (kill(2)). All are root's,
-// whose children may have become other users.
+// ownedByUs reports whether a process's real or saved user id is this program's. These
+// two decide whether it may be signalled (kill(2)). For root it reports true, because
+// root's children may have become other users.
 func ownedByUs(pid int) bool {
 	if os.Geteuid() == 0 {
 		return true
@@ -147,13 +147,12 @@ func ownedByUs(pid int) bool {
 	return len(uids) == 4 && (uids[0] == us || uids[2] == us)
 }
 
-// status is what /proc/PID/status says; empty: there is no such process.
+// status is the content of /proc/PID/status, or empty if there is no such process.
 type status string
 
 func readStatus(pid int) status { return status(procText(pid, "status")) }
 
-// procText reads a file of /proc/PID. It is empty when there is no such process,
-// or when it may not be read.
+// procText reads a file of /proc/PID. It returns "" if it cannot.
 func procText(pid int, name string) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + name)
 	if err != nil {
@@ -162,15 +161,15 @@ func procText(pid int, name string) string {
 	return string(b)
 }
 
-// words returns those of a line, none if there is no such line.
+// words returns the words of a line, or none if there is no such line.
 func (s status) words(name string) []string {
 	_, rest, _ := strings.Cut(string(s), "\n"+name+":")
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.Fields(line)
 }
 
-// ticks is the present moment in the unit of process.start, rounded down as
-// that is. USER_HZ is 100 on every Linux that Go supports.
+// ticks returns the time since boot in the unit of process.start, rounded down like it.
+// USER_HZ is 100 on every Linux that Go supports.
 func ticks() (uint64, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -179,7 +178,7 @@ func ticks() (uint64, error) {
 	return uint64(ts.Sec)*100 + uint64(ts.Nsec)/10_000_000, nil
 }
 
-// bootID changes with each boot of the machine; empty when it cannot be told.
+// bootID returns an identifier that changes with each boot, or "" if it is unknown.
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -11,35 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reapWait is how long an ended process is left to whoever may be about to wait
-// for it.
+// reapWait is how long other code of this program has to wait for an ended process.
 const reapWait = 500 * time.Millisecond
 
-// BecomeSubreaper makes orphaned descendants of this program its children
-// instead of those of process 1 (PR_SET_CHILD_SUBREAPER, prctl(2)), for a
-// container whose process 1 does not wait for them. It makes [Reap] necessary.
-func BecomeSubreaper() error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become a subreaper: %w", err)
-	}
-	return nil
-}
-
-// Reap waits for orphans that this program was given, until ctx ends; then it
-// returns nil. A program that is process 1, or a subreaper, needs it: ended
-// processes take up numbers until somebody waits for them.
+// Reap waits for orphans that the kernel made children of this program, until ctx ends.
+// Then it returns nil. A program that is process 1 or a subreaper needs it, because
+// ended processes keep their ids until their parent waits for them.
 //
-// It never waits for a child of a [Group]. Children which the program started
-// in other ways (os/exec) are left alone for half a second after they have
-// ended; a program that does not wait for such a child within that time loses
-// its exit status.
-//
-// It costs nothing while no process ends.
+// Reap never waits for a child of a [Group]. It leaves children that the program started
+// with os/exec alone for half a second after their end. If the program does not wait for
+// such a child within that time, it loses the exit status.
 func Reap(ctx context.Context) error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
-	t := time.NewTimer(0) // some may have ended before
+	t := time.NewTimer(0) // processes may have ended before
 	defer t.Stop()
 	var r reaper
 	looking := true // the timer runs
@@ -48,7 +34,7 @@ func Reap(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ended:
-			if !looking { // a burst of ends is looked at once
+			if !looking { // one look serves a burst of ends
 				looking = true
 				t.Reset(reapWait / 2)
 			}
@@ -64,12 +50,12 @@ func Reap(ctx context.Context) error {
 	}
 }
 
-// reaper waits for orphans at second sight.
+// reaper waits for orphans that it has seen twice.
 type reaper struct {
 	seen map[int]process
 }
 
-// look tells whether there are some that it has not waited for.
+// look waits for orphans that it saw before. It reports whether there are others.
 func (r *reaper) look() (more bool, err error) {
 	now, err := orphans()
 	if err != nil {
@@ -85,10 +71,10 @@ func (r *reaper) look() (more bool, err error) {
 	return len(now) > 0, nil
 }
 
-// orphans returns the children of this program that have ended and are not
-// those of a group. An empty result is nil.
+// orphans returns the ended children of this program that do not belong to a group. An
+// empty result is nil.
 func orphans() (map[int]process, error) {
-	// One cheap question rules out nearly every case: is there any?
+	// This cheap call finds that there are none in nearly every case.
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err == unix.ECHILD || err == nil && info.Signo == 0 {
@@ -112,8 +98,7 @@ func orphans() (map[int]process, error) {
 	return found, nil
 }
 
-// reapOrphan waits for one process. No child can be born meanwhile that has its
-// number.
+// reapOrphan waits for one process. Meanwhile no child with its id can start.
 func reapOrphan(p process) {
 	program.spawn.Lock()
 	defer program.spawn.Unlock()

@@ -18,25 +18,25 @@ const (
 	recordLimit  = 4 << 10
 )
 
-// isRecordName tells whether a file may be a record: "<token>.group".
+// isRecordName reports whether a file name is a record's: "<token>.group".
 func isRecordName(name string) bool {
 	token, ok := strings.CutSuffix(name, recordSuffix)
 	_, err := hex.DecodeString(token)
 	return ok && err == nil && len(token) == 32
 }
 
-// record is what a group leaves for a later sweep.
+// record describes a group for a later sweep.
 type record struct {
 	Token string `json:"token"`
-	PID   int    `json:"pid"`  // of the program that has the group; for people who look
-	Boot  string `json:"boot"` // nothing survives a boot
+	PID   int    `json:"pid"`  // of the group's program, for information
+	Boot  string `json:"boot"` // no process survives a boot
 	Since uint64 `json:"since"`
-	Mark  mark   `json:"mark,omitempty"` // of the program that has the group
+	Mark  mark   `json:"mark,omitempty"` // of the group's program
 	Owner string `json:"owner"`
 }
 
-// recordFile is a record on disk, and the lock on it. The kernel gives the lock
-// up when the program ends, however it does.
+// recordFile is a record on disk, and the lock on it. The kernel releases the lock when
+// the program ends.
 type recordFile struct {
 	path string
 	f    *os.File
@@ -63,7 +63,7 @@ func writeRecord(dir string, r record) (*recordFile, error) {
 			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 		}
 		if !rf.current() {
-			// A sweep took the empty file for the remains of a dead program.
+			// A sweep removed the empty file as a dead program's.
 			_ = f.Close()
 			continue
 		}
@@ -75,14 +75,14 @@ func writeRecord(dir string, r record) (*recordFile, error) {
 	}
 }
 
-// current tells whether the path still leads to the file.
+// current reports whether the path still leads to the file.
 func (rf *recordFile) current() bool {
 	a, err1 := rf.f.Stat()
 	b, err2 := os.Lstat(rf.path)
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// close gives the lock up, and removes the file first if that is wanted.
+// close removes the file if remove is set, and releases the lock.
 func (rf *recordFile) close(remove bool) error {
 	var err error
 	if remove {
@@ -93,13 +93,13 @@ func (rf *recordFile) close(remove bool) error {
 	return errors.Join(err, rf.f.Close())
 }
 
-// errAlive says that the program which wrote a record runs.
+// errAlive says that the program that wrote a record runs.
 var errAlive = errors.New("its program is alive")
 
-// takeRecord locks and reads the record of a dead program. A record that holds
-// no token, because its writer was killed at once, is returned empty.
+// takeRecord locks and reads the record of a dead program. It returns an empty record if
+// the file holds no token, because its writer was killed before the write.
 func takeRecord(path string) (*recordFile, record, error) {
-	// Nobody but us may have written it: it says what is to be killed.
+	// The record names processes to kill, so only this user may have written it.
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, record{}, err
@@ -119,7 +119,7 @@ func (rf *recordFile) take() (record, error) {
 		return record{}, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return record{}, fmt.Errorf("record %s: others may have written it", rf.path)
+		return record{}, fmt.Errorf("record %s: other users may have written it", rf.path)
 	}
 	switch err := unix.Flock(int(rf.f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == unix.EWOULDBLOCK:
@@ -133,7 +133,7 @@ func (rf *recordFile) take() (record, error) {
 	}
 	var r record
 	if err := json.Unmarshal(b, &r); err != nil || r.Token+recordSuffix != filepath.Base(rf.path) {
-		return record{}, nil //nolint:nilerr // not a record: nothing to sweep, and nothing that the caller could do
+		return record{}, nil //nolint:nilerr // not a record, so there is nothing to sweep
 	}
 	return r, nil
 }

@@ -14,32 +14,30 @@ type registry struct {
 	guard atomic.Pointer[guard] // nil: there is no guardian
 
 	// spawn is held for reading from before a fork until the child is in
-	// unreaped, and for writing by who waits for orphans.
+	// unreaped, and for writing while an orphan is waited for.
 	spawn sync.RWMutex
 
 	mu       sync.Mutex
 	next     uint64
 	groups   []*Group
-	unreaped map[int]*Child // by process number, which is theirs until they are waited for
+	unreaped map[int]*Child // by process id, which stays theirs until they are waited for
 	logs     map[string]*logFile
 	devNull  *os.File
 }
 
-// guard is what all children of a program with a guardian have in common.
+// guard is common to all children of a program with a guardian.
 type guard struct {
 	token    string // in their environment, before that of their group
 	mark     mark
 	guardian *Guardian
-	users    func() *os.File // control group of other users' children; it returns nil if there is none
+	users    func() *os.File // returns the control group of other users' children, or nil
 }
 
-// program is the one registry. It is package state because processes are: the
-// program has one set of children, whichever object started them, and Reap may
-// not wait for any of them.
+// program is the only registry. A program has one set of children, whichever object
+// started them, and Reap must not wait for any of them.
 var program registry
 
-// null returns /dev/null, which is opened once: most children have nothing to
-// read.
+// null returns /dev/null, the input of most children. It is opened once.
 func (r *registry) null() (*os.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +84,7 @@ func (r *registry) born(c *Child) {
 	r.unreaped[c.pid] = c
 }
 
-// reaped forgets a child. A new one may have its process number already.
+// reaped forgets a child. A new child may already have its process id.
 func (r *registry) reaped(c *Child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,9 +99,8 @@ func (r *registry) isChild(pid int) bool {
 	return r.unreaped[pid] != nil
 }
 
-// openLog returns the log file of that path, which children may share: one that
-// renamed the file would else leave the others writing to the old one. Nil for
-// no path.
+// openLog returns the log file of a path, or nil for no path. Children share it, so
+// that all of them write to the new file after a rename.
 func (r *registry) openLog(path string) *logFile {
 	if path == "" {
 		return nil
@@ -122,7 +119,7 @@ func (r *registry) openLog(path string) *logFile {
 	return l
 }
 
-// closeLog gives back what openLog returned.
+// closeLog releases a log file of openLog.
 func (r *registry) closeLog(l *logFile) {
 	if l == nil {
 		return
@@ -136,7 +133,7 @@ func (r *registry) closeLog(l *logFile) {
 	}
 }
 
-// Find returns a child that [Children] lists, or nil.
+// Find returns the child with an identifier, or nil if no group lists it.
 func Find(id string) *Child {
 	for _, g := range program.list() {
 		if c := g.find(id); c != nil {
@@ -146,8 +143,7 @@ func Find(id string) *Child {
 	return nil
 }
 
-// Others returns the children of all groups but one, as [Children] lists them,
-// in no particular order.
+// Others returns the children that all groups but one list, in no particular order.
 func Others(but *Group) []*Child {
 	var all []*Child
 	for _, g := range program.list() {
@@ -158,16 +154,5 @@ func Others(but *Group) []*Child {
 		all = append(all, g.kids...)
 		g.mu.Unlock()
 	}
-	return all
-}
-
-// Children lists the children of all groups of this program that are not
-// closed, in the order in which they were started.
-func Children() []Info {
-	var all []Info
-	for _, g := range program.list() {
-		all = append(all, g.Children()...)
-	}
-	slices.SortFunc(all, byNumber)
 	return all
 }

@@ -20,10 +20,8 @@ import (
 var ErrNoRoom = errors.New("the limit of processes is reached; end some, or raise the limit")
 
 const (
-	// reservedTasks is how many processes and threads are kept for this program.
-	reservedTasks = 64
-	// spareThreads is how many threads ReserveThreads makes.
-	spareThreads = 32
+	reservedTasks = 64 // processes and threads that are reserved for this program
+	spareThreads  = 32 // that ReserveThreads makes
 )
 
 // ReserveThreads makes threads that the Go runtime keeps for later use. Without them
@@ -42,10 +40,9 @@ func ReserveThreads() {
 	all.Wait()
 }
 
-// taskLimits are what bounds the processes and threads of this program and its
-// children.
+// taskLimits bound the processes and threads of this program and its children.
 type taskLimits struct {
-	user   uint64   // RLIMIT_NPROC; zero: it does not count for this user
+	user   uint64   // RLIMIT_NPROC, or 0 if it does not apply to this user
 	groups []string // folders of control groups that have a limit
 }
 
@@ -83,8 +80,8 @@ func checkRoom() error {
 // childTasks returns the part of a limit that children may use.
 func childTasks(limit uint64) uint64 { return limit - min(reservedTasks, limit/2) }
 
-// boundTasks lowers a child's limit of processes below this program's. What the
-// child has started by then gets it as well.
+// boundTasks lowers the limit of processes of a child, and of processes that it has
+// started, below this program's.
 func boundTasks(pid int) {
 	l := readTaskLimits()
 	if l.user == 0 {
@@ -96,7 +93,7 @@ func boundTasks(pid int) {
 	}
 }
 
-// withChildren returns a process and all that it has started.
+// withChildren returns a process and its descendants.
 func withChildren(pid int) []int {
 	pids := []int{pid}
 	for i := 0; i < len(pids); i++ {
@@ -109,8 +106,8 @@ func withChildren(pid int) []int {
 	return pids
 }
 
-// tasksOfAll is how many processes and threads there are of all users: the second
-// number of the fourth field of proc_loadavg(5). It is cheap to know.
+// tasksOfAll returns the number of processes and threads of all users: the second number
+// of the fourth field of proc_loadavg(5). It is cheap.
 func tasksOfAll() uint64 {
 	b, err := os.ReadFile("/proc/loadavg")
 	fields := strings.Fields(string(b))
@@ -139,8 +136,8 @@ func tasksOf(uid int) (n uint64) {
 	return n
 }
 
-// pidsGroups returns the folders of the control groups that this program is in
-// and that count tasks, of version 1 or 2, as far as they can be seen.
+// pidsGroups returns the visible folders of the control groups of version 1 or 2 that
+// this program is in and that count tasks.
 func pidsGroups() (folders []string) {
 	mounts, err1 := Mounts()
 	groups, err2 := os.ReadFile("/proc/self/cgroup")
@@ -178,7 +175,7 @@ func pidsFolders(mounts []Mount, cgroup string) (folders []string) {
 	return folders
 }
 
-// readCount reads a number of a control group; "max" is none.
+// readCount reads a number of a control group. It reports false for "max".
 func readCount(dir, name string) (uint64, bool) {
 	b, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {

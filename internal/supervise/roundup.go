@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	killWait = 5 * time.Second        // how long processes have to vanish after SIGKILL
-	lookWait = 100 * time.Millisecond // how long to wait before looking for new ones
+	killWait = 5 * time.Second        // for processes to end after SIGKILL
+	lookWait = 100 * time.Millisecond // between two searches
 
-	// lookTries is how often in a row nothing is found, beside processes that end,
-	// before nothing is left. Where many others come and go all the time, no look
-	// is sure.
+	// lookTries is the number of searches in a row without a result that end the
+	// roundup, even if none is sure: while other processes come and go, no search is.
 	lookTries = 20
 
-	execWait = 5 * time.Millisecond // how long to wait for processes that execute another program
+	execWait = 5 * time.Millisecond // for processes that execute another program
 )
 
-// LeftoverError names processes that SIGKILL did not end in time: they are in
-// a system call that cannot be interrupted, or belong to another user now.
+// LeftoverError names processes that SIGKILL did not end in time, because they are in an
+// uninterruptible system call or belong to another user now.
 type LeftoverError struct {
 	PIDs []int
 }
@@ -40,16 +39,15 @@ func (e *LeftoverError) Error() string {
 	return "still running after SIGKILL: " + strings.Join(s, ", ")
 }
 
-// tag is what a process has in its environment if it belongs to a group
-// ("<token>") or to one of its children ("<token>.<number>"), or the mark that
-// it has if it belongs to a program.
+// tag identifies processes: by the token of a group ("<token>") or of a child
+// ("<token>.<number>") in their environment, or by the mark of a program.
 type tag struct {
 	text  string
 	mark  mark
 	since uint64 // ticks; a process that started earlier cannot belong
 }
 
-// in tells whether a value of GroupVariable has the tag.
+// in reports whether a value of GroupVariable has the tag.
 func (t tag) in(lineage string) bool {
 	for e := range strings.SplitSeq(lineage, ",") {
 		rest, ok := strings.CutPrefix(e, t.text)
@@ -63,28 +61,28 @@ func (t tag) in(lineage string) bool {
 // roundup finds processes that belong together and ends them.
 type roundup struct {
 	tags    []tag
-	leaders map[int]*Child // children whose numbers are theirs for as long as this runs
+	leaders map[int]*Child // by process id, which is held while this runs
 	spare   func(process, map[int]process) bool
 
-	found  map[int]*quarry // by number: all that still run
-	dead   map[int]process // by number: those that had ended when the last look began, or in it
-	termed bool            // the leaders' groups have got SIGTERM
+	found  map[int]*target // running processes, by id
+	dead   map[int]process // processes that had ended by the end of the last look, by id
+	termed bool            // the leaders' groups got SIGTERM
 	ended  int
 
-	// unsettled are the processes that the last look saw executing another program,
-	// and execs the processes that this look saw doing so.
+	// unsettled are the processes that the last look saw executing another program.
+	// execs are the processes that this look sees doing so.
 	unsettled, execs map[int]environState
 }
 
-// quarry is a process that belongs to those which shall end.
-type quarry struct {
+// target is a process to end.
+type target struct {
 	process
-	fd   int  // pidfd; -1: the kernel has none
+	fd   int  // pidfd, or -1 if the kernel has none
 	over bool // it has ended
 	sent syscall.Signal
 }
 
-// endChildren ends those children, and all that belongs to them or has the tag.
+// endChildren ends children, and all processes that belong to them or have the tag.
 func endChildren(ctx context.Context, kids []*Child, t tag, grace time.Duration) error {
 	r := &roundup{tags: []tag{t}, leaders: make(map[int]*Child)}
 	for _, c := range kids {
@@ -96,10 +94,10 @@ func endChildren(ctx context.Context, kids []*Child, t tag, grace time.Duration)
 	return r.end(ctx, grace)
 }
 
-// end sends SIGTERM, and SIGKILL once the grace is over or ctx ends, and looks
-// again until nothing is left: what is found may have forked meanwhile.
+// end sends SIGTERM, and SIGKILL when the grace is over or ctx ends. It searches again
+// until no process is left, because processes may fork meanwhile.
 func (r *roundup) end(ctx context.Context, grace time.Duration) error {
-	r.found = make(map[int]*quarry)
+	r.found = make(map[int]*target)
 	defer r.close()
 	sig, until := syscall.SIGTERM, time.Now().Add(grace)
 	for unsure := 0; ; {
@@ -143,15 +141,15 @@ func (r *roundup) close() {
 	}
 }
 
-func (q *quarry) close() {
+func (q *target) close() {
 	if q.fd >= 0 {
 		_ = unix.Close(q.fd)
 	}
 }
 
-// look brings found up to date. It is sure of what it has not found unless a
-// process ended meanwhile, which may have started one after all were listed, or one
-// is executing another program.
+// look updates found. sure reports that it has found all processes: no process ended
+// meanwhile, which could have started one after the listing, and none is executing
+// another program.
 func (r *roundup) look() (sure bool, err error) {
 	all, missed, err := processes()
 	if err != nil {
@@ -179,8 +177,8 @@ func (r *roundup) look() (sure bool, err error) {
 	return sure && len(r.execs) == 0, nil
 }
 
-// bury takes note of who has ended, and tells whether all of them had before
-// this look. missed are the numbers of those that could not be read any more.
+// bury updates dead, and reports whether all ended processes had ended before this look.
+// missed are the ids of processes that ended before they could be read.
 func (r *roundup) bury(all map[int]process, missed []int) (before bool) {
 	known := func(pid int) bool { q := r.found[pid]; return q != nil && q.over }
 	before = !slices.ContainsFunc(missed, func(pid int) bool { return !known(pid) })
@@ -198,12 +196,12 @@ func (r *roundup) bury(all map[int]process, missed []int) (before bool) {
 	return before
 }
 
-// young tells whether a process is not too old to belong.
+// young reports whether a process is not too old to belong.
 func (r *roundup) young(p process) bool {
 	return slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since })
 }
 
-// members returns the numbers of all that belong, by their own mark or by
+// members returns the ids of all processes that belong, by a tag of their own or by
 // descent.
 func (r *roundup) members(all map[int]process) map[int]bool {
 	r.unsettled, r.execs = r.execs, make(map[int]environState)
@@ -228,8 +226,8 @@ func descends(p, parent process) bool {
 	return p.parent == parent.pid && p.start >= parent.start && !p.gone()
 }
 
-// spared tells whether a process must not be ended even if it belongs: this
-// program, whatever it was started by, and who the caller excepts.
+// spared reports whether a process must not be ended even if it belongs: this program,
+// its ancestors, and the processes that spare excepts.
 func (r *roundup) spared(p process, all map[int]process) bool {
 	self := os.Getpid()
 	if p.pid == self || p.pid <= 1 || p.gone() {
@@ -243,19 +241,19 @@ func (r *roundup) spared(p process, all map[int]process) bool {
 	return r.spare != nil && r.spare(p, all)
 }
 
-// marked tells whether a process belongs by what it has itself.
+// marked reports whether a process belongs by its own attributes.
 func (r *roundup) marked(p process) bool {
 	return r.leads(p) || r.tagged(p)
 }
 
-// leads tells whether a process is one of the children, or in the process
-// group or the session of one.
+// leads reports whether a process is one of the leaders, or in the process group or
+// session of one.
 func (r *roundup) leads(p process) bool {
 	return r.leaders[p.pid] != nil || r.leaders[p.group] != nil || r.leaders[p.session] != nil
 }
 
-// tagged tells whether a process has one of the tags. Its age comes first,
-// since it rules out nearly all others at no cost.
+// tagged reports whether a process has one of the tags. It checks the age first, which
+// excludes nearly all other processes at no cost.
 func (r *roundup) tagged(p process) bool {
 	if !r.young(p) {
 		return false
@@ -280,12 +278,11 @@ func (r *roundup) hasToken(p process) bool {
 		slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.in(l) })
 }
 
-// catch gets hold of a process by a pidfd and then makes sure that it is the
-// one which was seen: if the number had been reused before the pidfd was
-// opened, the check fails; if it is reused later, the pidfd still means the old
-// process and signals to it go nowhere. It returns nil when in doubt; the next
-// look will tell.
-func (r *roundup) catch(p process, all map[int]process) *quarry {
+// catch opens a pidfd for a process and then checks that it is the process that was
+// seen. If the id was reused before the pidfd was opened, the check fails. If it is
+// reused later, the pidfd still refers to the old process. catch returns nil in doubt;
+// the next look decides.
+func (r *roundup) catch(p process, all map[int]process) *target {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch err {
 	case nil:
@@ -294,7 +291,7 @@ func (r *roundup) catch(p process, all map[int]process) *quarry {
 	default:
 		fd = -1
 	}
-	q := &quarry{process: p, fd: fd}
+	q := &target{process: p, fd: fd}
 	if r.belongs(p, all) {
 		return q
 	}
@@ -302,7 +299,7 @@ func (r *roundup) catch(p process, all map[int]process) *quarry {
 	return nil
 }
 
-// belongs looks at a process anew.
+// belongs reads a process again and reports whether it still belongs.
 func (r *roundup) belongs(p process, all map[int]process) bool {
 	now, err := readProcess(p.pid)
 	if err != nil || !now.same(p) || now.gone() {
@@ -311,17 +308,17 @@ func (r *roundup) belongs(p process, all map[int]process) bool {
 	if r.marked(now) {
 		return true
 	}
-	// It belongs by descent. The parent was found to belong when all were read;
-	// if it is still the same one, and still the parent, that is still so.
+	// It belongs by descent. The parent belonged when all were read. If it is still
+	// the same process, and still the parent, the child still belongs.
 	parent, err := readProcess(now.parent)
 	return err == nil && parent.same(all[p.parent]) && descends(now, parent)
 }
 
-// signal sends a signal to all that have not had it.
+// signal sends a signal to all processes that have not had it.
 func (r *roundup) signal(sig syscall.Signal) {
 	for _, c := range r.leaders {
 		if sig == syscall.SIGTERM {
-			deaf := c.mustHangUp() // its handler may ignore further ones
+			deaf := c.mustHangUp() // before SIGTERM, whose handler may change the masks
 			c.term()
 			if deaf {
 				_ = c.signalGroup(syscall.SIGHUP)
@@ -336,7 +333,7 @@ func (r *roundup) signal(sig syscall.Signal) {
 		}
 		q.sent = sig
 		if sig == syscall.SIGTERM && r.leaders[q.group] != nil && !r.termed {
-			continue // it just got that with its group
+			continue // it just got the signal with its group
 		}
 		q.signal(sig)
 		if sig == syscall.SIGTERM {
@@ -346,9 +343,9 @@ func (r *roundup) signal(sig syscall.Signal) {
 	r.termed = true
 }
 
-// signal sends a signal to one process. Errors do not matter: who got it ends,
-// and who did not is seen at the next look.
-func (q *quarry) signal(sig syscall.Signal) {
+// signal sends a signal to one process. The next look finds a process that did not get
+// it, so errors do not matter.
+func (q *target) signal(sig syscall.Signal) {
 	if q.fd >= 0 {
 		_ = unix.PidfdSendSignal(q.fd, sig, nil, 0)
 		return
@@ -358,15 +355,15 @@ func (q *quarry) signal(sig syscall.Signal) {
 	}
 }
 
-// wait returns when all that were found have ended, when it is time to look for
-// more of them, or when it is time for SIGKILL.
+// wait returns when all found processes have ended, when it is time for another look, or
+// when it is time for SIGKILL.
 func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time) {
 	end := time.Now().Add(lookWait)
 	if until.Before(end) {
 		end = until
 	}
 	fds := make([]unix.PollFd, 0, len(r.found))
-	whose := make(map[int32]*quarry)
+	whose := make(map[int32]*target)
 	for _, q := range r.found {
 		fds = append(fds, unix.PollFd{Fd: int32(q.fd), Events: unix.POLLIN}) // poll ignores -1
 		whose[int32(q.fd)] = q

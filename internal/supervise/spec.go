@@ -11,46 +11,44 @@ import (
 	"time"
 )
 
-// GroupVariable is the environment variable that tells which group a process
-// belongs to: the group's token and the child's number, "<token>.<number>". A
-// program that is itself a child of such a group appends its own after a comma.
+// GroupVariable is the environment variable that names the group of a process: the
+// group's token and the child's number, "<token>.<number>". A program that is itself a
+// child of a group appends its own after a comma.
 const GroupVariable = "DESKHAND_GROUP"
 
-// Spec says what to start.
+// Spec describes a child to start.
 type Spec struct {
-	// Name is what errors, logs and lists call the child. Empty: the last
-	// element of Path.
+	// Name is the child's name in errors, logs and lists. Empty: the last element of
+	// Path.
 	Name string
 
-	// Path is the program. Without a slash it is searched in the PATH of Env;
-	// with one, and relative, it is relative to Dir.
+	// Path is the program. A name without a slash is looked up in the PATH of Env. A
+	// relative path is relative to Dir.
 	Path string
 
 	// Args are the arguments, without the program's name.
 	Args []string
 
-	// Env is the complete environment. Nil: that of this program. GroupVariable
-	// is added in either case.
+	// Env is the complete environment. Nil: this program's. GroupVariable is always
+	// added.
 	Env []string
 
-	// Dir is the working directory. Empty: that of this program.
+	// Dir is the working directory. Empty: this program's.
 	Dir string
 
-	// Stdin is given to the child as it is. Nil: /dev/null. The caller closes
-	// its own copy.
+	// Stdin is the child's standard input. Nil: /dev/null. The caller closes its own
+	// copy.
 	Stdin *os.File
 
-	// Output receives standard output and standard error, in the order in which
-	// they were written. Nil: they go to LogPath and Tail only. The child waits
-	// while Write does; after an error from Write it receives nothing more. It
-	// is called from one goroutine at a time and may still be called after
-	// Done, for what the child left running. One that is a [Filler] is not
-	// written to, but read into.
+	// Output receives standard output and standard error in the order of the writes.
+	// Nil: they go to LogPath and Tail only. The child blocks while Write blocks.
+	// After an error of Write, Output receives nothing more. Calls are not concurrent,
+	// and may come after Done, for processes that the child started. If Output is a
+	// [Filler], output is read into it instead.
 	Output io.Writer
 
-	// Stdout and Stderr, if not nil, replace Output for one of the two. An
-	// *os.File is given to the child as it is, and then its output reaches
-	// neither LogPath nor Tail.
+	// Stdout and Stderr, if not nil, replace Output for one of the two streams. The
+	// child inherits an *os.File. Output to it reaches neither LogPath nor Tail.
 	Stdout, Stderr io.Writer
 
 	// TTY makes the child a session leader with this as its controlling
@@ -58,35 +56,35 @@ type Spec struct {
 	// Stderr and LogPath are ignored then. The caller closes its own copy.
 	TTY *os.File
 
-	// Master is the other side of TTY, in non-blocking mode. Output receives
-	// what is read from it, and it is closed when the child has ended and
-	// nothing has TTY open any more, or when Start fails. Nil: the caller reads.
+	// Master is the other side of TTY, in non-blocking mode. Output receives what the
+	// terminal prints. Master is closed when the child has ended and no process has
+	// TTY open, or when Start fails. Nil: the caller reads from it.
 	Master *os.File
 
-	// Credential is the user and the groups to run as, which needs the right to
-	// change them. Nil: those of this program.
+	// Credential is the user and the groups to run as. It requires root. Nil: this
+	// program's.
 	Credential *syscall.Credential
 
-	// Cgroup is the folder of a control group of version 2 that the child starts
-	// in. Where the kernel refuses that (before 5.7, or because something
-	// filters its calls), the child is moved there as soon as it runs, if that
-	// is allowed. Nil: that of this program. The caller closes its own copy.
+	// Cgroup is the folder of a control group of version 2 that the child starts in.
+	// If the kernel refuses that (before Linux 5.7, or by a filter of system calls),
+	// the child is moved there as soon as it runs, if that is allowed. Nil: this
+	// program's. The caller closes its own copy.
 	Cgroup *os.File
 
-	// LogPath is a file to which standard output and standard error are
-	// appended. At 4 MiB it is renamed to LogPath.1, in place of an earlier
-	// one. Write errors are ignored. Empty: none.
+	// LogPath is a file to which standard output and standard error are appended. At
+	// 4 MiB it is renamed to LogPath.1 and replaces an earlier one. Write errors are
+	// ignored. Empty: no log.
 	LogPath string
 
 	// ExtraFiles become the child's file descriptors 3, 4, ...
 	ExtraFiles []*os.File
 
-	// Grace is how long the child has between SIGTERM and SIGKILL when it is
-	// stopped. Zero: that of its group. Negative: no time at all.
+	// Grace is the time between SIGTERM and SIGKILL when the child is stopped. Zero:
+	// the group's. Negative: none.
 	Grace time.Duration
 }
 
-// command is a Spec made ready for fork.
+// command is a Spec that is ready for fork.
 type command struct {
 	path string
 	argv []string
@@ -119,7 +117,7 @@ func (s Spec) resolve() (command, error) {
 		return command{}, err
 	}
 	if s.Dir != "" {
-		// execve's error would not tell the directory from the program.
+		// execve's error would not distinguish the directory from the program.
 		if fi, err := os.Stat(s.Dir); err != nil {
 			return command{}, fmt.Errorf("working directory: %w", err)
 		} else if !fi.IsDir() {
@@ -129,18 +127,18 @@ func (s Spec) resolve() (command, error) {
 	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env}, nil
 }
 
-// closeMaster closes the terminal's other side when nothing will read it.
+// closeMaster closes the master of a child that could not start.
 func (s Spec) closeMaster() {
 	if s.TTY != nil && s.Master != nil {
 		_ = s.Master.Close()
 	}
 }
 
-// streams are the files of a child's first descriptors, and the pumps that
-// empty those which are pipes of ours.
+// streams are the files of a child's first descriptors, and the pumps that read its
+// pipes.
 type streams struct {
 	files []*os.File // by descriptor
-	ours  []*os.File // those of files that were opened here, to be closed after the fork
+	ours  []*os.File // the files that are closed after the fork
 	pumps []*pump
 	sink  *sink
 }
@@ -157,7 +155,7 @@ func (s Spec) open() (*streams, error) {
 		return st, nil
 	}
 	if st.sink.log = program.openLog(s.LogPath); st.sink.log != nil {
-		st.sink.log.write(nil) // makes the file, or tries again with the first output
+		st.sink.log.write(nil) // makes the file; after an error the first output tries again
 	}
 	if err := st.openAll(s); err != nil {
 		st.closeOurs()
@@ -197,7 +195,7 @@ func (st *streams) openAll(s Spec) error {
 	return err
 }
 
-// end returns the file to give to the child for what w shall receive.
+// end returns the file that the child writes to for w.
 func (st *streams) end(w io.Writer) (*os.File, error) {
 	if f, ok := w.(*os.File); ok && f != nil {
 		return f, nil
@@ -230,7 +228,7 @@ func (st *streams) closeOurs() {
 	st.ours = nil
 }
 
-// abandon releases what a child that was never born would have used.
+// abandon releases the streams of a child that did not start.
 func (st *streams) abandon() {
 	for _, p := range st.pumps {
 		_ = p.r.Close()

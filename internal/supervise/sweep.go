@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// sweepGrace is how long the processes of a dead program have between SIGTERM
-// and SIGKILL. It is short because somebody waits for a start.
+// sweepGrace is the time between SIGTERM and SIGKILL for processes of a dead program. It
+// is short because it delays the start of this program.
 const sweepGrace = 500 * time.Millisecond
 
-// Sweep ends what programs left running which kept their records in dir and
-// died without closing their groups, and returns how many processes that were.
-// A directory that does not exist is empty. logger may be nil.
+// Sweep ends the processes of groups whose records are in dir and whose programs died
+// without closing them. It returns the number of processes. It does nothing if dir does
+// not exist. logger may be nil.
 //
-// It leaves alone the groups of programs that live, this one included, and
-// never ends the calling program, those that it was started by, or its own
-// children.
+// It leaves the groups of running programs alone, and never ends the calling program,
+// its ancestors or its children.
 func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -49,7 +48,7 @@ func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
 		}
 		taken = append(taken, rf)
 		if rec.Token != "" && rec.Boot == bootID() {
-			logger.Debug("ending what a program left", "owner", rec.Owner, "pid", rec.PID)
+			logger.Debug("ending processes of a dead program", "owner", rec.Owner, "pid", rec.PID)
 			r.tags = append(r.tags, tag{text: rec.Token, mark: rec.Mark, since: rec.Since})
 		}
 	}
@@ -67,9 +66,8 @@ func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
 	return r.ended, nil
 }
 
-// spareOwn excepts the children of this program and the members of its groups.
-// They carry a dead program's token too if this one was started from within a
-// desktop of the dead one.
+// spareOwn excepts the children of this program and the members of its groups. They also
+// carry a dead program's token if this program was started on a desktop of the dead one.
 func spareOwn(p process, all map[int]process) bool {
 	self := os.Getpid()
 	for a, n := p, 0; a.parent > 0 && n < len(all); a, n = all[a.parent], n+1 {

@@ -183,7 +183,7 @@ func TestSweepOddDirectories(t *testing.T) {
 	if err := os.Symlink(open, link); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := Sweep(dir, nil); n != 0 || err == nil || !strings.Contains(err.Error(), "others may have written it") {
+	if n, err := Sweep(dir, nil); n != 0 || err == nil || !strings.Contains(err.Error(), "other users may have written it") {
 		t.Errorf("a record that others can write: %d, %v", n, err)
 	}
 	wantAlive(t, victim)
@@ -240,7 +240,7 @@ func TestCatchChecksWhoItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &roundup{tags: []tag{{text: token}}, found: map[int]*quarry{}}
+	r := &roundup{tags: []tag{{text: token}}, found: map[int]*target{}}
 	q := r.catch(all[pid], all)
 	if q == nil {
 		t.Fatal("a member was not caught")
@@ -252,9 +252,9 @@ func TestCatchChecksWhoItIs(t *testing.T) {
 		t.Error("caught a process that is not the one which was seen")
 	}
 	// And without pidfds the check comes with the signal.
-	(&quarry{process: seen, fd: -1}).signal(unix.SIGKILL)
+	(&target{process: seen, fd: -1}).signal(unix.SIGKILL)
 	wantAlive(t, pid)
-	(&quarry{process: all[pid], fd: -1}).signal(unix.SIGKILL)
+	(&target{process: all[pid], fd: -1}).signal(unix.SIGKILL)
 	if err := poll(time.Minute, func() error {
 		if alive(pid) {
 			return errors.New("the signal was not sent")
@@ -267,7 +267,7 @@ func TestCatchChecksWhoItIs(t *testing.T) {
 
 func TestLeftover(t *testing.T) {
 	t.Parallel()
-	r := &roundup{found: map[int]*quarry{30: {}, 4: {}}}
+	r := &roundup{found: map[int]*target{30: {}, 4: {}}}
 	if got := r.leftover().Error(); got != "still running after SIGKILL: 4, 30" {
 		t.Error(got)
 	}

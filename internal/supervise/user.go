@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// User is whom children run as. The zero value is who runs this program.
+// User is a user that children run as. The zero value is this program's user.
 type User struct {
 	Credential *syscall.Credential // for [Spec.Credential]
 	Name, Home string
 }
 
-// LookupUser finds a user by name or number; "" and the one who runs this
-// program are the zero value. Only root may run children as another user.
+// LookupUser returns a user by name or id. It returns the zero value for "" and for this
+// program's user. Only root may run children as another user.
 func LookupUser(name string) (User, error) {
 	if name == "" {
 		return User{}, nil
@@ -37,31 +37,34 @@ func LookupUser(name string) (User, error) {
 	if os.Geteuid() != 0 {
 		return User{}, fmt.Errorf("only root may run programs as another user, here %.40q", name)
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	c, err := CredentialOf(u)
 	if err != nil {
 		return User{}, fmt.Errorf("user %.40q: %w", name, err)
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return User{}, fmt.Errorf("user %.40q: %w", name, err)
-	}
-	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	ids, err := u.GroupIds()
-	if err != nil {
-		return User{}, fmt.Errorf("groups of user %.40q: %w", name, err)
-	}
-	for _, id := range ids {
-		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
-			c.Groups = append(c.Groups, uint32(n))
-		}
 	}
 	return User{c, u.Username, u.HomeDir}, nil
 }
 
-// homes name folders below a user's home.
+// CredentialOf returns the ids of a user and its groups.
+func CredentialOf(u *user.User) (*syscall.Credential, error) {
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]uint32, 0, len(groups)+2)
+	for _, text := range append([]string{u.Uid, u.Gid}, groups...) {
+		id, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, uint32(id))
+	}
+	return &syscall.Credential{Uid: ids[0], Gid: ids[1], Groups: ids[2:]}, nil
+}
+
+// homes are variables that name folders below a user's home.
 var homes = []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
 
-// Environ is [Environ] for children of the user: their home is the user's.
+// Environ is [Environ] for children that run as the user: they get the user's home.
 func (u User) Environ(base []string, set ...string) []string {
 	if u.Credential == nil {
 		return Environ(base, set...)
@@ -70,7 +73,7 @@ func (u User) Environ(base []string, set ...string) []string {
 	return Environ(base, append(theirs, set...)...)
 }
 
-// Root tells whether children are root's.
+// Root reports whether the user is root.
 func (u User) Root() bool {
 	if u.Credential != nil {
 		return u.Credential.Uid == 0
@@ -78,16 +81,16 @@ func (u User) Root() bool {
 	return os.Geteuid() == 0
 }
 
-// Reach tells why a user who is another one cannot read or run a file, or enter
-// a folder, as far as owners and modes tell; nil: he can, or it is not there.
-// Programs take a file that they cannot reach for one that does not exist.
+// Reach returns an error if another user than this program's cannot read a file or enter
+// a folder, by owners and modes. It returns nil if the file does not exist. Programs
+// report a file that they cannot reach as one that does not exist.
 func (u User) Reach(path string) error {
 	if u.Credential == nil || u.Credential.Uid == 0 {
 		return nil
 	}
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil //nolint:nilerr // who starts it says so
+		return nil //nolint:nilerr // starting it fails with this error
 	}
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -111,8 +114,8 @@ func (u User) Reach(path string) error {
 	}
 }
 
-// CanStart is [User.Reach] of a program, and of the script that an interpreter
-// runs, which is its first argument.
+// CanStart is [User.Reach] for a program and for its first argument, which may be the
+// script of an interpreter.
 func (u User) CanStart(path string, args []string) error {
 	for _, file := range append([]string{path}, args[:min(1, len(args))]...) {
 		if !filepath.IsAbs(file) {
@@ -140,7 +143,7 @@ func (u User) CanReplace(path string) (dir string) {
 			}
 		}
 		above := filepath.Dir(path)
-		if info, err := os.Stat(above); err == nil && u.canRename(info) { // else it does not exist yet
+		if info, err := os.Stat(above); err == nil && u.canRename(info) { // an error means that it does not exist yet
 			return above
 		}
 	}
@@ -176,8 +179,8 @@ func (u User) canRename(dir os.FileInfo) bool {
 	return dir.Mode()&os.ModeSticky == 0 && dir.Mode()&need != 0
 }
 
-// may tells whether the mode of a file lets the user do what need is the bit
-// of. A list of further users (acl(5)) is taken for a yes.
+// may reports whether the mode of a file gives the user the right of the bit need. A
+// file with an access control list (acl(5)) is assumed to give it.
 func (u User) may(path string, info fs.FileInfo, need fs.FileMode) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -32,11 +32,11 @@ func (u User) Do(f func() error) error {
 	go func() {
 		defer close(done)
 		defer func() { panicked = recover() }()
-		// Never unlocked: the runtime ends the thread with the goroutine, and
-		// starts no thread from one that is locked.
+		// The thread is never unlocked, so the runtime ends it with the goroutine, and
+		// starts no other thread from it.
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
-			// The first thread cannot end. While it is held here the next
+			// The first thread cannot end. While this goroutine holds it, the next
 			// goroutine gets another one.
 			defer runtime.UnlockOSThread()
 			err = u.Do(f)
@@ -72,7 +72,7 @@ func (u User) assume() error {
 		name   string
 	}{{unix.SYS_SETFSGID, c.Gid, "setfsgid"}, {unix.SYS_SETFSUID, c.Uid, "setfsuid"}} {
 		_, _, _ = unix.RawSyscall(set.call, uintptr(set.wanted), 0, 0)
-		// It never tells an error; a value that cannot be tells what is set.
+		// The call reports no error. With an invalid id it returns the present id.
 		if now, _, _ := unix.RawSyscall(set.call, ^uintptr(0), 0, 0); uint32(now) != set.wanted {
 			return fmt.Errorf("rights of user %.40q: %w", u.Name, os.NewSyscallError(set.name, unix.EPERM))
 		}
