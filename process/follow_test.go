@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/process"
 )
 
-// Following ends with the process, also when it has left one that holds its
-// output, and for those who begin when it has ended.
+// Following ends with the process, also if another process holds its output, and for
+// readers that begin after the end.
 func TestFollowEnds(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -53,7 +53,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// Who has come to the end of the output can ask at once how the process ended.
+// A reader at the end of the output can immediately ask how the process ended.
 func TestExitIsKnownAtTheEndOfOutput(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})

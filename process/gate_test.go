@@ -28,7 +28,7 @@ func TestGate(t *testing.T) {
 	fifth := g.enter()
 	g.setLimit(2)
 	if !<-fifth {
-		t.Error("a higher limit lets nobody in")
+		t.Error("a higher limit admits no caller")
 	}
 	sixth := g.enter()
 	g.setLimit(1)
@@ -40,7 +40,7 @@ func TestGate(t *testing.T) {
 	}
 	g.close()
 	if <-sixth || <-g.enter() {
-		t.Error("somebody passes a closed gate")
+		t.Error("a closed gate admits a caller")
 	}
 }
 

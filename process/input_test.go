@@ -63,8 +63,8 @@ func TestWriteAfterCloseInput(t *testing.T) {
 	}
 }
 
-// Who writes to a program that ends is told that, also while nobody has noticed
-// its end yet.
+// A write to a program that ends returns ErrNotRunning, also just before its end is
+// known.
 func TestWriteBesideTheEnd(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -98,8 +98,8 @@ func TestInputTooLarge(t *testing.T) {
 	}
 }
 
-// A program that reads nothing keeps nobody for longer than he wants, and the
-// error tells how much went in. Who waits for his turn gives up as well.
+// A write to a program that does not read ends with its context, and the error has the
+// number of written bytes. A write that waits for its turn ends as well.
 func TestInputBlocked(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{Limits: process.Limits{MaxInput: 1 << 20}})

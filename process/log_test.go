@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// written is a log whose streams are written to one after the other.
+// written returns a log whose streams were written one after the other.
 func written(limit int, pieces ...string) *Log {
 	l := newLog(limit)
 	for i, text := range pieces {
@@ -58,8 +58,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// What arrives in small pieces becomes one entry until somebody has seen it, or
-// some time has passed.
+// Small pieces of output become one entry until a reader has seen it, or some time has
+// passed.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,12 +92,12 @@ func TestMerge(t *testing.T) {
 		}
 		write(out, "h")
 		later := l.FollowBytes(0)
-		write(out, "i") // belongs to who follows from now on
+		write(out, "i") // for the later reader
 		if entries, _, err := later.Next(t.Context()); err != nil || string(entries[0].Data) != "i" {
 			t.Errorf("Next: %+v, %v", entries, err)
 		}
 		l.finish()
-		write(out, "j") // comes from somebody else
+		write(out, "j") // from another process
 		want("ab", "cd", "e", "f", "g", "h", "i", "j")
 		if text, _ := drain(t, r); text != "hi" {
 			t.Errorf("the rest is %q, want all until the end", text)
@@ -154,7 +154,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Who was too slow is told what is missing, also when it is the end.
+// A reader that is too slow gets a gap, also at the end.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	l := newLog(10)
@@ -254,14 +254,14 @@ func TestBatches(t *testing.T) {
 	r := l.Follow(0)
 	entries, _, err := r.Next(t.Context())
 	if err != nil || len(entries) != batchBytes/4096 {
-		t.Errorf("%d entries of 4 KiB at once, %v, want %d", len(entries), err, batchBytes/4096)
+		t.Errorf("%d entries of 4 KiB in one call, %v, want %d", len(entries), err, batchBytes/4096)
 	}
 	l = newLog(64 << 20)
 	for range 1000 {
 		_, _ = (&intake{log: l}).Write([]byte("x"))
 	}
 	if entries, _, err := l.Follow(0).Next(t.Context()); err != nil || len(entries) != batchEntries {
-		t.Errorf("%d small entries at once, %v, want %d", len(entries), err, batchEntries)
+		t.Errorf("%d small entries in one call, %v, want %d", len(entries), err, batchEntries)
 	}
 }
 
@@ -387,7 +387,7 @@ func (m *model) follow(f *follower) {
 	}
 }
 
-// reader adds one that begins at a place.
+// reader adds a reader that begins at a place.
 func (m *model) reader(r *Reader, pos int, next uint64) {
 	f := &follower{Reader: r, pos: pos, next: next, end: -1}
 	if m.over {

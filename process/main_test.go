@@ -133,7 +133,7 @@ func numbers(t testing.TB, s string) (all []int) {
 	return all
 }
 
-// alive tells whether a process runs; one that has ended and was not waited
+// alive reports whether a process runs; one that has ended and was not waited
 // for does not.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -229,7 +229,7 @@ func TestProcessLimit(t *testing.T) {
 	}
 	wg.Wait()
 	if started != 5 {
-		t.Errorf("%d of 20 started at once, want 5", started)
+		t.Errorf("%d of 20 started, want 5", started)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestRemove(t *testing.T) {
 		t.Error(err)
 	}
 	if text(p) != "text\n" {
-		t.Errorf("who has it still cannot read its log: %q", text(p))
+		t.Errorf("its log cannot be read after Remove: %q", text(p))
 	}
 	for _, id := range []string{p.ID(), "proc_0", "", strings.Repeat("x", 1000)} {
 		if err := m.Remove(id); !errors.Is(err, process.ErrNotFound) || len(err.Error()) > 100 {

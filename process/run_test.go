@@ -61,8 +61,8 @@ func TestRunLeavesAProcess(t *testing.T) {
 	}
 }
 
-// At the timeout the whole family is ended, and the answer comes at once with
-// what was read.
+// At the timeout the whole family is ended, and Run immediately returns the output that
+// has come.
 func TestRunTimeout(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -174,8 +174,8 @@ func isInvalid(err error, field string) bool {
 	return errors.As(err, &invalid) && invalid.Field == field && invalid.Reason != ""
 }
 
-// No more than MaxProcesses run at once; the others wait for their turn, and
-// no longer than their timeout.
+// At most MaxProcesses run concurrently. The others wait for their turn, and no longer
+// than their timeout.
 func TestRunTurns(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{Limits: process.Limits{MaxProcesses: 2}})
@@ -190,7 +190,7 @@ func TestRunTurns(t *testing.T) {
 				return
 			}
 			if n := strings.TrimSpace(string(r.Stdout)); n != "1" && n != "2" {
-				t.Errorf("%s at once, want 2", n)
+				t.Errorf("%s run, want at most 2", n)
 			}
 		})
 	}

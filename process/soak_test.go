@@ -86,7 +86,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-// Everything at once, and Close in the middle of it.
+// All calls run concurrently, and Close meanwhile.
 func TestCloseInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for range 3 * soak() {

@@ -148,7 +148,7 @@ func TestStartErrors(t *testing.T) {
 			for _, err := range []error{err, runErr} {
 				var failed *process.StartError
 				if !errors.As(err, &failed) || failed.Command != tt.spec.Command || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
-					t.Errorf("%.60q in %q: %.300v, want %v that tells %q", tt.spec.Command, tt.spec.Dir, err, tt.want, tt.text)
+					t.Errorf("%.60q in %q: %.300v, want %v with %q", tt.spec.Command, tt.spec.Dir, err, tt.want, tt.text)
 				}
 				if err != nil && len(err.Error()) > 500 {
 					t.Errorf("an error of %d bytes", len(err.Error()))
@@ -230,25 +230,25 @@ func TestUser(t *testing.T) {
 			t.Errorf("as %s: %v", name, got)
 		}
 	}
-	nobody, err := user.Lookup("nobody")
+	other, err := user.LookupId("65534")
 	if err != nil {
-		t.Skip("there is no user nobody")
+		t.Skip("there is no user 65534")
 	}
 	if os.Geteuid() != 0 {
-		if _, err := m.Start(process.Spec{Command: "true", User: "nobody"}); !isInvalid(err, "User") || !strings.Contains(err.Error(), "root") {
+		if _, err := m.Start(process.Spec{Command: "true", User: other.Username}); !isInvalid(err, "User") || !strings.Contains(err.Error(), "root") {
 			t.Errorf("as another user: %v", err)
 		}
 		t.Skip("only root can change users")
 	}
-	home := nobody.HomeDir
+	home := other.HomeDir
 	if _, err := os.Stat(home); err != nil {
 		home = "/"
 	}
-	groups, err := nobody.GroupIds()
+	groups, err := other.GroupIds()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"nobody", nobody.Uid} {
+	for _, name := range []string{other.Username, other.Uid} {
 		r, err := m.Run(t.Context(), process.Spec{
 			Command: "sh", Args: []string{"-c", "id -u; id -g; id -G; echo $HOME $USER $LOGNAME $SHELL; pwd"}, User: name,
 		}, process.RunOptions{})
@@ -256,7 +256,7 @@ func TestUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := strings.Join([]string{
-			nobody.Uid, nobody.Gid, strings.Join(groups, " "), nobody.HomeDir + " nobody nobody " + shell(t, "nobody"), home, "",
+			other.Uid, other.Gid, strings.Join(groups, " "), other.HomeDir + " " + other.Username + " " + other.Username + " " + shell(t, other.Username), home, "",
 		}, "\n")
 		if diff := cmp.Diff(want, string(r.Stdout)); diff != "" {
 			t.Errorf("as %s: %s\n%s", name, diff, r.Stderr)
@@ -264,7 +264,7 @@ func TestUser(t *testing.T) {
 	}
 	// A terminal is the user's, who may open it again.
 	p := start(t, m, process.Spec{
-		Command: "sh", Args: []string{"-c", "echo again >$(tty); setsid sleep 1000 & echo pids $$ $!; wait"}, Dir: "/", User: "nobody", Terminal: true,
+		Command: "sh", Args: []string{"-c", "echo again >$(tty); setsid sleep 1000 & echo pids $$ $!; wait"}, Dir: "/", User: other.Username, Terminal: true,
 	})
 	await(t, p, "again")
 	pids := numbers(t, await(t, p, "pids"))

@@ -41,7 +41,7 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "rror") {
-		t.Errorf("the end of the terminal is told as text: %q", got)
+		t.Errorf("the end of the terminal became output: %q", got)
 	}
 	s := inTerminal("stty size; echo $TERM")
 	s.Cols, s.Rows, s.Env = 132, 43, map[string]string{"TERM": "vt100"}
@@ -106,7 +106,7 @@ func TestTerminalInput(t *testing.T) {
 	}
 }
 
-// A terminal takes only so much that nobody reads.
+// A terminal takes only a bounded amount of unread input.
 func TestTerminalInputBlocked(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{Limits: process.Limits{MaxInput: 1 << 20}})
@@ -122,7 +122,7 @@ func TestTerminalInputBlocked(t *testing.T) {
 	}
 }
 
-// All that it wrote is read before its end is told, however soon it ended, and
+// All of its output is read before its end is known, however soon it ended, and
 // even if another process holds the terminal.
 func TestTerminalIsComplete(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestTerminalIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, holder := range map[string]string{
-		"nobody":    "",
+		"none":      "",
 		"deaf":      "(trap '' HUP; exec sleep 1000) & ",
 		"elsewhere": "setsid sleep 1000 & ",
 	} {

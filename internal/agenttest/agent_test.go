@@ -178,7 +178,7 @@ func install(t *testing.T, binary, name string) {
 	}
 }
 
-// testTurn: a tool is called after somebody has allowed it, and its result told.
+// testTurn wants a tool to be called after its permission, and its result to be shown.
 func testTurn(t *testing.T, r *rig) {
 	t.Helper()
 	c := newACP(r.server, "turn", r.name, "")

@@ -266,7 +266,7 @@ func checkSound(t *testing.T, c *container) {
 func checkReaping(t *testing.T, c *container) {
 	t.Helper()
 	const orphans = 20
-	mark := "3600." + strconv.Itoa(c.init) // an argument of sleep that nobody else has
+	mark := "3600." + strconv.Itoa(c.init) // an argument of sleep that no other process has
 	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do setsid sleep %s & i=$((i+1)); done", orphans, mark)
 	body, err := json.Marshal(map[string]any{"app": "sh", "args": []string{"-c", script}})
 	if err != nil {

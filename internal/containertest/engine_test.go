@@ -48,7 +48,7 @@ func findClient() (string, error) {
 	return "", found
 }
 
-// runningEngine is one that runs already; nil: none does.
+// runningEngine is a running container engine, or nil.
 func runningEngine(client string) *engine {
 	if exec.Command(client, "version").Run() != nil {
 		return nil

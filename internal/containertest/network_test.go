@@ -280,7 +280,7 @@ func forwardUDP(t *testing.T, from, to string) {
 	})
 }
 
-// runClient is somebody who opens the page.
+// runClient opens the page like a user.
 func runClient(t *testing.T) {
 	t.Helper()
 	published := net.JoinHostPort(machineOutside, publishedPort)

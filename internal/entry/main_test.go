@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain is also the program that entry becomes: it tells what it was given.
+// TestMain is also the program that entry executes. It prints its arguments and files.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENTRY_TEST") == "" {
 		os.Exit(m.Run())

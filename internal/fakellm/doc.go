@@ -1,4 +1,4 @@
-// Package fakellm is a model that says what it is told to, behind the APIs of
+// Package fakellm is a scripted model behind the APIs of
 // Anthropic and OpenAI, so that real coding agents can be tested without a key
 // and without a network.
 //

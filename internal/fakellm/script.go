@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tool is one that a request offers.
+// tool is a tool that a request offers.
 type tool struct {
 	name      string
 	space     string // OpenAI's namespace of it

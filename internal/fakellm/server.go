@@ -13,11 +13,11 @@ import (
 // kept bounds how many requests are remembered.
 const kept = 1000
 
-// Request is one that the server got.
+// Request is a request that the server has received.
 type Request struct {
 	Path   string
 	Header http.Header
-	Body   json.RawMessage // nil when it was no JSON
+	Body   json.RawMessage // nil if it was not JSON
 }
 
 // Server answers as a model would. Its zero value is ready.
@@ -27,7 +27,7 @@ type Server struct {
 	count    int
 }
 
-// Requests returns the requests so far, the last 1000 of them.
+// Requests returns the last 1000 requests.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ type members = map[string]any
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // it was given up
+		return // the client has gone
 	}
 	e := &exchange{w: w, r: r, body: body, number: s.remember(r, body)}
 	switch path := r.URL.Path; {
@@ -70,7 +70,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = e.completions()
 	case strings.HasSuffix(path, "/models"):
 		e.models()
-	case path == "/": // whether anybody is there
+	case path == "/": // a check whether the server answers
 	default:
 		e.fail(http.StatusNotFound, "no such route: "+path)
 	}

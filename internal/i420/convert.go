@@ -1,16 +1,15 @@
-// Package i420 turns the pixels of a screen into planes of luma and chroma, as
-// video encoders take them.
+// Package i420 converts the pixels of a screen to planes of luma and chroma for video
+// encoders.
 package i420
 
 import "encoding/binary"
 
-// The colours are those of BT.601 with the limited range: luma from 16 to 235,
-// chroma from 16 to 240 (ITU-R BT.601-7, 2.5.3), whose inverse makes a picture of
-// VP8 (RFC 6386, 9.2), and one of H.264 that says so. Every factor here is that of the standard times
-// 2^15, rounded such that white is exactly 235 and every grey has a chroma of
-// exactly 128. Results are rounded to the nearest, and the chroma of two by two
-// pixels is that of their mean, seen at their middle, which is where libyuv and
-// with it the browsers take it to be.
+// The colours follow BT.601 with the limited range: luma from 16 to 235, chroma from 16
+// to 240 (ITU-R BT.601-7, 2.5.3). Decoders of VP8 use the inverse (RFC 6386, 9.2), and
+// decoders of H.264 if the stream says so. Each factor is the standard's times 2^15,
+// rounded such that white is exactly 235 and every grey has a chroma of exactly 128.
+// Results are rounded to the nearest. The chroma of two by two pixels is their mean at
+// their middle, where libyuv and browsers expect it.
 const (
 	lumaR, lumaG, lumaB = 8414, 16520, 3208
 	uR, uG, uB          = -4857, -9535, 14392
@@ -20,20 +19,18 @@ const (
 	chromaBias = 128<<17 + 1<<16 // of the sum of four pixels
 )
 
-// Block is how many pixels of a row are converted at once.
+// Block is the number of pixels of a row that are converted together.
 const Block = 16
 
-// Rows converts two rows of BGRX pixels, one below the other, of len(changed)
-// blocks: each has 64 bytes of top and of bottom, which make 16 of the luma rows
-// y0 and y1, and 8 of u and of v. It makes changed[i] other than zero when a
-// sample of the block i became different. It panics when a slice is too short.
+// Rows converts two adjacent rows of BGRX pixels of len(changed) blocks. Each block has 64
+// bytes of top and of bottom, which become 16 bytes of the luma rows y0 and y1, and 8
+// bytes of u and of v. Rows sets changed[i] to a value other than 0 if a sample of block
+// i changes. It panics if a slice is too short.
 func Rows(top, bottom, y0, y1, u, v, changed []byte) {
 	convertRows(top, bottom, y0, y1, u, v, changed)
 }
 
-// convertRowsGo converts two rows of BGRX pixels of len(changed) blocks,
-// 64 bytes each, and makes changed[i] other than zero when a sample of the
-// block i became different.
+// convertRowsGo is Rows without assembly.
 func convertRowsGo(top, bottom, y0, y1, u, v, changed []byte) {
 	for i := range changed {
 		t, b := (*[64]byte)(top[64*i:]), (*[64]byte)(bottom[64*i:])
@@ -61,7 +58,7 @@ func convertRowsGo(top, bottom, y0, y1, u, v, changed []byte) {
 	}
 }
 
-// Both functions below calculate two samples at once, in the halves of a word.
+// The functions below calculate two samples in the halves of a word.
 const (
 	halves = 0x000000ff_000000ff
 	// A negative factor borrows from the upper half, and the bias gives it back.
@@ -89,7 +86,7 @@ func chromaQuad(top, bottom uint64) uint64 {
 	return uint64(b*bothB+g*bothG+r*bothR+bothBias) >> 17 & halves
 }
 
-// swap64 stores eight samples and returns how they differ from those before.
+// swap64 stores eight samples and returns their difference to the previous ones.
 func swap64(at []byte, v uint64) uint64 {
 	old := binary.LittleEndian.Uint64(at)
 	binary.LittleEndian.PutUint64(at, v)

@@ -161,7 +161,7 @@ func npmPackages(root string) ([]cyclonedx.Component, error) {
 	return list, err
 }
 
-// isPackage tells whether a folder is node_modules/NAME or
+// isPackage reports whether a folder is node_modules/NAME or
 // node_modules/@SCOPE/NAME.
 func isPackage(dir string) bool {
 	dir = filepath.Dir(dir)

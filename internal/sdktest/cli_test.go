@@ -27,7 +27,7 @@ func options(help string) map[string]option {
 	return all
 }
 
-// TestCommandLine compares the help of every command with that of sandbox-agent:
+// TestCommandLine compares the help of every command with sandbox-agent's:
 // deskhand must have the command and all of its flags.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()

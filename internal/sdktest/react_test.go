@@ -20,7 +20,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// obeys is a program that does what is typed.
+// obeys is a program that runs the typed commands.
 const obeys = `stty -echo; while read -r what; do case $what in
 size) stty size;;
 paint) printf '\033[48;2;1;200;3m%40s\033[0m\n' '';;

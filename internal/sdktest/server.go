@@ -27,24 +27,23 @@ type Config struct {
 	// Binary is the server's path.
 	Binary string
 
-	// Reference says that it is the reference server, which cannot choose a
-	// port by itself.
+	// Reference says that it is the reference server, which cannot choose a port.
 	Reference bool
 
 	// Home becomes its HOME; all of its state is below. It must exist.
 	Home string
 
-	// Origins are those whose pages may call, such as "http://127.0.0.1:8080".
+	// Origins may call the server from pages, such as "http://127.0.0.1:8080".
 	Origins []string
 
 	// Args are further arguments of the command server.
 	Args []string
 
-	// Log receives what it prints. Nil: nobody does.
+	// Log receives its output, unless nil.
 	Log io.Writer
 }
 
-// Server is a running server. All that it started ends with it.
+// Server is a running server. The processes that it started end with it.
 type Server struct {
 	URL   string // "http://127.0.0.1:41234"
 	Token string
@@ -67,7 +66,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		}
 	}
 	var err error
-	// The record lets a later run end what this one leaves if it is killed.
+	// If this run is killed, the record lets a later one end its processes.
 	groups := filepath.Join(os.TempDir(), fmt.Sprintf("deskhand-sdktest-%d", os.Getuid()))
 	if _, err := supervise.Sweep(groups, nil); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -103,11 +102,10 @@ func (s *Server) launch(ctx context.Context, port int) (err error) {
 	return s.await(ctx, out.found, port)
 }
 
-// Reference tells whether it is the reference server.
+// Reference reports whether it is the reference server.
 func (s *Server) Reference() bool { return s.cfg.Reference }
 
-// Crash kills the server's process, which gets no chance to end what it has
-// started, and starts the server again: at the same address, with the same
+// Crash kills the server's process and starts the server again with the same address,
 // token and files. ctx bounds the start.
 func (s *Server) Crash(ctx context.Context) error {
 	at, err := url.Parse(s.URL)
@@ -125,7 +123,7 @@ func (s *Server) Crash(ctx context.Context) error {
 	return s.launch(ctx, port)
 }
 
-// environ keeps a server from everything that belongs to the user.
+// environ returns an environment without the user's desktop and directories.
 func environ(home string) []string {
 	return supervise.Environ(os.Environ(), "HOME="+home, "LANG=C.UTF-8", "LC_ALL", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY",
 		"XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
@@ -188,8 +186,7 @@ func (s *Server) healthy(ctx context.Context) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// Close ends the server and whatever it left running, which for the reference
-// is everything that it started.
+// Close ends the server and the processes that it started.
 func (s *Server) Close() error { return s.group.Close() }
 
 func freePort() (int, error) {

@@ -28,7 +28,7 @@ func TestFamily(t *testing.T) {
 	}
 	if err := poll(time.Minute, func() error {
 		if len(c.Family()) > 0 {
-			return errors.New("somebody is left")
+			return errors.New("processes are left")
 		}
 		return nil
 	}); err != nil {

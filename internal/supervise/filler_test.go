@@ -140,7 +140,7 @@ func hungUp(t *testing.T, master *os.File) {
 	}
 }
 
-// inUse tells whether something has a terminal open, and its master is.
+// inUse reports whether a process has a terminal open.
 func inUse(master *os.File) bool {
 	fds := []unix.PollFd{{}}
 	conn, err := master.SyscallConn()

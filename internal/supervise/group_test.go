@@ -297,7 +297,7 @@ func TestClose(t *testing.T) {
 	dir := t.TempDir()
 	g := newTestGroup(t, GroupConfig{Dir: dir})
 	_, out := shell(t, g, familyScript)
-	// One that ended by itself and left a daemon behind which no list names.
+	// A child that exited and left a daemon that no list names.
 	_, outOld := shell(t, g, familyScript[:strings.LastIndex(familyScript, "wait")])
 	f, old := parseFamily(t, out.await(t, "family")), parseFamily(t, outOld.await(t, "family"))
 	wantAlive(t, f.shell, f.child, f.daemon, old.child, old.daemon)
@@ -520,7 +520,7 @@ func TestStartErrors(t *testing.T) {
 	} {
 		_, err := g.Start(tt.spec)
 		if err == nil || !strings.Contains(err.Error(), tt.text) || tt.want != nil && !errors.Is(err, tt.want) {
-			t.Errorf("Start(%+v): %v, want %v that tells %q", tt.spec, err, tt.want, tt.text)
+			t.Errorf("Start(%+v): %v, want %v with %q", tt.spec, err, tt.want, tt.text)
 		}
 	}
 	if n := len(g.Children()); n != 0 {

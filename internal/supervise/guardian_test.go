@@ -128,7 +128,7 @@ func TestGuardianEndsCgroup(t *testing.T) {
 func TestGuardianEndsUsersCgroup(t *testing.T) {
 	t.Parallel()
 	cgroupFolder(t) // or skip
-	u := nobody(t)
+	u := otherUser(t)
 	cmd := startGuarded(t, "echo ready; sleep 1000", "SUPERVISE_TEST_USER="+u.Name)
 	groups, err := filepath.Glob(filepath.Join(OwnCgroup(), fmt.Sprintf("%s%d-*", usersPrefix, cmd.Process.Pid)))
 	if err != nil || len(groups) != 1 {
@@ -168,7 +168,7 @@ func TestGuardianEndsUsersCgroup(t *testing.T) {
 // cannot leave the group of the mark.
 func TestGuardianEndsOtherUsers(t *testing.T) {
 	t.Parallel()
-	u := nobody(t)
+	u := otherUser(t)
 	cmd := startGuarded(t, "ulimit -x 1000 && env -i setsid -f sleep 1000 && echo ready; wait", "SUPERVISE_TEST_USER="+u.Name)
 	m := markOf(cmd.Process.Pid)
 	hidden := func() []int {

@@ -54,7 +54,7 @@ func TestHangUp(t *testing.T) {
 		"misses the first SIGHUP": {
 			script("trap '' TERM; trap 'n=x$n; [ $n = x ] || exit 6' HUP; echo ready; while :; do sleep 1; done"), "exit status 6", 1,
 		},
-		"ends by SIGTERM": { // which it handles at once, or while it starts a program
+		"ends by SIGTERM": { // which it handles immediately, or while it starts a program
 			script(`trap 'trap "" TERM; sleep 0.2; exit 7' TERM; echo ready; while :; do sleep 0.01; done`), "exit status 7", 10,
 		},
 	} {

@@ -95,7 +95,7 @@ func playIgnorer() error {
 	return nil
 }
 
-// playReaper makes orphans beside children whose exit status it wants.
+// playReaper makes orphans, and children whose exit status it wants.
 func playReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -167,7 +167,7 @@ func reapAtSecondSight(g *Group) error {
 func reapInPassing(g *Group) error {
 	var kids []*Child
 	for range 20 {
-		// Each leaves an orphan that ends at once, then exits with 7.
+		// Each leaves an orphan that ends immediately, then exits with 7.
 		c, err := g.Start(Spec{Path: "sh", Args: []string{"-c", "setsid true & exit 7"}})
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ func TestOOMScore(t *testing.T) {
 	}
 	specs := []Spec{{Path: "sleep", Args: []string{"60"}}}
 	if os.Geteuid() == 0 {
-		specs = append(specs, Spec{Path: "sleep", Args: []string{"60"}, Credential: nobody(t).Credential})
+		specs = append(specs, Spec{Path: "sleep", Args: []string{"60"}, Credential: otherUser(t).Credential})
 	}
 	g := newTestGroup(t, GroupConfig{})
 	for _, s := range specs {

@@ -137,7 +137,8 @@ func TestOutputWriterBlocks(t *testing.T) {
 	wait(t, c)
 }
 
-// Nobody waits for who holds the pipe, be it out of reach for all signals.
+// TestPipeHolder wants Done and Close not to wait for a process that holds the pipe,
+// even if no signal reaches it.
 func TestPipeHolder(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})

@@ -18,7 +18,7 @@ import (
 // root.
 func TestDo(t *testing.T) {
 	t.Parallel()
-	u := nobody(t)
+	u := otherUser(t)
 	dir := entered(t)
 	secret, theirs := filepath.Join(dir, "secret"), filepath.Join(dir, "theirs")
 	closed := filepath.Join(dir, "closed")
@@ -84,7 +84,7 @@ func TestDo(t *testing.T) {
 // that has the user's rights.
 func TestDoEnds(t *testing.T) {
 	t.Parallel()
-	u := nobody(t)
+	u := otherUser(t)
 	want := errors.New("of f")
 	if err := u.Do(func() error { return want }); !errors.Is(err, want) {
 		t.Errorf("error: %v", err)
@@ -109,7 +109,7 @@ func TestDoEnds(t *testing.T) {
 	}
 }
 
-// left tells whether a thread of this program has the user's rights.
+// left reports whether a thread of this program has the user's rights.
 func left(t *testing.T, u User) bool {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/status")

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is another user; only root may be that.
-func nobody(t *testing.T) User {
+// otherUser returns another user. Only root may run programs as that.
+func otherUser(t *testing.T) User {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may")
 	}
-	u, err := LookupUser("nobody")
+	u, err := LookupUser("65534")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
 }
 
-// entered is a folder that everybody may enter, unlike that of t.TempDir.
+// entered returns a folder that all users may enter, unlike t.TempDir.
 func entered(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "user") //nolint:usetesting // see above
@@ -39,10 +39,10 @@ func entered(t *testing.T) string {
 	return dir
 }
 
-// What a user is told to reach is what the kernel lets him.
+// Reach and CanStart agree with the kernel.
 func TestReach(t *testing.T) {
 	t.Parallel()
-	u := nobody(t)
+	u := otherUser(t)
 	dir := entered(t)
 	file := func(path string, folder, mode fs.FileMode) string {
 		path = filepath.Join(dir, path)
@@ -96,7 +96,7 @@ func TestReach(t *testing.T) {
 // program's terminal, into which it could type.
 func TestUserTerminal(t *testing.T) {
 	t.Parallel()
-	u := nobody(t)
+	u := otherUser(t)
 	g := newTestGroup(t, GroupConfig{})
 	c := start(t, g, Spec{Path: "sleep", Args: []string{"60"}, Dir: "/", Credential: u.Credential})
 	if sid, err := unix.Getsid(c.PID()); err != nil || sid != c.PID() {
@@ -106,12 +106,12 @@ func TestUserTerminal(t *testing.T) {
 
 func TestLookupUser(t *testing.T) {
 	t.Parallel()
-	if _, err := LookupUser("nobody-such"); err == nil || !strings.Contains(err.Error(), `user "nobody-such" does not exist here`) {
+	if _, err := LookupUser("no-such-user"); err == nil || !strings.Contains(err.Error(), `user "no-such-user" does not exist here`) {
 		t.Errorf("a user that does not exist: %v", err)
 	}
-	u := nobody(t)
+	u := otherUser(t)
 	env := u.Environ([]string{"HOME=/mine", "XDG_DATA_HOME=/mine/data", "A=1"}, "B=2")
-	want := []string{"HOME=" + u.Home, "A=1", "USER=nobody", "LOGNAME=nobody", "B=2"}
+	want := []string{"HOME=" + u.Home, "A=1", "USER=" + u.Name, "LOGNAME=" + u.Name, "B=2"}
 	if !slices.Equal(env, want) || u.Root() {
 		t.Errorf("environment %q, want %q", env, want)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a page may take for what is asked of it.
+// patience bounds each action of a page.
 const patience = time.Minute
 
 // Open opens a page in a browser of its own, which more may make another than
@@ -40,7 +40,7 @@ func Open(tb testing.TB, url string, more ...chromedp.ExecAllocatorOption) conte
 // OpenStrict is [Open] for a page that must use nothing but its own server, and
 // break none of its own rules: the test fails, too, for errors and warnings on
 // the console, which include what its content security policy forbids, and for
-// requests to other origins. Scripts run before those of the page.
+// requests to other origins. Scripts run before the page's.
 func OpenStrict(tb testing.TB, url string, scripts ...string) context.Context {
 	tb.Helper()
 	ctx := start(tb)
@@ -57,8 +57,8 @@ func Window(ctx context.Context, tb testing.TB, url string, scripts ...string) c
 	return ctx
 }
 
-// start starts a browser. On a machine with much to do Chromium ends by itself
-// now and then before it has begun, which says nothing of what is tested.
+// start starts a browser. It tries again, because on a busy machine Chromium sometimes
+// exits while it starts.
 func start(tb testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	tb.Helper()
 	path, err := exec.LookPath("chromium")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Proxy passes connections on to a cluster, until it is told to break them.
+// Proxy forwards connections to a cluster, and can break them.
 type Proxy struct {
 	cluster *Cluster
 	dir     string
@@ -83,10 +83,10 @@ func (p *Proxy) Through(tb testing.TB, dsn string) string {
 // CutNext breaks the connection at the next commit that comes by.
 func (p *Proxy) CutNext(at Cut) { p.cut.Store(int32(at)) }
 
-// HasCut tells whether the commit that CutNext was meant for has come by.
+// HasCut reports whether the commit that CutNext waits for has come.
 func (p *Proxy) HasCut() bool { return p.cut.Load() == int32(Nowhere) }
 
-// RefuseNew refuses new connections and leaves those that there are.
+// RefuseNew refuses new connections and keeps the existing ones.
 func (p *Proxy) RefuseNew() { p.refuse.Store(true) }
 
 // Refuse breaks all connections, and refuses new ones.

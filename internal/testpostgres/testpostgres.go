@@ -28,16 +28,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// variable names a server that is there, for who has none installed.
+// variable holds the DSN of a running server, for machines without Postgres.
 const variable = "DESKHAND_TEST_POSTGRES"
 
-// patience is how long a server may take for what takes no time.
+// patience bounds each action of a server.
 const patience = 30 * time.Second
 
 // Cluster is a throw-away server that is reached by a socket in its folder.
 type Cluster struct {
 	bin, dir string
-	as       *syscall.Credential // nil: who runs the tests
+	as       *syscall.Credential // nil for the user who runs the tests
 	settings []string
 
 	mu   sync.Mutex
@@ -51,7 +51,7 @@ var shared struct {
 	err error
 }
 
-// DSN returns that of an empty schema, which is dropped when the test ends.
+// DSN returns the DSN of an empty schema, which is dropped when the test ends.
 func DSN(tb testing.TB) string {
 	tb.Helper()
 	if dsn := os.Getenv(variable); dsn != "" {
@@ -93,7 +93,7 @@ func Start(tb testing.TB, settings ...string) *Cluster {
 	return c
 }
 
-// DSN is that of the server's database.
+// DSN returns the DSN of the server's database.
 func (c *Cluster) DSN() string { return dsnOf(c.dir) }
 
 func dsnOf(dir string) string {
@@ -138,7 +138,7 @@ func Exec(dsn, sql string) error {
 	return err
 }
 
-// Stop ends the server at once, as in a crash.
+// Stop ends the server immediately, as in a crash.
 func (c *Cluster) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +213,7 @@ func (c *Cluster) make() (err error) {
 }
 
 func unprivileged() (*syscall.Credential, error) {
-	for _, name := range []string{"postgres", "nobody"} {
+	for _, name := range []string{"postgres", "daemon"} {
 		if u, err := user.Lookup(name); err == nil {
 			uid, _ := strconv.Atoi(u.Uid)
 			gid, _ := strconv.Atoi(u.Gid)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTemporary plants what others could plant where everybody may write.
+// TestTemporary plants files that other users could make in the temporary directory.
 func TestTemporary(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -27,7 +27,7 @@ func TestTemporary(t *testing.T) {
 		"open to readers": func() error { return os.Mkdir(dir, 0o755) },
 	}
 	if os.Geteuid() == 0 {
-		plant["somebody else's"] = func() error {
+		plant["another user's"] = func() error {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return err
 			}

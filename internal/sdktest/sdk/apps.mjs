@@ -34,7 +34,7 @@ export function before() {
     await windowTitled("events");
   });
 
-  test("launchDesktopApp passes arguments as they are", async () => {
+  test("launchDesktopApp passes arguments unchanged", async () => {
     await agent.launchDesktopApp({ app: "/bin/sh", args: ["-c", `printf '%s|' "$@" > ${file("args.txt")}`, "sh", "a b", "$HOME", "'", ""] });
     assert.equal(await eventually("arguments", async () => (await contents("args.txt")) || undefined), "a b|$HOME|'||");
   });

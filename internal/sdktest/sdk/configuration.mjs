@@ -52,7 +52,7 @@ export function mcp() {
     assert.match(problem.detail, /mcpName/);
   });
 
-  test("many at once", known("corrupts the file"), async () => {
+  test("many concurrently", known("corrupts the file"), async () => {
     const query = (i) => ({ directory: file("crowd"), mcpName: `server-${i}` });
     const config = (i) => ({ ...local, args: [String(i), "x".repeat(i * 10)] });
     const all = Array.from({ length: 64 }, (_, i) => i);

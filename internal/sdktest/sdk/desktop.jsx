@@ -1,5 +1,5 @@
-// A page with the desktop viewer of @sandbox-agent/react, as anybody would embed
-// it. Its address says of which server.
+// A page that embeds the desktop viewer of @sandbox-agent/react. The page's address
+// names the server.
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { DesktopViewer } from "@sandbox-agent/react";
@@ -8,7 +8,7 @@ import { SandboxAgent } from "sandbox-agent";
 const query = new URLSearchParams(location.search);
 const client = await SandboxAgent.connect({ baseUrl: query.get("url"), token: query.get("token") });
 
-// What the component told its user.
+// The messages of the component.
 globalThis.told = [];
 const tell = (event) => told.push(event?.message ?? event);
 

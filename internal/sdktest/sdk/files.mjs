@@ -12,7 +12,7 @@ async function missing(call, name) {
   assert.ok(problem.detail.includes(name), problem.detail);
 }
 
-// clash asserts that a call is refused because of what is there already.
+// clash asserts that a call is refused because of an existing file.
 const clash = (call, status, type) => (reference ? refused(call, status, type) : refused(call, 409, "conflict"));
 
 const exists = (name) => lstat(name).then(() => true, () => false);
@@ -75,7 +75,7 @@ export function contents() {
     }
   });
 
-  test("readFsFile refuses what is no file", async () => {
+  test("readFsFile refuses a directory", async () => {
     await missing(agent.readFsFile({ path: file("no-such-file") }), "no-such-file");
     const problem = await refused(agent.readFsFile({ path: file("names") }), 400, "invalid_request");
     assert.match(problem.detail, /path is not a file/);
@@ -137,7 +137,7 @@ export function tree() {
     assert.deepEqual(got, wanted.sort());
   });
 
-  test("listFsEntries refuses what is no directory", async () => {
+  test("listFsEntries refuses a file", async () => {
     await missing(agent.listFsEntries({ path: file("no-such-directory") }), "no-such-directory");
     const problem = await refused(agent.listFsEntries({ path: file("listed/file") }), 400, "invalid_request");
     assert.match(problem.detail, /path is not a directory/);
@@ -300,7 +300,7 @@ export function upload() {
     assert.deepEqual(await readdir(file("outside")), []);
   });
 
-  test("uploadFsBatch of what is no archive", async () => {
+  test("uploadFsBatch of a file that is not an archive", async () => {
     const call = agent.uploadFsBatch("x".repeat(2000), { path: file("refused") });
     await (reference ? refused(call, 502, "stream_error") : refused(call, 400, "invalid_request"));
   });

@@ -62,20 +62,20 @@ export function desktopMethods() {
   return methods(SandboxAgent).filter((name) => /desktop/i.test(name) && !/stream/i.test(name));
 }
 
-// Its methods of processes, files and configuration.
+// The methods of processes, files and configuration.
 export function hostMethods() {
   return methods(SandboxAgent).filter((name) => /process|fs|mcp|skills/i.test(name));
 }
 
-// And those of the session that connectProcessTerminal returns, less the three
+// The methods of the session that connectProcessTerminal returns, without the three
 // that its types call private.
 export function terminalMethods() {
   const own = ["handleMessage", "sendFrame", "emitError"];
   return methods(ProcessTerminalSession).filter((name) => !own.includes(name));
 }
 
-// Those of agents and their sessions are what is left, less what its types call
-// private and what the tests of the desktop call.
+// The methods of agents and their sessions: all others, except private methods and methods
+// that the tests of the desktop call.
 export function sessionMethods() {
   const types = readFileSync(new URL("index.d.ts", import.meta.resolve("sandbox-agent")), "utf8");
   const hidden = new Set([...types.matchAll(/^ +private (\w+);$/gm)].map(([, name]) => name));
@@ -83,7 +83,7 @@ export function sessionMethods() {
   return methods(SandboxAgent).filter((name) => !hidden.has(name) && !elsewhere.has(name) && !/stream/i.test(name));
 }
 
-// And those of a session itself.
+// The methods of a session.
 export const methodsOfSession = () => methods(Session);
 
 // methods returns the names of a class's methods, sorted.
@@ -94,7 +94,7 @@ function methods(type) {
     .sort();
 }
 
-// uncalled returns those of a class's methods that no test has called.
+// uncalled returns the methods of a class that no test has called.
 export const uncalled = (type, names) => names.filter((name) => !called.has(`${type.name}.${name}`));
 
 // eventually calls probe until it neither throws nor returns undefined.
@@ -174,7 +174,7 @@ export function position(answer, x, y) {
   if (answer.window != null) assert.match(answer.window, /^\d+$/);
 }
 
-// running tells whether a process is there and not merely waiting to be reaped.
+// running reports whether a process exists and is not a zombie.
 export async function running(pid) {
   try {
     return !/^State:\tZ/m.test(await readFile(`/proc/${pid}/status`, "utf8"));

@@ -1,4 +1,4 @@
-// The SDK's local() provider: it starts the server binary by itself.
+// The SDK's local() provider, which starts the server binary.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SandboxAgent } from "sandbox-agent";

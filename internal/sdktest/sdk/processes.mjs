@@ -18,7 +18,7 @@ const sh = (script, ...args) => ({ command: "sh", args: ["-c", script, "sh", ...
 const text = (entries) => Buffer.concat(entries.map((e) => Buffer.from(e.data, "base64"))).toString();
 const logged = async (id, query) => (await agent.getProcessLogs(id, query)).entries;
 
-// logs waits until a process has written what is wanted.
+// logs waits until a process has written the wanted text.
 const logs = (id, wanted, query) =>
   eventually(`log ${JSON.stringify(wanted)} of ${id}`, async () => {
     const entries = await logged(id, query);
@@ -67,7 +67,7 @@ export function config() {
     assert.deepEqual(await agent.getProcessConfig(), defaults);
   });
 
-  test("the limit of processes at once", async () => {
+  test("the limit of concurrent processes", async () => {
     const { processes } = await agent.listProcesses();
     const count = processes.filter((p) => p.status === "running").length;
     await agent.setProcessConfig({ ...defaults, maxConcurrentProcesses: count + 1 });
@@ -97,7 +97,7 @@ export function run() {
     assert.equal(stdout, `a b|$HOME|'||${await realpath(scratch)}\nü =1`);
   });
 
-  test("runProcess replaces what is no UTF-8, and cuts at bytes", async () => {
+  test("runProcess replaces invalid UTF-8, and cuts at bytes", async () => {
     const { stdout, stderr, ...flags } = await agent.runProcess({ ...sh("printf 'a\\377b'; printf 123456 >&2"), maxOutputBytes: 5 });
     assert.deepEqual([stdout, stderr], ["a\ufffdb", "12345"]);
     assert.deepEqual([flags.stdoutTruncated, flags.stderrTruncated, flags.exitCode], [false, true, 0]);

@@ -8,14 +8,14 @@ import { agent, file, known, reference, refused } from "./lib.mjs";
 
 const run = promisify(execFile);
 
-// probe tells what a player would see of a video.
+// probe returns what a player shows of a video.
 async function probe(name) {
   const args = ["-v", "error", "-count_packets", "-show_entries", "stream=codec_name,pix_fmt,width,height,nb_read_packets:format=duration", "-of", "json", file(name)];
   const { streams: [video], format } = JSON.parse((await run("ffprobe", args)).stdout);
   return { ...video, frames: Number(video.nb_read_packets), duration: Number(format.duration) };
 }
 
-// wellFormed asserts the shape of what tells about a recording.
+// wellFormed asserts the shape of the description of a recording.
 function wellFormed(info, status) {
   assert.match(info.id, /^rec_/);
   assert.equal(info.fileName, `${info.id}.mp4`);
@@ -66,7 +66,7 @@ export function recordings() {
     }
   });
 
-  test("an id is not used again", known("a recording that is stopped at once fails"), async () => {
+  test("an id is not used again", known("a recording that is stopped immediately fails"), async () => {
     const ids = new Set();
     for (let n = 0; n < 3; n++) {
       const { id } = await agent.startDesktopRecording();

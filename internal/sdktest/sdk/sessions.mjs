@@ -23,8 +23,8 @@ export function agents() {
   });
 
   test("an agent that there is not is refused", async () => {
-    await refused(agent.getAgent("nobody"), 400, "unsupported_agent");
-    await refused(agent.installAgent("nobody"), 400, "unsupported_agent");
+    await refused(agent.getAgent("no-such-agent"), 400, "unsupported_agent");
+    await refused(agent.installAgent("no-such-agent"), 400, "unsupported_agent");
   });
 }
 
@@ -165,7 +165,7 @@ export function permissions() {
     await assert.rejects(agent.respondPermission(id, "once"), /not found/);
   });
 
-  test("nobody listens: the permission is cancelled", async () => {
+  test("without a listener the permission is cancelled", async () => {
     const { session } = await begin(agent);
     assert.equal((await session.prompt(text("permission"))).stopReason, "cancelled");
   });
@@ -207,7 +207,7 @@ export function persistence() {
 
   test("an agent that there is not makes no session", async () => {
     const lost = await SandboxAgent.connect({ baseUrl, token }); // for ever
-    const error = await unhandled(() => void lost.createSession({ agent: "nobody" }));
+    const error = await unhandled(() => void lost.createSession({ agent: "no-such-agent" }));
     assert.equal(error.status, 400);
     assert.equal(error.problem.type, "urn:sandbox-agent:error:unsupported_agent");
   });

@@ -7,7 +7,7 @@ import { relay } from "./relay.mjs";
 import { all, begin, client, contiguous, counted, follow, said, says, serverOf, text } from "./talk.mjs";
 
 export function streams() {
-  test("a burst arrives whole", known("it drops what a reader does not take at once"), async () => {
+  test("a burst arrives whole", known("it drops what a slow reader does not take"), async () => {
     const { session, events } = await begin(agent);
     await session.prompt(text("burst 5000"));
     await says(events, "message 5000\n");

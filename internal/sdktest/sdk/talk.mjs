@@ -58,9 +58,9 @@ export const counted = (events) => [...said(events).matchAll(/^message (\d+)$/gm
 // all is 1 to n.
 export const all = (n) => Array.from({ length: n }, (_, i) => i + 1);
 
-// unhandled makes a call and returns the rejection that nobody handles. When a
-// connection fails, the SDK leaves such a one behind, for which node:test would
-// let the test fail, and never settles what waits for an answer.
+// unhandled makes a call and returns the rejection that no code handles. When a
+// connection fails, the SDK leaves such a rejection, which would fail the test, and
+// never settles calls that wait for an answer.
 export async function unhandled(call) {
   const name = "unhandledRejection";
   const others = process.rawListeners(name);
@@ -81,7 +81,7 @@ export async function serverOf(of) {
   return servers.sort((a, b) => a.createdAtMs - b.createdAtMs).at(-1).serverId;
 }
 
-// follow reads the event stream of an ACP server by itself, without the SDK.
+// follow reads the event stream of an ACP server without the SDK.
 export async function follow(serverId, headers = {}) {
   const stop = new AbortController();
   const events = [];

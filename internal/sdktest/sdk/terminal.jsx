@@ -1,5 +1,5 @@
-// A page with the terminal of @sandbox-agent/react, as anybody would embed it.
-// Its address says of which server and process.
+// A page that embeds the terminal of @sandbox-agent/react. The page's address names
+// the server and the process.
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ProcessTerminal } from "@sandbox-agent/react";
@@ -8,7 +8,7 @@ import { SandboxAgent } from "sandbox-agent";
 const query = new URLSearchParams(location.search);
 const client = await SandboxAgent.connect({ baseUrl: query.get("url"), token: query.get("token") });
 
-// The exits and errors that the component told its user.
+// The exits and errors that the component reported.
 globalThis.told = [];
 const tell = (event) => told.push(event.message ?? event);
 
