@@ -141,18 +141,22 @@ func (p *agentProcess) handleQuestion(b *commitBatch, fx *effects, e *envelope) 
 	if s != nil {
 		p.recordMessage(fx, eventlog.Agent, s, e.method, line)
 	}
-	if old := p.questions[q.key]; old != nil {
+	old := p.questions[q.key]
+	if old != nil {
 		// An id that is used again: what was asked under it has no answer any more.
 		old.stop()
 		if old.holdsTurn {
 			old.session.questions--
 		}
-		if old.row.RequestKey != q.row.RequestKey { // see rpcKey
-			old.row.State, old.row.AnsweredAt = eventlog.Cancelled, time.Now()
-			fx.requests = append(fx.requests, old.row)
-		}
-	} else if why := p.tooMany(q); why != "" {
-		p.refuseQuestion(fx, q, why)
+		delete(p.questions, q.key)
+	}
+	refusal := p.tooMany(q)
+	if old != nil && (refusal != "" || old.row.RequestKey != q.row.RequestKey) { // see rpcKey
+		old.row.State, old.row.AnsweredAt = eventlog.Cancelled, time.Now()
+		fx.requests = append(fx.requests, old.row)
+	}
+	if refusal != "" {
+		p.refuseQuestion(fx, q, refusal)
 		return
 	}
 	p.questions[q.key] = q

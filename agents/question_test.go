@@ -2,7 +2,9 @@ package agents_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +51,44 @@ func TestTooManyQuestions(t *testing.T) {
 			flood(1)
 			open(1)
 		})
+	}
+}
+
+// TestQuestionAskedAgain: a question whose id is used again counts with its new size.
+func TestQuestionAskedAgain(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{MaxMessageBytes: 1 << 20})
+	session := newSession(t, h, "srv")
+	ask := func(id, text string) {
+		t.Helper()
+		line := fmt.Sprintf(`{"id":"%s","method":"session/request_permission","params":{"sessionId":"%s","x":"%s"}}`, id, session, text)
+		quoted, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
+	}
+	open := func() (ids []string) {
+		t.Helper()
+		all, err := h.Requests(within(t), session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range all {
+			ids = append(ids, q.RPC)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		ask(id, "")
+	}
+	large := strings.Repeat("x", 400<<10)
+	for _, id := range []string{"a", "b", "c"} {
+		ask(id, large)
+	}
+	if got := strings.Join(open(), " "); got != `"a" "b" "d"` {
+		t.Errorf("questions %s wait, want the two large ones that fit, and the small one", got)
 	}
 }
 

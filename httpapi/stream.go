@@ -189,7 +189,7 @@ var errBinary = errors.New("a binary message, where only text is spoken")
 
 // Receive implements webrtc.Conn. The WebSocket's own end ends it.
 func (c signalConn) Receive(ctx context.Context) ([]byte, error) {
-	stop := context.AfterFunc(ctx, func() { _ = c.ws.under.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { c.ws.endReceiving(time.Unix(1, 0)) })
 	defer stop()
 	kind, data, err := c.ws.receive()
 	if err == nil && kind != websocket.TextMessage {

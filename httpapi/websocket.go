@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,6 +18,8 @@ const (
 	// stalledSocket is how long a client may leave what is sent to it unread.
 	// Only that client waits for it.
 	stalledSocket = 5 * time.Minute
+	// messageTime is how long a client may take to send a message that it has begun.
+	messageTime = time.Minute
 	// closingTime is how long a client may take to answer a close frame.
 	closingTime = 5 * time.Second
 	// pingTime is how often a client is pinged, for proxies that end silent
@@ -29,6 +33,11 @@ type socket struct {
 	conn  *websocket.Conn
 	under net.Conn // closing it ends everything
 	write sync.Mutex
+
+	memory  *bodyMemory               // counts messages
+	granted bool                      // the token is of a scope other than admin
+	message *buffered                 // what receive returned last
+	last    atomic.Pointer[time.Time] // when receive ends; nil: not yet known
 }
 
 // sockets are the WebSockets that came by one way, and the connections that
@@ -79,7 +88,7 @@ type socketOutput struct {
 func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Context, *socket)) {
 	rc := requestOf(ctx).c.Context()
 	e := s.entryOf(rc)
-	under, g := rc.Conn(), requestOf(ctx).grant
+	under, g, granted := rc.Conn(), requestOf(ctx).grant, requestOf(ctx).limited()
 	up := websocket.FastHTTPUpgrader{
 		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
@@ -95,7 +104,8 @@ func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Contex
 		}
 		defer end()
 		defer g.Hold(under)()
-		ws := &socket{conn: conn, under: under}
+		ws := &socket{conn: conn, under: under, memory: s.bodies, granted: granted}
+		defer func() { ws.message.release() }()
 		conn.SetReadLimit(most)
 		ws.run(e.ending, serve)
 	})
@@ -160,8 +170,39 @@ func (ws *socket) sendJSON(v any) error {
 // answer it, which ends what waits in receive.
 func (ws *socket) finish() {
 	_ = ws.conn.WriteControl(websocket.CloseMessage, nil, time.Now().Add(closingTime))
-	_ = ws.under.SetReadDeadline(time.Now().Add(closingTime))
+	ws.endReceiving(time.Now().Add(closingTime))
 }
 
-// receive returns the next message. The client's pings are answered meanwhile.
-func (ws *socket) receive() (kind int, data []byte, err error) { return ws.conn.ReadMessage() }
+// receive returns the next message. It is valid until the next call. The client's pings
+// are answered meanwhile. A client that takes longer than messageTime for a message, or
+// for whose message there is no memory, is disconnected.
+func (ws *socket) receive() (kind int, data []byte, err error) {
+	ws.message.release()
+	ws.message = nil
+	kind, r, err := ws.conn.NextReader()
+	if err != nil {
+		return 0, nil, err
+	}
+	ws.readUntil(time.Now().Add(messageTime))
+	defer ws.readUntil(time.Time{})
+	ws.message = &buffered{Reader: r, memory: ws.memory, granted: ws.granted}
+	data, err = io.ReadAll(ws.message)
+	if ws.message.full {
+		ws.end(websocket.CloseTryAgainLater)
+	}
+	return kind, data, err
+}
+
+// readUntil sets the deadline of receive, unless endReceiving has set it for good.
+func (ws *socket) readUntil(t time.Time) {
+	_ = ws.under.SetReadDeadline(t)
+	if last := ws.last.Load(); last != nil {
+		_ = ws.under.SetReadDeadline(*last)
+	}
+}
+
+// endReceiving has receive return an error from t on.
+func (ws *socket) endReceiving(t time.Time) {
+	ws.last.Store(&t)
+	_ = ws.under.SetReadDeadline(t)
+}

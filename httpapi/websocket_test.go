@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // dial opens a WebSocket at a path. It is closed when the test ends.
@@ -148,4 +151,69 @@ func TestWebSocketsEndWithTheServer(t *testing.T) {
 	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
 		t.Errorf("after the server's end: %v, want a close frame that says going away", err)
 	}
+}
+
+// TestWebSocketMemory: unfinished messages count as bodies of requests do.
+func TestWebSocketMemory(t *testing.T) {
+	t.Parallel()
+	large := func(s *Server) {
+		add(s, route{id: "large", method: http.MethodGet, path: "/v1/test/large", query: true, scope: grants.ScopeView}, func(context.Context, *struct{}) (*socketOutput, error) {
+			return &socketOutput{Body: func(ctx huma.Context) {
+				s.upgrade(ctx, 4<<20, func(_ context.Context, ws *socket) {
+					for {
+						_, data, err := ws.receive()
+						if err != nil || ws.send(websocket.TextMessage, []byte(fmt.Sprint(len(data)))) != nil {
+							return
+						}
+					}
+				})
+			}}, nil
+		})
+	}
+	s := serve(t, Config{also: large})
+	s.bodies.all, s.bodies.grants = 8<<20, 3<<20
+	_, view := s.token(t, `{"scope":"view"}`)
+	guest := http.Header{"Authorization": {"Bearer " + view}}
+	used := func(want int64) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d bytes are counted", want), func() bool {
+			s.bodies.mu.Lock()
+			defer s.bodies.mu.Unlock()
+			return s.bodies.used == want
+		})
+	}
+	begin := func(n int) *websocket.Conn {
+		conn := s.dial(t, "/v1/test/large", guest)
+		w, err := conn.NextWriter(websocket.TextMessage)
+		if err == nil {
+			_, err = w.Write(make([]byte, n)) // the end of the message is missing
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	const sent = 2 << 20
+	first := begin(sent)
+	eventually(t, "the message is counted", func() bool {
+		s.bodies.mu.Lock()
+		defer s.bodies.mu.Unlock()
+		return s.bodies.used > sent/2
+	})
+	if _, _, err := begin(sent).ReadMessage(); !websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
+		t.Errorf("a message for which there is no memory: %v", err)
+	}
+	own := s.dial(t, "/v1/test/large", nil)
+	if err := own.WriteMessage(websocket.TextMessage, make([]byte, sent)); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := own.ReadMessage(); err != nil || string(got) != fmt.Sprint(sent) {
+		t.Errorf("with the server's token: %s, %v", got, err)
+	}
+	if err := own.WriteMessage(websocket.TextMessage, []byte("small")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _ = own.ReadMessage() // the message before is over
+	_ = first.Close()
+	used(0)
 }

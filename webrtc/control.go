@@ -156,8 +156,14 @@ func (s *Streamer) tellHolder(v *viewer, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if tell := holder.tell; tell != nil {
-		// The holder's connection may be slow. Its receiver sees errors.
-		v.also(func() { _ = tell(v.ctx, "control/request", map[string]string{"id": v.id}) })
+		// The holder's connection may be slow. Its receiver sees errors. Meanwhile
+		// further requests are dropped.
+		v.also(func() {
+			if holder.asking.CompareAndSwap(false, true) {
+				defer holder.asking.Store(false)
+				_ = tell(v.ctx, "control/request", map[string]string{"id": v.id})
+			}
+		})
 	}
 }
 

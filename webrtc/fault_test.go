@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,6 +135,38 @@ func TestControlBetweenViewers(t *testing.T) {
 	}
 	bob.send("control/release", nil)
 	until(t, "control is free again", func() bool { return d.Control().Holder == nil })
+}
+
+// TestHolderDoesNotRead: requests for control that cannot be told to the holder take no
+// memory.
+func TestHolderDoesNotRead(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	s := stream(t, d, Config{})
+	ann := watch(t, s, ViewerOptions{Name: "ann"})
+	<-ann.open
+	ann.send("control/take", nil)
+	until(t, "control is taken", func() bool { return d.Control().Taken })
+	told, stuck := make(chan struct{}, 100), make(chan struct{})
+	s.mu.Lock()
+	i := slices.IndexFunc(s.viewers, func(v *viewer) bool { return v.id == ann.id })
+	s.viewers[i].tell = func(context.Context, string, any) error {
+		told <- struct{}{}
+		<-stuck
+		return nil
+	}
+	s.mu.Unlock()
+	bob := watch(t, s, ViewerOptions{Name: "bob"})
+	<-bob.open
+	for range 50 {
+		bob.send("control/take", nil)
+		bob.event("control/refused")
+	}
+	<-told
+	close(stuck)
+	if n := len(told); n > 0 {
+		t.Errorf("%d further requests waited for the holder", n)
+	}
 }
 
 // TestPictureSurvives: the picture comes back by itself when the X server dies,

@@ -90,6 +90,7 @@ type viewer struct {
 	lost    atomic.Bool // waits for a key picture
 	pointer pointerSink // nil: none is open; guarded by Streamer.mu
 	tell    tellFunc    // nil: it has no signalling connection; guarded by Streamer.mu
+	asking  atomic.Bool // tell is telling it of a request for control
 	key     string      // authenticates calls of this viewer; empty: none; guarded by Streamer.mu
 	inputs  *inputQueue
 	shown   atomic.Bool // got a picture

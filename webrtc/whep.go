@@ -63,11 +63,12 @@ func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Pla
 		p.v.close()
 		return Playback{}, err
 	}
-	time.AfterFunc(silentLimit, func() {
+	silent := time.AfterFunc(silentLimit, func() {
 		if !p.v.live.Load() {
 			p.v.close()
 		}
 	})
+	context.AfterFunc(p.v.ctx, func() { silent.Stop() }) // it would keep p in memory
 	return Playback{p.v.id, answer, s.network.iceServers(p.link)}, nil
 }
 

@@ -168,7 +168,19 @@ func (f finder) environment(agent string, add func(Credential)) {
 	}
 }
 
-// files finds credentials in an agent's files.
+// ampKeys are the members of a part of Amp's configuration.
+type ampKeys struct {
+	AnthropicAPIKey  string `json:"anthropicApiKey"`
+	AnthropicAPIKey2 string `json:"anthropic_api_key"`
+	APIKey           string `json:"apiKey"`
+	APIKey2          string `json:"api_key"`
+	AccessToken      string `json:"accessToken"`
+	AccessToken2     string `json:"access_token"`
+	Token            string `json:"token"`
+}
+
+// files finds credentials in an agent's files. It decodes only the members that it needs:
+// the rest of a file may take a hundred times its size.
 func (f finder) files(agent string, add func(Credential)) {
 	if f.home == "" {
 		return
@@ -177,93 +189,117 @@ func (f finder) files(agent string, add func(Credential)) {
 	case "claude":
 		f.claude(add)
 	case "amp":
-		f.keys(agent, anthropic, ".amp/config.json", add,
-			"anthropicApiKey", "anthropic_api_key", "apiKey", "api_key", "accessToken", "access_token", "token",
-			"auth.anthropicApiKey", "auth.apiKey", "auth.token", "anthropic.apiKey", "anthropic.token")
+		var c struct {
+			ampKeys
+			Auth      ampKeys `json:"auth"`
+			Anthropic ampKeys `json:"anthropic"`
+		}
+		file := f.read(".amp/config.json", maxCredentialFile, &c)
+		key := cmp.Or(c.AnthropicAPIKey, c.AnthropicAPIKey2, c.APIKey, c.APIKey2, c.AccessToken, c.AccessToken2, c.Token,
+			c.Auth.AnthropicAPIKey, c.Auth.APIKey, c.Auth.Token, c.Anthropic.APIKey, c.Anthropic.Token)
+		add(Credential{string(anthropic), APIKey, agent, file, secretOf(key)})
 	case "codex":
-		f.keys(agent, openai, ".codex/auth.json", add, "OPENAI_API_KEY")
-		if file, tokens := f.read(".codex/auth.json"); f.oauth {
-			add(Credential{string(openai), OAuth, agent, file, Secret{text(tokens, "tokens.access_token")}})
+		var c struct {
+			Key    string `json:"OPENAI_API_KEY"`
+			Tokens struct {
+				Access string `json:"access_token"`
+			} `json:"tokens"`
+		}
+		file := f.read(".codex/auth.json", maxCredentialFile, &c)
+		add(Credential{string(openai), APIKey, agent, file, secretOf(c.Key)})
+		if f.oauth {
+			add(Credential{string(openai), OAuth, agent, file, secretOf(c.Tokens.Access)})
 		}
 	case "opencode":
 		f.opencode(add)
 	case "gemini":
-		if file, tokens := f.read(".gemini/oauth_creds.json"); f.oauth {
-			add(Credential{string(google), OAuth, agent, file, Secret{text(tokens, "access_token")}})
+		var c struct {
+			Access string `json:"access_token"`
+		}
+		if file := f.read(".gemini/oauth_creds.json", maxCredentialFile, &c); f.oauth {
+			add(Credential{string(google), OAuth, agent, file, secretOf(c.Access)})
 		}
 	}
 }
 
 func (f finder) claude(add func(Credential)) {
-	f.keys("claude", anthropic, ".claude.json", add, "primaryApiKey", "apiKey", "anthropicApiKey", "customApiKey")
+	var c struct {
+		Primary   string `json:"primaryApiKey"`
+		Key       string `json:"apiKey"`
+		Anthropic string `json:"anthropicApiKey"`
+		Custom    string `json:"customApiKey"`
+	}
+	file := f.read(".claude.json", maxClaudeFile, &c)
+	add(Credential{string(anthropic), APIKey, "claude", file, secretOf(cmp.Or(c.Primary, c.Key, c.Anthropic, c.Custom))})
 	if !f.oauth {
 		return
 	}
-	file, content := f.read(".claude/.credentials.json")
-	if f.valid(member(content, "claudeAiOauth.expiresAt")) {
-		add(Credential{string(anthropic), OAuth, "claude", file, Secret{text(content, "claudeAiOauth.accessToken")}})
+	var login struct {
+		OAuth struct {
+			Access  string          `json:"accessToken"`
+			Expires json.RawMessage `json:"expiresAt"`
+		} `json:"claudeAiOauth"`
+	}
+	file = f.read(".claude/.credentials.json", maxCredentialFile, &login)
+	if f.valid(login.OAuth.Expires) {
+		add(Credential{string(anthropic), OAuth, "claude", file, secretOf(login.OAuth.Access)})
 	}
 }
 
 func (f finder) opencode(add func(Credential)) {
-	file, content := f.read(".local/share/opencode/auth.json")
-	for _, name := range slices.Sorted(maps.Keys(content)) {
-		entry, ok := content[name].(map[string]any)
-		switch {
-		case !ok:
-		case entry["type"] == "api":
-			add(Credential{name, APIKey, "opencode", file, Secret{text(entry, "key")}})
-		case entry["type"] == "oauth" && f.oauth && f.valid(entry["expires"]):
-			add(Credential{name, OAuth, "opencode", file, Secret{text(entry, "access")}})
+	var entries map[string]struct {
+		Type, Key, Access string
+		Expires           json.RawMessage
+	}
+	file := f.read(".local/share/opencode/auth.json", maxCredentialFile, &entries)
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		switch entry := entries[name]; {
+		case entry.Type == "api":
+			add(Credential{name, APIKey, "opencode", file, secretOf(entry.Key)})
+		case entry.Type == "oauth" && f.oauth && f.valid(entry.Expires):
+			add(Credential{name, OAuth, "opencode", file, secretOf(entry.Access)})
 		}
 	}
 }
 
-// keys adds the first of some members of a file that is text.
-func (f finder) keys(agent string, p provider, path string, add func(Credential), members ...string) {
-	file, content := f.read(path)
-	for _, name := range members {
-		if key := text(content, name); key != "" {
-			add(Credential{string(p), APIKey, agent, file, Secret{key}})
-			return
-		}
-	}
-}
+func secretOf(text string) Secret { return Secret{strings.TrimSpace(text)} }
 
 // valid reports whether a time, in milliseconds or RFC 3339, is in the future. It is true for
 // other values.
-func (f finder) valid(expires any) bool {
-	switch t := expires.(type) {
-	case float64:
-		return t == 0 || time.UnixMilli(int64(t)).After(f.now)
-	case string:
-		at, err := time.Parse(time.RFC3339, t)
-		return err != nil || at.After(f.now)
+func (f finder) valid(expires json.RawMessage) bool {
+	var milliseconds float64
+	if json.Unmarshal(expires, &milliseconds) == nil {
+		return milliseconds == 0 || time.UnixMilli(int64(milliseconds)).After(f.now)
 	}
-	return true
+	var at time.Time
+	return json.Unmarshal(expires, &at) != nil || at.After(f.now)
 }
 
-// credentialFileMost bounds a file. .claude.json also has a history.
-const credentialFileMost = 64 << 20
+// Limits of the files. That of Claude Code has a history as well.
+const (
+	maxCredentialFile = 1 << 20
+	maxClaudeFile     = 64 << 20
+)
 
-// read returns a file's JSON object, or nil. It reads with the rights of the file's user, since
-// that user may replace the file by a device or a link.
-func (f finder) read(path string) (file string, content map[string]any) {
+// read decodes the JSON object in a file. Members that are missing, or of another type,
+// stay as they are. The file is read with the rights of its user, who may exchange it for
+// a device or a link meanwhile.
+func (f finder) read(path string, limit int64, object any) (file string) {
 	file = filepath.Join(f.home, filepath.FromSlash(path))
 	var text []byte
 	err := f.user.Do(func() (err error) {
-		text, err = readCredentialFile(file)
+		text, err = readCredentialFile(file, limit)
 		return err
 	})
-	if err != nil || json.Unmarshal(text, &content) != nil {
-		return file, nil
+	if err == nil {
+		_ = json.Unmarshal(text, object)
 	}
-	return file, content
+	return file
 }
 
 // readCredentialFile returns the content of a regular file. It does not block on a
 // FIFO.
-func readCredentialFile(file string) ([]byte, error) {
+func readCredentialFile(file string, limit int64) ([]byte, error) {
 	in, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -276,27 +312,9 @@ func readCredentialFile(file string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("read %s: is not a regular file", file)
 	}
-	text, err := io.ReadAll(io.LimitReader(in, credentialFileMost+1))
-	if err == nil && len(text) > credentialFileMost {
-		err = fmt.Errorf("read %s: has more than %d bytes", file, credentialFileMost)
+	text, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("read %s: has more than %d bytes", file, limit)
 	}
 	return text, err
-}
-
-// member returns the member at a path of names, or nil.
-func member(content map[string]any, path string) any {
-	var at any = content
-	for name := range strings.SplitSeq(path, ".") {
-		object, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
-		at = object[name]
-	}
-	return at
-}
-
-func text(content map[string]any, path string) string {
-	s, _ := member(content, path).(string)
-	return strings.TrimSpace(s)
 }

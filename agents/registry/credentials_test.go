@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -131,6 +133,35 @@ func TestHasCredentials(t *testing.T) {
 	r := newRegistry(t, Config{})
 	if _, err := r.Credentials(CredentialOptions{Agent: "nope"}); !errors.Is(err, ErrUnknownAgent) {
 		t.Errorf("nope: %v", err)
+	}
+}
+
+// TestHugeCredentialFiles: files that would take a hundred times their size when they are
+// decoded cost little, and the key in a history of Claude Code is found.
+func TestHugeCredentialFiles(t *testing.T) { //nolint:paralleltest // it measures what the process allocates
+	home := t.TempDir()
+	bomb := strings.Repeat(`{"":0},`, 60<<20/7)
+	for file, text := range map[string]string{
+		".claude.json":                    `{"history":[` + bomb[:len(bomb)-1] + `],"primaryApiKey":"sk-found"}`,
+		".codex/auth.json":                `{"a":[` + bomb[:len(bomb)-1] + `]}`,
+		".amp/config.json":                `{"apiKey":[` + bomb[:1<<20/7*7-15] + `0]}`,
+		".local/share/opencode/auth.json": `{` + strings.Repeat(`"k":{},`, 1<<20/8) + `"openai":{"type":"api","key":"x"}}`,
+	} {
+		path := filepath.Join(home, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRegistry(t, Config{Env: []string{"HOME=" + home}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	all, err := r.Credentials(CredentialOptions{})
+	runtime.ReadMemStats(&after)
+	if err != nil || len(all) != 2 || all[0].Secret.Reveal() != "sk-found" || all[1].Secret.Reveal() != "x" {
+		t.Errorf("credentials are %+v, %v", all, err)
+	}
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 400 {
+		t.Errorf("%d MiB were allocated", used)
 	}
 }
 

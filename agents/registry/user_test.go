@@ -88,7 +88,7 @@ func TestCredentialFilesOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{fifo, "/dev/zero"} {
-		if _, err := readCredentialFile(file); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		if _, err := readCredentialFile(file, 1<<20); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
