@@ -41,7 +41,7 @@ func newPair(t *testing.T, said, shown string, gone time.Duration) *pair {
 	dsn, dir := c.Schema(t), t.TempDir()
 	env := []string{`CAPS={"loadSession":true}`, "SESSIONS=" + dir}
 	p := &pair{proxy: c.Proxy(t), pids: filepath.Join(t.TempDir(), "pids")}
-	p.one = hostOn(t, p.proxy.Through(t, dsn), agents.Config{GoneAfter: gone, Launch: counting(t, p.pids, env...)})
+	p.one = hostOn(t, p.proxy.Through(dsn), agents.Config{GoneAfter: gone, Launch: counting(t, p.pids, env...)})
 	p.two = hostOn(t, dsn, agents.Config{GoneAfter: time.Hour, Launch: agentOf(env...)})
 	post(t, p.one, "srv", initialize)
 	p.session = newSession(t, p.one, "srv")
@@ -214,7 +214,7 @@ func TestOvertakenWhileMaking(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)
 	proxy, dsn, file := c.Proxy(t), c.Schema(t), filepath.Join(t.TempDir(), "received")
-	one := hostOn(t, proxy.Through(t, dsn), agents.Config{GoneAfter: time.Hour, Launch: agentOf("SILENT_AT=session/new", "RECEIVED="+file)})
+	one := hostOn(t, proxy.Through(dsn), agents.Config{GoneAfter: time.Hour, Launch: agentOf("SILENT_AT=session/new", "RECEIVED="+file)})
 	two := hostOn(t, dsn, agents.Config{GoneAfter: 100 * time.Millisecond})
 	ctx, cancel := context.WithCancel(within(t))
 	made := make(chan error, 1)

@@ -120,7 +120,7 @@ var outages = map[string]func(*testing.T) (string, outage){
 		t.Helper()
 		c := testpostgres.Shared(t)
 		p := c.Proxy(t)
-		return p.Through(t, c.Schema(t)), outage{p.Refuse, p.Accept}
+		return p.Through(c.Schema(t)), outage{p.Refuse, p.Accept}
 	},
 }
 
@@ -253,7 +253,7 @@ func TestPostgresUncertain(t *testing.T) {
 			t.Parallel()
 			c := testpostgres.Shared(t)
 			p := c.Proxy(t)
-			h := hostOn(t, p.Through(t, c.Schema(t)), agents.Config{})
+			h := hostOn(t, p.Through(c.Schema(t)), agents.Config{})
 			post(t, h, "srv", initialize)
 			id := newSession(t, h, "srv")
 			p.RefuseNew()

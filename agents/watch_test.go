@@ -51,7 +51,7 @@ func TestHostTakesItsServersBack(t *testing.T) {
 	c := testpostgres.Shared(t)
 	p, dsn := c.Proxy(t), c.Schema(t)
 	cfg := agents.Config{GoneAfter: 200 * time.Millisecond}
-	one, two := hostOn(t, p.Through(t, dsn), cfg), hostOn(t, dsn, cfg)
+	one, two := hostOn(t, p.Through(dsn), cfg), hostOn(t, dsn, cfg)
 	post(t, one, "srv", initialize)
 	id := newSession(t, one, "srv")
 	open := func(want int) {

@@ -1,5 +1,5 @@
-// Package process starts, watches and ends programs, with or without a terminal. What it
-// starts does not outlive it.
+// Package process starts, watches and ends programs, with or without a terminal. The
+// programs do not outlive this one.
 //
 // # Usage
 //

@@ -124,7 +124,8 @@ func (p *Process) cutOff(ctx context.Context, err error) bool {
 // CloseInput ends the process's standard input: the process reads an end of file after
 // the written bytes. In a terminal it types the end-of-file character (VEOF,
 // termios(3)), which ends the input of programs that read lines, at the beginning of a
-// line. It returns [ErrNotRunning] or [ErrInputClosed].
+// line. It returns [ErrNotRunning], [ErrInputClosed], or an [InvalidError] if the
+// terminal has no such character.
 func (p *Process) CloseInput() error {
 	switch {
 	case !p.Running():

@@ -11,7 +11,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Owner says which part of the program started a process.
+// Owner is the part of the program that started a process.
 type Owner string
 
 // The owners. Desktops start processes of OwnerDesktop. A Spec may name the others.
@@ -39,7 +39,7 @@ func partOf(c *supervise.Child) string {
 	return c.Owner()
 }
 
-// Exit tells how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
 	Code   *int   // exit status; nil if a signal killed the process
 	Signal string // the signal, such as "SIGKILL", or empty
@@ -63,7 +63,7 @@ func signalName(s syscall.Signal) string {
 
 // Info describes a process.
 type Info struct {
-	ID          string // "proc_7", unique in this program; the numbers increase
+	ID          string // such as "proc_7"; unique in this program, with increasing numbers
 	Command     string
 	Args        []string // read-only
 	Dir         string   // empty for this program's working directory

@@ -34,7 +34,7 @@ func TestTryCommit(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)
 	p := c.Proxy(t)
-	l := open(t, eventlog.Config{DSN: p.Through(t, c.Schema(t))})
+	l := open(t, eventlog.Config{DSN: p.Through(c.Schema(t))})
 	must(t, l.TryCommit(t.Context(), appending("first")))
 	p.Refuse()
 	var wg sync.WaitGroup
@@ -77,7 +77,7 @@ func TestUncertain(t *testing.T) {
 			t.Parallel()
 			c := testpostgres.Shared(t)
 			p := c.Proxy(t)
-			l := open(t, eventlog.Config{DSN: p.Through(t, c.Schema(t))})
+			l := open(t, eventlog.Config{DSN: p.Through(c.Schema(t))})
 			must(t, l.TryCommit(t.Context(), appending("first")))
 			p.RefuseNew()
 			p.CutNext(cut)

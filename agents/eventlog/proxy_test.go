@@ -17,7 +17,7 @@ func TestBrokenCommit(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)
 	p := c.Proxy(t)
-	l := open(t, eventlog.Config{DSN: p.Through(t, c.Schema(t))})
+	l := open(t, eventlog.Config{DSN: p.Through(c.Schema(t))})
 	append1 := func(ctx context.Context, payload string) error {
 		return l.Commit(ctx, func(tx *eventlog.Tx) error {
 			_, err := tx.Append(eventlog.Event{Stream: "s", Payload: []byte(payload)})

@@ -407,9 +407,6 @@ func (c *Child) Name() string { return c.name }
 // PID returns the process id. After Done it may belong to another process.
 func (c *Child) PID() int { return c.pid }
 
-// LogPath returns the path that Spec gave.
-func (c *Child) LogPath() string { return c.logPath }
-
 // Done is closed when the process has ended and its output was passed on. It does not
 // wait for processes that the child started.
 func (c *Child) Done() <-chan struct{} { return c.done }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,11 +23,10 @@ type Proxy struct {
 	conns map[net.Conn]struct{} // of clients
 }
 
-// Cut says where a connection breaks around a commit.
+// Cut is where a connection breaks around a commit.
 type Cut int32
 
-// The places: nowhere, so that the commit does not arrive, and so that its
-// answer does not.
+// Before loses the commit. After loses its answer.
 const (
 	Nowhere Cut = iota
 	Before
@@ -64,20 +64,12 @@ func (c *Cluster) Proxy(tb testing.TB) *Proxy {
 	return p
 }
 
-// socket is what Postgres calls it.
+// socket is the name of Postgres's socket.
 const socket = ".s.PGSQL.5432"
 
-// Through is a DSN of the cluster, by way of the proxy.
-func (p *Proxy) Through(tb testing.TB, dsn string) string {
-	tb.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("host", p.dir)
-	u.RawQuery = q.Encode()
-	return u.String()
+// Through returns a DSN of the cluster that leads through the proxy.
+func (p *Proxy) Through(dsn string) string {
+	return strings.Replace(dsn, url.QueryEscape(p.cluster.dir), url.QueryEscape(p.dir), 1)
 }
 
 // CutNext breaks the connection at the next commit that comes by.
@@ -104,10 +96,10 @@ func (p *Proxy) Break() {
 	}
 }
 
-// Accept is the reverse of Refuse and RefuseNew.
+// Accept undoes Refuse and RefuseNew.
 func (p *Proxy) Accept() { p.refuse.Store(false) }
 
-// enter notes a connection, unless it is refused.
+// enter registers a connection, unless it is refused.
 func (p *Proxy) enter(client net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +151,7 @@ func (p *Proxy) serve(client net.Conn) {
 	<-back
 }
 
-// pass copies until either side ends, or look says no.
+// pass copies until either side ends, or look returns false.
 func pass(to, from net.Conn, look func([]byte) bool) {
 	buffer := make([]byte, 64<<10)
 	for {

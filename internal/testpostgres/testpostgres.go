@@ -1,10 +1,9 @@
 // Package testpostgres starts Postgres servers for tests.
 //
-// [DSN] gives a test an empty schema of a server that all tests of a program
-// share: a throw-away one, which [Remove] ends, or that of the variable
-// DESKHAND_TEST_POSTGRES. [Start] starts one for a test that stops it, and
-// [Cluster.Proxy] puts something in front of one that breaks connections. Where
-// Postgres is not installed the test is skipped, unless REQUIRE_TOOLS is set.
+// [DSN] gives a test an empty schema of a server that all tests of a program share,
+// which [Remove] ends. [Start] starts a server for a test that stops it.
+// [Cluster.Proxy] starts a proxy that breaks connections. If Postgres is not installed,
+// the test is skipped, unless REQUIRE_TOOLS is set.
 package testpostgres
 
 import (
@@ -14,11 +13,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,10 +23,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-)
 
-// variable holds the DSN of a running server, for machines without Postgres.
-const variable = "DESKHAND_TEST_POSTGRES"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
 
 // patience bounds each action of a server.
 const patience = 30 * time.Second
@@ -41,7 +37,7 @@ type Cluster struct {
 	settings []string
 
 	mu   sync.Mutex
-	stop func() // nil: it does not run
+	stop func() // nil if it does not run
 }
 
 // shared is the server that tests share.
@@ -51,22 +47,16 @@ var shared struct {
 	err error
 }
 
-// DSN returns the DSN of an empty schema, which is dropped when the test ends.
+// DSN returns the DSN of an empty schema of the shared server, which is dropped when the
+// test ends.
 func DSN(tb testing.TB) string {
 	tb.Helper()
-	if dsn := os.Getenv(variable); dsn != "" {
-		return schema(tb, dsn)
-	}
 	return Shared(tb).Schema(tb)
 }
 
-// Shared is the throw-away server that tests share. Without one, because
-// another is to be used, the test is skipped.
+// Shared returns the server that tests share.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
-	if os.Getenv(variable) != "" {
-		tb.Skip("needs a Postgres of its own")
-	}
 	bin := binaries(tb)
 	shared.Do(func() { shared.Cluster, shared.err = begin(bin, nil) })
 	if shared.err != nil {
@@ -75,7 +65,7 @@ func Shared(tb testing.TB) *Cluster {
 	return shared.Cluster
 }
 
-// Remove ends what tests shared, and removes it. TestMain calls it at the end.
+// Remove ends and removes the shared server. TestMain calls it at the end.
 func Remove() {
 	if shared.Cluster != nil {
 		shared.remove()
@@ -94,35 +84,21 @@ func Start(tb testing.TB, settings ...string) *Cluster {
 }
 
 // DSN returns the DSN of the server's database.
-func (c *Cluster) DSN() string { return dsnOf(c.dir) }
-
-func dsnOf(dir string) string {
-	return "postgres://deskhand@/postgres?host=" + url.QueryEscape(dir)
+func (c *Cluster) DSN() string {
+	return "postgres://deskhand@/postgres?host=" + url.QueryEscape(c.dir)
 }
 
-// Schema returns the DSN of an empty schema, which is dropped when the test
-// ends.
+// Schema returns the DSN of an empty schema, which is dropped when the test ends.
 func (c *Cluster) Schema(tb testing.TB) string {
 	tb.Helper()
-	return schema(tb, c.DSN())
-}
-
-func schema(tb testing.TB, dsn string) string {
-	tb.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	q := u.Query()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	q.Set("search_path", name)
-	u.RawQuery = q.Encode()
+	dsn := c.DSN() + "&search_path=" + name
 	tb.Cleanup(func() {
-		if err := Exec(u.String(), "drop schema if exists "+name+" cascade"); err != nil {
+		if err := Exec(dsn, "drop schema if exists "+name+" cascade"); err != nil {
 			tb.Error(err)
 		}
 	})
-	return u.String()
+	return dsn
 }
 
 // Exec runs a statement on a connection of its own.
@@ -172,7 +148,7 @@ func binaries(tb testing.TB) string {
 		if os.Getenv("REQUIRE_TOOLS") != "" {
 			tb.Fatal("initdb is missing: make test installs postgresql")
 		}
-		tb.Skip("initdb is missing, and " + variable + " names no database")
+		tb.Skip("initdb is missing")
 	}
 	slices.Sort(all)
 	return filepath.Dir(all[len(all)-1])
@@ -194,9 +170,14 @@ func begin(bin string, settings []string) (*Cluster, error) {
 
 func (c *Cluster) make() (err error) {
 	if os.Getuid() == 0 { // Postgres refuses to run as root
-		if c.as, err = unprivileged(); err != nil {
+		u, err := supervise.LookupUser("postgres")
+		if err != nil {
+			u, err = supervise.LookupUser("daemon")
+		}
+		if err != nil {
 			return err
 		}
+		c.as = u.Credential
 		if err := os.Chown(c.dir, int(c.as.Uid), int(c.as.Gid)); err != nil {
 			return err
 		}
@@ -210,17 +191,6 @@ func (c *Cluster) make() (err error) {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	return c.start()
-}
-
-func unprivileged() (*syscall.Credential, error) {
-	for _, name := range []string{"postgres", "daemon"} {
-		if u, err := user.Lookup(name); err == nil {
-			uid, _ := strconv.Atoi(u.Uid)
-			gid, _ := strconv.Atoi(u.Gid)
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, fmt.Errorf("there is no user that may run Postgres")
 }
 
 // start starts the server and waits until it answers.
