@@ -90,7 +90,7 @@ type Action struct {
 	Keys   string     `json:"keys,omitempty"`   // the chord or key; empty when a person pressed it
 	Text   string     `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
 	Length int        `json:"length,omitempty"` // of what was typed, in characters
-	Typed  *int       `json:"typed,omitempty"`  // characters that were typed, when that was not all
+	Typed  *int       `json:"typed,omitempty"`  // characters that were typed, if not all
 	Window WindowID   `json:"window,omitempty"` // of window actions
 	App    string     `json:"app,omitempty"`    // of launches
 	Time   time.Time  `json:"time"`             // when it began

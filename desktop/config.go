@@ -23,15 +23,15 @@ const (
 // LogName is the name of the log in a desktop's StateDir.
 const LogName = "desktop-runtime.log"
 
-// EnvPolicy says which of this program's environment variables the desktop's
-// programs see.
+// EnvPolicy selects the environment variables of this program that the desktop's programs
+// get.
 type EnvPolicy int
 
 const (
-	// EnvInherit passes the environment on, without the variables that
-	// Config.Secrets names and those that belong to another display.
+	// EnvInherit selects all variables except Config.Secrets and variables of another
+	// display or session.
 	EnvInherit EnvPolicy = iota
-	// EnvClean passes on only PATH, LANG, LC_*, TZ, TERM and USER.
+	// EnvClean selects only PATH, LANG, LC_*, TZ, TERM and USER.
 	EnvClean
 )
 
@@ -173,7 +173,7 @@ type Status struct {
 	Host bool // the desktop of a person's own session, not one for programs
 }
 
-// Failure is a failure of a desktop itself.
+// Failure is the failure of a part of a desktop.
 type Failure struct {
 	// Code is "xserver_exited", "xserver_hung", "window_manager_exited", "window_manager_hung", "keyboard_broken",
 	// "dbus_exited", "pulseaudio_exited" or "start_failed".

@@ -17,11 +17,8 @@ import (
 )
 
 // Desktop is a running desktop. Its methods may be called from any goroutine.
-//
-// It has four layers, each of which uses only the layers before it: programs, lifecycle,
-// inputs, and the public methods.
 type Desktop struct {
-	inputs
+	inputs  // embeds lifecycle, which embeds programs; each uses only the layers below it
 	sound   sound
 	reading chan struct{}  // holds one while a selection is read
 	watch   sync.WaitGroup // the recovery goroutine
@@ -270,7 +267,7 @@ func (l *lifecycle) isClosing() bool {
 	}
 }
 
-// Done is closed when Close is through.
+// Done returns a channel that is closed when Close has ended the desktop.
 func (d *Desktop) Done() <-chan struct{} { return d.done }
 
 // Status describes the desktop. It never waits for the X server.

@@ -89,7 +89,7 @@ func chordText(p Press) string {
 	return strings.Join(append(slices.Clone(p.Modifiers), p.Keys), "+")
 }
 
-// KeyDown presses a key and leaves it pressed, until KeyUp, ReleaseAll or Close.
+// KeyDown presses a key until KeyUp, ReleaseAll or Close.
 func (d *Desktop) KeyDown(ctx context.Context, key string) error {
 	return d.key(ctx, ActionKeyDown, key, (*x11.Keyboard).KeyDown)
 }

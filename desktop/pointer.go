@@ -29,7 +29,7 @@ func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
 	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: ActionMove}, nil)
 }
 
-// Click clicks, Count times.
+// Click presses and releases a button Count times.
 func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
 	if c.Count == 0 {
 		c.Count = 1

@@ -3,6 +3,7 @@ package desktop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,8 +20,7 @@ const (
 
 // Sound is what the desktop's programs played in 20 ms.
 type Sound struct {
-	// Samples are 960 pairs of left and right, valid until the next call of the
-	// Listener.
+	// Samples are 960 pairs of left and right.
 	Samples []int16
 
 	// Time is when the first sample was played, with a monotonic clock reading.
@@ -41,15 +41,9 @@ const queuedSounds = 100
 // Next. A desktop may have many.
 type Listener struct {
 	s     *sound
-	ready chan struct{} // there is something in the queue, perhaps
+	queue chan Sound
 	ended chan struct{} // closed by Close
 	once  sync.Once
-	out   []int16 // of the latest Next
-
-	mu    sync.Mutex // guards what follows
-	queue []Sound    // a ring, nil at first
-	first int        // the oldest piece in it
-	count int
 }
 
 // Listen returns a Listener, which the caller must close. PulseAudio starts with the first
@@ -75,7 +69,7 @@ func (d *Desktop) Listen(ctx context.Context) (*Listener, error) {
 }
 
 func newListener(s *sound) *Listener {
-	return &Listener{s: s, ready: make(chan struct{}, 1), ended: make(chan struct{}), out: make([]int16, SoundChannels*soundFrames)}
+	return &Listener{s: s, queue: make(chan Sound, queuedSounds), ended: make(chan struct{})}
 }
 
 // Next waits for the next 20 ms of sound and returns them. It waits while no program plays
@@ -86,23 +80,23 @@ func newListener(s *sound) *Listener {
 //
 // The error is that of ctx or, after Close of the Listener or the Desktop, [ErrClosed].
 func (l *Listener) Next(ctx context.Context) (Sound, error) {
-	for {
-		if next, ok := l.take(); ok {
-			return next, nil
-		}
-		var err error
-		select {
-		case <-l.ready:
-			continue
-		case <-l.ended:
-			err = ErrClosed
-		case <-l.s.d.closing:
-			err = ErrClosed
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		return Sound{}, fmt.Errorf("listen: %w", err)
+	select {
+	case next := <-l.queue: // also after Close
+		return next, nil
+	default:
 	}
+	var err error
+	select {
+	case next := <-l.queue:
+		return next, nil
+	case <-l.ended:
+		err = ErrClosed
+	case <-l.s.d.closing:
+		err = ErrClosed
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return Sound{}, fmt.Errorf("listen: %w", err)
 }
 
 // Close ends the Listener. It may be called more than once, from any goroutine.
@@ -114,36 +108,13 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// take takes the oldest piece from the queue.
-func (l *Listener) take() (Sound, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.count == 0 {
-		return Sound{}, false
-	}
-	next := l.queue[l.first]
-	copy(l.out, next.Samples)
-	l.first = (l.first + 1) % queuedSounds
-	l.count--
-	return Sound{Samples: l.out, Time: next.Time}, true
-}
-
-// put adds a piece. It drops the oldest one if there is no room.
+// put adds a piece. It drops the oldest one if there is no room. One goroutine calls it.
 func (l *Listener) put(samples []int16, at time.Time) {
-	l.mu.Lock()
-	if l.queue == nil {
-		l.queue = make([]Sound, queuedSounds)
+	if len(l.queue) == cap(l.queue) {
+		select {
+		case <-l.queue:
+		default: // Next has made room
+		}
 	}
-	if l.count == queuedSounds {
-		l.first = (l.first + 1) % queuedSounds
-		l.count--
-	}
-	slot := &l.queue[(l.first+l.count)%queuedSounds]
-	slot.Samples, slot.Time = append(slot.Samples[:0], samples...), at
-	l.count++
-	l.mu.Unlock()
-	select {
-	case l.ready <- struct{}{}:
-	default:
-	}
+	l.queue <- Sound{Samples: slices.Clone(samples), Time: at}
 }

@@ -127,7 +127,7 @@ func (s *session) managed() error {
 // setManaged records whether there is a window manager. One of the desktop's own must
 // answer.
 func (s *session) setManaged(on bool) {
-	s.windows.RequireManager(on && s.wm != nil)
+	s.windows.Require(on && s.wm != nil)
 	s.wmReady.Store(on)
 }
 

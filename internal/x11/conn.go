@@ -34,8 +34,8 @@ var ErrConnClosed = request.ErrConnClosed
 
 var errImpostor = errors.New("another program has taken the X server's socket")
 
-// Window is an X window's number.
-type Window uint32
+// Window is the number of an X window.
+type Window = xproto.Window
 
 // Config says which X server to connect to.
 type Config struct {

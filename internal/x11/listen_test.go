@@ -7,7 +7,6 @@ import (
 
 	"github.com/jezek/xgb/xproto"
 
-	"github.com/deskhand/deskhand/internal/x11"
 )
 
 // wants has the board's window, or another one, ask for events.
@@ -84,7 +83,7 @@ func TestKeysWithoutListener(t *testing.T) {
 	if !b.in.Waited(b.win) {
 		t.Error("keys without a listener count as wanted")
 	}
-	b.in.Shown(x11.Window(b.win))
+	b.in.Shown(b.win)
 	if b.in.Waited(b.win) {
 		t.Error("a new window of the same number counts as the old one")
 	}

@@ -59,7 +59,7 @@ func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
 	if r.Child != 0 {
 		win = pt.programs.Managed(r.Child)
 	}
-	return int(r.RootX), int(r.RootY), 0, Window(win), nil
+	return int(r.RootX), int(r.RootY), 0, win, nil
 }
 
 // Move moves the pointer.

@@ -27,7 +27,7 @@ func TestMoveAndPointer(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, y, screen, top, err := b.in.Pointer.Position()
-		if err != nil || (x11.Point{X: x, Y: y}) != c.want || screen != 0 || top != x11.Window(c.top) {
+		if err != nil || (x11.Point{X: x, Y: y}) != c.want || screen != 0 || top != c.top {
 			t.Errorf("Move(%v): pointer %d,%d on screen %d over %d, %v, want %v over %d", c.to, x, y, screen, top, err, c.want, c.top)
 		}
 	}

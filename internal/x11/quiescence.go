@@ -1,15 +1,11 @@
 package x11
 
-import (
-	"context"
-
-	"github.com/jezek/xgb/xproto"
-)
+import "context"
 
 // Follow is [quiesce.Tracker.Follow] with the window manager of w.
 func (in *Input) Follow(w *Windows) {
 	in.following = true
-	in.programs.Follow(w.manager)
+	in.programs.Follow(w.Manager)
 }
 
 // FollowClipboard is [quiesce.Tracker.FollowClipboard].
@@ -40,7 +36,7 @@ func (in *Input) QuiescePointer(ctx context.Context) error {
 func (in *Input) Shown(window Window) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.programs.Shown(xproto.Window(window))
+	in.programs.Shown(window)
 }
 
 // Unheard is [quiesce.Tracker.Unheard]. The caller calls Quiesce first, which waits for
@@ -51,11 +47,10 @@ func (in *Input) Unheard() (Window, error) {
 	if err := in.use(); err != nil {
 		return 0, err
 	}
-	win, err := in.programs.Unheard()
-	return Window(win), err
+	return in.programs.Unheard()
 }
 
 // AwaitListener is [quiesce.Tracker.AwaitListener]. Other methods may be called meanwhile.
 func (in *Input) AwaitListener(ctx context.Context, window Window) error {
-	return in.programs.AwaitListener(ctx, xproto.Window(window))
+	return in.programs.AwaitListener(ctx, window)
 }

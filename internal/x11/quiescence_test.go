@@ -168,10 +168,10 @@ func TestQuiesceUnresponsive(t *testing.T) {
 	}
 }
 
-// TestHungManager waits for a window manager that hangs once, then hardly, and
-// not at all when the context ends or it dies.
-func TestHungManager(t *testing.T) {
-	t.Parallel()
+// newPointedDesk returns a desk whose pointer is on the first of two terminals, and that has
+// handled all input.
+func newPointedDesk(t *testing.T) *desk {
+	t.Helper()
 	d := newDesk(t)
 	d.in.Follow(d.windows)
 	at, _ := d.twoTerminals(t)
@@ -181,6 +181,14 @@ func TestHungManager(t *testing.T) {
 	if err := d.in.Quiesce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+// TestHungManager waits for a window manager that hangs once, then hardly, and
+// not at all when the context ends or it dies.
+func TestHungManager(t *testing.T) {
+	t.Parallel()
+	d := newPointedDesk(t)
 	manager := d.managerPID(t)
 	goOn := stopped(t, manager)
 	typing := func(ctx context.Context) time.Duration {
@@ -228,15 +236,7 @@ func TestHungManager(t *testing.T) {
 // click before: the server holds that back, and the pointer is where it was.
 func TestMoveAfterClick(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.in.Follow(d.windows)
-	at, _ := d.twoTerminals(t)
-	if err := d.in.Pointer.Move(at[0].X, at[0].Y); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.in.Quiesce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d := newPointedDesk(t)
 	goOn := stopped(t, d.managerPID(t))
 	if err := d.in.Pointer.Click(1, 1); err != nil {
 		t.Fatal(err)

@@ -37,13 +37,13 @@ type WindowInfo struct {
 // Windows lists windows, and acts on them through the window manager (EWMH 1.5, ICCCM 4).
 // It lives as long as its connection.
 type Windows struct {
+	*quiesce.Manager
 	c       *Conn
 	atoms   windowAtoms
 	idMask  uint32 // the part of a window's number that its client chose
 	news    news
 	emitted int // events in this second; follow's
 	waiters atomic.Int32
-	manager *quiesce.Manager
 	watcher atomic.Pointer[func(WindowEvent)] // of Watch; nil: none
 
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 	w := &Windows{c: c, idMask: xproto.Setup(c.x).ResourceIdMask, changed: make(chan struct{})}
 	w.news.ready = make(chan struct{}, 1)
 	var err error
-	if w.manager, err = quiesce.NewManager(c.quiescence()); err != nil {
+	if w.Manager, err = quiesce.NewManager(c.quiescence()); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}
 	a := &w.atoms
@@ -109,10 +109,10 @@ func (w *Windows) Get(id Window) (WindowInfo, error) {
 	if err != nil {
 		return WindowInfo{}, fmt.Errorf("window %d: %w", id, err)
 	}
-	if !slices.Contains(ids, xproto.Window(id)) {
+	if !slices.Contains(ids, id) {
 		return WindowInfo{}, fmt.Errorf("window %d: %w", id, ErrNoWindow)
 	}
-	return w.one(xproto.Window(id), active)
+	return w.one(id, active)
 }
 
 // Active describes the window that has the focus, or returns ErrNoWindow.

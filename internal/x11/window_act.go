@@ -50,19 +50,6 @@ func (w *Windows) tell(win xproto.Window, kind xproto.Atom, data ...uint32) erro
 	return request.TellManager(w.c.x, w.c.root, win, kind, data...)
 }
 
-// Responds is [quiesce.Manager.Responds].
-func (w *Windows) Responds(ctx context.Context, limit time.Duration) (bool, error) {
-	return w.manager.Responds(ctx, limit)
-}
-
-// RequireManager is [quiesce.Manager.Require].
-func (w *Windows) RequireManager(on bool) { w.manager.Require(on) }
-
-// AwaitFocus is [quiesce.Manager.AwaitFocus].
-func (w *Windows) AwaitFocus(ctx context.Context, id Window) error {
-	return w.manager.AwaitFocus(ctx, xproto.Window(id))
-}
-
 // Focus raises a window, minimised or not, and gives it the focus.
 func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 	before, err := w.Get(id)
@@ -165,8 +152,8 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 	if _, err := w.Get(id); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	defer w.manager.Acted()
-	if err := w.tell(xproto.Window(id), w.atoms.close, xproto.TimeCurrentTime, sourcePager); err != nil {
+	defer w.Acted()
+	if err := w.tell(id, w.atoms.close, xproto.TimeCurrentTime, sourcePager); err != nil {
 		return fmt.Errorf("close window %d: %w", id, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, closeLimit)
@@ -194,16 +181,15 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 	if err != nil {
 		return info, fmt.Errorf("%s: %w", op, err)
 	}
-	win := xproto.Window(id)
-	if err := w.c.selectEvents(win, watchWindow); err != nil {
+	if err := w.c.selectEvents(id, watchWindow); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, ErrNoWindow)
 	}
-	defer w.c.unselectEvents(win, watchWindow)
-	defer w.manager.Acted()
-	if err := send(win); err != nil {
+	defer w.c.unselectEvents(id, watchWindow)
+	defer w.Acted()
+	if err := send(id); err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}
-	handled, err := w.manager.Handled(ctx, probeLimit)
+	handled, err := w.Handled(ctx, probeLimit)
 	if err != nil {
 		return info, fmt.Errorf("%s window %d: %w", op, id, err)
 	}

@@ -92,7 +92,7 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 	}
 	infos := make([]WindowInfo, 0, len(ids))
 	for i, id := range ids {
-		info := WindowInfo{ID: Window(id), Active: id == active}
+		info := WindowInfo{ID: id, Active: id == active}
 		err := w.read(&asked[i], &info)
 		var gone xgb.Error
 		switch {
@@ -125,7 +125,7 @@ func (w *Windows) fillPIDs(infos []WindowInfo, answers []res.ClientIdValue) {
 			}
 		}
 		if infos[i].PID == 0 {
-			pid, _ := w.word(xproto.Window(infos[i].ID), w.atoms.pid) // EWMH _NET_WM_PID
+			pid, _ := w.word(infos[i].ID, w.atoms.pid) // EWMH _NET_WM_PID
 			infos[i].PID = int(pid)
 		}
 	}
@@ -153,7 +153,7 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 		var whole bool
 		if info.Title, whole = w.title(r[1]); !whole {
 			// The window manager has converted it to UTF-8 for its title bar.
-			if shown, err := w.property(xproto.Window(info.ID), w.atoms.visible, maxTitle).Reply(); err == nil && shown.Format == 8 {
+			if shown, err := w.property(info.ID, w.atoms.visible, maxTitle).Reply(); err == nil && shown.Format == 8 {
 				info.Title = w.text(shown)
 			}
 		}

@@ -72,7 +72,7 @@ func (n *news) take() *news {
 
 // receive runs on the connection's event goroutine.
 func (w *Windows) receive(ev xgb.Event) {
-	w.manager.Event(ev)
+	w.Manager.Event(ev)
 	switch e := ev.(type) {
 	case xproto.PropertyNotifyEvent:
 		w.propertyChanged(e)
@@ -168,7 +168,7 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 		return err == nil && self == id, nil
 	})
 	for answers, tries := false, 0; err == nil && !answers && tries < readyTries; tries++ {
-		answers, err = w.manager.Handled(ctx, readyProbe)
+		answers, err = w.Handled(ctx, readyProbe)
 	}
 	if err != nil {
 		return fmt.Errorf("wait for the window manager: %w", err)
@@ -194,7 +194,7 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 	if err != nil {
 		return WindowInfo{}, fmt.Errorf("wait for a window: %w", err)
 	}
-	w.manager.Acted() // it may get the focus
+	w.Acted() // it may get the focus
 	return found, nil
 }
 
@@ -328,7 +328,7 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 		}
 	}
 	for _, id := range opened {
-		i := slices.IndexFunc(infos, func(i WindowInfo) bool { return i.ID == Window(id) })
+		i := slices.IndexFunc(infos, func(i WindowInfo) bool { return i.ID == id })
 		if i < 0 {
 			w.c.unselectEvents(id, watchWindow) // it was destroyed
 			continue
@@ -358,7 +358,7 @@ func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Win
 	if !ok {
 		return false
 	}
-	info, err := w.Get(Window(id))
+	info, err := w.Get(id)
 	if err != nil {
 		return false
 	}
@@ -375,7 +375,7 @@ func (w *Windows) compareActive(known map[xproto.Window]WindowInfo, before xprot
 	if err != nil && !errors.Is(err, ErrNoWindow) {
 		return before
 	}
-	now := xproto.Window(info.ID)
+	now := info.ID
 	if now == before {
 		return now
 	}
