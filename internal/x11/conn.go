@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ type extensions struct {
 type handler struct{ f func(xgb.Event) }
 
 // Dial connects to an X server. ctx bounds the connecting.
-func Dial(ctx context.Context, cfg Config) (*Conn, error) {
+func Dial(ctx context.Context, cfg Config) (_ *Conn, err error) {
 	prepareXgb()
 	number, err := displayNumber(cfg.Display)
 	if err != nil {
@@ -91,49 +92,42 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	cookie := cfg.Cookie
 	if cookie == nil {
-		path := cfg.Authority
-		if path == "" {
-			path = AuthorityPath()
-		}
-		cookie, _ = readCookie(path, number) // a server may ask for none
+		cookie, _ = readCookie(cmp.Or(cfg.Authority, AuthorityPath()), number) // a server may ask for none
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("connect to display :%d: %w", number, err)
+		}
+	}()
 	sock, err := (&net.Dialer{}).DialContext(ctx, "unix", "/tmp/.X11-unix/X"+strconv.Itoa(number))
 	if err != nil {
-		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = sock.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
 	w := &wire{Conn: sock, cookie: cookie}
 	if peer, ok := w.peer(); cfg.Server != nil && (!ok || *peer != *cfg.Server) {
-		stop()
-		_ = sock.Close()
-		return nil, fmt.Errorf("connect to display :%d: %w", number, errImpostor)
+		return nil, errors.Join(errImpostor, sock.Close())
 	}
 	x, err := xgb.NewConnNet(w)
 	if err != nil {
-		stop()
 		_ = sock.Close()
-		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
+		return nil, err
 	}
-	c := &Conn{x: x, wire: w, number: number, log: cfg.Logger, done: make(chan struct{})}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
+	c := &Conn{x: x, wire: w, number: number, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), done: make(chan struct{})}
 	c.handlers.Store(&[]*handler{})
 	c.screen = xproto.Setup(x).DefaultScreen(x)
 	c.root = c.screen.Root
 	go c.readEvents()
-	err = c.openExtensions()
-	if err == nil {
+	if err = c.openExtensions(); err == nil {
 		err = c.watchSize()
 	}
-	if err != nil {
-		stop()
-		_ = c.Close()
-		return nil, fmt.Errorf("connect to display :%d: %w", number, err)
+	if err == nil && !stop() {
+		err = ctx.Err()
 	}
-	if !stop() {
+	if err != nil {
 		_ = c.Close()
-		return nil, fmt.Errorf("connect to display :%d: %w", number, ctx.Err())
+		return nil, err
 	}
 	return c, nil
 }

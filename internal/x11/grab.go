@@ -49,45 +49,35 @@ func (c *Conn) GrabChord(chord string, pressed func()) error {
 // locateChord returns the modifiers of a chord and the keycodes of its last key.
 func locateChord(c *Conn, ch Chord) (mask uint16, codes []xproto.Keycode, err error) {
 	setup := xproto.Setup(c.x)
-	low, n := setup.MinKeycode, setup.MaxKeycode-setup.MinKeycode+1
-	keys, err := xproto.GetKeyboardMapping(c.x, low, byte(n)).Reply()
+	k := &keymap{first: setup.MinKeycode}
+	mapping, err := xproto.GetKeyboardMapping(c.x, k.first, byte(setup.MaxKeycode-k.first+1)).Reply()
 	if err != nil {
-		return 0, nil, request.Wrap("keyboard mapping", err)
+		return 0, nil, request.Wrap("read keyboard mapping", err)
 	}
-	mods, err := xproto.GetModifierMapping(c.x).Reply()
+	modifiers, err := xproto.GetModifierMapping(c.x).Reply()
 	if err != nil {
-		return 0, nil, request.Wrap("modifier mapping", err)
+		return 0, nil, request.Wrap("read modifier mapping", err)
 	}
-	per := int(keys.KeysymsPerKeycode)
-	find := func(sym xproto.Keysym) (codes []xproto.Keycode) {
-		for i := range int(n) {
-			if per > 0 && keys.Keysyms[i*per] == sym {
-				codes = append(codes, low+xproto.Keycode(i))
+	k.per, k.syms = int(mapping.KeysymsPerKeycode), mapping.Keysyms
+	k.setModifiers(modifiers)
+	find := func(sym xproto.Keysym) (codes []xproto.Keycode, bits uint16) {
+		for i := range k.codes() {
+			if code := k.first + xproto.Keycode(i); k.row(code)[0] == sym {
+				codes, bits = append(codes, code), bits|uint16(k.modifiers[code])
 			}
 		}
-		return codes
+		return codes, bits
 	}
 	last := len(ch.keys) - 1
 	for _, sym := range ch.keys[:last] {
-		bit := modifierBit(mods, find(sym))
-		if bit == 0 {
+		_, bits := find(sym)
+		if bits == 0 {
 			return 0, nil, fmt.Errorf("keysym %#x is no modifier here", uint32(sym))
 		}
-		mask |= bit
+		mask |= bits
 	}
-	if codes = find(ch.keys[last]); codes == nil {
+	if codes, _ = find(ch.keys[last]); codes == nil {
 		return 0, nil, fmt.Errorf("no key makes keysym %#x", uint32(ch.keys[last]))
 	}
 	return mask, codes, nil
-}
-
-// modifierBit returns the modifier that one of the keys sets, or 0.
-func modifierBit(mods *xproto.GetModifierMappingReply, codes []xproto.Keycode) uint16 {
-	per := int(mods.KeycodesPerModifier)
-	for i, code := range mods.Keycodes {
-		if code != 0 && slices.Contains(codes, code) {
-			return 1 << (i / per)
-		}
-	}
-	return 0
 }

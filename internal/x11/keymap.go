@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -65,30 +66,19 @@ func (kb *Keyboard) readKeymap() (*keymap, error) {
 	state := kb.xkb.askState()
 	record := kb.slots.ask()
 	if err := c.wire.uncork(); err != nil {
-		return nil, request.Wrap("read keyboard mapping", err)
+		return nil, request.Wrap("read keyboard", err)
 	}
-	m, err := mapping.Reply()
-	if err != nil {
-		return nil, request.Wrap("read keyboard mapping", err)
+	m, mappingErr := mapping.Reply()
+	mods, modifiersErr := modifiers.Reply()
+	p, pressedErr := pressed.Reply()
+	locks, stateErr := readLockState(state)
+	used, recordErr := record.Reply()
+	if err := errors.Join(mappingErr, modifiersErr, pressedErr, stateErr, recordErr); err != nil {
+		return nil, request.Wrap("read keyboard", err)
 	}
-	k.per, k.syms = int(m.KeysymsPerKeycode), m.Keysyms
-	mods, err := modifiers.Reply()
-	if err != nil {
-		return nil, request.Wrap("read modifier mapping", err)
-	}
+	k.per, k.syms, k.state = int(m.KeysymsPerKeycode), m.Keysyms, locks
 	k.setModifiers(mods)
-	p, err := pressed.Reply()
-	if err != nil {
-		return nil, request.Wrap("read pressed keys", err)
-	}
 	copy(k.down[:], p.Keys)
-	if k.state, err = readLockState(state); err != nil {
-		return nil, err
-	}
-	used, err := record.Reply()
-	if err != nil {
-		return nil, request.Wrap("read keycodes in use", err)
-	}
 	kb.takeKeymap(k, used)
 	return k, nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jezek/xgb/xproto"
-
 )
 
 // wants has the board's window, or another one, ask for events.
