@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestWindowManagerHangs: one that does not answer is replaced, and its windows
-// go on. A program has forged the property that names it.
+// TestWindowManagerHangs replaces a window manager that does not answer, although a program
+// has forged its property. The windows stay.
 func TestWindowManagerHangs(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xprop")

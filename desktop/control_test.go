@@ -148,7 +148,7 @@ func TestControlEvents(t *testing.T) {
 	pressed(t, d, path)
 }
 
-// TestControlMovesReleaseKeys: what the holder before holds down is let go of.
+// TestControlMovesReleaseKeys releases the keys and buttons of the former holder.
 func TestControlMovesReleaseKeys(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})

@@ -69,7 +69,7 @@ func start(t *testing.T, cfg desktop.Config) *desktop.Desktop {
 	return d
 }
 
-// until polls for what no event tells.
+// until polls for a state without an event.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(20 * time.Second)

@@ -2,7 +2,7 @@ package desktop
 
 import "testing"
 
-// TestFinish: a subscription that is to end delivers what there was before.
+// TestFinish delivers the events before Finish.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	l := newEventLog("d")

@@ -132,8 +132,7 @@ func TestHungXServer(t *testing.T) {
 	}
 }
 
-// TestControlWhileHung: control changes hands though what its holder holds down
-// cannot be let go of.
+// TestControlWhileHung changes control although the holder's keys cannot be released.
 func TestControlWhileHung(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
@@ -159,9 +158,8 @@ func TestControlWhileHung(t *testing.T) {
 	}
 }
 
-// TestSettleBesideADelay: a screen that was not seen for a while has to stand still
-// once it is.
-func TestSettleBesideADelay(t *testing.T) {
+// TestSettleAfterDelay has the quiet time begin after the first look at the screen.
+func TestSettleAfterDelay(t *testing.T) {
 	t.Parallel()
 	const quiet = 300 * time.Millisecond
 	d := start(t, desktop.Config{})

@@ -132,7 +132,7 @@ func TestFollowCursor(t *testing.T) {
 			t.Error("the same image came twice")
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("a new cursor was not told")
+		t.Error("FollowCursor did not report a new cursor")
 	case err := <-done:
 		t.Fatal(err)
 	}

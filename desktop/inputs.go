@@ -47,7 +47,7 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 		}
 	})
 	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
-		err = &InterruptedError{Op: op, Cause: context.Cause(ctx)} // f has not told how far it came
+		err = &InterruptedError{Op: op, Cause: context.Cause(ctx)} // f has not returned yet
 	}
 	return v, err
 }

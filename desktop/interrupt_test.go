@@ -11,9 +11,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestInputIsInterrupted: a long typing ends with its context, with ReleaseAll
-// and with control that another takes. The error and the event say how far it
-// came, and the next input is done.
+// TestInputIsInterrupted ends long typing by its context, ReleaseAll and another actor's
+// control. The error and the event have the progress, and the next input works.
 func TestInputIsInterrupted(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
@@ -81,7 +80,7 @@ func TestInputIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestTypingIsNotIdle: control stays with the actor whose long text is typed.
+// TestTypingIsNotIdle keeps the control of an actor whose long text is typed.
 func TestTypingIsNotIdle(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{ControlIdle: 200 * time.Millisecond})
@@ -95,8 +94,8 @@ func TestTypingIsNotIdle(t *testing.T) {
 	}
 }
 
-// TestViewerReleasesOnlyItsOwn: a viewer whose page loses the focus lets go of its
-// keys. That ends no input of an agent.
+// TestViewerReleasesOnlyItsOwn has a viewer release its keys, as its page does without the
+// focus. That ends no input of an agent.
 func TestViewerReleasesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})

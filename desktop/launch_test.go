@@ -7,8 +7,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestLaunchedHasFocus: when Launch has waited for a window, the window manager
-// has given it the focus, or has decided not to.
+// TestLaunchedHasFocus has Launch return after the window manager has given the window the
+// focus, or has decided not to.
 func TestLaunchedHasFocus(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm", "zenity")

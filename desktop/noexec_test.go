@@ -25,8 +25,8 @@ func TestNoExec(t *testing.T) { //nolint:paralleltest // it sets a variable
 	if err := unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_NOEXEC, ""); err != nil {
 		t.Fatal(err)
 	}
-	bin, told := t.TempDir(), filepath.Join(t.TempDir(), "arguments")
-	script := "#!/bin/sh\necho \"$@\" >" + told + ".new && mv " + told + ".new " + told + "\n"
+	bin, arguments := t.TempDir(), filepath.Join(t.TempDir(), "arguments")
+	script := "#!/bin/sh\necho \"$@\" >" + arguments + ".new && mv " + arguments + ".new " + arguments + "\n"
 	if err := os.WriteFile(filepath.Join(bin, "chromium"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +36,10 @@ func TestNoExec(t *testing.T) { //nolint:paralleltest // it sets a variable
 		t.Fatal(err)
 	}
 	until(t, "the browser has run", func() bool {
-		_, err := os.Stat(told)
+		_, err := os.Stat(arguments)
 		return err == nil
 	})
-	if got := readFile(t, told); !strings.HasPrefix(got, "--no-sandbox ") || !strings.HasSuffix(got, " page\n") {
+	if got := readFile(t, arguments); !strings.HasPrefix(got, "--no-sandbox ") || !strings.HasSuffix(got, " page\n") {
 		t.Errorf("arguments %q, want --no-sandbox first and page last", got)
 	}
 }

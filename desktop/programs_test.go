@@ -113,7 +113,7 @@ func TestOpenWithoutHandler(t *testing.T) {
 	t.Log(err)
 }
 
-// TestProgramsEndWell lets a program use its display when it is told to end.
+// TestProgramsEndWell lets a program use its display when it gets SIGTERM.
 func TestProgramsEndWell(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xdpyinfo")
@@ -128,7 +128,7 @@ func TestProgramsEndWell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(readFile(t, out), "dimensions:") {
-		t.Error("the program was told to end only after its display had gone")
+		t.Error("the program got SIGTERM only after its display had gone")
 	}
 }
 

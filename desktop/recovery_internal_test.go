@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestRestartTellsItsCause: the event of a restart has what ended, also when the
-// first attempts to start it again fail.
-func TestRestartTellsItsCause(t *testing.T) {
+// TestRestartCause has the first failure in the event of a restart, also if attempts fail.
+func TestRestartCause(t *testing.T) {
 	t.Parallel()
 	d := recovery{lifecycle: &lifecycle{state: StateActive, events: newEventLog("main"), closing: make(chan struct{})}}
 	d.log = slog.New(slog.DiscardHandler)

@@ -203,7 +203,7 @@ func TestRunAsWithLinks(t *testing.T) {
 	}
 }
 
-// TestRunAsRefused: a home that the user may not have, and users that cannot be.
+// TestRunAsRefused refuses a home that the user cannot make, and unknown users.
 func TestRunAsRefused(t *testing.T) {
 	t.Parallel()
 	u := other(t)

@@ -55,7 +55,7 @@ action type by viewer1, 47, at 20300
 closed
 `
 	if got != want {
-		t.Errorf("told:\n%s", got)
+		t.Errorf("events:\n%s", got)
 	}
 }
 
@@ -82,6 +82,6 @@ func TestRunsOfKeysEnd(t *testing.T) {
 	<-sub.Events()
 	typed()
 	if e := <-sub.Events(); e.Action.Length != 7 { // after a pause
-		t.Errorf("told: %+v", e)
+		t.Errorf("event: %+v", e)
 	}
 }

@@ -45,22 +45,22 @@ func TestViewersTypingIsSecret(t *testing.T) {
 	_, err = d.ButtonUp(ctx, desktop.ButtonPress{})
 	do(err)
 
-	var told []desktop.Action
-	for len(told) < 3 {
+	var emitted []desktop.Action
+	for len(emitted) < 3 {
 		e := await(t, sub, "an action", ofType(desktop.EventAction))
-		told = append(told, *e.Action)
+		emitted = append(emitted, *e.Action)
 	}
-	if a := told[0]; a.Name != "type" || a.Length != 9 || a.Actor != ann || a.Time.IsZero() {
+	if a := emitted[0]; a.Name != "type" || a.Length != 9 || a.Actor != ann || a.Time.IsZero() {
 		t.Errorf("4 keys, a chord and 4 characters show as %+v", a)
 	}
 	for i, name := range []desktop.ActionName{"button_down", "button_up"} {
-		if a := told[1+i]; a.Name != name || a.At == nil || a.At.X == 0 {
+		if a := emitted[1+i]; a.Name != name || a.At == nil || a.At.X == 0 {
 			t.Errorf("instead of a %s with its place: %+v", name, a)
 		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, a := range append(told, asked...) {
+	for _, a := range append(emitted, asked...) {
 		text, err := json.Marshal(a)
 		do(err)
 		if a.Actor == ann && (a.Keys != "" || a.Text != "") || strings.ContainsAny(a.Keys+a.Text, "Qq") {
@@ -69,7 +69,7 @@ func TestViewersTypingIsSecret(t *testing.T) {
 	}
 }
 
-// TestTypingThatFailsIsSecret tells of a key that could not be pressed, by an API
+// TestTypingThatFailsIsSecret presses a key that the keyboard lacks, by an API
 // caller in whose name a person types.
 func TestTypingThatFailsIsSecret(t *testing.T) {
 	t.Parallel()

@@ -186,7 +186,7 @@ func TestActionCutShort(t *testing.T) {
 	if a := e.Action; a.Name != "type" || a.Error == "" || a.Length != 5000 || len(a.Text) != 4096 {
 		t.Errorf("typing that was cut short shows as %q, error %q, %d characters of %d", a.Name, a.Error, len(a.Text), a.Length)
 	}
-	// What had no effect is not told.
+	// An action without an effect has no event.
 	if _, err := d.FocusWindow(t.Context(), 7); err == nil {
 		t.Error("focused a window that is not there")
 	}
@@ -229,7 +229,7 @@ func TestEventOrder(t *testing.T) {
 		last = e
 	}
 	if *last.Action.At != p.Point {
-		t.Errorf("last move told is to %v, the pointer is at %v", *last.Action.At, p.Point)
+		t.Errorf("last move of the events is to %v, the pointer is at %v", *last.Action.At, p.Point)
 	}
 }
 

@@ -134,8 +134,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestDelete: the hook is called before the id is free, and a deleted desktop neither
-// starts nor has recordings.
+// TestDelete calls the hook before the id is free. A deleted desktop does not start and has
+// no recordings.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	var fake faker

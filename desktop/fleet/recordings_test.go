@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/recording"
 )
 
-// TestRecordings: the recordings of a desktop end with the fleet, are told to
-// subscribers, and can be had from the next fleet, which has no such desktop.
+// TestRecordings ends the recordings of a desktop with the fleet, which reports that to
+// subscribers. The next fleet, without that desktop, has the recordings.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "ffmpeg", "ffprobe")
@@ -52,16 +52,16 @@ func TestRecordings(t *testing.T) {
 		t.Errorf("ExclusiveRecording after its end = %v", got)
 	}
 	<-changes.Changed()
-	var told []string // the latest change of each alone
+	var changed []string // the latest change of each alone
 	for _, c := range changes.Take() {
-		told = append(told, c.Info.ID)
+		changed = append(changed, c.Info.ID)
 		if c.Info.Status != recording.StatusCompleted || c.Time.IsZero() {
-			t.Errorf("told %+v", c)
+			t.Errorf("change %+v", c)
 		}
 	}
 	want := []string{first.Info().ID, second.Info().ID}
-	if slices.Sort(told); !slices.Equal(told, want) {
-		t.Errorf("told of %q, want %q", told, want)
+	if slices.Sort(changed); !slices.Equal(changed, want) {
+		t.Errorf("changes of %q, want %q", changed, want)
 	}
 
 	var fake faker

@@ -110,8 +110,8 @@ func (d *StateDir) Path() string { return d.location().dir }
 // Claimed reports whether this program has the directory.
 func (d *StateDir) Claimed() bool { return d.claimed.Load() != nil }
 
-// BeginClose tells programs that want the directory that this one is about to close, so
-// that they wait for it. A Claim that is waiting returns ErrClosed.
+// BeginClose announces that this program is about to close, so that programs that want
+// the directory wait for it. A Claim that is waiting returns ErrClosed.
 func (d *StateDir) BeginClose() {
 	d.begin.Do(func() { close(d.closing) }) // before mu, which a waiting Claim holds
 	d.mu.Lock()

@@ -24,8 +24,8 @@ func claimed(t *testing.T, cfg Config) (*Fleet, string) {
 	return f, dir
 }
 
-// TestStateDirectoryInUse: two programs must not write the same files, and none
-// may go on with others than those that it was told.
+// TestStateDirectoryInUse refuses a directory that another program uses. It does not fall
+// back to another directory.
 func TestStateDirectoryInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -110,9 +110,9 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestFleetsShareTheUsualStateDirectory: of two fleets at a time the second
-// has a directory of its own, and each has its own again whichever is started
-// first, and whatever other servers there are.
+// TestFleetsShareTheUsualStateDirectory gives the second of two fleets a directory of its
+// own. Each gets the same directory again, whichever starts first and whatever other
+// servers there are.
 func TestFleetsShareTheUsualStateDirectory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	usual := filepath.Join(os.Getenv("XDG_STATE_HOME"), "deskhand")
@@ -136,7 +136,7 @@ func TestFleetsShareTheUsualStateDirectory(t *testing.T) {
 	own := filepath.Join(usual, "two")
 	one, two := start("one", usual), start("two", own)
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "directory="+own) {
-		t.Errorf("the log does not tell of %s: %s", own, &log)
+		t.Errorf("the log does not name %s: %s", own, &log)
 	}
 	end(one, two)
 	two, one = start("two", own), start("one", usual)

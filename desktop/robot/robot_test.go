@@ -186,7 +186,7 @@ func TestPointer(t *testing.T) {
 	}
 }
 
-// TestClick has a terminal tell of what the pointer does in it.
+// TestClick has a terminal report what the pointer does in it.
 func TestClick(t *testing.T) {
 	d := start(t, robot.Config{})
 	file := filepath.Join(t.TempDir(), "mouse")

@@ -135,10 +135,10 @@ func TestWatchPointer(t *testing.T) {
 		select {
 		case got := <-seen:
 			if got != p {
-				t.Errorf("the pointer is told to be at %v, want %v", got, p)
+				t.Errorf("WatchPointer reports %v, want %v", got, p)
 			}
 		case <-time.After(patience):
-			t.Fatalf("a move to %v is not told", p)
+			t.Fatalf("WatchPointer does not report a move to %v", p)
 		}
 	}
 	if err := stop(); err != nil {
@@ -152,7 +152,7 @@ func TestWatchPointer(t *testing.T) {
 	}
 	select {
 	case p := <-seen:
-		t.Errorf("told of %v after the end", p)
+		t.Errorf("WatchPointer reports %v after its end", p)
 	default:
 	}
 }

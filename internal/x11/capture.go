@@ -223,7 +223,7 @@ func (cp *Capture) look() (w, h int, drawn bool, err error) {
 	cp.c.wire.cork()
 	t := cp.damage.take()
 	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
-	_ = cp.c.wire.uncork() // the replies tell
+	_ = cp.c.wire.uncork() // the replies have the error
 	clear(cp.dirty)
 	drawn, err = cp.damage.wait(t, cp.mark)
 	if err != nil {
@@ -273,7 +273,7 @@ func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
 		t = cp.damage.take()
 	}
 	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
-	_ = cp.c.wire.uncork() // the replies tell
+	_ = cp.c.wire.uncork() // the replies have the error
 	// Until the last answer, also after an error, the server may write to the segment.
 	for i := range cp.pending {
 		if e := cp.pending[i].wait(cp.segment); err == nil {

@@ -21,11 +21,11 @@ func (c *Conn) Handle(f func(xgb.Event)) (remove func()) { return c.handle(f) }
 func (c *Conn) Cork()         { c.wire.cork() }
 func (c *Conn) Uncork() error { return c.wire.uncork() }
 
-// SharesMemory tells whether the capture uses MIT-SHM. Only after a Frame, and
+// SharesMemory reports whether the capture uses MIT-SHM. Only after a Frame, and
 // not beside one.
 func (cp *Capture) SharesMemory() bool { return cp.segment.shared }
 
-// Trimmed tells whether the capture has no memory for pictures. Not beside a
+// Trimmed reports whether the capture has no memory for pictures. Not beside a
 // Frame.
 func (cp *Capture) Trimmed() bool {
 	return cp.segment == nil && cp.current == nil && cp.frames == nil

@@ -319,7 +319,7 @@ func TestFrameUnchanged(t *testing.T) {
 	}
 }
 
-// TestCaptureTrim: change numbers are the same after Trim where the pixels are.
+// TestCaptureTrim keeps the change numbers of unchanged pixels after Trim.
 func TestCaptureTrim(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 200, 100)
@@ -468,7 +468,7 @@ func TestFrameNotTorn(t *testing.T) {
 	}
 }
 
-// uniform tells whether rows a to b have one colour.
+// uniform reports whether rows a to b have one colour.
 func uniform(f *x11.Frame, a, b int) bool {
 	rows := f.Pix[a*f.Stride : b*f.Stride]
 	return bytes.Equal(rows[4:], rows[:len(rows)-4])

@@ -157,7 +157,7 @@ func (c *Conn) quiescence() *quiesce.Display {
 		Batch: func(send func()) {
 			c.wire.cork()
 			send()
-			_ = c.wire.uncork() // the answers tell
+			_ = c.wire.uncork() // the replies have the error
 		},
 	}
 }

@@ -36,8 +36,8 @@ func TestFloodOfFocus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told atomic.Int64
-	defer w.Watch(func(x11.WindowEvent) { told.Add(1) })()
+	var calls atomic.Int64
+	defer w.Watch(func(x11.WindowEvent) { calls.Add(1) })()
 	x, root := s.Dial(t).Raw()
 	first, second := bareWindow(t, x, root), bareWindow(t, x, root)
 	name := "_NET_ACTIVE_WINDOW"
@@ -53,7 +53,7 @@ func TestFloodOfFocus(t *testing.T) {
 			}
 		}
 	}
-	if n := told.Load(); n < 1 || n > 600 {
+	if n := calls.Load(); n < 1 || n > 600 {
 		t.Errorf("%d events in %v, want some, and about 100 a second", n, floodFor)
 	}
 }
@@ -67,8 +67,8 @@ func TestFloodOfOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cb.Close()
-	var told atomic.Int64
-	cb.OnChange(func(x11.SelectionName) { told.Add(1) })
+	var calls atomic.Int64
+	cb.OnChange(func(x11.SelectionName) { calls.Add(1) })
 	x, root := s.Dial(t).Raw()
 	win := bareWindow(t, x, root)
 	name := "CLIPBOARD"
@@ -81,7 +81,7 @@ func TestFloodOfOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := told.Load(); n < 1 || n > 20 {
+	if n := calls.Load(); n < 1 || n > 20 {
 		t.Errorf("%d changes in %v, want some, and about four a second", n, floodFor)
 	}
 }

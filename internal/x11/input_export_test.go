@@ -28,7 +28,7 @@ func (c *Conn) LoseKeys() error {
 	return c.Sync()
 }
 
-// UseXkb makes the server tell this connection of groups.
+// UseXkb has the server report groups to this connection.
 func (c *Conn) UseXkb() error {
 	_, err := openXkb(c.x)
 	return err

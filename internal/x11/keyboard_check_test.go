@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestKeyboardCheck: layouts that people use are left alone, and a keyboard that
-// a program has broken is brought back as it was.
+// TestKeyboardCheck accepts common layouts, and restores a keyboard that a program has
+// changed.
 func TestKeyboardCheck(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "setxkbmap")

@@ -87,7 +87,7 @@ func (k *keymap) setModifiers(m *xproto.GetModifierMappingReply) {
 	for i, code := range m.Keycodes {
 		k.modifiers[code] |= 1 << (i / int(m.KeycodesPerModifier))
 	}
-	k.modifiers[0] = 0 // fills unused places
+	k.modifiers[0] = 0 // of unused entries
 }
 
 // takeKeymap makes a keymap the present one and indexes it.

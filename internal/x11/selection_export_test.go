@@ -10,7 +10,7 @@ func (cb *Clipboard) SetStall(d time.Duration) {
 	_ = cb.do(context.Background(), func() { cb.stall = d })
 }
 
-// Transfers tells how many are under way, and how many selections are held.
+// Transfers returns the number of transfers under way and of selections that are owned.
 func (cb *Clipboard) Transfers() (sends, reads, owned int) {
 	result := make(chan [3]int, 1)
 	if cb.do(context.Background(), func() { result <- [3]int{len(cb.sends), len(cb.reads), len(cb.owned)} }) != nil {

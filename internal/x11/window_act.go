@@ -45,9 +45,9 @@ const (
 	iconicState = 3
 )
 
-// tell sends the window manager a client message about a window.
-func (w *Windows) tell(win xproto.Window, kind xproto.Atom, data ...uint32) error {
-	return request.TellManager(w.c.x, w.c.root, win, kind, data...)
+// send sends the window manager a client message about a window.
+func (w *Windows) send(win xproto.Window, kind xproto.Atom, data ...uint32) error {
+	return request.SendToManager(w.c.x, w.c.root, win, kind, data...)
 }
 
 // Focus raises a window, minimised or not, and gives it the focus.
@@ -57,7 +57,7 @@ func (w *Windows) Focus(ctx context.Context, id Window) (WindowInfo, error) {
 		return before, fmt.Errorf("focus: %w", err)
 	}
 	info, err := w.act(ctx, "focus", id, false,
-		func(win xproto.Window) error { return w.tell(win, w.atoms.active, sourcePager, xproto.TimeCurrentTime) },
+		func(win xproto.Window) error { return w.send(win, w.atoms.active, sourcePager, xproto.TimeCurrentTime) },
 		func(i WindowInfo) bool { return i.Active && !i.Minimised })
 	if err == nil && before.Minimised {
 		return w.awaitStill(ctx, info)
@@ -100,7 +100,7 @@ func (w *Windows) Move(ctx context.Context, id Window, x, y int) (WindowInfo, er
 	move := func() {
 		info, err = w.act(ctx, "move", id, true, func(win xproto.Window) error {
 			const flags = gravityOfWindow | moveX | moveY | sourcePager<<moveSourceShift
-			return w.tell(win, w.atoms.moveResize, flags, uint32(int32(askX)), uint32(int32(askY)))
+			return w.send(win, w.atoms.moveResize, flags, uint32(int32(askX)), uint32(int32(askY)))
 		}, there)
 	}
 	move()
@@ -121,7 +121,7 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 	return w.act(ctx, "resize", id, true,
 		func(win xproto.Window) error {
 			const flags = gravityOfWindow | moveWidth | moveHeight | sourcePager<<moveSourceShift
-			return w.tell(win, w.atoms.moveResize, flags, 0, 0, uint32(width), uint32(height))
+			return w.send(win, w.atoms.moveResize, flags, 0, 0, uint32(width), uint32(height))
 		},
 		func(i WindowInfo) bool { return i.Width == width && i.Height == height })
 }
@@ -129,7 +129,7 @@ func (w *Windows) Resize(ctx context.Context, id Window, width, height int) (Win
 // Minimise takes a window off the screen.
 func (w *Windows) Minimise(ctx context.Context, id Window) (WindowInfo, error) {
 	return w.act(ctx, "minimise", id, false,
-		func(win xproto.Window) error { return w.tell(win, w.atoms.iconify, iconicState) },
+		func(win xproto.Window) error { return w.send(win, w.atoms.iconify, iconicState) },
 		func(i WindowInfo) bool { return i.Minimised && !i.Active })
 }
 
@@ -141,7 +141,7 @@ func (w *Windows) Maximise(ctx context.Context, id Window, on bool) (WindowInfo,
 	}
 	return w.act(ctx, "maximise", id, false,
 		func(win xproto.Window) error {
-			return w.tell(win, w.atoms.netState, action, uint32(w.atoms.maxVert), uint32(w.atoms.maxHorz), sourcePager)
+			return w.send(win, w.atoms.netState, action, uint32(w.atoms.maxVert), uint32(w.atoms.maxHorz), sourcePager)
 		},
 		func(i WindowInfo) bool { return i.Maximised == on })
 }
@@ -153,7 +153,7 @@ func (w *Windows) Close(ctx context.Context, id Window) error {
 		return fmt.Errorf("close: %w", err)
 	}
 	defer w.Acted()
-	if err := w.tell(id, w.atoms.close, xproto.TimeCurrentTime, sourcePager); err != nil {
+	if err := w.send(id, w.atoms.close, xproto.TimeCurrentTime, sourcePager); err != nil {
 		return fmt.Errorf("close window %d: %w", id, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, closeLimit)

@@ -92,7 +92,7 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	if err != nil {
 		return false, err
 	}
-	if err := request.TellManager(m.display.X, m.display.Root, probe, m.names.ask); err != nil {
+	if err := request.SendToManager(m.display.X, m.display.Root, probe, m.names.ask); err != nil {
 		return false, err
 	}
 	timer := time.NewTimer(limit)

@@ -87,13 +87,13 @@ func (p *process) waitAsleep(ctx context.Context, c care, before []uint64) (slee
 }
 
 // waitRead waits until the process has read what the server sent it. It does not wait
-// if the kernel does not tell.
+// if the kernel does not describe sockets.
 func (p *process) waitRead(ctx context.Context) error {
 	return p.display.poll(ctx, func() (bool, error) { return !p.unread(), nil })
 }
 
 // unread reports whether the server has sent something that the process has not
-// read. It returns false if the kernel does not tell.
+// read. It returns false if the kernel does not describe sockets.
 func (p *process) unread() bool {
 	if p.diag == nil {
 		return false

@@ -39,7 +39,7 @@ func TestUnread(t *testing.T) {
 	p := d.watch(os.Getpid())
 	defer p.close()
 	if p.diag == nil {
-		t.Skip("the kernel does not tell of sockets")
+		t.Skip("the kernel does not describe sockets")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -81,11 +81,11 @@ func Message(win xproto.Window, kind xproto.Atom, data ...uint32) string {
 	return string(m.Bytes())
 }
 
-// TellManager sends a client message about win to the window manager of root: the client
+// SendToManager sends a client message about win to the window manager of root: the client
 // that selected SubstructureRedirect there (EWMH, "Root Window Properties"; ICCCM 4.1.4).
-func TellManager(x *xgb.Conn, root, win xproto.Window, kind xproto.Atom, data ...uint32) error {
+func SendToManager(x *xgb.Conn, root, win xproto.Window, kind xproto.Atom, data ...uint32) error {
 	const mask = xproto.EventMaskSubstructureNotify | xproto.EventMaskSubstructureRedirect
-	return Wrap("tell the window manager", xproto.SendEventChecked(x, false, root, mask, Message(win, kind, data...)).Check())
+	return Wrap("send to the window manager", xproto.SendEventChecked(x, false, root, mask, Message(win, kind, data...)).Check())
 }
 
 // HiddenWindow makes a window that is never shown, for events of the mask.
