@@ -18,51 +18,50 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// cgroups makes control groups (cgroups(7), version 2) for a host's agents, one
-// each, where this program may: whatever leaves an agent's process group, its
-// session and its tree, and cleans its environment, stays in the group.
+// cgroups makes a control group (cgroups(7), version 2) for each of a host's agents, if this
+// program may. A process cannot leave the group, also if it leaves the agent's process group,
+// session and tree and cleans its environment.
 //
-// They are in a group of the host's own, below the one that this program is in.
-// Its name tells the state directory, and the host has a lock on it, which the
-// kernel gives up when the program ends, however it does: that is how another
-// host knows what it may end.
+// The groups are in a group of the host, below this program's group. Its name has the state
+// directory. The host holds a lock on it, which the kernel releases at the end of the program.
+// Other hosts end the processes in groups that are not locked.
 type cgroups struct {
-	state string // the state directory; "": there is none
-	own   string // the group that this program is in; "": no groups can be made
+	state string // the state directory, or ""
+	own   string // this program's group; "": no groups can be made
 
 	mu    sync.Mutex // guards what follows
 	begun bool
-	lock  *os.File // on the host's group; nil: there is none
+	lock  *os.File // on the host's group, or nil
 	made  int
 }
 
 const (
 	cgroupPrefix = "deskhand-"
-	cgroupWait   = time.Second // for killed processes to be gone
+	cgroupWait   = time.Second // bounds the wait for killed processes
 
-	// cgroupMode lets agents read the limits of their group, and no other user open
-	// the directory, which flock(2) needs.
+	// cgroupMode lets agents read the limits of their group, and prevents that other users
+	// open the directory, which flock(2) needs.
 	cgroupMode = 0o711
 )
 
-// prefix begins the names of the groups of hosts with this state directory. It
-// is empty if there is no such directory.
+// prefix returns the beginning of the names of groups of hosts with this state directory, or
+// "" without one.
 func (c *cgroups) prefix() string {
 	var st unix.Stat_t
 	if c.state == "" || unix.Stat(c.state, &st) != nil {
 		return ""
 	}
-	// A path may lead to another directory in another container.
+	// In another container, the path may be another directory.
 	return fmt.Sprintf("%s%x.%x-", cgroupPrefix, st.Dev, st.Ino)
 }
 
-// cgroup is a control group of one agent. Nil is none.
+// cgroup is the control group of an agent. All methods accept nil.
 type cgroup struct {
 	dir  string
 	file *os.File // for a process to be started in it
 }
 
-// add makes a group, or returns nil where that is refused.
+// add makes a group, or returns nil if that fails.
 func (c *cgroups) add() *cgroup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,13 +84,12 @@ func (c *cgroups) add() *cgroup {
 	return g
 }
 
-// begin makes the host's own group, when the first agent starts: many hosts
-// never run any.
+// begin makes the host's group, when the first agent starts.
 func (c *cgroups) begin() *os.File {
 	if c.own == "" {
 		return nil
 	}
-	for range 3 { // another host may take it for the remains of a dead one, until it is locked
+	for range 3 { // another host may remove it before it is locked
 		dir := filepath.Join(c.own, cmp.Or(c.prefix(), cgroupPrefix)+strings.ToLower(rand.Text()))
 		if os.Mkdir(dir, cgroupMode) != nil {
 			return nil
@@ -108,7 +106,7 @@ func (c *cgroups) begin() *os.File {
 	return nil
 }
 
-// lockCgroup locks a host's group, which is there afterwards.
+// lockCgroup locks a host's group. It returns an error if the group was removed meanwhile.
 func lockCgroup(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -125,7 +123,7 @@ func lockCgroup(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// close removes the host's group, when its agents have ended.
+// close removes the host's group, after its agents have ended.
 func (c *cgroups) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +135,8 @@ func (c *cgroups) close() error {
 	return err
 }
 
-// sweep ends what hosts of this state directory left running whose programs have
-// ended, and removes their groups; of other hosts it removes empty groups alone.
+// sweep ends the processes in groups of ended hosts with this state directory, and removes the
+// groups. Of hosts with other state directories, it removes empty groups only.
 func (c *cgroups) sweep() error {
 	if c.own == "" {
 		return nil
@@ -156,7 +154,7 @@ func (c *cgroups) sweep() error {
 		dir := filepath.Join(c.own, e.Name())
 		f, err := lockCgroup(dir, unix.LOCK_EX|unix.LOCK_NB)
 		if err != nil {
-			continue // its host lives, or somebody else has removed it
+			continue // its host runs, or it was removed
 		}
 		if prefix != "" && strings.HasPrefix(e.Name(), prefix) {
 			errs = append(errs, endCgroup(dir))
@@ -168,7 +166,7 @@ func (c *cgroups) sweep() error {
 	return errors.Join(errs...)
 }
 
-// fd is what a process is started with. It may be called with nil.
+// fd returns the file for the start of a process in the group.
 func (g *cgroup) fd() *os.File {
 	if g == nil {
 		return nil
@@ -176,7 +174,7 @@ func (g *cgroup) fd() *os.File {
 	return g.file
 }
 
-// begun says that no more processes are started in the group.
+// begun closes fd after the start of a process.
 func (g *cgroup) begun() error {
 	if g == nil {
 		return nil
@@ -184,7 +182,7 @@ func (g *cgroup) begun() error {
 	return g.file.Close()
 }
 
-// end kills what is still in the group, and removes it.
+// end kills the processes in the group, and removes it.
 func (g *cgroup) end() error {
 	if g == nil {
 		return nil
@@ -192,7 +190,7 @@ func (g *cgroup) end() error {
 	return endCgroup(g.dir)
 }
 
-// endCgroup kills what is in a group and in those below it, and removes them.
+// endCgroup kills the processes in a group and the groups below it, and removes the groups.
 func endCgroup(dir string) error {
 	deadline := time.Now().Add(cgroupWait)
 	for {
@@ -207,12 +205,12 @@ func endCgroup(dir string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		<-time.After(time.Millisecond) // they die at once; to be told would take a thread
+		<-time.After(time.Millisecond) // they end soon; a notification would take a thread
 	}
 }
 
-// removeCgroup removes a group and those below it, which agents may have made.
-// It fails while there is a process in one.
+// removeCgroup removes a group and the groups below it, which agents may have made. It fails
+// while there is a process in one.
 func removeCgroup(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,7 +232,7 @@ func removeCgroup(dir string) error {
 	return nil
 }
 
-// unpopulated tells whether there is no process in a group and those below it.
+// unpopulated reports whether there is no process in a group and the groups below it.
 func unpopulated(dir string) bool {
 	b, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && strings.Contains("\n"+string(b), "\npopulated 0\n")

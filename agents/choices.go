@@ -11,8 +11,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// setting is one of the options of a session that an agent lets clients choose,
-// the newer of ACP's two ways.
+// setting is an option of a session, from configOptions of ACP.
 type setting struct {
 	ID       string          `json:"id"`
 	Category string          `json:"category"`
@@ -26,10 +25,10 @@ type settingValue struct {
 	Options []settingValue `json:"options"`
 }
 
-// maxSettings bounds the options of a session that are compared with each other.
+// maxSettings bounds the options of a session.
 const maxSettings = 256
 
-// settingsOf reads configOptions: the first maxSettings of those that can be chosen.
+// settingsOf decodes configOptions. It returns at most maxSettings.
 func settingsOf(config []byte) []setting {
 	var list []json.RawMessage
 	_ = json.Unmarshal(config, &list)
@@ -55,8 +54,7 @@ func (s *setting) values() (all []string) {
 	return all
 }
 
-// has tells whether a value can be chosen: one of the list, or for what is on or
-// off either.
+// has reports whether a value can be chosen. An option without a list is a boolean.
 func (s *setting) has(value json.RawMessage) bool {
 	if isText(value) {
 		return slices.Contains(s.values(), text(value))
@@ -66,10 +64,10 @@ func (s *setting) has(value json.RawMessage) bool {
 
 func isText(value json.RawMessage) bool { return len(value) > 0 && value[0] == '"' }
 
-// given tells whether a member is there and not null.
+// given reports whether a member is present and not null.
 func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
 
-// same tells whether two values are equal, however they are written.
+// same reports whether two values are equal.
 func same(a, b json.RawMessage) bool {
 	if isText(a) && isText(b) {
 		return text(a) == text(b)
@@ -77,12 +75,12 @@ func same(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b)
 }
 
-// named is the setting of an id, or nil.
+// named returns the setting with an id, or nil.
 func named(all []setting, id string) *setting {
 	return first(all, func(s setting) bool { return s.ID == id })
 }
 
-// ofCategory is the setting of a category, or nil.
+// ofCategory returns the setting of a category, or nil.
 func ofCategory(all []setting, category string) *setting {
 	return first(all, func(s setting) bool { return s.Category == category })
 }
@@ -94,7 +92,7 @@ func first(all []setting, is func(setting) bool) *setting {
 	return nil
 }
 
-// category is that of a session's setting.
+// category returns the category of a setting.
 func category(id string, in ...[]setting) string {
 	for _, all := range in {
 		if s := named(all, id); s != nil {
@@ -104,7 +102,7 @@ func category(id string, in ...[]setting) string {
 	return ""
 }
 
-// set notes the current value of a category.
+// set records the current value of a category.
 func (d *sessionData) set(category, value string) {
 	switch category {
 	case categoryMode:
@@ -114,15 +112,14 @@ func (d *sessionData) set(category, value string) {
 	}
 }
 
-// choice is an option and the value that was chosen for it.
+// choice is an option and its chosen value.
 type choice struct {
 	ID    string          `json:"id"`
 	Value json.RawMessage `json:"value"`
 }
 
-// choices are those of a session, the last one at the end: made in that order
-// they have the effects on each other that they had. They are replaced, never
-// changed, since copies share them.
+// choices lists choices in their order, since they can affect each other. Copies share them,
+// so they are replaced and never changed.
 type choices []choice
 
 func (c choices) has(id string) bool {
@@ -137,14 +134,14 @@ func (c choices) with(id string, value json.RawMessage) choices {
 	return append(c.without(id), choice{id, bytes.Clone(value)})
 }
 
-// recordChoice remembers what was chosen in the newer way.
+// recordChoice records the choice of an option.
 func (s *attachedSession) recordChoice(id string, value json.RawMessage) {
 	s.data.Options = s.data.Options.with(id, value)
 	s.data.set(category(id, settingsOf(s.row.Config)), text(value))
 	s.saveData()
 }
 
-// recordListedChoice remembers what was chosen in the older way, for both.
+// recordListedChoice records the choice of a mode or model, also as an option.
 func (s *attachedSession) recordListedChoice(category, value string) {
 	if value == "" || len(value) > maxTitle {
 		return
@@ -162,10 +159,9 @@ func (s *attachedSession) recordListedChoice(category, value string) {
 	s.saveData()
 }
 
-// setOptions takes over what the agent says that the options of a session are. What
-// it has changed from what it said before counts as chosen; of what is said for
-// the first time only that does which was chosen already. While a session is
-// being restored the agent says what there is without the choices.
+// setOptions records the options of a session, as the agent describes them. A value that the
+// agent has changed counts as chosen. A new option counts only if it was chosen before. While
+// a session is being restored, the choices are not made yet and stay.
 func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
 	if !s.keeps("configOptions", &config) {
 		s.saveData()
@@ -192,7 +188,7 @@ func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
 	s.saveData()
 }
 
-// applyChoice remembers what a session was set to.
+// applyChoice records the choice that a client has made.
 func (p *agentProcess) applyChoice(s *attachedSession, c *call, e *envelope) {
 	switch c.env.method {
 	case "session/set_mode":
@@ -211,32 +207,32 @@ func (p *agentProcess) applyChoice(s *attachedSession, c *call, e *envelope) {
 	}
 }
 
-// rechoice sets a session that was opened in a new process to what was chosen,
-// for agents that do not keep that.
+// rechoice makes the choices of a session again in a new process. Some agents do not keep
+// them.
 type rechoice struct {
-	life     *agentProcess
+	process  *agentProcess
 	session  string
 	before   []setting
 	now      []setting
-	says     bool            // the agent has told what it offers now
-	over     map[string]bool // categories of which nothing is left to do
-	kept     sessionData     // what it is set to at the end
-	problems []string        // what is not as it was
+	known    bool            // now is known
+	over     map[string]bool // categories that are done
+	kept     sessionData     // with the choices that are made
+	problems []string        // choices that cannot be made
 }
 
-// chooseAgain sets a session to what its row says, after the result of opening
-// it. What the agent refuses, or does not offer any more, is among the problems;
-// an error is that of an agent that does not answer.
+// chooseAgain makes the choices of a session again. result is the result of opening it.
+// Choices that the agent refuses or no longer offers are problems. It returns an error if the
+// agent does not answer.
 func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) (*rechoice, error) {
 	var now created
 	_ = json.Unmarshal(result, &now)
 	was := attachedSessionOf(row).data
 	r := &rechoice{
-		life: p, session: row.ID, before: settingsOf(row.Config), now: settingsOf(now.Config), says: given(now.Config),
+		process: p, session: row.ID, before: settingsOf(row.Config), now: settingsOf(now.Config), known: given(now.Config),
 		over: map[string]bool{}, kept: was,
 	}
 	for _, o := range [][2]string{{categoryMode, was.Mode}, {categoryModel, was.Model}} {
-		// The newer way is the one that choose prefers.
+		// choose prefers options.
 		s := ofCategory(r.now, o[0])
 		if s != nil && !was.Options.has(s.ID) && s.has(quote(o[1])) {
 			r.kept.Options = r.kept.Options.with(s.ID, quote(o[1]))
@@ -245,14 +241,14 @@ func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, re
 	if err := r.options(ctx); err != nil {
 		return r, err
 	}
-	for _, o := range []older{
+	for _, o := range []listed{
 		{categoryMode, "session/set_mode", "modeId", was.Mode, currentOf(now.Modes, "currentModeId")},
 		{categoryModel, "session/set_model", "modelId", was.Model, currentOf(now.Models, "currentModelId")},
 	} {
 		if r.over[o.category] {
 			continue
 		}
-		if err := r.older(ctx, o); err != nil {
+		if err := r.list(ctx, o); err != nil {
 			return r, err
 		}
 	}
@@ -265,8 +261,8 @@ func currentOf(list json.RawMessage, name string) string {
 	return text(m[name])
 }
 
-// options sets what was chosen of the options. Some are there only when others
-// are set: those that cannot be set are tried again as long as others can.
+// options sets the chosen options. An option may exist only after another is set, so options
+// that cannot be set are tried again while others can be set.
 func (r *rechoice) options(ctx context.Context) error {
 	for left := r.kept.Options; len(left) > 0; {
 		refused, why, err := r.each(ctx, left)
@@ -281,14 +277,14 @@ func (r *rechoice) options(ctx context.Context) error {
 		}
 		left = refused
 	}
-	if !r.says {
+	if !r.known {
 		return nil
 	}
-	_, _, err := r.each(ctx, r.kept.Options) // what another one has changed
+	_, _, err := r.each(ctx, r.kept.Options) // options that others have changed
 	return err
 }
 
-// each sets options in their order, and returns those that cannot be set.
+// each sets options in their order, and returns the options that cannot be set.
 func (r *rechoice) each(ctx context.Context, all choices) (refused choices, why []string, err error) {
 	for _, c := range all {
 		problem, err := r.option(ctx, c)
@@ -306,13 +302,13 @@ func (r *rechoice) each(ctx context.Context, all choices) (refused choices, why 
 
 const notOffered = "the agent does not offer it any more"
 
-// option sets one of the options, and tells why it cannot.
+// option sets an option. problem says why it cannot.
 func (r *rechoice) option(ctx context.Context, c choice) (problem string, err error) {
 	s := named(r.now, c.ID)
 	switch {
 	case s != nil && same(s.Current, c.Value):
 		return "", nil
-	case r.says && (s == nil || !s.has(c.Value)):
+	case r.known && (s == nil || !s.has(c.Value)):
 		return notOffered, nil
 	}
 	params := map[string]any{"sessionId": r.session, "configId": c.ID, "value": c.Value}
@@ -322,21 +318,21 @@ func (r *rechoice) option(ctx context.Context, c choice) (problem string, err er
 	result, problem, err := r.request(ctx, "session/set_config_option", params)
 	var now created
 	if json.Unmarshal(result, &now) == nil && given(now.Config) {
-		r.now, r.says = settingsOf(now.Config), true
+		r.now, r.known = settingsOf(now.Config), true
 	}
 	return problem, err
 }
 
-// request makes a choice. That the agent refuses it is no error.
+// request makes a choice. If the agent refuses it, problem says why.
 func (r *rechoice) request(ctx context.Context, method string, params any) (result json.RawMessage, problem string, err error) {
-	result, err = r.life.request(ctx, method, encode(params))
+	result, err = r.process.request(ctx, method, encode(params))
 	if refused, ok := errors.AsType[*ResponseError](err); ok {
 		return nil, refused.Error(), nil
 	}
 	return result, "", err
 }
 
-// lose notes that an option is not what it was.
+// lose records that an option cannot be set.
 func (r *rechoice) lose(c choice, why string) {
 	r.kept.Options = r.kept.Options.without(c.ID)
 	of := category(c.ID, r.now, r.before)
@@ -344,7 +340,7 @@ func (r *rechoice) lose(c choice, why string) {
 		r.kept.set(of, text(s.Current))
 		r.over[of] = true
 	} else if of == categoryMode || of == categoryModel {
-		return // it may be there in the older way
+		return // it may be a listed mode or model
 	}
 	r.problem(c.ID, string(c.Value), why)
 }
@@ -353,10 +349,10 @@ func (r *rechoice) problem(what, value, why string) {
 	r.problems = append(r.problems, fmt.Sprintf("%s is not %s any more: %s", what, value, why))
 }
 
-// older is a choice of the older way.
-type older struct{ category, method, name, value, current string }
+// listed is a choice of a listed mode or model.
+type listed struct{ category, method, name, value, current string }
 
-func (r *rechoice) older(ctx context.Context, o older) error {
+func (r *rechoice) list(ctx context.Context, o listed) error {
 	if o.value == "" || o.value == o.current {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// commitBatch is what one transaction writes: the effects of some commands.
+// commitBatch has the effects of some commands, which one transaction writes.
 type commitBatch struct {
 	effects []*effects
 	changed map[*attachedSession]struct{} // sessions whose rows are written
@@ -18,28 +18,27 @@ type commitBatch struct {
 	exit    bool                          // the agent has ended
 }
 
-// maxBatch is how many commands are committed together.
+// maxBatch bounds the commands of a batch.
 const maxBatch = 512
 
-// effects are what one command does.
+// effects has the effects of one command.
 type effects struct {
 	events   []eventlog.Event
 	requests []eventlog.Request
 	deliver  []func() // called after the commit, in order
-	weight   int64    // that commit releases, of agentProcess.outputs
+	weight   int64    // in agentProcess.outputs; commit releases it
 
-	// A client's command can be refused when it cannot be committed. Then these
-	// are set.
-	undo   []func()    // restore what run owns, called in reverse order
-	refuse func(error) // tells the client that nothing was done
-	report func(error) // tells the client that it is not known what was done
+	// For a client's command, which can be refused if it cannot be committed:
+	undo   []func()    // restore the state of run, called in reverse order
+	refuse func(error) // tells the client that the command had no effect
+	report func(error) // tells the client that the effect is not known
 }
 
 func newBatch() *commitBatch {
 	return &commitBatch{changed: map[*attachedSession]struct{}{}, opened: map[*attachedSession]struct{}{}}
 }
 
-// add returns the effects of one more command.
+// add adds the effects of a command.
 func (b *commitBatch) add(weight int64) *effects {
 	fx := &effects{weight: weight}
 	b.effects = append(b.effects, fx)
@@ -70,15 +69,15 @@ const (
 	retryEnd   = 2 * time.Second // how long the end of a closed host waits for the log
 )
 
-// commit writes a batch, and is the one place that retries and refuses. If the log
-// takes nothing:
+// commit writes a batch. It is the only function of the host that retries and refuses. If the
+// log takes nothing:
 //
-//   - Clients get its error: their commands are undone and taken out of the batch.
-//   - What the agent wrote stays in the batch. commit tries again until the log
-//     takes it, or the host has been closed for retryEnd.
-//   - What the log will never take is dropped.
+//   - Commands of clients are undone and removed from the batch. Clients get the error.
+//   - The agent's messages stay in the batch. commit tries again until the log takes them,
+//     or the host has been closed for retryEnd.
+//   - Effects that the log reports as invalid are dropped.
 //
-// Nothing of a batch that is not written is delivered.
+// Effects that are not written are not delivered.
 func (p *agentProcess) commit(b *commitBatch) {
 	wait := retryFirst
 	var since time.Time
@@ -141,7 +140,7 @@ func (p *agentProcess) write(b *commitBatch) error {
 		s.row.State = s.state()
 		rows = append(rows, s.row)
 	}
-	// The transaction may still run when awaitOutcome has given up.
+	// The transaction may still run after awaitOutcome has given up.
 	record, recordDirty, all, opened := p.record, p.recordDirty, b.effects, b.opened
 	var policies map[*attachedSession]Policy
 	err := p.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) (err error) {
@@ -196,9 +195,9 @@ func fill(tx *eventlog.Tx, all []*effects, rows []eventlog.Session) error {
 	return nil
 }
 
-// keepPolicies copies into rows the policies that the log has now. A policy may have
-// changed between the reading of the row and this commit, with which the process
-// becomes the session's owner. It returns these policies.
+// keepPolicies copies the log's policies into rows and returns them. With this commit the
+// process becomes the owner of the sessions. A policy may have changed since the row was
+// read.
 func keepPolicies(tx *eventlog.Tx, rows []eventlog.Session, opened map[*attachedSession]struct{}) (map[*attachedSession]Policy, error) {
 	policies := map[*attachedSession]Policy{}
 	for s := range opened {
@@ -218,11 +217,10 @@ func keepPolicies(tx *eventlog.Tx, rows []eventlog.Session, opened map[*attached
 	return policies, nil
 }
 
-// awaitOutcome waits until it is known how a commit ended during which Postgres
-// went away, or until a closed host has waited for retryEnd. Callers get
-// ErrUncertain after that time.
+// awaitOutcome waits for the outcome of a commit during which the connection to Postgres
+// broke. After retryEnd callers get ErrUncertain, and a closed host gives up.
 func (p *agentProcess) awaitOutcome(b *commitBatch, doubt *eventlog.UncertainError) error {
-	away := fmt.Errorf("%w: it is being found out how a commit ended", eventlog.ErrUnavailable)
+	away := fmt.Errorf("%w: the outcome of a commit is not known yet", eventlog.ErrUnavailable)
 	p.setLogError(away)
 	begun := time.Now()
 	for {
@@ -247,8 +245,8 @@ func (p *agentProcess) awaitOutcome(b *commitBatch, doubt *eventlog.UncertainErr
 	}
 }
 
-// setLogError sets the error that new messages get while the log takes nothing, or
-// nil.
+// setLogError sets the error for new messages while the log takes nothing. Nil: the log takes
+// messages.
 func (p *agentProcess) setLogError(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,8 +254,8 @@ func (p *agentProcess) setLogError(err error) {
 	p.inFlight = len(p.pending.byID) + len(p.questions)
 }
 
-// refuseBatch undoes the commands of clients, takes them out of the batch, and tells
-// their clients.
+// refuseBatch undoes the commands of clients, removes them from the batch, and tells the
+// clients.
 func (p *agentProcess) refuseBatch(b *commitBatch, err error) {
 	var refused []*effects
 	for i, fx := range slices.Backward(b.effects) {
@@ -270,8 +268,7 @@ func (p *agentProcess) refuseBatch(b *commitBatch, err error) {
 		refused = append(refused, fx)
 		b.effects[i] = &effects{weight: fx.weight}
 	}
-	// Before the clients are told. If nothing waits for the log, the next message
-	// tries it again.
+	// If nothing waits for the log, the next message tries it again.
 	if b.hasChanges() {
 		p.setLogError(err)
 	} else {
@@ -299,7 +296,7 @@ func (p *agentProcess) refuseWaiting(err error) {
 	}
 }
 
-// dropInvalid drops from a batch what the log will never take.
+// dropInvalid drops the effects of a batch that the log reports as invalid.
 func (p *agentProcess) dropInvalid(b *commitBatch) {
 	for _, fx := range b.effects {
 		if p.isInvalid([]*effects{fx}, nil) {
@@ -316,7 +313,7 @@ func (p *agentProcess) dropInvalid(b *commitBatch) {
 // errTrial rolls back the transaction of isInvalid.
 var errTrial = errors.New("tried")
 
-// isInvalid reports whether the log refuses something for what it is.
+// isInvalid reports whether the log refuses effects or rows as invalid.
 func (p *agentProcess) isInvalid(all []*effects, rows []eventlog.Session) bool {
 	err := p.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) error {
 		if err := fill(tx, all, rows); err != nil {
@@ -326,13 +323,13 @@ func (p *agentProcess) isInvalid(all []*effects, rows []eventlog.Session) bool {
 	})
 	_, invalid := errors.AsType[*eventlog.InvalidError](err)
 	if invalid {
-		p.log.Error("the event log does not take something, which is dropped", "error", err)
+		p.log.Error("an event or row is invalid for the event log and dropped", "error", err)
 	}
 	return invalid
 }
 
-// commit commits for a caller that waits. It returns an error immediately if
-// Postgres is away.
+// commit commits for a caller. It returns an error immediately if Postgres is away, and waits
+// for an outcome that is not known.
 func (h *Host) commit(ctx context.Context, f func(*eventlog.Tx) error) error {
 	err := h.cfg.Log.TryCommit(ctx, f)
 	if doubt, open := errors.AsType[*eventlog.UncertainError](err); open {
@@ -341,13 +338,12 @@ func (h *Host) commit(ctx context.Context, f func(*eventlog.Tx) error) error {
 	return err
 }
 
-// published is the stream that followers of a server read. received has the
-// messages of clients that are about no session.
+// published returns the name of the stream that followers of a server read. received returns
+// the name of the stream of clients' messages that are about no session.
 func published(server string) string { return "acp:" + server }
 func received(server string) string  { return "cli:" + server }
 
-// SessionStream returns the name of the stream that has all messages of a session,
-// in both directions.
+// SessionStream returns the name of the stream of a session's messages, in both directions.
 func SessionStream(session string) string { return "ses:" + session }
 
 const maxKind = 200

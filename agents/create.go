@@ -110,8 +110,8 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
 	defer cancel()
 	if o.Skills != nil {
-		if err := h.keepSkills(ctx, id, o); err != nil {
-			return err
+		if err := h.folders.Put(ctx, o.Cwd, folders.Skills, ownSkills(id), o.Skills); err != nil {
+			return fmt.Errorf("keep the session's skills: %w", err)
 		}
 		defer func() {
 			if err != nil {

@@ -16,26 +16,24 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Why a process ended, as eventlog.Life.Reason has it.
+// Reasons for the end of a process, in eventlog.Life.Reason.
 const (
-	endedItself  = "exit"                 // the agent did; the next process needs to be asked for by name
-	endedServer  = "server"               // this program did, or the agent was idle; the next request goes on
-	endedDeleted = eventlog.ReasonDeleted // a client wanted it
+	endedItself  = "exit"                 // the agent exited; a request that names it starts the next process
+	endedServer  = "server"               // the host ended it; the next request starts the next process
+	endedDeleted = eventlog.ReasonDeleted // a client deleted the server
 )
 
-// agentProcess is one process of an agent, and the way of every message to it and
-// from it, in three stages:
+// agentProcess is one process of an agent. It passes every message to and from the agent
+// through three stages:
 //
-//  1. intake: a message of a client (intake.go, intake_client.go) or a line of the
-//     agent's (intake_agent.go) is validated, its ids are mapped, its session is
-//     attached.
-//  2. commit (commit.go): what a batch of messages changes is written to the log in
-//     one transaction.
-//  3. deliver (deliver.go): what is committed goes to the agent's input, to the
-//     followers and to the waiting callers.
+//  1. intake (intake.go): a message of a client (intake_client.go) or a line of the agent
+//     (intake_agent.go) is validated, its ids are mapped, and its session is attached.
+//  2. commit (commit.go): one transaction writes the effects of a batch of messages to the
+//     log.
+//  3. deliver (deliver.go): messages go to the agent's input and to waiting callers.
 //
-// One goroutine, run, does all three stages, so that the order of messages in the
-// log is the order in which the agent got or sent them.
+// One goroutine, run, does all three stages, so messages have the same order in the log as
+// for the agent.
 type agentProcess struct {
 	host   *Host
 	server *server
@@ -88,7 +86,7 @@ func (p *agentProcess) start() {
 	p.host.processes.Go(p.watch)
 }
 
-// read takes the agent's lines until there can be no more.
+// read reads the agent's lines until the end of its output.
 func (p *agentProcess) read() {
 	defer p.child.out.Close()
 	lines := jsonlines.NewReader(p.child.out, p.host.cfg.MaxMessageBytes)
@@ -121,8 +119,8 @@ func (p *agentProcess) read() {
 	}
 }
 
-// watch ends the processes that an agent has left, and with them its output, and ends
-// an agent that is idle for too long.
+// watch ends an agent that is idle for too long and, after the end of an agent, the processes
+// that it has left.
 func (p *agentProcess) watch() {
 	var idle <-chan time.Time
 	if d := p.host.cfg.IdleTimeout; d > 0 {

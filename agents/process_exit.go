@@ -62,7 +62,7 @@ func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
 	reason := p.reason
 	p.mu.Unlock()
 	words := ""
-	if reason == endedItself { // else they are no reason for its end
+	if reason == endedItself { // otherwise they do not explain its end
 		words = p.child.stderr()
 	}
 	exited := exitEvent(e, words)

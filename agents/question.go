@@ -13,23 +13,22 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Policy says what is answered to agents that ask for a permission.
+// Policy decides about an agent's questions for permission.
 type Policy struct {
 	// Mode is [Ask], [Allow] or [Reject]. Empty: Ask.
 	Mode Mode `json:"mode,omitempty"`
 
-	// Timeout is how long a question waits for somebody's answer before it is
-	// cancelled, which ends the turn or the tool call. Zero: for ever.
+	// Timeout is how long a question waits for a client's answer before it is cancelled,
+	// which ends the turn or the tool call. Zero: no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// Mode is a way to answer.
+// Mode is a way to answer questions.
 type Mode string
 
-// The modes. Allow and Reject choose the option that counts for this question
-// alone. They never choose one that counts for later questions, too: if the agent
-// offers nothing else, Allow leaves the question to clients, as Ask does, and
-// Reject cancels it.
+// The modes. Ask leaves questions to clients. Allow and Reject choose an option that counts
+// once. If the agent offers no such option, Allow leaves the question to clients, and Reject
+// cancels it.
 const (
 	Ask    Mode = "ask"
 	Allow  Mode = "allow"
@@ -48,15 +47,14 @@ func (p Policy) check() error {
 	return nil
 }
 
-// setPolicy makes it a session's.
+// setPolicy sets a session's policy.
 func (p Policy) setPolicy(s *attachedSession) error {
 	s.data.Permissions = p
 	s.saveData()
 	return nil
 }
 
-// The kinds of options, as ACP has them. Their ids differ from agent to agent
-// and from version to version; the kinds do not.
+// The kinds of options in ACP. Agents choose the ids of options, but not the kinds.
 const (
 	AllowOnce    = "allow_once"
 	AllowAlways  = "allow_always"
@@ -64,28 +62,27 @@ const (
 	RejectAlways = "reject_always"
 )
 
-// question is a request of the agent's that is open.
+// question is an open request of the agent.
 type question struct {
-	key       string // of its id
+	key       string // the idKey of id
 	id        []byte
-	size      int // of its message
+	size      int // of the message
 	method    string
-	session   *attachedSession // nil: none that is known
+	session   *attachedSession // nil: it is about no attached session
 	options   []Option
 	row       eventlog.Request
 	timer     *time.Timer // nil: none
-	holdsTurn bool        // its session's turn waits for a person's answer
+	holdsTurn bool        // the session's turn waits for the answer
 }
 
-// Option is an answer that an agent offers to its question about a permission.
+// Option is an option of a question for permission.
 type Option struct {
 	ID   string `json:"optionId"`
 	Name string `json:"name"`
 	Kind string `json:"kind"` // such as [AllowOnce]
 }
 
-// holdTurn makes the turn of a question's session wait for it, if it is one for a person
-// and the session is there.
+// holdTurn records that the turn of a session waits for a question for permission.
 func (p *agentProcess) holdTurn(b *commitBatch, q *question) {
 	if s := q.session; s != nil && !s.pendingOpen && !q.holdsTurn && q.method == methodPermission {
 		q.holdsTurn = true
@@ -102,10 +99,10 @@ func (q *question) stop() {
 
 const methodPermission = "session/request_permission"
 
-// cancelled is the result of a permission request that no option answers.
+// cancelled is the result of a cancelled question for permission.
 var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
 
-// outcome is the result for the first of the kinds that the agent offers, or nil.
+// outcome returns the result for the first of the kinds that the agent offers, or nil.
 func (q *question) outcome(kinds ...string) []byte {
 	for _, kind := range kinds {
 		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind }); i >= 0 {
@@ -119,7 +116,7 @@ func selected(option string) []byte {
 	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), quote(option)...), "}}"...)
 }
 
-// questionOf is a request of the agent's, and what clients see of it.
+// questionOf returns a question, and the message for clients.
 func (p *agentProcess) questionOf(e *envelope) (q *question, line []byte) {
 	s, line := p.translate(e)
 	return &question{
@@ -132,8 +129,7 @@ func (p *agentProcess) questionOf(e *envelope) (q *question, line []byte) {
 	}, line
 }
 
-// handleQuestion passes a request of the agent's on, and answers it if that is
-// the session's policy.
+// handleQuestion passes on a question, or answers it by the session's policy.
 func (p *agentProcess) handleQuestion(b *commitBatch, fx *effects, e *envelope) {
 	q, line := p.questionOf(e)
 	s := q.session
@@ -143,7 +139,7 @@ func (p *agentProcess) handleQuestion(b *commitBatch, fx *effects, e *envelope) 
 	}
 	old := p.questions[q.key]
 	if old != nil {
-		// An id that is used again: what was asked under it has no answer any more.
+		// The agent uses the id again, so the old question gets no answer.
 		old.stop()
 		if old.holdsTurn {
 			old.session.questions--
@@ -173,11 +169,11 @@ func (p *agentProcess) handleQuestion(b *commitBatch, fx *effects, e *envelope) 
 	p.applyPolicy(b, fx, q)
 }
 
-// maxQuestions is how many questions of an agent's may be open. All together they
-// may be as large as the largest message.
+// maxQuestions bounds the open questions of an agent. Together they may be as large as the
+// largest message.
 const maxQuestions = 1024
 
-// tooMany says why there is no room for one more question, or nothing.
+// tooMany returns why there is no room for one more question, or "".
 func (p *agentProcess) tooMany(q *question) string {
 	if len(p.questions) >= maxQuestions {
 		return fmt.Sprintf("%d questions wait for an answer already", maxQuestions)
@@ -192,12 +188,12 @@ func (p *agentProcess) tooMany(q *question) string {
 	return ""
 }
 
-// refuseQuestion answers a question for which there is no room, at once. It is
-// among the events, but no request that somebody could answer.
+// refuseQuestion answers a question for which there is no room with an error. The question is
+// among the events but not among the open requests.
 func (p *agentProcess) refuseQuestion(fx *effects, q *question, why string) {
 	if !p.warnedOfQuestions {
 		p.warnedOfQuestions = true
-		p.log.Warn("agent asks more than is answered", "why", why, "method", q.method)
+		p.log.Warn("the agent has too many open questions", "why", why, "method", q.method)
 	}
 	answer := failureOf(q.id, codeInternal, why, nil)
 	p.recordMessage(fx, eventlog.Daemon, q.session, "response:"+q.method, answer)
@@ -208,7 +204,7 @@ func (p *agentProcess) refuseQuestion(fx *effects, q *question, why string) {
 	})
 }
 
-// maxRPC bounds the ids that are kept as they are.
+// maxRPC bounds the ids in the log. Longer ones are cut.
 const maxRPC = 200
 
 func rpcKey(id []byte) string {
@@ -222,7 +218,7 @@ func rpcKey(id []byte) string {
 func (p *agentProcess) applyPolicy(b *commitBatch, fx *effects, q *question) {
 	policy := p.policyFor(q.session)
 	result := policy.result(q)
-	deaf := p.box.full() // the agent reads no answers: its question waits as if a client were asked
+	deaf := p.box.full() // the agent reads no answers, so its question waits for a client
 	if policy.Mode == Allow && result == nil {
 		p.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", offers(q.options))
 	}
@@ -234,7 +230,7 @@ func (p *agentProcess) applyPolicy(b *commitBatch, fx *effects, q *question) {
 	}
 }
 
-// result is what the policy answers to a question, or nil.
+// result returns the policy's answer to a question, or nil.
 func (p Policy) result(q *question) []byte {
 	switch p.Mode {
 	case Allow:
@@ -249,8 +245,8 @@ func (p Policy) result(q *question) []byte {
 	return nil
 }
 
-// policyFor is the policy for what is asked in a session; nil: in none that is known.
-// That of one which is being opened may have been changed since its row was read.
+// policyFor returns the policy of a session, or the host's for nil. It reads the policy of a
+// session that is being opened from the log, since it may have changed.
 func (p *agentProcess) policyFor(s *attachedSession) Policy {
 	switch {
 	case s == nil:
@@ -260,7 +256,7 @@ func (p *agentProcess) policyFor(s *attachedSession) Policy {
 	}
 	row, err := p.host.cfg.Log.Session(p.host.ctx, s.row.ID)
 	if err != nil {
-		p.log.Warn("the policy of a session is not known, so somebody is asked", "session", s.row.ID, "error", err)
+		p.log.Warn("the policy of a session is not known, so its question waits for a client", "session", s.row.ID, "error", err)
 		return Policy{}
 	}
 	return attachedSessionOf(row).data.Permissions
@@ -281,8 +277,8 @@ func (p *agentProcess) expire(q *question) {
 	}})
 }
 
-// cancelQuestions answers what is open of a session whose turn is cancelled, as
-// ACP asks of clients.
+// cancelQuestions cancels the questions of a session whose turn is cancelled, as ACP requires
+// of clients.
 func (p *agentProcess) cancelQuestions(b *commitBatch, fx *effects, s *attachedSession) {
 	for _, q := range p.questions {
 		if q.session == s && q.method == methodPermission {
@@ -291,27 +287,26 @@ func (p *agentProcess) cancelQuestions(b *commitBatch, fx *effects, s *attachedS
 	}
 }
 
-// Reply answers a question of an agent's. One of its members is set, or both
-// Kinds and Cancel.
+// Reply is the answer to a question. One of its members is set, or Kinds and Cancel. Kinds,
+// Option and Cancel are for questions for permission.
 type Reply struct {
-	// Kinds are the kinds of options that would do, the best first: the first
-	// one that the agent offers is taken, for questions about permissions. If
-	// the agent offers none of them, the error is [OptionError], or the
-	// question is cancelled if Cancel is set.
+	// Kinds lists kinds of options, the best first. The first kind that the agent offers is
+	// chosen. If it offers none, the question is cancelled if Cancel is set, or else the
+	// error is an [OptionError].
 	Kinds []string
 
-	// Option is the id of an option, for questions about permissions.
+	// Option is the id of an option.
 	Option string
 
-	// Cancel says that there will be no answer, for questions about permissions.
+	// Cancel cancels the question.
 	Cancel bool
 
-	// Result is the JSON-RPC result, for all questions.
+	// Result is the JSON-RPC result.
 	Result json.RawMessage
 }
 
-// OptionError says that an agent offers no option of the kinds that a [Reply]
-// asks for. The question stays open.
+// OptionError reports that an agent offers no option of the kinds in a [Reply]. The question
+// stays open.
 type OptionError struct {
 	Kinds   []string // of the reply
 	Offered []Option
@@ -354,9 +349,8 @@ func (r Reply) result(q *question) ([]byte, error) {
 	return nil, &OptionError{r.Kinds, q.options}
 }
 
-// Answer answers a question of the agent's: request is its public id. The first
-// answer counts; later ones get [ErrRequestNotFound]. The agent must run here:
-// [ElsewhereError].
+// Answer answers the question with a public id. Only the first answer counts. Later ones get
+// [ErrRequestNotFound]. If the agent runs in another host, the error is an [ElsewhereError].
 func (h *Host) Answer(ctx context.Context, session, request string, r Reply) error {
 	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: request, Pending: true})
 	if err != nil {

@@ -171,8 +171,8 @@ func (p *agentProcess) reopenBy(ctx context.Context, method string, params []byt
 		s.opening = false
 		s.data.Mode, s.data.Model, s.data.Options = set.kept.Mode, set.kept.Model, set.kept.Options
 		s.saveData()
-		if set.says {
-			s.setOptions(s.row.Config, set.now) // what has changed since
+		if set.known {
+			s.setOptions(s.row.Config, set.now) // the options may have changed
 		}
 		return nil
 	})

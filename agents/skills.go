@@ -23,18 +23,18 @@ import (
 	"github.com/deskhand/deskhand/internal/folder"
 )
 
-// skillStore keeps what was fetched, and puts it where agents look.
+// skillStore holds copies of repositories with skills.
 type skillStore struct {
-	patience time.Duration // how long a session waits for what it has an older copy of
+	patience time.Duration // how long a session with an older copy waits for a newer one
 	fetches  singleflight.Group
 
 	mu     sync.Mutex // held while copies are read or replaced, and guards what follows
-	dir    string     // empty: none was needed yet, and it will be a temporary one
+	dir    string     // empty: a temporary one is made when it is needed
 	temp   bool
 	failed map[string]failedFetch // by name of a copy: the last attempt to renew it
 }
 
-// folder is where copies are kept.
+// folder returns the folder of the copies.
 func (s *skillStore) folder() (dir string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,11 +56,11 @@ func (s *skillStore) close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// skillSource is one source of an entry of skills.json.
+// skillSource is a source in an entry of skills.json.
 type skillSource struct {
 	Type    string   `json:"type"` // github, git or local
 	Source  string   `json:"source"`
-	Skills  []string `json:"skills"` // which of it; all when there is none
+	Skills  []string `json:"skills"` // names; empty: all
 	Ref     string   `json:"ref"`
 	Subpath string   `json:"subpath"`
 }
@@ -73,7 +73,7 @@ func (s *skillSource) UnmarshalJSON(raw []byte) error {
 
 func (s skillSource) String() string { return s.Type + " " + s.Source }
 
-// skillFolders are where agents look for skills, in a session's folder.
+// skillFolders has the folders in which agents look for skills, below a session's folder.
 var skillFolders = map[string]string{
 	"claude": ".claude/skills", "codex": ".codex/skills", "opencode": ".opencode/skill", "gemini": ".gemini/skills",
 	"cursor": ".cursor/skills", "amp": ".agents/skills", "pi": ".pi/skills",
@@ -81,14 +81,14 @@ var skillFolders = map[string]string{
 
 const otherSkillFolder = ".agents/skills"
 
-// place says where something is: a folder, what works in it, and a name below it.
+// place is a file or folder below a folder.
 type place struct {
 	files folder.Files
 	dir   string
 	name  string
 }
 
-// below is a place that is relative to another one.
+// below returns a place below p.
 func (p place) below(name string) place {
 	p.name = path.Join(p.name, name)
 	return p
@@ -102,9 +102,8 @@ type skill struct {
 	source string
 }
 
-// placeSkills brings the skills of a folder to where an agent looks, and removes
-// those that were placed before and are not configured any more. It returns
-// what did not work.
+// placeSkills copies the configured skills of a folder to where an agent looks, and removes
+// skills that are no longer configured. It returns problems.
 func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []string) {
 	if !filepath.IsAbs(cwd) {
 		return nil
@@ -123,9 +122,9 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 	fetched, more, failed := h.fetchAll(ctx, cwd, entries)
 	problems = append(problems, more...)
 	wanted := map[string]skill{}
-	h.skills.mu.Lock() // from here on what was fetched stays as it is
+	h.skills.mu.Lock() // no copy changes
 	defer h.skills.mu.Unlock()
-	if before, err = h.folders.Placed(cwd); err != nil { // another session may have placed some meanwhile
+	if before, err = h.folders.Placed(cwd); err != nil { // another session may have changed them
 		return append(problems, err.Error())
 	}
 	for _, f := range fetched {
@@ -146,7 +145,7 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
-	if failed { // what cannot be fetched now is not removed
+	if failed { // then it is not known which skills are configured
 		return problems
 	}
 	for at := range before {
@@ -164,8 +163,8 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 	return problems
 }
 
-// fetchAll fetches the sources of all entries at once. failed tells that there
-// are some which cannot be known.
+// fetchAll fetches the sources of all entries concurrently. failed reports that some entries
+// cannot be decoded.
 func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
 	var wg sync.WaitGroup
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -186,7 +185,7 @@ func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json
 	return all, problems, failed
 }
 
-// skillEntries are the entries that count; problems names the others.
+// skillEntries returns the entries that count. problems names the others.
 func (h *Host) skillEntries(ctx context.Context, cwd string) (entries map[string]json.RawMessage, problems []string, err error) {
 	found, err := h.folders.Entries(ctx, cwd, folders.Skills)
 	entries = map[string]json.RawMessage{}
@@ -200,7 +199,7 @@ func (h *Host) skillEntries(ctx context.Context, cwd string) (entries map[string
 	return entries, problems, err
 }
 
-// placeSkill copies a skill to its place, unless it is there as it is.
+// placeSkill copies a skill to its place, unless an unchanged copy is there.
 func (h *Host) placeSkill(ctx context.Context, to place, s skill, before map[string]folders.Placement) error {
 	old, known := before[to.name]
 	_, err := to.files.List(to.dir, to.name, 0, maxSkillFiles)
@@ -223,7 +222,7 @@ func (h *Host) placeSkill(ctx context.Context, to place, s skill, before map[str
 	if err != nil {
 		return err
 	}
-	// It is ours from now on, whether the rest succeeds or not.
+	// The host owns the place also if the copy fails.
 	if err := h.folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
 		return err
 	}
@@ -235,8 +234,8 @@ const (
 	maxSkillBytes = 64 << 20
 )
 
-// list returns the files of a skill, without links, which could lead anywhere.
-// state changes when a file does.
+// list returns the files of a skill, without symbolic links. state changes when a file
+// changes.
 func (p place) list() (entries []folder.Entry, state string, err error) {
 	entries, err = p.files.List(p.dir, p.name, math.MaxInt, maxSkillFiles)
 	size := int64(0)
@@ -257,7 +256,7 @@ func (p place) list() (entries []folder.Entry, state string, err error) {
 	return entries, digest(b.String()), nil
 }
 
-// read returns the content of files that list has found.
+// read returns the files that list has found.
 func (p place) read(entries []folder.Entry) ([]folder.File, error) {
 	files := make([]folder.File, 0, len(entries))
 	left := int64(maxSkillBytes)
@@ -270,4 +269,24 @@ func (p place) read(entries []folder.Entry) ([]folder.File, error) {
 		files = append(files, folder.File{Name: e.Name, Mode: 0o644 | e.Mode.Perm()&0o111, Content: text})
 	}
 	return files, nil
+}
+
+// ownSkills returns the name of the entry with a session's own skills in its folder's
+// skills.json.
+func ownSkills(session string) string { return "session-" + session }
+
+// dropWait bounds the wait for other writers of a folder's configuration.
+const dropWait = 5 * time.Second
+
+// dropSkills removes a session's own skills, unless the entry was changed.
+func (h *Host) dropSkills(session, cwd, hash string) {
+	if hash == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dropWait)
+	defer cancel()
+	err := h.folders.DeleteIf(ctx, cwd, folders.Skills, ownSkills(session), hash)
+	if err != nil {
+		h.cfg.Logger.Warn("a session's skills stay in its folder's configuration", "session", session, "error", err)
+	}
 }

@@ -24,24 +24,24 @@ import (
 
 const (
 	fetchTime   = 2 * time.Minute
-	refreshWait = 10 * time.Second // of which a session waits that has an older copy
+	refreshWait = 10 * time.Second // how long a session with an older copy waits
 	retryWait   = time.Minute      // after a failure
 	skillFile   = "SKILL.md"
-	skillDepth  = 4 // folders below a source in which skills are looked for
+	skillDepth  = 4 // levels of folders that are searched for skills
 )
 
 func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:32] }
 
-// fetchedSource is a source of an entry, and where its files are.
+// fetchedSource is a source of an entry, and the place of its files.
 type fetchedSource struct {
 	entry  string
 	source skillSource
 	at     place
-	stale  string // why they are not of now; empty: they are
-	err    error  // they are nowhere
+	stale  string // why the files are not up to date; empty: they are
+	err    error  // there are no files
 }
 
-// find lists the skills of a source that are wanted.
+// find returns the selected skills of a source.
 func (f *fetchedSource) find() ([]skill, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -76,10 +76,10 @@ func (f *fetchedSource) find() ([]skill, error) {
 	return found, nil
 }
 
-// maxListed bounds the entries of a source in which skills are looked for.
+// maxListed bounds the files of a source.
 const maxListed = 100_000
 
-// skills finds the folders that are skills. name is that of the topmost one.
+// skills returns the skills below a place. name is the name of a skill at the place itself.
 func (p place) skills(name string) (all []skill, err error) {
 	entries, err := p.files.List(p.dir, p.name, skillDepth, maxListed)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p place) skills(name string) (all []skill, err error) {
 	}
 	for _, at := range found {
 		if within(at) {
-			continue // a part of that skill
+			continue // it is a part of that skill
 		}
 		one := skill{name: path.Base(at), at: at, from: p.below(at)}
 		if at == "." {
@@ -116,8 +116,8 @@ func (p place) skills(name string) (all []skill, err error) {
 
 var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
-// fetch returns where the files of a source are. If they are not up to date, it
-// says why. Sources in the session's folder are read without following links.
+// fetch returns the place of a source's files. If they are not up to date, stale says why.
+// Symbolic links in the session's folder are not followed.
 func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, stale string, err error) {
 	if s.Source == "" {
 		return place{}, "", errors.New("source must not be empty")
@@ -140,8 +140,8 @@ func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, 
 	return place{folder.Local{}, dir, "."}, stale, err
 }
 
-// localSource is where a local source is. It is read with the rights of the
-// agents' user.
+// localSource returns the place of a local source. It is read with the rights of the agents'
+// user.
 func (h *Host) localSource(cwd, source string) (place, error) {
 	files := h.folders.Files()
 	if rest, ok := strings.CutPrefix(source, "~/"); ok {
@@ -160,19 +160,18 @@ func (h *Host) localSource(cwd, source string) (place, error) {
 	return place{files, filepath.Join(cwd, source), "."}, nil
 }
 
-// failedFetch is an attempt to renew a copy that did not succeed.
+// failedFetch is a failed attempt to renew a copy.
 type failedFetch struct {
 	at  time.Time
 	err error
 }
 
-// pinned is a commit's id, whose files do not change.
+// pinned matches the id of a commit.
 var pinned = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// fetchGit returns the files of a commit. They are fetched once, and what may be
-// another commit by now again when the copy is old; several who need it at once
-// wait for the same. When that fails or takes long, the old copy has to do, and
-// stale says so.
+// fetchGit returns a copy of a repository. It fetches a copy that is old again, unless ref is
+// the id of a commit. Concurrent callers wait for the same fetch. If the fetch fails or takes
+// too long, fetchGit returns the old copy, and stale says why.
 func (h *Host) fetchGit(ctx context.Context, url, ref string) (dir, stale string, err error) {
 	if ref == "" {
 		ref = "HEAD"
@@ -210,7 +209,7 @@ func (h *Host) fetchGit(ctx context.Context, url, ref string) (dir, stale string
 	}
 }
 
-// renew fetches a copy in a task of the host's, which Close ends and waits for.
+// renew fetches a copy in a task of the host.
 func (h *Host) renew(url, ref, target string) error {
 	done := make(chan error, 1)
 	err := h.task(func(ctx context.Context) {
@@ -226,7 +225,7 @@ func (h *Host) renew(url, ref, target string) error {
 	return <-done
 }
 
-// staleText tells that a copy is used because of an error; empty: there is none.
+// staleText returns the remark that an old copy is used because of an error, or "".
 func staleText(old fs.FileInfo, err error) string {
 	if err == nil {
 		return ""
@@ -234,9 +233,8 @@ func staleText(old fs.FileInfo, err error) string {
 	return fmt.Sprintf("%v; what was fetched at %s is used", err, old.ModTime().UTC().Format(time.RFC3339))
 }
 
-// enough tells whether a copy need not be fetched again now: it is young, or the
-// last attempt failed a moment ago, which stale tells. One of the future is old:
-// the clock was set back.
+// enough reports whether a copy need not be fetched again now, because it is young or the last
+// attempt has failed recently (then stale says why). A copy with a time in the future is old.
 func (s *skillStore) enough(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
 	since := time.Since(old.ModTime())
 	if pinned.MatchString(ref) || age < 0 || 0 <= since && since < age {
@@ -248,7 +246,7 @@ func (s *skillStore) enough(key, ref string, old fs.FileInfo, age time.Duration)
 	return staleText(old, f.err), f.err != nil && time.Since(f.at) < min(age, retryWait)
 }
 
-// note remembers how an attempt to fetch something ended.
+// note records the result of an attempt to fetch a copy.
 func (s *skillStore) note(key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,14 +259,13 @@ func (s *skillStore) note(key string, err error) {
 	}
 }
 
-// clone fetches one commit into a folder, which is there whole or not at all, in
-// place of an older one.
+// clone fetches one commit and atomically replaces the folder target.
 func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	staging, err := os.MkdirTemp(filepath.Dir(target), "new-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(staging) }() // which is the older one afterwards
+	defer func() { _ = os.RemoveAll(staging) }() // afterwards the old copy
 	for _, args := range [][]string{
 		{"init", "--quiet"},
 		{"fetch", "--quiet", "--depth=1", "--no-tags", url, ref},
@@ -283,7 +280,7 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	if err := h.git(ctx, staging, nil, "checkout", "--quiet", "--detach", "FETCH_HEAD"); err != nil {
 		return err
 	}
-	now := time.Now() // of which age is counted
+	now := time.Now() // the age counts from here
 	if commit := commitOf(staging); commit != "" && commit == commitOf(target) {
 		return os.Chtimes(target, now, now)
 	}
@@ -296,7 +293,7 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	switch {
 	case err == nil:
 		return nil
-	case err != unix.ENOENT: // the file system cannot do that
+	case err != unix.ENOENT: // the file system does not support it
 		if err := os.RemoveAll(target); err != nil {
 			return err
 		}
@@ -304,8 +301,7 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	return os.Rename(staging, target)
 }
 
-// Bounds of a repository and of git. A small repository can have any number of files,
-// of any size.
+// Limits of a repository and of git.
 const (
 	maxCheckout = 1 << 30 // bytes of all files
 	maxGitFile  = 1 << 30 // bytes of a file that git writes, such as a pack
@@ -354,7 +350,7 @@ func (s *treeSize) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// commitOf is the commit that clone has checked out, or "".
+// commitOf returns the commit that clone has checked out, or "".
 func commitOf(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
 	if id := strings.TrimSpace(string(b)); err == nil && pinned.MatchString(id) {
@@ -363,8 +359,8 @@ func commitOf(dir string) string {
 	return ""
 }
 
-// git runs git, which may ask nobody anything and use no program of a URL's
-// choice. Its output goes to stdout unless that is nil.
+// git runs git without prompts, and without transports that run programs. stdout gets its
+// output, unless it is nil.
 func (h *Host) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
 	protocols := "https:http:ssh:git"
 	if h.user.Credential == nil { // else it would read files that the agents' user may not

@@ -47,7 +47,7 @@ func parseCustom(text []byte) ([]Custom, error) {
 		return nil, fmt.Errorf(`must be {"agents": {"NAME": {"command": ["PROGRAM", "ARGUMENT"]}}}: %w`, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has text after the object")
+		return nil, errors.New("has something behind the object")
 	}
 	list := make([]Custom, 0, len(content.Agents))
 	for id, c := range content.Agents {
