@@ -40,7 +40,7 @@ func BenchmarkPrompt(b *testing.B) {
 	}
 }
 
-// BenchmarkEvents is how many updates a second ten sessions can make at once.
+// BenchmarkEvents measures the updates per second of ten concurrent sessions.
 func BenchmarkEvents(b *testing.B) {
 	const sessions = 10
 	for name, mode := range map[string]eventlog.Mode{"full": eventlog.Full, "normal": eventlog.Normal} {

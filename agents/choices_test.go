@@ -243,8 +243,7 @@ func toldBy(t testing.TB, e eventlog.Event) string {
 	return m.Params.Update.Content.Text
 }
 
-// Whoever comes while a session is opened again waits until it is set to what
-// it was.
+// Clients of a session that is being restored wait until its choices are made again.
 func TestRestoredWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -276,7 +275,7 @@ func TestRestoredWhole(t *testing.T) {
 	for range 5 {
 		wg.Go(prompt)
 	}
-	wg.Go(func() { // who opens it himself takes nothing away from the others
+	wg.Go(func() { // a client that opens the session does not affect the others
 		open := `{"jsonrpc":"2.0","id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}`
 		if _, err := h.Post(t.Context(), "ses-s", agents.PostOptions{}, []byte(open)); err != nil {
 			t.Error(err)
@@ -344,7 +343,7 @@ func TestChoicesRestored(t *testing.T) {
 					h = restart(t, h, cfg)
 					checkSet(t, h, "restored", want)
 				}
-				// What the agent changes by itself counts as well, and what that changes.
+				// Changes by the agent count as well, and the changes that these cause.
 				want.Model, want.Think = "m1", "low"
 				if offers == "modes" {
 					want.Mode, want.Model = "normal", "m2" // the older way tells of modes alone
@@ -432,8 +431,7 @@ func TestChoicesLost(t *testing.T) {
 	}
 }
 
-// A client that opens a session itself gets it as the agent has it, and so does
-// whoever asks later.
+// A client that opens a session gets it in the agent's state, and so do later clients.
 func TestChoicesOfOpener(t *testing.T) {
 	t.Parallel()
 	for _, offers := range []string{"options", "modes"} {

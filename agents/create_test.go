@@ -35,7 +35,7 @@ func choosing(t *testing.T) (h *agents.Host, gate string, made <-chan error) {
 	return h, gate, done
 }
 
-// A new session is nobody else's before it is in the mode that was asked for.
+// No other caller can use a new session before its mode is set.
 func TestMadeWhole(t *testing.T) {
 	t.Parallel()
 	h, gate, made := choosing(t)
@@ -87,7 +87,7 @@ func checkGivenUp(t *testing.T, left eventlog.Session) {
 	create(t, next, left.ID, agents.SessionOptions{})
 }
 
-// A session whose agent ends while it is made has failed, and stays so.
+// The state of a session is failed if its agent ends while the session is being made.
 func TestEndsWhileMade(t *testing.T) {
 	t.Parallel()
 	h, _, made := choosing(t)

@@ -76,7 +76,7 @@ func TestDeafAgentEnds(t *testing.T) {
 		_, err := h.Post(within(t), "srv", agents.PostOptions{}, fmt.Appendf(nil, `{"id":1,"method":"session/new","params":{"pad":%q}}`, pad))
 		waits <- err
 	}()
-	<-mounted // from here on it has a process, and is no message to a server that is no more
+	<-mounted // the process runs
 	select {
 	case err := <-waits:
 		t.Fatalf("Post to a full agent = %v", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Nobody goes on with a session that has ended, on whichever way, although the agent
-// has it still; a client that opens it has it again.
+// No API continues a session that has ended, although the agent still has it. A client that
+// opens the session can use it again.
 func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -111,7 +111,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// An agent that ends by itself leaves no more behind than one that is deleted.
+// Processes that an agent has left end after its exit as well.
 func TestEscapeExit(t *testing.T) {
 	t.Parallel()
 	needCgroups(t)

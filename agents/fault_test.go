@@ -289,7 +289,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// What an agent leaves behind when it ends by itself is ended as well.
+// Processes that an agent has left end after its exit.
 func TestExitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell(`setsid sleep 1000 & echo "[$$,$!]"; read line; exit 3`)})
@@ -304,7 +304,7 @@ func TestExitLeavesNothing(t *testing.T) {
 	})
 }
 
-// An agent that ends at once is started once a call.
+// An agent that exits immediately is started once per call.
 func TestEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "starts")
@@ -350,8 +350,7 @@ func TestKilled(t *testing.T) {
 	follow(t, h, "srv", agents.Replay{}, `{"success":false,"code":null,"signal":"SIGKILL"}`)
 }
 
-// An agent that reads nothing holds up those who write to it, until they give
-// up, and nobody else.
+// An agent that reads nothing blocks only its own clients, until their contexts end.
 func TestDeafAgent(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell(`echo '[1]'; exec sleep 1000`), MaxMessageBytes: 1 << 20})

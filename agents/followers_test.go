@@ -7,7 +7,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 )
 
-// sentWait is how long a Post waits for those who follow.
+// sentWait is how long a Post waits for streams.
 const sentWait = 100 * time.Millisecond
 
 const echoRequest = `{"id":1,"method":"echo","params":{}}`
@@ -22,8 +22,8 @@ func followed(t *testing.T, h *agents.Host, r agents.Replay) *agents.Stream {
 	return s
 }
 
-// checkWaits posts something, and fails the test if the answer did not wait
-// until the stream has said that it has passed it on.
+// checkWaits posts a request, and fails the test if Post returned before the stream has
+// reported that the answer was sent.
 func checkWaits(t *testing.T, h *agents.Host, s *agents.Stream) {
 	t.Helper()
 	begin, returned := time.Now(), make(chan time.Time, 1)
@@ -43,7 +43,7 @@ func checkWaits(t *testing.T, h *agents.Host, s *agents.Stream) {
 	}
 }
 
-// An answer is returned when who keeps up has passed it on.
+// Post returns an answer after a stream that is not behind has sent it.
 func TestPostWaitsForFollower(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -55,7 +55,7 @@ func TestPostWaitsForFollower(t *testing.T) {
 	}
 }
 
-// Nobody waits for those who do not keep up, until they have caught up.
+// Post does not wait for streams that are behind, until they have caught up.
 func TestPostLeavesFollowersBehind(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestPostLeavesFollowersBehind(t *testing.T) {
 	}
 }
 
-// The end of one who is waited for ends the wait.
+// The end of a stream ends the wait for it.
 func TestPostAndFollowerThatLeaves(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})

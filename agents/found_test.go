@@ -12,7 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 )
 
-// The configuration in an untrusted repository must have no effect by itself. Each
+// The configuration in an untrusted repository must have no effect without approval. Each
 // test opens a session in a folder that an attacker has prepared.
 
 // opened makes a session in a folder, and returns what its agent got and its

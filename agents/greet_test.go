@@ -32,8 +32,7 @@ func greeting(t *testing.T, starting func(), env ...string) (h *agents.Host, ses
 	return restart(t, h, cfg), session, dir
 }
 
-// checkRemembers looks that a session goes on in an agent that was asked what it
-// can before that.
+// checkRemembers checks that a session continues in an agent that was initialized before.
 func checkRemembers(t *testing.T, h *agents.Host, session, dir string, greetings int) {
 	t.Helper()
 	prompt(t, h, "srv", session, "and now?")
@@ -43,8 +42,8 @@ func checkRemembers(t *testing.T, h *agents.Host, session, dir string, greetings
 	}
 }
 
-// A session is not opened before the agent has answered the client that started
-// it: until then nobody knows how it can be.
+// A session is not restored before the agent has answered the initialize of the client that
+// started it, since the answer has the agent's capabilities.
 func TestRestoreAwaitsInitialize(t *testing.T) {
 	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -74,8 +73,7 @@ func TestRestoreAwaitsInitialize(t *testing.T) {
 	checkRemembers(t, h, session, dir, 2)
 }
 
-// A client that leaves while the agent is started for its initialize leaves one
-// that the host initializes.
+// An agent gets the initialize of a client that leaves while the agent is being started.
 func TestInitializeDoesNotCome(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
@@ -91,7 +89,7 @@ func TestInitializeDoesNotCome(t *testing.T) {
 	checkRemembers(t, h, session, dir, 2)
 }
 
-// An agent that answers nobody gets no session.
+// An agent that does not answer initialize gets no session.
 func TestInitializeUnanswered(t *testing.T) {
 	t.Parallel()
 	log, state := openLog(t, ""), t.TempDir()

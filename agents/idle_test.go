@@ -76,7 +76,7 @@ func TestNotIdleWhileConfiguring(t *testing.T) {
 			if calls++; calls == 1 {
 				return agents.Mount{}, nil
 			}
-			enough := time.After(2500 * time.Millisecond) // it is looked at once a second
+			enough := time.After(2500 * time.Millisecond) // the interval of the checks is a second
 			for {
 				select {
 				case <-enough:

@@ -33,8 +33,8 @@ type pair struct {
 	stream   *agents.Stream
 }
 
-// newPair starts them. said is the prompt, shown what the agent says then, and gone
-// when the first host looks after its servers by itself.
+// newPair starts two hosts. said is the prompt, shown the agent's message, and gone the
+// GoneAfter of the first host.
 func newPair(t *testing.T, said, shown string, gone time.Duration) *pair {
 	t.Helper()
 	c := testpostgres.Shared(t)
@@ -144,7 +144,7 @@ func TestOvertaken(t *testing.T) {
 		gone        time.Duration
 		client      bool // asks for the server
 	}{
-		"by itself":             {"hang", "hanging", 100 * time.Millisecond, false},
+		"by its own watch":      {"hang", "hanging", 100 * time.Millisecond, false},
 		"from a client":         {"hang", "hanging", time.Hour, true},
 		"by what is to be said": {"count token 50000", "<token/10>", time.Hour, false},
 	} {

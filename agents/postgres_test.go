@@ -138,9 +138,8 @@ func prompt1(t testing.TB, h *agents.Host, server, message string) <-chan error 
 	return done
 }
 
-// TestPostgresGone: Postgres goes away in the middle of a turn. Clients are told
-// so at once; what the agent says meanwhile comes afterwards, whole, in order
-// and once.
+// TestPostgresGone loses Postgres in the middle of a turn. Clients get an error immediately.
+// The agent's messages arrive afterwards, completely, in order and once.
 func TestPostgresGone(t *testing.T) {
 	t.Parallel()
 	for name, begin := range outages {

@@ -100,7 +100,7 @@ func (p *agentProcess) interrupt(b *commitBatch, s *attachedSession, e ended, re
 }
 
 // exitEvent returns the message that followers get at the end of a process. stderr is
-// the end of its standard error, if it ended by itself.
+// the end of its standard error, if it exited.
 func exitEvent(e ended, stderr string) []byte {
 	return notification("_adapter/agent_exited", struct {
 		Success bool   `json:"success"`
@@ -141,7 +141,7 @@ func (p *agentProcess) release() {
 	}
 }
 
-// logExit logs the end of an agent that ended by itself.
+// logExit logs the exit of an agent that the host did not end.
 func (p *agentProcess) logExit(over *ExitedError) {
 	p.mu.Lock()
 	reason := p.reason
@@ -153,7 +153,7 @@ func (p *agentProcess) logExit(over *ExitedError) {
 	if over.Code != nil && *over.Code == 0 {
 		level = slog.LevelInfo
 	}
-	p.log.Log(context.Background(), level, "agent ended by itself", "agent", over.Agent, "error", over)
+	p.log.Log(context.Background(), level, "agent exited", "agent", over.Agent, "error", over)
 }
 
 func (p *agentProcess) exitStatus() *ExitedError {

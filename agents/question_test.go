@@ -12,8 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Of an agent that asks without end and gets no answers, only so many questions
-// wait: the others fail at once.
+// A limited number of an agent's questions wait. The others fail immediately.
 func TestTooManyQuestions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ asked, size, taken int }{
@@ -130,7 +129,7 @@ func checkRefused(t *testing.T, h *agents.Host, session string, asked, taken int
 	}
 }
 
-// A question whose id is used again is open no more, however long the id is.
+// A question is closed when the agent uses its id again, however long the id is.
 func TestQuestionIDUsedAgain(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -145,8 +144,7 @@ func TestQuestionIDUsedAgain(t *testing.T) {
 	}
 }
 
-// What the host answers by itself does not pile up for an agent that reads
-// nothing.
+// The host's own answers do not accumulate for an agent that reads nothing.
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	const n = 8_000

@@ -66,8 +66,7 @@ func restoringThat(t *testing.T, made func(*agents.Host) string) (h *agents.Host
 	return h, load, done
 }
 
-// A server that is deleted while a session is restored in it keeps nobody from
-// the session.
+// A session can be used after its server was deleted during the session's restoration.
 func TestDeletedWhileRestored(t *testing.T) {
 	t.Parallel()
 	h, prompted := restoring(t)
@@ -79,8 +78,7 @@ func TestDeletedWhileRestored(t *testing.T) {
 	}
 }
 
-// A session that is restored for as long as it takes is terminated at once, and
-// its process with it.
+// Terminate ends a session immediately during its restoration, and its process.
 func TestTerminatedWhileRestored(t *testing.T) {
 	t.Parallel()
 	h, prompted := restoring(t)

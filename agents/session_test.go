@@ -110,7 +110,7 @@ func TestSessionInGo(t *testing.T) {
 	if _, err := h.Prompt(within(t), "mine", []byte(`[]`)); !errors.Is(err, agents.ErrSessionEnded) {
 		t.Errorf("Prompt = %v", err)
 	}
-	if _, err := h.Prompt(within(t), "nobody", []byte(`[]`)); !errors.Is(err, agents.ErrSessionNotFound) {
+	if _, err := h.Prompt(within(t), "missing", []byte(`[]`)); !errors.Is(err, agents.ErrSessionNotFound) {
 		t.Errorf("Prompt = %v", err)
 	}
 }
@@ -427,7 +427,7 @@ func TestRunAs(t *testing.T) { //nolint:paralleltest // it sets a variable
 	if _, err := agents.Start(t.Context(), agents.Config{Log: openLog(t, ""), Launch: agentOf(), RunAs: "nobody-such"}); err == nil {
 		t.Error("a user that does not exist was taken")
 	}
-	script := filepath.Join(t.TempDir(), "agent.js") // which nobody else may enter
+	script := filepath.Join(t.TempDir(), "agent.js") // no other user may enter
 	if err := os.WriteFile(script, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// TestHostsNoticeThatOthersAreGone: a host is killed in the middle of its turns,
-// and nobody asks for its sessions. Another one completes their record.
+// TestHostsNoticeThatOthersAreGone kills a host in the middle of its turns. Without a request
+// for its sessions, another host completes their records.
 func TestHostsNoticeThatOthersAreGone(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testpostgres.DSN(t), t.TempDir()

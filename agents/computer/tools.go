@@ -50,7 +50,7 @@ var tools = []tool{
 	},
 	{
 		name: "zoom", title: "Look closely", reads: true, closed: true, required: []string{"region"}, parameters: []string{"region"},
-		description: "Shows a part of the screen at full resolution. Coordinates for other tools remain those of the whole screenshot.",
+		description: "Shows a part of the screen at full resolution. Coordinates for other tools remain in the whole screenshot.",
 	},
 	{
 		name: "click", title: "Click", parameters: []string{"coordinate", "button", "count", "modifiers", "screenshot"},

@@ -194,7 +194,7 @@ func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	text := fmt.Sprintf("This is [%d, %d, %d, %d] of the screenshot in %dx%d pixels. Coordinates still are those of the whole screenshot.",
+	text := fmt.Sprintf("This is [%d, %d, %d, %d] of the screenshot in %dx%d pixels. Coordinates are still in the whole screenshot.",
 		x0, y0, x1, y1, pic.Size.Width, pic.Size.Height)
 	return outcome{text: text, picture: pic}, nil
 }

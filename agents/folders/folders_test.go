@@ -160,14 +160,14 @@ func TestPutCounts(t *testing.T) {
 	}
 	place(t, dir, "mcp", `{"a":{"type":"local","command":"y"}}`)
 	if entry(t, s, dir, folders.MCP, "a").Approved {
-		t.Error("it counts after somebody else has changed it")
+		t.Error("it counts after another program has changed it")
 	}
 	if err := s.Delete(t.Context(), dir, folders.MCP, "a"); err != nil {
 		t.Fatal(err)
 	}
 	place(t, dir, "mcp", `{"a":`+string(content)+`}`)
 	if entry(t, s, dir, folders.MCP, "a").Approved {
-		t.Error("it counts after it was deleted and somebody else has written it again")
+		t.Error("it counts after it was deleted and another program has written it again")
 	}
 }
 

@@ -64,7 +64,7 @@ func toolServer() *mcp.Server {
 	return s
 }
 
-// toolHandler serves it by HTTP to who has the token.
+// toolHandler serves the tools over HTTP to clients with the token.
 func toolHandler() http.Handler {
 	server := toolServer()
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
@@ -274,7 +274,7 @@ func (c *client) said() string {
 	return b.String()
 }
 
-// kinds are those of the updates since the last call, with tool calls' states.
+// kinds returns the kinds of the updates since the last call, with tool calls' states.
 func (c *client) kinds() string {
 	var all []string
 	for _, m := range c.seen {

@@ -222,8 +222,7 @@ func TestCancel(t *testing.T) {
 	if strings.Contains(c.said(), "never") {
 		t.Error("a turn that was cancelled before it began said something")
 	}
-	// A question that is open is given up, and an answer to it afterwards is
-	// nobody's.
+	// An open question is given up. A later answer is echoed.
 	asking := c.send("session/prompt", promptParams(id, "permission"))
 	c.wait(asking, func(m message) bool { return m.Method == "session/request_permission" })
 	c.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
@@ -297,10 +296,10 @@ func TestSettings(t *testing.T) {
 		`session/set_mode {"sessionId":"ID","modeId":"none"}`, `session/set_model {"sessionId":"ID"}`,
 		`session/set_config_option {"sessionId":"ID","configId":"x","value":"y"}`, `session/set_config_option {"sessionId":"ID","configId":"model","value":true}`,
 		`session/set_mode {"sessionId":"mock-0000000000000000","modeId":"plan"}`, `session/set_mode {"sessionId":7}`,
-		`session/prompt {"sessionId":"ID","prompt":[]}`, `session/prompt {"sessionId":"ID","prompt":"x"}`, `session/prompt {"sessionId":"nobody","prompt":[{"type":"text"}]}`,
+		`session/prompt {"sessionId":"ID","prompt":[]}`, `session/prompt {"sessionId":"ID","prompt":"x"}`, `session/prompt {"sessionId":"missing","prompt":[{"type":"text"}]}`,
 		`session/new {"cwd":"relative"}`, `session/new {}`, `session/new {"cwd":"/","mcpServers":[{"type":"sse","name":"x","url":"http://x"}]}`,
 		`session/new {"cwd":"/","mcpServers":[{"type":"http","name":"x"}]}`, `session/new {"cwd":"/","mcpServers":[{"name":"x"}]}`,
-		`session/new {"cwd":"/","mcpServers":[{"command":"x"}]}`, `session/load {"cwd":"/","sessionId":"../../etc/passwd"}`, `session/close {"sessionId":"nobody"}`,
+		`session/new {"cwd":"/","mcpServers":[{"command":"x"}]}`, `session/load {"cwd":"/","sessionId":"../../etc/passwd"}`, `session/close {"sessionId":"missing"}`,
 	} {
 		method, params, _ := strings.Cut(strings.ReplaceAll(bad, `"ID"`, `"`+id+`"`), " ")
 		if m := c.call(method, params); m.Error == nil || m.Error.Message == "" || m.Error.Code == 0 {

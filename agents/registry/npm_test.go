@@ -155,7 +155,7 @@ func (r *npmRegistry) send(w http.ResponseWriter, req *http.Request, file string
 	_, _ = w.Write(content)
 }
 
-// downloads are the tarballs that were asked for so far, sorted.
+// downloads returns the requested tarballs, sorted.
 func (r *npmRegistry) downloads() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
