@@ -43,7 +43,6 @@ type sessionData struct {
 	Maker string `json:"maker,omitempty"` // the instance of the host that makes it, while it is starting
 }
 
-// id returns the session's id, or "" for nil.
 func (s *attachedSession) id() string {
 	if s == nil {
 		return ""

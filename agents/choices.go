@@ -67,7 +67,6 @@ func isText(value json.RawMessage) bool { return len(value) > 0 && value[0] == '
 // given reports whether a member is present and not null.
 func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
 
-// same reports whether two values are equal.
 func same(a, b json.RawMessage) bool {
 	if isText(a) && isText(b) {
 		return text(a) == text(b)
@@ -75,12 +74,10 @@ func same(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b)
 }
 
-// named returns the setting with an id, or nil.
 func named(all []setting, id string) *setting {
 	return first(all, func(s setting) bool { return s.ID == id })
 }
 
-// ofCategory returns the setting of a category, or nil.
 func ofCategory(all []setting, category string) *setting {
 	return first(all, func(s setting) bool { return s.Category == category })
 }
@@ -92,7 +89,6 @@ func first(all []setting, is func(setting) bool) *setting {
 	return nil
 }
 
-// category returns the category of a setting.
 func category(id string, in ...[]setting) string {
 	for _, all := range in {
 		if s := named(all, id); s != nil {
@@ -112,7 +108,6 @@ func (d *sessionData) set(category, value string) {
 	}
 }
 
-// choice is an option and its chosen value.
 type choice struct {
 	ID    string          `json:"id"`
 	Value json.RawMessage `json:"value"`
@@ -134,7 +129,6 @@ func (c choices) with(id string, value json.RawMessage) choices {
 	return append(c.without(id), choice{id, bytes.Clone(value)})
 }
 
-// recordChoice records the choice of an option.
 func (s *attachedSession) recordChoice(id string, value json.RawMessage) {
 	s.data.Options = s.data.Options.with(id, value)
 	s.data.set(category(id, settingsOf(s.row.Config)), text(value))
@@ -188,7 +182,6 @@ func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
 	s.saveData()
 }
 
-// applyChoice records the choice that a client has made.
 func (p *agentProcess) applyChoice(s *attachedSession, c *call, e *envelope) {
 	switch c.env.method {
 	case "session/set_mode":

@@ -38,7 +38,6 @@ func newBatch() *commitBatch {
 	return &commitBatch{changed: map[*attachedSession]struct{}{}, opened: map[*attachedSession]struct{}{}}
 }
 
-// add adds the effects of a command.
 func (b *commitBatch) add(weight int64) *effects {
 	fx := &effects{weight: weight}
 	b.effects = append(b.effects, fx)
@@ -56,7 +55,6 @@ func (b *commitBatch) markChanged(s *attachedSession) {
 	b.changed[s] = struct{}{}
 }
 
-// hasChanges reports whether there is anything to write.
 func (b *commitBatch) hasChanges() bool {
 	return b.exit || len(b.changed) > 0 || slices.ContainsFunc(b.effects, func(fx *effects) bool {
 		return len(fx.events) > 0 || len(fx.requests) > 0
@@ -130,7 +128,6 @@ func (p *agentProcess) commit(b *commitBatch) {
 	}
 }
 
-// write writes a batch in one transaction.
 func (p *agentProcess) write(b *commitBatch) error {
 	if !b.hasChanges() && !p.recordDirty {
 		return nil

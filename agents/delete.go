@@ -177,7 +177,6 @@ func (h *Host) intendDeletion(ctx context.Context, row eventlog.Life) error {
 	})
 }
 
-// record returns the record of the newest process.
 func (s *server) record() eventlog.Life {
 	s.mu.Lock()
 	defer s.mu.Unlock()

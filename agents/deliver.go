@@ -90,7 +90,6 @@ func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weig
 	}
 }
 
-// await waits for the end of a call.
 func (p *agentProcess) await(ctx context.Context, c *call) ([]byte, error) {
 	if _, err := receive(ctx, p, c.over); err != nil {
 		return nil, err

@@ -37,7 +37,6 @@ func (e *envelope) isRequest() bool      { return e.method != "" && e.id.there()
 func (e *envelope) isNotification() bool { return e.method != "" && !e.id.there() }
 func (e *envelope) isResponse() bool     { return e.object && e.method == "" && e.id.there() }
 
-// sessionID returns params.sessionId, or "".
 func (e *envelope) sessionID() string { return text(e.bytes(e.session)) }
 
 // parse decodes a message. It replaces line breaks between tokens by spaces, since a message
@@ -250,7 +249,6 @@ func text(raw []byte) string {
 	return s
 }
 
-// quote returns a string as JSON.
 func quote(s string) []byte { return encode(s) }
 
 // encode returns a value's JSON, without escapes for HTML. The value must have one.
@@ -276,7 +274,6 @@ func idKey(raw []byte) string {
 	return string(raw)
 }
 
-// notification returns a notification.
 func notification(method string, params any) []byte {
 	return encode(struct {
 		Version string `json:"jsonrpc"`
@@ -285,7 +282,6 @@ func notification(method string, params any) []byte {
 	}{"2.0", method, params})
 }
 
-// failureOf returns an answer with an error.
 func failureOf(id []byte, code int, message string, data any) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`
@@ -298,7 +294,6 @@ func failureOf(id []byte, code int, message string, data any) []byte {
 	}{code, message, data}})
 }
 
-// answerOf returns an answer with a result.
 func answerOf(id, result []byte) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`

@@ -48,7 +48,6 @@ func (f *followers) count() int {
 	return len(f.all)
 }
 
-// endStreams ends all streams with an error.
 func (f *followers) endStreams(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

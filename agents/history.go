@@ -143,7 +143,6 @@ func updateTurn(payload []byte) turn {
 	return turn{}
 }
 
-// contentBlock is a content block of ACP.
 type contentBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`

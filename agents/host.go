@@ -114,7 +114,6 @@ func (h *Host) Close() error {
 	return err
 }
 
-// endAll ends all agents concurrently.
 func (h *Host) endAll() {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = h.endGroup() }) // Close returns its error
@@ -284,7 +283,6 @@ func (h *Host) drop(s *server) {
 	}
 }
 
-// hasSession reports whether the log has a session of that id.
 func (h *Host) hasSession(session string) bool {
 	_, err := h.cfg.Log.Session(h.ctx, session)
 	return !errors.Is(err, eventlog.ErrNotFound)

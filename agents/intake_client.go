@@ -122,8 +122,7 @@ func (p *agentProcess) recordRequest(b *commitBatch, fx *effects, c *call, id []
 	case methodInitialize:
 		p.record.Init, p.recordDirty = c.env.bytes(c.env.params), true
 	case "authenticate":
-		p.server.setAuthentication(c.env.bytes(c.env.params))
-		p.record.Data, p.recordDirty = p.server.processData(), true
+		p.record.Data, p.recordDirty = p.server.encodeData(c.env.bytes(c.env.params)), true
 	case "session/prompt":
 		if s != nil {
 			s.prompts++

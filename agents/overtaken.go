@@ -60,7 +60,6 @@ func (p *agentProcess) loseServer(why error) {
 	p.host.processes.Go(func() { p.end(endedServer) }) // run is one of them, so there are some
 }
 
-// lostError returns the error of loseServer, or nil.
 func (p *agentProcess) lostError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

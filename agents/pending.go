@@ -79,7 +79,6 @@ type rpcRequest struct {
 	Params  any     `json:"params"`
 }
 
-// dir returns the direction of the call's events.
 func (c *call) dir() eventlog.Direction {
 	if c.internal {
 		return eventlog.Daemon

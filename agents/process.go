@@ -221,7 +221,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 	p.env, p.alive, p.ended = env, alive, ended
 	p.record = eventlog.Life{
 		ID: p.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: child.pid,
-		Init: before.Init, Data: s.processData(),
+		Init: before.Init, Data: s.encodeData(nil),
 	}
 	if err := p.claim(ctx, newest); err != nil {
 		return nil, errors.Join(err, child.end(), child.out.Close())

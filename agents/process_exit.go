@@ -22,7 +22,6 @@ func (p *agentProcess) end(reason string) {
 	<-p.done
 }
 
-// isEnding reports whether the process is being ended.
 func (p *agentProcess) isEnding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,6 @@ func (p *agentProcess) exitError() error {
 	return &ExitedError{Agent: p.agent}
 }
 
-// handleExit records the end of the agent.
 func (p *agentProcess) handleExit(b *commitBatch, fx *effects) {
 	b.exit = true
 	e := p.child.exit()

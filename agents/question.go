@@ -47,13 +47,6 @@ func (p Policy) check() error {
 	return nil
 }
 
-// setPolicy sets a session's policy.
-func (p Policy) setPolicy(s *attachedSession) error {
-	s.data.Permissions = p
-	s.saveData()
-	return nil
-}
-
 // The kinds of options in ACP. Agents choose the ids of options, but not the kinds.
 const (
 	AllowOnce    = "allow_once"
@@ -316,7 +309,6 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("the agent offers no %s; it offers %s", strings.Join(e.Kinds, " or "), offers(e.Offered))
 }
 
-// offers names options and their kinds.
 func offers(options []Option) string {
 	if len(options) == 0 {
 		return "no options"
@@ -360,11 +352,9 @@ func (h *Host) Answer(ctx context.Context, session, request string, r Reply) err
 		return ErrRequestNotFound
 	}
 	for _, s := range h.allServers() {
-		p := s.runningProcess()
-		if p == nil || p.id != rows[0].Life {
-			continue
+		if p := s.newestProcess(); p != nil && p.id == rows[0].Life {
+			return p.reply(ctx, request, r)
 		}
-		return p.reply(ctx, request, r)
 	}
 	asker, err := h.cfg.Log.Life(ctx, rows[0].Life)
 	if err != nil || !asker.ExitedAt.IsZero() {

@@ -140,7 +140,6 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 	})
 }
 
-// sessionsOf returns the sessions of a server that have not ended.
 func (h *Host) sessionsOf(ctx context.Context, server string) ([]eventlog.Session, error) {
 	return h.sessionsIn(ctx, eventlog.SessionFilter{Server: server, States: alive})
 }

@@ -40,19 +40,17 @@ func (s *server) desktopID() string {
 	return s.data.Desktop
 }
 
-func (s *server) setAuthentication(params []byte) {
+// encodeData returns the data for the record of a process. Unless authenticate is nil, it
+// becomes a part of the data.
+func (s *server) encodeData(authenticate []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.data.Authenticate = params
-}
-
-func (s *server) processData() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if authenticate != nil {
+		s.data.Authenticate = authenticate
+	}
 	return encode(s.data)
 }
 
-// keepRecord keeps the record of the newest process.
 func (s *server) keepRecord(row eventlog.Life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,25 +68,12 @@ func (s *server) forgetProcess(p *agentProcess) {
 	}
 }
 
-// runningProcess returns the process if its child runs, or nil.
-func (s *server) runningProcess() *agentProcess {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runningProcessLocked()
-}
-
+// runningProcessLocked returns the process if its child runs, or nil. The caller holds s.mu.
 func (s *server) runningProcessLocked() *agentProcess {
-	if s.process == nil {
+	if s.process == nil || isClosed(s.process.child.done) || isClosed(s.process.done) {
 		return nil
 	}
-	select {
-	case <-s.process.child.done:
-		return nil
-	case <-s.process.done:
-		return nil
-	default:
-		return s.process
-	}
+	return s.process
 }
 
 func (s *server) isDeleted() bool {
@@ -113,7 +98,6 @@ func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte, 
 	}
 }
 
-// starting is a start that is under way.
 type starting struct {
 	done    chan struct{}
 	process *agentProcess // set before done is closed

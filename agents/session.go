@@ -170,5 +170,9 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	return h.change(ctx, id, note{}, p.setPolicy)
+	return h.change(ctx, id, note{}, func(s *attachedSession) error {
+		s.data.Permissions = p
+		s.saveData()
+		return nil
+	})
 }

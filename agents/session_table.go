@@ -40,7 +40,6 @@ func (t *sessionTable) open(s *attachedSession) {
 	t.attached[s.row.ID] = !s.making
 }
 
-// detach removes a session.
 func (t *sessionTable) detach(s *attachedSession) {
 	delete(t.byID, s.row.ID)
 	delete(t.byNative, s.native())

@@ -88,7 +88,6 @@ type place struct {
 	name  string
 }
 
-// below returns a place below p.
 func (p place) below(name string) place {
 	p.name = path.Join(p.name, name)
 	return p

@@ -76,7 +76,6 @@ func (f *fetchedSource) find() ([]skill, error) {
 	return found, nil
 }
 
-// maxListed bounds the files of a source.
 const maxListed = 100_000
 
 // skills returns the skills below a place. name is the name of a skill at the place itself.
@@ -160,7 +159,6 @@ func (h *Host) localSource(cwd, source string) (place, error) {
 	return place{files, filepath.Join(cwd, source), "."}, nil
 }
 
-// failedFetch is a failed attempt to renew a copy.
 type failedFetch struct {
 	at  time.Time
 	err error

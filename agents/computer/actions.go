@@ -49,7 +49,6 @@ var actions = map[string]action{
 	"get_cursor_state": (*Server).cursorPosition,
 }
 
-// do executes a tool.
 func (s *Server) do(ctx context.Context, name string, in *input) (outcome, error) {
 	if name != "computer" {
 		return actions[name](s, ctx, in)
@@ -129,7 +128,6 @@ func (s *Server) place(ctx context.Context, in *input) (*desktop.Point, string, 
 	return &at, of.ID, err
 }
 
-// where describes a position.
 func where(at *desktop.Point) string {
 	if at == nil {
 		return "where the pointer is"

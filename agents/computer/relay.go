@@ -54,7 +54,6 @@ const (
 	lastOwnCode  = -32005 // "rejected by transport"
 )
 
-// peer is the other server.
 type peer struct {
 	relay Relay
 	base  *http.Transport

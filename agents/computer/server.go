@@ -1,6 +1,7 @@
 package computer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -91,16 +91,6 @@ type Config struct {
 	// Negative: all pictures are JPEG.
 	MaxBytes int
 
-	// Quality is the quality of JPEG, 1 to 100. Zero: 80.
-	Quality int
-
-	// Settle is how long the screen must be unchanged before the picture after an
-	// action is taken. Zero: 200 ms. Negative: no time.
-	Settle time.Duration
-
-	// SettleTimeout bounds the wait for Settle. Zero: 2 s.
-	SettleTimeout time.Duration
-
 	// Actor is the actor of all actions. Zero: an agent with the name of the MCP client.
 	Actor desktop.Actor
 
@@ -121,7 +111,6 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"MaxEdge", &c.MaxEdge, 1568, 64, desktop.MaxWidth},
 		{"MaxPixels", &c.MaxPixels, 1_150_000, 64 * 64, desktop.MaxWidth * desktop.MaxHeight},
-		{"Quality", &c.Quality, 80, 1, 100},
 	} {
 		if *f.value == 0 {
 			*f.value = f.zero
@@ -130,25 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("computer: %s is %d; it must be between %d and %d, or 0 for %d", f.name, *f.value, f.least, f.most, f.zero)
 		}
 	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 256 << 10
-	}
-	if c.Settle == 0 {
-		c.Settle = 200 * time.Millisecond
-	}
-	c.Settle = max(c.Settle, 0)
-	if c.SettleTimeout == 0 {
-		c.SettleTimeout = 2 * time.Second
-	}
-	if c.SettleTimeout < 0 || c.SettleTimeout > time.Minute {
-		return c, fmt.Errorf("computer: SettleTimeout is %v; it must be between 0 and a minute", c.SettleTimeout)
-	}
-	if c.Version == "" {
-		c.Version = "1"
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<10)
+	c.Version = cmp.Or(c.Version, "1")
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
 }
 
@@ -283,7 +256,6 @@ func (s *Server) fillSize(list *mcp.ListToolsResult) {
 	}
 }
 
-// called returns the handler of a tool.
 func (s *Server) called(name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, stop := withRequest(desktop.WithActor(ctx, s.actor(ctx, req)))
@@ -300,7 +272,6 @@ func (s *Server) called(name string) mcp.ToolHandler {
 	}
 }
 
-// actor returns the actor of a call.
 func (s *Server) actor(ctx context.Context, req *mcp.CallToolRequest) desktop.Actor {
 	if a := desktop.ActorFrom(ctx); a != desktop.ActorFrom(context.Background()) {
 		return a

@@ -11,6 +11,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
+const jpegQuality = 80
+
 // outcome is the result of an action.
 type outcome struct {
 	text    string
@@ -58,7 +60,6 @@ func (s *Server) scale(size desktop.Size) float64 {
 	return max(k, 0.1) // the desktop's minimum
 }
 
-// pictureSize returns the present size of screenshots.
 func (s *Server) pictureSize() desktop.Size {
 	size := s.desk.Status().Size
 	k := s.scale(size)
@@ -68,7 +69,7 @@ func (s *Server) pictureSize() desktop.Size {
 // shoot takes a picture of the whole screen. From then on, coordinates are in its pixels.
 func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, error) {
 	if settle {
-		return s.settled(ctx, s.cfg.Settle, s.cfg.SettleTimeout)
+		return s.settled(ctx, 200*time.Millisecond, 2*time.Second)
 	}
 	return s.settled(ctx, 0, 0)
 }
@@ -101,7 +102,7 @@ func (s *Server) encode(ctx context.Context, shot desktop.ScreenshotOptions) (*d
 		settled = pic.Settled
 		shot.Settle, shot.SettleTimeout = 0, 0
 	}
-	shot.Format, shot.Quality = desktop.JPEG, s.cfg.Quality
+	shot.Format, shot.Quality = desktop.JPEG, jpegQuality
 	pic, err := s.desk.Screenshot(ctx, shot)
 	if err != nil {
 		return nil, err

@@ -208,7 +208,6 @@ func (s *Server) open(ctx context.Context, in *input) (outcome, error) {
 	return launched(in.Target, app, nil), nil
 }
 
-// launched describes a started program.
 func launched(what string, app desktop.App, err error) outcome {
 	text := fmt.Sprintf("%s was started (process %d).", what, app.PID)
 	switch {

@@ -171,7 +171,6 @@ func (a *agent) add(s *session) error {
 	return nil
 }
 
-// find returns an open session.
 func (a *agent) find(id string) (*session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -140,7 +140,6 @@ func (t *turn) play(ctx context.Context) (stop string, err error) {
 	return t.echo(ctx, "")
 }
 
-// title returns the beginning of the first prompt.
 func title(said string) string {
 	said, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
 	if r := []rune(said); len(r) > 60 {

@@ -36,7 +36,6 @@ var words = []word{
 	{"tool", "tool NAME {json}", "a call of a mounted MCP server's tool", (*turn).tool},
 }
 
-// help returns the beginning of a session's first answer.
 func help() string {
 	var b strings.Builder
 	b.WriteString("I am the mock agent. I echo what you say, but for these words:\n\n")
@@ -150,7 +149,6 @@ func (t *turn) markdown(context.Context, string) (string, error) {
 	return stopEnd, nil
 }
 
-// option is an option of a permission request.
 type option struct {
 	ID   string `json:"optionId"`
 	Name string `json:"name"`
@@ -265,7 +263,6 @@ func (t *turn) plan(ctx context.Context, _ string) (string, error) {
 	return stopEnd, nil
 }
 
-// picture returns a small PNG.
 var picture = sync.OnceValue(func() block {
 	m := image.NewRGBA(image.Rect(0, 0, 64, 64))
 	for y := range 64 {

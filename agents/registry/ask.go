@@ -91,7 +91,6 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	return tail, errors.Join(err, child.Stop(context.WithoutCancel(ctx)))
 }
 
-// answerMost bounds a line of an agent.
 const answerMost = 4 << 20
 
 // answers reads an agent's output and keeps the first answer to the newest request.

@@ -66,7 +66,6 @@ func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progres
 	return r.Command(id)
 }
 
-// locate searches an agent.
 func (r *Registry) locate(a *Agent) (Command, error) {
 	if a.BuiltIn {
 		return r.builtIn(a)
@@ -96,7 +95,6 @@ func (r *Registry) locate(a *Agent) (Command, error) {
 	return Command{}, r.absent(a)
 }
 
-// absent returns the error for an agent that was not found.
 func (r *Registry) absent(a *Agent) error {
 	e := &NotInstalledError{Agent: a.ID}
 	onPath := "put " + a.names[0][0] + " on PATH"
@@ -134,7 +132,6 @@ func (r *Registry) launcher(id string) string {
 	return file
 }
 
-// lookPath finds a program and makes its path absolute.
 func (r *Registry) lookPath(name string) (string, error) {
 	path, err := supervise.LookPath(name, r.environment())
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 )
 
-// customFileMost bounds a file of custom agents.
 const customFileMost = 1 << 20
 
 // ReadCustom reads agents from a JSON file:

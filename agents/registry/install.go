@@ -85,8 +85,11 @@ func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (In
 	if a.BuiltIn || a.Custom || len(plan) == 0 {
 		return r.ready(a, o)
 	}
-	in := &installation{r: r, agent: a, options: o}
+	in := &installation{r: r, agent: a, options: o, current: StageResolve}
 	got, err := in.run(ctx, plan)
+	if _, known := errors.AsType[*InstallError](err); err != nil && !known {
+		err = in.fail(err, "")
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}
@@ -157,10 +160,11 @@ type installation struct {
 	agent   *Agent
 	options InstallOptions
 	host    platform
+	current Stage
 }
 
 func (in *installation) tell(p Progress) {
-	p.Agent = in.agent.ID
+	p.Agent, in.current = in.agent.ID, p.Stage
 	in.r.setProgress(p)
 	in.r.log.Debug("install", "agent", p.Agent, "stage", p.Stage, "done", p.Done, "total", p.Total, "message", p.Message)
 	if in.options.Progress != nil {
@@ -168,41 +172,43 @@ func (in *installation) tell(p Progress) {
 	}
 }
 
-func (in *installation) fail(stage Stage, err error, remedy string) error {
-	return &InstallError{Agent: in.agent.ID, Stage: stage, Err: err, Remedy: remedy}
+// fail returns an error of the current stage.
+func (in *installation) fail(err error, remedy string) error {
+	return &InstallError{Agent: in.agent.ID, Stage: in.current, Err: err, Remedy: remedy}
 }
 
 func (in *installation) run(ctx context.Context, plan []npmPackage) (Installed, error) {
 	var err error
 	if in.host, err = host(); err != nil {
-		return Installed{}, in.fail(StageResolve, err, "")
+		return Installed{}, err
 	}
 	if in.r.cfg.Dir == "" {
-		return Installed{}, in.fail(StageResolve, errors.New("this user has no home directory"), "set HOME or XDG_DATA_HOME")
+		return Installed{}, in.fail(errors.New("this user has no home directory"), "set HOME or XDG_DATA_HOME")
 	}
 	if in.present(plan) { // before any directory is made
 		return Installed{Already: true}, nil
 	}
 	dir := in.r.dirOf(in.agent.ID)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Installed{}, in.fail(StageResolve, err, "")
+		return Installed{}, err
 	}
 	// npm fails below a symbolic link: it writes its list of packages for another folder.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return Installed{}, in.fail(StageResolve, err, "")
+		return Installed{}, err
 	}
 	if err := in.r.user.Reach(dir); err != nil {
-		return Installed{}, in.fail(StageResolve, err, "set XDG_DATA_HOME to a folder that this user may enter, as /var/lib")
+		return Installed{}, in.fail(err, "set XDG_DATA_HOME to a folder that this user may enter, as /var/lib")
 	}
 	if supervise.NoExec(dir) {
-		return Installed{}, in.fail(StageResolve, fmt.Errorf("programs in %s cannot be executed (noexec)", dir),
+		return Installed{}, in.fail(fmt.Errorf("programs in %s cannot be executed (noexec)", dir),
 			"set XDG_DATA_HOME to a directory where they can, or mount this one without noexec (docker run --tmpfs DIR:exec)")
 	}
 	unlock, err := in.lock(ctx, dir)
 	if err != nil {
-		return Installed{}, in.fail(StageWait, err, "")
+		return Installed{}, err
 	}
 	defer unlock()
+	in.current = StageResolve
 	if in.present(plan) { // by the install that this one waited for
 		return Installed{Already: true}, nil
 	}
@@ -214,7 +220,6 @@ func (in *installation) run(ctx context.Context, plan []npmPackage) (Installed, 
 	return Installed{Artifacts: m.artifacts()}, nil
 }
 
-// present reports whether the packages are installed.
 func (in *installation) present(want []npmPackage) bool {
 	o := in.options
 	if o.Reinstall {
@@ -236,7 +241,7 @@ func (in *installation) present(want []npmPackage) bool {
 func (in *installation) fetch(ctx context.Context, dir string, plan []npmPackage) (*manifest, error) {
 	staging, err := in.stage(dir)
 	if err != nil {
-		return nil, in.fail(StageResolve, err, "")
+		return nil, err
 	}
 	defer os.RemoveAll(staging) // the next install removes the rest
 	npm, err := in.newNPM(ctx, dir, staging)
@@ -251,7 +256,7 @@ func (in *installation) fetch(ctx context.Context, dir string, plan []npmPackage
 		return nil, err
 	}
 	if err := in.publish(dir, staging, m); err != nil {
-		return nil, in.fail(StageCheck, err, "")
+		return nil, err
 	}
 	npm.dropCache()
 	return m, nil

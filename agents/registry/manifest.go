@@ -45,7 +45,6 @@ func (m *manifest) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o644)
 }
 
-// dirOf returns the folder of an agent's installs.
 func (r *Registry) dirOf(id string) string { return filepath.Join(r.cfg.Dir, id) }
 
 // current reads the manifest of an agent that this user has installed.

@@ -34,15 +34,15 @@ type npm struct {
 // newNPM checks that npm can be used.
 func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, error) {
 	if _, err := in.r.lookPath("npm"); err != nil {
-		return nil, in.fail(StageResolve, errors.New("npm is not installed"), installNode)
+		return nil, in.fail(errors.New("npm is not installed"), installNode)
 	}
 	out, err := in.r.output(ctx, supervise.Spec{Path: "node", Args: []string{"--version"}, Env: in.r.childEnv()})
 	if err != nil {
-		return nil, in.fail(StageResolve, fmt.Errorf("node: %w", err), installNode)
+		return nil, in.fail(fmt.Errorf("node: %w", err), installNode)
 	}
 	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out), "v"), ".")
 	if n, err := strconv.Atoi(major); err != nil || n < oldestNode {
-		return nil, in.fail(StageResolve, fmt.Errorf("node is %s", strings.TrimSpace(out)), installNode)
+		return nil, in.fail(fmt.Errorf("node is %s", strings.TrimSpace(out)), installNode)
 	}
 	n := &npm{in: in, staging: staging}
 	if in.r.variable("npm_config_cache") == "" && in.r.variable("NPM_CONFIG_CACHE") == "" {
@@ -61,7 +61,6 @@ func (n *npm) dropCache() {
 	}
 }
 
-// install installs packages into the staging folder.
 func (n *npm) install(ctx context.Context, packages []npmPackage) (*manifest, error) {
 	m := &manifest{Agent: n.in.agent.ID, Source: SourceRegistry, Args: n.in.agent.args, dir: n.staging}
 	m.named = n.in.options.AgentVersion != ""
@@ -75,7 +74,7 @@ func (n *npm) install(ctx context.Context, packages []npmPackage) (*manifest, er
 	}
 	total, err := n.count()
 	if err != nil {
-		return nil, n.in.fail(StageResolve, err, "")
+		return nil, err
 	}
 	if err := n.download(ctx, total); err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func (n *npm) install(ctx context.Context, packages []npmPackage) (*manifest, er
 		folder := filepath.Join("node_modules", filepath.FromSlash(got.Name))
 		got.Program = filepath.Join(folder, filepath.FromSlash(n.in.host.fill(p.program)))
 		if got.Version, err = packageVersion(filepath.Join(n.staging, folder)); err != nil {
-			return nil, n.in.fail(StageCheck, err, "")
+			return nil, err
 		}
 		m.Packages = append(m.Packages, got)
 	}
@@ -102,19 +101,16 @@ func (n *npm) resolve(ctx context.Context, wanted map[string]string) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(n.staging, "package.json"), text, 0o644); err != nil {
-		return n.in.fail(StageResolve, err, "")
+		return err
 	}
 	lock, err := n.in.pinned(wanted)
 	if err != nil {
-		return n.in.fail(StageResolve, err, "")
+		return err
 	}
 	if lock == nil {
 		return n.run(ctx, StageResolve, nil, "install", "--package-lock-only")
 	}
-	if err := os.WriteFile(filepath.Join(n.staging, "package-lock.json"), lock, 0o644); err != nil {
-		return n.in.fail(StageResolve, err, "")
-	}
-	return nil
+	return os.WriteFile(filepath.Join(n.staging, "package-lock.json"), lock, 0o644)
 }
 
 func packageVersion(folder string) (string, error) {
@@ -129,7 +125,6 @@ func packageVersion(folder string) (string, error) {
 	return filepath.Base(p.Version), nil // it becomes a folder's name
 }
 
-// count returns the number of packages to download.
 func (n *npm) count() (int, error) {
 	text, err := os.ReadFile(filepath.Join(n.staging, "package-lock.json"))
 	if err != nil {
@@ -241,7 +236,7 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	})
 	switch {
 	case err != nil:
-		return n.in.fail(stage, err, "")
+		return err
 	case exit.Code == 0:
 		return nil
 	}
@@ -272,7 +267,6 @@ var npmRemedies = map[string]string{
 	"EACCES":       "this user may not write there",
 }
 
-// npmCode returns the error code in npm's output.
 func npmCode(text string) string {
 	for line := range strings.Lines(text) {
 		for _, prefix := range []string{"npm error code ", "npm ERR! code "} {
@@ -302,7 +296,6 @@ type lines struct {
 	rest []byte
 }
 
-// lineMost bounds a line of npm.
 const lineMost = 16 << 10
 
 // Write implements io.Writer.

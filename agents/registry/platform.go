@@ -18,7 +18,6 @@ type platform struct {
 	baseline bool   // the processor has no AVX2
 }
 
-// host returns the platform of this machine.
 func host() (platform, error) {
 	p := platform{arch: map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]}
 	if p.arch == "" || runtime.GOOS != "linux" {

@@ -7,7 +7,6 @@ type progress struct {
 	changed chan struct{} // closed at the next progress
 }
 
-// setProgress records the progress of an install.
 func (r *Registry) setProgress(p Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

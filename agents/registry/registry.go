@@ -206,7 +206,6 @@ func (r *Registry) environment() []string {
 	return os.Environ()
 }
 
-// variable returns the value of an environment variable, or "".
 func (r *Registry) variable(name string) string { return valueOf(r.environment(), name) }
 
 func valueOf(env []string, name string) string {

@@ -34,7 +34,6 @@ func (r *Registry) finish(ctx context.Context, spec supervise.Spec) (exit superv
 	return child.Exit(), child.Tail(), err
 }
 
-// checkTime bounds output.
 const checkTime = 30 * time.Second
 
 // output returns the output of a program.
@@ -57,7 +56,7 @@ var versionPattern = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)
 func (in *installation) verify(ctx context.Context, m *manifest) error {
 	in.tell(Progress{Stage: StageCheck, Message: "check that " + in.agent.Name + " runs here"})
 	if _, err := m.command(in.r); err != nil {
-		return in.fail(StageCheck, err, "try again with --reinstall; if that does not help, npm's registry has another package than expected")
+		return in.fail(err, "try again with --reinstall; if that does not help, npm's registry has another package than expected")
 	}
 	for i, p := range m.Packages {
 		if !p.check {
