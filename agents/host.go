@@ -227,12 +227,8 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	}
 	last := lives[0]
 	if last.ExitedAt.IsZero() {
-		running, err := h.runsElsewhere(ctx, last)
-		if err != nil {
+		if err := h.checkElsewhere(ctx, last); err != nil {
 			return nil, err
-		}
-		if running {
-			return nil, &ElsewhereError{id}
 		}
 		last.Reason = endedServer // with its host
 	}

@@ -97,9 +97,5 @@ func (s *server) checkHere(ctx context.Context) error {
 	case lives[0].ID == known || !lives[0].ExitedAt.IsZero():
 		return nil
 	}
-	running, err := s.host.runsElsewhere(ctx, lives[0])
-	if running {
-		err = &ElsewhereError{s.id}
-	}
-	return err
+	return s.host.checkElsewhere(ctx, lives[0])
 }

@@ -135,7 +135,12 @@ func (p *agentProcess) watch() {
 			if err := p.child.end(); err != nil {
 				p.log.Error("agent left processes", "error", err)
 			}
-			p.awaitOutputEnd()
+			select {
+			case <-p.done:
+			case <-time.After(leftWait): // a process that cannot be killed holds the output
+				_ = p.child.out.Close()
+				<-p.done
+			}
 			p.server.forgetProcess(p)
 			return
 		case <-idle:
@@ -143,19 +148,6 @@ func (p *agentProcess) watch() {
 				p.end(endedServer)
 			}
 		}
-	}
-}
-
-// awaitOutputEnd waits for the end of the output, and closes it after leftWait, because
-// a process that cannot be killed may still hold it.
-func (p *agentProcess) awaitOutputEnd() {
-	t := time.NewTimer(leftWait)
-	defer t.Stop()
-	select {
-	case <-p.done:
-	case <-t.C:
-		_ = p.child.out.Close()
-		<-p.done
 	}
 }
 

@@ -360,11 +360,7 @@ func (h *Host) Answer(ctx context.Context, session, request string, r Reply) err
 	if err != nil || !asker.ExitedAt.IsZero() {
 		return cmp.Or(err, ErrRequestNotFound)
 	}
-	running, err := h.runsElsewhere(ctx, asker)
-	if running {
-		err = &ElsewhereError{asker.Server}
-	}
-	return cmp.Or(err, ErrRequestNotFound)
+	return cmp.Or(h.checkElsewhere(ctx, asker), ErrRequestNotFound)
 }
 
 // reply answers the question with a public id.

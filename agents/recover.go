@@ -82,13 +82,17 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 	return nil
 }
 
-// runsElsewhere reports whether a process whose end is not recorded runs in another program
-// that has the log open.
-func (h *Host) runsElsewhere(ctx context.Context, row eventlog.Life) (bool, error) {
+// checkElsewhere returns an ElsewhereError if a process whose end is not recorded runs in
+// another program that has the log open.
+func (h *Host) checkElsewhere(ctx context.Context, row eventlog.Life) error {
 	if row.Instance == h.cfg.Log.Instance() {
-		return false, nil // the log has one host at a time
+		return nil // the log has one host at a time
 	}
-	return h.cfg.Log.Alive(ctx, row.Instance)
+	running, err := h.cfg.Log.Alive(ctx, row.Instance)
+	if running {
+		err = &ElsewhereError{row.Server}
+	}
+	return err
 }
 
 // recoverLife records the end of a process that ended with its host. A prompt without an

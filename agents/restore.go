@@ -49,11 +49,11 @@ func (p *agentProcess) beginRestore(session string) (*restoration, error) {
 	var ctx context.Context
 	ctx, r.stop = context.WithCancelCause(p.host.ctx)
 	err := p.host.task(func(always context.Context) {
-		if r.err = p.reopen(ctx, session); r.err != nil {
+		if err := p.reopen(ctx, session); err != nil {
 			p.abandonRestore(always, session)
-		}
-		if cause := context.Cause(ctx); r.err != nil && errors.Is(cause, ErrSessionEnded) {
-			r.err = cause
+			if r.err = ErrSessionEnded; !errors.Is(err, r.err) && !errors.Is(context.Cause(ctx), r.err) {
+				r.err = &RestoreError{session, err}
+			}
 		}
 		r.stop(nil)
 		t.endRestoration(session, r.err)
@@ -93,12 +93,12 @@ func (p *agentProcess) reopen(ctx context.Context, session string) error {
 	row, err := p.host.cfg.Log.Session(ctx, session)
 	switch {
 	case err != nil:
-		return restored(session, err)
+		return err
 	case !slices.Contains(alive, row.State):
 		return ErrSessionEnded
 	}
 	if err := p.awaitInitialize(ctx); err != nil {
-		return restored(session, err)
+		return err
 	}
 	caps := p.capabilities()
 	params := row.Init
@@ -114,22 +114,15 @@ func (p *agentProcess) reopen(ctx context.Context, session string) error {
 		}
 		err := p.reopenBy(ctx, method, setMember(params, "sessionId", quote(row.Native)), row, "")
 		if _, refused := errors.AsType[*ResponseError](err); !refused {
-			return restored(session, err)
+			return err
 		}
 		p.log.Warn("agent does not open a session again", "session", session, "error", err)
 	}
 	history, err := p.host.history(ctx, session)
 	if err != nil {
-		return restored(session, err)
+		return err
 	}
-	return restored(session, p.reopenBy(ctx, "session/new", params, row, history))
-}
-
-func restored(session string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &RestoreError{session, err}
+	return p.reopenBy(ctx, "session/new", params, row, history)
 }
 
 func (p *agentProcess) reopenBy(ctx context.Context, method string, params []byte, row eventlog.Session, preface string) error {

@@ -202,10 +202,7 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life
 		s.host.drop(s)
 		return known, newest, ErrServerNotFound
 	case newest.ExitedAt.IsZero() && newest.Instance != s.host.cfg.Log.Instance():
-		running, err := s.host.runsElsewhere(ctx, newest)
-		if running {
-			err = &ElsewhereError{s.id}
-		}
+		err := s.host.checkElsewhere(ctx, newest)
 		if err == nil {
 			err = s.host.recoverLife(ctx, newest)
 		}
