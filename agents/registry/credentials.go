@@ -129,7 +129,6 @@ func (r *Registry) HasCredentials(id string) bool {
 
 func (r *Registry) home() string { return cmp.Or(r.cfg.Home, r.user.Home, r.variable("HOME")) }
 
-// finder finds credentials.
 type finder struct {
 	user  supervise.User // the owner of the files
 	home  string
