@@ -31,10 +31,10 @@ var importRules = []struct {
 	{"github.com/jezek/xgbutil/...", nil, false}, // GPL-3.0
 	{"github.com/BurntSushi/...", nil, true},     // the independent client of tests
 	{"github.com/google/licensecheck", []string{"internal/notices"}, false},
-	{"github.com/gofiber/...", []string{"httpapi"}, false},
-	{"github.com/danielgtaylor/...", []string{"httpapi"}, false},
-	{"github.com/valyala/...", []string{"httpapi"}, false},
-	{"github.com/fasthttp/...", []string{"httpapi"}, false},
+	{"github.com/gofiber/...", []string{"httpapi/..."}, false},
+	{"github.com/danielgtaylor/...", []string{"httpapi/..."}, false},
+	{"github.com/valyala/...", []string{"httpapi/..."}, false},
+	{"github.com/fasthttp/...", []string{"httpapi/..."}, false},
 	{"github.com/pion/...", []string{"webrtc/...", "internal/benchstream"}, true},
 	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchstream"}, true},
 	{"github.com/creack/...", []string{"process"}, true},

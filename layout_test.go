@@ -2,6 +2,7 @@ package deskhand_test
 
 import (
 	"bytes"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -53,26 +54,18 @@ func TestFileLength(t *testing.T) {
 	})
 }
 
-// domainInHTTP lists the files of httpapi that are too long for TestHTTPLayer.
-var domainInHTTP = []string{"acp_connection.go", "acp_host.go", "config.go", "connlimit.go", "mcp_mount.go"}
-
-// TestHTTPLayer keeps the domain out of httpapi: a long file that imports no HTTP
-// belongs in another package.
+// TestHTTPLayer keeps the domain out of httpapi and its rooms: a file with many lines of
+// functions that imports no HTTP belongs in another package.
 func TestHTTPLayer(t *testing.T) {
 	t.Parallel()
 	const limit = 150
 	http := []string{"net/http", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/..."}
-	goFiles(t, func(file string) {
-		folder, name := path.Split(file)
-		if folder != "httpapi/" || strings.HasSuffix(name, "_test.go") {
-			return
+	rooms(t, func(file string) {
+		if strings.HasPrefix(file, "httpapi/internal/grants/") || strings.HasPrefix(file, "httpapi/internal/rest/") {
+			return // they are below the routes
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly)
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Error(err)
 			return
@@ -82,10 +75,94 @@ func TestHTTPLayer(t *testing.T) {
 				return
 			}
 		}
-		if n := bytes.Count(text, []byte("\n")); n > limit && !slices.Contains(domainInHTTP, name) {
-			t.Errorf("%s imports no HTTP and has %d lines; move it into a package of the domain before it passes %d", file, n, limit)
+		lines := 0
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				lines += fset.Position(f.End()).Line - fset.Position(f.Pos()).Line + 1
+			}
+		}
+		if lines > limit && file != "httpapi/acp_connection.go" {
+			t.Errorf("%s imports no HTTP and has %d lines of functions; move it into a package of the domain before it passes %d", file, lines, limit)
 		}
 	})
+}
+
+// rooms calls f with each file of httpapi and of the packages below it, except tests.
+func rooms(t *testing.T, f func(file string)) {
+	t.Helper()
+	goFiles(t, func(file string) {
+		if strings.HasPrefix(file, "httpapi/") && !strings.HasSuffix(file, "_test.go") {
+			f(file)
+		}
+	})
+}
+
+// TestRooms holds the walls of httpapi: its rooms import neither httpapi nor each other,
+// except for the two below the routes, of which grants knows nothing of HTTP.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	const inside = "httpapi/internal/"
+	below := map[string][]string{"grants": nil, "rest": {"grants"}}
+	rooms(t, func(file string) {
+		room, ours := strings.CutPrefix(path.Dir(file), inside)
+		if !ours {
+			return
+		}
+		allowed, ok := below[room]
+		if !ok {
+			allowed = []string{"grants", "rest"}
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, spec := range parsed.Imports {
+			pkg := strings.Trim(spec.Path.Value, `"`)
+			other, isRoom := strings.CutPrefix(pkg, module+"/"+inside)
+			if pkg == module+"/httpapi" || isRoom && !slices.Contains(allowed, other) {
+				t.Errorf("%s imports %s", file, pkg)
+			}
+		}
+	})
+}
+
+// mostMethods is how many methods a type of httpapi and its rooms may have, mostServer how
+// many Server may have, and mostFiles how many files a package.
+const (
+	mostMethods = 50
+	mostServer  = 144
+	mostFiles   = 72
+)
+
+// TestRoomSizes keeps types and packages of httpapi to what one can hold in mind.
+func TestRoomSizes(t *testing.T) {
+	t.Parallel()
+	methods, files := map[string]int{}, map[string]int{}
+	rooms(t, func(file string) {
+		folder := path.Dir(file)
+		files[folder]++
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+				methods[folder+": "+receiver(f)]++
+			}
+		}
+	})
+	for name, n := range methods {
+		if n > mostMethods && name != "httpapi: Server." || n > mostServer {
+			t.Errorf("%s has %d methods", name, n)
+		}
+	}
+	for folder, n := range files {
+		if n > mostFiles {
+			t.Errorf("%s has %d files", folder, n)
+		}
+	}
 }
 
 // TestSharedTestdata wants a file that several packages' tests read in testdata

@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 const acpTag = "Agents (ACP)"
@@ -48,9 +49,9 @@ type acpPost struct {
 
 // Resolve keeps what the answer depends on.
 func (in *acpPost) Resolve(ctx huma.Context) []error {
-	r := requestOf(ctx)
-	in.empty = r.empty
-	in.kind, in.accept = r.c.Get(fiber.HeaderContentType), r.c.Get(fiber.HeaderAccept)
+	r := rest.RequestOf(ctx)
+	in.empty = r.Empty
+	in.kind, in.accept = r.Fiber.Get(fiber.HeaderContentType), r.Fiber.Get(fiber.HeaderAccept)
 	return nil
 }
 
@@ -63,33 +64,33 @@ const acpMost = 64 << 20 // bytes of a message
 
 func (s *Server) registerACP() {
 	envelope := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}
-	add(s, route{
-		id: "listAcpServers", method: http.MethodGet, path: "/v1/acp", tag: acpTag, summary: "List the ACP servers",
+	rest.Add(s.routes, rest.Route{
+		ID: "listAcpServers", Method: http.MethodGet, Path: "/v1/acp", Tag: acpTag, Summary: "List the ACP servers",
 	}, s.listACP)
-	add(s, route{
-		id: "postAcp", method: http.MethodPost, path: "/v1/acp/{serverId}", tag: acpTag,
-		summary: "Send a JSON-RPC message to an agent",
-		about: "The first message starts the agent. A request is answered with the agent's answer, errors of JSON-RPC included; " +
+	rest.Add(s.routes, rest.Route{
+		ID: "postAcp", Method: http.MethodPost, Path: "/v1/acp/{serverId}", Tag: acpTag,
+		Summary: "Send a JSON-RPC message to an agent",
+		About: "The first message starts the agent. A request is answered with the agent's answer, errors of JSON-RPC included; " +
 			"when that takes long the response begins with white space. Notifications, and answers to the agent's questions, are " +
 			"accepted. Everything is in the log before it is passed on.",
-		errors: []int{
+		Errors: []int{
 			http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnsupportedMediaType,
 			http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage,
 		},
-		content: envelope, most: acpMost, body: &huma.RequestBody{Required: true, Content: envelope},
-		more: map[string]*huma.Response{"202": {Description: "Accepted: the message was a notification or an answer"}},
+		Content: envelope, Most: acpMost, Body: &huma.RequestBody{Required: true, Content: envelope},
+		More: map[string]*huma.Response{"202": {Description: "Accepted: the message was a notification or an answer"}},
 	}, s.postACP)
-	add(s, route{
-		id: "followAcp", method: http.MethodGet, path: "/v1/acp/{serverId}", tag: acpTag, query: true,
-		summary: "Follow what an agent says",
-		about: "Each line of the agent's is an event named message, also the answers that POST returns. Its id counts from 1 for the " +
+	rest.Add(s.routes, rest.Route{
+		ID: "followAcp", Method: http.MethodGet, Path: "/v1/acp/{serverId}", Tag: acpTag, Query: true,
+		Summary: "Follow what an agent says",
+		About: "Each line of the agent's is an event named message, also the answers that POST returns. Its id counts from 1 for the " +
 			"server, whatever happens to processes. Without Last-Event-ID the newest 1024 events of the newest process come first.",
-		errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable},
-		content: map[string]*huma.MediaType{eventStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
+		Errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable},
+		Content: map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}, s.followACP)
-	add(s, route{
-		id: "deleteAcp", method: http.MethodDelete, path: "/v1/acp/{serverId}", tag: acpTag, status: http.StatusNoContent,
-		summary: "End an agent", about: "A server that does not exist is no error.",
+	rest.Add(s.routes, rest.Route{
+		ID: "deleteAcp", Method: http.MethodDelete, Path: "/v1/acp/{serverId}", Tag: acpTag, Status: http.StatusNoContent,
+		Summary: "End an agent", About: "A server that does not exist is no error.",
 	}, s.deleteACP)
 }
 
@@ -117,33 +118,14 @@ func acpError(err error, server, agent string) error {
 	return err
 }
 
-// accepts tells whether an Accept header allows one of the types.
-func accepts(header string, types ...string) bool {
-	if strings.TrimSpace(header) == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(header, ",") {
-		kind, params, err := mime.ParseMediaType(part)
-		if err != nil || params["q"] == "0" {
-			continue
-		}
-		for _, t := range types {
-			if kind == t || kind == "*/*" || kind == strings.Split(t, "/")[0]+"/*" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func (in *acpPost) check() error {
 	if kind, _, err := mime.ParseMediaType(in.kind); err != nil || kind != fiber.MIMEApplicationJSON {
-		return unsupportedMedia.problem("unsupported media type: content-type must be application/json").
-			with("details", map[string]any{"message": "content-type must be application/json"})
+		return rest.UnsupportedMedia.Problem("unsupported media type: content-type must be application/json").
+			With("details", map[string]any{"message": "content-type must be application/json"})
 	}
-	if !accepts(in.accept, fiber.MIMEApplicationJSON) {
-		return notAcceptable.problem("not acceptable: accept must allow application/json").
-			with("details", map[string]any{"message": "accept must allow application/json"})
+	if !rest.Accepts(in.accept, fiber.MIMEApplicationJSON) {
+		return rest.NotAcceptable.Problem("not acceptable: accept must allow application/json").
+			With("details", map[string]any{"message": "accept must allow application/json"})
 	}
 	if in.empty {
 		in.RawBody = nil // not the {} that it is for others
@@ -171,7 +153,7 @@ func (s *Server) postACP(ctx context.Context, in *acpPost) (*acpOutput, error) {
 		raw, err := host.Post(context.Background(), in.ID, agents.PostOptions{Agent: in.Agent, Desktop: in.Desktop}, body)
 		answer <- acpAnswer{raw, err}
 	})
-	early := time.NewTimer(s.agents.early)
+	early := time.NewTimer(s.rest.Early)
 	defer early.Stop()
 	begin := early.C
 	if m, err := agents.Inspect(body); err != nil || !m.Request {
@@ -183,10 +165,10 @@ func (s *Server) postACP(ctx context.Context, in *acpPost) (*acpOutput, error) {
 	case <-begin:
 		return &acpOutput{ContentType: fiber.MIMEApplicationJSON, Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			s.beatACP(requestOf(ctx), body, answer)
+			s.beatACP(rest.RequestOf(ctx), body, answer)
 		}}, nil
-	case <-s.closing:
-		return nil, shuttingDown.problem("the server is shutting down")
+	case <-s.rest.Done():
+		return nil, rest.ShuttingDown.Problem("the server is shutting down")
 	}
 }
 
@@ -199,14 +181,14 @@ func (a acpAnswer) output(in *acpPost) (*acpOutput, error) {
 	}
 	return &acpOutput{ContentType: fiber.MIMEApplicationJSON, Body: func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
-		requestOf(ctx).send(a.raw)
+		rest.RequestOf(ctx).Send(a.raw)
 	}}, nil
 }
 
 // beatACP answers with white space until there is an answer. Its status is sent,
 // so a failure is an error of JSON-RPC.
-func (s *Server) beatACP(r *request, body []byte, answer <-chan acpAnswer) {
-	beat(s, r, answer, acpAnswer{err: agents.ErrClosed}, func(a acpAnswer) []byte {
+func (s *Server) beatACP(r *rest.Request, body []byte, answer <-chan acpAnswer) {
+	rest.Beat(s.rest, r, answer, acpAnswer{err: agents.ErrClosed}, func(a acpAnswer) []byte {
 		if a.err != nil {
 			return agents.Failure(body, a.err)
 		}
@@ -237,20 +219,20 @@ type acpFollow struct {
 
 // Resolve keeps what sandbox-agent looks at first.
 func (in *acpFollow) Resolve(ctx huma.Context) []error {
-	in.accept = requestOf(ctx).c.Get(fiber.HeaderAccept)
+	in.accept = rest.RequestOf(ctx).Fiber.Get(fiber.HeaderAccept)
 	return nil
 }
 
 // replay is where to begin.
 func (in *acpFollow) replay() (agents.Replay, error) {
-	if !accepts(in.accept, eventStream) {
-		return agents.Replay{}, notAcceptable.problem("not acceptable: accept must allow text/event-stream").
-			with("details", map[string]any{"message": "accept must allow text/event-stream"})
+	if !rest.Accepts(in.accept, rest.EventStream) {
+		return agents.Replay{}, rest.NotAcceptable.Problem("not acceptable: accept must allow text/event-stream").
+			With("details", map[string]any{"message": "accept must allow text/event-stream"})
 	}
 	number := func(name, text string) (int64, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return 0, invalidRequest.problem("invalid request: " + name + " must be a positive integer")
+			return 0, rest.InvalidRequest.Problem("invalid request: " + name + " must be a positive integer")
 		}
 		return n, nil
 	}

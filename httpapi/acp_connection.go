@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // Ids of connections, which are those of their servers: see GET /v1/acp.
@@ -56,8 +57,8 @@ type reader struct {
 	end     context.CancelFunc
 }
 
-func noConnection(id string) *Problem {
-	p := missing("connection", id)
+func noConnection(id string) *rest.Problem {
+	p := rest.Missing("connection", id)
 	p.Detail += "; initialize without " + headerConnection + " makes another"
 	return p
 }
@@ -70,10 +71,10 @@ func newConnection(prefix, agent string) *connection {
 	}
 }
 
-func tooMany() *Problem {
-	return logUnavailable.problem(fmt.Sprintf(
+func tooMany() *rest.Problem {
+	return logUnavailable.Problem(fmt.Sprintf(
 		"stream error: there are %d connections to agents already; end one by DELETE, or try again when one was not used for %v",
-		mostConnections, restingTime)).header("Retry-After", "60")
+		mostConnections, restingTime)).WithHeader("Retry-After", "60")
 }
 
 // admit makes a connection known, if there is room.
@@ -213,7 +214,7 @@ func (c *connection) attach(session string, seen int64) (*reader, error) {
 	case old != nil:
 		old.end()
 	case len(c.readers) >= mostStreams:
-		return nil, logUnavailable.problem(fmt.Sprintf(
+		return nil, logUnavailable.Problem(fmt.Sprintf(
 			"stream error: %d streams of this connection are open already; close those of sessions that are over", mostStreams))
 	}
 	if seen >= 0 {

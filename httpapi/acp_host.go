@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -17,6 +16,7 @@ import (
 	"github.com/deskhand/deskhand/agents/universal"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // agentHost is what runs agents. It is started when it is first needed, since
@@ -28,8 +28,6 @@ type agentHost struct {
 	registry *registry.Registry
 	mount    func(ctx, process context.Context, desktop, agent string) (agents.Mount, error) // nil: none
 	find     func(desktop string) error                                                      // before that
-	early    time.Duration                                                                   // when a response begins whose answer takes longer
-	beat     time.Duration                                                                   // between signs of life in it
 	waiting  sync.WaitGroup                                                                  // calls of Post
 
 	projector atomic.Pointer[universal.Projector] // of the log; nil: the log is not open
@@ -53,7 +51,7 @@ func (a *agentHost) get(ctx context.Context) (*agents.Host, error) {
 	defer a.mu.Unlock()
 	switch {
 	case a.closed:
-		return nil, shuttingDown.problem("the server is shutting down")
+		return nil, rest.ShuttingDown.Problem("the server is shutting down")
 	case a.host != nil:
 		return a.host, nil
 	}
@@ -141,7 +139,7 @@ func (a *agentHost) serversOf(ctx context.Context) map[string]agents.AgentStatus
 	if host == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTime)
 	defer cancel()
 	all, err := host.Agents(ctx)
 	if err != nil {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -14,9 +13,10 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, error) {
+func (s *Server) followACP(ctx context.Context, in *acpFollow) (*rest.EventsOutput, error) {
 	replay, err := in.replay()
 	if err != nil {
 		return nil, err
@@ -29,17 +29,17 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 	if err != nil {
 		return nil, acpError(err, in.ID, "")
 	}
-	return &eventsOutput{
-		ContentType: eventStream, Cache: streamCache, Buffering: "no",
+	return &rest.EventsOutput{
+		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			r := requestOf(ctx)
+			r := rest.RequestOf(ctx)
 			if r.Method() == fiber.MethodHead {
 				stream.Close()
 				return
 			}
-			f := acpFollower{stream: stream, beat: heartbeat, tracker: &flushTracker{sent: stream.Sent}}
-			s.follow(r, f.tracker, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			f := acpFollower{stream: stream, beat: rest.Heartbeat, tracker: &rest.FlushTracker{Sent: stream.Sent}}
+			s.rest.Follow(r, f.tracker, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer stream.Close()
 				f.w, f.flush = w, flush
 				f.run(gone, ending)
@@ -54,7 +54,7 @@ func (s *Server) followACP(ctx context.Context, in *acpFollow) (*eventsOutput, e
 type acpFollower struct {
 	w       *bufio.Writer
 	flush   func() error
-	tracker *flushTracker
+	tracker *rest.FlushTracker
 	stream  *agents.Stream
 	beat    time.Duration
 	buf     []byte
@@ -69,11 +69,11 @@ func (f *acpFollower) write(b []byte) {
 
 // run sends events until the client, or the server, wants no more.
 func (f *acpFollower) run(gone, ending <-chan struct{}) {
-	ctx, stopped := whileWanted(gone, ending)
+	ctx, stopped := rest.WhileWanted(gone, ending)
 	defer stopped()
 	f.write([]byte(": connected\n\n")) // so that the client sees the headers
 	for {
-		f.tracker.mark(f.wrote, f.stream.Seq())
+		f.tracker.Mark(f.wrote, f.stream.Seq())
 		if f.flush() != nil {
 			return
 		}
@@ -98,20 +98,7 @@ func (f *acpFollower) send(events []eventlog.Event) {
 		f.buf = strconv.AppendInt(f.buf, e.Seq, 10)
 		f.buf = append(f.buf, "\ndata: "...)
 		f.write(f.buf)
-		f.write(oneLine(e.Payload))
+		f.write(rest.OneLine(e.Payload))
 		f.write([]byte("\n\n"))
 	}
-}
-
-// oneLine keeps a message from ending an event early.
-func oneLine(b []byte) []byte {
-	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
-		return b
-	}
-	return bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, b)
 }

@@ -353,7 +353,7 @@ func TestACPExit(t *testing.T) {
 func TestACPLongAnswer(t *testing.T) {
 	t.Parallel()
 	s := serveACP(t, Config{})
-	s.agents.early, s.agents.beat = 20*time.Millisecond, 30*time.Millisecond
+	s.rest.Early, s.rest.Beat = 20*time.Millisecond, 30*time.Millisecond
 	a := s.send(t, "/v1/acp/a?agent=mock", `{"id":1,"method":"slow"}`).want(t, 200)
 	if !strings.HasPrefix(string(a.body), "\n\n") || strings.TrimSpace(string(a.body)) != `{"jsonrpc":"2.0","id":1,"result":"late"}` {
 		t.Errorf("answer = %q", a.body)

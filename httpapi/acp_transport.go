@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // The transport that ACP has for agents which are reached over a network: the
@@ -49,7 +50,7 @@ type transportPost struct {
 
 // Resolve keeps what the answer depends on.
 func (in *transportPost) Resolve(ctx huma.Context) []error {
-	in.kind = requestOf(ctx).c.Get(fiber.HeaderContentType)
+	in.kind = rest.RequestOf(ctx).Fiber.Get(fiber.HeaderContentType)
 	return nil
 }
 
@@ -67,38 +68,38 @@ func accepted() *transportOutput {
 func (s *Server) registerTransport() {
 	envelope := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}
 	taken := map[string]*huma.Response{"202": {Description: http.StatusText(http.StatusAccepted)}}
-	add(s, route{
-		id: "postAcpMessage", method: http.MethodPost, path: transportPath, tag: acpTag,
-		summary: "Connect to an agent, and send it messages",
-		about: aboutTransport + "initialize makes a connection, which is an agent's process of its own, and is answered here; the header " +
+	rest.Add(s.routes, rest.Route{
+		ID: "postAcpMessage", Method: http.MethodPost, Path: transportPath, Tag: acpTag,
+		Summary: "Connect to an agent, and send it messages",
+		About: aboutTransport + "initialize makes a connection, which is an agent's process of its own, and is answered here; the header " +
 			"Acp-Connection-Id names the connection. Everything else is accepted once it is in the log, and answered on the streams.",
-		errors: []int{
+		Errors: []int{
 			http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusUnsupportedMediaType,
 			http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 		},
-		content: envelope, most: acpMost, body: &huma.RequestBody{Required: true, Content: envelope}, more: taken,
+		Content: envelope, Most: acpMost, Body: &huma.RequestBody{Required: true, Content: envelope}, More: taken,
 	}, s.postTransport)
-	add(s, route{
-		id: "followAcpConnection", method: http.MethodGet, path: transportPath, tag: acpTag, query: true,
-		summary: "Follow a connection, or connect by WebSocket",
-		about: aboutTransport + "With Acp-Session-Id the events are that session's, else those of no session and the answers to session/new " +
+	rest.Add(s.routes, rest.Route{
+		ID: "followAcpConnection", Method: http.MethodGet, Path: transportPath, Tag: acpTag, Query: true,
+		Summary: "Follow a connection, or connect by WebSocket",
+		About: aboutTransport + "With Acp-Session-Id the events are that session's, else those of no session and the answers to session/new " +
 			"and session/load. A stream goes on where the one before it ended, or after Last-Event-ID. With Upgrade: websocket the " +
 			"connection is a WebSocket with one message in each text frame, both ways, and ends with it.",
-		errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusServiceUnavailable},
-		content: map[string]*huma.MediaType{eventStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
-		more:    map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
+		Errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusServiceUnavailable},
+		Content: map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
+		More:    map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
 	}, s.followTransport)
-	add(s, route{
-		id: "endAcpConnection", method: http.MethodDelete, path: transportPath, tag: acpTag, status: http.StatusAccepted,
-		summary: "End a connection", about: "Its agent's process ends. Its sessions can be loaded in another.",
-		errors: []int{http.StatusBadRequest, http.StatusNotFound}, more: taken,
+	rest.Add(s.routes, rest.Route{
+		ID: "endAcpConnection", Method: http.MethodDelete, Path: transportPath, Tag: acpTag, Status: http.StatusAccepted,
+		Summary: "End a connection", About: "Its agent's process ends. Its sessions can be loaded in another.",
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound}, More: taken,
 	}, s.endTransport)
 }
 
 // message looks at what was sent.
 func (in *transportPost) message() (agents.Message, error) {
 	if kind, _, err := mime.ParseMediaType(in.kind); err != nil || kind != fiber.MIMEApplicationJSON {
-		return agents.Message{}, unsupportedMedia.problem("unsupported media type: Content-Type must be application/json")
+		return agents.Message{}, rest.UnsupportedMedia.Problem("unsupported media type: Content-Type must be application/json")
 	}
 	m, err := agents.Inspect(in.RawBody)
 	if err != nil {
@@ -109,7 +110,7 @@ func (in *transportPost) message() (agents.Message, error) {
 	case first && in.Connection != "":
 		return m, badHeader(headerConnection, "must be left out with initialize: each connection is initialized once")
 	case first && !m.Request:
-		return m, invalidRequest.problem("invalid request: initialize must have an id, so that it can be answered").with("field", "id")
+		return m, rest.InvalidRequest.Problem("invalid request: initialize must have an id, so that it can be answered").With("field", "id")
 	case first:
 		return m, nil
 	case in.Connection == "":
@@ -122,11 +123,11 @@ func (in *transportPost) message() (agents.Message, error) {
 
 const methodInitialize = "initialize"
 
-func badHeader(name, sentence string) *Problem {
-	return invalidRequest.problem("invalid request: "+name+" "+sentence).with("field", name)
+func badHeader(name, sentence string) *rest.Problem {
+	return rest.InvalidRequest.Problem("invalid request: "+name+" "+sentence).With("field", name)
 }
 
-func noHeader() *Problem {
+func noHeader() *rest.Problem {
 	return badHeader(headerConnection, "is missing: send what the answer to initialize had in that header")
 }
 
@@ -161,7 +162,7 @@ func (s *Server) submit(host *agents.Host, c *connection, body []byte) error {
 	select {
 	case err := <-done:
 		return err
-	case <-s.closing:
+	case <-s.rest.Done():
 		return agents.ErrClosed
 	}
 }
@@ -190,7 +191,7 @@ func (s *Server) connect(host *agents.Host, in *transportPost) (*transportOutput
 	body := bytes.Clone(in.RawBody)
 	answer := s.initialize(host, c, in.Desktop, body)
 	out := &transportOutput{Connection: c.id, ContentType: fiber.MIMEApplicationJSON}
-	early := time.NewTimer(s.agents.early) // the agent may have to be installed
+	early := time.NewTimer(s.rest.Early) // the agent may have to be installed
 	defer early.Stop()
 	select {
 	case a := <-answer:
@@ -199,15 +200,15 @@ func (s *Server) connect(host *agents.Host, in *transportPost) (*transportOutput
 		}
 		out.Body = func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			requestOf(ctx).send(a.raw)
+			rest.RequestOf(ctx).Send(a.raw)
 		}
 	case <-early.C:
 		out.Body = func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			s.beatACP(requestOf(ctx), body, answer)
+			s.beatACP(rest.RequestOf(ctx), body, answer)
 		}
-	case <-s.closing:
-		return nil, shuttingDown.problem("the server is shutting down")
+	case <-s.rest.Done():
+		return nil, rest.ShuttingDown.Problem("the server is shutting down")
 	}
 	return out, nil
 }
@@ -250,6 +251,6 @@ func (s *Server) endTransport(ctx context.Context, in *acpTarget) (*struct{}, er
 }
 
 // wantsSocket tells whether a request asks to become a WebSocket.
-func wantsSocket(r *request) bool {
-	return strings.EqualFold(strings.TrimSpace(r.c.Get(fiber.HeaderUpgrade)), "websocket")
+func wantsSocket(r *rest.Request) bool {
+	return strings.EqualFold(strings.TrimSpace(r.Fiber.Get(fiber.HeaderUpgrade)), "websocket")
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // connectSocket makes a WebSocket of a request, which is a connection as long
 // as it is open.
-func (s *Server) connectSocket(ctx context.Context, in *transportFollow) (*eventsOutput, error) {
+func (s *Server) connectSocket(ctx context.Context, in *transportFollow) (*rest.EventsOutput, error) {
 	host, err := s.agents.get(ctx)
 	if err != nil {
 		return nil, acpError(err, "", in.Agent)
@@ -22,13 +23,13 @@ func (s *Server) connectSocket(ctx context.Context, in *transportFollow) (*event
 		return nil, tooMany()
 	}
 	client := transportSocket{s: s, host: host, c: newConnection(socketPrefix, in.Agent), desktop: in.Desktop}
-	return &eventsOutput{Body: func(ctx huma.Context) {
-		requestOf(ctx).c.Set(headerConnection, client.c.id)
-		s.upgrade(ctx, acpMost, func(ctx context.Context, ws *socket) {
+	return &rest.EventsOutput{Body: func(ctx huma.Context) {
+		rest.RequestOf(ctx).Fiber.Set(headerConnection, client.c.id)
+		s.rest.Upgrade(ctx, acpMost, func(ctx context.Context, ws *rest.Socket) {
 			client.ws = ws
 			client.c.users++ // so that it never counts as resting
 			if s.admit(host, client.c) != nil {
-				ws.end(websocket.CloseTryAgainLater)
+				ws.End(websocket.CloseTryAgainLater)
 				return
 			}
 			defer s.disconnect(host, client.c)
@@ -42,7 +43,7 @@ type transportSocket struct {
 	s       *Server
 	host    *agents.Host
 	c       *connection
-	ws      *socket
+	ws      *rest.Socket
 	desktop string
 }
 
@@ -54,21 +55,21 @@ func (t *transportSocket) serve(ctx context.Context) {
 	if t.begin(ctx) {
 		wg.Go(func() {
 			t.follow(ctx)
-			t.ws.finish()
+			t.ws.Finish()
 		})
 		for t.next() {
 			continue
 		}
 	}
 	cancel()
-	_ = t.ws.under.Close() // what is still being sent to it is not waited for
+	_ = t.ws.Under.Close() // what is still being sent to it is not waited for
 	wg.Wait()
 }
 
 // receive returns the next message. Binary ones are none.
 func (t *transportSocket) receive() ([]byte, error) {
 	for {
-		kind, data, err := t.ws.receive()
+		kind, data, err := t.ws.Receive()
 		if err != nil || kind == websocket.TextMessage {
 			return data, err
 		}
@@ -97,7 +98,7 @@ func (t *transportSocket) inspect(data []byte) (m agents.Message, ok, open bool)
 	return m, false, err == nil
 }
 
-func (t *transportSocket) say(message []byte) error { return t.ws.send(websocket.TextMessage, message) }
+func (t *transportSocket) say(message []byte) error { return t.ws.Send(websocket.TextMessage, message) }
 
 // begin waits for initialize, which has to come first, and answers it.
 func (t *transportSocket) begin(ctx context.Context) bool {
@@ -113,18 +114,18 @@ func (t *transportSocket) begin(ctx context.Context) bool {
 		case !ok:
 			continue
 		case m.Method != methodInitialize || !m.Request:
-			t.ws.end(websocket.CloseProtocolError)
+			t.ws.End(websocket.CloseProtocolError)
 			return false
 		}
 		select {
 		case a := <-t.s.initialize(t.host, t.c, t.desktop, data):
 			if a.err != nil {
 				_ = t.say(agents.Failure(data, a.err)) // the end says it as well
-				t.ws.end(websocket.CloseInternalServerErr)
+				t.ws.End(websocket.CloseInternalServerErr)
 				return false
 			}
 			return t.say(a.raw) == nil
-		case <-t.s.closing:
+		case <-t.s.rest.Done():
 			return false
 		case <-ctx.Done():
 			return false

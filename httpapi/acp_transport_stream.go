@@ -14,6 +14,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type transportFollow struct {
@@ -26,16 +27,16 @@ type transportFollow struct {
 
 // Resolve keeps what the answer depends on.
 func (in *transportFollow) Resolve(ctx huma.Context) []error {
-	r := requestOf(ctx)
-	in.last, in.accept, in.socket = strings.TrimSpace(r.c.Get("Last-Event-ID")), r.c.Get(fiber.HeaderAccept), wantsSocket(r)
+	r := rest.RequestOf(ctx)
+	in.last, in.accept, in.socket = strings.TrimSpace(r.Fiber.Get("Last-Event-ID")), r.Fiber.Get(fiber.HeaderAccept), wantsSocket(r)
 	return nil
 }
 
 // seen is the last event that the client has, or negative when it does not say.
 func (in *transportFollow) seen() (int64, error) {
 	switch {
-	case !accepts(in.accept, eventStream):
-		return 0, notAcceptable.problem("not acceptable: Accept must allow text/event-stream").with("field", fiber.HeaderAccept)
+	case !rest.Accepts(in.accept, rest.EventStream):
+		return 0, rest.NotAcceptable.Problem("not acceptable: Accept must allow text/event-stream").With("field", fiber.HeaderAccept)
 	case in.Connection == "":
 		return 0, noHeader()
 	case in.last == "":
@@ -48,7 +49,7 @@ func (in *transportFollow) seen() (int64, error) {
 	return n, nil
 }
 
-func (s *Server) followTransport(ctx context.Context, in *transportFollow) (*eventsOutput, error) {
+func (s *Server) followTransport(ctx context.Context, in *transportFollow) (*rest.EventsOutput, error) {
 	if in.socket {
 		return s.connectSocket(ctx, in)
 	}
@@ -73,24 +74,24 @@ func (s *Server) followTransport(ctx context.Context, in *transportFollow) (*eve
 		c.detach(r)
 		return nil, connectionError(err, c)
 	}
-	return &eventsOutput{
-		ContentType: eventStream, Cache: streamCache, Buffering: "no",
-		Body: func(ctx huma.Context) { s.sendTransport(requestOf(ctx), c, r, stream) },
+	return &rest.EventsOutput{
+		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
+		Body: func(ctx huma.Context) { s.sendTransport(rest.RequestOf(ctx), c, r, stream) },
 	}, nil
 }
 
 // sendTransport answers with a stream's events.
-func (s *Server) sendTransport(r *request, c *connection, of *reader, stream *agents.Stream) {
+func (s *Server) sendTransport(r *rest.Request, c *connection, of *reader, stream *agents.Stream) {
 	r.SetStatus(http.StatusOK)
 	if r.Method() == fiber.MethodHead {
 		stream.Close()
 		c.detach(of)
 		return
 	}
-	s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+	s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 		defer c.detach(of)
 		defer stream.Close()
-		f := transportFollower{connection: c, reader: of, w: w, flush: flush, stream: stream, beat: heartbeat}
+		f := transportFollower{connection: c, reader: of, w: w, flush: flush, stream: stream, beat: rest.Heartbeat}
 		f.run(gone, ending)
 	})
 }
@@ -110,7 +111,7 @@ type transportFollower struct {
 
 // run sends events until nobody wants more, or the agent has ended.
 func (f *transportFollower) run(gone, ending <-chan struct{}) {
-	wanted, stopped := whileWanted(gone, ending)
+	wanted, stopped := rest.WhileWanted(gone, ending)
 	defer stopped()
 	defer context.AfterFunc(wanted, f.reader.end)()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
@@ -162,7 +163,7 @@ func (f *transportFollower) send(events []eventlog.Event) (seq int64, over bool)
 		f.buf = strconv.AppendInt(f.buf, e.Seq, 10)
 		f.buf = append(f.buf, "\ndata: "...)
 		_, _ = f.w.Write(f.buf) // flush returns the error
-		_, _ = f.w.Write(oneLine(e.Payload))
+		_, _ = f.w.Write(rest.OneLine(e.Payload))
 		_, _ = f.w.WriteString("\n\n")
 	}
 	return seq, false

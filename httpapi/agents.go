@@ -13,6 +13,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // agentInfo describes an agent. Its first members are those of sandbox-agent.
@@ -89,15 +90,15 @@ type (
 )
 
 func (s *Server) registerAgents() {
-	r := route{tag: "Agents", errors: []int{http.StatusBadRequest}}
+	r := rest.Route{Tag: "Agents", Errors: []int{http.StatusBadRequest}}
 	list := r
-	list.id, list.method, list.path, list.summary = "listAgents", http.MethodGet, "/v1/agents", "List the agents that can be hosted"
-	list.about = "Models, modes and thought levels are those that an agent named when it last ran, else those of a table."
-	add(s, list, s.listAgents)
+	list.ID, list.Method, list.Path, list.Summary = "listAgents", http.MethodGet, "/v1/agents", "List the agents that can be hosted"
+	list.About = "Models, modes and thought levels are those that an agent named when it last ran, else those of a table."
+	rest.Add(s.routes, list, s.listAgents)
 
 	get := r
-	get.id, get.method, get.path, get.summary = "getAgent", http.MethodGet, "/v1/agents/{agent}", "Tell about one agent"
-	add(s, get, func(ctx context.Context, in *agentInput) (*agentOutput, error) {
+	get.ID, get.Method, get.Path, get.Summary = "getAgent", http.MethodGet, "/v1/agents/{agent}", "Tell about one agent"
+	rest.Add(s.routes, get, func(ctx context.Context, in *agentInput) (*agentOutput, error) {
 		a, err := s.registry.Agent(in.Agent)
 		if err != nil {
 			return nil, agentProblem(err, in.Agent)
@@ -106,8 +107,8 @@ func (s *Server) registerAgents() {
 	})
 
 	modes := r
-	modes.id, modes.method, modes.path, modes.summary = "listAgentModes", http.MethodGet, "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"
-	add(s, modes, func(_ context.Context, in *modesInput) (*modesOutput, error) {
+	modes.ID, modes.Method, modes.Path, modes.Summary = "listAgentModes", http.MethodGet, "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"
+	rest.Add(s.routes, modes, func(_ context.Context, in *modesInput) (*modesOutput, error) {
 		a, err := s.registry.Agent(in.Agent)
 		if err != nil {
 			return nil, agentProblem(err, in.Agent)

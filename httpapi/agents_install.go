@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type installBody struct {
@@ -37,38 +38,38 @@ type agentArtifact struct {
 	Version string `json:"version,omitempty"`
 }
 
-func (s *Server) registerInstall(r route) {
-	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
-	r.id, r.method, r.path, r.summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
-	r.about = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
+func (s *Server) registerInstall(r rest.Route) {
+	schema := s.rest.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
+	r.ID, r.Method, r.Path, r.Summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
+	r.About = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
 		"When it takes long the response begins with white space, and a failure is then the problem as the body of a 200. " +
 		"Follow install/events to see how far it is."
-	r.errors = append(slices.Clone(r.errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
-	r.content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
-	add(s, r, s.installAgent)
+	r.Errors = append(slices.Clone(r.Errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
+	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
+	rest.Add(s.routes, r, s.installAgent)
 }
 
-func (s *Server) installAgent(ctx context.Context, in *installInput) (*longOutput, error) {
+func (s *Server) installAgent(ctx context.Context, in *installInput) (*rest.LongOutput, error) {
 	answer, err := s.startInstall(in)
 	if err != nil {
 		return nil, err
 	}
-	return answerLong(s, answer, func(err error) any {
-		return s.fail(ctx, route{id: "installAgent"}, err) // which tells the status that it would have had
+	return rest.AnswerLong(s.rest, answer, func(err error) any {
+		return s.routes.Fail(ctx, rest.Route{ID: "installAgent"}, err) // which tells the status that it would have had
 	})
 }
 
 // startInstall begins an install, which goes on without the client, and ends
 // with the server.
-func (s *Server) startInstall(in *installInput) (<-chan longAnswer[agentInstalled], error) {
-	if s.begin() != nil {
-		return nil, errClosing()
+func (s *Server) startInstall(in *installInput) (<-chan rest.LongAnswer[agentInstalled], error) {
+	if s.rest.Begin() != nil {
+		return nil, rest.Closing()
 	}
-	answer := make(chan longAnswer[agentInstalled], 1)
+	answer := make(chan rest.LongAnswer[agentInstalled], 1)
 	options := registry.InstallOptions{Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion}
 	go func() { // Close waits for it
-		defer s.serving.Done()
-		ctx, stop := whileWanted(nil, s.closing)
+		defer s.rest.Serving.Done()
+		ctx, stop := rest.WhileWanted(nil, s.rest.Done())
 		defer stop()
 		got, err := s.registry.Install(ctx, in.Agent, options)
 		if p := agentProblem(err, in.Agent); p != nil {
@@ -78,29 +79,29 @@ func (s *Server) startInstall(in *installInput) (<-chan longAnswer[agentInstalle
 		for i, a := range got.Artifacts {
 			body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
 		}
-		answer <- longAnswer[agentInstalled]{body, err}
+		answer <- rest.LongAnswer[agentInstalled]{Body: body, Err: err}
 	}()
 	return answer, nil
 }
 
 // registerInstallEvents adds the way to see how far an install is.
-func (s *Server) registerInstallEvents(r route) {
-	r.id, r.method, r.path, r.summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
-	r.query = true
-	r.about = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
+func (s *Server) registerInstallEvents(r rest.Route) {
+	r.ID, r.Method, r.Path, r.Summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
+	r.Query = true
+	r.About = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
 		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
-	r.content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
-	add(s, r, func(_ context.Context, in *modesInput) (*eventsOutput, error) {
+	r.Content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	rest.Add(s.routes, r, func(_ context.Context, in *modesInput) (*rest.EventsOutput, error) {
 		if _, err := s.registry.Agent(in.Agent); err != nil {
 			return nil, agentProblem(err, in.Agent)
 		}
-		return &eventsOutput{ContentType: "text/event-stream", Cache: streamCache, Buffering: "no", Body: func(ctx huma.Context) {
+		return &rest.EventsOutput{ContentType: "text/event-stream", Cache: rest.StreamCache, Buffering: "no", Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			r := requestOf(ctx)
+			r := rest.RequestOf(ctx)
 			if r.Method() == fiber.MethodHead {
 				return
 			}
-			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				s.writeProgress(w, flush, in.Agent, gone, ending)
 			})
 		}}, nil
@@ -117,13 +118,13 @@ func (s *Server) writeProgress(w *bufio.Writer, flush func() error, agent string
 		defer close(events)
 		s.followProgress(agent, events, stop)
 	}()
-	writeEvents(w, flush, events, func(w *bufio.Writer, p registry.Progress) error {
-		data, err := marshalJSON(p)
+	rest.WriteEvents(w, flush, events, func(w *bufio.Writer, p registry.Progress) error {
+		data, err := rest.MarshalJSON(p)
 		if err == nil {
 			_, err = w.WriteString("event: progress\ndata: " + string(data) + "\n\n")
 		}
 		return err
-	}, heartbeat, gone, ending)
+	}, rest.Heartbeat, gone, ending)
 	close(stop)
 	<-follow
 }

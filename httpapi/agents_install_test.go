@@ -82,7 +82,7 @@ func TestLongInstall(t *testing.T) {
 	cfg := agentsConfig(t)
 	gate := slowNPM(t, &cfg)
 	s := serve(t, cfg)
-	s.agents.early, s.agents.beat = 20*time.Millisecond, 30*time.Millisecond
+	s.rest.Early, s.rest.Beat = 20*time.Millisecond, 30*time.Millisecond
 	for _, c := range []struct{ how, want string }{
 		{"bad", `{"type":"urn:sandbox-agent:error:install_failed","title":"Install Failed","status":500,"detail":"install failed: gemini: `},
 		{"good", `{"already_installed":false,"artifacts":[{"kind":"native_agent","path":"` + cfg.Agents.Dir + `/gemini/0.61.0/`},
@@ -107,7 +107,7 @@ func TestLongInstallEnds(t *testing.T) {
 	cfg := agentsConfig(t)
 	slowNPM(t, &cfg)
 	s := serve(t, cfg)
-	s.agents.early = time.Millisecond
+	s.rest.Early = time.Millisecond
 	rest := s.beginInstall(t)
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	s.bodies.all, s.bodies.grants = 3<<20, 2<<20
+	s.rest.Bodies.SetBounds(3<<20, 2<<20)
 	_, control := s.token(t, `{"scope":"control"}`)
 	// A body for the clipboard may take 60 s, others 5 s.
 	const path, png = "/v1/desktop/clipboard", "image/png"
@@ -36,9 +37,7 @@ func TestBodyMemory(t *testing.T) {
 	used := func(want int64) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%d bytes of bodies", want), func() bool {
-			s.bodies.mu.Lock()
-			defer s.bodies.mu.Unlock()
-			return s.bodies.used == want
+			return s.rest.Bodies.Size() == want
 		})
 	}
 	stall := func(token, framing, body string) *rawConn {
@@ -76,17 +75,10 @@ func TestAnswerMemory(t *testing.T) {
 	s.post(t, path, `{"text":"`+text+`"}`).want(t, 200)
 	_, control := s.token(t, `{"scope":"control"}`)
 	with := map[string]string{"Authorization": "Bearer " + control}
-	set := func(grants func(used int64) int64) (used int64) {
-		s.answers.mu.Lock()
-		defer s.answers.mu.Unlock()
-		s.answers.grants = grants(s.answers.used)
-		return s.answers.used
-	}
-	keep := func(int64) int64 { return s.answers.grants }
 	c := dialServer(t, s)
 	c.send("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, control)
-	eventually(t, "an answer waits for its client", func() bool { return set(keep) >= int64(len(text)) })
-	set(func(used int64) int64 { return used })
+	eventually(t, "an answer waits for its client", func() bool { return s.rest.Answers.Size() >= int64(len(text)) })
+	s.rest.Answers.SetBounds(1<<40, s.rest.Answers.Size())
 	refused := s.do(t, call{path: path, header: with})
 	refused.problem(t, 503, "stream_error")
 	if refused.Header.Get("Retry-After") != "1" {
@@ -97,7 +89,7 @@ func TestAnswerMemory(t *testing.T) {
 		t.Errorf("the text has %d bytes", len(fmt.Sprint(got)))
 	}
 	c.Close()
-	eventually(t, "nothing waits", func() bool { return set(keep) == 0 })
+	eventually(t, "nothing waits", func() bool { return s.rest.Answers.Size() == 0 })
 	s.do(t, call{path: path, header: with}).want(t, 200)
 }
 
@@ -107,7 +99,7 @@ func TestClipboardMemory(t *testing.T) { //nolint:paralleltest // it measures th
 	s := startReal(t, Config{}, `{"width":64,"height":64}`)
 	const path, requests, limit = mainPath + "/clipboard", 40, 700 << 20
 	text := strings.Repeat("\x01é", 10<<20) // JSON needs 8 bytes for 3
-	body, err := marshalJSON(clipboardBody{Text: text[:len(text)/4]})
+	body, err := rest.MarshalJSON(clipboardBody{Text: text[:len(text)/4]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +166,8 @@ func TestGuestPlaces(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
 	_, control := s.token(t, `{"scope":"control"}`)
-	for range guestPlaces {
-		s.guests <- struct{}{}
+	for range rest.GuestPlaces {
+		s.rest.Guests <- struct{}{}
 	}
 	s.get(t, mainPath+"/status").want(t, 200)
 	c := dialServer(t, s)
@@ -184,13 +176,13 @@ func TestGuestPlaces(t *testing.T) {
 	gone.send("GET %s/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", mainPath, control)
 	gone.Close()
 	select {
-	case s.guests <- struct{}{}:
+	case s.rest.Guests <- struct{}{}:
 		t.Error("there is room")
-	case <-time.After(watchAfter):
+	case <-time.After(rest.WatchAfter):
 	}
-	<-s.guests
+	<-s.rest.Guests
 	if a := c.answer(); a.StatusCode != 200 {
 		t.Errorf("the answer that waited is %d %s", a.StatusCode, a.body)
 	}
-	eventually(t, "the place is given back", func() bool { return len(s.guests) == guestPlaces-1 })
+	eventually(t, "the place is given back", func() bool { return len(s.rest.Guests) == rest.GuestPlaces-1 })
 }

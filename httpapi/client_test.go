@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // testServer is a server on a loopback port, until the test ends.
@@ -154,12 +156,12 @@ func (a answer) want(t *testing.T, status int) answer {
 func (a answer) problem(t *testing.T, status int, code string) map[string]any {
 	t.Helper()
 	a.want(t, status)
-	if got := a.Header.Get("Content-Type"); got != problemType {
-		t.Fatalf("%s %s: Content-Type = %q, want %q", a.Request.Method, a.Request.URL.Path, got, problemType)
+	if got := a.Header.Get("Content-Type"); got != rest.ProblemType {
+		t.Fatalf("%s %s: Content-Type = %q, want %q", a.Request.Method, a.Request.URL.Path, got, rest.ProblemType)
 	}
 	p := a.json(t)
-	if got := p["type"]; got != typePrefix+code {
-		t.Errorf("%s %s: type = %v, want %v", a.Request.Method, a.Request.URL.Path, got, typePrefix+code)
+	if got := p["type"]; got != rest.TypePrefix+code {
+		t.Errorf("%s %s: type = %v, want %v", a.Request.Method, a.Request.URL.Path, got, rest.TypePrefix+code)
 	}
 	if got := p["status"]; got != float64(status) {
 		t.Errorf("status member = %v, want %d", got, status)

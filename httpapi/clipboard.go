@@ -17,6 +17,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type clipboardQuery struct {
@@ -56,38 +57,38 @@ func (in *clipboardInput) Resolve(ctx huma.Context) []error {
 }
 
 func (s *Server) registerClipboard() {
-	schemas := s.api.OpenAPI().Components.Schemas
-	r := route{
-		id: "readClipboard", scope: grants.ScopeControl, method: http.MethodGet, path: "/clipboard", tag: "Clipboard", other: inputFailed,
-		summary: "Read what was copied", errors: []int{http.StatusNotAcceptable, http.StatusBadGateway},
-		content: map[string]*huma.MediaType{
+	schemas := s.rest.Huma.OpenAPI().Components.Schemas
+	r := rest.Route{
+		ID: "readClipboard", Scope: grants.ScopeControl, Method: http.MethodGet, Path: "/clipboard", Tag: "Clipboard", Other: rest.InputFailed,
+		Summary: "Read what was copied", Errors: []int{http.StatusNotAcceptable, http.StatusBadGateway},
+		Content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")},
-			pngType:                   binary(),
+			pngType:                   rest.Binary(),
 		},
-		large: true,
+		Large: true,
 	}
 	on(s, r, nil, readClipboard)
 	text := schemas.Schema(reflect.TypeFor[clipboardBody](), true, "ClipboardBody")
-	r = route{
-		id: "writeClipboard", method: http.MethodPost, path: "/clipboard", tag: "Clipboard", other: inputFailed,
-		summary: "Put a text, or a PNG image, on the clipboard",
-		about:   "Its body may be 16 times as large as those of other calls: 32 MiB, unless the server was set up otherwise.",
-		errors:  []int{http.StatusBadGateway},
-		body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			fiber.MIMEApplicationJSON: {Schema: text}, pngType: binary(),
+	r = rest.Route{
+		ID: "writeClipboard", Method: http.MethodPost, Path: "/clipboard", Tag: "Clipboard", Other: rest.InputFailed,
+		Summary: "Put a text, or a PNG image, on the clipboard",
+		About:   "Its body may be 16 times as large as those of other calls: 32 MiB, unless the server was set up otherwise.",
+		Errors:  []int{http.StatusBadGateway},
+		Body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			fiber.MIMEApplicationJSON: {Schema: text}, pngType: rest.Binary(),
 		}},
-		most: clipboardFactor * int64(s.cfg.MaxBodyBytes),
+		Most: clipboardFactor * int64(s.cfg.MaxBodyBytes),
 	}
 	decode := func(in *clipboardInput) (desktop.Content, []desktop.Selection, error) {
 		return s.clipboardContent(schemas, text, in)
 	}
 	on(s, r, func(in *clipboardInput) error { _, _, err := decode(in); return err },
-		func(ctx context.Context, d Desktop, in *clipboardInput) (*okOutput, error) {
+		func(ctx context.Context, d Desktop, in *clipboardInput) (*rest.OKOutput, error) {
 			content, to, err := decode(in)
 			if err != nil {
 				return nil, err
 			}
-			return okOr(d.SetClipboard(ctx, content, to...))
+			return rest.OKOr(d.SetClipboard(ctx, content, to...))
 		})
 }
 
@@ -100,7 +101,7 @@ func readClipboard(ctx context.Context, d Desktop, in *clipboardQuery) (*clipboa
 		}
 		return &clipboardOutput{pngType, func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			requestOf(ctx).send(c.Data)
+			rest.RequestOf(ctx).Send(c.Data)
 		}}, nil
 	}
 	c, err := d.Clipboard(ctx, sel, desktop.TypeText)
@@ -109,7 +110,7 @@ func readClipboard(ctx context.Context, d Desktop, in *clipboardQuery) (*clipboa
 	}
 	return &clipboardOutput{fiber.MIMEApplicationJSON, func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
-		requestOf(ctx).sendEncoded(c.Data, func(text []byte) io.Reader { return newTextReader(text, in.Selection) })
+		rest.RequestOf(ctx).SendEncoded(c.Data, func(text []byte) io.Reader { return newTextReader(text, in.Selection) })
 	}}, nil
 }
 
@@ -122,7 +123,7 @@ type textReader struct {
 }
 
 func newTextReader(text []byte, selection string) *textReader {
-	name, _ := marshalJSON(selection) // a string has no error
+	name, _ := rest.MarshalJSON(selection) // a string has no error
 	return &textReader{text: text, piece: []byte(`{"text":"`), end: slices.Concat([]byte(`","selection":`), name, []byte("}"))}
 }
 
@@ -135,7 +136,7 @@ func (r *textReader) Read(p []byte) (int, error) {
 			for last := min(len(r.text), n+utf8.UTFMax); n < last && !utf8.RuneStart(r.text[n]); {
 				n++
 			}
-			piece, err := marshalJSON(string(r.text[:n]))
+			piece, err := rest.MarshalJSON(string(r.text[:n]))
 			if err != nil {
 				return 0, err
 			}
@@ -159,12 +160,12 @@ func (s *Server) clipboardContent(schemas huma.Registry, schema *huma.Schema, in
 	switch {
 	case err == nil && contentType == pngType:
 		if !bytes.HasPrefix(in.RawBody, pngMagic) {
-			return desktop.Content{}, nil, invalid("body", "the body must be a PNG image")
+			return desktop.Content{}, nil, rest.InvalidArgument("body", "the body must be a PNG image")
 		}
 		// The buffer is used again after the request, the clipboard's not.
 		return desktop.Content{Type: desktop.TypePNG, Data: bytes.Clone(in.RawBody)}, selections(in.Selection), nil
 	case err != nil || contentType != fiber.MIMEApplicationJSON && !strings.HasSuffix(contentType, "+json"):
-		return desktop.Content{}, nil, unsupportedMedia.problem("unsupported media type: the body must be application/json or image/png")
+		return desktop.Content{}, nil, rest.UnsupportedMedia.Problem("unsupported media type: the body must be application/json or image/png")
 	}
 	var body clipboardBody
 	if err := decodeInto(schemas, schema, in.RawBody, &body); err != nil {
@@ -190,11 +191,11 @@ func decodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) 
 		data = []byte("{}")
 	}
 	var tree any
-	if err := decodeJSON(data, &tree); err != nil {
-		return rejected(invalidRequest, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+	if err := rest.DecodeJSON(data, &tree); err != nil {
+		return rest.Rejected(rest.InvalidRequest, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
 	}
-	k := invalidRequest
-	k.status = http.StatusUnprocessableEntity
+	k := rest.InvalidRequest
+	k.Status = http.StatusUnprocessableEntity
 	result := &huma.ValidateResult{}
 	path := huma.NewPathBuffer([]byte{}, 0)
 	path.Push("body")
@@ -207,10 +208,10 @@ func decodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) 
 		}
 	}
 	if len(details) > 0 {
-		return rejected(k, details)
+		return rest.Rejected(k, details)
 	}
-	if err := decodeJSON(data, v); err != nil {
-		return rejected(k, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+	if err := rest.DecodeJSON(data, v); err != nil {
+		return rest.Rejected(k, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
 	}
 	return nil
 }

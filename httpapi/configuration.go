@@ -18,6 +18,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/configfile"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
@@ -103,7 +104,7 @@ type configured struct {
 }
 
 func (s *Server) registerConfiguration() {
-	schemas := s.api.OpenAPI().Components.Schemas
+	schemas := s.rest.Huma.OpenAPI().Components.Schemas
 	mcp := newMCPSchemas(schemas)
 	servers := configured{
 		kind: folders.MCP, id: "McpConfig", param: "mcpName", noun: "MCP server", schema: mcp.any, check: mcp.check, store: s.folders,
@@ -132,21 +133,21 @@ func registerEntries[Q, I any, PQ interface {
 	const about = "The file is DIRECTORY/.sandbox-agent/config/%s.json, which people may edit as well. " +
 		"Members of an entry that this server does not know are kept."
 	media := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: c.schema}}
-	r := route{path: "/v1/config/" + string(c.kind), tag: "Configuration", about: fmt.Sprintf(about, c.kind)}
+	r := rest.Route{Path: "/v1/config/" + string(c.kind), Tag: "Configuration", About: fmt.Sprintf(about, c.kind)}
 
-	r.id, r.method, r.summary = "get"+c.id, http.MethodGet, "Read the configuration of one "+c.noun
-	r.errors, r.content = []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}, media
-	add(s, r, func(ctx context.Context, q *Q) (*entryOutput, error) { return c.get(ctx, PQ(q)) })
+	r.ID, r.Method, r.Summary = "get"+c.id, http.MethodGet, "Read the configuration of one "+c.noun
+	r.Errors, r.Content = []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}, media
+	rest.Add(s.routes, r, func(ctx context.Context, q *Q) (*entryOutput, error) { return c.get(ctx, PQ(q)) })
 
-	r.id, r.method, r.summary = "set"+c.id, http.MethodPut, "Set the configuration of one "+c.noun
-	r.status, r.errors, r.content = http.StatusNoContent, []int{http.StatusForbidden, http.StatusGatewayTimeout}, nil
-	r.body = &huma.RequestBody{Required: true, Content: media}
-	add(s, r, func(ctx context.Context, in *I) (*struct{}, error) { return nil, c.put(ctx, PI(in)) })
+	r.ID, r.Method, r.Summary = "set"+c.id, http.MethodPut, "Set the configuration of one "+c.noun
+	r.Status, r.Errors, r.Content = http.StatusNoContent, []int{http.StatusForbidden, http.StatusGatewayTimeout}, nil
+	r.Body = &huma.RequestBody{Required: true, Content: media}
+	rest.Add(s.routes, r, func(ctx context.Context, in *I) (*struct{}, error) { return nil, c.put(ctx, PI(in)) })
 
-	r.id, r.method, r.summary = "delete"+c.id, http.MethodDelete, "Remove the configuration of one "+c.noun
-	r.about += " An entry that does not exist is no error."
-	r.errors, r.body = []int{http.StatusBadRequest, http.StatusForbidden, http.StatusGatewayTimeout}, nil
-	add(s, r, func(ctx context.Context, q *Q) (*struct{}, error) { return nil, c.delete(ctx, PQ(q)) })
+	r.ID, r.Method, r.Summary = "delete"+c.id, http.MethodDelete, "Remove the configuration of one "+c.noun
+	r.About += " An entry that does not exist is no error."
+	r.Errors, r.Body = []int{http.StatusBadRequest, http.StatusForbidden, http.StatusGatewayTimeout}, nil
+	rest.Add(s.routes, r, func(ctx context.Context, q *Q) (*struct{}, error) { return nil, c.delete(ctx, PQ(q)) })
 }
 
 func (c configured) get(ctx context.Context, q entryQuery) (*entryOutput, error) {
@@ -156,7 +157,7 @@ func (c configured) get(ctx context.Context, q entryQuery) (*entryOutput, error)
 	}
 	entry, err := c.store.Entry(ctx, dir, c.kind, name)
 	if errors.Is(err, folders.ErrNotFound) {
-		return nil, missing(string(c.kind), name)
+		return nil, rest.Missing(string(c.kind), name)
 	}
 	if err != nil {
 		return nil, configProblem(err)
@@ -171,7 +172,7 @@ func (c configured) get(ctx context.Context, q entryQuery) (*entryOutput, error)
 // normal is check for an entry of a file.
 func (c configured) normal(dir, name string, content json.RawMessage) (json.RawMessage, error) {
 	normal, err := c.check(content)
-	if p, ok := errors.AsType[*Problem](err); ok {
+	if p, ok := errors.AsType[*rest.Problem](err); ok {
 		// Somebody else has written it, so it is the file that is wrong.
 		reason := strings.TrimPrefix(p.Detail, "invalid request: ")
 		file := configfile.Path(dir, string(c.kind))
@@ -207,7 +208,7 @@ func (c configured) delete(ctx context.Context, q entryQuery) error {
 func mustBeJSON(contentType string) error {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil || media != fiber.MIMEApplicationJSON && !strings.HasSuffix(media, "+json") {
-		return notJSON()
+		return rest.NotJSON()
 	}
 	return nil
 }
@@ -219,14 +220,14 @@ func (c configured) locate(q entryQuery) (dir, name string, err error) {
 	case strings.TrimSpace(name) == "" && strings.TrimSpace(directory) != "":
 		return "", "", missingQuery(c.param)
 	case !utf8.ValidString(name):
-		return "", "", invalidRequest.problem(fmt.Sprintf("invalid request: %s must be UTF-8", c.param))
+		return "", "", rest.InvalidRequest.Problem(fmt.Sprintf("invalid request: %s must be UTF-8", c.param))
 	}
 	dir, err = folderOf(directory)
 	return dir, name, err
 }
 
 func missingQuery(name string) error {
-	return invalidRequest.problem(fmt.Sprintf("invalid request: missing required '%s' query parameter", name))
+	return rest.InvalidRequest.Problem(fmt.Sprintf("invalid request: missing required '%s' query parameter", name))
 }
 
 // folderOf returns the folder that a query names.
@@ -235,11 +236,11 @@ func folderOf(directory string) (string, error) {
 	case strings.TrimSpace(directory) == "":
 		return "", missingQuery("directory")
 	case strings.ContainsRune(directory, 0):
-		return "", invalidRequest.problem("invalid request: directory must not have a NUL byte")
+		return "", rest.InvalidRequest.Problem("invalid request: directory must not have a NUL byte")
 	}
 	directory = userhome.Expand(directory)
 	if directory == "~" || strings.HasPrefix(directory, "~/") {
-		return "", invalidRequest.problem("invalid request: directory: this server's user has no home directory; use an absolute path")
+		return "", rest.InvalidRequest.Problem("invalid request: directory: this server's user has no home directory; use an absolute path")
 	}
 	dir, err := filepath.Abs(directory)
 	if err != nil {
@@ -257,17 +258,17 @@ func configProblem(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &invalid):
-		return invalidRequest.problem("invalid request: " + invalid.Error() + "; repair or remove that file")
+		return rest.InvalidRequest.Problem("invalid request: " + invalid.Error() + "; repair or remove that file")
 	case errors.Is(err, configfile.ErrTooLarge):
-		return payloadTooLarge.problem("invalid request: " + err.Error())
+		return rest.PayloadTooLarge.Problem("invalid request: " + err.Error())
 	case errors.Is(err, configfile.ErrLocked):
-		return timedOut.problem("timeout: "+err.Error()).with("details", map[string]any{"message": err.Error()})
+		return rest.TimedOut.Problem("timeout: "+err.Error()).With("details", map[string]any{"message": err.Error()})
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return permissionDenied.problem("permission denied: " + err.Error())
+		return rest.PermissionDenied.Problem("permission denied: " + err.Error())
 	case NoSpace(err):
 		return fullProblem(err)
 	case errors.As(err, &path) && (errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ELOOP)):
-		return invalidRequest.problem("invalid request: " + err.Error())
+		return rest.InvalidRequest.Problem("invalid request: " + err.Error())
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // commandLine is a program, or a program with its first arguments.
@@ -173,7 +175,7 @@ func (s skillsSchema) check(text json.RawMessage) (json.RawMessage, error) {
 		}
 		sources[i] = m.text()
 	}
-	list, err := marshalJSON(sources)
+	list, err := rest.MarshalJSON(sources)
 	if err != nil {
 		return nil, err
 	}
@@ -215,9 +217,9 @@ func normalMembers(object json.RawMessage, within string, names map[string]strin
 			m.name = name
 		}
 		if all.get(m.name) != nil {
-			k := invalidRequest
-			k.status = http.StatusUnprocessableEntity
-			return nil, rejected(k, []*huma.ErrorDetail{{Location: "body." + within + m.name, Message: "must be given once, under one of its names"}})
+			k := rest.InvalidRequest
+			k.Status = http.StatusUnprocessableEntity
+			return nil, rest.Rejected(k, []*huma.ErrorDetail{{Location: "body." + within + m.name, Message: "must be given once, under one of its names"}})
 		}
 		all = append(all, m)
 	}
@@ -252,7 +254,7 @@ func (all members) text() json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, _ := marshalJSON(m.name) // a string always has a text
+		name, _ := rest.MarshalJSON(m.name) // a string always has a text
 		b.Write(name)
 		b.WriteByte(':')
 		b.Write(m.value)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
@@ -264,7 +265,7 @@ func TestConfigProblems(t *testing.T) {
 		{of(&fs.PathError{Op: "open", Path: "/a", Err: syscall.ELOOP}), 400},
 		{of(&fs.PathError{Op: "write", Path: "/a", Err: syscall.ENOSPC}), 507},
 	} {
-		if p := problemOf(configProblem(tc.err), internal); p.Status != tc.status {
+		if p := problemOf(configProblem(tc.err), rest.Internal); p.Status != tc.status {
 			t.Errorf("%v = %d %s, want %d", tc.err, p.Status, p.Detail, tc.status)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // controller is a desktop of which one party at a time has control.
@@ -52,17 +53,17 @@ func controlOf(c desktop.Control) *controlOutput {
 const aboutControl = "Callers are told apart by the name in their header Deskhand-Actor; those without one are all the same. "
 
 func (s *Server) registerControl() {
-	r := route{method: http.MethodGet, path: "/control", tag: "Control", other: runtimeFailed}
+	r := rest.Route{Method: http.MethodGet, Path: "/control", Tag: "Control", Other: rest.RuntimeFailed}
 	of := func(d Desktop) (controller, error) {
 		if c, ok := d.(controller); ok {
 			return c, nil
 		}
-		return nil, unsupportedAction.desktop("This kind of desktop knows no control")
+		return nil, rest.UnsupportedAction.WithCode("This kind of desktop knows no control")
 	}
 	s.registerPresence(r)
 	get := r
-	get.id, get.summary = "getControl", "Tell who has control of the desktop"
-	get.about = "Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps everybody else out."
+	get.ID, get.Summary = "getControl", "Tell who has control of the desktop"
+	get.About = "Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps everybody else out."
 	on(s, get, nil, func(_ context.Context, d Desktop, _ *struct{}) (*controlOutput, error) {
 		c, err := of(d)
 		if err != nil {
@@ -71,9 +72,9 @@ func (s *Server) registerControl() {
 		return controlOf(c.Control()), nil
 	})
 	take := r
-	take.id, take.method, take.path, take.summary = "takeControl", http.MethodPost, "/control/take", "Take control of the desktop"
-	take.about = aboutControl + "Until it is released, or a minute passes without input, all others' input is refused with 409 control_held."
-	on(s, take, nil, func(ctx context.Context, d Desktop, in *input[takeBody]) (*controlOutput, error) {
+	take.ID, take.Method, take.Path, take.Summary = "takeControl", http.MethodPost, "/control/take", "Take control of the desktop"
+	take.About = aboutControl + "Until it is released, or a minute passes without input, all others' input is refused with 409 control_held."
+	on(s, take, nil, func(ctx context.Context, d Desktop, in *rest.Input[takeBody]) (*controlOutput, error) {
 		c, err := of(d)
 		if err != nil {
 			return nil, err
@@ -88,8 +89,8 @@ func (s *Server) registerControl() {
 		return controlOf(c.Control()), nil
 	})
 	release := r
-	release.id, release.method, release.path, release.summary = "releaseControl", http.MethodPost, "/control/release", "Give control back"
-	release.about = aboutControl + "Without having it, this does nothing."
+	release.ID, release.Method, release.Path, release.Summary = "releaseControl", http.MethodPost, "/control/release", "Give control back"
+	release.About = aboutControl + "Without having it, this does nothing."
 	on(s, release, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*controlOutput, error) {
 		c, err := of(d)
 		if err != nil {
@@ -103,17 +104,17 @@ func (s *Server) registerControl() {
 }
 
 // controlHeld is the kind of problem that input is when another has control.
-var controlHeld = kind{"control_held", "Control Held", http.StatusConflict}
+var controlHeld = rest.Kind{Code: "control_held", Title: "Control Held", Status: http.StatusConflict}
 
 // controlProblem is the answer to input of somebody who does not have control,
 // or nil.
-func controlProblem(err error) *Problem {
+func controlProblem(err error) *rest.Problem {
 	var held *desktop.ControlHeldError
 	if !errors.As(err, &held) {
 		return nil
 	}
-	return controlHeld.desktop(sentence(err)+"; wait until it is released, or take control").
-		with("holder", actorBody{held.Holder.Kind, held.Holder.Name, held.Holder.ID})
+	return controlHeld.WithCode(rest.Sentence(err)+"; wait until it is released, or take control").
+		With("holder", actorBody{held.Holder.Kind, held.Holder.Name, held.Holder.ID})
 }
 
 // Headers in which a caller may say who it is: a name, or the key of a viewer who
@@ -129,9 +130,9 @@ const (
 const typingHeader = "Deskhand-Typing"
 
 // callerOf checks the name that a request gives of who sends it.
-func callerOf(name string) (string, *Problem) {
+func callerOf(name string) (string, *rest.Problem) {
 	if name != "" && !grants.ActorName().MatchString(name) {
-		return "", invalidRequest.problem("invalid request: " + actorHeader +
+		return "", rest.InvalidRequest.Problem("invalid request: " + actorHeader +
 			" must have 1 to 64 letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit")
 	}
 	return name, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/webrtc"
 )
@@ -43,33 +44,33 @@ func (o *startOptions) check() error {
 	}
 	switch {
 	case zero(o.Width):
-		return invalid("width", "Desktop width and height must be greater than 0")
+		return rest.InvalidArgument("width", "Desktop width and height must be greater than 0")
 	case zero(o.Height):
-		return invalid("height", "Desktop width and height must be greater than 0")
+		return rest.InvalidArgument("height", "Desktop width and height must be greater than 0")
 	case zero(o.MaxWidth):
-		return invalid("maxWidth", "maxWidth must be greater than 0")
+		return rest.InvalidArgument("maxWidth", "maxWidth must be greater than 0")
 	case zero(o.MaxHeight):
-		return invalid("maxHeight", "maxHeight must be greater than 0")
+		return rest.InvalidArgument("maxHeight", "maxHeight must be greater than 0")
 	case zero(o.DPI):
-		return invalid("dpi", "Desktop dpi must be greater than 0")
+		return rest.InvalidArgument("dpi", "Desktop dpi must be greater than 0")
 	case o.DisplayNum != nil && *o.DisplayNum <= 0:
-		return invalid("displayNum", "displayNum must be > 0")
+		return rest.InvalidArgument("displayNum", "displayNum must be > 0")
 	case !rate(o.RecordingFPS):
-		return invalid("recordingFps", "recordingFps must be between 1 and 60")
+		return rest.InvalidArgument("recordingFps", "recordingFps must be between 1 and 60")
 	case !rate(o.StreamFrameRate):
-		return invalid("streamFrameRate", "streamFrameRate must be between 1 and 60")
+		return rest.InvalidArgument("streamFrameRate", "streamFrameRate must be between 1 and 60")
 	case !oneOf(o.StreamVideoCodec, "vp8", "vp9", "h264"):
-		return invalid("streamVideoCodec", "streamVideoCodec must be vp8, vp9 or h264")
+		return rest.InvalidArgument("streamVideoCodec", "streamVideoCodec must be vp8, vp9 or h264")
 	case !oneOf(o.StreamAudioCodec, "opus", "g722"):
-		return invalid("streamAudioCodec", "streamAudioCodec must be opus or g722")
+		return rest.InvalidArgument("streamAudioCodec", "streamAudioCodec must be opus or g722")
 	}
 	if o.WebRTCPortRange != nil {
 		if _, _, ok := portRange(*o.WebRTCPortRange); !ok {
-			return invalid("webrtcPortRange", "webrtcPortRange must be LOW-HIGH with 1 <= LOW <= HIGH <= 65535, as in 59050-59070")
+			return rest.InvalidArgument("webrtcPortRange", "webrtcPortRange must be LOW-HIGH with 1 <= LOW <= HIGH <= 65535, as in 59050-59070")
 		}
 	}
 	if o.StateDir != nil && strings.ContainsRune(*o.StateDir, 0) {
-		return invalid("stateDir", "stateDir must not contain a NUL character")
+		return rest.InvalidArgument("stateDir", "stateDir must not contain a NUL character")
 	}
 	return nil
 }
@@ -174,18 +175,18 @@ type desktopList struct {
 
 func (s *Server) registerLifecycle() {
 	const tag = "Desktop lifecycle"
-	onInstance(s, route{
-		id: "getDesktopStatus", method: http.MethodGet, path: "/status", tag: tag,
-		summary: "Tell how the desktop is", about: "Never waits for the desktop.",
+	onInstance(s, rest.Route{
+		ID: "getDesktopStatus", Method: http.MethodGet, Path: "/status", Tag: tag,
+		Summary: "Tell how the desktop is", About: "Never waits for the desktop.",
 	}, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*statusOutput, error) {
 		return &statusOutput{Body: describe(ctx, inst)}, nil
 	})
-	onInstance(s, route{
-		id: "startDesktop", method: http.MethodPost, path: "/start", tag: tag, admin: true,
-		summary: "Start the desktop", about: "Does nothing when it runs already.",
-		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
-		other:  runtimeFailed,
-	}, func(ctx context.Context, inst *fleet.Instance, in *input[startOptions]) (*statusOutput, error) {
+	onInstance(s, rest.Route{
+		ID: "startDesktop", Method: http.MethodPost, Path: "/start", Tag: tag, Admin: true,
+		Summary: "Start the desktop", About: "Does nothing when it runs already.",
+		Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
+		Other:  rest.RuntimeFailed,
+	}, func(ctx context.Context, inst *fleet.Instance, in *rest.Input[startOptions]) (*statusOutput, error) {
 		if err := in.Body.check(); err != nil {
 			return nil, err
 		}
@@ -194,10 +195,10 @@ func (s *Server) registerLifecycle() {
 		}
 		return &statusOutput{Body: describe(ctx, inst)}, nil
 	})
-	onInstance(s, route{
-		id: "stopDesktop", method: http.MethodPost, path: "/stop", tag: tag, admin: true,
-		summary: "Stop the desktop and all that runs on it", about: "Does nothing when it does not run.",
-		errors: []int{http.StatusGatewayTimeout}, other: runtimeFailed,
+	onInstance(s, rest.Route{
+		ID: "stopDesktop", Method: http.MethodPost, Path: "/stop", Tag: tag, Admin: true,
+		Summary: "Stop the desktop and all that runs on it", About: "Does nothing when it does not run.",
+		Errors: []int{http.StatusGatewayTimeout}, Other: rest.RuntimeFailed,
 	}, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*statusOutput, error) {
 		if err := inst.Stop(ctx); err != nil {
 			return nil, err
@@ -209,7 +210,7 @@ func (s *Server) registerLifecycle() {
 
 // registerDesktops is the API of more desktops than one.
 func (s *Server) registerDesktops(tag string) {
-	add(s, route{id: "listDesktops", method: http.MethodGet, path: "/v1/desktops", tag: tag, summary: "List the desktops"},
+	rest.Add(s.routes, rest.Route{ID: "listDesktops", Method: http.MethodGet, Path: "/v1/desktops", Tag: tag, Summary: "List the desktops"},
 		func(ctx context.Context, _ *struct{}) (*struct{ Body desktopList }, error) {
 			out := &struct{ Body desktopList }{Body: desktopList{Desktops: []desktopStatus{}, Recorded: s.fleet.Recorded()}}
 			for _, inst := range s.fleet.List() {
@@ -218,9 +219,9 @@ func (s *Server) registerDesktops(tag string) {
 			return out, nil
 		})
 	s.registerCreate(tag)
-	onAny := func(r route, f func(context.Context, *fleet.Instance) (*statusOutput, error)) {
-		r.path, r.tag, r.errors = anyPath, tag, append(r.errors, http.StatusNotFound)
-		add(s, r, func(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+	onAny := func(r rest.Route, f func(context.Context, *fleet.Instance) (*statusOutput, error)) {
+		r.Path, r.Tag, r.Errors = anyPath, tag, append(r.Errors, http.StatusNotFound)
+		rest.Add(s.routes, r, func(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 			inst, ok := ctx.Value(instanceKey{}).(*fleet.Instance)
 			if !ok {
 				return nil, unknownDesktop("")
@@ -228,15 +229,15 @@ func (s *Server) registerDesktops(tag string) {
 			return f(ctx, inst)
 		})
 	}
-	onAny(route{id: "getDesktop", method: http.MethodGet, summary: "Tell how a desktop is"},
+	onAny(rest.Route{ID: "getDesktop", Method: http.MethodGet, Summary: "Tell how a desktop is"},
 		func(ctx context.Context, inst *fleet.Instance) (*statusOutput, error) {
 			return &statusOutput{Body: describe(ctx, inst)}, nil
 		})
-	add(s, route{
-		id: "deleteDesktop", method: http.MethodDelete, path: anyPath, tag: tag, status: http.StatusNoContent,
-		summary: "End a desktop and forget it",
-		about:   "main is only stopped. The files of a desktop stay, unless the server chose its id.",
-		errors:  []int{http.StatusNotFound, http.StatusGatewayTimeout},
+	rest.Add(s.routes, rest.Route{
+		ID: "deleteDesktop", Method: http.MethodDelete, Path: anyPath, Tag: tag, Status: http.StatusNoContent,
+		Summary: "End a desktop and forget it",
+		About:   "main is only stopped. The files of a desktop stay, unless the server chose its id.",
+		Errors:  []int{http.StatusNotFound, http.StatusGatewayTimeout},
 	}, func(ctx context.Context, _ *struct{}) (*struct{}, error) {
 		inst, ok := ctx.Value(instanceKey{}).(*fleet.Instance)
 		if !ok {
@@ -252,12 +253,12 @@ func (s *Server) registerCreate(tag string) {
 		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files, with its recordings, go when it is deleted or the server ends. Should the server be killed, the next one on its state directory keeps the recordings alone"`
 		Options
 	}
-	add(s, route{
-		id: "createDesktop", method: http.MethodPost, path: "/v1/desktops", tag: tag, status: http.StatusCreated,
-		summary: "Create and start a further desktop",
-		errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
-		other:   runtimeFailed,
-	}, func(ctx context.Context, in *input[DesktopCreate]) (*createOutput, error) {
+	rest.Add(s.routes, rest.Route{
+		ID: "createDesktop", Method: http.MethodPost, Path: "/v1/desktops", Tag: tag, Status: http.StatusCreated,
+		Summary: "Create and start a further desktop",
+		Errors:  []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
+		Other:   rest.RuntimeFailed,
+	}, func(ctx context.Context, in *rest.Input[DesktopCreate]) (*createOutput, error) {
 		inst, err := s.create(ctx, in.Body.ID, in.Body.Options)
 		if err != nil {
 			return nil, err
@@ -303,7 +304,7 @@ func describe(ctx context.Context, inst *fleet.Instance) desktopStatus {
 	}
 	switch {
 	case st.Err != nil:
-		out.LastError = &desktopError{problemOf(st.Err, runtimeFailed).Code, st.Err.Error()}
+		out.LastError = &desktopError{problemOf(st.Err, rest.RuntimeFailed).Code, st.Err.Error()}
 	case d != nil && st.LastError != nil:
 		out.LastError = &desktopError{st.LastError.Code, st.LastError.Message}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -74,11 +75,11 @@ type diagnosedPath struct {
 
 type diagnosisOutput struct{ Body diagnosis }
 
-type diagnosisInput struct{ request *request }
+type diagnosisInput struct{ request *rest.Request }
 
 // Resolve keeps the request.
 func (in *diagnosisInput) Resolve(ctx huma.Context) []error {
-	in.request = requestOf(ctx)
+	in.request = rest.RequestOf(ctx)
 	return nil
 }
 
@@ -86,10 +87,10 @@ const aboutDiagnosis = `Looks at every hop of the way that pictures take, from t
 a sentence what works or where it ends. The request stands for a viewer's, so that it is best sent from the browser that
 sees nothing. It opens the port for media, if no viewer has yet, and asks STUN servers, which may take two seconds.`
 
-func (s *Server) registerDiagnosis(r route) {
-	r.id, r.path, r.summary, r.about = "diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached", aboutDiagnosis
+func (s *Server) registerDiagnosis(r rest.Route) {
+	r.ID, r.Path, r.Summary, r.About = "diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached", aboutDiagnosis
 	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *diagnosisInput) (*diagnosisOutput, error) {
-		c := in.request.c
+		c := in.request.Fiber
 		q := webrtc.Inquiry{ViewerOptions: s.viewer(in.request), Proxies: proxyHeaders(c)}
 		return &diagnosisOutput{wireDiagnosis(inst.Diagnose(ctx, q))}, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type displayInfo struct {
@@ -30,17 +31,17 @@ type resizeBody struct {
 }
 
 func (s *Server) registerDisplay() {
-	r := route{tag: "Display", other: runtimeFailed}
-	r.id, r.method, r.path, r.summary = "getDisplayInfo", http.MethodGet, "/display/info", "Tell what programs outside need to reach the display"
+	r := rest.Route{Tag: "Display", Other: rest.RuntimeFailed}
+	r.ID, r.Method, r.Path, r.Summary = "getDisplayInfo", http.MethodGet, "/display/info", "Tell what programs outside need to reach the display"
 	on(s, r, nil, func(_ context.Context, d Desktop, _ *struct{}) (*displayOutput, error) {
 		if st := d.Status(); st.State != desktop.StateActive {
 			return nil, desktop.ErrRestarting
 		}
 		return displayOf(d), nil
 	})
-	r.id, r.method, r.path, r.summary = "resizeDesktop", http.MethodPost, "/resize", "Give the screen another size"
-	on(s, r, func(in *input[resizeBody]) error { return checkExtent(in.Body.Width, in.Body.Height) },
-		func(ctx context.Context, d Desktop, in *input[resizeBody]) (*displayOutput, error) {
+	r.ID, r.Method, r.Path, r.Summary = "resizeDesktop", http.MethodPost, "/resize", "Give the screen another size"
+	on(s, r, func(in *rest.Input[resizeBody]) error { return checkExtent(in.Body.Width, in.Body.Height) },
+		func(ctx context.Context, d Desktop, in *rest.Input[resizeBody]) (*displayOutput, error) {
 			if err := d.Resize(ctx, desktop.Size{Width: int(in.Body.Width), Height: int(in.Body.Height)}); err != nil {
 				return nil, err
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // TestNamesAreCamelCase looks at every member and every parameter of the
@@ -99,12 +101,12 @@ func TestOpenOperations(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{})
 	media := 0
-	for path, item := range s.api.OpenAPI().Paths {
-		for method, op := range operations(item) {
+	for path, item := range s.rest.Huma.OpenAPI().Paths {
+		for method, op := range rest.Operations(item) {
 			if open := len(op.Security) == 0; open == (strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, ocPath+"/")) {
 				t.Errorf("%s %s: open is %v", method, path, open)
 			}
-			inQuery := slices.ContainsFunc(op.Security, func(alternative map[string][]string) bool { _, ok := alternative[queryScheme]; return ok })
+			inQuery := slices.ContainsFunc(op.Security, func(alternative map[string][]string) bool { _, ok := alternative[rest.QueryScheme]; return ok })
 			if !inQuery {
 				continue
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -24,45 +25,34 @@ type eventsInput struct {
 	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"Number of the last event seen: the ones after it come first"`
 }
 
-type eventsOutput struct {
-	ContentType string `header:"Content-Type"`
-	Cache       string `header:"Cache-Control"`
-	Buffering   string `header:"X-Accel-Buffering"`
-	Body        func(huma.Context)
-}
-
-// heartbeat is how often an event stream that has nothing to tell says so, for
-// proxies that end silent connections.
-const heartbeat = 15 * time.Second
-
 func (s *Server) registerEvents() {
-	on(s, route{
-		id: "followEvents", method: http.MethodGet, path: "/events", tag: "Events", query: true, other: runtimeFailed,
-		summary: "Follow what happens on the desktop",
-		about:   aboutEvents,
-		content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}, nil, func(ctx context.Context, d Desktop, in *eventsInput) (*eventsOutput, error) {
+	on(s, rest.Route{
+		ID: "followEvents", Method: http.MethodGet, Path: "/events", Tag: "Events", Query: true, Other: rest.RuntimeFailed,
+		Summary: "Follow what happens on the desktop",
+		About:   aboutEvents,
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}, nil, func(ctx context.Context, d Desktop, in *eventsInput) (*rest.EventsOutput, error) {
 		inst, _ := ctx.Value(instanceKey{}).(*fleet.Instance)
 		var after uint64
 		if in.LastEventID != "" {
 			if _, err := fmt.Sscanf(in.LastEventID, "%d", &after); err != nil {
-				return nil, invalidRequest.problem("invalid request: Last-Event-ID must be a non-negative integer")
+				return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a non-negative integer")
 			}
 		}
-		return &eventsOutput{
-			ContentType: "text/event-stream", Cache: streamCache, Buffering: "no",
+		return &rest.EventsOutput{
+			ContentType: "text/event-stream", Cache: rest.StreamCache, Buffering: "no",
 			Body: func(ctx huma.Context) {
 				ctx.SetStatus(http.StatusOK)
-				r := requestOf(ctx)
+				r := rest.RequestOf(ctx)
 				if r.Method() == fiber.MethodHead {
 					return
 				}
-				feed := newEventFeed(d.Subscribe(after), inst, in.Types, r.grant)
+				feed := newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
 				release := s.releaser(r, d, in.Holder)
-				s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+				s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 					defer release()
 					defer feed.close()
-					writeEvents(w, flush, feed.events, writeDesktopEvent, heartbeat, gone, ending)
+					rest.WriteEvents(w, flush, feed.events, writeDesktopEvent, rest.Heartbeat, gone, ending)
 				})
 			},
 		}, nil
@@ -70,12 +60,12 @@ func (s *Server) registerEvents() {
 }
 
 // releaser returns a function that releases the control that the caller holds under that name.
-func (s *Server) releaser(r *request, d Desktop, name string) func() {
+func (s *Server) releaser(r *rest.Request, d Desktop, name string) func() {
 	c, ok := d.(controller)
 	if !ok || name == "" {
 		return func() {}
 	}
-	a := r.grant.Actor(name)
+	a := r.Grant.Actor(name)
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 		defer cancel()
@@ -192,44 +182,15 @@ func (f *eventFeed) close() {
 
 func writeDesktopEvent(w *bufio.Writer, e streamEvent) error {
 	if e.recording != nil {
-		data, err := marshalJSON(e.recording)
+		data, err := rest.MarshalJSON(e.recording)
 		if err == nil {
 			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", recordingEventType, data)
 		}
 		return err
 	}
-	data, err := marshalJSON(e.Event)
+	data, err := rest.MarshalJSON(e.Event)
 	if err == nil {
 		fmt.Fprintf(w, "event: %s\nid: %d\ndata: %s\n\n", e.Type, e.Seq, data)
 	}
 	return err
-}
-
-// writeEvents writes events until there are no more, or nobody wants them.
-func writeEvents[E any](w *bufio.Writer, flush func() error, events <-chan E, write func(*bufio.Writer, E) error,
-	beat time.Duration, gone, ending <-chan struct{},
-) {
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
-	_, _ = w.WriteString(": connected\n\n") // so that the client sees the headers
-	for {
-		if err := flush(); err != nil {
-			return
-		}
-		select {
-		case e, open := <-events:
-			if !open {
-				return
-			}
-			if write(w, e) != nil {
-				return
-			}
-		case <-ticker.C:
-			_, _ = w.WriteString(": heartbeat\n\n")
-		case <-gone:
-			return
-		case <-ending:
-			return
-		}
-	}
 }

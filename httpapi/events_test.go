@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // sse is one server-sent event.
@@ -131,13 +132,13 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 	s := startReal(t, Config{}, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	events := s.follow(ctx, t, "/v1/desktop/events?access_token="+s.Token(), nil)
-	eventually(t, "a stream", func() bool { return s.streams.Load() == 1 })
+	eventually(t, "a stream", func() bool { return s.rest.OpenStreams() == 1 })
 	cancel()
 	for range events { // until it ends
 	}
 	begun := time.Now()
-	eventually(t, "end of the stream", func() bool { return s.streams.Load() == 0 })
-	if took := time.Since(begun); took > heartbeat/2 {
+	eventually(t, "end of the stream", func() bool { return s.rest.OpenStreams() == 0 })
+	if took := time.Since(begun); took > rest.Heartbeat/2 {
 		t.Errorf("the stream ended after %v", took)
 	}
 }
@@ -163,7 +164,7 @@ func TestHeartbeat(t *testing.T) {
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)
 	flushes := 0
-	writeEvents(w, func() error {
+	rest.WriteEvents(w, func() error {
 		if flushes++; flushes == 4 {
 			return errors.New("the client has gone")
 		}

@@ -1,18 +1,17 @@
 package httpapi
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // rootQuery says what a path is relative to.
@@ -43,14 +42,14 @@ type folderQuery struct {
 type FolderQuery = folderQuery
 
 // rawRequest keeps the request, for what huma does not do.
-type rawRequest struct{ r *request }
+type rawRequest struct{ r *rest.Request }
 
 // RawRequest is rawRequest, to be embedded.
 type RawRequest = rawRequest
 
 // Resolve keeps the request.
 func (r *rawRequest) Resolve(ctx huma.Context) []error {
-	r.r = requestOf(ctx)
+	r.r = rest.RequestOf(ctx)
 	return nil
 }
 
@@ -107,18 +106,9 @@ type fileEntry struct {
 	FileFacts
 }
 
-// jsonText is a name as JSON can have it, and its bytes in base64 when that is not
-// all of it.
-func jsonText(name string) (valid, bytes string) {
-	if utf8.ValidString(name) {
-		return name, ""
-	}
-	return strings.ToValidUTF8(name, "\uFFFD"), base64.StdEncoding.EncodeToString([]byte(name))
-}
-
 func pathOf(path string) filePath {
 	var p filePath
-	p.Path, p.PathBase64 = jsonText(path)
+	p.Path, p.PathBase64 = rest.JSONText(path)
 	return p
 }
 
@@ -126,7 +116,7 @@ func pathOf(path string) filePath {
 // asked for.
 func factsOf(e filesystem.Entry, details bool) fileFacts {
 	f := fileFacts{EntryType: e.Type, Size: e.Size, Modified: rfc3339(e.Modified), Link: e.Link}
-	f.Target, f.TargetBase64 = jsonText(e.Target)
+	f.Target, f.TargetBase64 = rest.JSONText(e.Target)
 	if details {
 		f.Mode, f.Kind, f.ETag = fmt.Sprintf("%04o", e.Mode.Perm()), kindOf(e), e.ETag()
 		f.UID, f.GID = &e.UID, &e.GID
@@ -140,7 +130,7 @@ func statOf(e filesystem.Entry, details bool) fileStat {
 
 func entryOf(e filesystem.Entry, details bool) fileEntry {
 	f := fileEntry{FilePath: pathOf(e.Path), FileFacts: factsOf(e, details)}
-	f.Name, f.NameBase64 = jsonText(e.Name)
+	f.Name, f.NameBase64 = rest.JSONText(e.Name)
 	return f
 }
 
@@ -178,13 +168,13 @@ func parseMode(given string) (os.FileMode, error) {
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(given, "0o"), 8, 32)
 	if err != nil || n == 0 || n > 0o777 {
-		return 0, invalidRequest.problem("invalid request: mode must be octal permission bits from 1 to 777, as in 644").with("field", "mode")
+		return 0, rest.InvalidRequest.Problem("invalid request: mode must be octal permission bits from 1 to 777, as in 644").With("field", "mode")
 	}
 	return os.FileMode(n), nil
 }
 
 func (s *Server) registerFiles() {
-	r := route{tag: "Files", errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
+	r := rest.Route{Tag: "Files", Errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
 	s.registerEntries(r)
 	s.registerReading(r)
 	s.registerWriting(r)

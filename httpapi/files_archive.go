@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // archiveTypes are the types under which archives come. Which compression one
@@ -60,28 +61,28 @@ var archiveFormats = map[string]struct {
 	"tar.zst": {filesystem.CompressionZstd, "application/zstd"},
 }
 
-func (s *Server) registerArchives(r route) {
+func (s *Server) registerArchives(r rest.Route) {
 	up := r
-	up.id, up.method, up.path = "uploadBatch", http.MethodPost, "/v1/fs/upload-batch"
-	up.summary = "Unpack a tar archive into a directory"
-	up.about = "The archive may be compressed with gzip or zstd. It is all or nothing: an archive that is damaged, or has a path, " +
+	up.ID, up.Method, up.Path = "uploadBatch", http.MethodPost, "/v1/fs/upload-batch"
+	up.Summary = "Unpack a tar archive into a directory"
+	up.About = "The archive may be compressed with gzip or zstd. It is all or nothing: an archive that is damaged, or has a path, " +
 		"a link or a device that is refused, changes nothing."
-	up.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+	up.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 	for _, t := range archiveTypes {
-		up.body.Content[t] = binary()
+		up.Body.Content[t] = rest.Binary()
 	}
-	up.errors = append(slices.Clone(r.errors), http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
-	add(s, up, s.uploadBatch)
+	up.Errors = append(slices.Clone(r.Errors), http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
+	rest.Add(s.routes, up, s.uploadBatch)
 	down := r
-	down.id, down.method, down.path, down.query = "downloadArchive", http.MethodGet, "/v1/fs/archive", true
-	down.summary = "Read a directory, or a file, as a tar archive"
-	down.about = "It is made while it is sent. Links stay links; what cannot be read is left out. " +
+	down.ID, down.Method, down.Path, down.Query = "downloadArchive", http.MethodGet, "/v1/fs/archive", true
+	down.Summary = "Read a directory, or a file, as a tar archive"
+	down.About = "It is made while it is sent. Links stay links; what cannot be read is left out. " +
 		"Should something go wrong in the middle, the connection breaks."
-	down.content = map[string]*huma.MediaType{}
+	down.Content = map[string]*huma.MediaType{}
 	for f := range maps.Values(archiveFormats) {
-		down.content[f.contentType] = binary()
+		down.Content[f.contentType] = rest.Binary()
 	}
-	add(s, down, s.downloadArchive)
+	rest.Add(s.routes, down, s.downloadArchive)
 }
 
 func (s *Server) uploadBatch(ctx context.Context, in *extractInput) (*extractOutput, error) {
@@ -90,9 +91,9 @@ func (s *Server) uploadBatch(ctx context.Context, in *extractInput) (*extractOut
 		return nil, err
 	}
 	if media, _, err := mime.ParseMediaType(in.ContentType); err != nil || !slices.Contains(archiveTypes, media) {
-		return nil, invalidRequest.problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
+		return nil, rest.InvalidRequest.Problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
 	}
-	content, err := s.upload(in.r)
+	content, err := s.rest.Upload(in.r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (s *Server) uploadBatch(ctx context.Context, in *extractInput) (*extractOut
 	out := new(extractOutput)
 	out.Body.Paths, out.Body.Truncated = []string{}, done.Truncated
 	for _, p := range done.Paths {
-		out.Body.Paths = append(out.Body.Paths, jsonPath(p))
+		out.Body.Paths = append(out.Body.Paths, rest.JSONPath(p))
 	}
 	return out, nil
 }
@@ -124,7 +125,7 @@ func (s *Server) downloadArchive(ctx context.Context, in *archiveInput) (*archiv
 		name = "root"
 	}
 	out := &archiveOutput{
-		ContentType: format.contentType, Disposition: attachment(name + "." + in.Format), Cache: "private, no-store",
+		ContentType: format.contentType, Disposition: rest.Attachment(name + "." + in.Format), Cache: "private, no-store",
 	}
 	if in.r.Method() == http.MethodHead {
 		_, err := files.Stat(top)
@@ -133,7 +134,7 @@ func (s *Server) downloadArchive(ctx context.Context, in *archiveInput) (*archiv
 	}
 	// What goes wrong before there is anything to send is answered as always.
 	ctx = context.WithoutCancel(ctx)
-	out.Body, err = s.pack(func(w io.Writer) error {
+	out.Body, err = s.rest.Pack(func(w io.Writer) error {
 		_, err := files.Archive(ctx, top, w, filesystem.ArchiveOptions{Compression: format.compression})
 		return err
 	})

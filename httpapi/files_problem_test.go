@@ -16,6 +16,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -53,14 +54,14 @@ func TestFileProblems(t *testing.T) {
 		{of("write", filesystem.ErrNoSpace, syscall.ENOSPC), 507, "stream_error"},
 		{of("write", filesystem.ErrClosed, nil), 503, "stream_error"},
 		{of("write", nil, syscall.EIO), 500, "stream_error"},
-		{of("write", nil, tooLarge(10)), 413, "invalid_request"},
-		{of("write", nil, requestTimeout.problem("late")), 408, "invalid_request"},
+		{of("write", nil, rest.TooLarge(10)), 413, "invalid_request"},
+		{of("write", nil, rest.RequestTimeout.Problem("late")), 408, "invalid_request"},
 	} {
-		p := problemOf(tc.err, internal)
+		p := problemOf(tc.err, rest.Internal)
 		if p.Status != tc.status || p.Code != tc.code {
 			t.Errorf("%v = %d %s, want %d %s", tc.err, p.Status, p.Code, tc.status, tc.code)
 		}
-		inner := (*Problem)(nil)
+		inner := (*rest.Problem)(nil)
 		if !errors.As(tc.err, &inner) && tc.status != 503 && !strings.Contains(p.Detail, "/a") {
 			t.Errorf("%v: %q does not name the path", tc.err, p.Detail)
 		}
@@ -80,29 +81,11 @@ func TestNoSpace(t *testing.T) {
 		acpError(fmt.Errorf("commit: %w", eventlog.ErrFull), "srv", "mock"),
 		configProblem(&fs.PathError{Op: "write", Path: "/a", Err: syscall.EDQUOT}),
 	} {
-		p := problemOf(err, internal)
+		p := problemOf(err, rest.Internal)
 		if p.Status != http.StatusInsufficientStorage || p.Title != http.StatusText(p.Status) || p.Code != "stream_error" {
 			t.Errorf("%v = %+v", err, p)
 		}
 	}
-}
-
-func FuzzRange(f *testing.F) {
-	for _, header := range []string{"bytes=0-9", "bytes=-5", "bytes=5-", "bytes=9-1", "bytes=0-1,2-3", "bytes=-", "x=1-2", "bytes=18446744073709551616-"} {
-		f.Add(header, int64(10))
-	}
-	f.Fuzz(func(t *testing.T, header string, size int64) {
-		if size < 0 {
-			return
-		}
-		r, understood, satisfiable := parseRange(header, size)
-		switch {
-		case !understood && satisfiable:
-			t.Errorf("%q of %d is satisfiable, but not understood", header, size)
-		case satisfiable && (r.from < 0 || r.length < 1 || r.from > size-r.length):
-			t.Errorf("%q of %d = %+v", header, size, r)
-		}
-	})
 }
 
 // FuzzConfigEntry checks that what is stored is valid, and stays as it is when it
@@ -122,7 +105,7 @@ func FuzzConfigEntry(f *testing.F) {
 		for _, check := range []func(json.RawMessage) (json.RawMessage, error){mcp.check, skills.check} {
 			once, err := check(json.RawMessage(text))
 			if err != nil {
-				if p := (*Problem)(nil); !errors.As(err, &p) {
+				if p := (*rest.Problem)(nil); !errors.As(err, &p) {
 					t.Fatalf("%q: %v is no Problem", text, err)
 				}
 				continue

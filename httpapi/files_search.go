@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type searchInput struct {
@@ -50,11 +51,11 @@ type (
 	}
 )
 
-func (s *Server) registerSearch(r route) {
-	r.id, r.method, r.path = "searchFiles", http.MethodGet, "/v1/fs/search"
-	r.summary = "Find files by name and content"
-	r.about = "Symbolic links are not followed. Reaching a limit is no error."
-	add(s, r, s.searchFiles)
+func (s *Server) registerSearch(r rest.Route) {
+	r.ID, r.Method, r.Path = "searchFiles", http.MethodGet, "/v1/fs/search"
+	r.Summary = "Find files by name and content"
+	r.About = "Symbolic links are not followed. Reaching a limit is no error."
+	rest.Add(s.routes, r, s.searchFiles)
 }
 
 func (s *Server) searchFiles(ctx context.Context, in *searchInput) (*searchOutput, error) {

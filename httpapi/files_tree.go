@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type (
@@ -64,14 +65,14 @@ type (
 	}
 )
 
-func (s *Server) registerEntries(r route) {
+func (s *Server) registerEntries(r rest.Route) {
 	list := r
-	list.id, list.method, list.path = "listEntries", http.MethodGet, "/v1/fs/entries"
-	list.summary, list.about = "List a directory", "Sorted by name, byte by byte. Of symbolic links, the links themselves."
-	add(s, list, s.listEntries)
+	list.ID, list.Method, list.Path = "listEntries", http.MethodGet, "/v1/fs/entries"
+	list.Summary, list.About = "List a directory", "Sorted by name, byte by byte. Of symbolic links, the links themselves."
+	rest.Add(s.routes, list, s.listEntries)
 	stat := r
-	stat.id, stat.method, stat.path, stat.summary = "statFile", http.MethodGet, "/v1/fs/stat", "Tell about a file or directory"
-	add(s, stat, s.statFile)
+	stat.ID, stat.Method, stat.Path, stat.Summary = "statFile", http.MethodGet, "/v1/fs/stat", "Tell about a file or directory"
+	rest.Add(s.routes, stat, s.statFile)
 }
 
 func (s *Server) listEntries(ctx context.Context, in *entriesInput) (*entriesOutput, error) {
@@ -82,7 +83,7 @@ func (s *Server) listEntries(ctx context.Context, in *entriesInput) (*entriesOut
 	// A path may have any bytes, a header and a query better not.
 	after, err := base64.RawURLEncoding.DecodeString(in.After)
 	if err != nil {
-		return nil, invalidRequest.problem("invalid request: after must be what Deskhand-Next said").with("field", "after")
+		return nil, rest.InvalidRequest.Problem("invalid request: after must be what Deskhand-Next said").With("field", "after")
 	}
 	page, err := files.List(ctx, in.Path, filesystem.ListOptions{
 		Recursive: in.Recursive, Depth: int(in.Depth), Limit: int(in.Limit), After: string(after),
@@ -142,25 +143,25 @@ func (s *Server) statFile(_ context.Context, in *statInput) (*statOutput, error)
 	return &statOutput{e.ETag(), statOf(e, in.Details)}, nil
 }
 
-func (s *Server) registerTree(r route) {
+func (s *Server) registerTree(r rest.Route) {
 	remove := r
-	remove.id, remove.method, remove.path = "deleteEntry", http.MethodDelete, "/v1/fs/entry"
-	remove.summary, remove.about = "Remove a file, a link or a directory", "Of a symbolic link, the link only."
-	remove.errors = append(slices.Clip(remove.errors), http.StatusConflict)
-	add(s, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
+	remove.ID, remove.Method, remove.Path = "deleteEntry", http.MethodDelete, "/v1/fs/entry"
+	remove.Summary, remove.About = "Remove a file, a link or a directory", "Of a symbolic link, the link only."
+	remove.Errors = append(slices.Clip(remove.Errors), http.StatusConflict)
+	rest.Add(s.routes, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
 		return s.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
 	})
 	mkdir := remove
-	mkdir.id, mkdir.method, mkdir.path = "makeDirectory", http.MethodPost, "/v1/fs/mkdir"
-	mkdir.summary, mkdir.about = "Make a directory, and those above it", "One that exists is no error."
-	add(s, mkdir, func(_ context.Context, in *pathQuery) (*pathOutput, error) {
+	mkdir.ID, mkdir.Method, mkdir.Path = "makeDirectory", http.MethodPost, "/v1/fs/mkdir"
+	mkdir.Summary, mkdir.About = "Make a directory, and those above it", "One that exists is no error."
+	rest.Add(s.routes, mkdir, func(_ context.Context, in *pathQuery) (*pathOutput, error) {
 		return s.atPath(*in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
 	})
 	move := remove
-	move.id, move.method, move.path = "moveEntry", http.MethodPost, "/v1/fs/move"
-	move.summary = "Move a file, a link or a directory"
-	move.about = "Across file systems, too. Nothing is removed before what replaces it is in its place."
-	add(s, move, s.moveEntry)
+	move.ID, move.Method, move.Path = "moveEntry", http.MethodPost, "/v1/fs/move"
+	move.Summary = "Move a file, a link or a directory"
+	move.About = "Across file systems, too. Nothing is removed before what replaces it is in its place."
+	rest.Add(s.routes, move, s.moveEntry)
 }
 
 // atPath does something to a path and answers with it.
@@ -199,17 +200,17 @@ func (s *Server) moveEntry(ctx context.Context, in *renameInput) (*renameOutput,
 		return nil, err
 	}
 	out := new(renameOutput)
-	out.Body.From, out.Body.FromBase64 = jsonText(from)
-	out.Body.To, out.Body.ToBase64 = jsonText(to)
+	out.Body.From, out.Body.FromBase64 = rest.JSONText(from)
+	out.Body.To, out.Body.ToBase64 = rest.JSONText(to)
 	return out, nil
 }
 
 // eitherPath is a path of a body, which has it as text or as bytes.
 func eitherPath(member, plain, encoded string) (string, error) {
-	k := invalidRequest
-	k.status = http.StatusUnprocessableEntity
+	k := rest.InvalidRequest
+	k.Status = http.StatusUnprocessableEntity
 	refuse := func(field, message string) (string, error) {
-		return "", rejected(k, []*huma.ErrorDetail{{Location: "body." + field, Message: message}})
+		return "", rest.Rejected(k, []*huma.ErrorDetail{{Location: "body." + field, Message: message}})
 	}
 	switch {
 	case encoded == "" && plain == "":

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type watchFilesInput struct {
@@ -26,18 +27,18 @@ type fileEvent struct {
 	Problem   string `json:"problem,omitempty"`
 }
 
-func (s *Server) registerWatch(r route) {
-	r.id, r.method, r.path, r.query = "watchFiles", http.MethodGet, "/v1/fs/watch", true
-	r.summary = "Follow what happens to files"
-	r.about = "A stream of server-sent events named created, changed, removed and renamed (moved away), whose data is JSON: " +
+func (s *Server) registerWatch(r rest.Route) {
+	r.ID, r.Method, r.Path, r.Query = "watchFiles", http.MethodGet, "/v1/fs/watch", true
+	r.Summary = "Follow what happens to files"
+	r.About = "A stream of server-sent events named created, changed, removed and renamed (moved away), whose data is JSON: " +
 		"type, path, and directory when it is one. An event named overflow says that some were missed, and where: look again. " +
 		"The comment \": connected\" comes first; what happens from then on is told. " +
 		"The stream ends when what is watched is removed or moved away, or, after an event named error with a problem, because watching failed."
-	r.content = map[string]*huma.MediaType{eventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
-	add(s, r, s.watchFiles)
+	r.Content = map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	rest.Add(s.routes, r, s.watchFiles)
 }
 
-func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutput, error) {
+func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*rest.EventsOutput, error) {
 	files, err := s.in(in.RootQuery)
 	if err != nil {
 		return nil, err
@@ -46,20 +47,20 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutp
 	if err != nil {
 		return nil, err
 	}
-	return &eventsOutput{
-		ContentType: eventStream, Cache: streamCache, Buffering: "no",
+	return &rest.EventsOutput{
+		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			r := requestOf(ctx)
+			r := rest.RequestOf(ctx)
 			if r.Method() == fiber.MethodHead {
 				_ = watch.Close()
 				return
 			}
-			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer func() { _ = watch.Close() }()
-				writeEvents(w, flush, watch.Events(), writeFileEvent, heartbeat, gone, ending)
+				rest.WriteEvents(w, flush, watch.Events(), writeFileEvent, rest.Heartbeat, gone, ending)
 				if err := watch.Err(); err != nil {
-					writeProblem(w, problemOf(err, internal))
+					rest.WriteProblem(w, problemOf(err, rest.Internal))
 					_ = flush()
 				}
 			})
@@ -68,16 +69,9 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*eventsOutp
 }
 
 func writeFileEvent(w *bufio.Writer, e filesystem.Event) error {
-	data, err := marshalJSON(fileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, jsonPath(e.Reason)})
+	data, err := rest.MarshalJSON(fileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, rest.JSONPath(e.Reason)})
 	if err == nil {
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
 	}
 	return err
-}
-
-// writeProblem tells why a stream ends.
-func writeProblem(w *bufio.Writer, p *Problem) {
-	if data, err := marshalJSON(p); err == nil {
-		fmt.Fprintf(w, "event: error\ndata: %s\n\n", data)
-	}
 }

@@ -105,11 +105,11 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 			path := fsPath("watch", "path", t.TempDir(), "access_token", s.Token())
 			ctx, cancel := context.WithCancel(t.Context())
 			events := s.follow(ctx, t, path, nil)
-			eventually(t, "a stream", func() bool { return s.streams.Load() == 1 })
+			eventually(t, "a stream", func() bool { return s.rest.OpenStreams() == 1 })
 			cancel()
 			for range events { // until it ends
 			}
-			eventually(t, "end of the stream", func() bool { return s.streams.Load() == 0 })
+			eventually(t, "end of the stream", func() bool { return s.rest.OpenStreams() == 0 })
 			events = s.follow(t.Context(), t, path, nil)
 			begun := time.Now()
 			if err := s.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type writeInput struct {
@@ -31,14 +32,14 @@ type writeOutput struct {
 	}
 }
 
-func (s *Server) registerWriting(r route) {
-	r.id, r.method, r.path = "writeFile", http.MethodPut, "/v1/fs/file"
-	r.summary = "Write a file"
-	r.about = "The body, of whatever type and size, is the content. It is there as a whole or not at all: until the body " +
+func (s *Server) registerWriting(r rest.Route) {
+	r.ID, r.Method, r.Path = "writeFile", http.MethodPut, "/v1/fs/file"
+	r.Summary = "Write a file"
+	r.About = "The body, of whatever type and size, is the content. It is there as a whole or not at all: until the body " +
 		"has arrived, the old content stays. Directories above that are missing are made."
-	r.body = &huma.RequestBody{Required: true, Content: binaryFile()}
-	r.errors = append(slices.Clip(r.errors), http.StatusConflict, http.StatusPreconditionFailed, http.StatusInternalServerError, http.StatusInsufficientStorage)
-	add(s, r, s.writeFile)
+	r.Body = &huma.RequestBody{Required: true, Content: binaryFile()}
+	r.Errors = append(slices.Clip(r.Errors), http.StatusConflict, http.StatusPreconditionFailed, http.StatusInternalServerError, http.StatusInsufficientStorage)
+	rest.Add(s.routes, r, s.writeFile)
 }
 
 func (s *Server) writeFile(ctx context.Context, in *writeInput) (*writeOutput, error) {
@@ -54,14 +55,14 @@ func (s *Server) writeFile(ctx context.Context, in *writeInput) (*writeOutput, e
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.upload(in.r)
+	content, err := s.rest.Upload(in.r)
 	if err != nil {
 		return nil, err
 	}
 	defer content.Close()
 	n, err := files.Write(ctx, in.Path, content, options)
 	if options.Exclusive && errors.Is(err, fs.ErrExist) {
-		return nil, preconditions.problem("conflict: there is a file already: " + jsonPath(path))
+		return nil, rest.Preconditions.Problem("conflict: there is a file already: " + rest.JSONPath(path))
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (s *Server) writeFile(ctx context.Context, in *writeInput) (*writeOutput, e
 func (in *writeInput) options() (filesystem.WriteOptions, error) {
 	options := filesystem.WriteOptions{Append: in.Append, NoSync: !in.Sync}
 	refuse := func(detail string) (filesystem.WriteOptions, error) {
-		return options, invalidRequest.problem("invalid request: " + detail)
+		return options, rest.InvalidRequest.Problem("invalid request: " + detail)
 	}
 	var err error
 	if options.Mode, err = parseMode(in.Mode); err != nil {
@@ -98,10 +99,4 @@ func (in *writeInput) options() (filesystem.WriteOptions, error) {
 		return refuse("Content-Range is not supported; PUT the whole file, or use append=true")
 	}
 	return options, nil
-}
-
-// jsonPath is a path in the text of a problem.
-func jsonPath(path string) string {
-	valid, _ := jsonText(path)
-	return valid
 }

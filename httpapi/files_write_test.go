@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
@@ -314,7 +315,7 @@ func (c *rawConn) reset() {
 func (c *rawConn) endSending() {
 	c.t.Helper()
 	_ = c.CloseWrite()
-	if a := c.answer(); a.StatusCode != 400 || a.Header.Get("Content-Type") != problemType {
+	if a := c.answer(); a.StatusCode != 400 || a.Header.Get("Content-Type") != rest.ProblemType {
 		c.t.Errorf("answer = %s %s", a.Status, a.body)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
 
@@ -49,7 +50,7 @@ func (s *Server) startInstance(ctx context.Context, id string) (Desktop, error) 
 		d, err = running(inst)
 	}
 	if err != nil {
-		return nil, problemOf(err, runtimeFailed)
+		return nil, problemOf(err, rest.RuntimeFailed)
 	}
 	return d, nil
 }

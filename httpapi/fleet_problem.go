@@ -10,6 +10,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/recording/timeline"
 	"github.com/deskhand/deskhand/webrtc"
@@ -20,7 +21,7 @@ var fleetFields = map[string]string{"ID": "id", "Desktop.StateDir": "stateDir"}
 
 // fleetProblem returns the problem for an error of package fleet, or nil if err is
 // another error.
-func fleetProblem(err error) *Problem {
+func fleetProblem(err error) *rest.Problem {
 	var state *fleet.StateError
 	var limit *fleet.LimitError
 	var bad *fleet.InvalidError
@@ -29,44 +30,44 @@ func fleetProblem(err error) *Problem {
 	case errors.As(err, &state):
 		return stateProblem(state)
 	case errors.As(err, &limit):
-		return conflict.problem(fmt.Sprintf("conflict: there are %[1]d desktops and this server allows %[1]d; DELETE one first, or start the server with a larger --max-desktops", limit.Limit)).
-			with("details", map[string]any{"message": "too many desktops", "limit": limit.Limit})
+		return rest.Conflict.Problem(fmt.Sprintf("conflict: there are %[1]d desktops and this server allows %[1]d; DELETE one first, or start the server with a larger --max-desktops", limit.Limit)).
+			With("details", map[string]any{"message": "too many desktops", "limit": limit.Limit})
 	case errors.As(err, &bad):
 		field := cmp.Or(fleetFields[bad.Field], bad.Field)
-		return invalid(field, field+" "+bad.Reason)
+		return rest.InvalidArgument(field, field+" "+bad.Reason)
 	case errors.Is(err, fleet.ErrClosed):
-		return shuttingDown.problem("the server is shutting down")
+		return rest.ShuttingDown.Problem("the server is shutting down")
 	case !errors.As(err, &about):
 		return nil
 	case errors.Is(err, fleet.ErrNotFound):
 		return unknownDesktop(about.ID)
 	case errors.Is(err, fleet.ErrExists):
-		return conflict.problem(fmt.Sprintf("conflict: a desktop %s exists already; choose another id, or start that one", about.ID)).
-			with("details", map[string]any{"message": "id is taken", "id": about.ID})
+		return rest.Conflict.Problem(fmt.Sprintf("conflict: a desktop %s exists already; choose another id, or start that one", about.ID)).
+			With("details", map[string]any{"message": "id is taken", "id": about.ID})
 	case errors.Is(err, fleet.ErrRemoving):
-		return conflict.problem(fmt.Sprintf("conflict: what an earlier server left of a desktop %s is being removed; try again", about.ID)).
-			with("details", map[string]any{"message": "id is being cleaned up", "id": about.ID})
+		return rest.Conflict.Problem(fmt.Sprintf("conflict: what an earlier server left of a desktop %s is being removed; try again", about.ID)).
+			With("details", map[string]any{"message": "id is being cleaned up", "id": about.ID})
 	case errors.Is(err, fleet.ErrStopped):
-		return runtimeInactive.desktop("Desktop was stopped while it was starting; start it again if it is wanted")
+		return rest.RuntimeInactive.WithCode("Desktop was stopped while it was starting; start it again if it is wanted")
 	case errors.Is(err, fleet.ErrNoLiveView):
-		return unsupportedAction.desktop("This kind of desktop has no live view")
+		return rest.UnsupportedAction.WithCode("This kind of desktop has no live view")
 	case errors.Is(err, fleet.ErrNoRecording):
-		return unsupportedAction.desktop("This kind of desktop cannot be recorded")
+		return rest.UnsupportedAction.WithCode("This kind of desktop cannot be recorded")
 	case errors.Is(err, fleet.ErrRecording):
-		return conflictOf("a desktop recording is already active")
+		return rest.ConflictOf("a desktop recording is already active")
 	}
 	return nil
 }
 
 // stateProblem returns the problem for a desktop that is not running.
-func stateProblem(e *fleet.StateError) *Problem {
+func stateProblem(e *fleet.StateError) *rest.Problem {
 	switch {
 	case e.State == desktop.StateStarting:
-		return runtimeStarting.desktop("Desktop runtime is starting; try again shortly").header(fiber.HeaderRetryAfter, "1")
+		return rest.RuntimeStarting.WithCode("Desktop runtime is starting; try again shortly").WithHeader(fiber.HeaderRetryAfter, "1")
 	case e.State == desktop.StateStopping:
-		return runtimeStarting.desktop("Desktop runtime is stopping; start it again once its status is inactive").header(fiber.HeaderRetryAfter, "1")
+		return rest.RuntimeStarting.WithCode("Desktop runtime is stopping; start it again once its status is inactive").WithHeader(fiber.HeaderRetryAfter, "1")
 	case e.Cause != nil:
-		return runtimeInactive.desktop("Desktop runtime has not been started: the last attempt failed (" + e.Cause.Error() + ")")
+		return rest.RuntimeInactive.WithCode("Desktop runtime has not been started: the last attempt failed (" + e.Cause.Error() + ")")
 	}
 	return notStarted()
 }
@@ -79,52 +80,52 @@ var recordingFields = map[string]string{
 
 // recordingProblem returns the problem for an error of package recording, or nil if err
 // is another error.
-func recordingProblem(err error) *Problem {
+func recordingProblem(err error) *rest.Problem {
 	var bad *recording.InvalidError
 	var missing *recording.MissingError
 	switch {
 	case errors.As(err, &bad):
 		field := cmp.Or(recordingFields[bad.Field], bad.Field)
-		return invalid(field, field+" "+bad.Reason)
+		return rest.InvalidArgument(field, field+" "+bad.Reason)
 	case errors.As(err, &missing):
-		return conflictOf("ffmpeg is required for desktop recording").
-			with("missingDependencies", missing.Programs).with("installCommand", installCommand)
+		return rest.ConflictOf("ffmpeg is required for desktop recording").
+			With("missingDependencies", missing.Programs).With("installCommand", installCommand)
 	case errors.Is(err, recording.ErrTooManyClips):
-		return noRoom.problem(err.Error()).header(fiber.HeaderRetryAfter, "1")
+		return rest.NoRoom.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "1")
 	case errors.Is(err, recording.ErrTooMany):
-		return conflictOf(err.Error())
+		return rest.ConflictOf(err.Error())
 	case errors.Is(err, recording.ErrActive):
-		return conflictOf("stop the active desktop recording before deleting it")
+		return rest.ConflictOf("stop the active desktop recording before deleting it")
 	case errors.Is(err, recording.ErrNotActive):
-		return conflictOf("the recording has ended")
+		return rest.ConflictOf("the recording has ended")
 	case errors.Is(err, recording.ErrLocked):
-		return conflictOf(err.Error())
+		return rest.ConflictOf(err.Error())
 	case errors.Is(err, timeline.ErrFull):
-		return conflictOf(err.Error())
+		return rest.ConflictOf(err.Error())
 	case errors.Is(err, recording.ErrClosed):
-		return shuttingDown.problem("the desktop or the server is going away")
+		return rest.ShuttingDown.Problem("the desktop or the server is going away")
 	}
 	return nil
 }
 
 // streamProblem returns the problem for an error of package webrtc, or nil if err is
 // another error.
-func streamProblem(err error) *Problem {
+func streamProblem(err error) *rest.Problem {
 	switch {
 	case errors.Is(err, webrtc.ErrClosed):
-		return conflictOf("desktop streaming is not active")
+		return rest.ConflictOf("desktop streaming is not active")
 	case errors.Is(err, webrtc.ErrTooManyOfOwner):
-		return kind{"too_many_viewers", "Too Many Viewers", http.StatusTooManyRequests}.problem(err.Error())
+		return rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusTooManyRequests}.Problem(err.Error())
 	case errors.Is(err, webrtc.ErrTooManyViewers):
-		return kind{"too_many_viewers", "Too Many Viewers", http.StatusServiceUnavailable}.problem(err.Error()).header(fiber.HeaderRetryAfter, "10")
+		return rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusServiceUnavailable}.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "10")
 	case errors.Is(err, webrtc.ErrNoCodec):
-		return notAcceptable.problem("not acceptable: " + err.Error())
+		return rest.NotAcceptable.Problem("not acceptable: " + err.Error())
 	case errors.Is(err, webrtc.ErrOffer):
-		return invalidRequest.problem("invalid request: " + err.Error())
+		return rest.InvalidRequest.Problem("invalid request: " + err.Error())
 	case errors.Is(err, webrtc.ErrNoPort):
-		return conflictOf(err.Error())
+		return rest.ConflictOf(err.Error())
 	case errors.Is(err, webrtc.ErrCodec):
-		return conflictOf("failed to start the stream: " + err.Error())
+		return rest.ConflictOf("failed to start the stream: " + err.Error())
 	}
 	return nil
 }

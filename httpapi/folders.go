@@ -12,6 +12,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
 
@@ -71,10 +72,10 @@ type foundOutput struct {
 }
 
 func (s *Server) registerFolders() {
-	add(s, route{
-		id: "listConfig", method: http.MethodGet, path: "/v1/config", tag: "Configuration", summary: "List the configuration of a folder",
-		about:  "All its MCP servers and skills, and which of them count. Those that were found in the folder count after their approval.",
-		errors: []int{http.StatusBadRequest, http.StatusForbidden},
+	rest.Add(s.routes, rest.Route{
+		ID: "listConfig", Method: http.MethodGet, Path: "/v1/config", Tag: "Configuration", Summary: "List the configuration of a folder",
+		About:  "All its MCP servers and skills, and which of them count. Those that were found in the folder count after their approval.",
+		Errors: []int{http.StatusBadRequest, http.StatusForbidden},
 	}, s.listConfig)
 }
 
@@ -123,12 +124,12 @@ func registerApproval[A any, PA interface {
 	approvalQuery
 }](s *Server, c configured,
 ) {
-	add(s, route{
-		id: "approve" + c.id, method: http.MethodPost, path: "/v1/config/" + string(c.kind) + "/approve", tag: "Configuration",
-		summary: "Approve the configuration of one " + c.noun,
-		about: "It counts in sessions of the folder from then on, until its content changes. The hash says which content is approved; " +
+	rest.Add(s.routes, rest.Route{
+		ID: "approve" + c.id, Method: http.MethodPost, Path: "/v1/config/" + string(c.kind) + "/approve", Tag: "Configuration",
+		Summary: "Approve the configuration of one " + c.noun,
+		About: "It counts in sessions of the folder from then on, until its content changes. The hash says which content is approved; " +
 			"if the entry has another one by now, nothing is. Entries that were written with PUT need no approval.",
-		status: http.StatusNoContent, errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+		Status: http.StatusNoContent, Errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, func(ctx context.Context, q *A) (*struct{}, error) { return nil, c.approve(ctx, PA(q)) })
 }
 
@@ -141,9 +142,9 @@ func (c configured) approve(ctx context.Context, q approvalQuery) error {
 	var changed *folders.ChangedError
 	switch {
 	case errors.Is(err, folders.ErrNotFound):
-		return missing(string(c.kind), name)
+		return rest.Missing(string(c.kind), name)
 	case errors.As(err, &changed):
-		return conflictOf(changed.Error())
+		return rest.ConflictOf(changed.Error())
 	}
 	return configProblem(err)
 }

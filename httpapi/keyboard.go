@@ -7,20 +7,8 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
-
-type okBody struct {
-	OK bool `json:"ok"`
-}
-
-type okOutput struct{ Body okBody }
-
-func okOr(err error) (*okOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &okOutput{okBody{true}}, nil
-}
 
 type typeBody struct {
 	Text    string  `json:"text"`
@@ -34,9 +22,9 @@ const defaultDelay = 10 * time.Millisecond
 func (b *typeBody) check() error {
 	switch {
 	case b.Text == "":
-		return invalid("text", "text must not be empty")
+		return rest.InvalidArgument("text", "text must not be empty")
 	case b.DelayMS != nil && *b.DelayMS > 60_000:
-		return invalid("delayMs", "delayMs must be at most 60000")
+		return rest.InvalidArgument("delayMs", "delayMs must be at most 60000")
 	}
 	return nil
 }
@@ -83,7 +71,7 @@ type keyBody struct {
 
 func checkKey(key string) error {
 	if strings.TrimSpace(key) == "" {
-		return invalid("key", "key must not be empty")
+		return rest.InvalidArgument("key", "key must not be empty")
 	}
 	return nil
 }
@@ -91,32 +79,32 @@ func checkKey(key string) error {
 const aboutTyping = "With the header Deskhand-Typing: secret, which is for keys that a person presses, events and recordings have their number alone."
 
 func (s *Server) registerKeyboard() {
-	r := route{method: http.MethodPost, tag: "Keyboard", other: inputFailed, errors: []int{http.StatusBadGateway}}
-	r.about = aboutTyping
-	r.id, r.path, r.summary = "typeText", "/keyboard/type", "Type a text"
-	on(s, r, func(in *input[typeBody]) error { return in.Body.check() },
-		func(ctx context.Context, d Desktop, in *input[typeBody]) (*okOutput, error) {
-			return okOr(d.Type(ctx, in.Body.typing()))
+	r := rest.Route{Method: http.MethodPost, Tag: "Keyboard", Other: rest.InputFailed, Errors: []int{http.StatusBadGateway}}
+	r.About = aboutTyping
+	r.ID, r.Path, r.Summary = "typeText", "/keyboard/type", "Type a text"
+	on(s, r, func(in *rest.Input[typeBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *rest.Input[typeBody]) (*rest.OKOutput, error) {
+			return rest.OKOr(d.Type(ctx, in.Body.typing()))
 		})
-	r.id, r.path, r.summary = "pressKey", "/keyboard/press", "Press and release a key or a chord"
-	on(s, r, func(in *input[pressBody]) error { return checkKey(in.Body.Key) },
-		func(ctx context.Context, d Desktop, in *input[pressBody]) (*okOutput, error) {
-			return okOr(d.Press(ctx, desktop.Press{Keys: in.Body.Key, Modifiers: in.Body.Modifiers.names()}))
+	r.ID, r.Path, r.Summary = "pressKey", "/keyboard/press", "Press and release a key or a chord"
+	on(s, r, func(in *rest.Input[pressBody]) error { return checkKey(in.Body.Key) },
+		func(ctx context.Context, d Desktop, in *rest.Input[pressBody]) (*rest.OKOutput, error) {
+			return rest.OKOr(d.Press(ctx, desktop.Press{Keys: in.Body.Key, Modifiers: in.Body.Modifiers.names()}))
 		})
-	r.id, r.path, r.summary = "holdKey", "/keyboard/down", "Press a key and hold it"
-	on(s, r, func(in *input[keyBody]) error { return checkKey(in.Body.Key) },
-		func(ctx context.Context, d Desktop, in *input[keyBody]) (*okOutput, error) {
-			return okOr(d.KeyDown(ctx, in.Body.Key))
+	r.ID, r.Path, r.Summary = "holdKey", "/keyboard/down", "Press a key and hold it"
+	on(s, r, func(in *rest.Input[keyBody]) error { return checkKey(in.Body.Key) },
+		func(ctx context.Context, d Desktop, in *rest.Input[keyBody]) (*rest.OKOutput, error) {
+			return rest.OKOr(d.KeyDown(ctx, in.Body.Key))
 		})
-	r.id, r.path, r.summary = "releaseKey", "/keyboard/up", "Release a key"
-	on(s, r, func(in *input[keyBody]) error { return checkKey(in.Body.Key) },
-		func(ctx context.Context, d Desktop, in *input[keyBody]) (*okOutput, error) {
-			return okOr(d.KeyUp(ctx, in.Body.Key))
+	r.ID, r.Path, r.Summary = "releaseKey", "/keyboard/up", "Release a key"
+	on(s, r, func(in *rest.Input[keyBody]) error { return checkKey(in.Body.Key) },
+		func(ctx context.Context, d Desktop, in *rest.Input[keyBody]) (*rest.OKOutput, error) {
+			return rest.OKOr(d.KeyUp(ctx, in.Body.Key))
 		})
-	r.about = ""
-	r.id, r.path, r.summary = "releaseInput", "/input/release", "Release all keys and buttons that are held"
-	r.about = "Long typing that is under way or waits for its turn ends, and is answered with 409 and how far it came."
-	on(s, r, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*okOutput, error) {
-		return okOr(d.ReleaseAll(ctx))
+	r.About = ""
+	r.ID, r.Path, r.Summary = "releaseInput", "/input/release", "Release all keys and buttons that are held"
+	r.About = "Long typing that is under way or waits for its turn ends, and is answered with 409 and how far it came."
+	on(s, r, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*rest.OKOutput, error) {
+		return rest.OKOr(d.ReleaseAll(ctx))
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type launchBody struct {
@@ -41,23 +42,23 @@ type openBody struct {
 }
 
 func (s *Server) registerLaunch() {
-	r := route{method: http.MethodPost, tag: "Programs", other: runtimeFailed, scope: grants.ScopeAgent}
+	r := rest.Route{Method: http.MethodPost, Tag: "Programs", Other: rest.RuntimeFailed, Scope: grants.ScopeAgent}
 	launch := r
-	launch.id, launch.path, launch.summary = "launchApp", "/launch", "Start a program on the desktop"
-	launch.errors = []int{http.StatusNotFound}
-	on(s, launch, nil, func(ctx context.Context, d Desktop, in *input[launchBody]) (*launchOutput, error) {
+	launch.ID, launch.Path, launch.Summary = "launchApp", "/launch", "Start a program on the desktop"
+	launch.Errors = []int{http.StatusNotFound}
+	on(s, launch, nil, func(ctx context.Context, d Desktop, in *rest.Input[launchBody]) (*launchOutput, error) {
 		b := &in.Body
 		app, err := d.Launch(ctx, desktop.Launch{App: b.App, Args: b.Args, Wait: b.Wait != nil && *b.Wait})
 		if errors.Is(err, desktop.ErrAppNotFound) {
-			return nil, appNotFound.desktop("Application '"+b.App+"' not found in PATH").with("field", "app")
+			return nil, rest.AppNotFound.WithCode("Application '"+b.App+"' not found in PATH").With("field", "app")
 		}
 		if err != nil {
 			return nil, err
 		}
 		return launchedOf(app), nil
 	})
-	r.id, r.path, r.summary = "openTarget", "/open", "Open a URL or a file with the program that is set for it"
-	on(s, r, nil, func(ctx context.Context, d Desktop, in *input[openBody]) (*launchOutput, error) {
+	r.ID, r.Path, r.Summary = "openTarget", "/open", "Open a URL or a file with the program that is set for it"
+	on(s, r, nil, func(ctx context.Context, d Desktop, in *rest.Input[openBody]) (*launchOutput, error) {
 		app, err := d.Open(ctx, in.Body.Target)
 		if err != nil {
 			return nil, err

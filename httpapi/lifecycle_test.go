@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // scripted is a desktop that starts and stops when the test says so. Everything
@@ -202,30 +203,30 @@ func TestErrorsOfCalls(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		err    error
-		other  kind
+		other  rest.Kind
 		status int
 		code   string
 		detail string
 	}{
-		{&desktop.InvalidError{Field: "key", Reason: `"zz" is no key`}, inputFailed, 400, "desktop_invalid_action", `key "zz" is no key`},
-		{&desktop.DeadlineError{Op: "type text", After: 5 * time.Second, Done: "4 of 9"}, inputFailed, 504, "timeout", "not done after 5s (4 of 9)"},
-		{fmt.Errorf("click: %w", context.DeadlineExceeded), inputFailed, 504, "timeout", "timeout"},
-		{fmt.Errorf("click: %w", desktop.ErrClosed), inputFailed, 409, "desktop_runtime_inactive", "start"},
-		{fmt.Errorf("click: %w", desktop.ErrRestarting), inputFailed, 503, "desktop_runtime_failed", "try again"},
-		{fmt.Errorf("window 9: %w", desktop.ErrWindowNotFound), runtimeFailed, 404, "window_not_found", "Window 9"},
-		{desktop.ErrNoFocusedWindow, runtimeFailed, 404, "no_focused_window", "No window currently has focus"},
-		{desktop.ErrNoClipboardContent, inputFailed, 406, "not_acceptable", "no image"},
-		{desktop.ErrUnsupported, inputFailed, 501, "desktop_unsupported_platform", "Not supported"},
-		{errors.New("get image: BadMatch"), screenshotFailed, 502, "desktop_screenshot_failed", "Get image: BadMatch"},
-		{errors.New("send key: BadValue"), inputFailed, 502, "desktop_input_failed", "Send key"},
-		{errors.New("open /etc/secret: no"), internal, 500, "stream_error", "X-Request-Id"},
-		{fmt.Errorf("policy: %w", permissionDenied.problem("not while the human types")), inputFailed, 403, "permission_denied", "not while"},
+		{&desktop.InvalidError{Field: "key", Reason: `"zz" is no key`}, rest.InputFailed, 400, "desktop_invalid_action", `key "zz" is no key`},
+		{&desktop.DeadlineError{Op: "type text", After: 5 * time.Second, Done: "4 of 9"}, rest.InputFailed, 504, "timeout", "not done after 5s (4 of 9)"},
+		{fmt.Errorf("click: %w", context.DeadlineExceeded), rest.InputFailed, 504, "timeout", "timeout"},
+		{fmt.Errorf("click: %w", desktop.ErrClosed), rest.InputFailed, 409, "desktop_runtime_inactive", "start"},
+		{fmt.Errorf("click: %w", desktop.ErrRestarting), rest.InputFailed, 503, "desktop_runtime_failed", "try again"},
+		{fmt.Errorf("window 9: %w", desktop.ErrWindowNotFound), rest.RuntimeFailed, 404, "window_not_found", "Window 9"},
+		{desktop.ErrNoFocusedWindow, rest.RuntimeFailed, 404, "no_focused_window", "No window currently has focus"},
+		{desktop.ErrNoClipboardContent, rest.InputFailed, 406, "not_acceptable", "no image"},
+		{desktop.ErrUnsupported, rest.InputFailed, 501, "desktop_unsupported_platform", "Not supported"},
+		{errors.New("get image: BadMatch"), rest.ScreenshotFailed, 502, "desktop_screenshot_failed", "Get image: BadMatch"},
+		{errors.New("send key: BadValue"), rest.InputFailed, 502, "desktop_input_failed", "Send key"},
+		{errors.New("open /etc/secret: no"), rest.Internal, 500, "stream_error", "X-Request-Id"},
+		{fmt.Errorf("policy: %w", rest.PermissionDenied.Problem("not while the human types")), rest.InputFailed, 403, "permission_denied", "not while"},
 	} {
 		p := problemOf(tc.err, tc.other)
 		if p.Status != tc.status || p.Code != tc.code || !strings.Contains(p.Detail, tc.detail) {
 			t.Errorf("%v: got %d %s %q, want %d %s with %q", tc.err, p.Status, p.Code, p.Detail, tc.status, tc.code, tc.detail)
 		}
-		if tc.other == internal && strings.Contains(p.Detail, "secret") {
+		if tc.other == rest.Internal && strings.Contains(p.Detail, "secret") {
 			t.Errorf("the error leaks: %q", p.Detail)
 		}
 	}
@@ -266,7 +267,7 @@ func TestCloseEndsWhatStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wg.Wait()
-	var p *Problem
+	var p *rest.Problem
 	if err := <-errs; !errors.As(err, &p) || p.Code != "desktop_runtime_inactive" {
 		t.Errorf("StartDesktop = %v", err)
 	}
@@ -347,19 +348,19 @@ func TestQuiet(t *testing.T) {
 	t.Parallel()
 	quiet := make(chan struct{}, 10)
 	s := serve(t, Config{Quiet: func() { quiet <- struct{}{} }})
-	s.quiet.Reset(time.Millisecond)
+	s.rest.Quiet.Reset(time.Millisecond)
 	<-quiet
-	if s.quiet.Stop() {
+	if s.rest.Quiet.Stop() {
 		t.Error("the clock goes on without a request")
 	}
 	for _, probe := range []string{"/livez", "/readyz", "/v1/health"} {
 		s.get(t, probe).want(t, 200)
-		if s.quiet.Stop() {
+		if s.rest.Quiet.Stop() {
 			t.Errorf("%s winds the clock up", probe)
 		}
 	}
 	s.get(t, mainPath+"/status").want(t, 200)
-	if !s.quiet.Stop() {
+	if !s.rest.Quiet.Stop() {
 		t.Error("a request does not wind the clock up")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 const mcpPath = "/v1/mcp"
@@ -33,12 +34,12 @@ type mcpPost struct {
 	Desktop string `query:"desktop" default:"main" doc:"Id of the desktop"`
 	RawBody []byte
 
-	request *request
+	request *rest.Request
 }
 
 // Resolve keeps the request.
 func (in *mcpPost) Resolve(ctx huma.Context) []error {
-	in.request = requestOf(ctx)
+	in.request = rest.RequestOf(ctx)
 	return nil
 }
 
@@ -48,13 +49,13 @@ func (s *Server) registerMCP() {
 	message := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{
 		Type: huma.TypeObject, Description: "A message of JSON-RPC 2.0", AdditionalProperties: true,
 	}}}
-	add(s, route{
-		id: "postMCP", method: http.MethodPost, path: mcpPath, tag: "Agents", scope: grants.ScopeAgent, most: mostMCP,
-		summary: "Use a desktop as tools of the Model Context Protocol", about: aboutMCP,
-		errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
-		body:    &huma.RequestBody{Required: true, Content: message},
-		content: message,
-		more:    map[string]*huma.Response{"202": {Description: "A notification was taken"}},
+	rest.Add(s.routes, rest.Route{
+		ID: "postMCP", Method: http.MethodPost, Path: mcpPath, Tag: "Agents", Scope: grants.ScopeAgent, Most: mostMCP,
+		Summary: "Use a desktop as tools of the Model Context Protocol", About: aboutMCP,
+		Errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+		Body:    &huma.RequestBody{Required: true, Content: message},
+		Content: message,
+		More:    map[string]*huma.Response{"202": {Description: "A notification was taken"}},
 	}, s.postMCP)
 }
 
@@ -62,8 +63,8 @@ func (s *Server) registerMCP() {
 const mostMCP = 8 << 20
 
 func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
-	if err := checkBody(in.RawBody); err != nil {
-		return nil, invalidRequest.problem("invalid request: the message " + err.Error())
+	if err := rest.CheckBody(in.RawBody); err != nil {
+		return nil, rest.InvalidRequest.Problem("invalid request: the message " + err.Error())
 	}
 	inst, actor, bad := s.visit(in.request, in.Desktop, s.fleet.Find)
 	if bad != nil {
@@ -81,14 +82,14 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 		actor.Kind = desktop.ActorAgent // else the client's name is used
 		ctx = desktop.WithActor(ctx, actor)
 	}
-	ctx, stop := untilGone(ctx, in.request.c)
+	ctx, stop := rest.UntilGone(ctx, in.request.Fiber)
 	defer stop()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpPath, bytes.NewReader(bytes.Clone(in.RawBody)))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range mcpHeaders {
-		if v := in.request.c.Get(name); v != "" {
+		if v := in.request.Fiber.Get(name); v != "" {
 			r.Header.Set(name, v)
 		}
 	}
@@ -98,9 +99,9 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 		return nil, err
 	}
 	if kind := w.header.Get(fiber.HeaderContentType); w.status >= http.StatusBadRequest && !strings.HasPrefix(kind, fiber.MIMEApplicationJSON) {
-		k := invalidRequest
-		k.status, k.title = w.status, http.StatusText(w.status)
-		return nil, k.problem("invalid request: " + strings.TrimSpace(w.body.String()))
+		k := rest.InvalidRequest
+		k.Status, k.Title = w.status, http.StatusText(w.status)
+		return nil, k.Problem("invalid request: " + strings.TrimSpace(w.body.String()))
 	}
 	return &mcpAnswer{Body: func(ctx huma.Context) {
 		for _, name := range []string{fiber.HeaderContentType, fiber.HeaderAllow, "Mcp-Protocol-Version"} {
@@ -109,7 +110,7 @@ func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
 			}
 		}
 		ctx.SetStatus(max(w.status, http.StatusOK))
-		requestOf(ctx).send(w.body.Bytes())
+		rest.RequestOf(ctx).Send(w.body.Bytes())
 	}}, nil
 }
 

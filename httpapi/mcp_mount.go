@@ -3,37 +3,18 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
-
-// reachable notes where the server listens. The first address counts.
-func (s *Server) reachable(at net.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tcp, ok := at.(*net.TCPAddr)
-	if !ok || s.localURL != "" {
-		return
-	}
-	host := tcp.IP.String()
-	switch {
-	case tcp.IP == nil || tcp.IP.IsUnspecified() && tcp.IP.To4() != nil:
-		host = "127.0.0.1"
-	case tcp.IP.IsUnspecified():
-		host = "localhost" // whichever of the two protocols it takes
-	}
-	s.localURL = "http://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
-}
 
 // findDesktop returns an error if there is no such desktop or the agent may not have it.
 func (s *Server) findDesktop(id string) error {
 	if _, err := s.fleet.Find(id); err != nil {
-		return problemOf(err, internal)
+		return problemOf(err, rest.Internal)
 	}
 	return s.cfg.users.mayMount()
 }
@@ -54,9 +35,7 @@ func (s *Server) mount(ctx, process context.Context, desktopID, agent string) (a
 		// It would hide the tools behind a search, which models seldom make.
 		out.Env = append(out.Env, "ENABLE_TOOL_SEARCH=false")
 	}
-	s.mu.Lock()
-	base := cmp.Or(s.cfg.AgentURL, s.localURL)
-	s.mu.Unlock()
+	base := cmp.Or(s.cfg.AgentURL, s.rest.ListenURL())
 	if base == "" {
 		return out, nil // nobody listens, so there are no tools to reach
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
@@ -131,7 +132,7 @@ func TestMCPRefusals(t *testing.T) {
 		{"?desktop=other", tokens["agent"], 404},
 		{"", s.Token(), 409},
 	} {
-		if a := post(tt.query, tt.token); a.StatusCode != tt.status || !strings.HasPrefix(a.Header.Get("Content-Type"), problemType) {
+		if a := post(tt.query, tt.token); a.StatusCode != tt.status || !strings.HasPrefix(a.Header.Get("Content-Type"), rest.ProblemType) {
 			t.Errorf("%s with %.10s: %d %s", tt.query, tt.token, a.StatusCode, a.body)
 		}
 	}

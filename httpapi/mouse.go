@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type mousePosition struct {
@@ -90,53 +91,50 @@ type scrollBody struct {
 	Observation *string  `json:"observation,omitempty" doc:"Id of a screenshot: coordinates are then in that picture"`
 }
 
-// input is a request with a JSON body.
-type input[T any] struct{ Body T }
-
 func (s *Server) registerMouse() {
-	r := route{method: http.MethodPost, tag: "Mouse", other: inputFailed, errors: []int{http.StatusBadGateway}}
+	r := rest.Route{Method: http.MethodPost, Tag: "Mouse", Other: rest.InputFailed, Errors: []int{http.StatusBadGateway}}
 	read := r
-	read.id, read.method, read.path, read.summary = "getMousePosition", http.MethodGet, "/mouse/position", "Tell where the pointer is"
+	read.ID, read.Method, read.Path, read.Summary = "getMousePosition", http.MethodGet, "/mouse/position", "Tell where the pointer is"
 	on(s, read, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*mouseOutput, error) {
 		return positionOf(d.Pointer(ctx))
 	})
-	r.id, r.path, r.summary = "moveMouse", "/mouse/move", "Move the pointer"
-	on(s, r, func(in *input[moveBody]) error { return inside("x", in.Body.X, "y", in.Body.Y) },
-		func(ctx context.Context, d Desktop, in *input[moveBody]) (*mouseOutput, error) {
+	r.ID, r.Path, r.Summary = "moveMouse", "/mouse/move", "Move the pointer"
+	on(s, r, func(in *rest.Input[moveBody]) error { return inside("x", in.Body.X, "y", in.Body.Y) },
+		func(ctx context.Context, d Desktop, in *rest.Input[moveBody]) (*mouseOutput, error) {
 			b := &in.Body
 			return positionOf(d.Move(ctx, desktop.Move{At: at(b.X, b.Y), Modifiers: b.Modifiers, Observation: textOf(b.Observation)}))
 		})
-	r.id, r.path, r.summary = "clickMouse", "/mouse/click", "Move the pointer and click"
-	on(s, r, func(in *input[clickBody]) error { return in.Body.check() },
-		func(ctx context.Context, d Desktop, in *input[clickBody]) (*mouseOutput, error) {
+	r.ID, r.Path, r.Summary = "clickMouse", "/mouse/click", "Move the pointer and click"
+	on(s, r, func(in *rest.Input[clickBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *rest.Input[clickBody]) (*mouseOutput, error) {
 			return positionOf(d.Click(ctx, in.Body.click()))
 		})
-	r.id, r.path, r.summary = "pressMouseButton", "/mouse/down", "Press a button and hold it"
-	on(s, r, func(in *input[buttonBody]) error { return in.Body.check() },
-		func(ctx context.Context, d Desktop, in *input[buttonBody]) (*mouseOutput, error) {
+	r.ID, r.Path, r.Summary = "pressMouseButton", "/mouse/down", "Press a button and hold it"
+	on(s, r, func(in *rest.Input[buttonBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *rest.Input[buttonBody]) (*mouseOutput, error) {
 			return positionOf(d.ButtonDown(ctx, in.Body.press()))
 		})
-	r.id, r.path, r.summary = "releaseMouseButton", "/mouse/up", "Release a button"
-	on(s, r, func(in *input[buttonBody]) error { return in.Body.check() },
-		func(ctx context.Context, d Desktop, in *input[buttonBody]) (*mouseOutput, error) {
+	r.ID, r.Path, r.Summary = "releaseMouseButton", "/mouse/up", "Release a button"
+	on(s, r, func(in *rest.Input[buttonBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *rest.Input[buttonBody]) (*mouseOutput, error) {
 			return positionOf(d.ButtonUp(ctx, in.Body.press()))
 		})
 	s.registerGestures(r)
 }
 
-func (s *Server) registerGestures(r route) {
-	r.id, r.path, r.summary = "dragMouse", "/mouse/drag", "Move with a button held"
-	on(s, r, func(in *input[dragBody]) error { return in.Body.check() },
-		func(ctx context.Context, d Desktop, in *input[dragBody]) (*mouseOutput, error) {
+func (s *Server) registerGestures(r rest.Route) {
+	r.ID, r.Path, r.Summary = "dragMouse", "/mouse/drag", "Move with a button held"
+	on(s, r, func(in *rest.Input[dragBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *rest.Input[dragBody]) (*mouseOutput, error) {
 			b := &in.Body
 			return positionOf(d.Drag(ctx, desktop.Drag{
 				Path: []desktop.Point{at(b.StartX, b.StartY), at(b.EndX, b.EndY)}, Button: buttonOf(b.Button),
 				Modifiers: b.Modifiers, Observation: textOf(b.Observation),
 			}))
 		})
-	r.id, r.path, r.summary = "scrollMouse", "/mouse/scroll", "Turn the wheel"
-	on(s, r, func(in *input[scrollBody]) error { return in.Body.check() },
-		func(ctx context.Context, d Desktop, in *input[scrollBody]) (*mouseOutput, error) {
+	r.ID, r.Path, r.Summary = "scrollMouse", "/mouse/scroll", "Turn the wheel"
+	on(s, r, func(in *rest.Input[scrollBody]) error { return in.Body.check() },
+		func(ctx context.Context, d Desktop, in *rest.Input[scrollBody]) (*mouseOutput, error) {
 			b := &in.Body
 			p := at(b.X, b.Y)
 			return positionOf(d.Scroll(ctx, desktop.Scroll{
@@ -159,19 +157,19 @@ func intOf(p *int32) int {
 func inside(nameX string, x int32, nameY string, y int32) error {
 	switch {
 	case x < 0:
-		return invalid(nameX, "Desktop coordinates must be non-negative")
+		return rest.InvalidArgument(nameX, "Desktop coordinates must be non-negative")
 	case y < 0:
-		return invalid(nameY, "Desktop coordinates must be non-negative")
+		return rest.InvalidArgument(nameY, "Desktop coordinates must be non-negative")
 	}
 	return nil
 }
 
 func (b *clickBody) check() error {
 	if b.ClickCount != nil && *b.ClickCount == 0 {
-		return invalid("clickCount", "clickCount must be greater than 0")
+		return rest.InvalidArgument("clickCount", "clickCount must be greater than 0")
 	}
 	if b.ClickCount != nil && *b.ClickCount > 100 {
-		return invalid("clickCount", "clickCount must be at most 100")
+		return rest.InvalidArgument("clickCount", "clickCount must be at most 100")
 	}
 	return inside("x", b.X, "y", b.Y)
 }
@@ -190,9 +188,9 @@ func (b *buttonBody) check() error {
 	case b.X == nil && b.Y == nil:
 		return nil
 	case b.X == nil:
-		return invalid("x", "x and y must both be provided when setting coordinates")
+		return rest.InvalidArgument("x", "x and y must both be provided when setting coordinates")
 	case b.Y == nil:
-		return invalid("y", "x and y must both be provided when setting coordinates")
+		return rest.InvalidArgument("y", "x and y must both be provided when setting coordinates")
 	}
 	return inside("x", *b.X, "y", *b.Y)
 }
@@ -215,7 +213,7 @@ func (b *dragBody) check() error {
 
 func (b *scrollBody) check() error {
 	if intOf(b.DeltaX) == 0 && intOf(b.DeltaY) == 0 {
-		return invalid("deltaY", "deltaX or deltaY must be non-zero")
+		return rest.InvalidArgument("deltaY", "deltaX or deltaY must be non-zero")
 	}
 	return inside("x", b.X, "y", b.Y)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // TestDocumentForGenerators checks what client generators and linters require of the
@@ -40,7 +42,7 @@ func TestDocumentForGenerators(t *testing.T) {
 	}
 	known := maps.Clone(unused)
 	names := strings.NewReplacer("_", "", "-", "")
-	headers := strings.Split(strings.ToLower(exposed), ", ")
+	headers := strings.Split(strings.ToLower(rest.Exposed), ", ")
 	safe := []string{"cache-control", "content-language", "content-length", "content-type", "expires", "last-modified", "pragma"}
 	for path, item := range doc.Paths {
 		for _, op := range item {

@@ -11,6 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // newServer is a server that nobody reaches.
@@ -35,9 +37,9 @@ func TestDocumentIsTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	var got []byte
 	newServer(t, Config{also: func(s *Server) {
-		s.finishDocument()
+		s.rest.FinishDocument()
 		var err error
-		if got, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
+		if got, err = json.MarshalIndent(s.rest.Huma.OpenAPI(), "", "  "); err != nil {
 			t.Error(err)
 		}
 		got = append(got, '\n')
@@ -78,7 +80,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{})
 	var routes, documented []string
-	for _, r := range s.app.GetRoutes(true) {
+	for _, r := range s.rest.Router().GetRoutes(true) {
 		// HEAD goes with GET; the page's files are no API.
 		if r.Method == fiber.MethodHead || strings.HasPrefix(r.Path, "/ui") {
 			continue
@@ -125,8 +127,8 @@ func TestDocumentIsServedToAll(t *testing.T) {
 func TestOperationIDs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
-	for path, item := range newServer(t, Config{}).api.OpenAPI().Paths {
-		for method, op := range operations(item) {
+	for path, item := range newServer(t, Config{}).rest.Huma.OpenAPI().Paths {
+		for method, op := range rest.Operations(item) {
 			where := method + " " + path
 			if other := seen[op.OperationID]; other != "" || op.OperationID == "" {
 				t.Errorf("%s and %s: operationId %q", where, other, op.OperationID)

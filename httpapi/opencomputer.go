@@ -19,6 +19,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // The agent sessions of OpenComputer's API, over the sessions that all APIs
@@ -105,15 +106,15 @@ JSON: configure, prompt, interrupt. The token may be in the query as token or ap
 
 func (s *Server) registerOpenComputer() {
 	const at = ocPath + "/sandboxes/{sandboxId}/agent"
-	r := route{tag: "OpenComputer", errors: []int{http.StatusBadRequest, http.StatusNotFound}, about: aboutOC}
-	of := func(id, method, path, summary string, status int) route {
+	r := rest.Route{Tag: "OpenComputer", APIKey: true, Errors: []int{http.StatusBadRequest, http.StatusNotFound}, About: aboutOC}
+	of := func(id, method, path, summary string, status int) rest.Route {
 		o := r
-		o.id, o.method, o.path, o.summary, o.status = id, method, path, summary, status
+		o.ID, o.Method, o.Path, o.Summary, o.Status = id, method, path, summary, status
 		return o
 	}
-	add(s, of("ocCreateAgent", http.MethodPost, at, "Begin an agent session", http.StatusCreated), s.ocCreate)
-	add(s, of("ocListAgents", http.MethodGet, at, "List a sandbox's agent sessions", 0), s.ocList)
-	add(s, of("ocPrompt", http.MethodPost, at+"/{sessionId}/prompt", "Prompt the agent", http.StatusNoContent),
+	rest.Add(s.routes, of("ocCreateAgent", http.MethodPost, at, "Begin an agent session", http.StatusCreated), s.ocCreate)
+	rest.Add(s.routes, of("ocListAgents", http.MethodGet, at, "List a sandbox's agent sessions", 0), s.ocList)
+	rest.Add(s.routes, of("ocPrompt", http.MethodPost, at+"/{sessionId}/prompt", "Prompt the agent", http.StatusNoContent),
 		func(ctx context.Context, in *ocPrompt) (*struct{}, error) {
 			v, err := s.ocView(ctx, in.OCSession)
 			if err != nil {
@@ -121,7 +122,7 @@ func (s *Server) registerOpenComputer() {
 			}
 			return nil, ocSay(ctx, v, in.Body.Text)
 		})
-	add(s, of("ocInterrupt", http.MethodPost, at+"/{sessionId}/interrupt", "Interrupt the turn, at once", http.StatusNoContent),
+	rest.Add(s.routes, of("ocInterrupt", http.MethodPost, at+"/{sessionId}/interrupt", "Interrupt the turn, at once", http.StatusNoContent),
 		func(ctx context.Context, in *ocSession) (*struct{}, error) {
 			v, err := s.ocView(ctx, *in)
 			if err != nil {
@@ -129,7 +130,7 @@ func (s *Server) registerOpenComputer() {
 			}
 			return nil, nilOr(v.host.Cancel(ctx, in.ID), in.ID)
 		})
-	add(s, of("ocKill", http.MethodPost, at+"/{sessionId}/kill", "End the session", http.StatusNoContent),
+	rest.Add(s.routes, of("ocKill", http.MethodPost, at+"/{sessionId}/kill", "End the session", http.StatusNoContent),
 		func(ctx context.Context, in *ocKill) (*struct{}, error) {
 			v, err := s.ocView(ctx, in.OCSession)
 			if err != nil {
@@ -139,9 +140,9 @@ func (s *Server) registerOpenComputer() {
 		})
 	for id, path := range map[string]string{"ocAttach": at, "ocAttachExec": ocPath + "/sandboxes/{sandboxId}/exec"} {
 		o := of(id, http.MethodGet, path+"/{sessionId}", "Attach to an agent session", 0)
-		o.about, o.query = aboutOCSocket, true
-		o.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
-		add(s, o, s.ocAttach)
+		o.About, o.Query = aboutOCSocket, true
+		o.More = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
+		rest.Add(s.routes, o, s.ocAttach)
 	}
 }
 
@@ -178,7 +179,7 @@ func ocOptions(host *agents.Host, o opencomputer.Options, desktopID string) (out
 func ocServer(host *agents.Host, name string, raw json.RawMessage) (agents.MCPServer, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return agents.MCPServer{}, invalidField("mcpServers", "mcpServers."+name+" must be an object")
+		return agents.MCPServer{}, rest.InvalidField("mcpServers", "mcpServers."+name+" must be an object")
 	}
 	switch string(e["type"]) {
 	case "":
@@ -192,7 +193,7 @@ func ocServer(host *agents.Host, name string, raw json.RawMessage) (agents.MCPSe
 	}
 	m, _, err := host.ServerOf(name, entry)
 	if err != nil {
-		return m, invalidField("mcpServers", "mcpServers: "+err.Error())
+		return m, rest.InvalidField("mcpServers", "mcpServers: "+err.Error())
 	}
 	return m, nil
 }
@@ -294,7 +295,7 @@ func (s *Server) ocView(ctx context.Context, in ocSession) (*view, error) {
 // ocSay prompts the agent.
 func ocSay(ctx context.Context, v *view, text string) error {
 	if strings.TrimSpace(text) == "" {
-		return invalidField("text", "text must not be empty")
+		return rest.InvalidField("text", "text must not be empty")
 	}
 	blocks, err := json.Marshal([]map[string]string{{"type": "text", "text": text}})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // The first bytes of messages.
@@ -26,13 +27,13 @@ const (
 // mostOCLine is how long a line of a client's may be.
 const mostOCLine = 8 << 20
 
-func (s *Server) ocAttach(ctx context.Context, in *ocSession) (*socketOutput, error) {
+func (s *Server) ocAttach(ctx context.Context, in *ocSession) (*rest.SocketOutput, error) {
 	v, err := s.ocView(ctx, *in)
 	if err != nil {
 		return nil, err
 	}
-	return &socketOutput{Body: func(ctx huma.Context) {
-		s.upgrade(ctx, mostOCLine+1, func(ctx context.Context, ws *socket) {
+	return &rest.SocketOutput{Body: func(ctx huma.Context) {
+		s.rest.Upgrade(ctx, mostOCLine+1, func(ctx context.Context, ws *rest.Socket) {
 			c := ocClient{view: v, ws: ws}
 			c.serve(ctx)
 		})
@@ -43,7 +44,7 @@ func (s *Server) ocAttach(ctx context.Context, in *ocSession) (*socketOutput, er
 type ocClient struct {
 	*view
 
-	ws    *socket
+	ws    *rest.Socket
 	state opencomputer.State
 	line  []byte // of what the client sends, its beginning
 }
@@ -53,10 +54,10 @@ func (c *ocClient) serve(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		c.show(ctx)
-		c.ws.finish()
+		c.ws.Finish()
 	})
 	for {
-		_, data, err := c.ws.receive()
+		_, data, err := c.ws.Receive()
 		if err != nil {
 			break
 		}
@@ -65,7 +66,7 @@ func (c *ocClient) serve(ctx context.Context) {
 		}
 	}
 	cancel()
-	_ = c.ws.under.Close() // what is still being sent to it is not waited for
+	_ = c.ws.Under.Close() // what is still being sent to it is not waited for
 	wg.Wait()
 }
 
@@ -89,7 +90,7 @@ func (c *ocClient) show(ctx context.Context) {
 		at = entries[len(entries)-1].Seq
 		over = c.send(entries)
 	}
-	if c.ws.send(websocket.BinaryMessage, []byte{ocScrollEnd}) != nil {
+	if c.ws.Send(websocket.BinaryMessage, []byte{ocScrollEnd}) != nil {
 		return
 	}
 	news := c.log.Follow(stream, newest)
@@ -100,7 +101,7 @@ func (c *ocClient) show(ctx context.Context) {
 		}
 		over = c.send(entries)
 	}
-	_ = c.ws.send(websocket.BinaryMessage, bytewise.BigEndian.AppendUint32([]byte{ocExit}, uint32(ocStatus(ctx, c.view))))
+	_ = c.ws.Send(websocket.BinaryMessage, bytewise.BigEndian.AppendUint32([]byte{ocExit}, uint32(ocStatus(ctx, c.view))))
 }
 
 // send sends what entries become, and tells whether the session has ended with
@@ -121,7 +122,7 @@ func (c *ocClient) send(entries []eventlog.Event) (over bool) {
 func (c *ocClient) tell(line []byte) error {
 	frame := make([]byte, 0, len(line)+2)
 	frame = append(append(append(frame, ocStdout), line...), '\n')
-	return c.ws.send(websocket.BinaryMessage, frame)
+	return c.ws.Send(websocket.BinaryMessage, frame)
 }
 
 // take takes a piece of the client's lines. False ends the connection.
@@ -159,11 +160,11 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 		Text string `json:"text"`
 		opencomputer.Options
 	}
-	if err := checkBody(line); err != nil {
-		return invalidField("line", "a line "+err.Error())
+	if err := rest.CheckBody(line); err != nil {
+		return rest.InvalidField("line", "a line "+err.Error())
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
-		return invalidField("line", "a line must be a JSON object with a type: "+err.Error())
+		return rest.InvalidField("line", "a line must be a JSON object with a type: "+err.Error())
 	}
 	switch m.Type {
 	case "prompt":
@@ -173,5 +174,5 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 	case "configure":
 		return ocConfigure(ctx, c.view, m.Options)
 	}
-	return invalidField("type", "type must be configure, prompt or interrupt")
+	return rest.InvalidField("type", "type must be configure, prompt or interrupt")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // presenceBody lists the viewers, agents and API callers of a desktop.
@@ -22,9 +23,9 @@ type presentBody struct {
 
 type presenceOutput struct{ Body presenceBody }
 
-func (s *Server) registerPresence(r route) {
-	r.id, r.path, r.summary = "getPresence", "/presence", "List the viewers, agents and API callers of the desktop"
-	r.about = "The list has viewers, agents and API callers. The answer does not wait for the desktop."
+func (s *Server) registerPresence(r rest.Route) {
+	r.ID, r.Path, r.Summary = "getPresence", "/presence", "List the viewers, agents and API callers of the desktop"
+	r.About = "The list has viewers, agents and API callers. The answer does not wait for the desktop."
 	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*presenceOutput, error) {
 		return &presenceOutput{presenceBody{s.present(ctx, inst)}}, nil
 	})
@@ -53,7 +54,7 @@ func (a *agentHost) using(ctx context.Context, desktopID string) []string {
 	if host == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTime)
 	defer cancel()
 	all, err := host.Servers(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/process"
 )
@@ -75,8 +76,8 @@ type (
 	}
 
 	waitInput struct {
-		ID     string         `path:"id"`
-		WaitMS optional[uint] `query:"waitMs" minimum:"0" doc:"Answer once it has ended, but after that time at the latest; at once when left out"`
+		ID     string              `path:"id"`
+		WaitMS rest.Optional[uint] `query:"waitMs" minimum:"0" doc:"Answer once it has ended, but after that time at the latest; at once when left out"`
 	}
 )
 
@@ -97,24 +98,24 @@ func processOf(i process.Info) processInfo {
 }
 
 func (s *Server) registerProcesses() {
-	r := route{tag: "Processes", other: streamError}
+	r := rest.Route{Tag: "Processes", Other: rest.StreamError}
 	create := r
-	create.id, create.method, create.path = "createProcess", http.MethodPost, "/v1/processes"
-	create.summary = "Start a process"
-	create.about = "It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit."
-	create.errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway}
-	add(s, create, s.createProcess)
+	create.ID, create.Method, create.Path = "createProcess", http.MethodPost, "/v1/processes"
+	create.Summary = "Start a process"
+	create.About = "It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit."
+	create.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway}
+	rest.Add(s.routes, create, s.createProcess)
 	list := r
-	list.id, list.method, list.path, list.summary = "listProcesses", http.MethodGet, "/v1/processes", "List processes"
-	list.about = "Those of the desktops are among them. Of those that have ended, the latest ones."
-	add(s, list, s.listProcesses)
+	list.ID, list.Method, list.Path, list.Summary = "listProcesses", http.MethodGet, "/v1/processes", "List processes"
+	list.About = "Those of the desktops are among them. Of those that have ended, the latest ones."
+	rest.Add(s.routes, list, s.listProcesses)
 	// Before what has an id in their place.
 	s.registerRun()
 	s.registerProcessConfig()
-	r.errors = []int{http.StatusNotFound}
+	r.Errors = []int{http.StatusNotFound}
 	get := r
-	get.id, get.method, get.path, get.summary = "getProcess", http.MethodGet, "/v1/processes/{id}", "Tell about a process"
-	add(s, get, func(_ context.Context, in *usageInput) (*processOutput, error) {
+	get.ID, get.Method, get.Path, get.Summary = "getProcess", http.MethodGet, "/v1/processes/{id}", "Tell about a process"
+	rest.Add(s.routes, get, func(_ context.Context, in *usageInput) (*processOutput, error) {
 		p, err := s.processes.find(in.ID)
 		if err != nil {
 			return nil, err
@@ -143,7 +144,7 @@ func describeProcess(p *process.Process, usage bool) (processInfo, error) {
 // spec is what a body asks to start.
 func (s *Server) spec(b *startBody) (process.Spec, error) {
 	if strings.TrimSpace(b.Command) == "" {
-		return process.Spec{}, invalidRequest.problem("invalid request: command must not be empty").with("field", "command")
+		return process.Spec{}, rest.InvalidRequest.Problem("invalid request: command must not be empty").With("field", "command")
 	}
 	spec := process.Spec{
 		Command: b.Command, Args: b.Args, Dir: userhome.Expand(b.Cwd), Env: b.Env, Terminal: b.TTY, Interactive: b.Interactive,
@@ -177,12 +178,12 @@ func (s *Server) desktopEnviron(id string) ([]string, error) {
 	}
 	e, ok := d.(interface{ Environ() ([]string, error) })
 	if !ok {
-		return nil, unsupportedAction.desktop("This kind of desktop has no environment that processes could be given; leave desktop out")
+		return nil, rest.UnsupportedAction.WithCode("This kind of desktop has no environment that processes could be given; leave desktop out")
 	}
 	return e.Environ()
 }
 
-func (s *Server) createProcess(_ context.Context, in *input[startBody]) (*processOutput, error) {
+func (s *Server) createProcess(_ context.Context, in *rest.Input[startBody]) (*processOutput, error) {
 	spec, err := s.spec(&in.Body)
 	if err != nil {
 		return nil, err
@@ -222,7 +223,7 @@ func (s *Server) listProcesses(_ context.Context, in *listInput) (*processesOutp
 }
 
 // registerEnding adds what ends processes and forgets them.
-func (s *Server) registerEnding(r route) {
+func (s *Server) registerEnding(r rest.Route) {
 	type ending = func(*process.Process, context.Context, time.Duration) process.Info
 	for _, end := range []struct {
 		name, summary, about string
@@ -236,21 +237,21 @@ func (s *Server) registerEnding(r route) {
 		{"kill", "End a process, and all that it started, at once", "Sends SIGKILL.", (*process.Process).Kill},
 	} {
 		e := r
-		e.id, e.method, e.path = end.name+"Process", http.MethodPost, "/v1/processes/{id}/"+end.name
-		e.summary, e.about = end.summary, end.about
-		add(s, e, func(ctx context.Context, in *waitInput) (*processOutput, error) {
+		e.ID, e.Method, e.Path = end.name+"Process", http.MethodPost, "/v1/processes/{id}/"+end.name
+		e.Summary, e.About = end.summary, end.about
+		rest.Add(s.routes, e, func(ctx context.Context, in *waitInput) (*processOutput, error) {
 			p, err := s.processes.find(in.ID)
 			if err != nil {
 				return nil, err
 			}
-			return &processOutput{processOf(end.do(p, ctx, milliseconds(uint64(in.WaitMS.Value))))}, nil
+			return &processOutput{processOf(end.do(p, ctx, rest.Milliseconds(uint64(in.WaitMS.Value))))}, nil
 		})
 	}
 	remove := r
-	remove.id, remove.method, remove.path = "deleteProcess", http.MethodDelete, "/v1/processes/{id}"
-	remove.summary, remove.status = "Forget a process that has ended, and what it printed", http.StatusNoContent
-	remove.errors = append(remove.errors, http.StatusConflict)
-	add(s, remove, func(_ context.Context, in *processID) (*struct{}, error) {
+	remove.ID, remove.Method, remove.Path = "deleteProcess", http.MethodDelete, "/v1/processes/{id}"
+	remove.Summary, remove.Status = "Forget a process that has ended, and what it printed", http.StatusNoContent
+	remove.Errors = append(remove.Errors, http.StatusConflict)
+	rest.Add(s.routes, remove, func(_ context.Context, in *processID) (*struct{}, error) {
 		p, err := s.processes.find(in.ID)
 		if err != nil {
 			return nil, err
@@ -261,10 +262,4 @@ func (s *Server) registerEnding(r route) {
 		}
 		return nil, m.Remove(p.Info().ID)
 	})
-}
-
-// milliseconds is a duration, the longest one if it does not fit.
-func milliseconds(ms uint64) time.Duration {
-	const most = uint64(1<<63-1) / uint64(time.Millisecond)
-	return time.Duration(min(ms, most)) * time.Millisecond //nolint:gosec // it fits
 }

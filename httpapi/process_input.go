@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type inputBody struct {
@@ -37,27 +39,27 @@ type (
 )
 
 func (s *Server) registerProcessInput() {
-	r := route{
-		method: http.MethodPost, tag: "Processes", other: streamError,
-		errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+	r := rest.Route{
+		Method: http.MethodPost, Tag: "Processes", Other: rest.StreamError,
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 	}
 	write := r
-	write.id, write.path, write.summary = "sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input"
-	write.errors = append(write.errors, http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout)
-	add(s, write, s.writeInput)
+	write.ID, write.Path, write.Summary = "sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input"
+	write.Errors = append(write.Errors, http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout)
+	rest.Add(s.routes, write, s.writeInput)
 	end := r
-	end.id, end.path, end.summary = "closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input"
-	end.about = "On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines."
-	add(s, end, func(_ context.Context, in *processID) (*okOutput, error) {
+	end.ID, end.Path, end.Summary = "closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input"
+	end.About = "On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines."
+	rest.Add(s.routes, end, func(_ context.Context, in *processID) (*rest.OKOutput, error) {
 		p, err := s.processes.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return okOr(p.CloseInput())
+		return rest.OKOr(p.CloseInput())
 	})
 	resize := r
-	resize.id, resize.path, resize.summary = "resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal"
-	add(s, resize, func(_ context.Context, in *resizeInput) (*resizeOutput, error) {
+	resize.ID, resize.Path, resize.Summary = "resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal"
+	rest.Add(s.routes, resize, func(_ context.Context, in *resizeInput) (*resizeOutput, error) {
 		p, err := s.processes.find(in.ID)
 		if err != nil {
 			return nil, err
@@ -80,7 +82,7 @@ func (s *Server) writeInput(ctx context.Context, in *processInput) (*writtenOutp
 	}
 	data, err := decodeInput(in.Body.Data, encoding, "base64")
 	if err != nil {
-		return nil, invalidRequest.problem("invalid request: " + err.Error())
+		return nil, rest.InvalidRequest.Problem("invalid request: " + err.Error())
 	}
 	ctx, cancel := context.WithTimeout(ctx, inputPatience)
 	defer cancel()

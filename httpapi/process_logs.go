@@ -14,16 +14,17 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
 
 type logsInput struct {
-	ID          string           `path:"id"`
-	Stream      string           `query:"stream" enum:"stdout,stderr,combined,pty" doc:"combined is all there is; without it, pty for a process on a terminal and combined for others"`
-	Tail        optional[uint]   `query:"tail" minimum:"0" doc:"Only the last so many of the entries that there are"`
-	Since       optional[uint64] `query:"since" minimum:"0" doc:"Only entries with a higher sequence"`
-	Follow      bool             `query:"follow" doc:"Go on, as server-sent events, until the process has ended and all is told"`
-	LastEventID string           `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as since, when following"`
+	ID          string                `path:"id"`
+	Stream      string                `query:"stream" enum:"stdout,stderr,combined,pty" doc:"combined is all there is; without it, pty for a process on a terminal and combined for others"`
+	Tail        rest.Optional[uint]   `query:"tail" minimum:"0" doc:"Only the last so many of the entries that there are"`
+	Since       rest.Optional[uint64] `query:"since" minimum:"0" doc:"Only entries with a higher sequence"`
+	Follow      bool                  `query:"follow" doc:"Go on, as server-sent events, until the process has ended and all is told"`
+	LastEventID string                `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as since, when following"`
 }
 
 // logEntry is one piece of output. The names of its members are repeated in
@@ -49,23 +50,17 @@ type logsOutput struct {
 	Body        func(huma.Context)
 }
 
-const eventStream = "text/event-stream"
-
-// streamCache is Cache-Control of event streams: no proxy may keep one, or compress it,
-// for which it would hold events back.
-const streamCache = "no-cache, no-transform"
-
 func (s *Server) registerProcessLogs() {
-	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
-	add(s, route{
-		id: "getProcessLogs", method: http.MethodGet, path: "/v1/processes/{id}/logs", tag: "Processes", query: true,
-		summary: "Read, or follow, what a process prints",
-		about: "With follow, each entry is an event named log, whose id is its sequence. " +
+	schema := s.rest.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
+	rest.Add(s.routes, rest.Route{
+		ID: "getProcessLogs", Method: http.MethodGet, Path: "/v1/processes/{id}/logs", Tag: "Processes", Query: true,
+		Summary: "Read, or follow, what a process prints",
+		About: "With follow, each entry is an event named log, whose id is its sequence. " +
 			"An event named gap tells how much was dropped because the client was too slow.",
-		errors: []int{http.StatusBadRequest, http.StatusNotFound},
-		content: map[string]*huma.MediaType{
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound},
+		Content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: schema},
-			eventStream:               {Schema: &huma.Schema{Type: huma.TypeString}},
+			rest.EventStream:          {Schema: &huma.Schema{Type: huma.TypeString}},
 		},
 	}, s.readLogs)
 }
@@ -92,7 +87,7 @@ func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error)
 	if in.Follow {
 		if in.LastEventID != "" {
 			if q.Since, err = strconv.ParseUint(in.LastEventID, 10, 64); err != nil {
-				return nil, invalidRequest.problem("invalid request: Last-Event-ID must be a sequence, from 0 to 18446744073709551615")
+				return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a sequence, from 0 to 18446744073709551615")
 			}
 		}
 		return s.followLogs(p.Log(), q), nil
@@ -103,23 +98,23 @@ func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error)
 			e.Sequence, e.Stream, e.Time.UnixMilli(), base64.StdEncoding.EncodeToString(e.Data), "base64",
 		})
 	}
-	data, err := marshalJSON(body)
+	data, err := rest.MarshalJSON(body)
 	if err != nil {
 		return nil, err
 	}
 	return &logsOutput{ContentType: fiber.MIMEApplicationJSON, Cache: "no-store", Body: func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
-		requestOf(ctx).send(data)
+		rest.RequestOf(ctx).Send(data)
 	}}, nil
 }
 
 // followLogs sends the entries that q asks for, and then all that come.
 func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
 	return &logsOutput{
-		ContentType: eventStream, Cache: streamCache, Buffering: "no",
+		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			r := requestOf(ctx)
+			r := rest.RequestOf(ctx)
 			if r.Method() == fiber.MethodHead {
 				return
 			}
@@ -135,8 +130,8 @@ func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
 			if n := len(entries); n > 0 {
 				after = max(after, entries[n-1].Sequence)
 			}
-			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
-				f := follower{w: w, flush: flush, stream: q.Stream, reader: log.Follow(after), beat: heartbeat}
+			s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+				f := follower{w: w, flush: flush, stream: q.Stream, reader: log.Follow(after), beat: rest.Heartbeat}
 				f.run(entries, gone, ending)
 			})
 		},
@@ -156,7 +151,7 @@ type follower struct {
 // run sends entries, then what the reader has, until the process has ended or
 // the client, or the server, wants no more.
 func (f *follower) run(entries []process.Entry, gone, ending <-chan struct{}) {
-	ctx, stopped := whileWanted(gone, ending)
+	ctx, stopped := rest.WhileWanted(gone, ending)
 	defer stopped()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
 	for {

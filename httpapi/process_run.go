@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
 
@@ -35,16 +36,16 @@ type runResult struct {
 type runOutput struct{ Body runResult }
 
 func (s *Server) registerRun() {
-	add(s, route{
-		id: "runProcess", method: http.MethodPost, path: "/v1/processes/run", tag: "Processes", other: streamError,
-		summary: "Run a program to its end",
-		about: "Answers when the program has ended, whatever it leaves running behind it. " +
+	rest.Add(s.routes, rest.Route{
+		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError,
+		Summary: "Run a program to its end",
+		About: "Answers when the program has ended, whatever it leaves running behind it. " +
 			"As many as maxConcurrentProcesses run at a time; others wait for their turn, within their timeout.",
-		errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway},
+		Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway},
 	}, s.run)
 }
 
-func (s *Server) run(ctx context.Context, in *input[runBody]) (*runOutput, error) {
+func (s *Server) run(ctx context.Context, in *rest.Input[runBody]) (*runOutput, error) {
 	b := &in.Body
 	spec, err := s.spec(&startBody{
 		Command: b.Command, Args: b.Args, Cwd: b.Cwd, Env: b.Env, User: b.User, Desktop: b.Desktop,
@@ -56,7 +57,7 @@ func (s *Server) run(ctx context.Context, in *input[runBody]) (*runOutput, error
 	if err != nil {
 		return nil, err
 	}
-	opts := process.RunOptions{Timeout: milliseconds(b.TimeoutMS)}
+	opts := process.RunOptions{Timeout: rest.Milliseconds(b.TimeoutMS)}
 	if b.MaxOutputBytes != nil {
 		most := int(min(*b.MaxOutputBytes, uint64(1<<62))) //nolint:gosec // it fits
 		opts.MaxOutput = &most
@@ -115,33 +116,33 @@ func (c processConfig) limits() (process.Limits, error) {
 		{"maxInputBytesPerRequest", "byte limits must be greater than 0", c.MaxInputBytes, &l.MaxInput},
 	} {
 		if f.value == 0 {
-			return l, invalidRequest.problem("invalid request: "+f.problem).with("field", f.name)
+			return l, rest.InvalidRequest.Problem("invalid request: "+f.problem).With("field", f.name)
 		}
 		if f.to != nil {
 			*f.to = int(min(f.value, uint64(1<<62))) //nolint:gosec // it fits
 		}
 	}
-	l.RunTimeout, l.MaxRunTimeout = milliseconds(c.DefaultRunTimeoutMS), milliseconds(c.MaxRunTimeoutMS)
+	l.RunTimeout, l.MaxRunTimeout = rest.Milliseconds(c.DefaultRunTimeoutMS), rest.Milliseconds(c.MaxRunTimeoutMS)
 	l.RunTimeout = min(l.RunTimeout, l.MaxRunTimeout)
 	return l, nil
 }
 
 func (s *Server) registerProcessConfig() {
-	r := route{
-		id: "getProcessConfig", method: http.MethodGet, path: "/v1/processes/config", tag: "Processes", other: streamError,
-		summary: "Tell the limits of processes",
+	r := rest.Route{
+		ID: "getProcessConfig", Method: http.MethodGet, Path: "/v1/processes/config", Tag: "Processes", Other: rest.StreamError,
+		Summary: "Tell the limits of processes",
 	}
-	add(s, r, func(context.Context, *struct{}) (*processConfigOutput, error) {
+	rest.Add(s.routes, r, func(context.Context, *struct{}) (*processConfigOutput, error) {
 		m, err := s.processes.manager()
 		if err != nil {
 			return nil, err
 		}
 		return configOf(m.Limits()), nil
 	})
-	r.id, r.method, r.summary = "setProcessConfig", http.MethodPost, "Set the limits of processes"
-	r.about = "They hold at once, and until the server ends."
-	r.errors = []int{http.StatusBadRequest}
-	add(s, r, func(_ context.Context, in *input[processConfig]) (*processConfigOutput, error) {
+	r.ID, r.Method, r.Summary = "setProcessConfig", http.MethodPost, "Set the limits of processes"
+	r.About = "They hold at once, and until the server ends."
+	r.Errors = []int{http.StatusBadRequest}
+	rest.Add(s.routes, r, func(_ context.Context, in *rest.Input[processConfig]) (*processConfigOutput, error) {
 		l, err := in.Body.limits()
 		if err != nil {
 			return nil, err

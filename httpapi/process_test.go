@@ -393,11 +393,11 @@ func TestFollowersThatLeave(t *testing.T) {
 	for range 10 {
 		s.follow(ctx, t, "/v1/processes/"+id+"/logs?follow=true", nil)
 	}
-	if n := s.streams.Load(); n != 10 {
+	if n := s.rest.OpenStreams(); n != 10 {
 		t.Errorf("%d streams are open, want 10", n)
 	}
 	cancel()
-	eventually(t, "end of the streams", func() bool { return s.streams.Load() == 0 })
+	eventually(t, "end of the streams", func() bool { return s.rest.OpenStreams() == 0 })
 }
 
 // TestServerEndsProcesses: nothing outlives Close, and a stalled follower does

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"sync"
 	"syscall"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/process"
 )
@@ -33,7 +33,7 @@ func (ps *processes) manager() (*process.Manager, error) {
 	defer ps.mu.Unlock()
 	switch {
 	case ps.closed:
-		return nil, shuttingDown.problem("the server is shutting down")
+		return nil, rest.ShuttingDown.Problem("the server is shutting down")
 	case ps.made != nil:
 		return ps.made, nil
 	}
@@ -61,7 +61,7 @@ func (ps *processes) find(id string) (*process.Process, error) {
 	}
 	p, err := m.Find(id)
 	if errors.Is(err, process.ErrNotFound) {
-		return nil, missing("process", id)
+		return nil, rest.Missing("process", id)
 	}
 	return p, err
 }
@@ -84,7 +84,7 @@ var processFields = map[string]string{
 }
 
 // processProblem is the answer to an error of package process, or nil.
-func processProblem(err error) *Problem {
+func processProblem(err error) *rest.Problem {
 	var bad *process.InvalidError
 	var limit *process.LimitError
 	var large *process.InputTooLargeError
@@ -93,41 +93,30 @@ func processProblem(err error) *Problem {
 	switch {
 	case errors.As(err, &bad):
 		field := cmp.Or(processFields[bad.Field], bad.Field)
-		return invalidRequest.problem("invalid request: "+field+" "+bad.Reason).with("field", field)
+		return rest.InvalidRequest.Problem("invalid request: "+field+" "+bad.Reason).With("field", field)
 	case errors.As(err, &limit):
-		return conflictOf(fmt.Sprintf("max concurrent process limit reached (%d)", limit.Limit))
+		return rest.ConflictOf(fmt.Sprintf("max concurrent process limit reached (%d)", limit.Limit))
 	case errors.As(err, &large):
-		return payloadTooLarge.problem(fmt.Sprintf("invalid request: input payload exceeds maxInputBytesPerRequest (%d)", large.Limit))
+		return rest.PayloadTooLarge.Problem(fmt.Sprintf("invalid request: input payload exceeds maxInputBytesPerRequest (%d)", large.Limit))
 	case errors.Is(err, process.ErrNoRoom):
-		return noRoom.problem("the process was not started: "+process.ErrNoRoom.Error()).header("Retry-After", "5")
+		return rest.NoRoom.Problem("the process was not started: "+process.ErrNoRoom.Error()).WithHeader("Retry-After", "5")
 	case errors.As(err, &start):
 		message := "failed to spawn process: " + start.Err.Error()
-		return streamError.problem("stream error: "+message).with("details", map[string]any{"message": message})
+		return rest.StreamError.Problem("stream error: "+message).With("details", map[string]any{"message": message})
 	case errors.As(err, &input) && errors.Is(err, context.DeadlineExceeded):
 		message := fmt.Sprintf("the process took %d of %d bytes of input within %v; it may not be reading", input.Written, input.Size, inputPatience)
-		return timedOut.problem("timeout: "+message).
-			with("details", map[string]any{"message": message, "bytesWritten": input.Written})
+		return rest.TimedOut.Problem("timeout: "+message).
+			With("details", map[string]any{"message": message, "bytesWritten": input.Written})
 	case errors.Is(err, process.ErrInputClosed), errors.Is(err, syscall.EPIPE):
-		return conflictOf("input of the process is closed")
+		return rest.ConflictOf("input of the process is closed")
 	case errors.Is(err, process.ErrRunning):
-		return conflictOf("process is still running; stop or kill it before delete")
+		return rest.ConflictOf("process is still running; stop or kill it before delete")
 	case errors.Is(err, process.ErrNotRunning):
-		return conflictOf("process is not running")
+		return rest.ConflictOf("process is not running")
 	case errors.Is(err, process.ErrNotTerminal):
-		return conflictOf("process is not running in tty mode")
+		return rest.ConflictOf("process is not running in tty mode")
 	case errors.Is(err, process.ErrClosed):
-		return shuttingDown.problem("the server is shutting down")
+		return rest.ShuttingDown.Problem("the server is shutting down")
 	}
 	return nil
 }
-
-// conflictOf is a conflict, as the reference words it.
-func conflictOf(message string) *Problem {
-	return conflict.problem("conflict: "+message).with("details", map[string]any{"message": message})
-}
-
-// noRoom returns the problem for a system that allows no more processes.
-var noRoom = kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
-
-// streamError is what the reference answers when the operating system refuses.
-var streamError = kind{"stream_error", "Stream Error", http.StatusBadGateway}

@@ -5,20 +5,21 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
 // viewer describes who asks to watch: where it comes from, and how it reached
 // this server.
-func (s *Server) viewer(r *request) webrtc.ViewerOptions {
-	c := r.c
+func (s *Server) viewer(r *rest.Request) webrtc.ViewerOptions {
+	c := r.Fiber
 	o := webrtc.ViewerOptions{
-		Host: s.gate.host(c), Remote: s.client(c),
+		Host: s.rest.Gate.Host(c), Remote: s.rest.Client(c),
 		// Through a proxy only HTTP comes.
 		TCP: s.fleet.TCP().Shares(c.Context().Conn()) && len(proxyHeaders(c)) == 0,
 	}
-	if r.grant != nil {
-		o.Owner, o.Until = r.grant.ViewersOf(), r.grant.Context()
+	if r.Grant != nil {
+		o.Owner, o.Until = r.Grant.ViewersOf(), r.Grant.Context()
 	}
 	return o
 }

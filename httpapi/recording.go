@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -45,17 +46,17 @@ func (b *recordBody) check() error {
 	span := func(p *int64) bool { return p == nil || *p >= 1 && *p <= longestMS }
 	switch {
 	case b.FPS != nil && (*b.FPS < 1 || *b.FPS > 60):
-		return invalid("fps", "fps must be between 1 and 60")
+		return rest.InvalidArgument("fps", "fps must be between 1 and 60")
 	case b.Scale != nil && (math.IsNaN(*b.Scale) || *b.Scale < 0.1 || *b.Scale > 1):
-		return invalid("scale", "scale must be between 0.1 and 1.0")
+		return rest.InvalidArgument("scale", "scale must be between 0.1 and 1.0")
 	case !span(b.MaxDuration):
-		return invalid("maxDurationMs", "maxDurationMs must be at least 1, and at most a year")
+		return rest.InvalidArgument("maxDurationMs", "maxDurationMs must be at least 1, and at most a year")
 	case b.MaxBytes != nil && *b.MaxBytes < 1<<20:
-		return invalid("maxBytes", "maxBytes must be at least 1048576")
+		return rest.InvalidArgument("maxBytes", "maxBytes must be at least 1048576")
 	case b.Segment != nil && (*b.Segment < 1000 || !span(b.Segment)):
-		return invalid("segmentMs", "segmentMs must be at least 1000, and at most a year")
+		return rest.InvalidArgument("segmentMs", "segmentMs must be at least 1000, and at most a year")
 	case b.Thumbnails != nil && (*b.Thumbnails < 1000 || !span(b.Thumbnails)):
-		return invalid("thumbnailMs", "thumbnailMs must be at least 1000, and at most a year")
+		return rest.InvalidArgument("thumbnailMs", "thumbnailMs must be at least 1000, and at most a year")
 	}
 	if b.Region == nil {
 		return nil
@@ -138,9 +139,9 @@ func (in *recordingID) recordingID() string { return in.ID }
 func onRecording[I, O any, P interface {
 	*I
 	recordingID() string
-}](s *Server, r route, handle func(context.Context, *recording.Store, P) (*O, error),
+}](s *Server, r rest.Route, handle func(context.Context, *recording.Store, P) (*O, error),
 ) {
-	r.errors = append([]int{http.StatusNotFound}, r.errors...)
+	r.Errors = append([]int{http.StatusNotFound}, r.Errors...)
 	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *I) (*O, error) {
 		store, err := inst.Recordings(ctx)
 		if err != nil {
@@ -148,16 +149,16 @@ func onRecording[I, O any, P interface {
 		}
 		id := P(in).recordingID()
 		if info, err := store.Get(id); err == nil {
-			if err := recordingClosed(grantOf(ctx), r, info); err != nil {
+			if err := recordingClosed(rest.GrantOf(ctx), r, info); err != nil {
 				return nil, err
 			}
 		}
 		out, err := handle(ctx, store, in)
 		switch {
 		case errors.Is(err, recording.ErrNotFound):
-			return nil, missing("desktop_recording", id)
+			return nil, rest.Missing("desktop_recording", id)
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, missing("desktop_recording_file", id)
+			return nil, rest.Missing("desktop_recording_file", id)
 		}
 		return out, err
 	})
@@ -166,30 +167,30 @@ func onRecording[I, O any, P interface {
 const recordingTag = "Recordings"
 
 func (s *Server) registerRecording() {
-	r := route{method: http.MethodPost, tag: recordingTag, errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusInsufficientStorage}}
+	r := rest.Route{Method: http.MethodPost, Tag: recordingTag, Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusInsufficientStorage}}
 	start := r
-	start.id, start.path, start.summary = "startDesktopRecording", "/recording/start", "Begin the recording of the desktop"
-	start.about = "There is one such recording at a time; POST to recordings begins others beside it."
-	onInstance(s, start, func(ctx context.Context, inst *fleet.Instance, in *input[recordBody]) (*recordingOutput, error) {
+	start.ID, start.Path, start.Summary = "startDesktopRecording", "/recording/start", "Begin the recording of the desktop"
+	start.About = "There is one such recording at a time; POST to recordings begins others beside it."
+	onInstance(s, start, func(ctx context.Context, inst *fleet.Instance, in *rest.Input[recordBody]) (*recordingOutput, error) {
 		info, err := record(ctx, inst, &in.Body, true)
 		return &recordingOutput{info}, err
 	})
 	stop := r
-	stop.id, stop.path, stop.summary = "stopDesktopRecording", "/recording/stop", "End the recording of the desktop"
-	stop.about, stop.errors = "It can be played at once.", []int{http.StatusConflict}
+	stop.ID, stop.Path, stop.Summary = "stopDesktopRecording", "/recording/stop", "End the recording of the desktop"
+	stop.About, stop.Errors = "It can be played at once.", []int{http.StatusConflict}
 	onInstance(s, stop, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*recordingOutput, error) {
 		rec := inst.ExclusiveRecording()
 		if rec == nil {
-			return nil, conflictOf("no desktop recording is active")
+			return nil, rest.ConflictOf("no desktop recording is active")
 		}
 		info, err := rec.Stop(ctx)
 		return &recordingOutput{infoOfRecording(info)}, err
 	})
 	create := r
-	create.id, create.path, create.summary = "createRecording", "/recordings", "Begin a further recording"
-	create.about = "At most 8 run at the same time, each with options of its own, and at most 4 of them started by tokens of a scope other than admin."
-	create.status = http.StatusCreated
-	onInstance(s, create, func(ctx context.Context, inst *fleet.Instance, in *input[recordBody]) (*recordingCreated, error) {
+	create.ID, create.Path, create.Summary = "createRecording", "/recordings", "Begin a further recording"
+	create.About = "At most 8 run at the same time, each with options of its own, and at most 4 of them started by tokens of a scope other than admin."
+	create.Status = http.StatusCreated
+	onInstance(s, create, func(ctx context.Context, inst *fleet.Instance, in *rest.Input[recordBody]) (*recordingCreated, error) {
 		info, err := record(ctx, inst, &in.Body, false)
 		at := mainPath
 		if inst.ID() != mainDesktop {
@@ -204,10 +205,10 @@ func (s *Server) registerRecording() {
 
 // registerRecordings adds what is done with recordings that there are.
 func (s *Server) registerRecordings() {
-	r := route{method: http.MethodGet, tag: recordingTag}
+	r := rest.Route{Method: http.MethodGet, Tag: recordingTag}
 	list := r
-	list.id, list.path, list.summary = "listDesktopRecordings", "/recordings", "List the desktop's recordings"
-	list.about = "A token of a scope other than admin sees those that began after it was made, and that others go on. Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."
+	list.ID, list.Path, list.Summary = "listDesktopRecordings", "/recordings", "List the desktop's recordings"
+	list.About = "A token of a scope other than admin sees those that began after it was made, and that others go on. Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."
 	onInstance(s, list, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*recordingListOutput, error) {
 		store, err := inst.Recordings(ctx)
 		if err != nil {
@@ -215,7 +216,7 @@ func (s *Server) registerRecordings() {
 		}
 		out := &recordingListOutput{recordingList{[]recordingInfo{}}}
 		for _, info := range store.List() {
-			if viewOf(grantOf(ctx), info) == recordingHidden {
+			if viewOf(rest.GrantOf(ctx), info) == recordingHidden {
 				continue
 			}
 			out.Body.Recordings = append(out.Body.Recordings, infoOfRecording(info))
@@ -223,14 +224,14 @@ func (s *Server) registerRecordings() {
 		return out, nil
 	})
 	get := r
-	get.id, get.path, get.summary = "getDesktopRecording", "/recordings/{id}", "Tell about a recording"
+	get.ID, get.Path, get.Summary = "getDesktopRecording", "/recordings/{id}", "Tell about a recording"
 	onRecording(s, get, func(_ context.Context, store *recording.Store, in *recordingID) (*recordingOutput, error) {
 		info, err := store.Get(in.ID)
 		return &recordingOutput{infoOfRecording(info)}, err
 	})
 	stop := r
-	stop.id, stop.method, stop.path, stop.summary = "stopRecording", http.MethodPost, "/recordings/{id}/stop", "End a recording"
-	stop.about, stop.errors = "It can be played at once. One that goes on in segments ends with the segment that is being recorded.", []int{http.StatusConflict}
+	stop.ID, stop.Method, stop.Path, stop.Summary = "stopRecording", http.MethodPost, "/recordings/{id}/stop", "End a recording"
+	stop.About, stop.Errors = "It can be played at once. One that goes on in segments ends with the segment that is being recorded.", []int{http.StatusConflict}
 	onRecording(s, stop, func(ctx context.Context, store *recording.Store, in *recordingID) (*recordingOutput, error) {
 		rec, err := store.Recording(in.ID)
 		if err != nil {
@@ -240,9 +241,9 @@ func (s *Server) registerRecordings() {
 		return &recordingOutput{infoOfRecording(info)}, err
 	})
 	remove := r
-	remove.id, remove.method, remove.path, remove.summary = "deleteDesktopRecording", http.MethodDelete, "/recordings/{id}", "Delete a recording"
-	remove.about, remove.errors = "Whoever is downloading it gets the rest.", []int{http.StatusConflict}
-	remove.status, remove.admin = http.StatusNoContent, true
+	remove.ID, remove.Method, remove.Path, remove.Summary = "deleteDesktopRecording", http.MethodDelete, "/recordings/{id}", "Delete a recording"
+	remove.About, remove.Errors = "Whoever is downloading it gets the rest.", []int{http.StatusConflict}
+	remove.Status, remove.Admin = http.StatusNoContent, true
 	onRecording(s, remove, func(ctx context.Context, store *recording.Store, in *recordingID) (*struct{}, error) {
 		return nil, store.Delete(in.ID)
 	})
@@ -258,10 +259,10 @@ func record(ctx context.Context, inst *fleet.Instance, b *recordBody, exclusive 
 		start = inst.RecordExclusive
 	}
 	cfg := b.config()
-	cfg.Guest = grantOf(ctx).ViewersOf() != ""
+	cfg.Guest = rest.GrantOf(ctx).ViewersOf() != ""
 	rec, err := start(ctx, cfg)
 	if e, ok := errors.AsType[*fleet.StateError](err); ok {
-		return recordingInfo{}, conflictOf(stateProblem(e).Detail) // as the reference has it
+		return recordingInfo{}, rest.ConflictOf(stateProblem(e).Detail) // as the reference has it
 	}
 	if err != nil {
 		return recordingInfo{}, err

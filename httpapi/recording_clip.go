@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/recording/timeline"
 )
@@ -27,9 +28,9 @@ type (
 		RecordingID
 		RawRequest
 		SpanQuery
-		Around uint64          `query:"around" doc:"In place of from and to: the seq of an entry of the timeline"`
-		Before optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before that entry; 2000 when left out"`
-		After  optional[int64] `query:"after" minimum:"0" maximum:"31622400000" doc:"Milliseconds after it; 3000 when left out"`
+		Around uint64               `query:"around" doc:"In place of from and to: the seq of an entry of the timeline"`
+		Before rest.Optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before that entry; 2000 when left out"`
+		After  rest.Optional[int64] `query:"after" minimum:"0" maximum:"31622400000" doc:"Milliseconds after it; 3000 when left out"`
 	}
 
 	textInput struct {
@@ -55,13 +56,13 @@ const aboutClip = `From one moment to another, or around an entry of the timelin
 which takes no time; else it begins exactly where it was asked to. captions.vtt with the same from and to has its captions.`
 
 func (s *Server) registerClip() {
-	r := route{
-		id: "clipRecording", method: http.MethodGet, path: "/recordings/{id}/clip", tag: recordingTag, query: true,
-		summary: "Get a part of a recording as a video of its own", about: aboutClip,
-		content: map[string]*huma.MediaType{videoType: binary()},
-		errors:  []int{http.StatusBadRequest, http.StatusServiceUnavailable},
+	r := rest.Route{
+		ID: "clipRecording", Method: http.MethodGet, Path: "/recordings/{id}/clip", Tag: recordingTag, Query: true,
+		Summary: "Get a part of a recording as a video of its own", About: aboutClip,
+		Content: map[string]*huma.MediaType{videoType: rest.Binary()},
+		Errors:  []int{http.StatusBadRequest, http.StatusServiceUnavailable},
 	}
-	onRecording(s, r, func(ctx context.Context, store *recording.Store, in *clipInput) (*readOutput, error) {
+	onRecording(s, r, func(ctx context.Context, store *recording.Store, in *clipInput) (*rest.FileOutput, error) {
 		req, err := in.request()
 		if err != nil {
 			return nil, err
@@ -71,9 +72,9 @@ func (s *Server) registerClip() {
 			return nil, err
 		}
 		name := in.ID + "-" + strconv.FormatInt(clip.From.Milliseconds(), 10) + "-" + strconv.FormatInt(clip.To.Milliseconds(), 10) + ".mp4"
-		out := &readOutput{ContentType: videoType, Disposition: attachment(name), Cache: "private, no-store"}
+		out := &rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(name), Cache: "private, no-store"}
 		// It is made anew for each request, so there are no parts of it to ask for.
-		out, err = s.sendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &conditions{}, in.r)
+		out, err = s.rest.SendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &rest.Conditions{}, in.r)
 		if err == nil {
 			out.AcceptRanges = "none"
 		}
@@ -95,12 +96,12 @@ func (in *clipInput) request() (recording.ClipRequest, error) {
 	req := recording.ClipRequest{From: inVideo(in.From), To: inVideo(in.To), Around: in.Around}
 	if in.Around == 0 {
 		if in.Before.Set || in.After.Set {
-			return req, invalid("around", "around must be given with before and after: the seq of an entry of the timeline")
+			return req, rest.InvalidArgument("around", "around must be given with before and after: the seq of an entry of the timeline")
 		}
 		return req, nil
 	}
 	if in.From != 0 || in.To != 0 {
-		return req, invalid("around", "around excludes from and to")
+		return req, rest.InvalidArgument("around", "around excludes from and to")
 	}
 	req.Before, req.After = inVideo(in.Before.Value), inVideo(in.After.Value)
 	return req, nil
@@ -111,11 +112,11 @@ func (s *Server) registerCaptions() {
 		timeline.VTTCaptions: {"getRecordingCaptions", "Get what was done in a recording, as captions"},
 		timeline.VTTChapters: {"getRecordingChapters", "Get the chapters of a recording"},
 	} {
-		r := route{
-			id: about[0], method: http.MethodGet, path: "/recordings/{id}/" + string(kind) + ".vtt", tag: recordingTag, query: true,
-			summary: about[1], about: "As WebVTT, for the track element of HTML and for players. With from and to, those of a clip.",
-			content: map[string]*huma.MediaType{"text/vtt": {Schema: &huma.Schema{Type: huma.TypeString}}},
-			errors:  []int{http.StatusBadRequest},
+		r := rest.Route{
+			ID: about[0], Method: http.MethodGet, Path: "/recordings/{id}/" + string(kind) + ".vtt", Tag: recordingTag, Query: true,
+			Summary: about[1], About: "As WebVTT, for the track element of HTML and for players. With from and to, those of a clip.",
+			Content: map[string]*huma.MediaType{"text/vtt": {Schema: &huma.Schema{Type: huma.TypeString}}},
+			Errors:  []int{http.StatusBadRequest},
 		}
 		onRecording(s, r, func(_ context.Context, store *recording.Store, in *textInput) (*textOutput, error) {
 			var text bytes.Buffer

@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -29,21 +30,21 @@ type (
 		RecordingID
 		RawRequest
 		Live string `query:"live" enum:"true,false,1,0" doc:"Follow one that goes on until it ends: the answer has no length and no parts"`
-		Conditions
+		rest.Conditions
 	}
 
 	// fileInput asks for another file of a recording.
 	fileInput struct {
 		RecordingID
 		RawRequest
-		Conditions
+		rest.Conditions
 	}
 
 	thumbnailInput struct {
 		RecordingID
 		RawRequest
 		Moment string `path:"moment" pattern:"^[0-9]{1,12}(\\.jpg)?$" doc:"Milliseconds from the beginning of the video; .jpg may follow" example:"1500.jpg"`
-		Conditions
+		rest.Conditions
 	}
 
 	thumbnailInfo struct {
@@ -61,45 +62,45 @@ type (
 // openFile is a file that can be sent.
 type openFile struct{ *os.File }
 
-func (f openFile) system() *os.File { return f.File }
+func (f openFile) System() *os.File { return f.File }
 
 const aboutDownload = `A range of it, and conditions, are answered as RFC 9110 has them, so that players can seek. While it goes on this is what
 there is so far; with live it follows until the end, as a fragmented MP4.`
 
 func (s *Server) registerRecordingMedia() {
-	r := route{method: http.MethodGet, tag: recordingTag, query: true}
-	r.more = map[string]*huma.Response{
+	r := rest.Route{Method: http.MethodGet, Tag: recordingTag, Query: true}
+	r.More = map[string]*huma.Response{
 		"206": {Description: "The range that was asked for"},
 		"304": {Description: http.StatusText(http.StatusNotModified)},
 	}
-	r.errors = []int{http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable}
+	r.Errors = []int{http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable}
 	video := r
-	video.id, video.path, video.summary, video.about = "downloadDesktopRecording", "/recordings/{id}/download", "Download a recording", aboutDownload
-	video.content = map[string]*huma.MediaType{videoType: binary()}
+	video.ID, video.Path, video.Summary, video.About = "downloadDesktopRecording", "/recordings/{id}/download", "Download a recording", aboutDownload
+	video.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
 	onRecording(s, video, s.sendVideo)
 	picture := r
-	picture.content = map[string]*huma.MediaType{pictureType: binary()}
-	picture.id, picture.path, picture.summary = "getRecordingPoster", "/recordings/{id}/poster.jpg", "Get a picture of a recording"
-	picture.about = "The first one that is not blank."
-	onRecording(s, picture, func(_ context.Context, store *recording.Store, in *fileInput) (*readOutput, error) {
+	picture.Content = map[string]*huma.MediaType{pictureType: rest.Binary()}
+	picture.ID, picture.Path, picture.Summary = "getRecordingPoster", "/recordings/{id}/poster.jpg", "Get a picture of a recording"
+	picture.About = "The first one that is not blank."
+	onRecording(s, picture, func(_ context.Context, store *recording.Store, in *fileInput) (*rest.FileOutput, error) {
 		f, err := store.Poster(in.ID)
 		if err != nil {
 			return nil, noPicture(err, in.ID)
 		}
-		return s.sendOpen(&readOutput{ContentType: pictureType}, f, &in.Conditions, in.r)
+		return s.sendOpen(&rest.FileOutput{ContentType: pictureType}, f, &in.Conditions, in.r)
 	})
-	picture.id, picture.path, picture.summary = "getRecordingThumbnail", "/recordings/{id}/thumbnails/{moment}", "Get a small picture of a moment"
-	picture.about = "The latest one that is not after that moment."
-	onRecording(s, picture, func(_ context.Context, store *recording.Store, in *thumbnailInput) (*readOutput, error) {
+	picture.ID, picture.Path, picture.Summary = "getRecordingThumbnail", "/recordings/{id}/thumbnails/{moment}", "Get a small picture of a moment"
+	picture.About = "The latest one that is not after that moment."
+	onRecording(s, picture, func(_ context.Context, store *recording.Store, in *thumbnailInput) (*rest.FileOutput, error) {
 		ms, _ := strconv.ParseInt(strings.TrimSuffix(in.Moment, ".jpg"), 10, 64) // it has so few digits
 		f, _, err := store.Thumbnail(in.ID, inVideo(ms))
 		if err != nil {
 			return nil, noPicture(err, in.ID)
 		}
-		return s.sendOpen(&readOutput{ContentType: pictureType}, f, &in.Conditions, in.r)
+		return s.sendOpen(&rest.FileOutput{ContentType: pictureType}, f, &in.Conditions, in.r)
 	})
-	thumbnails := route{method: http.MethodGet, tag: recordingTag}
-	thumbnails.id, thumbnails.path, thumbnails.summary = "listRecordingThumbnails", "/recordings/{id}/thumbnails", "List a recording's small pictures"
+	thumbnails := rest.Route{Method: http.MethodGet, Tag: recordingTag}
+	thumbnails.ID, thumbnails.Path, thumbnails.Summary = "listRecordingThumbnails", "/recordings/{id}/thumbnails", "List a recording's small pictures"
 	onRecording(s, thumbnails, func(_ context.Context, store *recording.Store, in *recordingID) (*thumbnailsOutput, error) {
 		all, err := store.Thumbnails(in.ID)
 		out := &thumbnailsOutput{}
@@ -117,12 +118,12 @@ func (s *Server) registerRecordingMedia() {
 // noPicture is the answer when a recording has no picture, or not yet.
 func noPicture(err error, id string) error {
 	if errors.Is(err, recording.ErrNoPicture) {
-		return missing("desktop_recording_file", id)
+		return rest.Missing("desktop_recording_file", id)
 	}
 	return err
 }
 
-func (s *Server) sendVideo(ctx context.Context, store *recording.Store, in *videoInput) (*readOutput, error) {
+func (s *Server) sendVideo(ctx context.Context, store *recording.Store, in *videoInput) (*rest.FileOutput, error) {
 	if in.Live == "1" || in.Live == "true" {
 		return s.followVideo(ctx, store, in)
 	}
@@ -130,11 +131,11 @@ func (s *Server) sendVideo(ctx context.Context, store *recording.Store, in *vide
 	if err != nil {
 		return nil, err
 	}
-	return s.sendOpen(&readOutput{ContentType: videoType, Disposition: attachment(info.FileName)}, f, &in.Conditions, in.r)
+	return s.sendOpen(&rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(info.FileName)}, f, &in.Conditions, in.r)
 }
 
 // sendOpen answers with a file of a recording, as large as it is now.
-func (s *Server) sendOpen(out *readOutput, f *os.File, c *conditions, r *request) (*readOutput, error) {
+func (s *Server) sendOpen(out *rest.FileOutput, f *os.File, c *rest.Conditions, r *rest.Request) (*rest.FileOutput, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -144,16 +145,16 @@ func (s *Server) sendOpen(out *readOutput, f *os.File, c *conditions, r *request
 		inode = sys.Ino
 	}
 	out.ETag, out.Cache = recordingTagOf(info, inode), "private, no-cache"
-	return s.sendFile(out, openFile{f}, info.Size(), info.ModTime(), c, r)
+	return s.rest.SendFile(out, openFile{f}, info.Size(), info.ModTime(), c, r)
 }
 
 // followVideo sends a recording while it is made.
-func (s *Server) followVideo(_ context.Context, store *recording.Store, in *videoInput) (*readOutput, error) {
+func (s *Server) followVideo(_ context.Context, store *recording.Store, in *videoInput) (*rest.FileOutput, error) {
 	info, err := store.Get(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	out := &readOutput{Status: http.StatusOK, ContentType: videoType, Disposition: attachment(info.FileName), Cache: "no-store"}
+	out := &rest.FileOutput{Status: http.StatusOK, ContentType: videoType, Disposition: rest.Attachment(info.FileName), Cache: "no-store"}
 	if in.r.Method() == http.MethodHead {
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
 		return out, nil
@@ -166,9 +167,9 @@ func (s *Server) followVideo(_ context.Context, store *recording.Store, in *vide
 	}
 	out.Body = func(hc huma.Context) {
 		hc.SetStatus(out.Status)
-		r := requestOf(hc)
-		ending := s.entryOf(r.c.Context()).ending
-		r.stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+		r := rest.RequestOf(hc)
+		ending := s.rest.EntryOf(r.Fiber.Context()).Ending
+		r.Stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
 			defer cancel()
 			defer video.Close()
 			go func() { // which cancel ends
@@ -187,8 +188,8 @@ func (s *Server) followVideo(_ context.Context, store *recording.Store, in *vide
 
 // pump copies what comes, as soon as it does.
 func pump(w *bufio.Writer, flush func() error, from io.Reader) {
-	buf := downloadBuffers.Get().(*[step]byte)
-	defer downloadBuffers.Put(buf)
+	buf := rest.Buffers.Get().(*[rest.ChunkSize]byte)
+	defer rest.Buffers.Put(buf)
 	for {
 		n, err := from.Read(buf[:])
 		if n > 0 {

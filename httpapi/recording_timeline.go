@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/recording/timeline"
 )
@@ -57,10 +58,10 @@ const aboutTimeline = `Entries tell of actions and their actors, windows, change
 count from the beginning of the video. For text that a person typed, or that was typed as a secret, an entry has only the number of characters.`
 
 func (s *Server) registerTimeline() {
-	get := route{
-		id: "getRecordingTimeline", method: http.MethodGet, path: "/recordings/{id}/timeline", tag: recordingTag,
-		summary: "Read what happened in a recording", about: aboutTimeline, errors: []int{http.StatusBadRequest},
-		large: true,
+	get := rest.Route{
+		ID: "getRecordingTimeline", Method: http.MethodGet, Path: "/recordings/{id}/timeline", Tag: recordingTag,
+		Summary: "Read what happened in a recording", About: aboutTimeline, Errors: []int{http.StatusBadRequest},
+		Large: true,
 	}
 	onRecording(s, get, func(_ context.Context, store *recording.Store, in *timelineInput) (*timelineOutput, error) {
 		entries, next, err := store.Timeline(in.ID, timeline.Query{After: in.After, Limit: in.Limit, Span: in.span()})
@@ -69,10 +70,10 @@ func (s *Server) registerTimeline() {
 		}
 		return &timelineOutput{timelinePage{Entries: entries, Next: next}}, nil
 	})
-	r := route{method: http.MethodPost, tag: recordingTag, status: http.StatusCreated, errors: []int{http.StatusBadRequest, http.StatusConflict}}
+	r := rest.Route{Method: http.MethodPost, Tag: recordingTag, Status: http.StatusCreated, Errors: []int{http.StatusBadRequest, http.StatusConflict}}
 	mark := r
-	mark.id, mark.path, mark.summary = "markRecording", "/recordings/{id}/markers", "Set a marker"
-	mark.about = "It begins a chapter. Recordings that have ended can be marked as well."
+	mark.ID, mark.Path, mark.Summary = "markRecording", "/recordings/{id}/markers", "Set a marker"
+	mark.About = "It begins a chapter. Recordings that have ended can be marked as well."
 	onRecording(s, mark, func(_ context.Context, store *recording.Store, in *markerInput) (*timelineEntryOutput, error) {
 		m := timeline.Marker{Title: in.Body.Title, Text: in.Body.Text, Color: in.Body.Color}
 		if in.Body.At != nil {
@@ -83,8 +84,8 @@ func (s *Server) registerTimeline() {
 		return &timelineEntryOutput{entry}, err
 	})
 	event := r
-	event.id, event.path, event.summary = "addRecordingEvent", "/recordings/{id}/events", "Add something else that happened"
-	event.about = "Such as a message or a tool call of an agent, while the recording goes on."
+	event.ID, event.Path, event.Summary = "addRecordingEvent", "/recordings/{id}/events", "Add something else that happened"
+	event.About = "Such as a message or a tool call of an agent, while the recording goes on."
 	onRecording(s, event, func(_ context.Context, store *recording.Store, in *eventInput) (*timelineEntryOutput, error) {
 		e := timeline.Event{Type: desktop.EventType(in.Body.Type), Title: in.Body.Title, Data: in.Body.Data}
 		if in.Body.Time != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type healthBody struct {
@@ -25,18 +26,18 @@ func healthy(context.Context, *struct{}) (*healthOutput, error) {
 
 // register adds every route.
 func (s *Server) register() {
-	s.api.UseMiddleware(s.findInstance)
-	add(s, route{
-		id: "getHealth", method: http.MethodGet, path: "/v1/health", tag: "Server", scope: grants.ScopeView,
-		summary: "Tell whether the server answers and the token is right",
+	s.rest.Huma.UseMiddleware(s.findInstance)
+	rest.Add(s.routes, rest.Route{
+		ID: "getHealth", Method: http.MethodGet, Path: "/v1/health", Tag: "Server", Scope: grants.ScopeView,
+		Summary: "Tell whether the server answers and the token is right",
 	}, healthy)
-	add(s, route{
-		id: "getLive", method: http.MethodGet, path: "/livez", tag: "Server", open: true,
-		summary: "Tell whether the server answers",
+	rest.Add(s.routes, rest.Route{
+		ID: "getLive", Method: http.MethodGet, Path: "/livez", Tag: "Server", Open: true,
+		Summary: "Tell whether the server answers",
 	}, healthy)
-	add(s, route{
-		id: "getReady", method: http.MethodGet, path: "/readyz", tag: "Server", open: true,
-		summary: "Tell whether the server takes new work", errors: []int{http.StatusServiceUnavailable},
+	rest.Add(s.routes, rest.Route{
+		ID: "getReady", Method: http.MethodGet, Path: "/readyz", Tag: "Server", Open: true,
+		Summary: "Tell whether the server takes new work", Errors: []int{http.StatusServiceUnavailable},
 	}, s.ready)
 	s.registerLifecycle()
 	s.registerScreenshots()
@@ -65,8 +66,8 @@ func (s *Server) register() {
 
 func (s *Server) ready(ctx context.Context, in *struct{}) (*healthOutput, error) {
 	select {
-	case <-s.closing:
-		return nil, shuttingDown.problem("the server is shutting down")
+	case <-s.rest.Done():
+		return nil, rest.ShuttingDown.Problem("the server is shutting down")
 	default:
 		return healthy(ctx, in)
 	}
@@ -75,15 +76,15 @@ func (s *Server) ready(ctx context.Context, in *struct{}) (*healthOutput, error)
 // registerRaw adds the routes that huma does not serve, and describes them.
 func (s *Server) registerRaw() {
 	describe := func(id, path, summary string, content map[string]*huma.MediaType) {
-		op := s.operation(route{id: id, method: http.MethodGet, path: path, tag: "Server", open: true, summary: summary, content: content})
-		s.api.OpenAPI().AddOperation(&op)
+		op := s.rest.Operation(rest.Route{ID: id, Method: http.MethodGet, Path: path, Tag: "Server", Open: true, Summary: summary, Content: content})
+		s.rest.Huma.OpenAPI().AddOperation(&op)
 	}
-	s.app.Get("/openapi.json", serveDocument)
+	s.rest.Router().Get("/openapi.json", serveDocument)
 	describe("getOpenAPI", "/openapi.json", "This document",
 		map[string]*huma.MediaType{"application/openapi+json;version=3.1": {Schema: &huma.Schema{Type: huma.TypeObject}}})
-	s.app.Get("/", s.serveRoot)
+	s.rest.Router().Get("/", s.serveRoot)
 	describe("getRoot", "/", "Tell what this server is; browsers are sent to /ui/",
 		map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}})
-	s.app.Get("/ui", s.serveUI)
-	s.app.Get("/ui/*", s.serveUI)
+	s.rest.Router().Get("/ui", s.serveUI)
+	s.rest.Router().Get("/ui/*", s.serveUI)
 }

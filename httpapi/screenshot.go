@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // shotQuery are the query parameters that all screenshots have.
@@ -41,15 +42,15 @@ type shotOutput struct {
 }
 
 func (s *Server) registerScreenshots() {
-	r := route{
-		method: http.MethodGet, tag: "Screenshots", query: true, other: screenshotFailed,
-		errors: []int{http.StatusBadGateway},
-		content: map[string]*huma.MediaType{
-			"image/png": binary(), "image/jpeg": binary(), "image/webp": binary(),
+	r := rest.Route{
+		Method: http.MethodGet, Tag: "Screenshots", Query: true, Other: rest.ScreenshotFailed,
+		Errors: []int{http.StatusBadGateway},
+		Content: map[string]*huma.MediaType{
+			"image/png": rest.Binary(), "image/jpeg": rest.Binary(), "image/webp": rest.Binary(),
 		},
 	}
-	r.more = map[string]*huma.Response{"304": {Description: "The client has that picture"}}
-	r.id, r.path, r.summary = "takeScreenshot", "/screenshot", "Take a picture of the screen"
+	r.More = map[string]*huma.Response{"304": {Description: "The client has that picture"}}
+	r.ID, r.Path, r.Summary = "takeScreenshot", "/screenshot", "Take a picture of the screen"
 	on(s, r, func(in *shotQuery) error { return in.check() },
 		func(ctx context.Context, d Desktop, in *shotQuery) (*shotOutput, error) {
 			return shoot(ctx, d, in, nil)
@@ -57,7 +58,7 @@ func (s *Server) registerScreenshots() {
 	s.registerRegion(r)
 }
 
-func (s *Server) registerRegion(r route) {
+func (s *Server) registerRegion(r rest.Route) {
 	type Shot = shotQuery // huma sees embedded fields only under an exported name
 	type regionInput struct {
 		X      int64 `query:"x" required:"true" minimum:"-2147483648" maximum:"2147483647"`
@@ -69,8 +70,8 @@ func (s *Server) registerRegion(r route) {
 	rect := func(in *regionInput) desktop.Rect {
 		return desktop.Rect{X: int(in.X), Y: int(in.Y), Width: int(in.Width), Height: int(in.Height)}
 	}
-	r.id, r.path, r.summary = "takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen"
-	r.about = "What lies outside the screen is cut off."
+	r.ID, r.Path, r.Summary = "takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen"
+	r.About = "What lies outside the screen is cut off."
 	on(s, r, func(in *regionInput) error {
 		if err := checkRegion(rect(in)); err != nil {
 			return err
@@ -85,13 +86,13 @@ func (s *Server) registerRegion(r route) {
 func (q *shotQuery) check() error {
 	switch {
 	case q.Quality < 1 || q.Quality > 100:
-		return invalid("quality", "quality must be between 1 and 100")
+		return rest.InvalidArgument("quality", "quality must be between 1 and 100")
 	case math.IsNaN(q.Scale) || q.Scale < 0.1 || q.Scale > 1:
-		return invalid("scale", "scale must be between 0.1 and 1.0")
+		return rest.InvalidArgument("scale", "scale must be between 0.1 and 1.0")
 	case q.SettleMS > 60_000:
-		return invalid("settleMs", "settleMs must be between 0 and 60000")
+		return rest.InvalidArgument("settleMs", "settleMs must be between 0 and 60000")
 	case q.TimeoutMS > 300_000:
-		return invalid("timeoutMs", "timeoutMs must be between 0 and 300000")
+		return rest.InvalidArgument("timeoutMs", "timeoutMs must be between 0 and 300000")
 	}
 	return nil
 }
@@ -99,13 +100,13 @@ func (q *shotQuery) check() error {
 func checkRegion(q desktop.Rect) error {
 	switch {
 	case q.X < 0:
-		return invalid("x", "Desktop coordinates must be non-negative")
+		return rest.InvalidArgument("x", "Desktop coordinates must be non-negative")
 	case q.Y < 0:
-		return invalid("y", "Desktop coordinates must be non-negative")
+		return rest.InvalidArgument("y", "Desktop coordinates must be non-negative")
 	case q.Width == 0:
-		return invalid("width", "Screenshot region width and height must be greater than 0")
+		return rest.InvalidArgument("width", "Screenshot region width and height must be greater than 0")
 	case q.Height == 0:
-		return invalid("height", "Screenshot region width and height must be greater than 0")
+		return rest.InvalidArgument("height", "Screenshot region width and height must be greater than 0")
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ func shoot(ctx context.Context, d Desktop, q *shotQuery, region *desktop.Rect) (
 	out.Body = func(ctx huma.Context) {
 		ctx.SetStatus(out.Status)
 		if pic.Data != nil {
-			requestOf(ctx).send(pic.Data)
+			rest.RequestOf(ctx).Send(pic.Data)
 		}
 	}
 	return out, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // The REST API of sandbox-agent 0.1, over the sessions that all APIs share.
@@ -91,28 +92,28 @@ type sessionsOutput struct {
 
 func (s *Server) registerSessions() {
 	const at = "/v1/sessions"
-	r := route{tag: "Sessions", errors: []int{http.StatusBadRequest, http.StatusNotFound}}
-	on := func(id, method, path, summary string) route {
+	r := rest.Route{Tag: "Sessions", Errors: []int{http.StatusBadRequest, http.StatusNotFound}}
+	on := func(id, method, path, summary string) rest.Route {
 		o := r
-		o.id, o.method, o.path, o.summary = id, method, at+path, summary
+		o.ID, o.Method, o.Path, o.Summary = id, method, at+path, summary
 		return o
 	}
 	list := on("listSessions", http.MethodGet, "", "List sessions, the oldest first")
-	list.errors = nil
-	add(s, list, s.listSessions)
+	list.Errors = nil
+	rest.Add(s.routes, list, s.listSessions)
 	create := on("createSession", http.MethodPost, "/{sessionId}", "Begin a session with an agent")
 	s.registerCreateSession(create)
 	message := on("postMessage", http.MethodPost, "/{sessionId}/messages", "Say something to the agent")
-	message.status = http.StatusNoContent
-	add(s, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
+	message.Status = http.StatusNoContent
+	rest.Add(s.routes, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
 		_, _, err := s.prompt(ctx, in)
 		return nil, err
 	})
-	add(s, on("streamTurn", http.MethodPost, "/{sessionId}/messages/stream", "Say something, and follow the turn to its end"), s.streamTurn)
-	add(s, on("getSessionEvents", http.MethodGet, "/{sessionId}/events", "Read a session's events"), s.sessionEvents)
+	rest.Add(s.routes, on("streamTurn", http.MethodPost, "/{sessionId}/messages/stream", "Say something, and follow the turn to its end"), s.streamTurn)
+	rest.Add(s.routes, on("getSessionEvents", http.MethodGet, "/{sessionId}/events", "Read a session's events"), s.sessionEvents)
 	follow := on("followSessionEvents", http.MethodGet, "/{sessionId}/events/sse", "Follow a session's events")
-	follow.query = true
-	add(s, follow, s.followSession)
+	follow.Query = true
+	rest.Add(s.routes, follow, s.followSession)
 	s.registerReplies(on)
 }
 
@@ -229,12 +230,12 @@ func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error
 		}
 	}
 	if !filepath.IsAbs(o.Cwd) {
-		return o, invalidField("directory", "directory must be an absolute path")
+		return o, rest.InvalidField("directory", "directory must be an absolute path")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
 		m, enabled, err := host.ServerOf(name, c.MCP[name])
 		if err != nil {
-			return o, invalidRequest.problem("invalid request: mcp: "+err.Error()).with("field", "mcp")
+			return o, rest.InvalidRequest.Problem("invalid request: mcp: "+err.Error()).With("field", "mcp")
 		}
 		if enabled {
 			o.MCPServers = append(o.MCPServers, m)
@@ -267,11 +268,11 @@ func (in *sessionMessage) blocks() (json.RawMessage, error) {
 	}
 	list := []block{{Type: "text", Text: in.Body.Message}}
 	if strings.TrimSpace(in.Body.Message) == "" {
-		return nil, invalidField("message", "message must not be empty")
+		return nil, rest.InvalidField("message", "message must not be empty")
 	}
 	for i, a := range in.Body.Attachments {
 		if a.Path == "" {
-			return nil, invalidField("attachments", fmt.Sprintf("attachments[%d].path must not be empty", i))
+			return nil, rest.InvalidField("attachments", fmt.Sprintf("attachments[%d].path must not be empty", i))
 		}
 		name := textOf(a.Filename)
 		if name == "" {
@@ -300,7 +301,7 @@ func (s *Server) prompt(ctx context.Context, in *sessionMessage) (*view, *agents
 	return v, turn, nil
 }
 
-func (s *Server) streamTurn(ctx context.Context, in *sessionMessage) (*eventsOutput, error) {
+func (s *Server) streamTurn(ctx context.Context, in *sessionMessage) (*rest.EventsOutput, error) {
 	v, turn, err := s.prompt(ctx, in)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
@@ -22,27 +23,27 @@ type sessionCreatedBody struct {
 	Native  *string       `json:"nativeSessionId,omitempty"`
 }
 
-func (s *Server) registerCreateSession(r route) {
-	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[sessionCreatedBody](), true, "SessionCreatedBody")
-	r.about = "The agent is installed first if need be. When it takes long the response begins with white space, and a failure is then an error with healthy: false."
-	r.errors = append(slices.Clone(r.errors), http.StatusConflict)
-	r.content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
-	add(s, r, s.createSession)
+func (s *Server) registerCreateSession(r rest.Route) {
+	schema := s.rest.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[sessionCreatedBody](), true, "SessionCreatedBody")
+	r.About = "The agent is installed first if need be. When it takes long the response begins with white space, and a failure is then an error with healthy: false."
+	r.Errors = append(slices.Clone(r.Errors), http.StatusConflict)
+	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
+	rest.Add(s.routes, r, s.createSession)
 }
 
 // createSession makes a session, also when the client does not wait for that.
-func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*longOutput, error) {
+func (s *Server) createSession(ctx context.Context, in *sessionCreateInput) (*rest.LongOutput, error) {
 	host, err := s.agents.get(ctx)
 	if err != nil {
 		return nil, acpError(err, in.ID, in.Body.Agent)
 	}
-	answer := make(chan longAnswer[sessionCreatedBody], 1)
+	answer := make(chan rest.LongAnswer[sessionCreatedBody], 1)
 	s.agents.waiting.Go(func() { // ends at the latest with the host
 		body, err := in.make(context.Background(), host)
-		answer <- longAnswer[sessionCreatedBody]{body, err}
+		answer <- rest.LongAnswer[sessionCreatedBody]{Body: body, Err: err}
 	})
-	return answerLong(s, answer, func(err error) any {
-		p := problemOf(s.fail(ctx, route{id: "createSession"}, err), internal)
+	return rest.AnswerLong(s.rest, answer, func(err error) any {
+		p := problemOf(s.routes.Fail(ctx, rest.Route{ID: "createSession"}, err), rest.Internal)
 		return sessionCreatedBody{Error: &sessionError{Type: p.Code, Message: p.Detail, Agent: in.Body.Agent, Session: in.ID}}
 	})
 }

@@ -30,14 +30,14 @@ func TestLongCreate(t *testing.T) {
 		}
 	}
 	s := serve(t, cfg)
-	s.agents.early, s.agents.beat = 20*time.Millisecond, 30*time.Millisecond
+	s.rest.Early, s.rest.Beat = 20*time.Millisecond, 30*time.Millisecond
 	create := fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())
 	rest := s.beginLong(t, "/v1/sessions/late", create)
 	close(gate)
 	if text, err := io.ReadAll(rest); err != nil || !strings.HasPrefix(strings.TrimSpace(string(text)), `{"healthy":true,"nativeSessionId":"`) {
 		t.Errorf("answer = %s, %v", text, err)
 	}
-	s.agents.early = time.Minute
+	s.rest.Early = time.Minute
 	s.post(t, "/v1/sessions/late", create).problem(t, 409, "session_already_exists")
 }
 
@@ -46,7 +46,7 @@ func TestLongCreateFails(t *testing.T) {
 	cfg := agentsConfig(t)
 	gate := slowNPM(t, &cfg)
 	s := serve(t, cfg)
-	s.agents.early, s.agents.beat = 20*time.Millisecond, 30*time.Millisecond
+	s.rest.Early, s.rest.Beat = 20*time.Millisecond, 30*time.Millisecond
 	rest := s.beginLong(t, "/v1/sessions/late", fmt.Sprintf(`{"agent":"gemini","directory":%q}`, t.TempDir()))
 	if err := os.WriteFile(gate, []byte("bad\n"), 0); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/universal"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // Bounds of one page of events.
@@ -93,12 +94,12 @@ type sessionFollowInput struct {
 	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as offset, which browsers send when they connect again"`
 }
 
-func (s *Server) followSession(ctx context.Context, in *sessionFollowInput) (*eventsOutput, error) {
+func (s *Server) followSession(ctx context.Context, in *sessionFollowInput) (*rest.EventsOutput, error) {
 	after := in.Offset
 	if in.LastEventID != "" {
 		last, err := strconv.ParseInt(in.LastEventID, 10, 64)
 		if err != nil {
-			return nil, invalidRequest.problem("invalid request: Last-Event-ID must be a non-negative integer")
+			return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a non-negative integer")
 		}
 		after = max(after, last)
 	}
@@ -114,16 +115,16 @@ func (s *Server) followSession(ctx context.Context, in *sessionFollowInput) (*ev
 }
 
 // eventStream sends events until they end or the client leaves.
-func (s *Server) eventStream(v *view, events *universal.Follower, raw bool) *eventsOutput {
-	return &eventsOutput{
-		ContentType: eventStream, Cache: streamCache, Buffering: "no",
+func (s *Server) eventStream(v *view, events *universal.Follower, raw bool) *rest.EventsOutput {
+	return &rest.EventsOutput{
+		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
 			ctx.SetStatus(http.StatusOK)
-			r := requestOf(ctx)
+			r := rest.RequestOf(ctx)
 			if r.Method() == fiber.MethodHead {
 				return
 			}
-			s.follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				f := sessionFollower{projection: v.projection, events: events, w: w, flush: flush, raw: raw}
 				f.run(gone, ending)
 			})
@@ -141,11 +142,11 @@ type sessionFollower struct {
 }
 
 func (f *sessionFollower) run(gone, ending <-chan struct{}) {
-	ctx, stopped := whileWanted(gone, ending)
+	ctx, stopped := rest.WhileWanted(gone, ending)
 	defer stopped()
 	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
 	for f.flush() == nil {
-		wait, stop := context.WithTimeout(ctx, heartbeat)
+		wait, stop := context.WithTimeout(ctx, rest.Heartbeat)
 		events, err := f.events.Next(wait)
 		stop()
 		switch {
@@ -168,7 +169,7 @@ func (f *sessionFollower) write(ctx context.Context, events []universal.Event) e
 			return err
 		}
 		_, _ = f.w.WriteString("id: " + strconv.FormatInt(e.Sequence, 10) + "\ndata: ") // flush returns the error
-		_, _ = f.w.Write(oneLine(text))
+		_, _ = f.w.Write(rest.OneLine(text))
 		_, _ = f.w.WriteString("\n\n")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/universal"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type permissionReply struct {
@@ -38,16 +39,16 @@ type questionReply struct {
 }
 
 // registerReplies adds what ends something.
-func (s *Server) registerReplies(on func(id, method, path, summary string) route) {
-	post := func(id, path, summary string) route {
+func (s *Server) registerReplies(on func(id, method, path, summary string) rest.Route) {
+	post := func(id, path, summary string) rest.Route {
 		r := on(id, http.MethodPost, "/{sessionId}"+path, summary)
-		r.status = http.StatusNoContent
+		r.Status = http.StatusNoContent
 		return r
 	}
-	add(s, post("replyPermission", "/permissions/{permissionId}/reply", "Answer an agent that asks for a permission"), s.replyPermission)
-	add(s, post("replyQuestion", "/questions/{questionId}/reply", "Answer a question"), s.replyQuestion)
-	add(s, post("rejectQuestion", "/questions/{questionId}/reject", "Refuse to answer a question"), s.rejectQuestion)
-	add(s, post("terminateSession", "/terminate", "End a session for good"), func(ctx context.Context, in *sessionPath) (*struct{}, error) {
+	rest.Add(s.routes, post("replyPermission", "/permissions/{permissionId}/reply", "Answer an agent that asks for a permission"), s.replyPermission)
+	rest.Add(s.routes, post("replyQuestion", "/questions/{questionId}/reply", "Answer a question"), s.replyQuestion)
+	rest.Add(s.routes, post("rejectQuestion", "/questions/{questionId}/reject", "Refuse to answer a question"), s.rejectQuestion)
+	rest.Add(s.routes, post("terminateSession", "/terminate", "End a session for good"), func(ctx context.Context, in *sessionPath) (*struct{}, error) {
 		v, err := s.view(ctx, in.ID)
 		if err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func (s *Server) open(ctx context.Context, session, id, what string) (*view, eve
 			return v, q, nil
 		}
 	}
-	return nil, eventlog.Request{}, missing(what, id)
+	return nil, eventlog.Request{}, rest.Missing(what, id)
 }
 
 func (s *Server) replyPermission(ctx context.Context, in *permissionReply) (*struct{}, error) {
@@ -95,8 +96,8 @@ func (s *Server) replyPermission(ctx context.Context, in *permissionReply) (*str
 	}[in.Body.Reply]
 	err = v.host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: kinds})
 	if other, ok := errors.AsType[*agents.OptionError](err); ok {
-		return nil, conflictOf(fmt.Sprintf("reply %s: %v; choose one of these in an ACP response, or end the turn", in.Body.Reply, err)).
-			with("field", "reply").with("details", map[string]any{"options": other.Offered})
+		return nil, rest.ConflictOf(fmt.Sprintf("reply %s: %v; choose one of these in an ACP response, or end the turn", in.Body.Reply, err)).
+			With("field", "reply").With("details", map[string]any{"options": other.Offered})
 	}
 	return nil, nilOr(err, in.Permission)
 }
@@ -124,7 +125,7 @@ func (s *Server) replyQuestion(ctx context.Context, in *questionReply) (*struct{
 		return nil, fmt.Errorf("options of question %s: %w", in.Question, err)
 	}
 	if len(in.Body.Answers) != 1 || len(in.Body.Answers[0]) != 1 {
-		return nil, invalidField("answers", "answers must hold one list with one option, since the agent asks one question")
+		return nil, rest.InvalidField("answers", "answers must hold one list with one option, since the agent asks one question")
 	}
 	chosen := in.Body.Answers[0][0]
 	var names []string
@@ -135,5 +136,5 @@ func (s *Server) replyQuestion(ctx context.Context, in *questionReply) (*struct{
 		}
 	}
 	slices.Sort(names)
-	return nil, invalidField("answers", fmt.Sprintf("answers: there is no option %q; there are %s", chosen, strings.Join(names, ", ")))
+	return nil, rest.InvalidField("answers", fmt.Sprintf("answers: there is no option %q; there are %s", chosen, strings.Join(names, ", ")))
 }

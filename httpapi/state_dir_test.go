@@ -49,7 +49,7 @@ func TestStateDirectoryOfOneThatEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one, _ := claimed(t, Config{StateDir: dir})
-	if err := one.begin(); err != nil { // a call that keeps it from closing
+	if err := one.rest.Begin(); err != nil { // a call that keeps it from closing
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
@@ -86,7 +86,7 @@ func TestStateDirectoryOfOneThatEnds(t *testing.T) {
 		t.Errorf("the next server has %s before the first has ended", g)
 	default:
 	}
-	one.serving.Done()
+	one.rest.Serving.Done()
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}

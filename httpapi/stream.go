@@ -13,6 +13,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
@@ -74,12 +75,12 @@ type whepInput struct {
 	Name        string `query:"name" maxLength:"64" doc:"What viewers see"`
 	ContentType string `header:"Content-Type"`
 	RawBody     []byte
-	request     *request
+	request     *rest.Request
 }
 
 // Resolve keeps the request.
 func (in *whepInput) Resolve(ctx huma.Context) []error {
-	in.request = requestOf(ctx)
+	in.request = rest.RequestOf(ctx)
 	return nil
 }
 
@@ -100,31 +101,31 @@ type whepID struct {
 }
 
 func (s *Server) registerStream() {
-	r := route{method: http.MethodGet, tag: "Live view", other: streamError}
+	r := rest.Route{Method: http.MethodGet, Tag: "Live view", Other: rest.StreamError}
 	status := r
-	status.id, status.path, status.summary = "getStream", "/stream/status", "Tell about the live view"
+	status.ID, status.Path, status.Summary = "getStream", "/stream/status", "Tell about the live view"
 	onInstance(s, status, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
-		return statusOf(inst.RunningStream(), grantOf(ctx)), nil
+		return statusOf(inst.RunningStream(), rest.GrantOf(ctx)), nil
 	})
 	s.registerDiagnosis(r)
-	r.errors = []int{http.StatusConflict}
+	r.Errors = []int{http.StatusConflict}
 	start := r
-	start.id, start.method, start.path, start.summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"
-	start.scope = grants.ScopeView
-	start.about = "The first viewer does that, too. Nothing is captured before somebody watches."
+	start.ID, start.Method, start.Path, start.Summary = "startStream", http.MethodPost, "/stream/start", "Make the live view ready"
+	start.Scope = grants.ScopeView
+	start.About = "The first viewer does that, too. Nothing is captured before somebody watches."
 	onInstance(s, start, func(ctx context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
 		stream, err := inst.Stream(ctx)
-		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == runtimeInactive.code {
-			return nil, conflictOf("desktop runtime is not active; POST to its start first")
+		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == rest.RuntimeInactive.Code {
+			return nil, rest.ConflictOf("desktop runtime is not active; POST to its start first")
 		}
 		if err != nil {
 			return nil, err
 		}
-		return statusOf(stream, grantOf(ctx)), nil
+		return statusOf(stream, rest.GrantOf(ctx)), nil
 	})
 	stop := r
-	stop.id, stop.method, stop.path, stop.summary = "stopStream", http.MethodPost, "/stream/stop", "End the live view of everybody"
-	stop.errors, stop.admin = nil, true
+	stop.ID, stop.Method, stop.Path, stop.Summary = "stopStream", http.MethodPost, "/stream/stop", "End the live view of everybody"
+	stop.Errors, stop.Admin = nil, true
 	onInstance(s, stop, func(_ context.Context, inst *fleet.Instance, _ *struct{}) (*streamOutput, error) {
 		return &streamOutput{}, inst.StopStream()
 	})
@@ -135,14 +136,14 @@ func (s *Server) registerStream() {
 const aboutSignaling = `Upgrades to a WebSocket that speaks the signalling protocol of neko 3, as the published clients do:
 the server offers a WebRTC session with the picture of the desktop and a data channel for input.`
 
-func (s *Server) registerSignaling(r route) {
-	r.id, r.path, r.query, r.summary, r.about = "connectStream", "/stream/signaling", true, "Watch and control the desktop", aboutSignaling
-	r.errors = append(r.errors, http.StatusBadRequest)
-	r.more = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
+func (s *Server) registerSignaling(r rest.Route) {
+	r.ID, r.Path, r.Query, r.Summary, r.About = "connectStream", "/stream/signaling", true, "Watch and control the desktop", aboutSignaling
+	r.Errors = append(r.Errors, http.StatusBadRequest)
+	r.More = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
 	onInstance(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
 		return stream.ServeSignaling(ctx, conn, o)
 	}))
-	r.id, r.path, r.summary, r.about = "connectVideo", "/stream/video", "Watch and control the desktop without WebRTC", aboutVideo
+	r.ID, r.Path, r.Summary, r.About = "connectVideo", "/stream/video", "Watch and control the desktop without WebRTC", aboutVideo
 	onInstance(s, r, s.watch(func(ctx context.Context, stream *webrtc.Streamer, conn signalConn, o webrtc.ViewerOptions) error {
 		return stream.ServeVideo(ctx, conn, o)
 	}))
@@ -155,24 +156,24 @@ channel. Text messages are those of the signalling that are about control, input
 for a picture to begin with by {"event":"video/key"}. There is no sound.`
 
 // watch makes a viewer's WebSocket of a request.
-func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn, webrtc.ViewerOptions) error) func(context.Context, *fleet.Instance, *watchInput) (*socketOutput, error) {
-	return func(ctx context.Context, inst *fleet.Instance, in *watchInput) (*socketOutput, error) {
+func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn, webrtc.ViewerOptions) error) func(context.Context, *fleet.Instance, *watchInput) (*rest.SocketOutput, error) {
+	return func(ctx context.Context, inst *fleet.Instance, in *watchInput) (*rest.SocketOutput, error) {
 		stream, err := inst.Stream(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &socketOutput{Body: func(ctx huma.Context) {
-			g := requestOf(ctx).grant
-			o := s.viewer(requestOf(ctx))
+		return &rest.SocketOutput{Body: func(ctx huma.Context) {
+			g := rest.RequestOf(ctx).Grant
+			o := s.viewer(rest.RequestOf(ctx))
 			o.Name, o.ViewOnly = in.Name, in.Role == "view" || g != nil && g.Scope == grants.ScopeView
 			if o.Name == "" && g != nil {
 				o.Name = g.Name
 			}
-			s.upgrade(ctx, signalMost, func(ctx context.Context, ws *socket) {
+			s.rest.Upgrade(ctx, signalMost, func(ctx context.Context, ws *rest.Socket) {
 				if err := serve(ctx, stream, signalConn{ws}, o); err != nil {
 					s.log.Debug("viewer", "error", err)
 				}
-				ws.finish()
+				ws.Finish()
 			})
 		}}, nil
 	}
@@ -183,15 +184,15 @@ func (s *Server) watch(serve func(context.Context, *webrtc.Streamer, signalConn,
 const signalMost = 4 << 20
 
 // signalConn is a WebSocket as package webrtc wants it.
-type signalConn struct{ ws *socket }
+type signalConn struct{ ws *rest.Socket }
 
 var errBinary = errors.New("a binary message, where only text is spoken")
 
 // Receive implements webrtc.Conn. The WebSocket's own end ends it.
 func (c signalConn) Receive(ctx context.Context) ([]byte, error) {
-	stop := context.AfterFunc(ctx, func() { c.ws.endReceiving(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { c.ws.EndReceiving(time.Unix(1, 0)) })
 	defer stop()
-	kind, data, err := c.ws.receive()
+	kind, data, err := c.ws.Receive()
 	if err == nil && kind != websocket.TextMessage {
 		return nil, errBinary
 	}
@@ -200,35 +201,35 @@ func (c signalConn) Receive(ctx context.Context) ([]byte, error) {
 
 // Send implements webrtc.Conn.
 func (c signalConn) Send(_ context.Context, text []byte) error {
-	return c.ws.send(websocket.TextMessage, text)
+	return c.ws.Send(websocket.TextMessage, text)
 }
 
 // SendBinary implements webrtc.BinaryConn.
 func (c signalConn) SendBinary(_ context.Context, m []byte) error {
-	return c.ws.send(websocket.BinaryMessage, m)
+	return c.ws.Send(websocket.BinaryMessage, m)
 }
 
-func (s *Server) registerWHEP(r route) {
+func (s *Server) registerWHEP(r rest.Route) {
 	play := r
-	play.id, play.method, play.path, play.summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
-	play.about = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
-	play.status, play.scope, play.query, play.most = http.StatusCreated, grants.ScopeView, true, webrtc.MaxDescription
-	play.errors = append(play.errors, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
-	play.body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	play.more = map[string]*huma.Response{"201": {
+	play.ID, play.Method, play.Path, play.Summary = "playStream", http.MethodPost, "/stream/whep", "Watch with a WHEP player"
+	play.About = "The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave."
+	play.Status, play.Scope, play.Query, play.Most = http.StatusCreated, grants.ScopeView, true, webrtc.MaxDescription
+	play.Errors = append(play.Errors, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+	play.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	play.More = map[string]*huma.Response{"201": {
 		Description: "The answer",
 		Content:     map[string]*huma.MediaType{sdpType: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
 	onInstance(s, play, func(ctx context.Context, inst *fleet.Instance, in *whepInput) (*whepOutput, error) {
 		if kind, _, _ := strings.Cut(in.ContentType, ";"); !strings.EqualFold(strings.TrimSpace(kind), sdpType) {
-			return nil, unsupportedMedia.problem("unsupported media type: the offer must come with Content-Type: "+sdpType).
-				with("details", map[string]any{"message": "expected Content-Type: " + sdpType})
+			return nil, rest.UnsupportedMedia.Problem("unsupported media type: the offer must come with Content-Type: "+sdpType).
+				With("details", map[string]any{"message": "expected Content-Type: " + sdpType})
 		}
 		stream, err := inst.Stream(ctx)
 		if err != nil {
 			return nil, err
 		}
-		c := in.request.c
+		c := in.request.Fiber
 		o := s.viewer(in.request)
 		o.Name = in.Name
 		played, err := stream.Play(ctx, string(in.RawBody), o)
@@ -242,13 +243,13 @@ func (s *Server) registerWHEP(r route) {
 		return &whepOutput{ContentType: sdpType, Location: location, Link: played.Links(), Body: []byte(played.Answer)}, nil
 	})
 	leave := r
-	leave.id, leave.method, leave.path, leave.summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
-	leave.about = "A second DELETE is answered like the first."
-	leave.scope, leave.query, leave.errors = grants.ScopeView, true, []int{http.StatusNotFound}
+	leave.ID, leave.Method, leave.Path, leave.Summary = "endPlayback", http.MethodDelete, "/stream/whep/{id}", "Leave, as a WHEP player"
+	leave.About = "A second DELETE is answered like the first."
+	leave.Scope, leave.Query, leave.Errors = grants.ScopeView, true, []int{http.StatusNotFound}
 	onInstance(s, leave, func(ctx context.Context, inst *fleet.Instance, in *whepID) (*leftOutput, error) {
-		g := grantOf(ctx)
+		g := rest.GrantOf(ctx)
 		if err := inst.EndViewer(in.ID, func(v webrtc.ViewerInfo) bool { return g.Sees(v.Owner) }); err != nil {
-			return nil, missing("viewer", in.ID)
+			return nil, rest.Missing("viewer", in.ID)
 		}
 		return &leftOutput{}, nil
 	})

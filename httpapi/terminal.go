@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
 
@@ -36,13 +37,13 @@ dropped, {"type":"error","message"}, and {"type":"exit","exitCode"} before it cl
 of clients may share a terminal: each sees all output, and what each types goes in.`
 
 func (s *Server) registerTerminal() {
-	r := route{
-		id: "connectTerminal", method: http.MethodGet, path: "/v1/processes/{id}/terminal/ws", tag: "Processes", query: true,
-		summary: "Connect to a process's terminal", about: aboutTerminal,
-		errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
-		more:   map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
+	r := rest.Route{
+		ID: "connectTerminal", Method: http.MethodGet, Path: "/v1/processes/{id}/terminal/ws", Tag: "Processes", Query: true,
+		Summary: "Connect to a process's terminal", About: aboutTerminal,
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+		More:   map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
 	}
-	add(s, r, func(_ context.Context, in *terminalInput) (*socketOutput, error) {
+	rest.Add(s.routes, r, func(_ context.Context, in *terminalInput) (*rest.SocketOutput, error) {
 		p, err := s.processes.find(in.ID)
 		if err != nil {
 			return nil, err
@@ -54,25 +55,25 @@ func (s *Server) registerTerminal() {
 		if !p.Info().Terminal {
 			return nil, process.ErrNotTerminal
 		}
-		return &socketOutput{Body: func(ctx huma.Context) {
+		return &rest.SocketOutput{Body: func(ctx huma.Context) {
 			// A control character takes six bytes as JSON.
 			most := int64(m.Limits().MaxInput)*6 + 4096
-			s.upgrade(ctx, most, func(ctx context.Context, ws *socket) { attend(ctx, ws, p, in.Replay) })
+			s.rest.Upgrade(ctx, most, func(ctx context.Context, ws *rest.Socket) { attend(ctx, ws, p, in.Replay) })
 		}}, nil
 	})
 }
 
 // attend serves one client of a terminal.
-func attend(ctx context.Context, ws *socket, p *process.Process, replay int) {
+func attend(ctx context.Context, ws *rest.Socket, p *process.Process, replay int) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := p.Log().FollowBytes(replay)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		showTerminal(ctx, ws, p, out)
-		ws.finish()
+		ws.Finish()
 	})
 	for {
-		kind, data, err := ws.receive()
+		kind, data, err := ws.Receive()
 		if err != nil {
 			break
 		}
@@ -82,7 +83,7 @@ func attend(ctx context.Context, ws *socket, p *process.Process, replay int) {
 	}
 	cancel()
 	// What is still being sent to a client that reads nothing is not waited for.
-	_ = ws.under.Close()
+	_ = ws.Under.Close()
 	wg.Wait()
 }
 
@@ -109,8 +110,8 @@ type (
 
 // showTerminal sends what the terminal prints until the process has ended and
 // all was sent, or the client has gone.
-func showTerminal(ctx context.Context, ws *socket, p *process.Process, out *process.Reader) {
-	if ws.sendJSON(readyFrame{p.Info().ID, "ready"}) != nil {
+func showTerminal(ctx context.Context, ws *rest.Socket, p *process.Process, out *process.Reader) {
+	if ws.SendJSON(readyFrame{p.Info().ID, "ready"}) != nil {
 		return
 	}
 	buf := make([]byte, 0, terminalChunk)
@@ -118,13 +119,13 @@ func showTerminal(ctx context.Context, ws *socket, p *process.Process, out *proc
 		entries, gap, err := out.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			exit := p.Info().Exit
-			_ = ws.sendJSON(exitFrame{exit.Code, exit.Signal, "exit"})
+			_ = ws.SendJSON(exitFrame{exit.Code, exit.Signal, "exit"})
 			return
 		}
 		if err != nil {
 			return
 		}
-		if gap.Bytes > 0 && ws.sendJSON(gapFrame{gap.Bytes, "gap"}) != nil {
+		if gap.Bytes > 0 && ws.SendJSON(gapFrame{gap.Bytes, "gap"}) != nil {
 			return
 		}
 		if sendOutput(ws, buf, entries) != nil {
@@ -134,12 +135,12 @@ func showTerminal(ctx context.Context, ws *socket, p *process.Process, out *proc
 }
 
 // sendOutput sends entries in as few messages as buf's capacity allows.
-func sendOutput(ws *socket, buf []byte, entries []process.Entry) error {
+func sendOutput(ws *rest.Socket, buf []byte, entries []process.Entry) error {
 	flush := func(data []byte) error {
 		if len(data) == 0 {
 			return nil
 		}
-		return ws.send(websocket.BinaryMessage, data)
+		return ws.Send(websocket.BinaryMessage, data)
 	}
 	buf = buf[:0]
 	for _, e := range entries {
@@ -165,8 +166,8 @@ var errLeave = errors.New("the client closes the terminal")
 
 // takeFrame does what a client asks for. What is wrong with it is told to the
 // client; an error ends the connection.
-func takeFrame(ctx context.Context, ws *socket, p *process.Process, kind int, data []byte) error {
-	complain := func(message string) error { return ws.sendJSON(errorFrame{message, "error"}) }
+func takeFrame(ctx context.Context, ws *rest.Socket, p *process.Process, kind int, data []byte) error {
+	complain := func(message string) error { return ws.SendJSON(errorFrame{message, "error"}) }
 	if kind != websocket.TextMessage {
 		return complain("binary input is not supported; use text JSON frames")
 	}
@@ -188,7 +189,7 @@ func takeFrame(ctx context.Context, ws *socket, p *process.Process, kind int, da
 		return complain(large.Error())
 	}
 	if err != nil {
-		return complain(problemOf(err, internal).Detail)
+		return complain(problemOf(err, rest.Internal).Detail)
 	}
 	return nil
 }
@@ -209,7 +210,7 @@ func parseTerminalFrame(data []byte) (terminalFrame, error) {
 		Cols     *uint16 `json:"cols"`
 		Rows     *uint16 `json:"rows"`
 	}
-	if err := errors.Join(checkText(data), checkBody(data)); err != nil {
+	if err := errors.Join(rest.CheckText(data), rest.CheckBody(data)); err != nil {
 		return terminalFrame{}, err
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type tokenBody struct {
@@ -51,18 +52,18 @@ func infoOfToken(g *grants.Grant) tokenInfo {
 }
 
 func (s *Server) registerTokens() {
-	r := route{path: "/v1/tokens", tag: "Tokens"}
+	r := rest.Route{Path: "/v1/tokens", Tag: "Tokens"}
 	create := r
-	create.id, create.method, create.summary = "createToken", http.MethodPost, "Make a token for somebody else"
-	create.about = "It is accepted wherever the server's own is, for as much as its scope allows, until it expires or is revoked. " +
+	create.ID, create.Method, create.Summary = "createToken", http.MethodPost, "Make a token for somebody else"
+	create.About = "It is accepted wherever the server's own is, for as much as its scope allows, until it expires or is revoked. " +
 		"It ends with the token that made it, and with its desktop. " +
 		"Put a view token behind #token= of the page at /ui/ to have a link to share."
-	create.errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
-	add(s, create, s.createToken)
+	create.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
+	rest.Add(s.routes, create, s.createToken)
 	list := r
-	list.id, list.method, list.summary = "listTokens", http.MethodGet, "List tokens, without their values"
-	list.about = "The list has the tokens that were made by request, and the tokens with which agents that run here use desktops."
-	add(s, list, func(context.Context, *struct{}) (*tokensOutput, error) {
+	list.ID, list.Method, list.Summary = "listTokens", http.MethodGet, "List tokens, without their values"
+	list.About = "The list has the tokens that were made by request, and the tokens with which agents that run here use desktops."
+	rest.Add(s.routes, list, func(context.Context, *struct{}) (*tokensOutput, error) {
 		grants, err := s.tokens.List()
 		out := &tokensOutput{}
 		out.Body.Tokens = []tokenInfo{}
@@ -72,41 +73,41 @@ func (s *Server) registerTokens() {
 		return out, err
 	})
 	revoke := r
-	revoke.id, revoke.method, revoke.path, revoke.summary = "revokeToken", http.MethodDelete, "/v1/tokens/{id}", "Revoke a token"
-	revoke.about = "Whatever uses it ends within a second, and so do the tokens that were made with it. 503 and 507 say that the token " +
+	revoke.ID, revoke.Method, revoke.Path, revoke.Summary = "revokeToken", http.MethodDelete, "/v1/tokens/{id}", "Revoke a token"
+	revoke.About = "Whatever uses it ends within a second, and so do the tokens that were made with it. 503 and 507 say that the token " +
 		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
-	revoke.status, revoke.errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
-	add(s, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
+	revoke.Status, revoke.Errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
+	rest.Add(s.routes, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
 		err := s.tokens.Revoke(in.ID)
 		if errors.Is(err, grants.ErrNotFound) {
-			return nil, missing("token", in.ID)
+			return nil, rest.Missing("token", in.ID)
 		}
 		return nil, err
 	})
 }
 
 // tokenProblem returns the problem for an error of the tokens, or nil if err is another error.
-func tokenProblem(err error) *Problem {
+func tokenProblem(err error) *rest.Problem {
 	var limit *grants.LimitError
 	var storage *grants.StorageError
 	switch {
 	case errors.As(err, &limit):
-		return conflictOf(limit.Error() + "; DELETE some first")
+		return rest.ConflictOf(limit.Error() + "; DELETE some first")
 	case errors.As(err, &storage):
-		k := kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
+		k := rest.Kind{Code: "stream_error", Title: "Service Unavailable", Status: http.StatusServiceUnavailable}
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-			k = noSpace
+			k = rest.NoSpace
 		}
-		return k.problem(storage.Error()).header(fiber.HeaderRetryAfter, "2")
+		return k.Problem(storage.Error()).WithHeader(fiber.HeaderRetryAfter, "2")
 	case errors.Is(err, grants.ErrEnded):
-		return errTokenOver()
+		return rest.TokenOver()
 	case errors.Is(err, grants.ErrClosed):
-		return shuttingDown.problem("the server is shutting down")
+		return rest.ShuttingDown.Problem("the server is shutting down")
 	}
 	return nil
 }
 
-func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenOutput, error) {
+func (s *Server) createToken(ctx context.Context, in *rest.Input[tokenBody]) (*tokenOutput, error) {
 	b := &in.Body
 	g := &grants.Grant{Name: b.Name, Desktop: b.Desktop}
 	if err := g.Scope.UnmarshalText([]byte(b.Scope)); err != nil {
@@ -114,17 +115,17 @@ func (s *Server) createToken(ctx context.Context, in *input[tokenBody]) (*tokenO
 	}
 	switch {
 	case b.Desktop != "" && g.Scope == grants.ScopeAdmin:
-		return nil, invalidRequest.problem("invalid request: desktop cannot narrow the scope admin; leave it out").with("field", "desktop")
+		return nil, rest.InvalidRequest.Problem("invalid request: desktop cannot narrow the scope admin; leave it out").With("field", "desktop")
 	case b.Desktop != "" && fleet.CheckID(b.Desktop) != nil:
-		return nil, invalidRequest.problem("invalid request: desktop must be the id of a desktop, such as main").with("field", "desktop")
+		return nil, rest.InvalidRequest.Problem("invalid request: desktop must be the id of a desktop, such as main").With("field", "desktop")
 	case b.Name != "" && !grants.ActorName().MatchString(b.Name):
-		return nil, invalidRequest.problem("invalid request: name must have letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit").with("field", "name")
+		return nil, rest.InvalidRequest.Problem("invalid request: name must have letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit").With("field", "name")
 	}
 	var ttl time.Duration // the schema bounds it
 	if b.TTL != nil {
 		ttl = time.Duration(*b.TTL) * time.Second
 	}
-	value, err := s.tokens.Create(g, ttl, grantOf(ctx))
+	value, err := s.tokens.Create(g, ttl, rest.GrantOf(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 var ways = map[string]func(*testing.T, Config) *testServer{"Serve": serve, "Handler": embedded, "Mount": mounted}
 
 // impatient has a server wait for clients that long only.
-func impatient(d time.Duration) func(*Server) { return func(s *Server) { s.patience = d } }
+func impatient(d time.Duration) func(*Server) { return func(s *Server) { s.rest.Patience = d } }
 
 // soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
 // which make soak sets to 10.

@@ -131,7 +131,7 @@ func (s *Server) serveUI(c *fiber.Ctx) error {
 	if f == nil {
 		return fiber.ErrNotFound
 	}
-	c.Set(fiber.HeaderContentSecurityPolicy, policyFor(s.gate.host(c)))
+	c.Set(fiber.HeaderContentSecurityPolicy, policyFor(s.rest.Gate.Host(c)))
 	c.Set(fiber.HeaderPermissionsPolicy, pagePermissions)
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 	f.send(c)

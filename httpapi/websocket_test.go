@@ -13,6 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // dial opens a WebSocket at a path. It is closed when the test ends.
@@ -40,19 +41,19 @@ func (s *testServer) tryDial(ctx context.Context, path string, header http.Heade
 
 // echo adds a WebSocket that repeats what it receives; "bye" ends it.
 func echo(s *Server) {
-	add(s, route{id: "echo", method: http.MethodGet, path: "/v1/test/echo", query: true}, func(context.Context, *struct{}) (*socketOutput, error) {
-		return &socketOutput{Body: func(ctx huma.Context) {
-			s.upgrade(ctx, 1000, func(_ context.Context, ws *socket) {
+	rest.Add(s.routes, rest.Route{ID: "echo", Method: http.MethodGet, Path: "/v1/test/echo", Query: true}, func(context.Context, *struct{}) (*rest.SocketOutput, error) {
+		return &rest.SocketOutput{Body: func(ctx huma.Context) {
+			s.rest.Upgrade(ctx, 1000, func(_ context.Context, ws *rest.Socket) {
 				for {
-					kind, data, err := ws.receive()
+					kind, data, err := ws.Receive()
 					if err != nil {
 						return
 					}
 					if string(data) == "bye" {
-						ws.finish()
+						ws.Finish()
 						continue
 					}
-					if ws.send(kind, data) != nil {
+					if ws.Send(kind, data) != nil {
 						return
 					}
 				}
@@ -157,12 +158,12 @@ func TestWebSocketsEndWithTheServer(t *testing.T) {
 func TestWebSocketMemory(t *testing.T) {
 	t.Parallel()
 	large := func(s *Server) {
-		add(s, route{id: "large", method: http.MethodGet, path: "/v1/test/large", query: true, scope: grants.ScopeView}, func(context.Context, *struct{}) (*socketOutput, error) {
-			return &socketOutput{Body: func(ctx huma.Context) {
-				s.upgrade(ctx, 4<<20, func(_ context.Context, ws *socket) {
+		rest.Add(s.routes, rest.Route{ID: "large", Method: http.MethodGet, Path: "/v1/test/large", Query: true, Scope: grants.ScopeView}, func(context.Context, *struct{}) (*rest.SocketOutput, error) {
+			return &rest.SocketOutput{Body: func(ctx huma.Context) {
+				s.rest.Upgrade(ctx, 4<<20, func(_ context.Context, ws *rest.Socket) {
 					for {
-						_, data, err := ws.receive()
-						if err != nil || ws.send(websocket.TextMessage, []byte(fmt.Sprint(len(data)))) != nil {
+						_, data, err := ws.Receive()
+						if err != nil || ws.Send(websocket.TextMessage, []byte(fmt.Sprint(len(data)))) != nil {
 							return
 						}
 					}
@@ -171,15 +172,13 @@ func TestWebSocketMemory(t *testing.T) {
 		})
 	}
 	s := serve(t, Config{also: large})
-	s.bodies.all, s.bodies.grants = 8<<20, 3<<20
+	s.rest.Bodies.SetBounds(8<<20, 3<<20)
 	_, view := s.token(t, `{"scope":"view"}`)
 	guest := http.Header{"Authorization": {"Bearer " + view}}
 	used := func(want int64) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%d bytes are counted", want), func() bool {
-			s.bodies.mu.Lock()
-			defer s.bodies.mu.Unlock()
-			return s.bodies.used == want
+			return s.rest.Bodies.Size() == want
 		})
 	}
 	begin := func(n int) *websocket.Conn {
@@ -196,9 +195,7 @@ func TestWebSocketMemory(t *testing.T) {
 	const sent = 2 << 20
 	first := begin(sent)
 	eventually(t, "the message is counted", func() bool {
-		s.bodies.mu.Lock()
-		defer s.bodies.mu.Unlock()
-		return s.bodies.used > sent/2
+		return s.rest.Bodies.Size() > sent/2
 	})
 	if _, _, err := begin(sent).ReadMessage(); !websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
 		t.Errorf("a message for which there is no memory: %v", err)

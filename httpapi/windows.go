@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type windowInfo struct {
@@ -59,7 +60,7 @@ type windowPath struct {
 func windowNumber(text string) (desktop.WindowID, error) {
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || id == 0 {
-		return 0, windowNotFound.desktop("Window " + text + " not found; GET the windows for those that exist")
+		return 0, rest.WindowNotFound.WithCode("Window " + text + " not found; GET the windows for those that exist")
 	}
 	return desktop.WindowID(id), nil
 }
@@ -85,8 +86,8 @@ type resizeWindowInput struct {
 }
 
 func (s *Server) registerWindows() {
-	r := route{method: http.MethodGet, tag: "Windows", other: runtimeFailed}
-	r.id, r.path, r.summary = "listWindows", "/windows", "List the windows"
+	r := rest.Route{Method: http.MethodGet, Tag: "Windows", Other: rest.RuntimeFailed}
+	r.ID, r.Path, r.Summary = "listWindows", "/windows", "List the windows"
 	on(s, r, nil, func(ctx context.Context, d Desktop, in *windowsInput) (*struct{ Body windowList }, error) {
 		list, err := d.Windows(ctx, desktop.WindowFilter{All: in.All})
 		if err != nil {
@@ -94,14 +95,14 @@ func (s *Server) registerWindows() {
 		}
 		return &struct{ Body windowList }{windowList{windowInfos(list)}}, nil
 	})
-	r.errors = []int{http.StatusNotFound}
-	r.id, r.path, r.summary = "getFocusedWindow", "/windows/focused", "Tell which window has the focus"
+	r.Errors = []int{http.StatusNotFound}
+	r.ID, r.Path, r.Summary = "getFocusedWindow", "/windows/focused", "Tell which window has the focus"
 	on(s, r, nil, func(ctx context.Context, d Desktop, _ *struct{}) (*windowOutput, error) {
 		return infoOr(d.FocusedWindow(ctx))
 	})
-	r.method = http.MethodPost
-	r.id, r.path, r.summary = "moveWindow", "/windows/{id}/move", "Move a window"
-	r.about = "Its content's top left corner goes there, as far as the window manager allows."
+	r.Method = http.MethodPost
+	r.ID, r.Path, r.Summary = "moveWindow", "/windows/{id}/move", "Move a window"
+	r.About = "Its content's top left corner goes there, as far as the window manager allows."
 	on(s, r, nil, func(ctx context.Context, d Desktop, in *moveWindowInput) (*windowOutput, error) {
 		id, err := windowNumber(in.ID)
 		if err != nil {
@@ -109,8 +110,8 @@ func (s *Server) registerWindows() {
 		}
 		return infoOr(d.MoveWindow(ctx, id, at(in.Body.X, in.Body.Y)))
 	})
-	r.id, r.path, r.summary = "resizeWindow", "/windows/{id}/resize", "Resize a window"
-	r.about = "A terminal takes the nearest size that shows whole characters."
+	r.ID, r.Path, r.Summary = "resizeWindow", "/windows/{id}/resize", "Resize a window"
+	r.About = "A terminal takes the nearest size that shows whole characters."
 	on(s, r, func(in *resizeWindowInput) error { return checkExtent(in.Body.Width, in.Body.Height) },
 		func(ctx context.Context, d Desktop, in *resizeWindowInput) (*windowOutput, error) {
 			id, err := windowNumber(in.ID)
@@ -123,9 +124,9 @@ func (s *Server) registerWindows() {
 }
 
 // registerWindowActions are those without a body.
-func (s *Server) registerWindowActions(r route) {
+func (s *Server) registerWindowActions(r rest.Route) {
 	action := func(id, path, summary, about string, f func(context.Context, Desktop, desktop.WindowID) (*windowOutput, error)) {
-		r.id, r.path, r.summary, r.about = id, "/windows/{id}/"+path, summary, about
+		r.ID, r.Path, r.Summary, r.About = id, "/windows/{id}/"+path, summary, about
 		on(s, r, nil, func(ctx context.Context, d Desktop, in *windowPath) (*windowOutput, error) {
 			number, err := windowNumber(in.ID)
 			if err != nil {
@@ -150,27 +151,27 @@ func (s *Server) registerWindowActions(r route) {
 		func(ctx context.Context, d Desktop, id desktop.WindowID) (*windowOutput, error) {
 			return infoOr(d.MaximiseWindow(ctx, id, false))
 		})
-	r.id, r.path, r.summary = "closeWindow", "/windows/{id}/close", "Ask a window to close"
-	r.about = "As its close button does: the program may ask its user first."
-	on(s, r, nil, func(ctx context.Context, d Desktop, in *windowPath) (*okOutput, error) {
+	r.ID, r.Path, r.Summary = "closeWindow", "/windows/{id}/close", "Ask a window to close"
+	r.About = "As its close button does: the program may ask its user first."
+	on(s, r, nil, func(ctx context.Context, d Desktop, in *windowPath) (*rest.OKOutput, error) {
 		number, err := windowNumber(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return okOr(d.CloseWindow(ctx, number))
+		return rest.OKOr(d.CloseWindow(ctx, number))
 	})
 }
 
 func checkExtent(width, height uint32) error {
 	switch {
 	case width == 0:
-		return invalid("width", "width must be greater than 0")
+		return rest.InvalidArgument("width", "width must be greater than 0")
 	case height == 0:
-		return invalid("height", "height must be greater than 0")
+		return rest.InvalidArgument("height", "height must be greater than 0")
 	case width > desktop.MaxWidth:
-		return invalid("width", "width must be at most "+strconv.Itoa(desktop.MaxWidth))
+		return rest.InvalidArgument("width", "width must be at most "+strconv.Itoa(desktop.MaxWidth))
 	case height > desktop.MaxHeight:
-		return invalid("height", "height must be at most "+strconv.Itoa(desktop.MaxHeight))
+		return rest.InvalidArgument("height", "height must be at most "+strconv.Itoa(desktop.MaxHeight))
 	}
 	return nil
 }

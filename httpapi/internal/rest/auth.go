@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 // which it lets clients in; one that names none is open.
 const (
 	bearerScheme = "bearer"
-	queryScheme  = "accessToken"
+	QueryScheme  = "accessToken"
 )
 
 // byToken is the Security of operations that need the token in a header.
@@ -32,34 +32,34 @@ func byToken() []map[string][]string {
 // byTokenOrQuery is the Security of operations that browsers reach with a bare
 // URL: pictures, event streams and WebSockets cannot send headers.
 func byTokenOrQuery() []map[string][]string {
-	return []map[string][]string{{bearerScheme: {}}, {queryScheme: {}}}
+	return []map[string][]string{{bearerScheme: {}}, {QueryScheme: {}}}
 }
 
 // authenticate lets a request pass when it has the token.
-func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
-	r := requestOf(ctx)
-	if s.cfg.NoToken || len(r.op.Security) == 0 {
+func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
+	r := RequestOf(ctx)
+	if a.cfg.NoToken || len(r.op.Security) == 0 {
 		next(ctx)
 		return
 	}
-	switch g, ok := s.admits(r); {
+	switch g, ok := a.admits(r); {
 	case !ok:
 	case g != nil && !g.Scope.Allows(scopeOf(r.op)):
-		s.write(r.c, permissionDenied.problem(fmt.Sprintf(
+		a.Write(r.Fiber, PermissionDenied.Problem(fmt.Sprintf(
 			"permission denied: this token has the scope %s, and this needs %s", g.Scope, scopeOf(r.op))).
-			with("details", map[string]any{"scope": g.Scope.String(), "needed": scopeOf(r.op).String()}))
+			With("details", map[string]any{"scope": g.Scope.String(), "needed": scopeOf(r.op).String()}))
 		return
 	default:
-		r.grant = g
+		r.Grant = g
 		defer r.endWith(g)()
 		next(ctx)
 		return
 	}
-	s.logRefusal(r)
-	p := tokenInvalid.problem("token invalid").
-		with("details", map[string]any{"message": "missing or invalid bearer token"}).
-		header(fiber.HeaderWWWAuthenticate, "Bearer")
-	s.write(r.c, p)
+	a.logRefusal(r)
+	p := tokenInvalid.Problem("token invalid").
+		With("details", map[string]any{"message": "missing or invalid bearer token"}).
+		WithHeader(fiber.HeaderWWWAuthenticate, "Bearer")
+	a.Write(r.Fiber, p)
 }
 
 // refusalInterval is the shortest time between two log lines about requests without
@@ -88,25 +88,25 @@ func (r *refusals) take(now time.Time) (skipped int, due bool) {
 
 // logRefusal logs a request without a valid token, but nothing in which the token may
 // be.
-func (s *Server) logRefusal(r *request) {
-	skipped, due := s.refusals.take(time.Now())
+func (a *API) logRefusal(r *Request) {
+	skipped, due := a.refusals.take(time.Now())
 	if !due {
 		return
 	}
-	a := askedOf(r.c)
-	s.log.Warn("request without a valid token", "method", a.method, "path", a.path, "client", s.client(r.c), "request", a.id, "skipped", skipped)
+	about := askedOf(r.Fiber)
+	a.log.Warn("request without a valid token", "method", about.method, "path", about.path, "client", a.Client(r.Fiber), "request", about.id, "skipped", skipped)
 }
 
 type grantKey struct{}
 
-// grantOf returns the grant of a request's token; nil for the server's own or none.
-func grantOf(ctx context.Context) *grants.Grant {
+// GrantOf returns the grant of a request's token; nil for the server's own or none.
+func GrantOf(ctx context.Context) *grants.Grant {
 	g, _ := ctx.Value(grantKey{}).(*grants.Grant)
 	return g
 }
 
 // endWith ends the request's context when its token ends, unless stop is called before.
-func (r *request) endWith(g *grants.Grant) (stop func()) {
+func (r *Request) endWith(g *grants.Grant) (stop func()) {
 	if g == nil {
 		return func() {}
 	}
@@ -118,42 +118,42 @@ func (r *request) endWith(g *grants.Grant) (stop func()) {
 	return func() { end() }
 }
 
-// errTokenOver is the answer to a request whose token ends before it is done.
-func errTokenOver() *Problem {
-	return tokenInvalid.problem("token invalid").with("details", map[string]any{"message": "the token has expired or was revoked"})
+// TokenOver is the answer to a request whose token ends before it is done.
+func TokenOver() *Problem {
+	return tokenInvalid.Problem("token invalid").With("details", map[string]any{"message": "the token has expired or was revoked"})
 }
 
 // admits says whether a request has a token that is good for anything. The grant
 // is nil for the server's own.
-func (s *Server) admits(r *request) (*grants.Grant, bool) {
-	token, ok := strings.CutPrefix(r.c.Get(fiber.HeaderAuthorization), "Bearer ")
+func (a *API) admits(r *Request) (*grants.Grant, bool) {
+	token, ok := strings.CutPrefix(r.Fiber.Get(fiber.HeaderAuthorization), "Bearer ")
 	if !ok {
 		token = "" // what else the header holds is nobody's token
-		others := strings.HasPrefix(r.op.Path, ocPath)
-		if others { // OpenComputer's clients have a header of their own
-			token = r.c.Get("X-Api-Key")
+		others := r.op.Metadata[apiKeyKey] == true
+		if others {
+			token = r.Fiber.Get("X-Api-Key")
 		}
 		for _, scheme := range r.op.Security {
-			if _, inQuery := scheme[queryScheme]; inQuery {
-				token = cmp.Or(token, r.c.Query("access_token"))
+			if _, inQuery := scheme[QueryScheme]; inQuery {
+				token = cmp.Or(token, r.Fiber.Query("access_token"))
 				if others {
-					token = cmp.Or(token, r.c.Query("token"), r.c.Query("api_key"))
+					token = cmp.Or(token, r.Fiber.Query("token"), r.Fiber.Query("api_key"))
 				}
 			}
 		}
 	}
-	return s.lookUp(token)
+	return a.lookUp(token)
 }
 
 // lookUp reports whether a token is valid. The grant is nil for the server's own.
-func (s *Server) lookUp(token string) (*grants.Grant, bool) {
+func (a *API) lookUp(token string) (*grants.Grant, bool) {
 	if token == "" {
 		return nil, false
 	}
-	if s.rightToken(token) {
+	if a.rightToken(token) {
 		return nil, true
 	}
-	g := s.tokens.Find(token)
+	g := a.cfg.FindToken(token)
 	return g, g != nil
 }
 
@@ -163,20 +163,24 @@ var tokenNames = []string{"access_token", "token", "api_key", "t"}
 
 // proven reports whether a request has a valid token anywhere. A foreign page that
 // a user visits does not know a token, and browsers do not add one by themselves.
-func (s *Server) proven(c *fiber.Ctx) bool {
+func (a *API) proven(c *fiber.Ctx) bool {
 	bearer, _ := strings.CutPrefix(c.Get(fiber.HeaderAuthorization), "Bearer ")
 	given := []string{bearer, c.Get("X-Api-Key")}
 	for _, name := range tokenNames {
 		given = append(given, c.Query(name))
 	}
 	return slices.ContainsFunc(given, func(token string) bool {
-		_, ok := s.lookUp(token)
+		_, ok := a.lookUp(token)
 		return ok
 	})
 }
 
-// scopeKey is where an operation keeps the scope that it needs.
-const scopeKey = "deskhand-scope"
+// Keys of what an operation keeps for authenticate: the scope that it needs, and whether
+// the token may also come as an API key.
+const (
+	scopeKey  = "deskhand-scope"
+	apiKeyKey = "deskhand-api-key"
+)
 
 func scopeOf(op *huma.Operation) grants.Scope {
 	s, _ := op.Metadata[scopeKey].(grants.Scope)
@@ -184,7 +188,7 @@ func scopeOf(op *huma.Operation) grants.Scope {
 }
 
 // rightToken compares in a time that tells nothing about the token.
-func (s *Server) rightToken(token string) bool {
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
+func (a *API) rightToken(token string) bool {
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(a.cfg.Token))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"errors"
@@ -60,8 +60,8 @@ func descriptorLimit() int {
 	return int(min(limit.Cur, 1<<30))
 }
 
-// limitConnections sets the default limits and checks the configured ones.
-func (c *Config) limitConnections() error {
+// setConnectionLimits sets the default limits and checks the configured ones.
+func (c *Config) setConnectionLimits() error {
 	files := descriptorLimit()
 	if c.MaxConnections == 0 {
 		c.MaxConnections = max(1, min(DefaultMaxConnections, files/2))

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"errors"
@@ -26,9 +26,23 @@ type bodyMemory struct {
 	usedGrants int64
 }
 
-func newBodyMemory(cfg Config) *bodyMemory {
-	largest := max(acpMost, clipboardFactor*int64(cfg.MaxBodyBytes))
+// newBodyMemory returns one in which a body of the largest size fits.
+func newBodyMemory(largest int64) *bodyMemory {
 	return &bodyMemory{all: max(bodiesOfAll, largest), grants: max(bodiesOfGrants, largest)}
+}
+
+// SetBounds replaces the bounds of all bodies and of those with a grant.
+func (m *bodyMemory) SetBounds(all, grants int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all, m.grants = all, grants
+}
+
+// Size returns how many bytes are counted.
+func (m *bodyMemory) Size() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
 }
 
 // take counts bytes of a body and reports whether they fit.
@@ -70,7 +84,7 @@ type buffered struct {
 
 // reserve counts a body of so many bytes.
 func (b *buffered) reserve(size int64) error {
-	if size <= max(prefetch, b.held) {
+	if size <= max(Prefetch, b.held) {
 		return nil
 	}
 	if !b.memory.take(size-b.held, b.granted) {

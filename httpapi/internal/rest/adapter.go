@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"bufio"
@@ -35,7 +35,7 @@ type adapter struct {
 func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	f := func(c *fiber.Ctx) error {
-		r := &request{op: op, c: c, bodies: a.bodies, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))}
+		r := &Request{op: op, Fiber: c, bodies: a.bodies, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))}
 		defer func() { r.buffered.release(); r.giveBack() }()
 		handler(r)
 		return r.holdAnswer(a.answers)
@@ -49,31 +49,31 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 // ServeHTTP serves one request of net/http.
 func (a *adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.http().ServeHTTP(w, r) }
 
-// request is a huma.Context over a fiber one.
-type request struct {
+// Request is a huma.Context over a fiber one.
+type Request struct {
 	op     *huma.Operation
-	c      *fiber.Ctx
+	Fiber  *fiber.Ctx
 	ctx    context.Context //nolint:containedctx // huma's interface asks for it; it ends with the request
 	status int
 	forced int // the status to send instead of the one that huma chooses
-	empty  bool
+	Empty  bool
 	opened io.Reader
-	grant  *grants.Grant // of the token that it came with; nil: the server's own, or none
+	Grant  *grants.Grant // of the token that it came with; nil: the server's own, or none
 
 	bodies   *bodyMemory
 	buffered *buffered              // the body, when huma reads it into memory
 	places   []chan struct{}        // that take has taken
 	raw      []byte                 // what send got
-	encode   func([]byte) io.Reader // of sendEncoded
+	encode   func([]byte) io.Reader // of SendEncoded
 }
 
-var _ huma.Context = (*request)(nil)
+var _ huma.Context = (*Request)(nil)
 
-// requestOf is the request behind a context of huma's.
-func requestOf(ctx huma.Context) *request {
+// RequestOf is the request behind a context of huma's.
+func RequestOf(ctx huma.Context) *Request {
 	for {
 		switch c := ctx.(type) {
-		case *request:
+		case *Request:
 			return c
 		case interface{ Unwrap() huma.Context }:
 			ctx = c.Unwrap()
@@ -85,9 +85,9 @@ func requestOf(ctx huma.Context) *request {
 
 // holdAnswer counts a large answer until it is written: a client can take it as slowly as
 // it likes. It returns a Problem if there is no memory for the answer.
-func (r *request) holdAnswer(memory *bodyMemory) error {
-	response := r.c.Response()
-	if response.IsBodyStream() || r.c.Method() == http.MethodHead && r.encode == nil || r.c.Context().Hijacked() || len(response.Body()) <= prefetch {
+func (r *Request) holdAnswer(memory *bodyMemory) error {
+	response := r.Fiber.Response()
+	if response.IsBodyStream() || r.Fiber.Method() == http.MethodHead && r.encode == nil || r.Fiber.Context().Hijacked() || len(response.Body()) <= Prefetch {
 		return nil
 	}
 	body := r.raw
@@ -106,14 +106,14 @@ func (r *request) holdAnswer(memory *bodyMemory) error {
 		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
 			response.Header.Del(name)
 		}
-		return noRoom.problem("too many large answers are being sent; try again later").header(fiber.HeaderRetryAfter, "1")
+		return NoRoom.Problem("too many large answers are being sent; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
 	}
 	response.SetBodyStream(a, size)
 	return nil
 }
 
 // limited reports whether the request has a token of a scope other than admin.
-func (r *request) limited() bool { return r.grant != nil && r.grant.Scope != grants.ScopeAdmin }
+func (r *Request) limited() bool { return r.Grant != nil && r.Grant.Scope != grants.ScopeAdmin }
 
 // heldAnswer is an answer that memory counts until fasthttp closes it.
 type heldAnswer struct {
@@ -131,41 +131,50 @@ func (a *heldAnswer) Close() error {
 }
 
 // WithContext replaces the context that handlers get.
-func (r *request) WithContext(ctx context.Context) huma.Context {
-	r.c.SetUserContext(ctx)
+func (r *Request) WithContext(ctx context.Context) huma.Context {
+	r.Fiber.SetUserContext(ctx)
 	r.ctx = ctx
 	return r
 }
 
-func (r *request) Operation() *huma.Operation { return r.op }
+// Operation returns the operation that the request is of.
+func (r *Request) Operation() *huma.Operation { return r.op }
 
-func (r *request) Context() context.Context { return r.ctx }
+// Context returns the context that the function of the route gets.
+func (r *Request) Context() context.Context { return r.ctx }
 
-func (r *request) TLS() *tls.ConnectionState { return r.c.Context().TLSConnectionState() }
+// TLS returns the state of TLS, or nil.
+func (r *Request) TLS() *tls.ConnectionState { return r.Fiber.Context().TLSConnectionState() }
 
-func (r *request) Version() huma.ProtoVersion {
-	major, minor, ok := http.ParseHTTPVersion(r.c.Protocol())
+// Version returns the version of HTTP.
+func (r *Request) Version() huma.ProtoVersion {
+	major, minor, ok := http.ParseHTTPVersion(r.Fiber.Protocol())
 	if !ok {
 		major, minor = 1, 1
 	}
-	return huma.ProtoVersion{Proto: r.c.Protocol(), ProtoMajor: major, ProtoMinor: minor}
+	return huma.ProtoVersion{Proto: r.Fiber.Protocol(), ProtoMajor: major, ProtoMinor: minor}
 }
 
-func (r *request) Method() string { return r.c.Method() }
+// Method returns the method.
+func (r *Request) Method() string { return r.Fiber.Method() }
 
-func (r *request) Host() string { return r.c.Hostname() }
+// Host returns the name by which the client knows this server.
+func (r *Request) Host() string { return r.Fiber.Hostname() }
 
-func (r *request) RemoteAddr() string { return r.c.Context().RemoteAddr().String() }
+// RemoteAddr returns the address of the connection.
+func (r *Request) RemoteAddr() string { return r.Fiber.Context().RemoteAddr().String() }
 
-func (r *request) URL() url.URL {
-	u, err := url.ParseRequestURI(string(r.c.Request().RequestURI()))
+// URL returns the URL.
+func (r *Request) URL() url.URL {
+	u, err := url.ParseRequestURI(string(r.Fiber.Request().RequestURI()))
 	if err != nil {
-		return url.URL{Path: r.c.Path()}
+		return url.URL{Path: r.Fiber.Path()}
 	}
 	return *u
 }
 
-func (r *request) Param(name string) string { return param(r.c, name) }
+// Param returns a parameter of the path, decoded.
+func (r *Request) Param(name string) string { return param(r.Fiber, name) }
 
 // param is a path parameter, decoded.
 func param(c *fiber.Ctx, name string) string {
@@ -176,17 +185,18 @@ func param(c *fiber.Ctx, name string) string {
 	return raw
 }
 
-func (r *request) Query(name string) string { return r.c.Query(name) }
+// Query returns the first parameter of the query with that name.
+func (r *Request) Query(name string) string { return r.Fiber.Query(name) }
 
 // Header returns a request header. A JSON operation's empty body counts as {},
 // and a body without a type as one of the wrong type: browsers send such ones
 // across sites without asking.
-func (r *request) Header(name string) string {
-	v := r.c.Get(name)
+func (r *Request) Header(name string) string {
+	v := r.Fiber.Get(name)
 	if strings.EqualFold(name, fiber.HeaderContentType) && r.takesJSON() {
 		r.open()
 		switch {
-		case r.empty:
+		case r.Empty:
 			return fiber.MIMEApplicationJSON
 		case v == "":
 			return fiber.MIMEOctetStream
@@ -195,21 +205,22 @@ func (r *request) Header(name string) string {
 	return v
 }
 
-func (r *request) EachHeader(cb func(name, value string)) {
-	for name, value := range r.c.Request().Header.All() {
+// EachHeader calls cb with each header.
+func (r *Request) EachHeader(cb func(name, value string)) {
+	for name, value := range r.Fiber.Request().Header.All() {
 		cb(string(name), string(value))
 	}
 }
 
-func (r *request) takesJSON() bool {
+func (r *Request) takesJSON() bool {
 	return r.op.RequestBody != nil && r.op.RequestBody.Content[fiber.MIMEApplicationJSON] != nil
 }
 
 // BodyReader returns the request's body for huma, which reads it into memory.
-func (r *request) BodyReader() io.Reader {
+func (r *Request) BodyReader() io.Reader {
 	r.open()
 	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.limited()}
-	size := min(int64(bodyOf(r.c).size), r.op.MaxBodyBytes) // huma reads no more
+	size := min(int64(bodyOf(r.Fiber).size), r.op.MaxBodyBytes) // huma reads no more
 	if err := r.buffered.reserve(size); err != nil {
 		return failingReader{err}
 	}
@@ -217,18 +228,18 @@ func (r *request) BodyReader() io.Reader {
 }
 
 // open looks whether there is a body at all.
-func (r *request) open() {
+func (r *Request) open() {
 	if r.opened != nil {
 		return
 	}
-	body := bodyOf(r.c)
+	body := bodyOf(r.Fiber)
 	first := make([]byte, 1)
 	_, err := io.ReadFull(body, first)
 	switch {
 	case err == nil:
 		r.opened = io.MultiReader(bytes.NewReader(first), body)
 	case errors.Is(err, io.EOF):
-		r.empty, r.opened = true, bytes.NewReader(nil)
+		r.Empty, r.opened = true, bytes.NewReader(nil)
 		if r.takesJSON() {
 			r.opened = strings.NewReader("{}")
 		}
@@ -241,60 +252,69 @@ type failingReader struct{ err error }
 
 func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
-func (r *request) GetMultipartForm() (*multipart.Form, error) { return r.c.MultipartForm() }
+// GetMultipartForm returns the form that the body is.
+func (r *Request) GetMultipartForm() (*multipart.Form, error) { return r.Fiber.MultipartForm() }
 
-func (r *request) SetReadDeadline(t time.Time) error { return r.c.Context().Conn().SetReadDeadline(t) }
+// SetReadDeadline sets the deadline for reading the body.
+func (r *Request) SetReadDeadline(t time.Time) error {
+	return r.Fiber.Context().Conn().SetReadDeadline(t)
+}
 
-func (r *request) SetStatus(code int) {
+// SetStatus sets the status of the answer.
+func (r *Request) SetStatus(code int) {
 	if r.forced != 0 {
 		code = r.forced
 	}
 	r.status = code
-	r.c.Status(code)
+	r.Fiber.Status(code)
 }
 
-func (r *request) Status() int { return r.status }
+// Status returns the status of the answer.
+func (r *Request) Status() int { return r.status }
 
-func (r *request) AppendHeader(name, value string) { r.c.Response().Header.Add(name, value) }
+// AppendHeader adds a header to the answer.
+func (r *Request) AppendHeader(name, value string) { r.Fiber.Response().Header.Add(name, value) }
 
-func (r *request) SetHeader(name, value string) { r.c.Set(name, value) }
+// SetHeader sets a header of the answer.
+func (r *Request) SetHeader(name, value string) { r.Fiber.Set(name, value) }
 
-func (r *request) BodyWriter() io.Writer { return r.c.Context() }
+// BodyWriter returns what writes the body of the answer.
+func (r *Request) BodyWriter() io.Writer { return r.Fiber.Context() }
 
-// send answers with a body that is not copied; it must not change any more.
-func (r *request) send(body []byte) {
+// Send answers with a body that is not copied; it must not change any more.
+func (r *Request) Send(body []byte) {
 	r.raw = body
-	r.c.Response().SetBodyRaw(body)
+	r.Fiber.Response().SetBodyRaw(body)
 }
 
-// sendEncoded answers with what encode reads from body, which must not change any more. It
+// SendEncoded answers with what encode reads from body, which must not change any more. It
 // keeps only body in memory, and not all that encode makes of it.
-func (r *request) sendEncoded(body []byte, encode func([]byte) io.Reader) {
-	if len(body) > prefetch {
+func (r *Request) SendEncoded(body []byte, encode func([]byte) io.Reader) {
+	if len(body) > Prefetch {
 		r.encode = encode
-		r.send(body)
+		r.Send(body)
 		return
 	}
 	encoded, _ := io.ReadAll(encode(body)) // encoders of memory have no error
-	r.send(encoded)
+	r.Send(encoded)
 }
 
-// stream answers with what f writes. f runs after the handler has returned,
+// Stream answers with what f writes. f runs after the handler has returned,
 // gets a flush that fails when the client has gone, and must return soon after
 // gone is closed.
-func (r *request) stream(f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
+func (r *Request) Stream(f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
 	r.streamTracked(nil, f)
 }
 
 // streamTracked is like stream. The tracker, unless it is nil, reports what of the
 // stream was written to the connection.
-func (r *request) streamTracked(tracker *flushTracker, f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
-	rc := r.c.Context()
+func (r *Request) streamTracked(tracker *FlushTracker, f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
+	rc := r.Fiber.Context()
 	conn := rc.Conn()
 	// fasthttp tells nobody that a client has left. Reading its connection,
 	// on which nothing more is expected, tells at once; it is not used again.
 	rc.SetConnectionClose()
-	g := r.grant
+	g := r.Grant
 	body := fasthttp.NewStreamReader(func(w *bufio.Writer) {
 		defer g.Hold(conn)()
 		gone := make(chan struct{})
@@ -347,9 +367,9 @@ func (p pieceWriter) Write(b []byte) (n int, err error) {
 // slowClient is how long a client may take to accept what was written to it.
 const slowClient = 30 * time.Second
 
-// whileWanted is a context that ends when the client has gone or the server
+// WhileWanted is a context that ends when the client has gone or the server
 // ends. stop ends it, too, and waits for what watches them.
-func whileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()) {
+func WhileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -363,13 +383,13 @@ func whileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()
 	return ctx, func() { cancel(); wg.Wait() }
 }
 
-// follow is like streamTracked, with a stream that is counted among the server's and
+// Follow is like streamTracked, with a stream that is counted among the server's and
 // must end soon after ending is closed as well.
-func (s *Server) follow(r *request, tracker *flushTracker, f func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{})) {
-	ending := s.entryOf(r.c.Context()).ending
-	s.streams.Add(1)
+func (a *API) Follow(r *Request, tracker *FlushTracker, f func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{})) {
+	ending := a.EntryOf(r.Fiber.Context()).Ending
+	a.streams.Add(1)
 	r.streamTracked(tracker, func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-		defer s.streams.Add(-1)
+		defer a.streams.Add(-1)
 		f(w, flush, gone, ending)
 	})
 }

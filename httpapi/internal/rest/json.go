@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// decodeJSON is like json.Unmarshal but stricter. It also returns an error for text
+// DecodeJSON is like json.Unmarshal but stricter. It also returns an error for text
 // that is nested too deep or has too many values, for text that is not Unicode, and for
 // members whose names differ only in case: one would be validated and the other used. huma calls
 // it twice, first with an *any that it validates; members that are null are
 // left out of that.
-func decodeJSON(data []byte, v any) error {
+func DecodeJSON(data []byte, v any) error {
 	tree, first := v.(*any)
 	if first {
-		if err := errors.Join(checkText(data), checkBody(data)); err != nil {
+		if err := errors.Join(CheckText(data), CheckBody(data)); err != nil {
 			return err
 		}
 	}
@@ -36,8 +36,8 @@ func decodeJSON(data []byte, v any) error {
 	return tidy(*tree)
 }
 
-// checkBody returns an error for a text that is nested too deep or has too many values.
-func checkBody(text []byte) error {
+// CheckBody returns an error for a text that is nested too deep or has too many values.
+func CheckBody(text []byte) error {
 	return jsonlimit.CheckLimits(text, jsonlimit.MaxDepth, jsonlimit.MaxBodyValues)
 }
 
@@ -71,9 +71,9 @@ func memberOf(message string) (field, text string) {
 	return "", message
 }
 
-// checkText refuses what encoding/json would replace by U+FFFD: bytes that are
+// CheckText refuses what encoding/json would replace by U+FFFD: bytes that are
 // no UTF-8, and halves of surrogate pairs (RFC 8259, sections 8.1 and 8.2).
-func checkText(data []byte) error {
+func CheckText(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("must be UTF-8")
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ func TestStreamHoldsLittle(t *testing.T) {
 	written := make(chan error, 1)
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Get("/", func(c *fiber.Ctx) error {
-		(&request{c: c}).stream(func(w *bufio.Writer, flush func() error, _ <-chan struct{}) {
+		(&Request{Fiber: c}).Stream(func(w *bufio.Writer, flush func() error, _ <-chan struct{}) {
 			_, err := w.Write(large)
 			written <- err
 			_, _ = w.WriteString("end")

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"bufio"
@@ -19,15 +19,15 @@ import (
 func TestFlushTracker(t *testing.T) {
 	t.Parallel()
 	var sent []int64
-	tracker := &flushTracker{
+	tracker := &FlushTracker{
 		body: io.NopCloser(bytes.NewReader(make([]byte, 100))),
-		sent: func(seq int64) { sent = append(sent, seq) },
+		Sent: func(seq int64) { sent = append(sent, seq) },
 	}
-	tracker.mark(0, 7) // where the stream begins
-	tracker.mark(10, 8)
-	tracker.mark(15, 8) // a heartbeat
-	tracker.mark(30, 11)
-	tracker.mark(50, 12)
+	tracker.Mark(0, 7) // where the stream begins
+	tracker.Mark(10, 8)
+	tracker.Mark(15, 8) // a heartbeat
+	tracker.Mark(30, 11)
+	tracker.Mark(50, 12)
 	for i, want := range [][]int64{{7}, {7}, {7, 8}, {7, 8, 11}, {7, 8, 11}} {
 		if _, err := tracker.Read(make([]byte, []int{9, 1, 20, 19, 1}[i])); err != nil {
 			t.Fatal(err)
@@ -81,13 +81,13 @@ func TestFlushTrackerOfTheServer(t *testing.T) {
 	const events = 200
 	server := &fasthttp.Server{Handler: func(rc *fasthttp.RequestCtx) {
 		sent := make(chan int64, events)
-		tracker := &flushTracker{sent: func(seq int64) { sent <- seq }}
+		tracker := &FlushTracker{Sent: func(seq int64) { sent <- seq }}
 		tracker.body = fasthttp.NewStreamReader(func(w *bufio.Writer) {
 			total := int64(0)
 			for seq := range int64(events) {
 				text := fmt.Sprintf("event %d;%0*d\n", seq, int(seq*50), 0)
 				total += int64(len(text))
-				tracker.mark(total, seq) // before the write: a large one goes past the buffer
+				tracker.Mark(total, seq) // before the write: a large one goes past the buffer
 				if _, err := w.WriteString(text); err != nil || w.Flush() != nil {
 					return
 				}

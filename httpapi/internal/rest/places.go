@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"github.com/danielgtaylor/huma/v2"
@@ -9,7 +9,7 @@ import (
 // count. The number of requests that are handled at the same time bounds it. Event
 // streams and WebSockets do not count: their handlers have returned.
 const (
-	guestPlaces = 64 // requests with a token of a scope other than admin
+	GuestPlaces = 64 // requests with a token of a scope other than admin
 	largePlaces = 2  // requests of a route whose answers may be large, of such tokens and of all others each
 )
 
@@ -25,21 +25,21 @@ func newLargeAnswers() *largeAnswers {
 
 // awaitPlace is the middleware that has a request wait for its places. The adapter gives
 // them back when the answer counts among the answers that wait for their clients.
-func (s *Server) awaitPlace(ctx huma.Context, next func(huma.Context)) {
-	r := requestOf(ctx)
+func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
+	r := RequestOf(ctx)
 	large, _ := r.op.Metadata[largeKey].(*largeAnswers)
 	var places []chan struct{}
 	switch {
 	case r.limited() && large != nil:
-		places = []chan struct{}{s.guests, large.guests}
+		places = []chan struct{}{a.Guests, large.guests}
 	case r.limited():
-		places = []chan struct{}{s.guests}
+		places = []chan struct{}{a.Guests}
 	case large != nil:
 		places = []chan struct{}{large.others}
 	}
 	for _, place := range places {
 		if !r.take(place) {
-			s.write(r.c, noRoom.problem("too many requests are being handled; try again later").header(fiber.HeaderRetryAfter, "1"))
+			a.Write(r.Fiber, NoRoom.Problem("too many requests are being handled; try again later").WithHeader(fiber.HeaderRetryAfter, "1"))
 			return
 		}
 	}
@@ -47,11 +47,11 @@ func (s *Server) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 }
 
 // take waits for a place. It returns false if the client disconnects first.
-func (r *request) take(place chan struct{}) bool {
+func (r *Request) take(place chan struct{}) bool {
 	select {
 	case place <- struct{}{}:
 	default:
-		ctx, stop := untilGone(r.ctx, r.c)
+		ctx, stop := UntilGone(r.ctx, r.Fiber)
 		defer stop()
 		select {
 		case place <- struct{}{}:
@@ -64,7 +64,7 @@ func (r *request) take(place chan struct{}) bool {
 }
 
 // giveBack gives back what take has taken.
-func (r *request) giveBack() {
+func (r *Request) giveBack() {
 	for _, place := range r.places {
 		<-place
 	}

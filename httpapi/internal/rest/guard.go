@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"crypto/rand"
@@ -29,18 +29,18 @@ func askedOf(c *fiber.Ctx) asked {
 }
 
 // failed logs an error of a request's.
-func (s *Server) failed(a asked, message string, more ...any) {
-	s.log.Error(message, append([]any{"request", a.id, "method", a.method, "path", a.path}, more...)...)
+func (a *API) failed(about asked, message string, more ...any) {
+	a.log.Error(message, append([]any{"request", about.id, "method", about.method, "path", about.path}, more...)...)
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // enter is around everything: it names the request, survives panics, and leaves
 // the connection fit for the next request.
-func (s *Server) enter(c *fiber.Ctx) (err error) {
+func (a *API) enter(c *fiber.Ctx) (err error) {
 	begun := time.Now()
-	if s.quiet != nil && !isProbe(c.Path()) {
-		s.quiet.Reset(quietTime)
+	if a.Quiet != nil && !isProbe(c.Path()) {
+		a.Quiet.Reset(quietTime)
 	}
 	id := c.Get(fiber.HeaderXRequestID)
 	if !requestID.MatchString(id) {
@@ -53,14 +53,14 @@ func (s *Server) enter(c *fiber.Ctx) (err error) {
 	_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(writeTime))
 	defer func() {
 		if p := recover(); p != nil {
-			s.failed(askedOf(c), "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = s.answerError(c, errPanic)
+			a.failed(askedOf(c), "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = a.answerError(c, errPanic)
 		}
-		s.finishBody(c)
-		s.logAccess(c, id, begun)
+		a.finishBody(c)
+		a.logAccess(c, id, begun)
 	}()
 	if err := c.Next(); err != nil {
-		return s.answerError(c, err)
+		return a.answerError(c, err)
 	}
 	return nil
 }
@@ -79,22 +79,22 @@ func isProbe(path string) bool {
 // request's arrival: longer than the longest call and a slow line.
 const writeTime = 15 * time.Minute
 
-func (s *Server) logAccess(c *fiber.Ctx, id string, begun time.Time) {
-	if !s.cfg.AccessLog {
+func (a *API) logAccess(c *fiber.Ctx, id string, begun time.Time) {
+	if !a.cfg.AccessLog {
 		return
 	}
-	s.log.Info("request", "method", c.Method(), "url", redact(c.OriginalURL()), "status", c.Response().StatusCode(),
-		"duration", time.Since(begun).Round(time.Microsecond), "client", s.client(c), "request", id)
+	a.log.Info("request", "method", c.Method(), "url", redact(c.OriginalURL()), "status", c.Response().StatusCode(),
+		"duration", time.Since(begun).Round(time.Microsecond), "client", a.Client(c), "request", id)
 }
 
-// client is the address of who asks.
-func (s *Server) client(c *fiber.Ctx) string {
-	if s.cfg.TrustProxy {
+// Client is the address of who asks.
+func (a *API) Client(c *fiber.Ctx) string {
+	if a.cfg.TrustProxy {
 		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedFor), ","); first != "" {
 			return strings.TrimSpace(first)
 		}
 	}
-	if s.entryOf(c.Context()).proxied {
+	if a.EntryOf(c.Context()).proxied {
 		return c.Get(innerClient)
 	}
 	return c.Context().RemoteAddr().String()
@@ -161,11 +161,11 @@ func (g gate) own(origin string, c *fiber.Ctx) bool {
 		return false
 	}
 	// A proxy may have taken TLS off, so that only the name can be compared.
-	return host == strings.TrimPrefix(normalOrigin(scheme+"://"+g.host(c)), scheme+"://")
+	return host == strings.TrimPrefix(normalOrigin(scheme+"://"+g.Host(c)), scheme+"://")
 }
 
-// host is the name and port by which the client knows this server.
-func (g gate) host(c *fiber.Ctx) string {
+// Host is the name and port by which the client knows this server.
+func (g gate) Host(c *fiber.Ctx) string {
 	if g.cfg.TrustProxy {
 		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedHost), ","); first != "" {
 			return strings.TrimSpace(first)
@@ -176,34 +176,34 @@ func (g gate) host(c *fiber.Ctx) string {
 
 // guard refuses requests that another site's page sent without leave, and
 // answers preflights.
-func (s *Server) guard(c *fiber.Ctx) error {
-	if s.cfg.NoToken && s.byLoopback(c) {
+func (a *API) guard(c *fiber.Ctx) error {
+	if a.cfg.NoToken && a.byLoopback(c) {
 		// A page whose name was pointed at this machine (DNS rebinding) is
 		// same-origin to its browser; only the name gives it away.
-		if name := s.gate.foreignHost(c); name != "" {
-			return permissionDenied.problem(fmt.Sprintf(
+		if name := a.Gate.foreignHost(c); name != "" {
+			return PermissionDenied.Problem(fmt.Sprintf(
 				"permission denied: this server needs no token and listens on loopback, so it does not answer as %q; use 127.0.0.1 or localhost, set a token, or list that origin (-O)",
 				name))
 		}
 	}
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {
-		if s.cfg.NoToken && !s.gate.admitLoad(c) {
-			return permissionDenied.problem("permission denied: pages of other sites may not load from this server, which needs no token; " +
+		if a.cfg.NoToken && !a.Gate.admitLoad(c) {
+			return PermissionDenied.Problem("permission denied: pages of other sites may not load from this server, which needs no token; " +
 				"list their origin (-O) to allow them, or set a token")
 		}
 		return c.Next()
 	}
-	listed := s.gate.listed(origin)
-	if s.cfg.NoToken {
+	listed := a.Gate.listed(origin)
+	if a.cfg.NoToken {
 		setResourcePolicy(c, listed)
 	}
-	if !listed && !s.gate.own(origin, c) && !s.proven(c) {
-		return permissionDenied.problem(fmt.Sprintf(
+	if !listed && !a.Gate.own(origin, c) && !a.proven(c) {
+		return PermissionDenied.Problem(fmt.Sprintf(
 			"permission denied: requests from pages of %q are not accepted; list that origin (-O) to allow them", origin))
 	}
 	if listed {
-		s.gate.allow(c, origin)
+		a.Gate.allow(c, origin)
 	}
 	if c.Method() == fiber.MethodOptions && c.Get(fiber.HeaderAccessControlRequestMethod) != "" {
 		c.Status(fiber.StatusOK)
@@ -245,8 +245,8 @@ func isPage(path string) bool { return path == "/" || path == "/ui" || strings.H
 
 // byLoopback says whether only programs on this machine come the way that a
 // request came.
-func (s *Server) byLoopback(c *fiber.Ctx) bool {
-	e := s.entryOf(c.Context())
+func (a *API) byLoopback(c *fiber.Ctx) bool {
+	e := a.EntryOf(c.Context())
 	return e.loopback || e.proxied && c.Get(innerLoopback) != ""
 }
 
@@ -254,7 +254,7 @@ func (s *Server) byLoopback(c *fiber.Ctx) bool {
 // else "". It checks both Host and X-Forwarded-Host, because a page can set
 // X-Forwarded-Host but not Host.
 func (g gate) foreignHost(c *fiber.Ctx) string {
-	for _, name := range []string{g.host(c), string(c.Request().Header.Host())} {
+	for _, name := range []string{g.Host(c), string(c.Request().Header.Host())} {
 		if !g.knownHost(name) {
 			return name
 		}
@@ -275,8 +275,8 @@ func (g gate) knownHost(host string) bool {
 		slices.Contains(g.hosts, host) || slices.Contains(g.origins, "*")
 }
 
-// exposed are the response headers that pages of other sites may read.
-const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, " +
+// Exposed are the response headers that pages of other sites may read.
+const Exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, " +
 	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Deskhand-Approved, Location, Link, " +
 	"Acp-Connection-Id, Mcp-Protocol-Version, X-Accel-Buffering, Allow, Retry-After, WWW-Authenticate"
 
@@ -284,7 +284,7 @@ const exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskh
 // (Fetch standard, section 3.3).
 func (g gate) allow(c *fiber.Ctx, origin string) {
 	c.Set(fiber.HeaderAccessControlAllowOrigin, origin)
-	c.Set(fiber.HeaderAccessControlExposeHeaders, exposed)
+	c.Set(fiber.HeaderAccessControlExposeHeaders, Exposed)
 	if g.cfg.Credentials {
 		c.Set(fiber.HeaderAccessControlAllowCredentials, "true")
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"bufio"
@@ -69,13 +69,13 @@ func bodyOf(c *fiber.Ctx) *body {
 // What is read of a body that nobody wanted, to keep the connection, and for
 // how long.
 const (
-	drainMost = 8 << 20
+	DrainMost = 8 << 20
 	drainTime = 2 * time.Second
 )
 
 // finishBody reads what a handler left of the body. What then is still left
 // would be taken for the connection's next request: the connection is closed.
-func (s *Server) finishBody(c *fiber.Ctx) {
+func (a *API) finishBody(c *fiber.Ctx) {
 	rc := c.Context()
 	if rc.RequestBodyStream() == nil {
 		return
@@ -84,13 +84,13 @@ func (s *Server) finishBody(c *fiber.Ctx) {
 		rc.SetConnectionClose()
 	}
 	b := bodyOf(c)
-	if !b.ended && b.err == nil && b.size-b.read <= drainMost {
+	if !b.ended && b.err == nil && b.size-b.read <= DrainMost {
 		_ = rc.Conn().SetReadDeadline(time.Now().Add(drainTime))
-		_, _ = io.CopyN(io.Discard, b, drainMost)
+		_, _ = io.CopyN(io.Discard, b, DrainMost)
 	}
 	_ = rc.Conn().SetReadDeadline(time.Time{}) // the handler may have set one as well
 	if !b.ended {
-		s.linger(rc)
+		a.linger(rc)
 	}
 }
 
@@ -102,12 +102,12 @@ const lingerTime = 5 * time.Second
 // To close it at once would have the client's system throw the answer away with
 // the connection (RFC 9112, section 9.6), so what still comes is read for a
 // while. fasthttp does not do that, and so does not get to send the answer.
-func (s *Server) linger(rc *fasthttp.RequestCtx) {
+func (a *API) linger(rc *fasthttp.RequestCtx) {
 	rc.SetConnectionClose()
 	if rc.Response.IsBodyStream() || rc.Hijacked() {
 		return
 	}
-	e, under := s.entryOf(rc), rc.Conn()
+	e, under := a.EntryOf(rc), rc.Conn()
 	rc.HijackSetNoResponse(true)
 	rc.Hijack(func(conn net.Conn) {
 		end, ok := e.sockets.begin(under)
@@ -128,7 +128,7 @@ func (s *Server) linger(rc *fasthttp.RequestCtx) {
 		var wait sync.WaitGroup
 		wait.Go(func() {
 			select {
-			case <-e.ending:
+			case <-e.Ending:
 				_ = under.Close()
 			case <-read:
 			}

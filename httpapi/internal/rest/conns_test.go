@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"net"
@@ -12,7 +12,7 @@ import (
 func TestConnsWait(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
-	var s Server
+	var s API
 	var c conns
 	c.track(ours, fasthttp.StateNew)
 	s.part(c.closeAll())
@@ -22,7 +22,7 @@ func TestConnsWait(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		s.awaitParting()
+		s.AwaitParting()
 	}()
 	select {
 	case <-over:

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"context"
@@ -27,11 +27,11 @@ const (
 	pingTime = 25 * time.Second
 )
 
-// socket is the server's side of a WebSocket (RFC 6455). Any goroutine may
+// Socket is the server's side of a WebSocket (RFC 6455). Any goroutine may
 // send; one receives.
-type socket struct {
+type Socket struct {
 	conn  *websocket.Conn
-	under net.Conn // closing it ends everything
+	Under net.Conn // closing it ends everything
 	write sync.Mutex
 
 	memory  *bodyMemory               // counts messages
@@ -75,25 +75,25 @@ func (s *sockets) wait() {
 	s.open.Wait()
 }
 
-// socketOutput is what the handler of a WebSocket's route returns: a Body that
+// SocketOutput is what the handler of a WebSocket's route returns: a Body that
 // calls upgrade.
-type socketOutput struct {
+type SocketOutput struct {
 	Body func(huma.Context)
 }
 
-// upgrade makes a request's connection a WebSocket and runs serve on it, after
+// Upgrade makes a request's connection a WebSocket and runs serve on it, after
 // the handler has returned. serve's context ends with the server; when serve
 // returns the connection is closed. Where the request came from was checked
 // before, as of any other.
-func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Context, *socket)) {
-	rc := requestOf(ctx).c.Context()
-	e := s.entryOf(rc)
-	under, g, granted := rc.Conn(), requestOf(ctx).grant, requestOf(ctx).limited()
+func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, *Socket)) {
+	rc := RequestOf(ctx).Fiber.Context()
+	e := a.EntryOf(rc)
+	under, g, granted := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).limited()
 	up := websocket.FastHTTPUpgrader{
 		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
-			requestOf(ctx).c.Set("Sec-WebSocket-Version", "13")
-			s.write(requestOf(ctx).c, invalidRequest.problem("invalid request: this route is a WebSocket: "+reason.Error()))
+			RequestOf(ctx).Fiber.Set("Sec-WebSocket-Version", "13")
+			a.Write(RequestOf(ctx).Fiber, InvalidRequest.Problem("invalid request: this route is a WebSocket: "+reason.Error()))
 		},
 	}
 	// The error was answered above.
@@ -104,15 +104,15 @@ func (s *Server) upgrade(ctx huma.Context, most int64, serve func(context.Contex
 		}
 		defer end()
 		defer g.Hold(under)()
-		ws := &socket{conn: conn, under: under, memory: s.bodies, granted: granted}
+		ws := &Socket{conn: conn, Under: under, memory: a.Bodies, granted: granted}
 		defer func() { ws.message.release() }()
 		conn.SetReadLimit(most)
-		ws.run(e.ending, serve)
+		ws.run(e.Ending, serve)
 	})
 }
 
 // run serves until serve returns.
-func (ws *socket) run(ending <-chan struct{}, serve func(context.Context, *socket)) {
+func (ws *Socket) run(ending <-chan struct{}, serve func(context.Context, *Socket)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -123,7 +123,7 @@ func (ws *socket) run(ending <-chan struct{}, serve func(context.Context, *socke
 			case <-ctx.Done():
 				return
 			case <-ending:
-				ws.end(websocket.CloseGoingAway)
+				ws.End(websocket.CloseGoingAway)
 				return
 			case <-ticker.C:
 				ws.ping()
@@ -136,47 +136,47 @@ func (ws *socket) run(ending <-chan struct{}, serve func(context.Context, *socke
 }
 
 // ping pings the client, unless something is being sent to it anyway.
-func (ws *socket) ping() {
+func (ws *Socket) ping() {
 	if ws.write.TryLock() {
 		defer ws.write.Unlock()
 		_ = ws.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(2*time.Second))
 	}
 }
 
-// end says goodbye, if there is a way to, and ends the connection.
-func (ws *socket) end(code int) {
+// End says goodbye, if there is a way to, and ends the connection.
+func (ws *Socket) End(code int) {
 	_ = ws.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(100*time.Millisecond))
-	_ = ws.under.Close()
+	_ = ws.Under.Close()
 }
 
-// send sends one message. After an error the connection is of no more use.
-func (ws *socket) send(kind int, data []byte) error {
+// Send sends one message. After an error the connection is of no more use.
+func (ws *Socket) Send(kind int, data []byte) error {
 	ws.write.Lock()
 	defer ws.write.Unlock()
 	_ = ws.conn.SetWriteDeadline(time.Now().Add(stalledSocket))
 	return ws.conn.WriteMessage(kind, data)
 }
 
-// sendJSON sends a value as a text message.
-func (ws *socket) sendJSON(v any) error {
-	data, err := marshalJSON(v)
+// SendJSON sends a value as a text message.
+func (ws *Socket) SendJSON(v any) error {
+	data, err := MarshalJSON(v)
 	if err != nil {
 		return err
 	}
-	return ws.send(websocket.TextMessage, data)
+	return ws.Send(websocket.TextMessage, data)
 }
 
-// finish sends a close frame without a reason and gives the client a moment to
+// Finish sends a close frame without a reason and gives the client a moment to
 // answer it, which ends what waits in receive.
-func (ws *socket) finish() {
+func (ws *Socket) Finish() {
 	_ = ws.conn.WriteControl(websocket.CloseMessage, nil, time.Now().Add(closingTime))
-	ws.endReceiving(time.Now().Add(closingTime))
+	ws.EndReceiving(time.Now().Add(closingTime))
 }
 
-// receive returns the next message. It is valid until the next call. The client's pings
+// Receive returns the next message. It is valid until the next call. The client's pings
 // are answered meanwhile. A client that takes longer than messageTime for a message, or
 // for whose message there is no memory, is disconnected.
-func (ws *socket) receive() (kind int, data []byte, err error) {
+func (ws *Socket) Receive() (kind int, data []byte, err error) {
 	ws.message.release()
 	ws.message = nil
 	kind, r, err := ws.conn.NextReader()
@@ -188,21 +188,21 @@ func (ws *socket) receive() (kind int, data []byte, err error) {
 	ws.message = &buffered{Reader: r, memory: ws.memory, granted: ws.granted}
 	data, err = io.ReadAll(ws.message)
 	if ws.message.full {
-		ws.end(websocket.CloseTryAgainLater)
+		ws.End(websocket.CloseTryAgainLater)
 	}
 	return kind, data, err
 }
 
-// readUntil sets the deadline of receive, unless endReceiving has set it for good.
-func (ws *socket) readUntil(t time.Time) {
-	_ = ws.under.SetReadDeadline(t)
+// readUntil sets the deadline of receive, unless EndReceiving has set it for good.
+func (ws *Socket) readUntil(t time.Time) {
+	_ = ws.Under.SetReadDeadline(t)
 	if last := ws.last.Load(); last != nil {
-		_ = ws.under.SetReadDeadline(*last)
+		_ = ws.Under.SetReadDeadline(*last)
 	}
 }
 
-// endReceiving has receive return an error from t on.
-func (ws *socket) endReceiving(t time.Time) {
+// EndReceiving has receive return an error from t on.
+func (ws *Socket) EndReceiving(t time.Time) {
 	ws.last.Store(&t)
-	_ = ws.under.SetReadDeadline(t)
+	_ = ws.Under.SetReadDeadline(t)
 }

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"errors"
@@ -27,14 +27,14 @@ type upload struct {
 	wait sync.WaitGroup
 }
 
-// upload is the body of a request, which huma does not read.
-func (s *Server) upload(r *request) (*upload, error) {
+// Upload is the body of a request, which huma does not read.
+func (a *API) Upload(r *Request) (*upload, error) {
 	u := &upload{
-		body: bodyOf(r.c), conn: r.c.Context().Conn(), most: s.cfg.MaxUploadBytes,
-		patience: s.patience, closing: s.closing, done: make(chan struct{}),
+		body: bodyOf(r.Fiber), conn: r.Fiber.Context().Conn(), most: a.cfg.MaxUploadBytes,
+		patience: a.Patience, closing: a.closing, done: make(chan struct{}),
 	}
 	if u.most > 0 && int64(u.size) > u.most {
-		return nil, tooLarge(u.most)
+		return nil, TooLarge(u.most)
 	}
 	u.wait.Go(func() { endLate(u.closing, u.done, func() { _ = u.conn.Close() }) })
 	return u, nil
@@ -71,7 +71,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	_ = u.conn.SetReadDeadline(time.Now().Add(u.patience))
 	n, err := u.body.Read(p)
 	if u.most > 0 && int64(u.read) > u.most {
-		u.err = tooLarge(u.most)
+		u.err = TooLarge(u.most)
 		return n, u.err
 	}
 	if err == io.EOF && u.size == chunked && cutShort(u.conn) { //nolint:errorlint // body returns it as it is
@@ -88,7 +88,7 @@ func (u *upload) explain(err error) error {
 	}
 	select {
 	case <-u.closing:
-		return shuttingDown.problem("the server is shutting down")
+		return ShuttingDown.Problem("the server is shutting down")
 	default:
 		return brokenOff(err, int64(u.read), u.patience)
 	}
@@ -98,9 +98,9 @@ func (u *upload) explain(err error) error {
 func brokenOff(err error, read int64, patience time.Duration) *Problem {
 	var timeout interface{ Timeout() bool } // those of connections in memory are no net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return requestTimeout.problem(fmt.Sprintf("invalid request: nothing of its body arrived for %v after %d bytes", patience, read))
+		return RequestTimeout.Problem(fmt.Sprintf("invalid request: nothing of its body arrived for %v after %d bytes", patience, read))
 	}
-	return invalidRequest.problem(fmt.Sprintf("invalid request: its body was cut off after %d bytes: %v", read, err))
+	return InvalidRequest.Problem(fmt.Sprintf("invalid request: its body was cut off after %d bytes: %v", read, err))
 }
 
 // cutShort says whether a connection has ended where a chunked body seems to

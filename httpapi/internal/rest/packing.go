@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"bufio"
@@ -24,26 +24,26 @@ type packing struct {
 	wait     sync.WaitGroup // for what makes it
 }
 
-// pack begins to make such a thing, and returns the body of the answer. What goes
+// Pack begins to make such a thing, and returns the body of the answer. What goes
 // wrong before there is anything to send is an error; the context of the request
 // must not end it later.
-func (s *Server) pack(write func(io.Writer) error) (func(huma.Context), error) {
+func (a *API) Pack(write func(io.Writer) error) (func(huma.Context), error) {
 	r, w := io.Pipe()
-	p := &packing{Reader: bufio.NewReaderSize(r, step), patience: s.patience, pipe: r}
+	p := &packing{Reader: bufio.NewReaderSize(r, ChunkSize), patience: a.Patience, pipe: r}
 	packed := make(chan struct{})
 	p.wait.Go(func() {
 		defer close(packed)
 		_ = w.CloseWithError(write(w)) // nil is the end
 	})
-	p.wait.Go(func() { endLate(s.closing, packed, func() { _ = r.CloseWithError(ErrClosed) }) })
+	p.wait.Go(func() { endLate(a.closing, packed, func() { _ = r.CloseWithError(ErrClosed) }) })
 	if _, err := p.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Join(err, p.Close())
 	}
 	return func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
-		rc := requestOf(ctx).c.Context()
+		rc := RequestOf(ctx).Fiber.Context()
 		p.conn = rc.Conn()
-		p.release = requestOf(ctx).grant.Hold(p.conn)
+		p.release = RequestOf(ctx).Grant.Hold(p.conn)
 		rc.SetBodyStream(p, -1)
 	}, nil
 }

@@ -1,4 +1,4 @@
-package httpapi
+package rest
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// watchAfter is how long a call on a desktop runs before its connection is
+// WatchAfter is how long a call on a desktop runs before its connection is
 // watched. Most calls end earlier, and their connection is used again.
-const watchAfter = 500 * time.Millisecond
+const WatchAfter = 500 * time.Millisecond
 
 // noDeadline is a deadline that no call reaches. A read on a connection of Handler
 // can be ended by a deadline only if it began with one.
@@ -21,11 +21,11 @@ const noDeadline = 365 * 24 * time.Hour
 // errClientGone is the cause of contexts whose client closed its connection.
 var errClientGone = errors.New("the client closed its connection")
 
-// untilGone returns a context that also ends when the client closes its connection.
-// fasthttp does not report that, so untilGone reads from the connection, which is
+// UntilGone returns a context that also ends when the client closes its connection.
+// fasthttp does not report that, so UntilGone reads from the connection, which is
 // closed after the answer (as in request.stream). The caller must call stop before
 // it answers.
-func untilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func()) {
+func UntilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func()) {
 	rc := c.Context()
 	if rc.RequestBodyStream() != nil && !bodyOf(c).ended {
 		return ctx, func() {} // what would be read is the body
@@ -36,7 +36,7 @@ func untilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func(
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	over, ended := make(chan struct{}), make(chan struct{})
-	watch := time.AfterFunc(watchAfter, func() {
+	watch := time.AfterFunc(WatchAfter, func() {
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, conn)
 		select {

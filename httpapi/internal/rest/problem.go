@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// TypePrefix begins the type of every problem.
+const TypePrefix = "urn:sandbox-agent:error:"
+
+// Problem is an error as clients see it: application/problem+json (RFC 9457).
+// A desktop.Config.Policy may return one to choose the answer to a refusal.
+type Problem struct {
+	Code   string         // last part of the type URN: "desktop_invalid_action"
+	Title  string         // short, the same for every problem of that code
+	Status int            // HTTP status
+	Detail string         // what went wrong this time, and what to do about it
+	Extra  map[string]any // further members of the JSON object
+	Header http.Header    // further response headers
+}
+
+// Error makes a Problem an error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders are the response headers that belong to the problem.
+func (p *Problem) GetHeaders() http.Header { return p.Header }
+
+// ContentType is that of problems, whatever was negotiated.
+func (p *Problem) ContentType(string) string { return ProblemType }
+
+// ProblemType is the type of answers that are problems.
+const ProblemType = "application/problem+json"
+
+// MarshalJSON writes type, title, status and detail in that order, then the
+// extra members, sorted.
+func (p *Problem) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	member := func(name string, value any) error {
+		v, err := MarshalJSON(value)
+		if err != nil {
+			return err
+		}
+		b.WriteString(`"` + name + `":`)
+		b.Write(v)
+		return nil
+	}
+	b.WriteByte('{')
+	for _, m := range []struct {
+		name  string
+		value any
+	}{{"type", TypePrefix + p.Code}, {"title", p.Title}, {"status", p.Status}, {"detail", p.Detail}} {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		if err := member(m.name, m.value); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Extra)) {
+		b.WriteByte(',')
+		if err := member(name, p.Extra[name]); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// MarshalJSON is json.Marshal without the escapes that only HTML needs.
+func MarshalJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Kind is what all problems of one sort have in common.
+type Kind struct {
+	Code, Title string
+	Status      int
+}
+
+// The kinds of problem.
+var (
+	InvalidRequest    = Kind{"invalid_request", "Invalid Request", http.StatusBadRequest}
+	routeNotFound     = Kind{"invalid_request", "Not Found", http.StatusNotFound}
+	methodNotAllowed  = Kind{"invalid_request", "Method Not Allowed", http.StatusMethodNotAllowed}
+	methodUnknown     = Kind{"invalid_request", "Not Implemented", http.StatusNotImplemented}
+	PayloadTooLarge   = Kind{"invalid_request", "Payload Too Large", http.StatusRequestEntityTooLarge}
+	RequestTimeout    = Kind{"invalid_request", "Request Timeout", http.StatusRequestTimeout}
+	headersTooLarge   = Kind{"invalid_request", "Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge}
+	noRange           = Kind{"invalid_request", "Range Not Satisfiable", http.StatusRequestedRangeNotSatisfiable}
+	Preconditions     = Kind{"conflict", "Precondition Failed", http.StatusPreconditionFailed}
+	NoSpace           = Kind{"stream_error", "Insufficient Storage", http.StatusInsufficientStorage}
+	Conflict          = Kind{"conflict", "Conflict", http.StatusConflict}
+	tokenInvalid      = Kind{"token_invalid", "Token Invalid", http.StatusUnauthorized}
+	PermissionDenied  = Kind{"permission_denied", "Permission Denied", http.StatusForbidden}
+	NotAcceptable     = Kind{"not_acceptable", "Not Acceptable", http.StatusNotAcceptable}
+	UnsupportedMedia  = Kind{"unsupported_media_type", "Unsupported Media Type", http.StatusUnsupportedMediaType}
+	notFound          = Kind{"not_found", "Not Found", http.StatusNotFound}
+	Internal          = Kind{"stream_error", "Internal Server Error", http.StatusInternalServerError}
+	ShuttingDown      = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
+	TimedOut          = Kind{"timeout", "Timeout", http.StatusGatewayTimeout}
+	RuntimeInactive   = Kind{"desktop_runtime_inactive", "Desktop Runtime Inactive", http.StatusConflict}
+	RuntimeStarting   = Kind{"desktop_runtime_starting", "Desktop Runtime Starting", http.StatusConflict}
+	RuntimeFailed     = Kind{"desktop_runtime_failed", "Desktop Runtime Failed", http.StatusServiceUnavailable}
+	Dependencies      = Kind{"desktop_dependencies_missing", "Desktop Dependencies Missing", http.StatusServiceUnavailable}
+	UnsupportedAction = Kind{"desktop_unsupported_platform", "Desktop Unsupported", http.StatusNotImplemented}
+	invalidAction     = Kind{"desktop_invalid_action", "Desktop Invalid Action", http.StatusBadRequest}
+	ScreenshotFailed  = Kind{"desktop_screenshot_failed", "Desktop Screenshot Failed", http.StatusBadGateway}
+	InputFailed       = Kind{"desktop_input_failed", "Desktop Input Failed", http.StatusBadGateway}
+	InputEnded        = Kind{"desktop_input_failed", "Desktop Input Failed", http.StatusConflict}
+	WindowNotFound    = Kind{"window_not_found", "Window Not Found", http.StatusNotFound}
+	NoFocusedWindow   = Kind{"no_focused_window", "No Focused Window", http.StatusNotFound}
+	AppNotFound       = Kind{"app_not_found", "App Not Found", http.StatusNotFound}
+)
+
+// Problem makes a Problem of that kind.
+func (k Kind) Problem(detail string) *Problem {
+	return &Problem{Code: k.Code, Title: k.Title, Status: k.Status, Detail: detail}
+}
+
+// WithCode makes a Problem that repeats its code as a member, as those about
+// desktops do.
+func (k Kind) WithCode(detail string) *Problem {
+	return k.Problem(detail).With("code", k.Code)
+}
+
+// With adds a member.
+func (p *Problem) With(name string, value any) *Problem {
+	if p.Extra == nil {
+		p.Extra = map[string]any{}
+	}
+	p.Extra[name] = value
+	return p
+}
+
+// WithHeader adds a response header.
+func (p *Problem) WithHeader(name, value string) *Problem {
+	if p.Header == nil {
+		p.Header = http.Header{}
+	}
+	p.Header.Set(name, value)
+	return p
+}
+
+// InvalidField is invalid for routes that are not about desktops.
+func InvalidField(field, sentence string) *Problem {
+	return InvalidRequest.Problem("invalid request: "+sentence).With("field", field)
+}
+
+// InvalidArgument refuses an argument of a desktop's route: field is its JSON or query
+// name, sentence says what would be accepted.
+func InvalidArgument(field, sentence string) *Problem {
+	return invalidAction.WithCode(sentence).With("field", field)
+}

@@ -1,0 +1,176 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
+)
+
+// ProblemOf returns the problem for an error. other is the kind of errors that have
+// none of their own.
+func (g Group) ProblemOf(err error, other Kind) *Problem {
+	if g.Problem != nil {
+		if p := g.Problem(err); p != nil {
+			return p
+		}
+	}
+	var p *Problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case noSpaceLeft(err):
+		return DiskFull(err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return TimedOut.Problem("timeout").With("details", map[string]any{"message": err.Error()})
+	case other == Internal:
+		return Internal.Problem("something went wrong inside the server; its log has the details under this response's X-Request-Id")
+	}
+	return other.WithCode(Sentence(err))
+}
+
+// Route is one operation, as all of them are described.
+type Route struct {
+	ID      string // operationId
+	Method  string
+	Path    string // below /v1/desktop for a desktop's
+	Summary string
+	About   string // longer description
+	Tag     string
+	Status  int          // of success; zero: 200
+	Errors  []int        // statuses of problems that are particular to it
+	Query   bool         // the token may come in the URL
+	Open    bool         // no token is needed
+	APIKey  bool         // the token may come as OpenComputer's clients send it
+	Scope   grants.Scope // that a token needs; zero: everything
+	Other   Kind         // of errors that have none of their own
+	Content map[string]*huma.MediaType
+	More    map[string]*huma.Response // besides success and problems
+	Body    *huma.RequestBody
+	Most    int64 // bytes of the body; zero: Config.MaxBodyBytes
+	Large   bool  // answers may take many megabytes
+	Admin   bool  // of a desktop's: only a token for everything will do
+}
+
+// Operation describes a route to huma.
+func (a *API) Operation(r Route) huma.Operation {
+	op := huma.Operation{
+		OperationID: r.ID, Method: r.Method, Path: r.Path, Summary: r.Summary, Description: r.About,
+		Tags: []string{r.Tag}, DefaultStatus: r.Status, RequestBody: r.Body, Responses: map[string]*huma.Response{},
+		MaxBodyBytes:     a.cfg.MaxBodyBytes + 1, // huma refuses what has as many
+		SkipValidateBody: r.Body != nil,
+		Metadata:         map[string]any{scopeKey: r.Scope, apiKeyKey: r.APIKey},
+	}
+	if r.Large {
+		op.Metadata[largeKey] = newLargeAnswers()
+	}
+	if r.Most > 0 {
+		op.MaxBodyBytes = r.Most + 1
+	}
+	switch {
+	case r.Open:
+		op.Security = []map[string][]string{} // nil would leave it to the document
+	case r.Query:
+		op.Security = byTokenOrQuery()
+	default:
+		op.Security = byToken()
+	}
+	if r.Content != nil {
+		op.Responses["200"] = &huma.Response{Description: http.StatusText(http.StatusOK), Content: r.Content}
+	}
+	maps.Copy(op.Responses, r.More)
+	statuses := slices.Clone(r.Errors)
+	if !r.Open {
+		statuses = append(statuses, http.StatusUnauthorized)
+	}
+	a.describeProblems(&op, statuses)
+	return op
+}
+
+// Group registers the routes of one area.
+type Group struct {
+	*API
+
+	// Problem returns the problem for an error of the packages that the area uses, or nil
+	// if err is another error. Nil: there are no such errors.
+	Problem func(err error) *Problem
+}
+
+// Add registers an operation.
+func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error)) {
+	huma.Register(g.Huma, g.Operation(r), func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, g.Fail(ctx, r, err)
+		}
+		return out, nil
+	})
+}
+
+// Fail is the problem that an error is, logged when the client is not told all.
+func (g Group) Fail(ctx context.Context, r Route, err error) error {
+	other := r.Other
+	if other.Code == "" {
+		other = Internal
+	}
+	p := g.ProblemOf(err, other)
+	if GrantOf(ctx).Over() && errors.Is(err, context.Canceled) {
+		p = TokenOver()
+	}
+	if p.Status == http.StatusInternalServerError {
+		a, _ := ctx.Value(askedKey{}).(asked)
+		g.failed(a, "request failed", "operation", r.ID, "error", err)
+	}
+	return p
+}
+
+// Missing is the problem of an id that names nothing.
+func Missing(resource, id string) *Problem {
+	return notFound.Problem("not found: "+resource+" "+id).
+		With("details", map[string]any{"resource": resource, "id": id})
+}
+
+// oldSpellings are further names of query parameters, which the document leaves
+// out: code that is generated of it has one name for both.
+var oldSpellings = map[string]string{"showCursor": "show_cursor"}
+
+// checkQuery refuses what huma would let pass: parameters that are given twice,
+// and booleans other than true and false.
+func (a *API) checkQuery(ctx huma.Context, next func(huma.Context)) {
+	r := RequestOf(ctx)
+	args := r.Fiber.Context().QueryArgs()
+	for _, p := range r.op.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		name := p.Name
+		if old := oldSpellings[name]; old != "" && args.Has(old) && !args.Has(name) {
+			name = old
+		}
+		values := args.PeekMulti(name)
+		problem := ""
+		switch {
+		case len(values) > 1:
+			problem = "must be given once"
+		case len(values) == 1 && p.Schema != nil && p.Schema.Type == huma.TypeBoolean:
+			if v := string(values[0]); v != "true" && v != "false" {
+				problem = "must be true or false"
+			}
+		}
+		if problem != "" {
+			a.Write(r.Fiber, Rejected(InvalidRequest, []*huma.ErrorDetail{{Location: "query." + name, Message: problem}}))
+			return
+		}
+	}
+	next(ctx)
+}
+
+// Binary describes a body of that MIME type.
+func Binary() *huma.MediaType {
+	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+}
