@@ -22,7 +22,7 @@ const (
 	defaultRows = 24
 )
 
-// Spec says what to start.
+// Spec describes a program to start.
 type Spec struct {
 	// Command is the program. A name without a slash is looked up in the PATH of its
 	// environment. A relative path is relative to Dir.

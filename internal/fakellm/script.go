@@ -15,7 +15,7 @@ type tool struct {
 	freestyle bool   // OpenAI's custom tools take text, not JSON
 }
 
-// conversation is what a request holds, whatever API it came by.
+// conversation is the content of a request of any API.
 type conversation struct {
 	tools  []tool
 	script string // the latest text of the user that holds one
@@ -54,11 +54,11 @@ func (c *conversation) offered(names string) (tool, bool) {
 // part is one part of an answer.
 type part struct {
 	kind string // "say", "think", "call"
-	text string // what is said, or the call's arguments
+	text string // the text, or the call's arguments
 	tool tool
 }
 
-// answer is what the model says to a request.
+// answer is the model's answer to a request.
 type answer struct {
 	parts   []part
 	called  bool

@@ -23,7 +23,7 @@ const (
 )
 
 // makeUsersCgroup makes a control group for children of other users, which only root
-// can leave, and tells the guardian of it. It returns nil where that is not possible.
+// can leave, and registers it with the guardian. It returns nil where that is not possible.
 func makeUsersCgroup() *os.File {
 	own := OwnCgroup()
 	if own == "" {

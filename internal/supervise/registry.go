@@ -27,7 +27,7 @@ type registry struct {
 
 // guard is common to all children of a program with a guardian.
 type guard struct {
-	token    string // in their environment, before that of their group
+	token    string // in their environment, before the group's token
 	mark     mark
 	guardian *Guardian
 	users    func() *os.File // returns the control group of other users' children, or nil

@@ -26,9 +26,8 @@ import (
 // patience bounds each action of a page.
 const patience = time.Minute
 
-// Open opens a page in a browser of its own, which more may make another than
-// the usual one. The context is that of its tab, for [Do] and the other
-// functions here.
+// Open opens a page in a new browser with further options. It returns the context of
+// the browser's tab, for [Do] and the other functions of this package.
 func Open(tb testing.TB, url string, more ...chromedp.ExecAllocatorOption) context.Context {
 	tb.Helper()
 	ctx := start(tb, more...)
@@ -37,10 +36,9 @@ func Open(tb testing.TB, url string, more ...chromedp.ExecAllocatorOption) conte
 	return ctx
 }
 
-// OpenStrict is [Open] for a page that must use nothing but its own server, and
-// break none of its own rules: the test fails, too, for errors and warnings on
-// the console, which include what its content security policy forbids, and for
-// requests to other origins. Scripts run before the page's.
+// OpenStrict is like [Open], but the test also fails for requests to other origins, and
+// for errors and warnings on the console, which include violations of the page's content
+// security policy. Scripts run before the page's.
 func OpenStrict(tb testing.TB, url string, scripts ...string) context.Context {
 	tb.Helper()
 	ctx := start(tb)
@@ -147,7 +145,7 @@ func watch(ctx context.Context, tb testing.TB, faultOf func(ev any) string) {
 	}
 }
 
-// exceptions are what the page's scripts do not catch.
+// exceptions returns the text of an exception that the page's scripts do not catch.
 func exceptions(ev any) string {
 	e, ok := ev.(*runtime.EventExceptionThrown)
 	if !ok {
@@ -161,7 +159,7 @@ func exceptions(ev any) string {
 	return fault
 }
 
-// misdeeds are what a page of ours must not do.
+// misdeeds returns the text of an action that a strict page must not do.
 func misdeeds(ev any, host string) string {
 	used := ""
 	switch e := ev.(type) {
@@ -202,22 +200,21 @@ func Do(ctx context.Context, tb testing.TB, steps ...chromedp.Action[chromedp.Vo
 // Evaluate runs a script in the page and returns its value.
 func Evaluate[T any](ctx context.Context, tb testing.TB, script string) T {
 	tb.Helper()
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	result, err := chromedp.Run(limited, chromedp.Evaluate[T](script))
-	if err != nil {
-		tb.Fatalf("%.80s: %v", script, err)
-	}
-	return result
+	return evaluate[T](ctx, tb, script)
 }
 
-// Await is [Evaluate] for a script whose value is a promise: it returns what that
-// is fulfilled with.
+// Await is [Evaluate] for a script whose value is a promise. It returns the value of the
+// promise.
 func Await[T any](ctx context.Context, tb testing.TB, script string) T {
+	tb.Helper()
+	return evaluate[T](ctx, tb, script, chromedp.EvalAwaitPromise)
+}
+
+func evaluate[T any](ctx context.Context, tb testing.TB, script string, options ...chromedp.EvaluateOption) T {
 	tb.Helper()
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	result, err := chromedp.Run(limited, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	result, err := chromedp.Run(limited, chromedp.Evaluate[T](script, options...))
 	if err != nil {
 		tb.Fatalf("%.80s: %v", script, err)
 	}
