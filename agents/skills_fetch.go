@@ -136,7 +136,7 @@ func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, 
 		return place{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", s.Type)
 	}
 	dir, stale, err := h.fetchGit(ctx, url, s.Ref)
-	return place{folder.Local{}, dir, "."}, stale, err
+	return place{folder.Files{}, dir, "."}, stale, err
 }
 
 // localSource returns the place of a local source. It is read with the rights of the agents'

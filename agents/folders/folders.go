@@ -122,7 +122,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, files: folder.Local{}}
+	s := &Store{cfg: cfg}
 	if user.Credential != nil {
 		s.files = folder.Acting(user.Do)
 	}

@@ -49,7 +49,7 @@ func (s *Store) change(ctx context.Context, file string, edit func(map[string]js
 	return s.Exclusive(ctx, file, func() error {
 		changed := map[string]json.RawMessage{}
 		dir, name := split(file)
-		err := s.files().Update(ctx, dir, name, MaxSize, func(old []byte) ([]byte, error) {
+		err := s.Files.Update(ctx, dir, name, MaxSize, func(old []byte) ([]byte, error) {
 			entries := map[string]json.RawMessage{}
 			if old != nil {
 				var err error

@@ -61,7 +61,7 @@ func Path(directory, kind string) string {
 // Store reads and changes files. The zero value is ready to use. A Store must not be copied
 // after its first use.
 type Store struct {
-	// Files reads and writes. Nil means folder.Local.
+	// Files reads and writes.
 	Files folder.Files
 
 	// Written is called after each write of a file, before the callers get their
@@ -71,13 +71,6 @@ type Store struct {
 
 	mu    sync.Mutex
 	turns map[string]*turn // by file, while callers use it
-}
-
-func (s *Store) files() folder.Files {
-	if s.Files == nil {
-		return folder.Local{}
-	}
-	return s.Files
 }
 
 // Get returns an entry with its text in the file, or ErrNotFound.
@@ -184,7 +177,7 @@ func split(file string) (dir, name string) {
 // read returns the content of a file.
 func (s *Store) read(file string) ([]byte, error) {
 	dir, name := split(file)
-	text, err := s.files().Read(dir, name, MaxSize)
+	text, err := s.Files.Read(dir, name, MaxSize)
 	return text, describe(file, err)
 }
 

@@ -2,47 +2,60 @@ package folder
 
 import "context"
 
-// Acting returns Files that work with the rights of another user. do runs a function
-// with these rights and returns its error, as supervise.User.Do does. If do is nil,
-// Acting returns [Local].
-//
-// The edit function of Update runs with these rights, too.
-func Acting(do func(func() error) error) Files {
-	if do == nil {
-		return Local{}
-	}
-	return acting(do)
+// Files reads and writes below directories. The zero value works with the rights of the
+// calling thread.
+type Files struct {
+	do func(func() error) error // nil for the calling thread
 }
 
-// acting does the work of Local, each call of which stays in its goroutine.
-type acting func(func() error) error
+// Acting returns Files that work with the rights of another user. do runs a function with these
+// rights and returns its error, as supervise.User.Do does.
+func Acting(do func(func() error) error) Files { return Files{do} }
 
-var _ Files = acting(nil)
+func (f Files) run(work func() error) error {
+	if f.do == nil {
+		return work()
+	}
+	return f.do(work)
+}
 
-func (a acting) Read(dir, name string, limit int64) (text []byte, err error) {
-	err = a(func() (err error) {
-		text, err = Local{}.Read(dir, name, limit)
+// Read returns the content of a regular file of at most limit bytes.
+func (f Files) Read(dir, name string, limit int64) (text []byte, err error) {
+	err = f.run(func() (err error) {
+		text, err = read(dir, name, limit)
 		return err
 	})
 	return text, err
 }
 
-func (a acting) Update(ctx context.Context, dir, name string, limit int64, edit func([]byte) ([]byte, error)) error {
-	return a(func() error { return Local{}.Update(ctx, dir, name, limit, edit) })
+// Update replaces a file by the text that edit returns, atomically. It holds an advisory lock
+// (flock) on the file's directory, for which it waits until ctx ends, and ten seconds at most.
+// If there is no file, old is nil, dir and the directories below it are made, and the file gets
+// the mode 0600. If edit returns nil or an error, the file does not change. edit runs with the
+// rights of f.
+func (f Files) Update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error {
+	return f.run(func() error { return update(ctx, dir, name, limit, edit) })
 }
 
-func (a acting) List(dir, name string, depth, limit int) (all []Entry, err error) {
-	err = a(func() (err error) {
-		all, err = Local{}.List(dir, name, depth, limit)
+// List returns the regular files below a folder. It skips links, folders named .git, and
+// folders that are nested deeper than depth. The error is ErrTooMany if there are more than
+// limit entries.
+func (f Files) List(dir, name string, depth, limit int) (all []Entry, err error) {
+	err = f.run(func() (err error) {
+		all, err = list(dir, name, depth, limit)
 		return err
 	})
 	return all, err
 }
 
-func (a acting) WriteTree(dir, name string, files []File) error {
-	return a(func() error { return Local{}.WriteTree(dir, name, files) })
+// WriteTree makes a folder of files, completely or not at all. It replaces a file, link or
+// folder of that name.
+func (f Files) WriteTree(dir, name string, files []File) error {
+	return f.run(func() error { return writeTree(dir, name, files) })
 }
 
-func (a acting) RemoveAll(dir, name string) error {
-	return a(func() error { return Local{}.RemoveAll(dir, name) })
+// RemoveAll removes a file, a link, or a folder and its content. It returns nil if the name
+// does not exist.
+func (f Files) RemoveAll(dir, name string) error {
+	return f.run(func() error { return removeAll(dir, name) })
 }

@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	var files folder.Local
+//	var files folder.Files
 //	text, err := files.Read("/home/user/project", ".sandbox-agent/config/mcp.json", 1<<20)
 //	err = files.WriteTree("/home/user/project", ".claude/skills/review", []folder.File{{Name: "SKILL.md", Content: text}})
 //
@@ -18,8 +18,8 @@
 //
 // # Rights
 //
-// [Files] is the interface that callers use. [Local] works with the rights of the
-// calling thread, [Acting] with the rights of another user.
+// The zero [Files] works with the rights of the calling thread, [Acting] with the rights of
+// another user.
 //
 // A magic link of /proc (/proc/PID/cwd, root, fd) in the path of the directory is
 // refused, because it bypasses the permissions of the directories above its target.
@@ -41,7 +41,6 @@
 package folder
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"time"
@@ -60,38 +59,12 @@ var (
 	// ErrTooLarge says that a file has more bytes than the caller allows.
 	ErrTooLarge = errors.New("is too large")
 
-	// ErrTooMany says that a folder has more files, or is nested deeper, than the
-	// caller allows.
+	// ErrTooMany says that a folder has more files than the caller allows.
 	ErrTooMany = errors.New("has too many files or folders")
 
 	// ErrLocked says that another program kept the lock for ten seconds.
 	ErrLocked = errors.New("locked by another program")
 )
-
-// Files reads and writes below a directory.
-type Files interface {
-	// Read returns the content of a regular file of at most limit bytes.
-	Read(dir, name string, limit int64) ([]byte, error)
-
-	// Update replaces a file by the text that edit returns, atomically. It holds an
-	// advisory lock (flock) on the file's directory, for which it waits until ctx
-	// ends, and ten seconds at most. If there is no file, old is nil, dir and the
-	// directories below it are made, and the file gets the mode 0600. If edit
-	// returns nil or an error, the file does not change.
-	Update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error
-
-	// List returns the regular files below a folder. It skips links, folders named
-	// .git, and folders that are nested deeper than depth. The error is ErrTooMany
-	// if there are more than limit entries.
-	List(dir, name string, depth, limit int) ([]Entry, error)
-
-	// WriteTree makes a folder of files. It replaces anything that has that name.
-	WriteTree(dir, name string, files []File) error
-
-	// RemoveAll removes a file, a link, or a folder and its content. It returns nil
-	// if the name does not exist.
-	RemoveAll(dir, name string) error
-}
 
 // Entry is a regular file that List found.
 type Entry struct {
@@ -107,8 +80,3 @@ type File struct {
 	Mode    fs.FileMode
 	Content []byte
 }
-
-// Local does the work in this process.
-type Local struct{}
-
-var _ Files = Local{}

@@ -78,7 +78,7 @@ func enter(d *os.Root, name string, create bool) (*os.Root, error) {
 			return nil, err
 		}
 	}
-	for range 10 { // it may be exchanged meanwhile
+	for range 10 { // another program may exchange it meanwhile
 		looked, err := d.Lstat(name)
 		switch {
 		case err != nil:
@@ -165,8 +165,7 @@ func within(at string, err error) error {
 	return &fs.PathError{Op: op, Path: at, Err: err}
 }
 
-// Read implements [Files].
-func (Local) Read(dir, name string, limit int64) ([]byte, error) {
+func read(dir, name string, limit int64) ([]byte, error) {
 	d, base, err := openParent(dir, name, false)
 	if err != nil {
 		return nil, err

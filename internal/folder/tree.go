@@ -9,17 +9,18 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/deskhand/deskhand/internal/removetree"
 )
 
 const (
-	// maxDepth bounds how deep folders are entered: each one is held open.
+	// maxDepth bounds the levels of a walk, which holds one directory of each open.
 	maxDepth = 32
-	// maxRemoved bounds the entries of what RemoveAll removes.
+	// maxRemoved bounds the entries that RemoveAll removes.
 	maxRemoved = 1 << 20
 )
 
-// List implements [Files].
-func (Local) List(dir, name string, depth, limit int) (all []Entry, err error) {
+func list(dir, name string, depth, limit int) (all []Entry, err error) {
 	d, err := openBelow(dir, path.Clean(name), false)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (Local) List(dir, name string, depth, limit int) (all []Entry, err error) {
 		}
 		info, err := d.Lstat(e.Name())
 		if err != nil || !info.Mode().IsRegular() {
-			return nil //nolint:nilerr // it is not there any more
+			return nil //nolint:nilerr // it was removed
 		}
 		all = append(all, Entry{at, info.Size(), info.Mode(), info.ModTime()})
 		return nil
@@ -82,9 +83,8 @@ func walk(d *os.Root, prefix string, f func(at string, e fs.DirEntry, d *os.Root
 	}
 }
 
-// WriteTree implements [Files]. It makes the folder under a temporary name and
-// renames it, so that the folder appears complete or not at all.
-func (Local) WriteTree(dir, name string, files []File) (err error) {
+// writeTree makes the folder under a temporary name and renames it.
+func writeTree(dir, name string, files []File) (err error) {
 	d, base, err := openParent(dir, name, true)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (Local) WriteTree(dir, name string, files []File) (err error) {
 	temp := ".new-" + rand.Text()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.RemoveAll(temp))
+			err = errors.Join(err, removeIn(d, temp))
 		}
 	}()
 	if err := d.Mkdir(temp, 0o755); err != nil {
@@ -113,14 +113,13 @@ func (Local) WriteTree(dir, name string, files []File) (err error) {
 			return within(filepath.Join(at, f.Name), err)
 		}
 	}
-	if err := removeAll(d, base); err != nil {
+	if err := removeIn(d, base); err != nil {
 		return within(at, err)
 	}
 	return within(at, d.Rename(temp, base))
 }
 
-// RemoveAll implements [Files].
-func (Local) RemoveAll(dir, name string) error {
+func removeAll(dir, name string) error {
 	d, base, err := openParent(dir, name, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -129,35 +128,22 @@ func (Local) RemoveAll(dir, name string) error {
 		return err
 	}
 	defer d.Close()
-	return within(filepath.Join(dir, name), removeAll(d, base))
+	return within(filepath.Join(dir, name), removeIn(d, base))
 }
 
-// removeAll removes a name from a directory, and follows no link. A tree that is
-// nested too deep is refused before anything is removed, because the recursion holds
-// each folder open.
-func removeAll(d *os.Root, name string) error {
-	info, err := d.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return d.Remove(name)
-	}
-	below, err := enter(d, name, false)
+// removeIn removes a name from a directory. It follows no link and opens a bounded number of
+// directories.
+func removeIn(d *os.Root, name string) error {
+	self, err := d.Open(".")
 	if err != nil {
 		return err
 	}
+	defer self.Close()
 	left := maxRemoved
-	err = walk(below, "", func(at string, e fs.DirEntry, _ *os.Root) error {
-		if left--; left < 0 || e.IsDir() && strings.Count(at, "/") >= maxDepth {
+	return removetree.RemoveIn(self, name, func() error {
+		if left--; left < 0 {
 			return ErrTooMany
 		}
 		return nil
 	})
-	if err = errors.Join(err, below.Close()); err != nil {
-		return err
-	}
-	return d.RemoveAll(name)
 }

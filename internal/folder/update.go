@@ -14,20 +14,18 @@ import (
 )
 
 const (
-	// lockTime is how long a change waits for other programs. Each change takes
-	// as long as the disk needs, so only a program that was stopped in the middle
-	// of one, or means harm, lets it pass.
+	// lockTime bounds the wait for other programs. A change takes as long as the disk
+	// needs, so only a stopped or hostile program holds the lock longer.
 	lockTime = 10 * time.Second
-	// lockPoll is how often it looks. The kernel could wake us, but a thread
-	// that waits for a lock cannot be told to give up.
+	// lockPoll is the time between two attempts. A thread that waits in the kernel for the
+	// lock cannot be interrupted.
 	lockPoll = time.Millisecond
 
 	newMode    = 0o600 // of a file that did not exist
 	tempSuffix = ".tmp"
 )
 
-// Update implements [Files].
-func (Local) Update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error {
+func update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
