@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// append adds to a file that exists. The content is received whole before, so
-// that one which breaks off changes nothing.
+// append appends to an existing file, after receiving the content completely.
 func (w *writer) append(r io.Reader) (int64, error) {
 	t := w.target
 	file, err := t.dir.open(t.name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK, 0)
@@ -54,15 +53,15 @@ func (w *writer) append(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// takeBack shortens a file to its old size, unless others added to it as well.
+// takeBack truncates a file to its old size, unless other programs appended to it, too.
 func takeBack(file *os.File, size, added int64) {
 	if n, err := nodeOfFile(file); err == nil && n.size == size+added {
 		_ = file.Truncate(size)
 	}
 }
 
-// appendToCopy appends by replacing the file, which may have another name
-// outside of the root: that one keeps the old content.
+// appendToCopy appends by replacing the file. Another name of it, outside of the root, keeps
+// the old content.
 func (w *writer) appendToCopy(r io.Reader) (int64, error) {
 	old, err := w.target.dir.open(w.target.name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -88,8 +87,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// collect receives content: into memory when it is small, else into a temporary
-// file, beside the target if possible. discard must be called after use.
+// collect receives content into memory if it is small, else into a temporary file, beside the
+// target if possible. discard must be called after use.
 func (w *writer) collect(r io.Reader) (content io.Reader, discard func(), err error) {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	total := 0
@@ -132,13 +131,13 @@ func (w *writer) spool(r io.Reader) (io.Reader, func(), error) {
 	return temp.file, temp.discard, nil
 }
 
-// contentLock keeps those apart who change the content of one file.
+// contentLock serialises changes of the content of one file.
 type contentLock struct {
 	sync.Mutex
 	users int // under shared.mu
 }
 
-// lockContent waits for its turn and returns what ends it.
+// lockContent locks the content of a file.
 func (f *FS) lockContent(id fileID) (unlock func()) {
 	f.mu.Lock()
 	l := f.contents[id]

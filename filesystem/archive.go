@@ -323,15 +323,7 @@ func (a *archiver) copy(source io.Reader, size int64) (read int64, problem, err 
 // header writes the header of an entry, in the oldest format that has its data: PAX for times
 // with fractions of seconds, GNU for names that are not UTF-8, which PAX does not permit.
 func (a *archiver) header(n node, h tar.Header) error {
-	h.Mode = int64(n.mode.Perm())
-	for _, bit := range []struct {
-		mode fs.FileMode
-		is   int64
-	}{{fs.ModeSetuid, unix.S_ISUID}, {fs.ModeSetgid, unix.S_ISGID}, {fs.ModeSticky, unix.S_ISVTX}} {
-		if n.mode&bit.mode != 0 {
-			h.Mode |= bit.is
-		}
-	}
+	h.Mode = int64(n.raw &^ unix.S_IFMT)
 	h.Uid, h.Gid, h.ModTime = int(n.uid), int(n.gid), n.modified
 	switch {
 	case !utf8.ValidString(h.Name) || !utf8.ValidString(h.Linkname):

@@ -236,7 +236,7 @@ func (x *extraction) file(h *tar.Header, parts []string, content io.Reader) erro
 		return err
 	}
 	fd := -1
-	err = x.create(l, name, isRegular, func() (err error) {
+	err = x.create(l, name, node.isRegular, func() (err error) {
 		fd, err = unix.Openat(l.stage.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		return err
 	})
@@ -271,7 +271,7 @@ func (x *extraction) symlink(h *tar.Header, parts []string) error {
 	if err := x.checkTarget(h.Name, splitPath(l.path), h.Linkname); err != nil {
 		return err
 	}
-	err = x.create(l, name, isLink, func() error { return unix.Symlinkat(h.Linkname, l.stage.fd, name) })
+	err = x.create(l, name, node.isLink, func() error { return unix.Symlinkat(h.Linkname, l.stage.fd, name) })
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (x *extraction) hardLink(h *tar.Header, parts []string) error {
 	}
 	file, err := x.openStaged(target)
 	if err != nil {
-		return refused(h.Name, "archive has a hard link to what is no file that came before it",
+		return refused(h.Name, "archive has a hard link to something other than a file that came before it",
 			"it is "+printable(h.Linkname))
 	}
 	defer file.Close()
@@ -299,7 +299,7 @@ func (x *extraction) hardLink(h *tar.Header, parts []string) error {
 			return nil // it has that name
 		}
 	}
-	return x.create(l, name, isRegular, func() error {
+	return x.create(l, name, node.isRegular, func() error {
 		return unix.Linkat(unix.AT_FDCWD, descriptorPath(file), l.stage.fd, name, unix.AT_SYMLINK_FOLLOW)
 	})
 }

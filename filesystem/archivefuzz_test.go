@@ -116,7 +116,7 @@ func FuzzExtract(f *testing.F) {
 	})
 }
 
-// FuzzExtractBytes does the same with what is no archive, or nearly one.
+// FuzzExtractBytes does the same with bytes that are not a valid archive.
 func FuzzExtractBytes(f *testing.F) {
 	for _, script := range scripts {
 		if archive, ok := scriptedTar(script); ok {

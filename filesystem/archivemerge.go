@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// moveIn puts what was unpacked in its place, after checking that it can be
-// done. From the first move on it goes on to the end, also when the caller has
-// gone.
+// moveIn moves the unpacked files to their places, after checking that all can be moved. After
+// the first move it continues even if the context ends.
 func (x *extraction) moveIn() error {
 	if x.doubtful {
 		if err := x.checkLinks(x.stage.folder, nil); err != nil {
@@ -25,14 +24,14 @@ func (x *extraction) moveIn() error {
 	if err := x.sync(); err != nil {
 		return err
 	}
-	if err := x.settle(pair{stage: x.stage.folder, dest: x.dest}); err != nil {
+	if err := x.moveAll(pair{stage: x.stage.folder, dest: x.dest}); err != nil {
 		return err
 	}
 	return x.sync()
 }
 
-// settle makes all moves or none, unless somebody other than the FS interferes.
-func (x *extraction) settle(top pair) error {
+// moveAll moves everything or nothing, unless another program interferes.
+func (x *extraction) moveAll(top pair) error {
 	x.fs.commit.Lock()
 	defer x.fs.commit.Unlock()
 	m := &merger{x: x}
@@ -49,9 +48,7 @@ func (x *extraction) settle(top pair) error {
 	return nil
 }
 
-// sync waits until all that was written is on the disk, or the names that it
-// has now. One call for the whole file system is faster than one for each of
-// thousands of files.
+// sync syncs the whole file system, which is faster than syncing thousands of files.
 func (x *extraction) sync() error {
 	if x.options.NoSync {
 		return nil
@@ -64,7 +61,7 @@ func (x *extraction) sync() error {
 	return err
 }
 
-// eachName calls f with the names in a folder until it fails.
+// eachName calls f with the names in a folder, until an error.
 func eachName(d folder, f func(name string) error) error {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return at(d.path, err)
@@ -85,10 +82,9 @@ func eachName(d folder, f func(name string) error) error {
 	}
 }
 
-// checkLinks refuses symbolic links of the archive that lead out of the
-// destination by way of others, of the archive or of the destination. It looks
-// at all of them with everything in place, as what a link means depends on what
-// comes after it.
+// checkLinks returns an error for a symbolic link of the archive that leads out of the
+// destination through other links, of the archive or of the destination. It runs after all
+// entries are unpacked, because later entries change where a link leads.
 func (x *extraction) checkLinks(dir folder, parts []string) error {
 	return eachName(dir, func(name string) error {
 		if err := x.alive(); err != nil {
@@ -120,8 +116,8 @@ func (x *extraction) checkLinks(dir folder, parts []string) error {
 	})
 }
 
-// setFolders gives directories their mode and time, now that nothing is added
-// to them any more. They must stay writable until they are moved.
+// setFolders sets the mode and time of directories, after all entries are in them. They stay
+// writable until they are moved.
 func (x *extraction) setFolders() error {
 	for _, d := range x.folders {
 		if err := unix.Fchmodat(x.stage.fd, d.path, d.mode|0o700, 0); err != nil {
@@ -134,8 +130,7 @@ func (x *extraction) setFolders() error {
 	return nil
 }
 
-// restrictFolders takes from directories what they needed to be moved, from the
-// inside out.
+// restrictFolders sets the final mode of directories, the deepest first.
 func (x *extraction) restrictFolders() {
 	restricted := slices.DeleteFunc(x.folders, func(d stagedFolder) bool { return d.mode&0o700 == 0o700 })
 	slices.SortStableFunc(restricted, func(a, b stagedFolder) int { return len(b.path) - len(a.path) })
@@ -146,7 +141,7 @@ func (x *extraction) restrictFolders() {
 	}
 }
 
-// pair is a directory that was unpacked and the existing one that it joins.
+// pair is an unpacked directory and the existing one that it joins.
 type pair struct{ stage, dest folder }
 
 func (p pair) down(name string) (pair, error) {
@@ -167,13 +162,13 @@ func (p pair) close() {
 	p.dest.close()
 }
 
-// merger moves what was unpacked into the destination.
+// merger moves unpacked files into the destination.
 type merger struct {
 	x     *extraction
 	moved int
 }
 
-// dryRun finds out whether every move can succeed.
+// dryRun checks whether every move can succeed.
 func (m *merger) dryRun(p pair) error {
 	here, err := mountOf(p.stage.fd, "")
 	if err != nil {
@@ -184,7 +179,7 @@ func (m *merger) dryRun(p pair) error {
 		return at(p.dest.path, err)
 	}
 	if here != there {
-		return conflict(p.dest.path, "archive has a directory where another file system begins", "extract into that one by itself")
+		return conflict(p.dest.path, "archive has a directory where another file system begins", "extract into that one separately")
 	}
 	if err := unix.Faccessat(p.dest.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil && !unsupported(err) {
 		return at(p.dest.path, err)
@@ -201,7 +196,7 @@ func (m *merger) dryRun(p pair) error {
 	})
 }
 
-// mayReplace finds out whether one move can succeed, or those below it.
+// mayReplace checks whether one move can succeed, and the moves below it.
 func (m *merger) mayReplace(p pair, name string, dir node, mounted mount) error {
 	target := p.dest.child(name)
 	old, err := p.dest.stat(name)
@@ -238,14 +233,14 @@ func (m *merger) mayReplace(p pair, name string, dir node, mounted mount) error 
 	return nil
 }
 
-// mount is where something is mounted. Files move by rename only within one.
+// mount identifies a mount. Files can be renamed only within one.
 type mount struct {
 	id     uint64
 	device uint64
 }
 
-// mountOf tells what an entry of a directory is mounted on; without a name, the
-// directory. Kernels before 5.8 tell the device only.
+// mountOf returns the mount of an entry of a directory, or of the directory if the name is
+// empty. Kernels before 5.8 return the device only.
 func mountOf(dir int, name string) (mount, error) {
 	var st unix.Statx_t
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
@@ -262,13 +257,13 @@ func mountOf(dir int, name string) (mount, error) {
 	return m, nil
 }
 
-// move moves everything. A directory that the destination does not have moves
-// as a whole.
+// move moves everything. A directory that the destination does not have moves with its
+// content.
 func (m *merger) move(p pair) error {
 	for {
 		before := m.moved
 		err := eachName(p.stage, func(name string) error { return m.moveOne(p, name) })
-		// A pass may miss names because it took others away.
+		// A pass may miss names because it moved others.
 		if err != nil || m.moved == before {
 			return err
 		}
@@ -308,7 +303,7 @@ func (m *merger) moveOne(p pair, name string) error {
 	return err
 }
 
-// interfered says that a move failed although it could have succeeded.
+// interfered returns the error for a move that failed after dryRun.
 func (m *merger) interfered(target string, err error) error {
 	if m.moved == 0 {
 		return at(target, err)

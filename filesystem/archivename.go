@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxName is the longest name of a file, in bytes: Linux's NAME_MAX.
+// maxName is the longest name of a file in bytes, Linux's NAME_MAX.
 const maxName = 255
 
-// entryParts splits the name of an entry of an archive into the names that lead
-// to it from the destination. "./" is the destination itself, without any.
+// entryParts splits the name of an entry into the names on its path from the destination.
+// "./" has none: it is the destination.
 func (x *extraction) entryParts(name string) ([]string, error) {
 	if name == "" {
 		return nil, refused(name, "archive has an entry without a name", "")
@@ -53,15 +53,14 @@ func refused(entry, problem, remedy string) error {
 	return &Error{Path: entry, Reason: problem, Remedy: remedy, Kind: ErrArchive}
 }
 
-// conflict names what is in the way of an entry.
+// conflict is the error for an existing file in the place of an entry.
 func conflict(path, problem, remedy string) error {
 	return &Error{Path: path, Reason: problem, Remedy: remedy, Kind: fs.ErrExist}
 }
 
-// checkTarget refuses the target of a symbolic link, in the directory that
-// parts lead to, when its words lead out of the destination. Where the words
-// are not all, because they climb again after a name or because something in
-// the destination may be on the way, the last word is that of checkLinks.
+// checkTarget returns an error if the text of a symbolic link, in the directory of parts, leads
+// out of the destination. The text does not decide if it has ".." after a name, or if the path
+// exists in the destination. checkLinks checks such links.
 func (x *extraction) checkTarget(entry string, parts []string, target string) error {
 	switch {
 	case target == "":
@@ -101,25 +100,24 @@ func leavingLink(entry string) error {
 var (
 	errLeaves  = errors.New("leads out of the destination")
 	errCircle  = errors.New("leads in a circle")
-	errNowhere = errors.New("goes on after what is no directory")
+	errNowhere = errors.New("continues after a file")
 )
 
-// maxSteps is how many names one path may lead through.
+// maxSteps bounds the names on one path.
 const maxSteps = 1024
 
-// spot is where a path leads.
+// spot is the place where a path leads.
 type spot struct {
 	parts   []string // from the destination, without symbolic links
 	node    node
 	missing bool
 }
 
-// follow finds out where a path leads from the directory at, as the kernel
-// would, but as if the destination were the top: in what the archive puts there
-// (the first view) and in what is there already (the second).
+// follow follows a path from the directory at like the kernel, with the destination as the
+// top. Entries of the archive (the first view) hide existing ones (the second view).
 //
-// What does not exist may be passed by names, which lead to nothing, but not by
-// "..", as something may come to exist there that leads elsewhere.
+// A path may continue with names after a name that does not exist, but not with "..", because
+// a link may be made there later.
 func (x *extraction) follow(at []string, path string, views ...folder) (spot, error) {
 	s := spot{parts: slices.Clone(at), node: node{mode: fs.ModeDir}}
 	todo := strings.Split(path, "/")
@@ -167,7 +165,7 @@ func (x *extraction) follow(at []string, path string, views ...folder) (spot, er
 	return s, nil
 }
 
-// step goes to a name in the directory, and tells the view that has it.
+// step goes to a name in the directory, and returns the view that has it.
 func (s *spot) step(name string, views []folder) (folder, error) {
 	s.parts = append(s.parts, name)
 	for _, view := range views {
@@ -184,8 +182,8 @@ func (s *spot) step(name string, views []folder) (folder, error) {
 	return folder{}, nil
 }
 
-// inDestination makes an absolute target relative to the destination, where it
-// lies below it. Trees that do not follow absolute links must not here either.
+// inDestination makes an absolute target below the destination relative to it. Links of a root
+// must not be absolute.
 func (x *extraction) inDestination(target string) (string, error) {
 	if _, whole := x.place.tree.(wholeTree); !whole {
 		return "", errLeaves

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// extraction is one archive on its way into a directory.
+// extraction is one Extract.
 type extraction struct {
 	fs      *FS
 	place   place
-	real    string // of the destination, without symbolic links; found out when needed
+	real    string // path of the destination without symbolic links; empty until it is needed
 	options ExtractOptions
 	stream  *tarStream
 	alive   aliveFunc
@@ -25,20 +25,19 @@ type extraction struct {
 	stage   stage
 	buffer  []byte
 
-	levels   []level        // open directories on the way to the last entry
+	levels   []level        // open directories of the latest entry
 	folders  []stagedFolder // directories whose mode and time are set at the end
 	doubtful bool           // a symbolic link needs checkLinks
 	done     Extracted
 }
 
-// level is an open directory of the archive and, when it merges with one that
-// exists, that one.
+// level is an open directory of the archive and, if it joins an existing one, that one.
 type level struct {
 	name   string // in the archive
 	path   string // from the destination, without symbolic links
 	stage  folder
 	merges bool
-	dest   folder // when merges
+	dest   folder // if merges is set
 }
 
 func (l level) close() {
@@ -48,7 +47,7 @@ func (l level) close() {
 	}
 }
 
-// stagedFolder is what an archive says of a directory.
+// stagedFolder has the attributes of a directory in the archive.
 type stagedFolder struct {
 	path     string
 	mode     uint32
@@ -63,8 +62,7 @@ type stage struct {
 	name string
 }
 
-// openStage makes a staging directory. It is locked for as long as it is in use,
-// which sweep respects.
+// openStage makes a staging directory. It is locked while it is in use, see sweep.
 func openStage(dest folder) (s stage, err error) {
 	s = stage{dest: dest, name: hiddenName(tempSuffix)}
 	if err := dest.mkdir(s.name, 0o700); err != nil {
@@ -74,17 +72,17 @@ func openStage(dest folder) (s stage, err error) {
 		_ = dest.rmdir(s.name)
 		return stage{}, err
 	}
-	_ = unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB) // a file system without locks has to do without
+	_ = unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB)
 	return s, nil
 }
 
-// remove removes the staging directory with what is left in it.
+// remove removes the staging directory and its content.
 func (s stage) remove() {
 	_ = removeEntry(s.dest, s.name, uninterrupted) // sweep tries again
 	s.close()
 }
 
-// leaveLevels closes all levels but the first ones.
+// leaveLevels closes all levels except the first ones.
 func (x *extraction) leaveLevels(keep int) {
 	for _, l := range x.levels[keep:] {
 		l.close()
@@ -93,16 +91,16 @@ func (x *extraction) leaveLevels(keep int) {
 	x.levels = x.levels[:keep]
 }
 
-// parentLevel opens the directory of an entry, and tells its name there.
+// parentLevel opens the directory of an entry, and returns the name in it.
 func (x *extraction) parentLevel(parts []string) (level, string, error) {
 	last := len(parts) - 1
 	l, err := x.enterLevel(parts[:last])
 	return l, parts[last], err
 }
 
-// enterLevel opens, and makes where it is missing, a directory of the archive.
-// It stays open until another one is entered. Entries come directory by
-// directory, so there is seldom more than one step to make.
+// enterLevel opens a directory of the archive, and makes it if it does not exist. The
+// directory stays open until another one is entered, because most archives are ordered by
+// directory.
 func (x *extraction) enterLevel(parts []string) (level, error) {
 	same := 0
 	for same < len(parts) && same < len(x.levels) && x.levels[same].name == parts[same] {
@@ -120,7 +118,7 @@ func (x *extraction) enterLevel(parts []string) (level, error) {
 	return x.level(), nil
 }
 
-// level is the last one that was entered.
+// level returns the latest level.
 func (x *extraction) level() level {
 	if n := len(x.levels); n > 0 {
 		return x.levels[n-1]
@@ -132,8 +130,7 @@ func (x *extraction) top() level {
 	return level{stage: x.stage.folder, dest: x.dest, merges: true}
 }
 
-// down opens a directory in another one. Where there is a symbolic link in the
-// destination, it is that to which the link leads.
+// down opens a directory below another one. It follows a symbolic link of the destination.
 func (x *extraction) down(l level, name string) (level, error) {
 	next := level{path: path.Join(l.path, name)}
 	if l.merges {
@@ -166,7 +163,7 @@ func (x *extraction) down(l level, name string) (level, error) {
 	return next, nil
 }
 
-// stagedInstead says what an archive has in the place of a directory.
+// stagedInstead returns the error for an entry of the archive in the place of a directory.
 func (x *extraction) stagedInstead(l level, name string, err error) error {
 	n, failed := l.stage.stat(name)
 	switch {
@@ -178,8 +175,8 @@ func (x *extraction) stagedInstead(l level, name string, err error) error {
 	return refused(path.Join(l.path, name), "archive has a file and a directory of the same name", "")
 }
 
-// downLink opens the directory to which a symbolic link of the destination
-// leads, if it leads to one in the destination.
+// downLink opens the directory to which a symbolic link of the destination leads. It must be
+// in the destination.
 func (x *extraction) downLink(link string) (level, error) {
 	s, err := x.follow(nil, link, x.dest)
 	switch {
@@ -209,7 +206,7 @@ func (x *extraction) downLink(link string) (level, error) {
 	return l, nil
 }
 
-// inPlace is the absolute path of what is in the destination.
+// inPlace returns the absolute path of an entry in the destination.
 func (x *extraction) inPlace(name string) string { return path.Join(x.place.path, name) }
 
 func splitPath(name string) []string {
@@ -219,11 +216,8 @@ func splitPath(name string) []string {
 	return strings.Split(name, "/")
 }
 
-func isRegular(n node) bool { return n.isRegular() }
-func isLink(n node) bool    { return n.isLink() }
-
-// create makes an entry with the given function. A later entry of the same name
-// and kind takes the place of an earlier one, as with tar.
+// create makes an entry with a function. As with tar, it replaces an earlier entry of the same
+// name and kind.
 func (x *extraction) create(l level, name string, sameKind func(node) bool, makeIt func() error) error {
 	if l.merges {
 		if n, err := l.dest.stat(name); err == nil && n.isDir() {
@@ -247,7 +241,7 @@ func (x *extraction) create(l level, name string, sameKind func(node) bool, make
 	return makeIt()
 }
 
-// openStaged opens a file of the archive, without a right to read or write.
+// openStaged opens a file of the archive with O_PATH.
 func (x *extraction) openStaged(parts []string) (*os.File, error) {
 	l, name, err := x.parentLevel(parts)
 	if err != nil {
@@ -264,7 +258,7 @@ func (x *extraction) openStaged(parts []string) (*os.File, error) {
 	return file, nil
 }
 
-// fill copies the content of an entry into its file.
+// fill writes the content of an entry.
 func (x *extraction) fill(fd int, h *tar.Header, content io.Reader) error {
 	sparse := isSparse(h)
 	size := int64(0)
@@ -292,7 +286,7 @@ func (x *extraction) fill(fd int, h *tar.Header, content io.Reader) error {
 	}
 }
 
-// explainEntry says what an error has to do with an entry.
+// explainEntry adds the entry to an error.
 func (x *extraction) explainEntry(err error, entry string) error {
 	if e := (*contentError)(nil); errors.As(err, &e) {
 		return x.stream.explain(e.err, entry)
@@ -306,7 +300,7 @@ type contentError struct{ err error }
 func (e *contentError) Error() string { return e.err.Error() }
 func (e *contentError) Unwrap() error { return e.err }
 
-// isSparse tells a file that may have holes, whichever of the formats it has.
+// isSparse reports whether a file may have holes, in any format.
 func isSparse(h *tar.Header) bool {
 	return h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.realsize"] != "" ||
 		h.PAXRecords["GNU.sparse.size"] != ""
@@ -314,7 +308,7 @@ func isSparse(h *tar.Header) bool {
 
 var zeroPage [4096]byte
 
-// writeAt writes at an offset, leaving holes for zeros where they are wanted.
+// writeAt writes at an offset. If sparse is set, it leaves holes for zeros.
 func writeAt(fd int, b []byte, offset int64, sparse bool) error {
 	for len(b) > 0 {
 		part := b

@@ -12,15 +12,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Compression is how a tar archive is packed.
+// Compression is the compression of a tar archive.
 type Compression string
 
 // The compressions.
 const (
-	// CompressionAuto lets Extract tell the compression from the first bytes.
-	// Archive does not compress then.
+	// CompressionAuto means that Extract recognizes the compression by the first bytes,
+	// and that Archive does not compress.
 	CompressionAuto Compression = ""
-	// CompressionNone is a bare tar archive.
+	// CompressionNone is a tar archive without compression.
 	CompressionNone Compression = "none"
 	// CompressionGzip is RFC 1952, as in .tar.gz.
 	CompressionGzip Compression = "gzip"
@@ -29,18 +29,17 @@ const (
 )
 
 const (
-	// readAhead is how much of an archive is read at once. Contents of files
-	// go past this buffer.
+	// readAhead is the size of the buffer for an archive.
 	readAhead = 64 << 10
-	// maxWindow is how far back a zstd archive may refer to, and so the memory
-	// that it costs. The levels up to 20 of zstd need no more.
+	// maxWindow bounds the window of a zstd archive, and so its memory. Levels up to 20
+	// need no more.
 	maxWindow = 32 << 20
-	// bombSize is what an archive may expand to whatever its compression ratio.
+	// bombSize is the size up to which any compression ratio is permitted.
 	bombSize = 64 << 20
 )
 
-// sourceReader is the archive as it arrives. It remembers what its reader said,
-// so that a broken connection is not taken for a broken archive.
+// sourceReader reads the archive. It keeps the error of its reader, so that a broken connection
+// differs from a damaged archive.
 type sourceReader struct {
 	reader io.Reader
 	alive  aliveFunc
@@ -60,7 +59,7 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tarStream is the bare tar archive in what arrives.
+// tarStream is the decompressed archive.
 type tarStream struct {
 	source *sourceReader
 	plain  io.Reader
@@ -68,10 +67,10 @@ type tarStream struct {
 	limits ExtractOptions
 
 	n     int64 // bytes read, after decompression
-	zeros int   // how many of the last of them were zero, as far as it matters
+	zeros int   // number of zeros at the end, up to two blocks
 }
 
-// openTar finds out how an archive is compressed, unless it is told.
+// openTar decompresses an archive.
 func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, error) {
 	s := &tarStream{source: &sourceReader{reader: r, alive: alive}, limits: options, close: func() {}}
 	ahead := bufio.NewReaderSize(s.source, readAhead)
@@ -85,7 +84,7 @@ func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, 
 			return nil, err
 		}
 	} else if _, err := ahead.Peek(1); errors.Is(err, io.EOF) {
-		compression = CompressionNone // nothing at all is no entries, whatever it would have been
+		compression = CompressionNone // an empty archive has no entries
 	}
 	switch compression {
 	case CompressionNone:
@@ -97,7 +96,7 @@ func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, 
 		}
 		s.plain = z
 	case CompressionZstd:
-		// One at a time means without goroutines.
+		// A concurrency of 1 means no goroutines.
 		z, err := zstd.NewReader(ahead, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(math.MaxInt64))
 		if err != nil {
@@ -117,7 +116,7 @@ func unknownCompression(c Compression) error {
 	}
 }
 
-// detect tells a compression from the first bytes of an archive.
+// detect recognizes a compression by the first bytes of an archive.
 func detect(first []byte) (Compression, error) {
 	begins := func(magic string) bool { return bytes.HasPrefix(first, []byte(magic)) }
 	skippable := len(first) >= 4 && first[0]&0xf0 == 0x50 && bytes.Equal(first[1:4], []byte("\x2a\x4d\x18"))
@@ -152,7 +151,7 @@ func (s *tarStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countZeros keeps zeros right up to the two blocks that end an archive.
+// countZeros counts the zeros at the end, up to the two blocks that end an archive.
 func (s *tarStream) countZeros(p []byte) {
 	const most = 2 * blockSize
 	n := 0
@@ -165,8 +164,7 @@ func (s *tarStream) countZeros(p []byte) {
 	s.zeros = min(n, most)
 }
 
-// checkRatio refuses an archive that expands without end. Whatever the format,
-// what it has expanded to is known by the bytes that it took.
+// checkRatio returns an error if an archive expands too much.
 func (s *tarStream) checkRatio(expanded int64) error {
 	if s.limits.MaxRatio < 0 || expanded <= bombSize || expanded/int64(s.limits.MaxRatio) <= s.source.n {
 		return nil
@@ -179,9 +177,8 @@ func tooLarge(problem string) error { return &Error{Reason: problem, Kind: ErrTo
 // blockSize is the unit of the tar format.
 const blockSize = 512
 
-// end is called once the tar reader has found the end, which cost the given
-// number of bytes since the last entry. The rest is read, as the checksums of
-// gzip and zstd come last.
+// end checks the end of the archive, after cost bytes since the last entry. It reads the rest,
+// because the checksums of gzip and zstd come last.
 func (s *tarStream) end(cost int64) error {
 	if s.n == 0 {
 		return nil
@@ -206,8 +203,8 @@ func (s *tarStream) end(cost int64) error {
 	}
 }
 
-// explain sorts an error from reading the archive: it is the connection's, or
-// ours, or the archive is damaged in or after the named entry.
+// explain returns the error for a failed read of the archive, in or after an entry: an error
+// of the connection, of the FS, or of the archive.
 func (s *tarStream) explain(err error, entry string) error {
 	if s.source.err != nil {
 		if ours := s.source.alive(); ours != nil {

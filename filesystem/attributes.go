@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dress gives the new file what the old one had, as far as the system allows
-// it: whoever replaces a file need not be its owner.
-func (w *writer) dress(file *os.File) {
+// copyOld copies owner, attributes and mode of the old file, as far as the system permits.
+func (w *writer) copyOld(file *os.File) {
 	old := w.target.old
 	if w.target.exists {
 		if n, err := nodeOfFile(file); err == nil && (n.uid != old.uid || n.gid != old.gid) {
@@ -25,22 +24,20 @@ func (w *writer) dress(file *os.File) {
 	}
 }
 
-// own gives a file the owner and group of another, or the group at least.
+// own sets owner and group of a file, or the group alone.
 func own(file *os.File, like node) {
 	if file.Chown(int(like.uid), int(like.gid)) != nil {
 		_ = file.Chown(-1, int(like.gid))
 	}
 }
 
-// describesContent tells of an extended attribute that it says something about
-// the content or who may see it. Others, such as capabilities, grant rights that
-// new content must not have.
+// describesContent reports whether an extended attribute is about the content or its readers.
+// Others, such as capabilities, grant rights that new content must not have.
 func describesContent(name string) bool {
 	return strings.HasPrefix(name, "user.") || name == "system.posix_acl_access"
 }
 
-// copyAttributes copies the extended attributes that are wanted, as far as the
-// system allows it.
+// copyAttributes copies the wanted extended attributes, as far as the system permits.
 func copyAttributes(to, from *os.File, wanted func(name string) bool) {
 	names := make([]byte, 1<<10)
 	n, err := unix.Flistxattr(int(from.Fd()), names)

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyTree copies an entry, with what is below it, to a name that nothing has.
-// It returns as soon as something cannot be copied; what it made by then is the
-// caller's to remove.
+// copyTree copies an entry, with everything below it, to a new name. After an error the caller
+// removes the copy.
 func copyTree(from folder, name string, to folder, newName string, alive aliveFunc) error {
 	if err := alive(); err != nil {
 		return err
@@ -60,7 +59,7 @@ func copyFile(from folder, name string, to folder, newName string, alive aliveFu
 	if err := copyData(file, source, n.size, alive); err != nil {
 		return err
 	}
-	// What was written while it was copied would be lost.
+	// Data that was written during the copy would be lost.
 	if now, err := nodeOfFile(source); err != nil || now.size != n.size || !now.modified.Equal(n.modified) {
 		return &Error{Path: from.child(name), Reason: "file was changed while it was copied", Remedy: "try again", Kind: ErrChanged}
 	}
@@ -73,7 +72,7 @@ func copyFile(from folder, name string, to folder, newName string, alive aliveFu
 	return setTimes(to, newName, n)
 }
 
-// copyData copies size bytes and leaves holes where the source has them.
+// copyData copies size bytes, with the holes of the source.
 func copyData(file, source *os.File, size int64, alive aliveFunc) error {
 	for end := int64(0); end < size; {
 		start, err := source.Seek(end, unix.SEEK_DATA)
@@ -123,19 +122,9 @@ func copyFolder(from folder, name string, to folder, newName string, alive alive
 	}
 	defer dir.close()
 	_ = unix.Flock(dir.fd, unix.LOCK_EX|unix.LOCK_NB) // see sweep
-	for {
-		names, err := source.file.Readdirnames(1024)
-		for _, name := range names {
-			if err := copyTree(source, name, dir, name, alive); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	err = eachName(source, func(name string) error { return copyTree(source, name, dir, name, alive) })
+	if err != nil {
+		return err
 	}
 	if err := takeAfter(dir.file, source.file, n); err != nil {
 		return err
@@ -155,29 +144,16 @@ func copyLink(from folder, name string, to folder, newName string, n node) error
 	return setTimes(to, newName, n)
 }
 
-// copySpecial makes a FIFO, a socket or a device like another.
+// copySpecial copies a FIFO, a socket or a device.
 func copySpecial(to folder, newName string, n node) error {
-	var kind uint32
-	switch n.mode.Type() {
-	case fs.ModeNamedPipe:
-		kind = unix.S_IFIFO
-	case fs.ModeSocket:
-		kind = unix.S_IFSOCK
-	case fs.ModeDevice:
-		kind = unix.S_IFBLK
-	case fs.ModeDevice | fs.ModeCharDevice:
-		kind = unix.S_IFCHR
-	default:
-		return unix.EOPNOTSUPP
-	}
-	if err := unix.Mknodat(to.fd, newName, kind|uint32(n.mode.Perm()), int(n.number)); err != nil {
+	if err := unix.Mknodat(to.fd, newName, n.raw&(unix.S_IFMT|0o777), int(n.number)); err != nil {
 		return at(to.path, err)
 	}
 	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
 	return setTimes(to, newName, n)
 }
 
-// takeAfter gives a copy what its source is beside its content.
+// takeAfter copies attributes, owner and mode.
 func takeAfter(file, source *os.File, n node) error {
 	copyAttributes(file, source, func(string) bool { return true })
 	mode := n.mode.Perm() | n.mode&fs.ModeSticky
@@ -187,7 +163,7 @@ func takeAfter(file, source *os.File, n node) error {
 	return file.Chmod(mode)
 }
 
-// setTimes sets the times of an entry, or of a link itself.
+// setTimes sets the times of an entry, without following a link.
 func setTimes(dir folder, name string, n node) error {
 	times := make([]unix.Timespec, 2)
 	var err error
@@ -200,14 +176,14 @@ func setTimes(dir folder, name string, n node) error {
 	return unix.UtimesNanoAt(dir.fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// syncTree puts a copy on the disk.
+// syncTree syncs a copy.
 func syncTree(dir folder, name string, n node) error {
 	if n.mode.Type()&^fs.ModeDir != 0 {
 		return nil
 	}
 	file, err := dir.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		// Without the right to read it, all that is there is synced.
+		// If it is not readable, the whole file system is synced.
 		if file, err = dir.open(".", folderRead, 0); err != nil {
 			return nil
 		}

@@ -216,7 +216,7 @@ func TestNoProc(t *testing.T) {
 // disk.
 func TestFileSizeLimit(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) { // where the limit is nobody else's
+	if !inNamespace(t) { // where the limit applies to this process alone
 		return
 	}
 	dir := realTempDir(t)

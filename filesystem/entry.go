@@ -54,6 +54,7 @@ func newEntry(name string, n node) Entry {
 func nodeOfInfo(info fs.FileInfo) node {
 	n := node{mode: info.Mode(), size: info.Size(), modified: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		n.raw = st.Mode
 		n.changed, n.accessed = time.Unix(st.Ctim.Unix()), time.Unix(st.Atim.Unix())
 		//nolint:unconvert // the types differ between architectures
 		n.device, n.inode, n.links, n.number = uint64(st.Dev), st.Ino, uint64(st.Nlink), uint64(st.Rdev)

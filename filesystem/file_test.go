@@ -83,13 +83,13 @@ func TestETag(t *testing.T) {
 			}
 			seen[tag] = true
 			if again, err := f.Stat(name); err != nil || again.ETag() != tag {
-				t.Errorf("ETag changed by itself: %s, %s, %v", tag, again.ETag(), err)
+				t.Errorf("ETag changed without a change of the file: %s, %s, %v", tag, again.ETag(), err)
 			}
 		}
 	})
 }
 
-// TestOpenSpecial: what is no regular file is refused at once, and not touched.
+// TestOpenSpecial opens files that are not regular, which fails immediately and does not touch them.
 func TestOpenSpecial(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -163,7 +163,7 @@ func TestPseudoFiles(t *testing.T) {
 // TestWritePseudoFile: settings of the system can be written.
 func TestWritePseudoFile(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) { // in a process whose settings are nobody else's
+	if !inNamespace(t) { // in a process with settings of its own
 		return
 	}
 	for _, config := range []filesystem.Config{{}, {Roots: []filesystem.Root{{Path: "/proc"}}}, {Roots: []filesystem.Root{{Path: "/"}}}} {

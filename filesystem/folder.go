@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"archive/tar"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is an open directory. What is done in it takes a single name, never
-// follows a symbolic link, and stays in this directory whatever happens to the
-// path that led to it. It must be closed.
+// folder is an open directory. Its methods take a single name and never follow a symbolic
+// link. They stay in this directory even if its path leads elsewhere meanwhile. It must be
+// closed.
 type folder struct {
 	file *os.File
 	fd   int
@@ -25,8 +26,7 @@ const (
 	folderRead = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK // to list and sync it, too
 )
 
-// openFolder opens the directory that a place leads to, following links as its
-// tree allows it.
+// openFolder opens a directory. It follows links as the tree permits.
 func openFolder(p place, flag int) (folder, error) {
 	file, err := p.tree.OpenFile(p.name, flag, 0)
 	if err != nil {
@@ -35,19 +35,19 @@ func openFolder(p place, flag int) (folder, error) {
 	return newFolder(file, p.path), nil
 }
 
-// openParent opens the directory that a place is in, and tells its name there.
+// openParent opens the directory of a place, and returns the name in it.
 func openParent(p place) (folder, string, error) {
 	if p.name == "." {
 		return folder{}, "", &Error{Path: p.path, Reason: "path is a root", Kind: ErrRoot}
 	}
 	dir, err := openFolder(p.parent(), folderHold)
 	if e := (*Error)(nil); errors.As(err, &e) && !errors.Is(err, unix.ENOTDIR) {
-		e.Path = p.path // what the caller asked for; a file in the way is named itself
+		e.Path = p.path // the path of the caller; an error for a file in its place names that file
 	}
 	return dir, path.Base(p.name), err
 }
 
-// parent is the directory that a place is in, by its words.
+// parent returns the directory of a place, without following links.
 func (p place) parent() place {
 	return place{tree: p.tree, name: p.dir(), path: path.Dir(p.path), followed: p.followed}
 }
@@ -58,10 +58,9 @@ func newFolder(file *os.File, name string) folder {
 
 func (d folder) close() { d.file.Close() }
 
-// child is the path of a name in the folder.
 func (d folder) child(name string) string { return path.Join(d.path, name) }
 
-// open opens an entry. The flags have no need to say O_NOFOLLOW and O_CLOEXEC.
+// open opens an entry, always with O_NOFOLLOW and O_CLOEXEC.
 func (d folder) open(name string, flag int, perm uint32) (*os.File, error) {
 	for {
 		fd, err := unix.Openat(d.fd, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
@@ -75,7 +74,6 @@ func (d folder) open(name string, flag int, perm uint32) (*os.File, error) {
 	}
 }
 
-// folder opens a directory in the folder.
 func (d folder) folder(name string, flag int) (folder, error) {
 	file, err := d.open(name, flag, 0)
 	if err != nil {
@@ -92,7 +90,6 @@ func (d folder) stat(name string) (node, error) {
 	return nodeOf(&st), nil
 }
 
-// self describes the folder.
 func (d folder) self() (node, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(d.fd, &st); err != nil {
@@ -101,7 +98,7 @@ func (d folder) self() (node, error) {
 	return nodeOf(&st), nil
 }
 
-// isMountPoint tells that something is mounted on an entry (from Linux 5.8 on).
+// isMountPoint reports whether an entry is a mount point. It needs Linux 5.8.
 func (d folder) isMountPoint(name string) bool {
 	var st unix.Statx_t
 	err := unix.Statx(d.fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
@@ -121,8 +118,8 @@ func (d folder) mkdir(name string, perm uint32) error { return unix.Mkdirat(d.fd
 func (d folder) unlink(name string) error             { return unix.Unlinkat(d.fd, name, 0) }
 func (d folder) rmdir(name string) error              { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
 
-// rename moves an entry; flags are those of renameat2(2), which some kernels
-// and file systems do not know: see unsupported.
+// rename moves an entry. Some kernels and file systems do not support the flags of
+// renameat2(2): see unsupported.
 func (d folder) rename(name string, to folder, newName string, flags uint) error {
 	if flags == 0 {
 		return unix.Renameat(d.fd, name, to.fd, newName)
@@ -130,14 +127,15 @@ func (d folder) rename(name string, to folder, newName string, flags uint) error
 	return unix.Renameat2(d.fd, name, to.fd, newName, flags)
 }
 
-// unsupported tells that a system call or one of its flags is not known here.
+// unsupported reports whether a system call or one of its flags is not supported here.
 func unsupported(err error) bool {
 	return err == unix.ENOSYS || err == unix.EINVAL || err == unix.EOPNOTSUPP
 }
 
-// node is what the system knows of a file.
+// node is the data of a file in the file system.
 type node struct {
 	mode                 fs.FileMode
+	raw                  uint32 // mode as in inode(7)
 	size                 int64
 	modified, changed    time.Time
 	accessed             time.Time
@@ -149,7 +147,7 @@ type node struct {
 func nodeOf(st *unix.Stat_t) node {
 	//nolint:unconvert // the types differ between architectures
 	return node{
-		mode: fileMode(st.Mode), size: st.Size,
+		mode: fileMode(st.Mode), raw: st.Mode, size: st.Size,
 		modified: time.Unix(st.Mtim.Unix()), changed: time.Unix(st.Ctim.Unix()), accessed: time.Unix(st.Atim.Unix()),
 		device: uint64(st.Dev), inode: st.Ino, links: uint64(st.Nlink), number: uint64(st.Rdev),
 		uid: st.Uid, gid: st.Gid,
@@ -164,45 +162,20 @@ func nodeOfFile(file *os.File) (node, error) {
 	return nodeOf(&st), nil
 }
 
-// fileID tells one file from another, whatever their names.
+// fileID identifies a file, independent of its names.
 type fileID struct{ device, inode uint64 }
 
 func (n node) id() fileID { return fileID{n.device, n.inode} }
 
-// is tells that two nodes are the same file.
+// is reports whether two nodes are the same file.
 func (n node) is(other node) bool { return n.id() == other.id() }
 
 func (n node) isDir() bool     { return n.mode.IsDir() }
 func (n node) isRegular() bool { return n.mode.IsRegular() }
 func (n node) isLink() bool    { return n.mode&fs.ModeSymlink != 0 }
 
-// fileMode is the mode of inode(7) as package fs writes it.
+// fileMode converts a mode of inode(7), which archives have, too.
 func fileMode(m uint32) fs.FileMode {
-	mode := fs.FileMode(m & 0o777)
-	switch m & unix.S_IFMT {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
-		mode |= fs.ModeDir
-	case unix.S_IFLNK:
-		mode |= fs.ModeSymlink
-	case unix.S_IFIFO:
-		mode |= fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		mode |= fs.ModeSocket
-	case unix.S_IFBLK:
-		mode |= fs.ModeDevice
-	case unix.S_IFCHR:
-		mode |= fs.ModeDevice | fs.ModeCharDevice
-	default:
-		mode |= fs.ModeIrregular
-	}
-	for _, bit := range []struct {
-		is   uint32
-		mode fs.FileMode
-	}{{unix.S_ISUID, fs.ModeSetuid}, {unix.S_ISGID, fs.ModeSetgid}, {unix.S_ISVTX, fs.ModeSticky}} {
-		if m&bit.is != 0 {
-			mode |= bit.mode
-		}
-	}
-	return mode
+	h := tar.Header{Mode: int64(m)}
+	return h.FileInfo().Mode()
 }

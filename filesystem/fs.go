@@ -13,25 +13,21 @@ import (
 	"time"
 )
 
-// Config says what an FS reaches. The zero Config is the whole file system,
-// with relative paths below the home directory.
+// Config configures an FS. The zero Config is the whole file system, with relative paths below
+// the home directory.
 type Config struct {
-	// Roots are the directories that may be reached; nothing outside of them
-	// is. Empty means the whole file system, as a root "/" does.
+	// Roots are the directories that the FS can reach. Empty means the whole file system,
+	// as a root "/" does.
 	Roots []Root
-	// Home is where relative paths and "~" begin. Empty means $HOME, or "/"
-	// when that is not set. When there are roots and Home lies in none of
-	// them, the first root takes its place.
+	// Home is the directory of relative paths and "~". Empty means $HOME, or "/" if that is
+	// not set. If Home is outside of the roots, the first root takes its place.
 	Home string
-	// MaxEntries bounds the entries of one Listing. Zero means 100,000.
-	MaxEntries int
-	// MaxDepth bounds how many levels a recursive listing goes down. Zero
-	// means 128.
-	MaxDepth int
-	// TempDir is where Write keeps content that it cannot keep beside the
-	// file. Empty means os.TempDir().
-	TempDir string
-	// Logger gets what no caller is told, at level debug. Nil means none.
+
+	MaxEntries int    // limit of one Listing; zero means 100,000
+	MaxDepth   int    // limit of levels in a recursive listing; zero means 128
+	TempDir    string // for content that Write cannot keep beside the file; empty means os.TempDir()
+
+	// Logger receives debug messages. Nil means none.
 	Logger *slog.Logger
 }
 
@@ -72,28 +68,28 @@ func (c Config) withDefaults() Config {
 type FS struct {
 	*shared
 
-	base string // where relative paths begin; absolute and in a root
+	base string // directory of relative paths; absolute and in a root
 }
 
-// shared is what all views of one FS have in common.
+// shared is the part that all results of In have in common.
 type shared struct {
 	config  Config
 	logger  *slog.Logger
 	roots   []root
 	home    string // absolute and in a root
-	escapes error  // what an os.Root says of a path that leads out of it
-	// nameless tells that files may be made without a name and given one.
+	escapes error  // the error of an os.Root for a path that leads out of it
+	// nameless reports that files can be made without a name.
 	nameless bool
 	now      func() time.Time
 	closing  chan struct{}
 
-	// commit is held for reading while a file gets its name, and for writing
-	// while that depends on what has the name now.
+	// commit is locked for reading while a file gets its name, and for writing while that
+	// depends on the file that has the name.
 	commit sync.RWMutex
 
 	mu       sync.Mutex
 	closed   bool
-	calls    sync.WaitGroup // calls under way; added to under mu
+	calls    sync.WaitGroup // Add is called with mu
 	swept    map[fileID]time.Time
 	contents map[fileID]*contentLock
 }
@@ -107,8 +103,7 @@ type root struct {
 	tree tree
 }
 
-// Open opens the roots. They stay open until Close, so that a root which is
-// renamed meanwhile is still the same directory.
+// Open opens the roots, which stay open until Close.
 func Open(config Config) (*FS, error) {
 	config = config.withDefaults()
 	f := &FS{shared: &shared{
@@ -180,7 +175,7 @@ func (f *FS) openTree(top string) (tree, error) {
 	return t, nil
 }
 
-// findHome is where relative paths begin unless In says otherwise.
+// findHome returns the directory of relative paths.
 func (f *FS) findHome() (string, error) {
 	home, err := filepath.Abs(f.config.Home)
 	if err != nil {
@@ -197,9 +192,8 @@ func (f *FS) findHome() (string, error) {
 	return f.roots[0].path, nil
 }
 
-// In returns the FS with relative paths beginning at the root of that name.
-// "~" is Home as before, and absolute paths may lie in any root. The two are
-// one: closing either closes both. Its error is ErrUnknownRoot.
+// In returns the FS with relative paths that begin at the root of a name. "~" and absolute
+// paths are unchanged. Closing either FS closes both. The error is ErrUnknownRoot.
 func (f *FS) In(name string) (*FS, error) {
 	for _, r := range f.roots {
 		if r.name == name && name != "" {
@@ -209,8 +203,8 @@ func (f *FS) In(name string) (*FS, error) {
 	return nil, f.fail("open", name, &Error{Path: name, Reason: "no root of that name", Kind: ErrUnknownRoot})
 }
 
-// Roots are the roots by name and absolute path, in the order of Config.Roots.
-// There are none when the whole file system is reached.
+// Roots returns the roots with name and absolute path, in the order of Config.Roots. There are
+// none for the whole file system.
 func (f *FS) Roots() []Root {
 	var roots []Root
 	for _, r := range f.roots {
@@ -221,12 +215,12 @@ func (f *FS) Roots() []Root {
 	return roots
 }
 
-// Home is where "~" leads.
+// Home returns the directory of "~".
 func (f *FS) Home() string { return f.home }
 
-// Close ends calls under way, waits for them and closes the roots. A Write ends
-// when its reader returns from the Read that it is in. Files that were opened
-// stay open. Closing again returns nil at once, as soon as the first has ended.
+// Close ends running calls, waits for them and closes the roots. A Write ends when the Read of
+// its reader returns. Files that OpenFile returned stay open. Close may be called more than
+// once; each call returns after the first one.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	if !f.closed {
@@ -241,7 +235,7 @@ func (f *FS) Close() error {
 
 func (f *FS) closeRoots() {
 	for _, r := range f.roots {
-		_ = r.tree.Close() // has nothing to lose
+		_ = r.tree.Close()
 	}
 }
 
@@ -272,12 +266,11 @@ func (f *FS) enter() error {
 
 func (f *FS) leave() { f.calls.Done() }
 
-// aliveFunc is called again and again by whatever takes long, and ends it with
-// its error.
+// aliveFunc returns an error if a long operation must end.
 type aliveFunc func() error
 
-// alive fails with the context's error once that ended, and with ErrClosed once
-// Close was called.
+// alive returns a function that returns ErrClosed after Close, and the error of the context
+// after its end.
 func (f *FS) alive(ctx context.Context) aliveFunc {
 	return func() error {
 		select {
@@ -289,5 +282,5 @@ func (f *FS) alive(ctx context.Context) aliveFunc {
 	}
 }
 
-// uninterrupted is for what must be done to its end.
+// uninterrupted is for operations that must be completed.
 func uninterrupted() error { return nil }

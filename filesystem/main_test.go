@@ -185,7 +185,7 @@ func isChild() bool { return os.Getenv(childVariable) != "" }
 // what the child does. It skips the test if the system allows no such child.
 func again(t *testing.T, attributes *syscall.SysProcAttr, env ...string) {
 	t.Helper()
-	// By this name, the child may run it whoever it is.
+	// By this name, a child of any user can run it.
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(append(os.Environ(), childVariable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.SysProcAttr = attributes
@@ -237,20 +237,20 @@ func bind(t *testing.T, source, target string) {
 	mount(t, source, target, "", unix.MS_BIND, "")
 }
 
-// nobody is a user without rights.
-const nobody = 65534
+// noRights is the id of a user without rights.
+const noRights = 65534
 
 // unprivileged tells that the test is not root's; it runs the test again as
-// nobody if it is.
+// noRights if it is.
 func unprivileged(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return true
 	}
 	dir := t.TempDir()
-	must(t, os.Chown(dir, nobody, nobody))
+	must(t, os.Chown(dir, noRights, noRights))
 	must(t, os.Chmod(filepath.Dir(dir), 0o755))
-	again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, "TMPDIR="+dir)
+	again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: noRights, Gid: noRights}}, "TMPDIR="+dir)
 	return false
 }
 

@@ -148,7 +148,7 @@ func TestRemovePermissions(t *testing.T) {
 		wantError(t, f.Remove(t.Context(), "tree", true), fs.ErrPermission, "permission denied: "+dir+"/tree/closed")
 		wantError(t, f.Remove(t.Context(), "tree/closed/x", true), fs.ErrPermission, dir+"/tree/closed/x")
 		wantContent(t, dir+"/tree/closed/x", "x")
-		must(t, os.Chmod(dir+"/tree2/blind", 0)) // empty, though nobody may look
+		must(t, os.Chmod(dir+"/tree2/blind", 0)) // empty, but not readable
 		must(t, f.Remove(t.Context(), "tree2", true))
 	})
 }

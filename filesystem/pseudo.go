@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds for files whose size the system does not tell.
+// Limits for files whose size the system does not know.
 const (
 	pseudoSize = 16 << 20
 	pseudoTime = 3 * time.Second
 )
 
-// pseudo tells that the content of a regular file is made while it is read, so
-// that its size says nothing.
+// pseudo reports whether the system generates the content of a file during reads, so that the
+// size of the file has no meaning.
 func pseudo(file *os.File) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(int(file.Fd()), &st) != nil {
@@ -34,11 +34,11 @@ func pseudo(file *os.File) bool {
 	return false
 }
 
-// readPseudo reads such a file into memory. The file was opened with
-// O_NONBLOCK: one that waits for events says so, or has a deadline.
+// readPseudo reads such a file into memory. The file is open with O_NONBLOCK, so a file that
+// waits for events returns EAGAIN or supports deadlines.
 func readPseudo(file *os.File) ([]byte, error) {
 	start := time.Now()
-	_ = file.SetReadDeadline(start.Add(pseudoTime)) // most of them never wait and have none
+	_ = file.SetReadDeadline(start.Add(pseudoTime)) // most such files have no deadlines
 	var content bytes.Buffer
 	chunk := make([]byte, 64<<10)
 	for {
@@ -67,7 +67,7 @@ func readPseudo(file *os.File) ([]byte, error) {
 	}
 }
 
-// contentTag is an ETag of the content itself.
+// contentTag returns an ETag of the content.
 func contentTag(content []byte) string {
 	sum := sha256.Sum256(content)
 	return fmt.Sprintf(`"%x"`, sum[:16])

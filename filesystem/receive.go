@@ -11,18 +11,16 @@ import (
 )
 
 const (
-	// bufferSize is large enough that system calls cost nothing, and small
-	// enough to stay in a processor's cache.
+	// bufferSize makes system calls cheap and fits into a processor's cache.
 	bufferSize = 512 << 10
-	// writeBehind is how much is written before the disk is asked to begin,
-	// so that the sync at the end has not all of a large file to wait for.
+	// writeBehind is the amount after which the disk begins to write, so that the sync at
+	// the end of a large file is short.
 	writeBehind = 16 << 20
 )
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// receive copies what r gives to a file, from where that is. disk tells that
-// the file will be synced.
+// receive copies r to a file, at its offset. disk reports that the file will be synced.
 func receive(file *os.File, r io.Reader, disk bool, alive aliveFunc) (int64, error) {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
@@ -40,7 +38,7 @@ func receive(file *os.File, r io.Reader, disk bool, alive aliveFunc) (int64, err
 			}
 		}
 		if disk && total-begun >= writeBehind {
-			// Nothing but a hint; Sync tells of errors.
+			// This is a hint. Sync returns errors.
 			_ = unix.SyncFileRange(int(file.Fd()), begun, total-begun, unix.SYNC_FILE_RANGE_WRITE)
 			begun = total
 		}
@@ -53,7 +51,7 @@ func receive(file *os.File, r io.Reader, disk bool, alive aliveFunc) (int64, err
 	}
 }
 
-// syncFile puts a file on the disk, if it is on one.
+// syncFile syncs a file, if its file system can.
 func syncFile(file *os.File) error {
 	err := file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
@@ -62,7 +60,7 @@ func syncFile(file *os.File) error {
 	return err
 }
 
-// endedAfter is the error for content that could not be read to its end.
+// endedAfter is the error for content whose reader failed.
 func endedAfter(n int64, err error) error {
 	return &Error{Reason: fmt.Sprintf("content ended after %d bytes: %v", n, err), Err: err}
 }

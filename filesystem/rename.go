@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameNew renames to a name that nothing has, else it fails with EEXIST. On
-// file systems that cannot promise this for directories (some network file
-// systems), a moment remains in which an empty directory would be replaced.
+// renameNew renames to a new name, and returns EEXIST if the name exists. Some network file
+// systems cannot guarantee this for directories: for a moment an empty directory would be
+// replaced.
 func renameNew(from folder, name string, to folder, newName string) error {
 	err := from.rename(name, to, newName, unix.RENAME_NOREPLACE)
 	if unsupported(err) {
@@ -25,7 +25,7 @@ func linkNew(from folder, name string, to folder, newName string) error {
 	} else if err == unix.EEXIST || err == unix.EXDEV {
 		return err
 	}
-	// What has no hard links: directories, and simple file systems.
+	// Directories have no hard links, and neither have simple file systems.
 	if _, err := to.stat(newName); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			err = unix.EEXIST
@@ -35,7 +35,7 @@ func linkNew(from folder, name string, to folder, newName string) error {
 	return from.rename(name, to, newName, 0)
 }
 
-// replace renames to a name that something has, and removes that afterwards.
+// replace renames to an existing name, and removes the old entry afterwards.
 func replace(from folder, name string, n node, to folder, newName string, old node) error {
 	if !n.isDir() && !old.isDir() {
 		return from.rename(name, to, newName, 0)
@@ -47,8 +47,8 @@ func replace(from folder, name string, n node, to folder, newName string, old no
 	if err != nil {
 		return err
 	}
-	// What was at the destination has the source's name now. It must not keep
-	// that even if it cannot be removed, or the next attempt would move it.
+	// The old entry has the source's name now. It must not keep that name even if it
+	// cannot be removed, or the next attempt would move it.
 	aside := hiddenName(asideSuffix)
 	if err := from.rename(name, from, aside, 0); err != nil {
 		aside = name
@@ -76,14 +76,13 @@ func removeReplaced(dir folder, name string) error {
 	return nil
 }
 
-// leftError is the cause of an error after which all is in place, and something
-// else as well.
+// leftError is the cause of an error of a move that is complete except for a removal.
 type leftError struct{ err error }
 
 func (e *leftError) Error() string { return e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// leftOver says that a move is done but for removing something. err names it.
+// leftOver is the error of a move that is complete except for a removal, which err names.
 func leftOver(problem string, err error) error {
 	e := &Error{Reason: problem, Err: &leftError{err}}
 	if inner := (*Error)(nil); errors.As(err, &inner) {

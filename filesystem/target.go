@@ -10,21 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// target is what Write writes to, after symbolic links.
+// target is the file of a Write, after symbolic links.
 type target struct {
 	dir      folder // its owner closes it
 	name     string
-	old      node // zero when nothing has the name
+	old      node // zero if the file does not exist
 	exists   bool
-	confined bool // in a root, which is not to be left
+	confined bool // in a root
 }
 
-// maxLinks is how many symbolic links may be followed, as in Linux.
+// maxLinks bounds the symbolic links of a path, as in Linux.
 const maxLinks = 40
 
-// resolve finds what a path leads to. Missing directories are made, unless a
-// symbolic link leads there. When links are not to be followed, the last
-// element may be one.
+// resolve follows a path. It makes missing directories, unless a symbolic link leads there. If
+// noFollow is set, the last element may be a link.
 func (f *FS) resolve(p place, noFollow bool) (target, error) {
 	for range maxLinks {
 		dir, name, err := f.makeParent(p)
@@ -56,11 +55,10 @@ func (f *FS) resolve(p place, noFollow bool) (target, error) {
 	return target{}, unix.ELOOP
 }
 
-// follow is the place that a symbolic link at p leads to. Its name is not
-// cleaned, because ".." after a symbolic link means the directory above that
-// one's target.
+// follow returns the place to which a symbolic link at p leads. Its name is not cleaned,
+// because ".." after a symbolic link is the directory above the link's target.
 func (p place) follow(link string) (place, error) {
-	to := place{tree: p.tree, path: p.path, followed: true} // messages name what the caller knows
+	to := place{tree: p.tree, path: p.path, followed: true} // messages name the path of the caller
 	if path.IsAbs(link) {
 		if _, whole := p.tree.(wholeTree); !whole {
 			return place{}, &Error{
@@ -82,7 +80,7 @@ func (p place) follow(link string) (place, error) {
 	return to, nil
 }
 
-// dir is the part of the name before the last element, as it is written.
+// dir returns the part of the name before the last element.
 func (p place) dir() string {
 	i := strings.LastIndexByte(p.name, '/')
 	if i < 0 {
@@ -91,8 +89,7 @@ func (p place) dir() string {
 	return p.name[:i]
 }
 
-// makeParent opens the directory that a place is in, and makes it, and those
-// above it, if it is missing.
+// makeParent opens the directory of a place, and makes it if it does not exist.
 func (f *FS) makeParent(p place) (folder, string, error) {
 	dir, name, err := openParent(p)
 	if !errors.Is(err, fs.ErrNotExist) || p.followed {
@@ -103,7 +100,7 @@ func (f *FS) makeParent(p place) (folder, string, error) {
 	if err := parent.tree.MkdirAll(parent.name, 0o777); err != nil {
 		return folder{}, "", at(parent.path, err)
 	}
-	// The new directories are safe when those that they are in are.
+	// A new directory is on the disk when the directory above it is synced.
 	for at := parent; at.name != existing.name; {
 		at = at.parent()
 		if d, err := openFolder(at, folderRead); err == nil {
@@ -114,7 +111,7 @@ func (f *FS) makeParent(p place) (folder, string, error) {
 	return openParent(p)
 }
 
-// nearest is the place, or the directory above it that exists.
+// nearest returns the place, or the nearest directory above it that exists.
 func (p place) nearest() place {
 	for p.name != "." {
 		if _, err := p.tree.Stat(p.name); err == nil {
@@ -125,8 +122,7 @@ func (p place) nearest() place {
 	return p
 }
 
-// isBelow tells that the folder is the given directory or somewhere below it.
-// It only looks, which is why it may climb above a root.
+// isBelow reports whether the folder is a directory or below it. It may look above a root.
 func (d folder) isBelow(top node) bool {
 	for dir := d; ; {
 		here, err := dir.self()
@@ -145,8 +141,7 @@ func (d folder) isBelow(top node) bool {
 	}
 }
 
-// sync puts the entries of a directory on the disk, as far as the system allows
-// it: a directory that may not be read cannot be synced, either.
+// sync syncs the entries of a directory, if the directory is readable.
 func (d folder) sync() {
 	file, err := d.open(".", folderRead, 0)
 	if err != nil {
@@ -156,7 +151,7 @@ func (d folder) sync() {
 	_ = file.Sync()
 }
 
-// newSpool makes a file outside of the tree, which nobody sees.
+// newSpool makes a file without a name in Config.TempDir.
 func (f *FS) newSpool() (*temporary, error) {
 	file, err := os.OpenFile(f.config.TempDir, folderHold, 0)
 	if err != nil {

@@ -11,35 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is only for a while in a directory is called ".deskhand-", random
-// letters, and one of these endings.
+// A temporary entry is named ".deskhand-", random letters, and a suffix.
 const (
 	hiddenPrefix = ".deskhand-"
-	// tempSuffix marks content that is being written. It is worth nothing
-	// once its writer is gone.
+	// tempSuffix marks content that is being written. It is useless without its writer.
 	tempSuffix = ".tmp"
-	// asideSuffix marks what a Move put out of the way. It is removed when
-	// the move is done, and only then: after a crash it is the user's.
+	// asideSuffix marks an entry that a Move replaces. The Move removes it at its end.
+	// After a crash it is the user's.
 	asideSuffix = ".old"
 )
 
-// isTemporary tells that a name is that of content being written.
+// isTemporary reports whether a name is that of content being written.
 func isTemporary(name string) bool {
 	return strings.HasPrefix(name, hiddenPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
 func hiddenName(suffix string) string { return hiddenPrefix + rand.Text() + suffix }
 
-// temporary is a new file in a folder which takes its name when it is whole.
-// Where the file system can (O_TMPFILE), it has none before, so that nothing of
-// it is left whatever happens to this program; else it has a hidden one.
+// temporary is a new file in a folder, which gets its name when it is complete. Before that it
+// has no name (O_TMPFILE), so that nothing is left after a crash, or a hidden one if the file
+// system needs one.
 type temporary struct {
 	dir  folder // its owner closes it
 	file *os.File
-	name string // empty while it has none
+	name string // empty if it has none
 }
 
-// newTemporary makes a file with those permission bits, less the umask.
+// newTemporary makes a file with permission bits, less the umask.
 func (f *FS) newTemporary(dir folder, perm uint32) (*temporary, error) {
 	if f.nameless {
 		file, err := dir.open(".", unix.O_TMPFILE|unix.O_RDWR, perm)
@@ -60,14 +58,13 @@ func (f *FS) newTemporary(dir folder, perm uint32) (*temporary, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The lock tells sweep, also that of other programs, that the file
-		// is in use. A file system without locks has to do without.
+		// The lock shows sweep, also that of other programs, that the file is in use.
 		_ = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		return &temporary{dir: dir, file: file, name: name}, nil
 	}
 }
 
-// discard removes what has not taken its name. It may be called afterwards, too.
+// discard removes a file that has not got its name. It may also be called after publish.
 func (t *temporary) discard() {
 	if t.name != "" {
 		_ = t.dir.unlink(t.name)
@@ -75,8 +72,7 @@ func (t *temporary) discard() {
 	t.file.Close()
 }
 
-// publish gives the file its name. It replaces what has that name, or fails
-// with EEXIST if it may not.
+// publish gives the file its name. If the name exists, it replaces the entry or returns EEXIST.
 func (t *temporary) publish(name string, replace bool) error {
 	if t.name == "" {
 		err := t.link(name)
@@ -101,8 +97,8 @@ func (t *temporary) takeName(name string, replace bool) error {
 	return renameNew(t.dir, t.name, t.dir, name)
 }
 
-// link gives a nameless file a name that nothing has. This is the way that
-// open(2) describes; the other one needs a capability.
+// link gives a nameless file a new name, as open(2) describes. The other way needs a
+// capability.
 func (t *temporary) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, descriptorPath(t.file), t.dir.fd, name, unix.AT_SYMLINK_FOLLOW)
 }
@@ -126,15 +122,14 @@ func descriptorPath(file *os.File) string {
 	return descriptors + "/" + strconv.Itoa(int(file.Fd()))
 }
 
-// Leftovers are removed after a day, and a directory is looked through once a
-// day at most.
+// Leftovers are removed after a day, and a directory is swept once a day at most.
 const (
 	leftoverAge  = 24 * time.Hour
 	sweepNames   = 10_000 // of one directory
-	sweptFolders = 1024   // that are remembered
+	sweptFolders = 1024
 )
 
-// sweep removes from a directory what a program that was killed left there.
+// sweep removes temporary files of killed programs from a directory.
 func (f *FS) sweep(dir folder, alive aliveFunc) {
 	n, err := dir.self()
 	if err != nil || !f.sweepIsDue(n) {
@@ -167,7 +162,7 @@ func (f *FS) sweepIsDue(n node) bool {
 	return true
 }
 
-// sweepEntry removes one leftover: ours, old, and held by nobody.
+// sweepEntry removes one leftover if it is old, belongs to this user and is not locked.
 func (f *FS) sweepEntry(dir folder, name string, alive aliveFunc) {
 	n, err := dir.stat(name)
 	if err != nil || int(n.uid) != os.Geteuid() || f.now().Sub(n.changed) < leftoverAge ||

@@ -127,7 +127,7 @@ func TestSweep(t *testing.T) {
 	link := hiddenName(tempSuffix)
 	for _, err := range []error{
 		os.WriteFile(filepath.Join(dir, temp), []byte("half"), 0o666),
-		os.WriteFile(filepath.Join(dir, aside), []byte("somebody's"), 0o666),
+		os.WriteFile(filepath.Join(dir, aside), []byte("the user's"), 0o666),
 		os.MkdirAll(filepath.Join(dir, tree, "a/b"), 0o777),
 		os.Symlink("x", filepath.Join(dir, link)),
 	} {
@@ -203,7 +203,7 @@ func TestRenameFallbacks(t *testing.T) {
 	wantNames(t, filepath.Join(dir, "full"), "sub")
 }
 
-// TestLocksAreForgotten: nothing remains of who changed which file.
+// TestLocksAreForgotten changes files and finds no lock of them afterwards.
 func TestLocksAreForgotten(t *testing.T) {
 	t.Parallel()
 	f, _ := openNamed(t)

@@ -8,20 +8,16 @@ import (
 	"time"
 )
 
-// WatchOptions say what to watch. The zero value watches what is directly in a
-// directory, or a single file.
+// WatchOptions configure Watch. The zero value watches the entries of a directory, or a single
+// file.
 type WatchOptions struct {
-	// Recursive watches all directories below as well, also those that are
-	// made later. Symbolic links are not followed, and directories that may
-	// not be read are left out.
+	// Recursive also watches all directories below, including new ones. Symbolic links are
+	// not followed, and directories that are not readable are left out.
 	Recursive bool
-	// MaxWatches bounds the directories that are watched. Zero means 8192.
-	MaxWatches int
-	// Queue is how many events wait for a slow reader. Zero means 1024.
-	Queue int
-	// Interval is how often one file is told to have changed, at most. Zero
-	// means 50 ms.
-	Interval time.Duration
+
+	MaxWatches int           // limit of directories; zero means 8192
+	Queue      int           // limit of events that wait for a slow reader; zero means 1024
+	Interval   time.Duration // least time between two EventChanged of a file; zero means 50 ms
 }
 
 func (o WatchOptions) withDefaults() WatchOptions {
@@ -31,38 +27,37 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	return o
 }
 
-// EventType is what happened to a path.
+// EventType is the type of an event.
 type EventType string
 
 // The types of events.
 const (
-	// EventCreated tells of a new entry, one that was moved here, or one that
-	// was replaced as a whole.
+	// EventCreated means that an entry was made, moved here, or replaced.
 	EventCreated EventType = "created"
-	// EventChanged tells of changed content or attributes. Many changes in a
-	// short time are one event.
+	// EventChanged means that content or attributes changed. Many changes in a short time
+	// are one event.
 	EventChanged EventType = "changed"
-	// EventRemoved tells of an entry that is gone.
+	// EventRemoved means that an entry was removed.
 	EventRemoved EventType = "removed"
-	// EventRenamed tells of an entry that was moved away. Where it went, if
-	// that is watched as well, is told as created.
+	// EventRenamed means that an entry was moved away. If its new path is watched, that
+	// path has an EventCreated.
 	EventRenamed EventType = "renamed"
-	// EventOverflow tells that something was not told. Whoever has to know
-	// everything must look at the files again.
+	// EventOverflow means that events were lost. A reader that needs all changes must read
+	// the files again.
 	EventOverflow EventType = "overflow"
 )
 
-// Event is something that happened to a path.
+// Event is a change of a path.
 type Event struct {
 	Type      EventType
-	Path      string // absolute; for an overflow, the directory that it is about
-	Directory bool   // what is at Path is known to be a directory, or to have been one
-	Dropped   int    // of an overflow: how many events, as far as that is known
-	Reason    string // of an overflow: what happened, for people
+	Path      string // absolute; of an overflow, the directory
+	Directory bool   // Path is or was a directory
+	Dropped   int    // of an overflow: the number of events, if it is known
+	Reason    string // of an overflow: the reason, for people
 }
 
-// Watch tells what happens to files. It ends with Close, with the FS, or when
-// what it watches is removed or moved away, after telling so.
+// Watch watches files. It ends with Close, with the FS, or after the event for the removal or
+// renaming of the watched path.
 type Watch struct {
 	events  chan Event
 	stop    chan struct{}
@@ -71,16 +66,14 @@ type Watch struct {
 	err     error // why it ended; read after done
 }
 
-// Watch begins to watch a directory or file. It returns when everything that
-// happens from then on will be told.
+// Watch watches a directory or file. All changes after it returns have events.
 //
-// A file is watched by its name, so it may be replaced. What Write and Extract
-// have in the works is not told. When name leads elsewhere because something
-// above it was moved, the watch ends within two seconds, as after a removal.
+// A file is watched by its name, so it may be replaced. Temporary files of Write and Extract
+// have no events. If the path leads elsewhere because a directory above it was moved, the watch
+// ends within two seconds, as after a removal.
 //
-// Of more directories than MaxWatches the error is ErrTooLarge, as it is when
-// the system's own limit (fs.inotify.max_user_watches) is reached. Directories
-// for which there is no room later are told as overflow.
+// The error is ErrTooLarge if there are more directories than MaxWatches or than the limit of
+// the system (fs.inotify.max_user_watches). New directories beyond the limit are an overflow.
 func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 	const op = "watch"
 	if err := f.enter(); err != nil {
@@ -110,13 +103,12 @@ func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 	return w, nil
 }
 
-// Events are what happened, in order. A reader that is too slow gets an
-// EventOverflow in the place of what it missed. The channel is closed when the
-// watch has ended.
+// Events returns the channel of events, in order. A reader that is too slow gets an
+// EventOverflow in the place of lost events. The channel is closed when the watch has ended.
 func (w *Watch) Events() <-chan Event { return w.events }
 
-// Err tells why a watch has ended by itself, once Events is closed. It is nil
-// after Close, and when what was watched is gone.
+// Err returns the error that ended the watch, after the channel of Events was closed. It is nil
+// after Close, and after the watched path was removed.
 func (w *Watch) Err() error {
 	select {
 	case <-w.done:
@@ -133,7 +125,7 @@ func (w *Watch) Close() error {
 	return nil
 }
 
-// watcher is the goroutine behind a Watch. It owns everything here.
+// watcher is the goroutine of a Watch. It owns the fields.
 type watcher struct {
 	fs      *FS
 	place   place
@@ -141,20 +133,20 @@ type watcher struct {
 	out     chan<- Event
 	stop    <-chan struct{}
 
-	file    string // its name when a file is watched by way of its directory
+	file    string // name of a file that is watched in its directory
 	folders *watchSet
-	top     node // the directory that is watched
+	top     node // the watched directory
 
-	dropped int                  // events that there was no room for
-	pending map[string]time.Time // changed paths, and when they are told
+	dropped int                  // events that were lost
+	pending map[string]time.Time // changed paths, and when their events are due
 	order   []string             // of pending
-	known   map[string]struct{}  // entries told because they were found, not because of an event
+	known   map[string]struct{}  // entries that were found before their event arrived
 }
 
-// errGone ends a watch whose directory or file is gone.
-var errGone = errors.New("what was watched is gone")
+// errGone ends a watch whose directory or file was removed.
+var errGone = errors.New("the watched path is gone")
 
-// run tells events until the watch ends.
+// run handles events until the watch ends.
 func (r *watcher) run() error {
 	defer func() { r.folders.close() }()
 	timer := time.NewTimer(time.Hour)
@@ -203,7 +195,7 @@ func (r *watcher) droppedEvent() Event {
 	}
 }
 
-// emit gives an event to the reader, or counts it if the reader has too many.
+// emit sends an event to the reader, or counts it as lost if the queue is full.
 func (r *watcher) emit(e Event) {
 	if r.dropped > 0 {
 		select {
@@ -222,7 +214,7 @@ func (r *watcher) emit(e Event) {
 	r.dropped++
 }
 
-// emitLast gives the last event to the reader, who may take the time it needs.
+// emitLast sends the last event and waits for the reader.
 func (r *watcher) emitLast(e Event) error {
 	events := []Event{e}
 	if r.dropped > 0 {
@@ -238,7 +230,7 @@ func (r *watcher) emitLast(e Event) error {
 	return errGone
 }
 
-// path is the absolute path of what is called name in the directory.
+// path returns the absolute path of a name in the directory.
 func (r *watcher) path(name string) string {
 	if r.file != "" {
 		return r.place.path
@@ -246,7 +238,7 @@ func (r *watcher) path(name string) string {
 	return path.Join(r.place.path, name)
 }
 
-// changed notes that a path has changed, to be told soon.
+// changed schedules the event for a changed path.
 func (r *watcher) changed(name string) {
 	if _, ok := r.pending[name]; ok {
 		return
@@ -258,7 +250,7 @@ func (r *watcher) changed(name string) {
 	r.order = append(r.order, name)
 }
 
-// flush tells what has changed and is due.
+// flush sends the events of changed paths that are due.
 func (r *watcher) flush(now time.Time) {
 	for len(r.order) > 0 {
 		name := r.order[0]
@@ -269,7 +261,7 @@ func (r *watcher) flush(now time.Time) {
 		r.order[0] = ""
 		r.order = r.order[1:]
 		if !ok {
-			continue // it was removed meanwhile
+			continue // it was removed
 		}
 		delete(r.pending, name)
 		if n, err := r.stat(name); err == nil {

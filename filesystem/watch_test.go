@@ -172,7 +172,7 @@ func TestWatchRecursive(t *testing.T) {
 		r.want("created a/b/new")
 		put(t, filepath.Join(outside, "not watched"), "x")
 
-		// Directories that are made, with what is in them at once.
+		// Directories that are made and filled immediately.
 		put(t, filepath.Join(dir, "c", "d", "e", "file"), "")
 		seen := map[string]int{}
 		for _, e := range r.until("created c/d/e/file") {
@@ -255,7 +255,7 @@ func TestWatchedIsMoved(t *testing.T) {
 	must(t, os.Rename(filepath.Join(parent, "a"), filepath.Join(parent, "c")))
 	above.want("removed a/b/", "end")
 
-	// The kernel does not tell of this one while somebody is in there.
+	// The kernel has no event for this one while it is a working directory.
 	must(t, os.MkdirAll(dir, 0o755))
 	held, err := os.Open(dir)
 	must(t, err)
@@ -298,7 +298,7 @@ func TestWatchOverflow(t *testing.T) {
 	r.want("end")
 }
 
-// TestWatchKernelOverflow makes more events than the kernel keeps, while nobody
+// TestWatchKernelOverflow makes more events than the kernel keeps, while no goroutine
 // can take them.
 func TestWatchKernelOverflow(t *testing.T) {
 	b, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")

@@ -14,33 +14,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchSet is the directories that are watched.
+// watchSet is a set of watched directories.
 //
-// fsnotify takes paths, which may lead elsewhere by the time it follows them. So
-// each directory is opened, its descriptor gets a number that no other directory
-// of the set was watched by, and the path given to fsnotify is that of the
-// descriptor in /proc, which leads to the open directory whatever happened to
-// its name. The descriptor is closed at once: inotify holds on to the directory
-// itself, and an open descriptor would keep a removed one from being told.
+// fsnotify takes paths, which may lead elsewhere when it follows them. So each directory is
+// opened and fsnotify gets the path of the descriptor in /proc, which leads to the open
+// directory. The number of the descriptor is one that no other directory of the set has. The
+// descriptor is closed immediately after that: inotify keeps the directory itself, and an open
+// descriptor would suppress the event for its removal.
 type watchSet struct {
 	watcher *fsnotify.Watcher
 	events  <-chan fsnotify.Event
-	// Errors of the watcher are taken away from it at once, because it has a
-	// lock while it sends some of them.
+	// A goroutine receives the errors of the watcher, which holds a lock while it sends
+	// some of them.
 	overflow chan struct{} // the kernel's queue was full
 	failed   chan error
 	drained  sync.WaitGroup
 
 	most   int
 	next   int               // descriptor to use
-	byPath map[string]string // what fsnotify calls a directory -> name
+	byPath map[string]string // names by paths for fsnotify
 	byName map[string]watched
 }
 
-// watched is a directory that is watched. Names are relative to the top, which
-// is empty.
+// watched is a watched directory. Its name is relative to the top, which is empty.
 type watched struct {
-	path string // what fsnotify calls it
+	path string // for fsnotify
 	node node
 }
 
@@ -80,7 +78,7 @@ func newWatchSet(most int) (*watchSet, error) {
 	return s, nil
 }
 
-// sysctl is the value of a setting of inotify, as " = 128".
+// sysctl returns a setting of inotify, as " = 128".
 func sysctl(name string) string {
 	b, err := os.ReadFile("/proc/sys/fs/inotify/" + name)
 	if err != nil {
@@ -94,7 +92,7 @@ func (s *watchSet) close() {
 	s.drained.Wait()
 }
 
-// add watches a directory under a name. It tells whether it did not already.
+// add watches a directory under a name. It reports whether the directory is new.
 func (s *watchSet) add(d folder, name string) (added bool, err error) {
 	n, err := d.self()
 	if err != nil {
@@ -124,11 +122,11 @@ func (s *watchSet) add(d folder, name string) (added bool, err error) {
 	return true, nil
 }
 
-// firstDescriptor is the lowest number of a descriptor to watch by.
+// firstDescriptor is the lowest descriptor whose path is used.
 const firstDescriptor = 64
 
-// register gives a directory to fsnotify by a path that no other one has, and no
-// other one had recently: the events of that may still be on their way.
+// register adds a directory to fsnotify, by a path that no other directory has, or had
+// recently: events of that directory may still arrive.
 func (s *watchSet) register(d folder) (string, error) {
 	for range len(s.byPath) + 2 {
 		fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, max(s.next, firstDescriptor))
@@ -155,7 +153,7 @@ func (s *watchSet) register(d folder) (string, error) {
 	return "", unix.EMFILE
 }
 
-// forget no longer watches a directory and those below it.
+// forget stops watching a directory and the directories below it.
 func (s *watchSet) forget(name string) {
 	for other, w := range s.byName {
 		if _, ok := below(name, other); ok || name == "" {
@@ -166,8 +164,8 @@ func (s *watchSet) forget(name string) {
 	}
 }
 
-// name tells what an event is about: an entry of a directory, or, when base is
-// empty, a directory itself.
+// name returns the directory and the entry of an event. base is empty if the event is about the
+// directory itself.
 func (s *watchSet) name(e fsnotify.Event) (dir, base string, ok bool) {
 	if dir, ok = s.byPath[e.Name]; ok {
 		return dir, "", true
@@ -177,7 +175,6 @@ func (s *watchSet) name(e fsnotify.Event) (dir, base string, ok bool) {
 	return dir, base, ok
 }
 
-// begin watches what is to be watched.
 func (r *watcher) begin() error {
 	folders, err := newWatchSet(r.options.MaxWatches)
 	if err != nil {
@@ -218,8 +215,8 @@ func (r *watcher) addTop() error {
 	return r.addBelow(top, "", false)
 }
 
-// addBelow watches the directories below one. If it is to tell, the entries that
-// are found are told as created.
+// addBelow watches the directories below a directory. If tell is set, each entry has an
+// EventCreated.
 func (r *watcher) addBelow(d folder, name string, tell bool) error {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return at(d.path, err)
@@ -227,7 +224,7 @@ func (r *watcher) addBelow(d folder, name string, tell bool) error {
 	inSystem := pseudo(d.file)
 	for more := true; more; {
 		entries, err := d.file.ReadDir(256)
-		more = err == nil // else it is the end, or it is gone
+		more = err == nil // otherwise the end, or the directory was removed
 		for _, e := range entries {
 			if isTemporary(e.Name()) {
 				continue
@@ -247,7 +244,7 @@ func (r *watcher) addBelow(d folder, name string, tell bool) error {
 	return nil
 }
 
-// addFolder watches a directory in another one, and those below it.
+// addFolder watches a directory in another one, and the directories below it.
 func (r *watcher) addFolder(d folder, base, name string, inSystem, tell bool) error {
 	sub, err := d.folder(base, folderRead)
 	if err != nil {
@@ -265,8 +262,8 @@ func (r *watcher) addFolder(d folder, base, name string, inSystem, tell bool) er
 	return r.addBelow(sub, name, tell)
 }
 
-// know notes an entry that was found, whose event may come later. There is a
-// bound, beyond which such an entry may be told as created twice.
+// know notes an entry that was found before its event arrived. Beyond a limit, such an entry
+// may have two EventCreated.
 func (r *watcher) know(name string) {
 	const most = 4096
 	if len(r.known) >= most {
@@ -275,18 +272,20 @@ func (r *watcher) know(name string) {
 	r.known[name] = struct{}{}
 }
 
-// handle tells an event of fsnotify.
+// handle handles an event of fsnotify.
 func (r *watcher) handle(e fsnotify.Event) error {
 	dir, base, ok := r.folders.name(e)
 	switch {
 	case !ok:
-		return nil // of a directory that is no longer watched
+		return nil // the directory is not watched any more
+	case base == "" && dir != "":
+		return nil // the directory above has an event, too
 	case base == "":
-		return r.handleSelf(dir, e)
+		return r.handleTop(e, r.file == "" && e.Has(fsnotify.Chmod))
 	case r.file != "" && base != r.file, isTemporary(base):
 		return nil
 	case r.file != "":
-		return r.handleFile(e)
+		return r.handleTop(e, true)
 	}
 	name := path.Join(dir, base)
 	switch {
@@ -302,12 +301,8 @@ func (r *watcher) handle(e fsnotify.Event) error {
 	return nil
 }
 
-// handleSelf is for events of a watched directory itself. Of those below the top
-// the directory that they are in tells the same.
-func (r *watcher) handleSelf(dir string, e fsnotify.Event) error {
-	if dir != "" {
-		return nil
-	}
+// handleTop handles an event of the watched path itself, or of the directory of a watched file.
+func (r *watcher) handleTop(e fsnotify.Event, changed bool) error {
 	last := Event{Path: r.place.path, Directory: r.file == ""}
 	switch {
 	case e.Has(fsnotify.Remove):
@@ -316,29 +311,17 @@ func (r *watcher) handleSelf(dir string, e fsnotify.Event) error {
 	case e.Has(fsnotify.Rename):
 		last.Type = EventRenamed
 		return r.emitLast(last)
-	case r.file == "" && e.Has(fsnotify.Chmod):
+	case changed:
 		r.changed("")
 	}
 	return nil
 }
 
-// handleFile is for events of the one file that is watched.
-func (r *watcher) handleFile(e fsnotify.Event) error {
-	switch {
-	case e.Has(fsnotify.Remove):
-		return r.emitLast(Event{Type: EventRemoved, Path: r.place.path})
-	case e.Has(fsnotify.Rename):
-		return r.emitLast(Event{Type: EventRenamed, Path: r.place.path})
-	}
-	r.changed("")
-	return nil
-}
-
-// created tells of a new entry, and watches it if it is a directory.
+// created handles a new entry, and watches it if it is a directory.
 func (r *watcher) created(dir, base, name string) error {
 	n, err := r.stat(name)
 	directory := err == nil && n.isDir()
-	if _, ok := r.known[name]; ok { // told when it was found
+	if _, ok := r.known[name]; ok { // it has had its EventCreated
 		delete(r.known, name)
 		r.changed(name)
 	} else {
@@ -349,7 +332,7 @@ func (r *watcher) created(dir, base, name string) error {
 	}
 	d, err := openFolder(r.child(dir), folderRead)
 	if err != nil {
-		return nil // it is gone
+		return nil // it was removed
 	}
 	defer d.close()
 	err = r.addFolder(d, base, name, pseudo(d.file), true)
@@ -360,7 +343,7 @@ func (r *watcher) created(dir, base, name string) error {
 	return err
 }
 
-// gone tells of an entry that is no longer there.
+// gone handles the removal or renaming of an entry.
 func (r *watcher) gone(name string, as EventType) {
 	_, directory := r.folders.byName[name]
 	if directory {
@@ -371,15 +354,15 @@ func (r *watcher) gone(name string, as EventType) {
 	r.emit(Event{Type: as, Path: r.path(name), Directory: directory})
 }
 
-// child is the place of a name in the watched directory.
+// child returns the place of a name in the watched directory.
 func (r *watcher) child(name string) place {
 	p := r.place
 	p.name, p.path = path.Join(p.name, name), path.Join(p.path, name)
 	return p
 }
 
-// stat looks at what is called name in the directory, not following it; at what
-// is watched itself if that is empty.
+// stat describes an entry of the watched directory without following a link, or the watched
+// path if the name is empty.
 func (r *watcher) stat(name string) (node, error) {
 	lstat := r.place.tree.Lstat
 	if name == "" {
@@ -392,8 +375,7 @@ func (r *watcher) stat(name string) (node, error) {
 	return nodeOfInfo(info), nil
 }
 
-// startOver tells that the kernel had more events than room for them, and looks
-// for the directories of which it did not tell.
+// startOver handles an overflow of the kernel's queue: it watches all directories again.
 func (r *watcher) startOver() error {
 	r.emit(Event{
 		Type: EventOverflow, Path: r.place.path, Directory: r.file == "",
@@ -416,12 +398,12 @@ func (r *watcher) startOver() error {
 	return err
 }
 
-// checkInterval is how often a watch looks whether its path leads where it did.
-// The kernel does not tell of moves above a directory, nor of its removal while
-// it is some process's working directory.
+// checkInterval is the time between two checks of the watched path. The kernel has no events
+// for moves above a directory, and for its removal while it is the working directory of a
+// process.
 const checkInterval = 2 * time.Second
 
-// check ends the watch when its path leads elsewhere by now, or nowhere.
+// check ends the watch if its path leads elsewhere or nowhere.
 func (r *watcher) check() error {
 	n, err := r.stat("")
 	switch {

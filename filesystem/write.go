@@ -20,7 +20,7 @@ type WriteOptions struct {
 	// IfMatch returns ErrChanged unless there is a file with that ETag. "*" stands for
 	// any file. Of two calls with the same ETag only one succeeds.
 	IfMatch string
-	// Mode is the permission bits of the file. Zero means those of the old file, or 0666
+	// Mode is the permission bits of the file. Zero means the bits of the old file, or 0666
 	// less the umask for a new file.
 	Mode fs.FileMode
 	// NoSync does not wait for the disk. The file is still replaced atomically, but a
@@ -117,7 +117,7 @@ func (w *writer) replace(r io.Reader) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.dress(temp.file)
+	w.copyOld(temp.file)
 	if !w.options.NoSync {
 		if err := syncFile(temp.file); err != nil {
 			return 0, err

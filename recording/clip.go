@@ -56,7 +56,7 @@ type Clip struct {
 	Bytes    int64
 	From, To time.Duration // the part of the recording
 
-	// Copied reports that the pictures are those of the recording. Otherwise they were
+	// Copied reports that the pictures were copied. Otherwise they were
 	// encoded again, because the clip begins between two key pictures.
 	Copied bool
 

@@ -436,7 +436,7 @@ func TestClipsAtOnce(t *testing.T) {
 		}
 	}
 	if most != maxClipping {
-		t.Errorf("%d programs ran at once, not %d", most, maxClipping)
+		t.Errorf("%d programs ran concurrently, not %d", most, maxClipping)
 	}
 	nothingLeft(t, s.cfg.Dir)
 }

@@ -67,7 +67,7 @@ func TestManifestOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestDirectoryRemoved records after somebody removed all recordings.
+// TestDirectoryRemoved records after the directory was removed.
 func TestDirectoryRemoved(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -140,7 +140,7 @@ func TestListWhileStarting(t *testing.T) {
 	looking.Wait()
 }
 
-// TestDropped has nobody wait for a recording that did not begin after all.
+// TestDropped drops a recording while a reader waits, which must wake up.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})

@@ -26,7 +26,7 @@ import (
 	"github.com/deskhand/deskhand/recording/timeline"
 )
 
-// ended waits until a recording has ended by itself.
+// ended waits until a recording has ended without Stop.
 func ended(t testing.TB, r *Recording) Info {
 	t.Helper()
 	select {

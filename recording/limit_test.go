@@ -194,7 +194,7 @@ func TestMissingPrograms(t *testing.T) {
 	if !errors.As(err, &missing) || len(missing.Programs) != 2 || !errors.Is(err, ErrMissingPrograms) {
 		t.Errorf("Start without ffmpeg: %v", err)
 	}
-	// A program that is no ffmpeg.
+	// A program that is not ffmpeg.
 	dir := t.TempDir()
 	for _, name := range []string{"ffmpeg", "ffprobe"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho ' libx265 '\n"), 0o700); err != nil { //nolint:gosec // it is run

@@ -82,8 +82,8 @@ func TestLiveFollows(t *testing.T) {
 			t.Fatalf("read %q, %v instead of %q", buf[:n], err, piece)
 		}
 	}
-	// What is written last, and the end, are seen by who waits already; the file
-	// is replaced and deleted meanwhile.
+	// A reader that waits gets the last data and the end, although the file is replaced and
+	// deleted meanwhile.
 	type result struct {
 		data []byte
 		err  error

@@ -176,7 +176,7 @@ func TestPictures(t *testing.T) {
 		end := frame(t, path, true)
 		likeColour(t, end, 600, 50, last)
 		if n := differing(end, readPNG(t, shot.Data)); n > 40 {
-			t.Errorf("%s: %d pixels of the last picture are not those of the screen with the pointer", what, n)
+			t.Errorf("%s: %d pixels of the last picture differ from the screen with the pointer", what, n)
 		}
 		until(t, "the index is in front", func() bool {
 			info, err := s.Get(r.ID())

@@ -111,7 +111,7 @@ func (p *pointer) query(ctx context.Context) bool {
 	return moved
 }
 
-// draw draws the pointer on planes, which are a copy of those of the canvas.
+// draw draws the pointer on planes, which are a copy of the planes of the canvas.
 func (p *pointer) draw(c *canvas, planes []byte) {
 	p.mu.Lock()
 	img, at, known := p.image, p.at, p.known

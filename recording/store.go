@@ -52,7 +52,7 @@ type Store struct {
 	newest  ulid.ULID
 	active  map[*Recording]struct{}
 	count   int // recordings that start or are active
-	guests  int // those of them with Config.Guest
+	guests  int // recordings of them with Config.Guest
 	expiry  *time.Timer
 }
 

@@ -86,7 +86,7 @@ func stop(t testing.TB, r *Recording) Info {
 
 const hidden = "hunter2-correct-horse"
 
-// session does what somebody does at a desktop, with secrets among it.
+// session does some work on a desktop, and types secrets.
 func session(t testing.TB, d *desktop.Desktop, w desktop.Window) {
 	t.Helper()
 	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorAgent, Name: "claude"})
@@ -239,7 +239,7 @@ func pagesAddUp(t *testing.T, s *Store, id string, all []timeline.Entry) {
 		after = page[len(page)-1].Seq
 	}
 	if len(pages) != len(all) {
-		t.Errorf("%d entries in pages, %d at once", len(pages), len(all))
+		t.Errorf("%d entries in pages, %d in one page", len(pages), len(all))
 	}
 }
 
@@ -328,7 +328,7 @@ func nowhere(t *testing.T, s *Store, id string) {
 		}
 	}
 	if !strings.Contains(texts[filepath.Join(dir, timelineFile)], "hello") {
-		t.Error("what is no secret is not there either")
+		t.Error("the text that is not secret is missing, too")
 	}
 }
 

@@ -17,12 +17,11 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
-// TestChangesAtOnce makes 1000 changes at the same time, from two Stores and
+// TestManyWriters makes 1000 changes concurrently, from two Stores and
 // from two programs: half of them set entries of their own, all of which must be
 // there afterwards, and half set one and the same, whose value must be one that
-// was set. The reference loses most, and leaves a file that is no JSON (fault
-// B10).
-func TestChangesAtOnce(t *testing.T) {
+// was set.
+func TestManyWriters(t *testing.T) {
 	t.Parallel()
 	const writers = 4
 	each := 1000 * soak() / writers / 2
@@ -60,7 +59,7 @@ func TestChangesAtOnce(t *testing.T) {
 	}
 	var same struct{ N int }
 	if err := json.Unmarshal(entries["same"], &same); err != nil || compact(t, entries["same"]) != string(entry(same.N)) {
-		t.Errorf("same = %s, which nobody has set", entries["same"])
+		t.Errorf("same = %s, which no writer has set", entries["same"])
 	}
 	if len(entries) != writers*each+1 {
 		t.Errorf("%d entries, want %d", len(entries), writers*each+1)
@@ -106,8 +105,8 @@ func lockedByAnother(t *testing.T, dir string) (unlock func()) {
 	}
 }
 
-// TestLockedByAnother: a program that never lets go holds nobody up for ever,
-// and the goroutines that wait for it hold no threads.
+// TestLockedByAnother waits for a program that holds the lock. The end of the context ends
+// the wait, and goroutines that wait use no threads.
 func TestLockedByAnother(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

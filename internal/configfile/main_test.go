@@ -54,7 +54,7 @@ func other(t *testing.T, as string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// putMany sets that many entries at once. A # in names stands for the number of
+// putMany sets that many entries concurrently. A # in names stands for the number of
 // each.
 func putMany(file, names, count string) error {
 	n, err := strconv.Atoi(count)
@@ -108,7 +108,7 @@ func hold(dir string) error {
 	return nil
 }
 
-// asNobody runs f on a thread whose files are those of a user without rights,
+// asNobody runs f on a thread with the file system rights of an unprivileged user,
 // when the tests run as root.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()

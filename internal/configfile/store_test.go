@@ -58,7 +58,7 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// names are those of the files of a directory.
+// names returns the names in a directory.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -187,7 +187,7 @@ func TestInvalidFiles(t *testing.T) {
 		"empty": "", "cut short": `{"a": {"b"`, "cut in a name": `{"a`, "cut after a name": `{"a"`, "cut after an entry": `{"a":1`,
 		"list": "[]", "null": "null", "number": "1", "no JSON": "type: local", "second object": "{}{}",
 		"text behind": "{} x", "comma at the end": `{"a":1,}`, "comment": "{ // hi\n}", "no UTF-8": "{\"a\":\"\xff\"}",
-		"same name twice": `{"a":1,"a":2}`, "two writers at once": `{"a":1}}"b":2}`,
+		"same name twice": `{"a":1,"a":2}`, "two writers together": `{"a":1}}"b":2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +251,7 @@ func TestPutRefuses(t *testing.T) {
 	put(t, &s, file, "a", `1`)
 	before := text(t, file)
 	if err := s.Put(t.Context(), file, "b", json.RawMessage(`{"x":`)); err == nil {
-		t.Error("Put accepted what is no JSON")
+		t.Error("Put accepted text that is not JSON")
 	}
 	large := json.RawMessage(`"` + strings.Repeat("x", configfile.MaxSize) + `"`)
 	if err := s.Put(t.Context(), file, "b", large); !errors.Is(err, configfile.ErrTooLarge) {
@@ -469,7 +469,7 @@ func TestReadersNeverSeeHalfAFile(t *testing.T) {
 	readers.Wait()
 }
 
-// TestDeleteIf removes nothing that somebody has changed, and makes no file.
+// TestDeleteIf removes no entry that has changed, and makes no file.
 func TestDeleteIf(t *testing.T) {
 	t.Parallel()
 	var s configfile.Store

@@ -69,7 +69,7 @@ type Entry struct {
 	Windows   []desktop.Window  `json:"windows,omitempty"`
 	Marker    *Marker           `json:"marker,omitempty"`
 
-	// Title and Data are those of an Event.
+	// Title and Data are the members of an Event.
 	Title string          `json:"title,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
 }

@@ -370,7 +370,7 @@ func (t *Timeline) Flush() error {
 	return nil
 }
 
-// Close writes all entries, including those of events that the desktop has emitted before,
+// Close writes all entries, including the entries of events that the desktop has emitted before,
 // and returns the Seq of the desktop's latest event, for Config.After of the next timeline.
 // It may be called more than once.
 func (t *Timeline) Close() (seen uint64) {

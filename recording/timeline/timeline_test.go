@@ -53,7 +53,7 @@ func TestTimelineWritesWithinASecond(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for len(readAll(t, path)) == 0 {
 		if time.Now().After(deadline) {
-			t.Fatal("the entry was not written, though nobody asked for it")
+			t.Fatal("the entry was not written without a Flush")
 		}
 		<-time.After(10 * time.Millisecond)
 	}
@@ -349,7 +349,7 @@ func FuzzTimeline(f *testing.F) {
 	})
 }
 
-// BenchmarkTimeline is the cost of an action to whoever does it.
+// BenchmarkTimeline measures the cost of an action for its caller.
 func BenchmarkTimeline(b *testing.B) {
 	line, _ := testTimeline(b, 1<<40)
 	e := click(412, 300)
