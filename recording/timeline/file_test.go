@@ -195,7 +195,7 @@ func TestMissedEventsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line.take(desktop.Event{Seq: 9, Time: time.Now(), Type: desktop.EventGap, Missed: 3})
+	line.take(desktop.Event{Seq: 9, Time: time.Now(), Type: desktop.EventGap, Dropped: 3})
 	line.take(desktop.Event{Seq: 8, Time: time.Now(), Type: desktop.EventFailed, Failure: &desktop.Failure{Code: "c", Message: "m"}})
 	if seen := line.Close(); seen != 9 || dropped != 3 {
 		t.Errorf("Close = %d with %d dropped, want 9 with 3", seen, dropped)
