@@ -13,20 +13,20 @@ import (
 const (
 	// maxEntries is how many views are kept.
 	maxEntries = 6
-	// maxBytes is how much the kept strips and files may take together.
+	// maxBytes bounds the kept strips and files together.
 	maxBytes = 12 << 20
-	// maxFiles is how many files are kept of a view: callers that wait for
-	// the same view may hold images of different moments.
+	// maxFiles is how many files are kept of a view. Callers that wait for the same view may
+	// have images of different times.
 	maxFiles = 3
 	// maxWorkers bounds the memory of compressors, 1-2 MB each.
 	maxWorkers = 8
 )
 
-// Encoder makes pictures of one screen and keeps what it may need again. The
-// zero value is ready.
+// Encoder makes pictures of one screen and keeps strips and files for later calls. The zero
+// value is ready to use.
 type Encoder struct {
 	once  sync.Once
-	slots chan struct{} // one per worker that may work
+	slots chan struct{} // holds a value for each running worker
 
 	mu      sync.Mutex
 	entries []*entry // most recently used first
@@ -34,19 +34,18 @@ type Encoder struct {
 	epoch   uint64 // number of Trims
 }
 
-// entry is what is kept of a view.
+// entry has what is kept of a view.
 type entry struct {
 	*layout
 	turn   chan struct{} // held by the call that makes a picture of this view
-	strips []kept        // of the holder of the turn
+	strips []kept        // guarded by turn
 
-	// Of the Encoder's mutex:
+	// The Encoder's mutex guards these:
 	files []file // most recently made first
 	bytes int    // of strips and files, as of the last turn
 }
 
-// kept holds what is known of a strip: as the screen is, and with something
-// drawn over it.
+// kept has the last versions of a strip without and with an overlay.
 type kept struct{ plain, drawn version }
 
 type version struct {
@@ -61,8 +60,8 @@ type file struct {
 	data  []byte
 }
 
-// Encode returns a picture of the image. The file is shared: it must not be
-// changed. It ends early, with the context's error, when the context does.
+// Encode returns a picture of the image. The file is shared and must not be changed. If the
+// context is done, Encode returns its error.
 func (e *Encoder) Encode(ctx context.Context, img *Image, o Options) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -81,7 +80,7 @@ func (e *Encoder) Encode(ctx context.Context, img *Image, o Options) ([]byte, er
 		return nil, ctx.Err()
 	}
 	defer func() { <-en.turn }()
-	// Whoever had the turn before may have made this very file.
+	// The call that had the turn before may have made this file.
 	if data := e.made(en, j); data != nil {
 		return data, nil
 	}
@@ -90,7 +89,7 @@ func (e *Encoder) Encode(ctx context.Context, img *Image, o Options) ([]byte, er
 	return data, err
 }
 
-// Trim lets go of all that is kept. Calls under way are not disturbed.
+// Trim frees everything that is kept. It does not affect running calls.
 func (e *Encoder) Trim() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,7 +97,7 @@ func (e *Encoder) Trim() {
 	e.epoch++
 }
 
-// lookup returns the entry of the job's view, and the file when it is there.
+// lookup returns the entry of the job's view, and the file if it is kept.
 func (e *Encoder) lookup(j *job) (*entry, []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +123,7 @@ func (e *Encoder) made(en *entry, j *job) []byte {
 	return en.find(j)
 }
 
-// find returns the file of the job. The caller holds the Encoder's mutex.
+// find returns the file of the job, or nil. The caller holds the Encoder's mutex.
 func (en *entry) find(j *job) []byte {
 	bands := j.img.version(en.region.Min.Y, en.region.Max.Y)
 	for _, f := range en.files {
@@ -135,13 +134,12 @@ func (en *entry) find(j *job) []byte {
 	return nil
 }
 
-// same compares versions; nil is unlike all.
+// same compares versions. nil differs from all.
 func same(a, b []uint64) bool {
 	return a != nil && b != nil && slices.Equal(a, b)
 }
 
-// keep adds a file, if there is one, and brings the memory back into bounds.
-// The caller has the entry's turn.
+// keep adds a file, unless it is nil, and bounds the memory. The caller has the entry's turn.
 func (e *Encoder) keep(en *entry, j *job, data []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,19 +149,16 @@ func (e *Encoder) keep(en *entry, j *job, data []byte) {
 		}
 		en.files = slices.Insert(en.files, 0, file{bands: slices.Clone(bands), over: j.key, data: data})
 	}
-	en.bytes = en.measure()
-	for en.bytes > maxBytes && len(en.files) > 1 {
+	for len(en.files) > 1 && en.measure() > maxBytes {
 		en.files = en.files[:len(en.files)-1]
-		en.bytes = en.measure()
 	}
-	if en.bytes > maxBytes {
+	if en.measure() > maxBytes {
 		clear(en.strips)
-		en.bytes = en.measure()
 	}
-	if en.bytes > maxBytes {
+	if en.measure() > maxBytes {
 		en.files = nil
-		en.bytes = en.measure()
 	}
+	en.bytes = en.measure()
 	total := 0
 	for i, o := range e.entries {
 		if total += o.bytes; total > maxBytes && i > 0 {
@@ -189,7 +184,7 @@ func (en *entry) measure() int {
 	return n
 }
 
-// joined makes the strips that changed and joins them to a file.
+// joined makes the strips that have changed and joins all to a file.
 func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error) {
 	pieces := make([]*piece, en.count)
 	var todo []int
@@ -214,7 +209,7 @@ func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error)
 	return pngFile(en.view, pieces), nil
 }
 
-// slot returns where strip i of the job is kept, and its version.
+// slot returns where strip i of the job is kept, and the version to store there.
 func (en *entry) slot(j *job, i int) (*version, []uint64) {
 	r := en.source(i)
 	bands := j.img.version(r.Min.Y, r.Max.Y)
@@ -224,8 +219,7 @@ func (en *entry) slot(j *job, i int) (*version, []uint64) {
 	return &en.strips[i].drawn, bands
 }
 
-// makeStrips makes the strips todo of pieces, and keeps those that were made even
-// when it ends early.
+// makeStrips makes the strips todo of pieces. It keeps the finished ones even if it fails.
 func (e *Encoder) makeStrips(ctx context.Context, en *entry, j *job, pieces []*piece, todo []int) error {
 	var next atomic.Int64
 	run := func(ctx context.Context) error {

@@ -9,13 +9,11 @@ import (
 	"image/jpeg"
 )
 
-// A JPEG here is what image/jpeg writes (baseline, 4:2:0), with each strip
-// encoded on its own and the strips joined as restart intervals (ITU-T T.81,
-// sections B.2.4.4 and E.1.4): at their starts DC prediction begins anew, as
-// it does at the start of a picture. The coefficients are those of one run
-// over the whole picture.
+// image/jpeg encodes each strip (baseline, 4:2:0). Strips are joined as restart intervals
+// (ITU-T T.81, sections B.2.4.4 and E.1.4), at which DC prediction starts again. The
+// coefficients equal the ones of encoding the whole picture.
 
-// mcu is the side of a minimum coded unit with 4:2:0 sampling.
+// mcu is the size of a minimum coded unit with 4:2:0 sampling.
 const mcu = 16
 
 func jpegStripRows(rows, width int) int {
@@ -23,7 +21,6 @@ func jpegStripRows(rows, width int) int {
 	return min(rows, 65535/((width+mcu-1)/mcu)*mcu)
 }
 
-// jpegPiece compresses rows.
 func (w *worker) jpegPiece(r rows, quality int) (*piece, error) {
 	m := w.toYCbCr(r)
 	w.out.b = w.out.b[:0]
@@ -37,8 +34,8 @@ func (w *worker) jpegPiece(r rows, quality int) (*piece, error) {
 	return &piece{data: bytes.Clone(w.out.b[scan : len(w.out.b)-2])}, nil
 }
 
-// jpegParts finds in a file of image/jpeg the frame header's and the scan
-// header's marker and the entropy coded data.
+// jpegParts returns the offsets of the frame header, of the scan header and of the entropy
+// coded data.
 func jpegParts(file []byte) (frame, scan, data int, err error) {
 	const soi, sof0, sos = 0xd8, 0xc0, 0xda
 	if len(file) < 4 || file[0] != 0xff || file[1] != soi {
@@ -59,9 +56,8 @@ func jpegParts(file []byte) (frame, scan, data int, err error) {
 	return 0, 0, 0, errors.New("join jpeg: no scan")
 }
 
-// toYCbCr converts rows as image/jpeg would, and repeats the last column and
-// row up to whole units as it would, so that strips of such pictures have the
-// coefficients of the whole.
+// toYCbCr converts rows and repeats the last column and row up to whole units, both like
+// image/jpeg, so that strips have the coefficients of the whole picture.
 func (w *worker) toYCbCr(r rows) *image.YCbCr {
 	width, height := (r.width+mcu-1)&^(mcu-1), (r.height+mcu-1)&^(mcu-1)
 	raw := grow(&w.raw, width*height*3/2)
@@ -94,7 +90,7 @@ func convertRows(m *image.YCbCr, y int, top, bottom []byte) {
 			binary.LittleEndian.Uint32(top[i:]), binary.LittleEndian.Uint32(top[k:]),
 			binary.LittleEndian.Uint32(bottom[i:]), binary.LittleEndian.Uint32(bottom[k:]),
 		}
-		// Screens have large areas of one colour.
+		// Large areas of a screen have one colour.
 		if x == 0 || quad != before {
 			before = quad
 			luma, blue, red = convertQuad(quad)
@@ -104,9 +100,8 @@ func convertRows(m *image.YCbCr, y int, top, bottom []byte) {
 	}
 }
 
-// convertQuad converts two by two pixels as image/color does (JFIF 1.02,
-// section 7, in 16 bit fixed point), and averages their chroma as image/jpeg
-// does.
+// convertQuad converts two by two pixels like image/color (JFIF 1.02, section 7, in 16 bit
+// fixed point), and averages their chroma like image/jpeg.
 func convertQuad(quad [4]uint32) (luma [4]byte, blue, red byte) {
 	var sumB, sumR int32
 	for n, p := range quad {
@@ -122,9 +117,8 @@ func chroma(v int32) int32 {
 	return min((v+257<<15)>>16, 255)
 }
 
-// jpegFile joins the strips of a picture.
 func jpegFile(l *layout, pieces []*piece) ([]byte, error) {
-	// The tables depend on the quality alone: take them from a tiny picture.
+	// The tables depend only on the quality, so a tiny picture has them.
 	var tiny output
 	err := jpeg.Encode(&tiny, image.NewYCbCr(image.Rect(0, 0, mcu, mcu), image.YCbCrSubsampleRatio420), &jpeg.Options{Quality: l.quality})
 	if err != nil {

@@ -5,29 +5,28 @@ import (
 	"image"
 )
 
-// The crosshair: two red bars with a white outline, so that it stands out on
-// every background, its own colour included.
+// The crosshair has two red bars with a white outline, which are visible on every background.
 const (
 	crossArm     = 12 // from the hot spot to the end of a bar
 	crossHalf    = 1  // a bar is 2*crossHalf+1 wide
 	crossOutline = 1
 )
 
-// overlayKey tells overlays apart. The zero key is no overlay.
+// overlayKey identifies an overlay. The zero key means none.
 type overlayKey struct {
 	cross  image.Point
 	cursor image.Rectangle
-	pixels uint64 // a hash of the cursor's
+	pixels uint64 // a hash of the cursor's pixels
 	kind   uint8  // bits: 1 has a cross, 2 has a cursor
 }
 
-// overlay is what is drawn over the screen, in the image's coordinates.
+// overlay is drawn over the screen, in the image's coordinates.
 type overlay struct {
 	key    overlayKey
 	cursor *Cursor
 }
 
-// newOverlay returns the overlay that shows in the region.
+// newOverlay returns the overlay that is visible in the region.
 func newOverlay(o Options, region image.Rectangle) (overlay, error) {
 	var v overlay
 	if o.Cross != nil {
@@ -54,8 +53,7 @@ func newOverlay(o Options, region image.Rectangle) (overlay, error) {
 	return v, nil
 }
 
-// seed is the same for all overlays of the process, so that equal cursors have
-// equal keys. It is never written.
+// seed is constant, so that equal cursors have equal keys.
 var seed = maphash.MakeSeed()
 
 func (c *Cursor) bounds() image.Rectangle {
@@ -67,8 +65,7 @@ func crossBounds(p image.Point) image.Rectangle {
 	return image.Rect(p.X-r, p.Y-r, p.X+r+1, p.Y+r+1)
 }
 
-// in returns the key of the overlay in those rows and columns: the zero key
-// when nothing of it shows there.
+// in returns the key of the overlay in a rectangle, or the zero key if it is not visible there.
 func (v overlay) in(r image.Rectangle) overlayKey {
 	k := v.key
 	if k.kind&1 != 0 && !crossBounds(k.cross).Overlaps(r) {
@@ -120,7 +117,7 @@ func (c *Cursor) draw(pix []byte, stride int, r image.Rectangle) {
 		for i := 0; i < len(src); i += 4 {
 			rest := 255 - uint32(src[i+3])
 			for k := i; k < i+3; k++ {
-				// A server may send colours above alpha: keep the sum in a byte.
+				// A server may send colours above alpha.
 				dst[k] = byte(min(uint32(src[k])+(uint32(dst[k])*rest+127)/255, 255))
 			}
 		}

@@ -7,8 +7,7 @@ import (
 	"math"
 )
 
-// ErrInvalid is wrapped by the errors about images and options that cannot be
-// encoded.
+// ErrInvalid is wrapped by the errors about invalid images and options.
 var ErrInvalid = errors.New("invalid picture")
 
 // Format is a file format. The zero value is PNG.
@@ -21,7 +20,7 @@ const (
 	WebP Format = "webp" // lossless
 )
 
-// DefaultQuality is the quality of a JPEG when Options has none.
+// DefaultQuality is the quality of a JPEG if Options.Quality is zero.
 const DefaultQuality = 85
 
 // Image is an immutable frame of a screen.
@@ -31,17 +30,15 @@ type Image struct {
 	Pix                   []byte
 	Stride, Width, Height int
 
-	// Seq is the number of the frame. Bands[i] is the number of the frame in
-	// which something last changed in the rows from i*BandHeight up to
-	// (i+1)*BandHeight. Without Bands everything changed at Seq; with neither
-	// nothing is known, and nothing of this image is kept.
+	// Seq is the number of the frame. Bands[i] is the number of the frame in which the rows
+	// from i*BandHeight up to (i+1)*BandHeight last changed. Without Bands, all rows changed
+	// at Seq. Without both, nothing of this image is kept.
 	Seq        uint64
 	Bands      []uint64
 	BandHeight int
 }
 
-// Options say what picture to make of an Image. The zero value is all of it,
-// as PNG.
+// Options describe the picture to make of an Image. The zero value means all of it, as PNG.
 type Options struct {
 	Format  Format
 	Quality int             // 1-100, of JPEG; zero: DefaultQuality
@@ -56,26 +53,25 @@ type Options struct {
 
 // Cursor is a pointer image.
 type Cursor struct {
-	// X and Y are where its top left pixel is on the screen: the position of
-	// the pointer minus that of the hot spot. They may be outside.
+	// X and Y are the position of its top left pixel on the screen: the pointer's position
+	// minus the hot spot. They may be outside.
 	X, Y          int
 	Width, Height int
-	// Pix holds four bytes per pixel, without gaps: blue, green, red and
-	// alpha, the colours already multiplied by alpha. XFixesGetCursorImage
-	// (XFIXES protocol, section 7) gives that as 32 bit words.
+	// Pix holds four bytes per pixel, without gaps: blue, green, red and alpha. The colours
+	// are multiplied by alpha, as in XFixesGetCursorImage (XFIXES protocol, section 7).
 	Pix []byte
 }
 
-// Limits of what is accepted. 65535 is what a JPEG can say; 16384 is what
-// VP8L can (WebP lossless bitstream specification, section 3).
+// Limits of sizes. A JPEG has at most 65535 pixels in each direction, VP8L 16384 (WebP
+// lossless bitstream specification, section 3).
 const (
 	maxSide       = 65535
 	maxWebPSide   = 16384
 	maxCursorSide = 4096
 )
 
-// Size returns the size in pixels of a picture of that region at that scale:
-// both sides rounded to whole pixels, and at least 1.
+// Size returns the size in pixels of a picture of a region at a scale. Both are rounded, and at
+// least 1.
 func Size(region image.Rectangle, scale float64) (w, h int) {
 	return scaled(region.Dx(), scale), scaled(region.Dy(), scale)
 }
@@ -124,8 +120,8 @@ func (c *Cursor) check() error {
 // near reports whether adding sizes to a coordinate is safe.
 func near(v int) bool { return v > -1<<24 && v < 1<<24 }
 
-// view is what the caches are kept for: pictures of one view differ only in
-// what the screen showed and in what was drawn over it.
+// view identifies a cache. Pictures of a view differ only in the screen's content and in the
+// overlay.
 type view struct {
 	format        Format
 	quality       int
@@ -185,9 +181,9 @@ func newJob(img *Image, o Options) (*job, error) {
 	return j, err
 }
 
-// version says what the rows of the image from y0 up to y1 show: two images of
-// the same screen with equal versions have equal pixels there. The slice is
-// the image's own. A nil version is equal to none.
+// version returns the version of the rows from y0 up to y1. Images of the same screen with
+// equal versions have equal pixels there. A nil version equals none. The slice may belong to
+// the image.
 func (img *Image) version(y0, y1 int) []uint64 {
 	if img.Bands != nil {
 		return img.Bands[y0/img.BandHeight : (y1-1)/img.BandHeight+1]
@@ -196,4 +192,53 @@ func (img *Image) version(y0, y1 int) []uint64 {
 		return nil
 	}
 	return []uint64{img.Seq}
+}
+
+// Strips are compressed independently. Large strips compress better. Small ones leave less to
+// compress again after a small change.
+const (
+	stripRows   = 64
+	stripPixels = 32 << 10 // the minimum, so that narrow pictures have few strips
+)
+
+// layout divides the pictures of a view into strips. All but the last have the same height.
+type layout struct {
+	view
+	rows  int // of the picture in each strip
+	count int // of strips
+	scale scaler
+}
+
+func newLayout(v view) *layout {
+	l := &layout{view: v, rows: stripRows}
+	for l.rows*v.width < stripPixels && l.rows < v.height {
+		l.rows *= 2
+	}
+	if v.format == JPEG {
+		l.rows = jpegStripRows(l.rows, v.width)
+	}
+	l.count = (v.height + l.rows - 1) / l.rows
+	l.scale = newScaler(v.region.Dx(), v.region.Dy(), v.width, v.height)
+	return l
+}
+
+// strip returns the rows of the picture in strip i.
+func (l *layout) strip(i int) (y0, y1 int) {
+	return i * l.rows, min((i+1)*l.rows, l.height)
+}
+
+// needed returns the rows of the picture from which strip i is made. WebP predicts pixels from
+// the row above as well.
+func (l *layout) needed(i int) (y0, y1 int) {
+	y0, y1 = l.strip(i)
+	if l.format == WebP {
+		y0 = max(y0-1, 0)
+	}
+	return y0, y1
+}
+
+// source returns the part of the image from which strip i is made.
+func (l *layout) source(i int) image.Rectangle {
+	y0, y1 := l.scale.source(l.needed(i))
+	return image.Rect(l.region.Min.X, l.region.Min.Y+y0, l.region.Max.X, l.region.Min.Y+y1)
 }

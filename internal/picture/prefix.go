@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// prefixCode is a canonical Huffman code as VP8L has it (WebP lossless
-// bitstream specification, section 6.2.1): codes are sent from their top bit
-// on, so they are kept reversed.
+// prefixCode is a canonical Huffman code of VP8L (WebP lossless bitstream specification,
+// section 6.2.1). Codes are reversed, because their top bit is written first.
 type prefixCode struct {
 	lengths []uint8
 	codes   []uint16
-	single  bool // one symbol at most, which takes no bits
+	single  bool // at most one symbol, which takes no bits
 }
 
 const (
@@ -20,7 +19,7 @@ const (
 	maxLengthCodeLength = 7
 )
 
-// newPrefixCode makes the code for symbols that occur that often.
+// newPrefixCode makes the code for symbols with these counts.
 func newPrefixCode(counts []uint32, limit int) prefixCode {
 	c := prefixCode{lengths: codeLengths(counts, limit), codes: make([]uint16, len(counts))}
 	var starting [maxCodeLength + 2]int
@@ -46,9 +45,8 @@ func newPrefixCode(counts []uint32, limit int) prefixCode {
 	return c
 }
 
-// codeLengths returns the lengths of a Huffman code; zero for symbols that do
-// not occur. None is longer than limit: counts are made more alike until it is
-// so.
+// codeLengths returns the lengths of a Huffman code, zero for symbols that do not occur. It
+// flattens the counts until no length exceeds limit.
 func codeLengths(counts []uint32, limit int) []uint8 {
 	lengths := make([]uint8, len(counts))
 	type leaf struct {
@@ -87,9 +85,8 @@ func codeLengths(counts []uint32, limit int) []uint8 {
 	}
 }
 
-// huffmanDepths returns the depths of the leaves of a Huffman tree, given
-// their ascending weights. Inner nodes come out in ascending order too, so
-// that two queues do the work of a heap.
+// huffmanDepths returns the depths of the leaves of a Huffman tree from their ascending
+// weights. Inner nodes are created in ascending order as well, so two queues replace a heap.
 func huffmanDepths(weights []uint64) []int {
 	n := len(weights)
 	nodes := append(make([]uint64, 0, 2*n-1), weights...)
@@ -135,8 +132,7 @@ func (c *prefixCode) describe(s *bitString) {
 	if len(few) == 0 {
 		few = []int{0}
 	}
-	// The simple form is for one or two symbols of eight bits. It sorts two
-	// as the canonical code does.
+	// The simple form has one or two symbols of eight bits in canonical order.
 	if len(few) <= 2 && few[len(few)-1] < 256 {
 		s.put(1, 1)
 		s.put(uint64(len(few)-1), 1)
@@ -149,7 +145,7 @@ func (c *prefixCode) describe(s *bitString) {
 	c.describeLengths(s)
 }
 
-// lengthOrder is the order in which the lengths of the code for lengths come.
+// lengthOrder is the order of the lengths of the code for lengths.
 var lengthOrder = [19]int{17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
 func (c *prefixCode) describeLengths(s *bitString) {
@@ -182,8 +178,8 @@ type lengthRun struct {
 	bits   uint
 }
 
-// lengthRuns writes lengths with the symbols 16 (the last length that was not
-// zero, 3-6 times), 17 (zero, 3-10 times) and 18 (zero, 11-138 times).
+// lengthRuns encodes lengths with the symbols 16 (the last nonzero length, 3-6 times), 17
+// (zero, 3-10 times) and 18 (zero, 11-138 times).
 func lengthRuns(lengths []uint8) []lengthRun {
 	var runs []lengthRun
 	for i := 0; i < len(lengths); {
@@ -218,8 +214,8 @@ func lengthRuns(lengths []uint8) []lengthRun {
 	return runs
 }
 
-// prefixed splits a length or distance from 1 on into a symbol and extra bits
-// (section 5.2.2).
+// prefixed splits a length or distance of at least 1 into a symbol and extra bits (section
+// 5.2.2).
 func prefixed(v int) (symbol int, extra uint64, n uint) {
 	v--
 	if v < 2 {

@@ -8,15 +8,14 @@ import (
 	"github.com/disintegration/imaging"
 )
 
-// scaler makes rows of a picture from rows of a region. The vertical step
-// works on its own rows with weights that depend on the row alone, so that a
-// strip comes out the same as it would in the whole picture; the horizontal
-// step, row by row too, is imaging's.
+// scaler makes rows of a picture from rows of a region. The weights of the vertical step depend
+// only on the row, so a strip equals the same rows of a whole picture. imaging does the
+// horizontal step.
 type scaler struct {
 	kind   scaleKind
 	width  int // of the picture
 	filter imaging.ResampleFilter
-	taps   []tap // per row of the picture; nil when heights are equal
+	taps   []tap // per row of the picture
 }
 
 type scaleKind uint8
@@ -27,8 +26,7 @@ const (
 	scaleAny
 )
 
-// tap says what a row is made of: weights of the rows from first on, in
-// 1/weightOne. They add up to weightOne.
+// tap has the weights of the source rows from first on. Their sum is weightOne.
 type tap struct {
 	first   int
 	weights []uint16
@@ -39,10 +37,9 @@ const (
 	weightOne  = 1 << weightBits
 )
 
-// newScaler makes a scaler for regions and pictures of those sizes. Whole
-// divisors average boxes of pixels, which keeps text crisp. Between those
-// a box would take one source pixel here and two there; a triangle gives all
-// strokes the same weight.
+// newScaler makes a scaler for regions and pictures of these sizes. Whole divisors average
+// boxes of pixels, which keeps text crisp. For others, boxes would have different numbers of
+// pixels, so a triangle filter is used.
 func newScaler(sw, sh, dw, dh int) scaler {
 	switch {
 	case sw == dw && sh == dh:
@@ -54,13 +51,11 @@ func newScaler(sw, sh, dw, dh int) scaler {
 	if sw%dw == 0 && sh%dh == 0 {
 		s.filter = imaging.Box
 	}
-	if sh != dh {
-		s.taps = newTaps(sh, dh, s.filter)
-	}
+	s.taps = newTaps(sh, dh, s.filter)
 	return s
 }
 
-// newTaps samples the filter for each of dh rows made from sh rows.
+// newTaps samples the filter for each of dh rows that are made from sh rows.
 func newTaps(sh, dh int, filter imaging.ResampleFilter) []tap {
 	taps := make([]tap, dh)
 	step := float64(sh) / float64(dh)
@@ -83,8 +78,7 @@ func newTaps(sh, dh int, filter imaging.ResampleFilter) []tap {
 	return taps
 }
 
-// wholeTap rounds weights to whole numbers, and gives what is left over to the
-// greatest one.
+// wholeTap rounds weights to whole numbers and adds the rounding error to the greatest one.
 func wholeTap(first int, weights []float64, sum float64) tap {
 	t := tap{first: first, weights: make([]uint16, len(weights))}
 	left, most := weightOne, 0
@@ -106,13 +100,12 @@ func wholeTap(first int, weights []float64, sum float64) tap {
 	return t
 }
 
-// source returns the rows of the region which rows y0 up to y1 of the picture
-// are made from.
+// source returns the rows of the region from which rows y0 up to y1 are made.
 func (s *scaler) source(y0, y1 int) (int, int) {
 	switch {
 	case s.kind == scaleHalf:
 		return 2 * y0, 2 * y1
-	case s.kind == scaleAny && s.taps != nil:
+	case s.kind == scaleAny:
 		last := s.taps[y1-1]
 		return s.taps[y0].first, last.first + len(last.weights)
 	}
@@ -126,8 +119,7 @@ type rows struct {
 	width, height int
 }
 
-// scale makes rows y0 up to y1 of the picture from src, which holds the rows
-// that source tells.
+// scale makes rows y0 up to y1 of the picture from src, the rows that source returns.
 func (w *worker) scale(s *scaler, src rows, y0, y1 int) rows {
 	switch s.kind {
 	case scaleHalf:
@@ -144,8 +136,8 @@ func (w *worker) scale(s *scaler, src rows, y0, y1 int) rows {
 	return src
 }
 
-// halve averages boxes of two by two pixels: first pairs in a row, then the
-// two rows, rounding up twice. That is bit for bit what imaging.Box does.
+// halve averages boxes of two by two pixels: first pairs in a row, then the two rows, rounding
+// up twice. imaging.Box has the same result.
 func halve(dst, top, bottom []byte) {
 	top, bottom = top[:2*len(dst)], bottom[:2*len(dst)]
 	for len(dst) >= 8 {
@@ -162,8 +154,8 @@ func halve(dst, top, bottom []byte) {
 	}
 }
 
-// average averages eight bytes at once, rounding halves up: a|b is the sum
-// less the carries, and the difference of the two is what was added twice.
+// average averages the eight bytes of two words, rounding halves up: a|b is the rounded up
+// average plus half of the differing bits.
 func average(a, b uint64) uint64 {
 	return (a | b) - ((a^b)>>1)&0x7f7f7f7f7f7f7f7f
 }
@@ -172,12 +164,6 @@ func average(a, b uint64) uint64 {
 func (w *worker) vertical(s *scaler, src rows, y0, y1 int) rows {
 	dst := rows{stride: 4 * src.width, width: src.width, height: y1 - y0}
 	dst.pix = grow(&w.scaled, dst.stride*dst.height)
-	if s.taps == nil {
-		for y := range dst.height {
-			opaque(dst.pix[y*dst.stride:][:dst.stride], src.pix[y*src.stride:])
-		}
-		return dst
-	}
 	base := s.taps[y0].first
 	if cap(w.sums) < 2*src.width {
 		w.sums = make([]uint64, 2*src.width)
@@ -191,13 +177,13 @@ func (w *worker) vertical(s *scaler, src rows, y0, y1 int) rows {
 		for i, weight := range t.weights {
 			accumulate(sums, src.pix[(t.first-base+i)*src.stride:][:dst.stride], uint64(weight))
 		}
-		settle(dst.pix[y*dst.stride:][:dst.stride], sums)
+		normalize(dst.pix[y*dst.stride:][:dst.stride], sums)
 	}
 	return dst
 }
 
-// accumulate adds a weighted row to the sums: blue and red of a pixel in the
-// halves of one sum, green in the next one.
+// accumulate adds a weighted row to the sums: blue and red of a pixel to the halves of one sum,
+// green to the next one.
 func accumulate(sums []uint64, row []byte, weight uint64) {
 	for len(row) >= 4 && len(sums) >= 2 {
 		p := uint64(binary.LittleEndian.Uint32(row))
@@ -207,8 +193,8 @@ func accumulate(sums []uint64, row []byte, weight uint64) {
 	}
 }
 
-// settle turns sums into opaque pixels.
-func settle(row []byte, sums []uint64) {
+// normalize turns sums into opaque pixels.
+func normalize(row []byte, sums []uint64) {
 	for len(row) >= 4 && len(sums) >= 2 {
 		br, g := sums[0]>>weightBits, sums[1]>>weightBits
 		binary.LittleEndian.PutUint32(row, uint32(br&0xff|g&0xff<<8|br>>16&0xff0000|0xff000000))
@@ -216,20 +202,8 @@ func settle(row []byte, sums []uint64) {
 	}
 }
 
-// opaque copies a row and sets its fourth bytes.
-func opaque(dst, src []byte) {
-	src = src[:len(dst)]
-	for len(dst) >= 8 {
-		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)|0xff000000ff000000)
-		dst, src = dst[8:], src[8:]
-	}
-	if len(dst) >= 4 {
-		binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src)|0xff000000)
-	}
-}
-
-// horizontal makes opaque rows as wide as the picture. imaging treats the
-// colours alike, so their order does not matter to it.
+// horizontal scales opaque rows to the width of the picture. The order of colours does not
+// matter to imaging.
 func (s *scaler) horizontal(src rows) rows {
 	if src.width == s.width {
 		return src

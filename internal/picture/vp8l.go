@@ -1,20 +1,23 @@
 package picture
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
-// lossless writes pixels as VP8L image data (WebP lossless bitstream
-// specification, section 5): literals and copies of what came before. The zero
-// value looks for copies of close pixels alone.
+// lossless encodes pixels as VP8L image data (WebP lossless bitstream specification, section
+// 5): literals and copies of earlier pixels. The zero value finds only copies of adjacent
+// pixels.
 type lossless struct {
 	pixels []uint32 // blue, green, red and alpha from the low byte on
 	tokens []uint64
-	head   []int32 // per hash: the last position with it, plus one
-	before []int32 // per position: the position before with its hash, plus one
+	head   []int32 // per hash: its last position, plus one
+	before []int32 // per position: the previous position with its hash, plus one
 	codes  bitString
 	data   bitString
 }
 
-// newLossless looks for copies everywhere.
+// newLossless returns an encoder that finds copies everywhere.
 func newLossless() *lossless { return &lossless{head: make([]int32, 1<<hashBits)} }
 
 const (
@@ -22,7 +25,7 @@ const (
 	maxCopy    = 4096 // pixels
 	maxBack    = 1<<20 - 121
 	chainSteps = 12
-	goodCopy   = 64 // long enough to look no further
+	goodCopy   = 64 // ends the search
 	minCopy    = 3
 	minFarCopy = 4
 
@@ -34,8 +37,7 @@ const (
 	copyToken = 1 << 63 // with the length in the bits from 32 on and the distance code below
 )
 
-// encode leaves the prefix codes for l.pixels in l.codes and the pixels in
-// l.data.
+// encode encodes l.pixels into l.codes and l.data.
 func (l *lossless) encode(width int) {
 	l.match(width)
 	var counts [5][]uint32
@@ -83,7 +85,7 @@ func (l *lossless) write(codes *[5]prefixCode) {
 	}
 }
 
-// match turns the pixels into tokens, taking the longest copy at each place.
+// match turns the pixels into tokens, with the longest copy at each position.
 func (l *lossless) match(width int) {
 	p := l.pixels
 	l.tokens = l.tokens[:0]
@@ -100,7 +102,7 @@ func (l *lossless) match(width int) {
 			continue
 		}
 		l.tokens = append(l.tokens, copyToken|uint64(length)<<32|distanceCode(back, width))
-		// Within long copies little is new.
+		// Later positions of long copies are rarely needed.
 		for k := i; k < i+min(length, goodCopy); k++ {
 			l.remember(k)
 		}
@@ -108,8 +110,8 @@ func (l *lossless) match(width int) {
 	}
 }
 
-// distanceCode is what a distance is written as (section 5.2.2): one row up
-// and one pixel left have short codes.
+// distanceCode returns the code of a distance (section 5.2.2). One row up and one pixel left
+// have short codes.
 func distanceCode(back, width int) uint64 {
 	switch back {
 	case width:
@@ -120,8 +122,7 @@ func distanceCode(back, width int) uint64 {
 	return uint64(back + 120)
 }
 
-// longest returns the longest copy for position i that is worth its bits, or
-// zero.
+// longest returns the longest copy for position i that saves bits, or zero.
 func (l *lossless) longest(i, width int) (length, back int) {
 	p := l.pixels
 	limit := min(len(p)-i, maxCopy)
@@ -154,7 +155,7 @@ func (l *lossless) longest(i, width int) (length, back int) {
 	return length, back
 }
 
-// run returns how many pixels are equal. b is not shorter than a.
+// run returns how many pixels are equal. b is at least as long as a.
 func run(a, b []uint32) int {
 	b = b[:len(a)]
 	for n := range a {
@@ -165,8 +166,7 @@ func run(a, b []uint32) int {
 	return len(a)
 }
 
-// remember makes position i known to later ones. Within an area of one colour
-// only its start is worth it.
+// remember makes position i available for copies. In an area of one colour, only its start is.
 func (l *lossless) remember(i int) {
 	p := l.pixels
 	if l.head == nil || i+minFarCopy > len(p) || i > 0 && p[i] == p[i-1] && p[i] == p[i+1] && p[i] == p[i+2] {
@@ -180,4 +180,52 @@ func (l *lossless) remember(i int) {
 // hashPixels hashes three pixels.
 func hashPixels(p []uint32) uint32 {
 	return (p[0]*0x9e3779b1 ^ p[1]*0x85ebca77 ^ p[2]*0xc2b2ae3d) * 0x27d4eb2f >> (32 - hashBits)
+}
+
+// bitString is a string of bits in VP8L's order: the first bit is the lowest one of the first
+// byte.
+type bitString struct {
+	b    []byte
+	acc  uint64 // the last bits, fewer than 32
+	nacc uint
+}
+
+// put appends the low n bits of v, whose other bits are zero. n is at most 32.
+func (s *bitString) put(v uint64, n uint) {
+	s.acc |= v << s.nacc
+	if s.nacc += n; s.nacc >= 32 {
+		s.b = binary.LittleEndian.AppendUint32(s.b, uint32(s.acc))
+		s.acc >>= 32
+		s.nacc -= 32
+	}
+}
+
+func (s *bitString) reset() { s.b, s.acc, s.nacc = s.b[:0], 0, 0 }
+
+// bytes returns a copy of the bits, padded with zeros, and their number.
+func (s *bitString) bytes() ([]byte, int) {
+	n := 8*len(s.b) + int(s.nacc)
+	c := *s
+	c.b = append(make([]byte, 0, n/8+1), s.b...)
+	return c.flushed(), n
+}
+
+// flushed returns the bits, padded with zeros. Nothing may be appended afterwards.
+func (s *bitString) flushed() []byte {
+	for n := 0; n < int(s.nacc); n += 8 {
+		s.b = append(s.b, byte(s.acc>>n))
+	}
+	return s.b
+}
+
+// join appends n bits of a result of bytes.
+func (s *bitString) join(b []byte, n int) {
+	for ; n >= 32; n -= 32 {
+		s.put(uint64(binary.LittleEndian.Uint32(b)), 32)
+		b = b[4:]
+	}
+	for ; n > 0; n -= 8 {
+		s.put(uint64(b[0]), uint(min(n, 8)))
+		b = b[1:]
+	}
 }

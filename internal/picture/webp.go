@@ -5,35 +5,33 @@ import (
 	"math/bits"
 )
 
-// A WebP here is one VP8L stream in which each strip of rows has its own group
-// of prefix codes (WebP lossless bitstream specification, section 6.2.2) and
-// refers to no pixel outside. All groups come first, then the pixels. Both are
-// strings of bits that do not depend on their place, so that strips can be
-// made in any order and kept.
+// A WebP has one VP8L stream. Each strip of rows has its own group of prefix codes (WebP
+// lossless bitstream specification, section 6.2.2) and copies no pixel outside. All groups
+// come first, then the pixels. Both are strings of bits that do not depend on their position,
+// so strips are independent.
 //
-// Green is subtracted from red and blue. The prediction of section 4.1 takes
-// pixels from one row above the strip; screens get the predictor that is
-// always black, which leaves equal pixels equal, photographs a better one.
+// Green is subtracted from red and blue. The prediction of section 4.1 uses one row above the
+// strip. Screens have the black predictor, which leaves equal pixels equal. Photographs have
+// a better one.
 
-// predictor numbers of section 4.1.
+// Predictors of section 4.1.
 const (
 	predictBlack   = 0
 	predictAverage = 7  // of left and top
 	predictPlane   = 12 // left plus top minus top left, within a byte
 )
 
-// webpPhotoPercent is how much of its size a strip must keep when nothing is
-// predicted before it is tried as a photograph.
+// webpPhotoPercent is how large a strip must be, with the black predictor, to be tried as a
+// photograph.
 const webpPhotoPercent = 30
 
-// tileBits is the logarithm of the side of the tiles which have their own
-// prefix codes and predictor. Strips are a power of two high.
+// tileBits returns the logarithm of the size of tiles, which have their own prefix codes and
+// predictor. The height of strips is a power of two.
 func tileBits(stripHeight int) int {
 	return min(bits.Len(uint(stripHeight))-1, 9)
 }
 
-// webpPiece compresses rows, the first of which is above the strip unless that
-// is the first one.
+// webpPiece compresses rows. Unless the strip is the first one, they begin with the row above.
 func (w *worker) webpPiece(r rows, first bool) *piece {
 	if w.lossless == nil {
 		w.lossless = newLossless()
@@ -79,12 +77,12 @@ func subtractGreen(w *worker, r rows) []uint32 {
 	return w.shown
 }
 
-// residuals returns what the predictor leaves of the pixels of a strip. Alpha
-// is predicted rightly everywhere, and so is zero.
+// residuals returns the pixels of a strip minus their prediction. Alpha is always predicted, so
+// it becomes zero.
 func residuals(out, shown []uint32, width int, first bool, predictor int) []uint32 {
 	out = out[:0]
 	if first {
-		// The first row of the picture has pixels to the left only.
+		// The first row is predicted from the left.
 		left := uint32(0)
 		for _, p := range shown[:width] {
 			out = append(out, minus(p, left))
@@ -125,7 +123,6 @@ func plane(left, top, corner uint32) uint32 {
 	return v
 }
 
-// webpFile joins the strips of a picture.
 func webpFile(l *layout, pieces []*piece) []byte {
 	size := riffHeader + 1024
 	for _, p := range pieces {
@@ -161,7 +158,7 @@ func webpFile(l *layout, pieces []*piece) []byte {
 	return riff(s.flushed())
 }
 
-// putTiles appends an image with a pixel per tile of the picture.
+// putTiles appends an image with a pixel for each tile of the picture.
 func putTiles(s *bitString, small *lossless, l *layout, side int, of func(strip int) uint32) {
 	across, down := (l.width-1)>>side+1, (l.height-1)>>side+1
 	small.pixels = small.pixels[:0]
@@ -176,7 +173,7 @@ func putTiles(s *bitString, small *lossless, l *layout, side int, of func(strip 
 	s.join(small.data.bytes())
 }
 
-// riffHeader is the length of what is before a VP8L stream in its file.
+// riffHeader is the size of the file's header before the VP8L stream.
 const riffHeader = 20
 
 // riff makes a file of riffHeader free bytes and a VP8L stream (WebP container

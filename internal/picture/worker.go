@@ -6,13 +6,13 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// worker holds the memory of one goroutine that makes strips.
+// worker has the buffers of a goroutine that makes strips.
 type worker struct {
 	epoch  uint64
 	copied []byte   // rows with an overlay on them
 	scaled []byte   // rows scaled vertically
 	sums   []uint64 // of a row that is being scaled
-	raw    []byte   // rows as a format wants them
+	raw    []byte   // rows in the form of a format
 	out    output
 	screen *flate.Writer
 	photo  *flate.Writer
@@ -25,7 +25,7 @@ type worker struct {
 type piece struct {
 	data  []byte // PNG: an IDAT chunk; JPEG: entropy coded data; WebP: a bit string
 	adler uint32 // PNG: of the filtered rows
-	raw   int    // PNG: how many bytes they are
+	raw   int    // PNG: their size
 
 	// WebP:
 	codes              []byte // the bit string of the prefix codes
@@ -35,7 +35,6 @@ type piece struct {
 
 func (p *piece) size() int { return len(p.data) + len(p.codes) }
 
-// piece makes strip i.
 func (w *worker) piece(l *layout, j *job, i int) (*piece, error) {
 	r := w.rows(l, j, i)
 	switch l.format {
@@ -48,8 +47,8 @@ func (w *worker) piece(l *layout, j *job, i int) (*piece, error) {
 	return w.pngPiece(r)
 }
 
-// output collects what a compressor writes. It is an io.ByteWriter with a
-// Flush so that image/jpeg uses it without a buffer in between.
+// output collects the output of a compressor. Because it has WriteByte and Flush, image/jpeg
+// does not buffer.
 type output struct{ b []byte }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -64,7 +63,7 @@ func (o *output) WriteByte(c byte) error {
 
 func (o *output) Flush() error { return nil }
 
-// grow returns the first n bytes of *b, which it makes longer when needed.
+// grow returns the first n bytes of *b. It reallocates *b if it is too short.
 func grow(b *[]byte, n int) []byte {
 	if cap(*b) < n {
 		*b = make([]byte, n)
@@ -72,8 +71,8 @@ func grow(b *[]byte, n int) []byte {
 	return (*b)[:n]
 }
 
-// keepable is how much memory waiting workers may hold together, besides
-// their deflate compressors.
+// keepable is how much memory idle workers may hold together, without their deflate
+// compressors.
 const keepable = 8 << 20
 
 func (w *worker) size() int {
@@ -84,14 +83,14 @@ func (w *worker) size() int {
 	return n
 }
 
-// shrink lets go of what size counts.
+// shrink frees what size counts.
 func (w *worker) shrink() {
 	w.copied, w.scaled, w.sums, w.raw, w.out.b = nil, nil, nil, nil, nil
 	w.shown, w.lossless = nil, nil
 }
 
-// rows returns the pixels that strip i needs, with overlay and scale applied. They are
-// valid until the next call; where nothing is applied they are the image's.
+// rows returns the pixels for strip i, with overlay and scale. They are valid until the next
+// call and may belong to the image.
 func (w *worker) rows(l *layout, j *job, i int) rows {
 	r := l.source(i)
 	src := rows{

@@ -2,12 +2,11 @@ package vp8screen
 
 import "encoding/binary"
 
-// boolWriter is the arithmetic coder of RFC 6386, 7: every symbol is a yes or
-// no with a probability of "no" in units of 1/256.
+// boolWriter is the arithmetic coder of RFC 6386, 7: every symbol is a bit with a
+// probability of 0 in units of 1/256.
 //
-// low holds the lower end of the interval. Its lowest 8 bits are on the scale of
-// span; above them are n bits that are final but for a carry, and the bit above
-// those is the carry itself, which is passed on when 32 bits leave at once.
+// low is the lower end of the interval. Its lowest 8 bits have the scale of span. Above them
+// are n bits that only a carry can change, and then the carry. 32 bits are written together.
 type boolWriter struct {
 	buf  []byte
 	low  uint64
@@ -19,7 +18,7 @@ func (w *boolWriter) reset(buf []byte) {
 	*w = boolWriter{buf: buf, span: 255}
 }
 
-// shifts is how far an interval must be doubled until it has a length of 128.
+// shifts is how often an interval must be doubled to have a length of 128.
 var shifts = func() (s [256]uint8) {
 	for i := 1; i < 128; i++ {
 		for v := i; v < 128; v <<= 1 {
@@ -52,9 +51,8 @@ func (w *boolWriter) putBool(bit bool, prob uint8) {
 	w.put(b, prob)
 }
 
-// A repetition is a fixed sequence of symbols that is written many times. From
-// each length of the interval it always leads to the same other one, so that
-// the whole sequence is one step.
+// A repetition is a sequence of symbols that is written many times. The length of the
+// interval before it determines the length after it, so it is written in one step.
 type repetition struct {
 	steps [128]struct {
 		add   uint32
@@ -68,7 +66,7 @@ type repetition struct {
 // A symbol is a bit and the probability that it is 0.
 type symbol struct{ bit, prob uint8 }
 
-// prepare fills in the steps for some symbols, which are kept.
+// prepare fills in the steps for some symbols. It retains the slice.
 func (r *repetition) prepare(symbols []symbol) {
 	r.symbols, r.short = symbols, true
 	for i := range r.steps {
@@ -84,7 +82,6 @@ func (r *repetition) prepare(symbols []symbol) {
 	}
 }
 
-// repeat writes the symbols count times.
 func (w *boolWriter) repeat(r *repetition, count int) {
 	if !r.short {
 		for range count {
@@ -105,7 +102,7 @@ func (w *boolWriter) repeat(r *repetition, count int) {
 	}
 }
 
-// emit moves the 32 uppermost final bits into the buffer.
+// emit moves the 32 uppermost bits into the buffer.
 func (w *boolWriter) emit() {
 	keep := w.n - 32 + 8
 	out := w.low >> keep
@@ -117,8 +114,8 @@ func (w *boolWriter) emit() {
 	w.buf = binary.BigEndian.AppendUint32(w.buf, uint32(out))
 }
 
-// carry adds one to what was written. It always ends inside of the buffer: the
-// code value is below one.
+// carry adds one to the written bits. It ends inside of the buffer, because the code value
+// is below one.
 func (w *boolWriter) carry() {
 	for i := len(w.buf) - 1; i >= 0; i-- {
 		w.buf[i]++
@@ -146,7 +143,7 @@ func (w *boolWriter) signed(v, n int) {
 	w.putBool(v < 0, 128)
 }
 
-// finish writes what is left and returns everything.
+// finish writes the last bits and returns the buffer.
 func (w *boolWriter) finish() []byte {
 	total := w.n + 8
 	v := w.low << (48 - total)
@@ -159,8 +156,8 @@ func (w *boolWriter) finish() []byte {
 		v <<= 8
 		total -= min(total, 8)
 	}
-	// Decoders read ahead, and some take it for a damaged frame when there is
-	// nothing left to read before the last symbol.
+	// Decoders read ahead. Some report a damaged frame if the data ends before the last
+	// symbol.
 	w.buf = append(w.buf, 0, 0, 0, 0)
 	return w.buf
 }

@@ -8,8 +8,8 @@ const (
 	laneTops  = 0x0100010001000100
 )
 
-// byteDistance returns the absolute differences of 8 samples, added up in pairs
-// in four lanes of 16 bits.
+// byteDistance returns the absolute differences of 8 samples, added in pairs in four lanes
+// of 16 bits.
 func byteDistance(a, b uint64) uint64 {
 	d := (a&evenBytes | laneTops) - b&evenBytes
 	n := (^d & laneTops) >> 8
@@ -35,8 +35,8 @@ func planeDistanceGo(a []byte, aStride int, b []byte, bStride, n int) int {
 	return lanes(sum)
 }
 
-// squareDistancesGo is squareDistances for any processor: the distance of the
-// source from each of the squares.
+// squareDistancesGo is squareDistances for any processor. It returns the distance of the
+// source from each square.
 func squareDistancesGo(source *square, squares *[subModes]square, d *[subModes]int32) {
 	for i := range squares {
 		d[i] = int32(lanes(byteDistance(source[0], squares[i][0]) + byteDistance(source[1], squares[i][1])))

@@ -14,8 +14,8 @@
 // [Encoder.Encode] makes a frame of VP8 from these, which is the payload of RTP packets
 // (RFC 7741) or of an IVF file. See the example.
 //
-// The first frame is a key frame. Others are made if EncodeOptions.Key is set, and after
-// [Encoder.Resize]. The decoder must get every frame in order, or ask for a key frame.
+// The first frame is a key frame, and so is each with EncodeOptions.Key. The decoder must get
+// every frame in order, or ask for a key frame.
 //
 // A frame without a change has about two hundred bytes. Sending one now and then keeps
 // viewers from taking silence for a fault.

@@ -1,43 +1,41 @@
 package vp8screen
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"time"
 )
 
-// An Encoder turns frames into VP8. Its methods must not be called at the same
-// time.
+// An Encoder turns frames into VP8. Its methods must not be called concurrently.
 //
-// A leaky bucket keeps the frames to Config.Bitrate, which [Encoder.SetBitrate]
-// changes. A change on the screen is never dropped. It is coded more coarsely the more
-// is not sent yet. If that is not enough, [Encoder.Backlog] tells the caller to send
-// fewer frames. [Encoder.Pending] says when to call Encode again without a change, so
-// that coarse macroblocks are refined. That takes several frames within the rate.
+// A leaky bucket keeps the frames to Config.Bitrate, which [Encoder.SetBitrate] changes. The
+// fuller it is, the coarser changes are coded. [Encoder.Backlog] returns its delay.
+// [Encoder.Pending] returns when to call Encode again without a change, to refine coarse
+// macroblocks. That takes several frames within the rate.
 //
-// VP8's loop filter is off, because it blurs text and changes macroblocks that are
-// otherwise skipped. Prediction is by whole pixels. When a page scrolls by an odd number
-// of pixels, its chroma moves by half pixels, for which VP8's six-tap filter is used
-// (bitstream version 0, which every decoder has). A page in colour then takes a fifth
-// more bits, compared to a quarter more with the bilinear filter of versions 1 and 2 and
-// half as many more with the whole pixels of version 3.
+// VP8's loop filter is off, because it blurs text and changes macroblocks that are otherwise
+// skipped. Luma is predicted by whole pixels. When a page scrolls by an odd number of pixels,
+// its chroma moves by half pixels, with VP8's six-tap filter (bitstream version 0). A page in
+// colour then takes a fifth more bits, compared to a quarter more with the bilinear filter of
+// versions 1 and 2, and half as many more with the whole pixels of version 3.
 type Encoder struct {
 	cfg        Config
 	cols, rows int // size in macroblocks
 
-	// ref is what a decoder shows after the last frame, next what it will show
-	// after this one. Both are the same but for the macroblocks marked in stale,
-	// which next lacks; so what does not change need not be touched.
+	// ref is what a decoder shows after the last frame, next what it will show after this
+	// one. They differ only in the macroblocks marked in stale, so unchanged ones need no
+	// copying.
 	ref, next *Frame
 	stale     []byte
 	store     store
 	info      []blockInfo
 	subs      [][16]uint8  // the modes of macroblocks with predSub
-	vectors   [][16]vector // those of macroblocks with interSplit
+	vectors   [][16]vector // the vectors of macroblocks with interSplit
 	busy      []bool       // rows in which info is not all unchanged
 	above     [][nFlags]uint8
 	rowTokens [][]token
-	work      []byte // what to do with each macroblock of the frame
+	work      []byte // workNone, workChanged or workRefine of each macroblock
 	team      *team
 
 	key       bool // the frame is a key frame
@@ -46,7 +44,7 @@ type Encoder struct {
 	first     boolWriter
 	still     [3]repetition
 	symbols   [3][6]symbol
-	idle      []byte // the frame in which nothing changes
+	idle      []byte // the frame without changes
 	started   bool
 	quantizer int
 	segments  [segments]int // their quantisers
@@ -54,8 +52,8 @@ type Encoder struct {
 	rate      rateControl
 	refine    refinement
 	now       time.Duration // time of the frame, since the first one
-	fresh     int           // macroblocks of the frame with new content, by estimate
-	scrolled  int           // and those that moved
+	fresh     int           // macroblocks of the frame with new content, estimated
+	scrolled  int           // macroblocks that moved
 	refining  int
 }
 
@@ -66,33 +64,17 @@ const (
 	workRefine
 )
 
-// New returns an encoder, whose first frame will be a key frame. It fails with
-// [ErrSize] or [ErrConfig].
-func New(cfg Config) (*Encoder, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	e := &Encoder{cfg: cfg, rate: newRateControl(cfg.Bitrate)}
-	return e, e.Resize(cfg.Width, cfg.Height)
-}
-
 func (c Config) withDefaults() (Config, error) {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	def(&c.Bitrate, 4_000_000)
-	def(&c.FrameRate, 30)
-	def(&c.MinQuantizer, 14)
-	def(&c.MaxQuantizer, max(100, c.MinQuantizer))
-	def(&c.RefineQuantizer, 8)
-	def(&c.Threads, min(4, runtime.GOMAXPROCS(0)))
-	if c.RefineAfter == 0 {
-		c.RefineAfter = 150 * time.Millisecond
-	}
+	c.Bitrate = cmp.Or(c.Bitrate, 4_000_000)
+	c.FrameRate = cmp.Or(c.FrameRate, 30)
+	c.MinQuantizer = cmp.Or(c.MinQuantizer, 14)
+	c.MaxQuantizer = cmp.Or(c.MaxQuantizer, max(100, c.MinQuantizer))
+	c.RefineQuantizer = cmp.Or(c.RefineQuantizer, 8)
+	c.Threads = cmp.Or(c.Threads, min(4, runtime.GOMAXPROCS(0)))
+	c.RefineAfter = cmp.Or(c.RefineAfter, 150*time.Millisecond)
 	switch {
+	case c.Width < 2 || c.Height < 2 || c.Width > MaxSize || c.Height > MaxSize:
+		return c, fmt.Errorf("%w: %dx%d", ErrSize, c.Width, c.Height)
 	case c.Bitrate < 1000 || c.FrameRate < 1 || c.RefineAfter < 0 || c.Threads < 1:
 		return c, fmt.Errorf("%w: a rate, time or number of threads is too small", ErrConfig)
 	case c.MinQuantizer < 1 || c.MaxQuantizer > 127 || c.MinQuantizer > c.MaxQuantizer || c.RefineQuantizer > 127:
@@ -101,31 +83,29 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Resize changes the size of the frames. The next one will be a key frame.
-func (e *Encoder) Resize(width, height int) error {
-	if width < 2 || height < 2 || width > MaxSize || height > MaxSize {
-		return fmt.Errorf("%w: %dx%d", ErrSize, width, height)
+// New returns an encoder. Its first frame is a key frame. The error is [ErrSize] or
+// [ErrConfig].
+func New(cfg Config) (*Encoder, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
 	}
-	e.cfg.Width, e.cfg.Height = width, height
-	e.cols, e.rows = macroblocks(width), macroblocks(height)
+	e := &Encoder{cfg: cfg, rate: newRateControl(cfg.Bitrate), cols: macroblocks(cfg.Width), rows: macroblocks(cfg.Height)}
 	n := e.cols * e.rows
-	e.ref, e.next = NewFrame(width, height), NewFrame(width, height)
+	e.ref, e.next = NewFrame(cfg.Width, cfg.Height), NewFrame(cfg.Width, cfg.Height)
 	e.store = store{frames: [refs]*Frame{e.ref, e.ref, e.ref}, spare: []*Frame{e.ref, e.next}}
 	e.stale, e.work = make([]byte, n), make([]byte, n)
 	e.info, e.subs = make([]blockInfo, n), make([][16]uint8, n)
 	e.vectors = make([][16]vector, n)
 	e.busy, e.above = make([]bool, e.rows), make([][nFlags]uint8, e.cols)
 	e.rowTokens = make([][]token, e.rows)
-	e.team = newTeam(e, e.cfg.Threads)
-	e.refine = newRefinement(&e.cfg, n)
-	e.idle, e.started = nil, false
-	return nil
+	e.team = newTeam(e, cfg.Threads)
+	e.refine = newRefinement(&cfg, n)
+	return e, nil
 }
 
-// Encode appends the next frame to dst.
-//
-// f must have the encoder's size, and it may be changed as soon as Encode
-// returns. It fails with [ErrSize] only.
+// Encode appends the next frame to dst. f must have the encoder's size, otherwise the error is
+// [ErrSize]. f may be changed when Encode has returned.
 func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error) {
 	if err := e.check(f, &o); err != nil {
 		return Encoded{Data: dst}, err
@@ -134,7 +114,9 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	e.motion = o.Motion
 	e.now += e.rate.advance(o.Now, e.period())
 	if !e.plan(f, &o) {
-		return e.encodeIdle(dst), nil
+		frame := e.idleFrame()
+		e.rate.debt += float64(8 * len(frame))
+		return Encoded{Data: append(dst, frame...), Quantizer: e.quantizer}, nil
 	}
 	before := len(dst)
 	clear(e.above)
@@ -143,7 +125,7 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	e.motion = nil
 	dst, err := e.write(dst)
 	if err != nil {
-		// The decoder has not seen what the probabilities were adapted to.
+		// The decoder does not know the new probabilities.
 		e.started = false
 		return Encoded{Data: dst}, err
 	}
@@ -156,28 +138,20 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	}, nil
 }
 
-// advance makes the frame that was written the last one.
 func (e *Encoder) advance() {
 	e.started = true
 	next, former := e.store.advance(e.next, e.key)
 	e.ref, e.next = e.next, next
 	if !former {
-		// Nothing is known of what is in it.
-		mark(e.stale)
+		for i := range e.stale { // all of it differs
+			e.stale[i] = 1
+		}
 	}
 }
 
-// encodeIdle appends a frame in which nothing changes.
-func (e *Encoder) encodeIdle(dst []byte) Encoded {
-	frame := e.idleFrame()
-	e.rate.debt += float64(8 * len(frame))
-	return Encoded{Data: append(dst, frame...), Quantizer: e.quantizer}
-}
-
-// period is the time between frames.
 func (e *Encoder) period() time.Duration { return time.Second / time.Duration(e.cfg.FrameRate) }
 
-// check compares the sizes of what is handed in.
+// check compares the sizes of the frame and the map with the encoder's.
 func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
 	n := e.cols * e.rows * 64
 	if f.Width != e.cfg.Width || f.Height != e.cfg.Height || f.YStride != e.cols*16 || f.UVStride != e.cols*8 ||
@@ -190,8 +164,7 @@ func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
 	return nil
 }
 
-// plan fills in the work of the frame, chooses its quantisers, and says whether
-// there is anything to do.
+// plan decides the work and the quantisers of the frame. It returns false if there is no work.
 func (e *Encoder) plan(f *Frame, o *EncodeOptions) bool {
 	changed := e.planChanges(o)
 	e.refining = 0
@@ -222,7 +195,7 @@ func (e *Encoder) plan(f *Frame, o *EncodeOptions) bool {
 	return true
 }
 
-// planChanges marks the macroblocks that may have changed and counts them.
+// planChanges marks and counts the macroblocks that may have changed.
 func (e *Encoder) planChanges(o *EncodeOptions) (n int) {
 	if e.key || o.Dirty == nil {
 		for i := range e.work {
@@ -241,24 +214,23 @@ func (e *Encoder) planChanges(o *EncodeOptions) (n int) {
 	return n
 }
 
-// A frame can only express a size of its first partition up to 2^19 bytes (RFC
-// 6386, 9.1), so in very large frames the modes and vectors of sub-blocks, which
-// are most of it, are rationed.
+// The first partition has less than 2^19 bytes (RFC 6386, 9.1), so very large frames have a
+// budget for the modes and vectors of sub-blocks, which take most of it.
 const (
 	firstBudget = 300_000
-	subPrice    = 6 // bytes of the modes of a macroblock, about
+	subPrice    = 6 // estimated bytes of the modes of a macroblock
 	splitPrice  = 24
 	firstLimit  = 1<<19 - 1
 )
 
-// afford says whether the row may have a macroblock of a price in bytes.
+// afford takes a price from the row's budget. It reports whether that was enough.
 func (w *worker) afford(price int) bool {
 	w.budget -= price
 	return w.budget >= 0
 }
 
-// codeRow codes every macroblock of a row that there is work for, and brings the
-// others up to date in the next frame.
+// codeRow codes every macroblock of a row that has work, and copies the others into the next
+// frame if they are stale.
 func (e *Encoder) codeRow(w *worker, y int) {
 	from, to := y*e.cols, (y+1)*e.cols
 	work, stale, info := e.work[from:to], e.stale[from:to], e.info[from:to]
@@ -278,14 +250,14 @@ func (e *Encoder) codeRow(w *worker, y int) {
 	w.budget = firstBudget / e.rows
 	done := 0
 	for x := range work {
-		// What is above and above to the right is needed.
+		// Macroblocks need the ones above and above to the right.
 		if need := min(x+2, e.cols); done < need {
 			done = e.team.awaitAbove(y, need)
 		}
 		w.at(x, y)
 		if work[x] == workNone {
 			if stale[x] != 0 {
-				e.keep(x, y)
+				e.copyFrom(e.ref, x, y)
 				stale[x] = 0
 			}
 			info[x] = unchanged
@@ -300,11 +272,11 @@ func (e *Encoder) codeRow(w *worker, y int) {
 	e.rowTokens[y] = w.out
 }
 
-// keepRow is codeRow for a row in which nothing changed.
+// keepRow is codeRow for a row without work.
 func (e *Encoder) keepRow(y int, stale []byte, info []blockInfo) {
 	for x, s := range stale {
 		if s != 0 {
-			e.keep(x, y)
+			e.copyFrom(e.ref, x, y)
 			stale[x] = 0
 		}
 	}
@@ -317,8 +289,7 @@ func (e *Encoder) keepRow(y int, stale []byte, info []blockInfo) {
 	}
 }
 
-// macroblock codes one macroblock, whose content may have changed, or which is
-// to be refined.
+// macroblock codes or refines one macroblock.
 func (w *worker) macroblock(info *blockInfo, refine bool) {
 	e, at := w.e, w.y*w.e.cols+w.x
 	segment := uint8(segmentRefined)
@@ -383,10 +354,10 @@ func (e *Encoder) write(dst []byte) ([]byte, error) {
 	return t.append(dst), nil
 }
 
-// share is the part that n is of all, as a probability.
+// share returns n/all as a probability.
 func share(n, all int) uint8 { return uint8(max(1, min(255, n*256/all))) }
 
-// idleFrame is the frame in which nothing changes, which is always the same.
+// idleFrame returns the frame without changes, which is always the same.
 func (e *Encoder) idleFrame() []byte {
 	if e.idle == nil {
 		h := frameHeader{quantizer: e.quantizer, tokens: &tokenCount{}, probSkip: 1, probInter: 1, probLast: 255, probGolden: 128}
@@ -405,21 +376,19 @@ func (e *Encoder) idleFrame() []byte {
 	return e.idle
 }
 
-// SetBitrate changes the rate to keep to, in bit/s.
+// SetBitrate changes the average rate, in bit/s.
 func (e *Encoder) SetBitrate(bitrate int) {
 	e.cfg.Bitrate = max(1000, bitrate)
 	e.rate.rate = float64(e.cfg.Bitrate)
 }
 
-// Backlog is how long the link takes, at the bit rate, for what was sent before
-// the last frame's time and is still on its way.
+// Backlog returns how long it takes at the bit rate to send what is in the bucket.
 func (e *Encoder) Backlog() time.Duration {
 	return time.Duration(e.rate.debt / e.rate.rate * float64(time.Second))
 }
 
-// Pending tells how many macroblocks are coded more coarsely than they could
-// be, and when Encode should be called, without any change if need be, to make
-// some of them better. The time is zero if there are none.
+// Pending returns how many macroblocks are coarse, and when to call Encode to refine some of
+// them. The time is zero if there are none.
 func (e *Encoder) Pending() (due time.Time, blocks int) {
 	if e.refine.count == 0 {
 		return time.Time{}, 0
@@ -431,6 +400,6 @@ func (e *Encoder) Pending() (due time.Time, blocks int) {
 	return due, e.refine.count
 }
 
-// Reconstructed returns what a decoder shows after the last frame. It is valid
-// until the next Encode and must not be changed.
+// Reconstructed returns what a decoder shows after the last frame. It is valid until the next
+// Encode and must not be changed.
 func (e *Encoder) Reconstructed() *Frame { return e.ref }

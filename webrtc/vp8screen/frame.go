@@ -3,18 +3,17 @@ package vp8screen
 import (
 	"fmt"
 	"image"
+	"slices"
 
 	"github.com/deskhand/deskhand/internal/i420"
 )
 
-// mbSize is the width and height of a macroblock's luma; in the chroma planes
-// it has half of it (RFC 6386, 2).
+// mbSize is the width and height of a macroblock in luma. It has half of it in chroma (RFC
+// 6386, 2).
 const mbSize = 16
 
-// A Frame is a picture in the colour format of VP8: full-size luma and chroma
-// of half the width and height (I420).
-//
-// The planes are padded to whole macroblocks of 16x16 luma pixels; the padding
+// A Frame is a picture in the colour format of VP8 (I420): luma, and chroma of half the width
+// and height. The planes are padded to whole macroblocks of 16x16 luma pixels. The padding
 // repeats the last visible column and row.
 type Frame struct {
 	// Width and Height are the visible size in pixels.
@@ -42,23 +41,19 @@ func NewFrame(width, height int) *Frame {
 	return f
 }
 
-// macroblocks returns how many macroblocks it takes to cover n pixels.
+// macroblocks returns how many macroblocks cover n pixels.
 func macroblocks(n int) int { return (n + mbSize - 1) / mbSize }
 
-// Bounds is the rectangle of what is seen.
+// Bounds returns the visible rectangle.
 func (f *Frame) Bounds() image.Rectangle { return image.Rect(0, 0, f.Width, f.Height) }
 
-// SetBGRX copies the rectangle r of a picture into the frame and reports
-// whether anything of the frame became different.
+// SetBGRX copies the rectangle r of a picture into the frame. It reports whether the frame
+// has changed, and marks the macroblocks that have changed in dirty, unless that is nil.
 //
-// pix holds the whole picture, of the frame's size: four bytes per pixel,
-// which are blue, green, red and one that is ignored; a row begins every
-// stride bytes. r is cut to the frame, and widened to whole macroblocks
-// horizontally and to even rows vertically, because two by two pixels share
-// their chroma: so everything of the picture there must be current.
-//
-// The macroblocks which became different are marked in dirty, if it is not nil.
-// Nothing is allocated. SetBGRX panics if pix is too short.
+// pix is the whole picture, of the frame's size, with four bytes per pixel: blue, green, red
+// and one that is ignored. A row begins every stride bytes. r is cut to the frame. It is
+// extended to whole macroblocks horizontally and to even rows vertically, so pix must be
+// current there. SetBGRX does not allocate. It panics if pix is too short.
 func (f *Frame) SetBGRX(pix []byte, stride int, r image.Rectangle, dirty *Dirty) bool {
 	r = r.Intersect(f.Bounds())
 	if r.Empty() {
@@ -97,8 +92,8 @@ func (f *Frame) SetBGRX(pix []byte, stride int, r image.Rectangle, dirty *Dirty)
 // maxColumns is how many macroblocks a row may have.
 const maxColumns = (MaxSize + mbSize - 1) / mbSize
 
-// setRows converts two rows of the macroblocks from column c0 up to c1. Those
-// that become different get a value other than zero in changed.
+// setRows converts two rows of the macroblocks from column c0 up to c1. It sets the elements
+// of changed for macroblocks that have changed.
 func (f *Frame) setRows(pix []byte, stride, y, c0, c1 int, changed []byte) {
 	below := min(y+1, f.Height-1)
 	whole := min(c1, f.Width/mbSize)
@@ -122,7 +117,7 @@ func (f *Frame) setRows(pix []byte, stride, y, c0, c1 int, changed []byte) {
 	f.convert(f.edge[0][:], f.edge[1][:], x, y, changed[whole-c0:])
 }
 
-// convert writes two rows of len(changed) macroblocks, beginning at x, y.
+// convert writes two rows of len(changed) macroblocks at x, y.
 func (f *Frame) convert(top, bottom []byte, x, y int, changed []byte) {
 	n := len(changed)
 	at, chroma := y*f.YStride+x, y/2*f.UVStride+x/2
@@ -130,8 +125,8 @@ func (f *Frame) convert(top, bottom []byte, x, y int, changed []byte) {
 		f.U[chroma:][:8*n], f.V[chroma:][:8*n], changed)
 }
 
-// padBelow repeats the last row of samples down to the end of the macroblocks
-// from column c0 up to c1.
+// padBelow repeats the last row of samples to the end of the macroblocks from column c0 up to
+// c1.
 func (f *Frame) padBelow(c0, c1 int) {
 	pad := func(plane []byte, stride, height, x0, x1 int) {
 		last := plane[(height-1)*stride:][x0:x1]
@@ -139,24 +134,16 @@ func (f *Frame) padBelow(c0, c1 int) {
 			copy(plane[y*stride+x0:], last)
 		}
 	}
-	// With an odd height, setRows has written one row of the padding already.
+	// With an odd height, setRows has written one row of the padding.
 	height := (f.Height + 1) &^ 1
 	pad(f.Y, f.YStride, height, c0*mbSize, c1*mbSize)
 	pad(f.U, f.UVStride, height/2, c0*mbSize/2, c1*mbSize/2)
 	pad(f.V, f.UVStride, height/2, c0*mbSize/2, c1*mbSize/2)
 }
 
-// CopyDirty copies the macroblocks which are marked in dirty from a frame of
-// the same size; all of them when dirty is nil. It is how the frame that was
-// encoded last, which [ScrollFinder] wants, is kept without copying what is
-// still the same.
+// CopyDirty copies the macroblocks that dirty marks from a frame of the same size. It keeps
+// the last encoded frame for a [ScrollFinder] without copying all of it.
 func (f *Frame) CopyDirty(from *Frame, dirty *Dirty) {
-	if dirty == nil {
-		copy(f.Y, from.Y)
-		copy(f.U, from.U)
-		copy(f.V, from.V)
-		return
-	}
 	for row := range dirty.Rows {
 		for c0 := 0; c0 < dirty.Cols; c0++ {
 			c1 := c0
@@ -173,11 +160,38 @@ func (f *Frame) CopyDirty(from *Frame, dirty *Dirty) {
 	}
 }
 
-// copyMacroblocks copies the macroblocks of one row from column c0 up to c1,
-// whose width and height in this plane is size.
+// copyMacroblocks copies the macroblocks of one row from column c0 up to c1. size is their
+// width in this plane.
 func copyMacroblocks(to, from []byte, stride, size, row, c0, c1 int) {
 	for i := range size {
 		at := (row*size+i)*stride + c0*size
 		copy(to[at:at+(c1-c0)*size], from[at:])
 	}
 }
+
+// Dirty marks the macroblocks of a frame that may have changed since the last
+// [Encoder.Encode]. Its methods do not allocate.
+type Dirty struct {
+	// Cols and Rows are the size of the map in macroblocks.
+	Cols, Rows int
+	// Blocks has one byte for each macroblock, row by row. Zero: unchanged.
+	Blocks []byte
+}
+
+// NewDirty returns a map without marks for a frame of the given visible size.
+func NewDirty(width, height int) *Dirty {
+	cols, rows := macroblocks(width), macroblocks(height)
+	return &Dirty{Cols: cols, Rows: rows, Blocks: make([]byte, cols*rows)}
+}
+
+// Set marks one macroblock.
+func (d *Dirty) Set(col, row int) { d.Blocks[row*d.Cols+col] = 1 }
+
+// Get reports whether a macroblock is marked.
+func (d *Dirty) Get(col, row int) bool { return d.Blocks[row*d.Cols+col] != 0 }
+
+// Clear removes all marks.
+func (d *Dirty) Clear() { clear(d.Blocks) }
+
+// Any reports whether a macroblock is marked.
+func (d *Dirty) Any() bool { return slices.ContainsFunc(d.Blocks, func(b byte) bool { return b != 0 }) }

@@ -80,8 +80,8 @@ func TestSetBGRXWhole(t *testing.T) {
 		if !f.SetBGRX(pix, stride, f.Bounds(), dirty) {
 			t.Errorf("%v: nothing changed", size)
 		}
-		if n := len(dirty.Blocks); dirty.Count() != n {
-			t.Errorf("%v: %d of %d macroblocks are dirty", size, dirty.Count(), n)
+		if n := len(dirty.Blocks); dirty.count() != n {
+			t.Errorf("%v: %d of %d macroblocks are dirty", size, dirty.count(), n)
 		}
 		// The factors are rounded to 15 bits, which may turn a half.
 		wantNear(t, f, plainFrame(pix, stride, size.X, size.Y), 1)
@@ -103,7 +103,7 @@ func TestSetBGRXParts(t *testing.T) {
 		f.SetBGRX(pix, stride, f.Bounds(), nil)
 		for range 5 {
 			before := NewFrame(width, height)
-			before.CopyDirty(f, nil)
+			before.CopyDirty(f, NewDirty(f.Width, f.Height).all())
 			r := image.Rect(rnd.IntN(width), rnd.IntN(height), rnd.IntN(width+1), rnd.IntN(height+1))
 			for y := r.Min.Y; y < r.Max.Y; y++ {
 				for x := r.Min.X; x < r.Max.X; x++ {
@@ -121,7 +121,7 @@ func TestSetBGRXParts(t *testing.T) {
 			}
 			wantDirty(t, dirty, before, f)
 			if changed != dirty.Any() {
-				t.Fatalf("%d: SetBGRX = %v, but %d macroblocks are dirty", n, changed, dirty.Count())
+				t.Fatalf("%d: SetBGRX = %v, but %d macroblocks are dirty", n, changed, dirty.count())
 			}
 			before.CopyDirty(f, dirty)
 			if !sameFrame(before, f) {

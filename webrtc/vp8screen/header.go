@@ -1,17 +1,16 @@
 package vp8screen
 
-// A frameHeader is what the first partition begins with (RFC 6386, 9.2 to 9.11
-// and 19.2).
+// A frameHeader is the header of the first partition (RFC 6386, 9.2 to 9.11 and 19.2).
 type frameHeader struct {
 	key        bool
 	quantizer  int
-	segments   []int // the quantiser indices of the segments, nil for only one
+	segments   []int // quantiser indices; nil: one segment
 	segmentMap [3]uint8
 	partitions int // the binary logarithm of the number of token partitions
 	probSkip   uint8
-	probInter  uint8 // that a macroblock is not inter, in fact
-	probLast   uint8 // that one is predicted from the last frame, if from any
-	probGolden uint8 // and from the golden one, if not from that
+	probInter  uint8 // that a macroblock is not inter
+	probLast   uint8 // that an inter macroblock is predicted from the last frame
+	probGolden uint8 // that another one is predicted from the golden frame
 	keep       [refs]bool
 	tokens     *tokenCount
 }
@@ -22,8 +21,7 @@ func (h *frameHeader) write(w *boolWriter, probs *tokenProbs) {
 		w.literal(0, 2) // colour space, clamping needed
 	}
 	h.writeSegments(w)
-	// The loop filter is off: it would soften text, and would change blocks that
-	// are skipped, which then could not be left alone.
+	// The loop filter is off: it would blur text and change skipped blocks.
 	w.literal(0, 1+6+3)
 	w.literal(0, 1) // no loop filter deltas
 	w.literal(uint32(h.partitions), 2)
@@ -56,8 +54,8 @@ func (h *frameHeader) write(w *boolWriter, probs *tokenProbs) {
 	}
 }
 
-// writeSegments writes the segment quantisers and the probabilities of the map
-// (RFC 6386, 9.3). A frame that has segments always has its whole map.
+// writeSegments writes the quantisers of segments and the probabilities of their map (RFC
+// 6386, 9.3).
 func (h *frameHeader) writeSegments(w *boolWriter) {
 	if h.segments == nil {
 		w.literal(0, 1)

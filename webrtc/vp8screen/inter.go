@@ -13,9 +13,7 @@ func copySquare(dst []byte, src []byte, stride, n int) {
 	}
 }
 
-// keep takes a macroblock over from the last frame.
-func (e *Encoder) keep(x, y int) { e.copyFrom(e.ref, x, y) }
-
+// copyFrom copies a macroblock of another frame into the next one.
 func (e *Encoder) copyFrom(f *Frame, x, y int) {
 	luma, uv := y*16*e.next.YStride+x*16, y*8*e.next.UVStride+x*8
 	copySquare(e.next.Y[luma:], f.Y[luma:], e.next.YStride, 16)
@@ -23,8 +21,8 @@ func (e *Encoder) copyFrom(f *Frame, x, y int) {
 	copySquare(e.next.V[uv:], f.V[uv:], e.next.UVStride, 8)
 }
 
-// predictWhole writes the prediction of the macroblock by a vector, which points
-// into the frame.
+// predictWhole writes the prediction of the macroblock by a vector that points into the
+// frame.
 func (w *worker) predictWhole(v vector) {
 	e := w.e
 	from := w.luma + int(v.y>>2)*e.ref.YStride + int(v.x>>2)
@@ -32,9 +30,8 @@ func (w *worker) predictWhole(v vector) {
 	w.predictChromaBlock(0, 0, 8, v)
 }
 
-// predictChromaBlock writes the prediction of n by n samples of both chroma
-// planes at the given place in the macroblock. In these planes, of half the
-// size, the vector is in eighths (RFC 6386, 18).
+// predictChromaBlock writes the prediction of n by n samples of both chroma planes, at x, y
+// in the macroblock. In these planes the vector is in eighths (RFC 6386, 18).
 func (w *worker) predictChromaBlock(x, y, n int, v vector) {
 	e, stride := w.e, w.e.ref.UVStride
 	at := w.uv + y*stride + x
@@ -59,15 +56,15 @@ func (w *worker) predictChromaBlock(x, y, n int, v vector) {
 	w.filter(e.next.V[at:], stride, n, fx, fy)
 }
 
-// The window is what the filters need around a block of at most 8 samples: two
-// before and three behind it.
+// The filters need a window around a block of at most 8 samples: two before it and three
+// behind it.
 const (
 	windowStride = 16
 	windowSize   = 13
 )
 
-// window loads the surroundings of a block of a chroma plane at px, py, whose
-// samples repeat beyond its edges (RFC 6386, 5).
+// window loads the window of a block at px, py. Samples repeat beyond the edges of the plane
+// (RFC 6386, 5).
 func (w *worker) window(p []byte, px, py, n int) {
 	stride, height := w.e.ref.UVStride, w.e.rows*8
 	px, py, n = px-2, py-2, n+5
@@ -97,8 +94,7 @@ var sixTaps = [8][6]int32{
 	{0, -1, 12, 123, -6, 0},
 }
 
-// filter writes the n by n samples in the middle of the window, shifted by the
-// eighths fx and fy, horizontally first.
+// filter writes the n by n samples in the middle of the window, shifted by fx and fy eighths.
 func (w *worker) filter(dst []byte, stride, n, fx, fy int) {
 	rows := w.win[:(n+5)*windowStride]
 	if fx != 0 {
@@ -107,10 +103,9 @@ func (w *worker) filter(dst []byte, stride, n, fx, fy int) {
 			r := rows[y*windowStride : y*windowStride+n+5]
 			for x := range n {
 				s := r[x : x+6 : x+6]
-				// The row is overwritten behind the place that is read last.
-				v := clamp((int32(s[0])*t[0] + int32(s[1])*t[1] + int32(s[2])*t[2] +
+				// No later sum reads the overwritten sample.
+				r[x] = clamp((int32(s[0])*t[0] + int32(s[1])*t[1] + int32(s[2])*t[2] +
 					int32(s[3])*t[3] + int32(s[4])*t[4] + int32(s[5])*t[5] + 64) >> 7)
-				r[x] = v
 			}
 		}
 	} else {
@@ -131,20 +126,20 @@ func (w *worker) filter(dst []byte, stride, n, fx, fy int) {
 	}
 }
 
-// inside says whether the block that v points to lies in the frame.
+// inside reports whether v points into the frame.
 func (w *worker) inside(v vector) bool {
 	x, y := w.x*16+int(v.x>>2), w.y*16+int(v.y>>2)
 	return x >= 0 && y >= 0 && x+16 <= w.e.cols*16 && y+16 <= w.e.rows*16
 }
 
-// distanceAt is the distance of the luma from where v points to.
+// distanceAt returns the distance of the luma from its prediction by v.
 func (w *worker) distanceAt(v vector) int {
 	e := w.e
 	from := w.luma + int(v.y>>2)*e.ref.YStride + int(v.x>>2)
 	return planeDistance(w.src.Y[w.luma:], w.src.YStride, e.ref.Y[from:], e.ref.YStride, 16)
 }
 
-// chooseVector picks the vector that fits best.
+// chooseVector returns the vector with the least cost.
 func (w *worker) chooseVector() (v vector, cost int) {
 	cost = w.distanceAt(vector{})
 	if cost == 0 {
@@ -170,7 +165,7 @@ func (w *worker) chooseVector() (v vector, cost int) {
 			try(c)
 		}
 	}
-	if cost > searchFrom*w.q.similar {
+	if cost > w.q.similar {
 		v, cost = w.search(v, cost)
 	}
 	if v != (vector{}) {
@@ -181,12 +176,11 @@ func (w *worker) chooseVector() (v vector, cost int) {
 	return v, cost
 }
 
-// strangerPart is how much nearer than one that is known to have moved a
-// macroblock must be to be taken over as it is: there is no reason why it should
-// be the same.
+// strangerPart is by which factor a macroblock outside of moved regions must be closer to its
+// prediction to be copied without coefficients.
 const strangerPart = 4
 
-// known says whether v is what a region moved by.
+// known reports whether a region of the macroblock moved by v.
 func (w *worker) known(v vector) bool {
 	for i := range w.e.motion {
 		if m, ok := w.touches(&w.e.motion[i]); ok && m == v {
@@ -196,12 +190,7 @@ func (w *worker) known(v vector) bool {
 	return false
 }
 
-// searchFrom is how many times as far as what is similar a macroblock must be from
-// its best prediction to be searched for.
-const searchFrom = 1
-
-// search looks for a better vector around v, which is at a distance of cost, in
-// ever smaller steps.
+// search looks for a vector with a lower cost around v, in ever smaller steps.
 func (w *worker) search(v vector, cost int) (vector, int) {
 	price := w.q.bitPrice() * 16 >> 8
 	for step := int16(8 * 4); step >= 4; step /= 2 {
@@ -224,8 +213,7 @@ func (w *worker) search(v vector, cost int) (vector, int) {
 	return v, cost
 }
 
-// codeChanged codes a macroblock of a frame that is not a key frame, and says
-// whether that is exact.
+// codeChanged codes a macroblock of an inter frame. It reports whether that is lossless.
 func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	v, cost := w.chooseVector()
 	*info = blockInfo{mode: interWhole, vector: v}
@@ -252,7 +240,7 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	if info.ref == refLast {
 		w.predictWhole(v)
 	} else {
-		w.predictStored(info.ref)
+		w.e.copyFrom(w.e.store.frames[info.ref], w.x, w.y)
 		w.stats.stored[info.ref]++
 	}
 	if v != (vector{}) || info.ref != refLast {
@@ -268,14 +256,14 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	return cost == 0 && info.skip
 }
 
-// chromaDistance is the distance of both planes from the prediction.
+// chromaDistance returns the distance of both planes from the prediction.
 func (w *worker) chromaDistance() int {
 	stride := w.e.next.UVStride
 	return planeDistance(w.src.U[w.uv:], stride, w.e.next.U[w.uv:], stride, 8) +
 		planeDistance(w.src.V[w.uv:], stride, w.e.next.V[w.uv:], stride, 8)
 }
 
-// codeAgain codes what a macroblock lacks that has not changed.
+// codeAgain refines a macroblock that has not changed.
 func (w *worker) codeAgain(info *blockInfo) {
 	*info = unchanged
 	w.predictWhole(vector{})

@@ -1,10 +1,10 @@
 package vp8screen
 
-// bitPrice is what a bit is worth in absolute difference of samples at the
-// quantiser q, in 1/256: about a sixth of its step.
+// bitPrice returns how much absolute difference of samples a bit is worth at the quantiser,
+// in 1/256: about a sixth of its step.
 func (q *quantizer) bitPrice() int { return int(q.luma.ac.size) * 256 / 6 }
 
-// modeCosts are the prices of modes by tree and probabilities, in 1/256 bits.
+// modeCosts are the prices of modes in 1/256 bits.
 type modeCosts [5]int
 
 func pathCost(p treePath, probs []uint8) (sum int) {
@@ -25,8 +25,8 @@ var keyModeCosts, interModeCosts = func() (k, i modeCosts) {
 	return k, i
 }()
 
-// subModeCosts holds the prices of sub-block modes in key frames by the modes
-// above and to the left, interSubCosts those in other frames.
+// subModeCosts has the prices of sub-block modes in key frames, by the modes above and to the
+// left. interSubCosts has the prices in other frames.
 var subModeCosts, interSubCosts = func() (k [subModes][subModes][subModes]int32, n [subModes]int32) {
 	for m := range n {
 		n[m] = int32(pathCost(subPaths[m], interSubModeProbs))
@@ -39,8 +39,8 @@ var subModeCosts, interSubCosts = func() (k [subModes][subModes][subModes]int32,
 	return k, n
 }()
 
-// modeDistances is how far each whole mode is from the samples at the start of
-// p. TM_PRED is left out, as -1, when another one fits already.
+// modeDistances returns the distance of each whole mode from the samples at the start of p.
+// TM_PRED is -1 if another mode fits well.
 func (e *edge) modeDistances(p []byte, stride int) (d [4]int) {
 	n := e.size
 	e.fillFlat(e.scratch[:], 0, e.dc())
@@ -56,7 +56,7 @@ func (e *edge) modeDistances(p []byte, stride int) (d [4]int) {
 	return d
 }
 
-// best picks the cheapest of the distances plus the prices of the modes.
+// best returns the mode with the least distance plus price.
 func best(d [4]int, prices *modeCosts, bitPrice int) (mode uint8, cost int) {
 	cost = -1
 	for m, v := range d {
@@ -71,14 +71,14 @@ func best(d [4]int, prices *modeCosts, bitPrice int) (mode uint8, cost int) {
 	return mode, cost
 }
 
-// chooseLuma picks the best whole mode for luma.
+// chooseLuma returns the best whole mode for luma.
 func (w *worker) chooseLuma(prices *modeCosts) (mode uint8, cost int) {
 	w.edge.load(w.e.next.Y, w.e.next.YStride, w.x, w.y, 16)
 	d := w.edge.modeDistances(w.src.Y[w.luma:], w.src.YStride)
 	return best(d, prices, w.q.bitPrice())
 }
 
-// chromaCosts are those of chroma modes in key frames and others.
+// chromaCosts are the prices of chroma modes, first in inter frames, then in key frames.
 var chromaCosts = func() (c [2]modeCosts) {
 	for m := range chromaPaths {
 		c[0][m], c[1][m] = pathCost(chromaPaths[m], defaultChromaProb), pathCost(chromaPaths[m], keyChromaProbs)
@@ -86,7 +86,7 @@ var chromaCosts = func() (c [2]modeCosts) {
 	return c
 }()
 
-// predictChroma picks the best mode for chroma and writes its prediction.
+// predictChroma writes the prediction by the best mode for chroma.
 func (w *worker) predictChroma() (mode uint8) {
 	u, v := &w.edge, &w.edgeV
 	stride := w.e.next.UVStride
@@ -107,8 +107,8 @@ func (w *worker) predictChroma() (mode uint8) {
 	return mode
 }
 
-// codeIntra codes the macroblock from its own frame. limit is the cost of the
-// alternative: a cost of more gives up, and false is returned.
+// codeIntra codes the macroblock without other frames. It returns false, and codes nothing, if
+// that costs limit or more.
 func (w *worker) codeIntra(info *blockInfo, limit int) bool {
 	prices := &interModeCosts
 	if w.e.key {
@@ -117,7 +117,6 @@ func (w *worker) codeIntra(info *blockInfo, limit int) bool {
 	mode, cost := w.chooseLuma(prices)
 	sub := false
 	if least := w.q.bitPrice() * 32 >> 8; cost > least && w.afford(subPrice) {
-		// Sixteen modes take bits, so they must be much better.
 		cost, sub = w.chooseSub(min(cost, limit), prices[predSub])
 	}
 	if cost >= limit {

@@ -1,7 +1,7 @@
 package vp8screen
 
-// The places of a macroblock's blocks in its 25 blocks, and of their flags in
-// the contexts of the neighbours.
+// The indices of blocks among the 25 of a macroblock, and of their flags in the contexts of
+// neighbours.
 const (
 	blockU = 16
 	blockV = 20
@@ -17,9 +17,9 @@ const (
 type worker struct {
 	e     *Encoder
 	src   *Frame
-	x, y  int // the macroblock, in macroblocks
-	luma  int // where it begins in the planes
-	uv    int
+	x, y  int // of the macroblock
+	luma  int // its offset in the plane of luma
+	uv    int // its offset in the planes of chroma
 	q     *quantizer
 	left  [nFlags]uint8
 	out   []token
@@ -32,17 +32,17 @@ type worker struct {
 	coef        [25][16]int32
 
 	vectors [16]vector // of the sub-blocks
-	budget  int        // bytes that modes and vectors of sub-blocks may still take in the row
+	budget  int        // bytes left in the row for modes and vectors of sub-blocks
 
-	codeRows, writeParts func() // what it does in a goroutine
+	codeRows, writeParts func() // run in a goroutine
 	sub                  subWork
 	win                  [windowSize * windowStride]byte
 }
 
-// frameStats is what a frame consists of.
+// frameStats counts the macroblocks of a frame.
 type frameStats struct {
 	coded, intra, moved, refined int
-	stored                       [refs]int // by the stored frame they come from
+	stored                       [refs]int // by stored frame
 	segments                     [segments]int
 }
 
@@ -59,15 +59,14 @@ func (s *frameStats) add(o frameStats) {
 	}
 }
 
-// at moves the worker to a macroblock.
 func (w *worker) at(x, y int) {
 	w.x, w.y = x, y
 	w.luma = y*16*w.e.next.YStride + x*16
 	w.uv = y*8*w.e.next.UVStride + x*8
 }
 
-// residual writes the difference of two squares into c and returns the sum of
-// its absolute values.
+// residual writes the difference of two squares into c. It returns the sum of its absolute
+// values.
 func residual(s, p square, c *[16]int32) (sum int32) {
 	for half := range 2 {
 		a, b := s[half], p[half]
@@ -83,8 +82,7 @@ func residual(s, p square, c *[16]int32) (sum int32) {
 	return sum
 }
 
-// quantizeAC turns the coefficients but the first into levels, and into what a
-// decoder will make of these.
+// quantizeAC quantises all coefficients but the first. It replaces each by the decoder's value.
 func quantizeAC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
 	least := s.size - int32(s.round)
 	for i := 1; i < 16; i++ {
@@ -100,7 +98,7 @@ func quantizeAC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
 	return nonzero
 }
 
-// quantizeDC does so for the first.
+// quantizeDC quantises the first coefficient.
 func quantizeDC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
 	l := s.level(c[0])
 	c[0], levels[0] = l*s.size, int16(l)
@@ -110,8 +108,8 @@ func quantizeDC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
 	return 0
 }
 
-// codeLuma codes what the prediction, which is in the next frame already, lacks
-// in luma, and adds it there. It says whether there is anything.
+// codeLuma codes the difference of luma from the prediction in the next frame, and adds it
+// there. It reports whether there are coefficients.
 func (w *worker) codeLuma() bool {
 	stride := w.e.next.YStride
 	src, dst := w.src.Y[w.luma:], w.e.next.Y[w.luma:]
@@ -156,7 +154,7 @@ func (w *worker) codeLuma() bool {
 	return true
 }
 
-// sumOf is the first coefficient that forwardDCT would find.
+// sumOf returns the first coefficient of forwardDCT.
 func sumOf(c *[16]int32) int32 {
 	var sum int32
 	for _, v := range c {
@@ -165,7 +163,7 @@ func sumOf(c *[16]int32) int32 {
 	return (sum<<3 + 7) >> 4
 }
 
-// codeChroma does for chroma what codeLuma does for luma.
+// codeChroma does the same for chroma.
 func (w *worker) codeChroma() bool {
 	stride := w.e.next.UVStride
 	u := w.codeBlocks(w.src.U[w.uv:], w.e.next.U[w.uv:], stride, blockU, 4, &w.q.chroma)
@@ -173,8 +171,7 @@ func (w *worker) codeChroma() bool {
 	return u || v
 }
 
-// codeBlocks does so for 16 or 4 blocks in rows of 4 or 2, each of which has its
-// own first coefficient.
+// codeBlocks does the same for 16 or 4 blocks with their own first coefficients.
 func (w *worker) codeBlocks(src, dst []byte, stride, first, count int, steps *stepPair) bool {
 	var any uint32
 	shift := 1 + count>>4
@@ -209,7 +206,7 @@ func (w *worker) codeBlocks(src, dst []byte, stride, first, count int, steps *st
 	return any != 0
 }
 
-// putTokens records the coefficients of a macroblock that has some.
+// putTokens records the coefficients of a macroblock.
 func (w *worker) putTokens(info *blockInfo) {
 	above, left := &w.e.above[w.x], &w.left
 	kind, first := kindLuma, 0
@@ -234,9 +231,8 @@ func (w *worker) put(b, kind, first int, above, left *uint8) {
 	*above, *left = flag, flag
 }
 
-// putNone notes that the macroblock has no coefficients. One that is predicted
-// by sub-blocks has no Y2 block, and leaves the context of that alone (RFC 6386,
-// 13.3).
+// putNone updates the contexts for a macroblock without coefficients. If it is predicted by
+// sub-blocks, the context of Y2 stays (RFC 6386, 13.3).
 func (w *worker) putNone(info *blockInfo) {
 	above, left := &w.e.above[w.x], &w.left
 	y2a, y2l := above[flag2], left[flag2]

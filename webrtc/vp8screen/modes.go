@@ -1,6 +1,6 @@
 package vp8screen
 
-// writeModes writes what every macroblock is predicted from (RFC 6386, 19.3).
+// writeModes writes the prediction of every macroblock (RFC 6386, 19.3).
 func (e *Encoder) writeModes(w *boolWriter, h *frameHeader) {
 	if !e.key {
 		e.prepareUnchanged(h)
@@ -16,7 +16,6 @@ func (e *Encoder) writeModes(w *boolWriter, h *frameHeader) {
 	}
 }
 
-// writeMode writes that of one macroblock.
 func (e *Encoder) writeMode(w *boolWriter, h *frameHeader, x, y int) {
 	info := &e.info[y*e.cols+x]
 	if h.segments != nil {
@@ -51,8 +50,8 @@ func (e *Encoder) writeMode(w *boolWriter, h *frameHeader, x, y int) {
 	w.path(chromaPaths[info.chroma], defaultChromaProb)
 }
 
-// writeSubModes writes the modes of sub-blocks of a key frame, where each is a
-// context for the next (RFC 6386, 11.3).
+// writeSubModes writes the modes of sub-blocks of a key frame, each in the context of its
+// neighbours (RFC 6386, 11.3).
 func (e *Encoder) writeSubModes(w *boolWriter, x, y int) {
 	at := y*e.cols + x
 	for b, m := range e.subs[at] {
@@ -75,8 +74,7 @@ func (e *Encoder) writeSubModes(w *boolWriter, x, y int) {
 
 // writeUnchanged writes a row of unchanged macroblocks below another one.
 func (e *Encoder) writeUnchanged(w *boolWriter, y int) {
-	// The weights of the neighbours above, left, and above left (RFC 6386,
-	// 16.3).
+	// The weights of the neighbours (RFC 6386, 16.3).
 	first, other := 1, 2
 	if y == 0 {
 		first, other = 0, 1
@@ -85,8 +83,8 @@ func (e *Encoder) writeUnchanged(w *boolWriter, y int) {
 	w.repeat(&e.still[other], e.cols-1)
 }
 
-// prepareUnchanged prepares how unchanged macroblocks are written in a frame,
-// by whether they have no, one or three unchanged neighbours.
+// prepareUnchanged prepares the symbols of unchanged macroblocks that have no, one or three
+// unchanged neighbours.
 func (e *Encoder) prepareUnchanged(h *frameHeader) {
 	for i, weight := range [...]int{0, 2, 5} {
 		s := e.symbols[i][:0]
@@ -98,7 +96,7 @@ func (e *Encoder) prepareUnchanged(h *frameHeader) {
 	}
 }
 
-// reference writes which frame a macroblock is predicted from (RFC 6386, 16.2).
+// reference writes the reference frame of a macroblock (RFC 6386, 16.2).
 func (w *boolWriter) reference(ref uint8, h *frameHeader) {
 	if ref == refLast {
 		w.put(0, h.probLast)

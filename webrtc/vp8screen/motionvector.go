@@ -1,18 +1,18 @@
 package vp8screen
 
-// A vector points from a block to where its prediction is in the last frame, in
-// quarters of a luma pixel (RFC 6386, 5). Ours are whole pixels.
+// A vector points from a block to its prediction in the last frame, in quarters of a luma
+// pixel (RFC 6386, 5). Luma vectors of this encoder are whole pixels.
 type vector struct{ x, y int16 }
 
 // maxVectorPart is the largest difference that can be coded (RFC 6386, 17.1).
 const maxVectorPart = 1023
 
-// A blockInfo is what the coding of later macroblocks needs to know of one.
+// A blockInfo describes a macroblock for the coding of later ones.
 type blockInfo struct {
 	mode, chroma uint8
 	skip         bool // no coefficients
 	segment      uint8
-	ref          uint8  // which frame it is predicted from
+	ref          uint8  // reference frame
 	vector       vector // of the last sub-block if it is split
 }
 
@@ -20,14 +20,12 @@ var unchanged = blockInfo{mode: interWhole, skip: true}
 
 func (b *blockInfo) inter() bool { return b.mode >= interWhole }
 
-// A vectorContext is what the surroundings of a macroblock say about its vector
-// (RFC 6386, 16.3).
+// A vectorContext has the vectors of a macroblock's neighbours (RFC 6386, 16.3).
 type vectorContext struct {
 	nearest, near, best vector
 	counts              [4]uint8
 }
 
-// vectorContext looks at the macroblocks above, to the left, and above left.
 func (e *Encoder) vectorContext(x, y int) (c vectorContext) {
 	var found [4]vector
 	last := 0
@@ -65,13 +63,13 @@ func (e *Encoder) vectorContext(x, y int) (c vectorContext) {
 	if c.counts[1] >= c.counts[0] {
 		found[0] = found[1]
 	}
-	// A decoder keeps these near the frame. Ours are: each points into it from a
-	// macroblock next to this one, so at most one macroblock out of it from here.
+	// Decoders clamp these to the neighbourhood of the frame. Each points into the frame from
+	// an adjacent macroblock, so it needs no clamping.
 	c.best, c.nearest, c.near = found[0], found[1], found[2]
 	return c
 }
 
-// splitCount is how many of the neighbours are split, by weight.
+// splitCount returns the weight of the neighbours that are split.
 func (e *Encoder) splitCount(x, y int) (n uint8) {
 	at := y*e.cols + x
 	if y > 0 {
@@ -86,13 +84,13 @@ func (e *Encoder) splitCount(x, y int) (n uint8) {
 	return n
 }
 
-// codable says whether v can be expressed at all.
+// codable reports whether v can be coded.
 func (c *vectorContext) codable(v vector) bool {
 	dx, dy := int(v.x)-int(c.best.x), int(v.y)-int(c.best.y)
 	return max(dx, -dx, dy, -dy) <= maxVectorPart
 }
 
-// vectorMode writes which vector the macroblock has (RFC 6386, 16.3).
+// vectorMode writes the vector of a macroblock (RFC 6386, 16.3).
 func (w *boolWriter) vectorMode(c *vectorContext, v vector) {
 	probs := func(i int) uint8 { return vectorModeProbs[c.counts[i]][i] }
 	if v == (vector{}) {
@@ -120,7 +118,7 @@ func (w *boolWriter) vector(v, best vector) {
 	w.vectorPart(int(v.x)-int(best.x), &vectorProbs[1])
 }
 
-// The places of the probabilities in vectorProbs (RFC 6386, 17.1).
+// Indices of vectorProbs (RFC 6386, 17.1).
 const (
 	vectorIsLong = iota
 	vectorSign
@@ -128,22 +126,16 @@ const (
 	vectorLong = vectorShort + 7
 )
 
-var shortVectorPaths = [8]treePath{
-	{{0, 0}, {1, 0}, {2, 0}},
-	{{0, 0}, {1, 0}, {2, 1}},
-	{{0, 0}, {1, 1}, {3, 0}},
-	{{0, 0}, {1, 1}, {3, 1}},
-	{{0, 1}, {4, 0}, {5, 0}},
-	{{0, 1}, {4, 0}, {5, 1}},
-	{{0, 1}, {4, 1}, {6, 0}},
-	{{0, 1}, {4, 1}, {6, 1}},
-}
-
 func (w *boolWriter) vectorPart(v int, p *[19]uint8) {
 	a := uint32(max(v, -v))
 	if a < 8 {
 		w.put(0, p[vectorIsLong])
-		w.path(shortVectorPaths[a], p[vectorShort:])
+		node := uint32(vectorShort) // of a complete tree of three bits
+		for n := 2; n >= 0; n-- {
+			bit := a >> n & 1
+			w.put(bit, p[node])
+			node += 1 + bit*(1<<n-1)
+		}
 	} else {
 		w.put(1, p[vectorIsLong])
 		for _, bit := range [...]int{0, 1, 2, 9, 8, 7, 6, 5, 4} {

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// A team is the workers of an encoder. They code rows at the same time, each a
-// little behind the one above it, whose samples and modes it needs.
+// A team is the workers of an encoder. They code rows concurrently. A row waits for the
+// samples and modes of the row above it.
 type team struct {
 	workers  []*worker
 	active   int // workers of the frame
 	nextRow  atomic.Int32
 	nextPart atomic.Int32
-	progress []atomic.Int32 // macroblocks done, by row
+	progress []atomic.Int32 // finished macroblocks, by row
 	cols     int
 	mu       sync.Mutex
-	cond     *sync.Cond // some progress was made, and waiting is not zero
+	cond     *sync.Cond // of progress, while waiting is not zero
 	waiting  atomic.Int32
 	wg       sync.WaitGroup
 	parts    []boolWriter // token partitions
@@ -23,19 +23,19 @@ type team struct {
 }
 
 const (
-	// crowd is the number of macroblocks from which more than one worker pays.
+	// crowd is the number of macroblocks from which several workers are faster.
 	crowd = 1024
-	// impatience is how often a worker looks for the row above before it sleeps,
-	// and lag by how many macroblocks it then wants it to be ahead.
+	// impatience is how often a worker checks the row above before it sleeps, and lag how
+	// many macroblocks that row must then be ahead.
 	impatience = 200
 	lag        = 32
 	// maxPartsLog is the binary logarithm of the largest number of token
 	// partitions (RFC 6386, 9.5).
 	maxPartsLog = 3
-	// partTokens is the number of tokens from which there is more than one.
+	// partTokens is the number of tokens from which there are several partitions.
 	partTokens = 20000
-	// partsTokens is the number up to which there may be more than one, because
-	// the size of all but the last must be below 2^24 bytes.
+	// partsTokens is the number up to which there may be several, because the size of all
+	// but the last must be below 2^24 bytes.
 	partsTokens = 10_000_000
 )
 
@@ -45,7 +45,7 @@ func newTeam(e *Encoder, n int) *team {
 	t.cond = sync.NewCond(&t.mu)
 	for range n {
 		w := &worker{e: e}
-		// Made once, because starting a goroutine with arguments allocates.
+		// Starting a goroutine with arguments allocates, so these are made once.
 		w.codeRows = func() {
 			defer t.wg.Done()
 			w.rows()
@@ -59,8 +59,7 @@ func newTeam(e *Encoder, n int) *team {
 	return t
 }
 
-// start has all workers but the first do f, in goroutines of their own that end
-// before wait returns.
+// start runs f of all active workers but the first in goroutines.
 func (t *team) start(f func(*worker) func()) {
 	for _, w := range t.workers[1:t.active] {
 		t.wg.Add(1)
@@ -68,7 +67,7 @@ func (t *team) start(f func(*worker) func()) {
 	}
 }
 
-// code codes the rows of a frame in which so many macroblocks are to be coded.
+// code codes the rows of a frame with count macroblocks to code.
 func (t *team) code(f *Frame, count int) {
 	t.active = 1
 	if count >= crowd {
@@ -101,7 +100,6 @@ func (t *tokenCount) add(o *tokenCount) {
 	}
 }
 
-// rows codes rows until there are none left.
 func (w *worker) rows() {
 	for {
 		y := int(w.e.team.nextRow.Add(1)) - 1
@@ -113,7 +111,7 @@ func (w *worker) rows() {
 	}
 }
 
-// done notes that count macroblocks of the row y are done.
+// done records that count macroblocks of the row y are finished.
 func (t *team) done(y, count int) {
 	t.progress[y].Store(int32(count))
 	if t.waiting.Load() != 0 {
@@ -123,8 +121,8 @@ func (t *team) done(y, count int) {
 	}
 }
 
-// awaitAbove waits until count macroblocks of the row above y are done, and
-// returns how many are.
+// awaitAbove waits until count macroblocks of the row above y are finished. It returns how
+// many are.
 func (t *team) awaitAbove(y, count int) int {
 	if y == 0 {
 		return 1 << 30
@@ -135,7 +133,7 @@ func (t *team) awaitAbove(y, count int) int {
 			return done
 		}
 	}
-	// Waking up takes time, so there should be some work to do then.
+	// Waking up takes time, so wait for more work than one macroblock.
 	count = min(count+lag, t.cols)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,8 +145,7 @@ func (t *team) awaitAbove(y, count int) int {
 	return int(above.Load())
 }
 
-// divide chooses the number of token partitions: enough that every worker has
-// some to write.
+// divide chooses the number of token partitions: at least one for each worker.
 func (t *team) divide(rowTokens [][]token) {
 	total := 0
 	for _, ts := range rowTokens {
@@ -164,8 +161,8 @@ func (t *team) divide(rowTokens [][]token) {
 	t.nextPart.Store(0)
 }
 
-// partitions writes token partitions until there are none left. A row belongs to
-// the partition of its number modulo theirs (RFC 6386, 9.5).
+// partitions writes token partitions until none is left. A row belongs to the partition of
+// its number modulo the number of partitions (RFC 6386, 9.5).
 func (w *worker) partitions() {
 	e, n := w.e, 1<<w.e.team.partsLog
 	for {
@@ -182,8 +179,7 @@ func (w *worker) partitions() {
 	}
 }
 
-// append appends the partitions, after the sizes of all but the last (RFC 6386,
-// 9.5).
+// append appends the sizes of all partitions but the last, and the partitions (RFC 6386, 9.5).
 func (t *team) append(dst []byte) []byte {
 	parts := t.parts[:1<<t.partsLog]
 	for i := range parts[1:] {

@@ -2,7 +2,7 @@ package vp8screen
 
 import "encoding/binary"
 
-// What a decoder sees beyond the frame's edges (RFC 6386, 12.2 and 12.3).
+// The samples beyond the frame's edges (RFC 6386, 12.2 and 12.3).
 const (
 	beyondTop  = 127
 	beyondLeft = 129
@@ -19,8 +19,7 @@ type edge struct {
 	scratch     [16 * 16]byte
 }
 
-// load fills in the edge of the square of size n at column x and row y, counted
-// in squares, of the plane p.
+// load fills in the edge of the square of size n at column x and row y of the plane p.
 func (e *edge) load(p []byte, stride, x, y, n int) {
 	e.hasAbove, e.hasLeft, e.size, e.shift = y > 0, x > 0, n, 3
 	if n == 8 {
@@ -51,7 +50,7 @@ func (e *edge) load(p []byte, stride, x, y, n int) {
 	}
 }
 
-// dc is the value of DC_PRED.
+// dc returns the value of DC_PRED.
 func (e *edge) dc() byte {
 	sum, shift := 0, e.shift
 	if e.hasAbove {

@@ -5,30 +5,28 @@ import (
 	"time"
 )
 
-// A rateControl is a leaky bucket. What is sent fills it and the bit rate
-// empties it, and the fuller it is, the coarser the next frame becomes; so the
-// time that a frame waits for those before it stays short.
+// A rateControl is a leaky bucket. Frames fill it and the bit rate empties it. The fuller it
+// is, the coarser is the next frame, so frames do not wait long for earlier ones.
 type rateControl struct {
 	rate  float64 // bit/s
-	debt  float64 // bits that were sent but not paid for yet
+	debt  float64 // bits in the bucket
 	last  time.Time
-	fresh float64 // bits that a macroblock with new content costs at priceIndex
-	fine  float64 // bits that one costs when it is refined
+	fresh float64 // bits of a macroblock with new content at priceIndex
+	fine  float64 // bits of a refined macroblock
 }
 
 const (
-	// priceIndex is the quantiser index that fresh is about.
+	// priceIndex is the quantiser index of fresh.
 	priceIndex = 24
-	// movedPart is what a macroblock that moved costs, as a part of a new one.
+	// movedPart is the cost of a moved macroblock, as a part of a new one.
 	movedPart = 1.0 / 8
-	// burst is how much may wait in the bucket after a frame, and keyBurst after
-	// one in which everything is new, in seconds.
+	// burst is how much a frame may leave in the bucket, and keyBurst how much a large
+	// frame may, in seconds.
 	burst, keyBurst = 0.12, 0.25
-	// coarseLimit is the index up to which a single large frame may make itself
-	// coarser. Above it text cannot be read, and would rather come late.
+	// coarseLimit is the largest index that the size of one frame may cause. Above it text
+	// cannot be read, and late text is better.
 	coarseLimit = 72
-	// refineShare is the part of the rate that refinement gets even when there
-	// is no room.
+	// refineShare is the part of the rate that refinement gets if the bucket is full.
 	refineShare = 0.1
 )
 
@@ -36,9 +34,8 @@ func newRateControl(bitrate int) rateControl {
 	return rateControl{rate: float64(bitrate), fresh: 160, fine: 250}
 }
 
-// advance lets the time pass until now, which is one period after the last time
-// if it is not given, and returns how much that is. A clock that jumps back or
-// far ahead does no harm.
+// advance empties the bucket for the time until now, and returns that time. A zero now is one
+// period after the last call. Jumps of the clock are bounded.
 func (r *rateControl) advance(now time.Time, period time.Duration) (passed time.Duration) {
 	if now.IsZero() {
 		now = r.last.Add(period)
@@ -51,9 +48,9 @@ func (r *rateControl) advance(now time.Time, period time.Duration) (passed time.
 	return passed
 }
 
-// priceParts is how much dearer or cheaper a macroblock is at an index than at
-// priceIndex. On the corpus that is the ratio of the steps to the power of 0.4 to
-// 0.6 for what programs draw, and of 0.8 for photographs.
+// priceParts is the price of a macroblock at an index, relative to priceIndex. On the corpus
+// it is the ratio of the steps to the power of 0.4 to 0.6 for what programs draw, and of 0.8
+// for photographs.
 var priceParts = func() (p [128]float64) {
 	for i := range p {
 		p[i] = math.Sqrt(float64(acSteps[priceIndex]) / float64(acSteps[i]))
@@ -61,8 +58,8 @@ var priceParts = func() (p [128]float64) {
 	return p
 }()
 
-// choose picks the finest quantiser between least and most with which a frame
-// of so many new and moved macroblocks leaves no more than the burst waiting.
+// choose returns the finest quantiser between least and most with which a frame of so many
+// new and moved macroblocks leaves at most the burst in the bucket.
 func (r *rateControl) choose(fresh, moved, least, most int, key bool) int {
 	room := r.rate*burst - r.debt
 	if key {
@@ -74,15 +71,14 @@ func (r *rateControl) choose(fresh, moved, least, most int, key bool) int {
 	for q < limit && bits*priceParts[q] > room {
 		q++
 	}
-	// What does not fit even so is known to be late. If that goes on, the debt
-	// has the last word.
+	// If frames stay too large, the debt makes them coarser than the limit.
 	if over := r.debt / (r.rate * burst); q == limit && over > 1 {
 		q = min(most, q+int(over*16))
 	}
 	return q
 }
 
-// spent notes the size of a frame and learns what macroblocks cost.
+// spent adds a frame to the bucket and learns the prices of macroblocks.
 func (r *rateControl) spent(bits, q, fresh, moved, refined int) {
 	r.debt += float64(bits)
 	left := float64(bits)
@@ -99,7 +95,7 @@ func (r *rateControl) spent(bits, q, fresh, moved, refined int) {
 	r.fresh += (price - r.fresh) / 3
 }
 
-// refinable is how many macroblocks may be refined in a frame.
+// refinable returns how many macroblocks a frame may refine.
 func (r *rateControl) refinable(period time.Duration) int {
 	room := r.rate * period.Seconds()
 	if r.debt > room {

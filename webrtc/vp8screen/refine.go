@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A refinement keeps track of the macroblocks that were coded coarsely, to make
-// them better once they have been quiet.
+// A refinement knows the macroblocks that were coded coarsely, to refine them when they have
+// not changed for a while.
 type refinement struct {
-	index  int // quantiser index, negative if nothing is ever refined
+	index  int // quantiser index; negative: nothing is refined
 	after  time.Duration
 	coarse []byte
-	since  []time.Duration // when each changed last
-	count  int             // of coarse ones
-	next   int             // where to go on looking
-	oldest time.Duration   // no coarse one has changed before this
+	since  []time.Duration // the last change of each macroblock
+	count  int             // of coarse macroblocks
+	next   int             // where choose continues
+	oldest time.Duration   // no coarse macroblock has changed before this
 }
 
-// slack is how much coarser than the refined ones a macroblock may be without
-// being refined: nobody would see the difference.
+// slack is how much coarser than index a macroblock may be without being refined. The
+// difference is invisible.
 const slack = 6
 
 func newRefinement(c *Config, n int) refinement {
@@ -28,7 +28,7 @@ func newRefinement(c *Config, n int) refinement {
 	}
 }
 
-// changed notes that a macroblock was coded with the quantiser q.
+// changed records that a macroblock was coded with the quantiser q.
 func (r *refinement) changed(at, q int, exact bool, now time.Duration) {
 	coarse := r.index >= 0 && q > r.index+slack && !exact
 	r.coarse[at] = b2u(coarse)
@@ -37,11 +37,10 @@ func (r *refinement) changed(at, q int, exact bool, now time.Duration) {
 	}
 }
 
-// refined notes that a macroblock is as good as it gets.
+// refined records that a macroblock was refined.
 func (r *refinement) refined(at int) { r.coarse[at] = 0 }
 
-// recount brings the number of coarse macroblocks up to date after a frame.
-// Several workers may have changed it.
+// recount updates count after a frame, in which several workers may have changed coarse.
 func (r *refinement) recount(now time.Duration) {
 	before := r.count
 	r.count = bytes.Count(r.coarse, []byte{1})
@@ -50,8 +49,8 @@ func (r *refinement) recount(now time.Duration) {
 	}
 }
 
-// choose marks at most limit of those macroblocks in work that are due and have
-// nothing else to be done, and returns how many.
+// choose marks at most limit macroblocks in work that are due and have no other work. It
+// returns how many.
 func (r *refinement) choose(work []byte, now time.Duration, limit int) (n int) {
 	due := now - r.after
 	if r.count == 0 || r.oldest > due {
@@ -85,5 +84,5 @@ func (r *refinement) choose(work []byte, now time.Duration, limit int) (n int) {
 	return n
 }
 
-// due is when the next macroblock may be refined.
+// due returns when the next macroblock may be refined.
 func (r *refinement) due() time.Duration { return r.oldest + r.after }

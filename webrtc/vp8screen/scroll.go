@@ -1,25 +1,25 @@
 package vp8screen
 
-// A ScrollFinder finds what moved as a whole from one frame to the next:
-// regions that scrolled and windows that were dragged, by whole pixels, each
-// region by its own distance. The zero value is ready to use, for frames of any
-// size, by one goroutine at a time.
+import (
+	"image"
+)
+
+// A ScrollFinder finds regions that moved from one frame to the next, such as scrolled pages
+// and dragged windows, each by its own distance in whole pixels. The zero value is ready to
+// use, for frames of any size, by one goroutine at a time.
 //
-// It looks at luma, and only where the picture changed. Two searches propose
-// distances. The first one hashes narrow strips of rows and finds what moved
-// straight up or down, which is nearly all there is. The second one looks for
-// marks in the picture that moved in any direction, when enough is left that
-// the first one does not explain. Neither is made when the distances of the
-// frame before explain the change, too. Every changed macroblock is compared
-// with what should have moved there, pixel by pixel, and the ones that are
-// equal make the regions: so a proposal may be wrong, but never a region.
+// It examines luma where the picture changed. Two searches propose distances. The first one
+// hashes narrow strips of rows and finds vertical motion, which is the most common. The
+// second one finds patches that moved in any direction, if the first one left enough
+// unexplained. Distances of the last frame are tried before both. Every changed macroblock
+// is then compared with the pixels that should have moved there. Regions consist of equal
+// ones only.
 //
-// Where the picture changed many times without anything that moved, as video
-// does, the searches look only now and then.
+// Where the picture often changed without motion, as video does, the searches run less often.
 type ScrollFinder struct {
 	cols, rows int
 	fails      []uint8 // per macroblock, how often it changed without an explanation
-	live       []bool  // per macroblock, whether the searches look at it
+	live       []bool  // per macroblock, whether it is searched
 	label      []uint8 // per macroblock, 1 + the index of the shift that explains it
 	calls      uint
 
@@ -30,7 +30,7 @@ type ScrollFinder struct {
 	regions regionMaker
 }
 
-// shift is how far something moved, in pixels.
+// shift is a distance in pixels.
 type shift struct{ dx, dy int }
 
 const (
@@ -38,27 +38,25 @@ const (
 	maxAgain  = 3
 	maxShifts = maxAgain + maxVertical + maxAnchors
 
-	// minLive is how many macroblocks must have changed for a search.
+	// minLive is how many macroblocks must have changed for the first search.
 	minLive = 8
-	// minLost is how many must be left for the second one.
+	// minLost is how many must be unexplained for the second search.
 	minLost = 40
 	// minMatch is how many macroblocks a shift must explain.
 	minMatch = 6
 
-	// After hopeless changes without an explanation a macroblock is only
-	// searched at every retryEvery-th call.
+	// After hopeless unexplained changes, a macroblock is searched at every retryEvery-th
+	// call.
 	hopeless   = 12
 	retryEvery = 16
 )
 
-// Find returns the regions of cur that were somewhere else in prev, the frame
-// before. dirty marks the macroblocks that differ; both frames and the map must
-// have the same size.
+// Find returns the regions of cur that have moved since prev, the frame before. dirty marks
+// the macroblocks that differ. Both frames and the map must have the same size.
 //
-// Most of the changed macroblocks inside of a region are equal to what moved
-// there, and on each side the region has half of a macroblock more, because what
-// moved ends somewhere in the next one. Regions may overlap. The result is valid
-// until the next call; nothing is allocated while the size stays the same.
+// Most of the changed macroblocks in a region are equal to what moved there. A region extends
+// half a macroblock beyond them on each side. Regions may overlap. The result is valid until
+// the next call. Find does not allocate while the size stays the same.
 func (s *ScrollFinder) Find(prev, cur *Frame, dirty *Dirty) []Motion {
 	if s.cols != dirty.Cols || s.rows != dirty.Rows {
 		s.resize(dirty.Cols, dirty.Rows)
@@ -84,10 +82,10 @@ func (s *ScrollFinder) Find(prev, cur *Frame, dirty *Dirty) []Motion {
 	return s.regions.make(shifts, s.label, dirty, cur)
 }
 
-// search returns the shifts that explain something, and labels what they do.
+// search returns the shifts that explain macroblocks, and labels those.
 func (s *ScrollFinder) search(prev, cur *Frame, dirty *Dirty, live int) []shift {
 	clear(s.label)
-	// What moves goes on moving, often by as much.
+	// Motion often continues by the same distance.
 	shifts, matched := s.match(s.shifts[:s.again], 0, prev, cur, dirty)
 	if lost := live - matched; lost >= minLive && lost >= live/8 {
 		first := len(shifts)
@@ -109,7 +107,7 @@ func (s *ScrollFinder) resize(cols, rows int) {
 	s.regions.resize(n)
 }
 
-// choose decides which macroblocks the searches look at and returns how many.
+// choose decides which macroblocks are searched, and returns how many.
 func (s *ScrollFinder) choose(dirty *Dirty) int {
 	retry := s.calls%retryEvery == 0
 	n := 0
@@ -126,15 +124,14 @@ func (s *ScrollFinder) choose(dirty *Dirty) int {
 	return n
 }
 
-// match compares the changed macroblocks that have no label yet with what the
-// shifts from first on move there, and labels those that are equal. Shifts that
-// explain too few are removed. It returns the shifts and how many of the
-// macroblocks that the searches look at have a label.
+// match labels the changed macroblocks that shifts from first on explain. It removes shifts
+// that explain too few. It returns the shifts and how many of the searched macroblocks have a
+// label.
 func (s *ScrollFinder) match(shifts []shift, first int, prev, cur *Frame, dirty *Dirty) (kept []shift, matched int) {
 	kept = shifts[:first]
 	for _, d := range shifts[first:] {
 		label := uint8(len(kept) + 1)
-		// What is flat proves nothing.
+		// Flat macroblocks prove nothing.
 		if n := s.matchShift(d, label, prev, cur, dirty); n >= minMatch {
 			kept = append(kept, d)
 			continue
@@ -153,10 +150,10 @@ func (s *ScrollFinder) match(shifts []shift, first int, prev, cur *Frame, dirty 
 	return kept, matched
 }
 
-// matchShift labels what one shift explains and returns how many of these
-// macroblocks are not flat.
+// matchShift labels the macroblocks that a shift explains. It returns how many of them are not
+// flat.
 func (s *ScrollFinder) matchShift(d shift, label uint8, prev, cur *Frame, dirty *Dirty) int {
-	// What moved came from inside of the planes.
+	// The source must lie in the planes.
 	c0, c1 := macroblocks(max(0, d.dx)), s.cols-macroblocks(max(0, -d.dx))
 	r0, r1 := macroblocks(max(0, d.dy)), s.rows-macroblocks(max(0, -d.dy))
 	n := 0
@@ -180,8 +177,7 @@ func (s *ScrollFinder) matchShift(d shift, label uint8, prev, cur *Frame, dirty 
 	return n
 }
 
-// equalBlock compares the luma of two macroblocks, and says whether all of it
-// is one colour.
+// equalBlock compares the luma of two macroblocks. flat reports whether it has one value.
 func equalBlock(a, b []byte, stride int) (equal, flat bool) {
 	first := word(a, 0)
 	different := first ^ rotate8(first)
@@ -194,4 +190,13 @@ func equalBlock(a, b []byte, stride int) (equal, flat bool) {
 		different |= l ^ first | r ^ first
 	}
 	return true, different == 0
+}
+
+// A Motion is a region that moved as a whole, by scrolling for example.
+type Motion struct {
+	// Rect is where the region is now, in luma pixels.
+	Rect image.Rectangle
+	// DX and DY are how far it moved: what is at p now was at p - (DX, DY) in
+	// the frame before.
+	DX, DY int
 }

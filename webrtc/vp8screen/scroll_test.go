@@ -240,7 +240,7 @@ func TestScrollNothing(t *testing.T) {
 		if m := s.Find(p.prev, p.cur, p.dirty); len(m) != 0 {
 			t.Errorf("%s: found %v", name, m)
 		}
-		p.dirty.All() // more than differs may be marked
+		p.dirty.all() // more than differs may be marked
 		if m := s.Find(p.prev, p.cur, p.dirty); len(m) != 0 {
 			t.Errorf("%s, all marked: found %v", name, m)
 		}
@@ -285,7 +285,7 @@ func TestScrollAfterVideo(t *testing.T) {
 	after := cloneCanvas(before)
 	after.move(r, 0, -9)
 	p := newPair(before, after)
-	p.dirty.All() // so that no rest makes it look again
+	p.dirty.all() // so that no rest makes it look again
 	for n := 1; ; n++ {
 		if motions := s.Find(p.prev, p.cur, p.dirty); len(motions) > 0 {
 			p.wantMotions(t, motions, shift{0, -9})
@@ -346,7 +346,7 @@ func BenchmarkScroll(b *testing.B) {
 				}
 				s.Find(bm.p.prev, bm.p.cur, bm.p.dirty)
 			}
-			b.ReportMetric(float64(bm.p.dirty.Count()), "changed")
+			b.ReportMetric(float64(bm.p.dirty.count()), "changed")
 		})
 	}
 }

@@ -3,32 +3,31 @@ package vp8screen
 import "encoding/binary"
 
 const (
-	// A mark is a patch of that many pixels, of which four rows are hashed.
+	// A mark is a patch of this size, of which four rows are hashed.
 	anchorWidth = 32
 	anchorRows  = 10
 
-	// anchorTable is how many marks there is room for; it is filled by half at
-	// most. anchorShifts is the same for distances.
+	// anchorTable is the size of the table of marks, which is filled by half at most.
+	// anchorShifts is the same for distances.
 	anchorTable  = 1 << 13
 	anchorShifts = 1 << 11
 
-	// Before, marks are looked for in every fourth row, and now in four rows in
-	// a row of every sixteen: by whatever distance something moved, a quarter of
-	// the latter came from the former. Which four changes from macroblock to
-	// macroblock, because lines of text have a period, too.
+	// In the frame before, every fourth row is searched, and in the current one four
+	// consecutive rows of every sixteen. For any distance, a quarter of the latter were
+	// searched before. Which four rows differs between macroblocks, because lines of text
+	// have a period as well.
 	anchorStep = 4
 
-	// Of the patches of a small area one of 16 is a mark, of a large one fewer.
+	// One of 16 patches of a small area is a mark. Large areas have fewer.
 	smallArea, smallBits = 1 << 18, 4
 	// minAnchors is how many marks must agree on a distance.
 	minAnchors = 6
 	maxAnchors = 3
 )
 
-// anchorSearch finds what moved in any direction. Eight pixels whose hash begins
-// with zeros make the patch below and right of them a mark: so the same patch is
-// one wherever it moves. A mark that is there exactly once in both frames votes
-// for the distance between the two.
+// anchorSearch finds motion in any direction. A patch whose first eight pixels have a hash
+// with leading zeros is a mark, wherever it moves. A mark that occurs once in both frames
+// votes for the distance between the two.
 type anchorSearch struct {
 	marks  []anchorEntry
 	count  int
@@ -39,8 +38,8 @@ type anchorSearch struct {
 
 type anchorEntry struct {
 	key   uint64
-	round uint32 // the entry is empty when it is not of this round
-	at    int32  // in the plane of luma; -1 when there were several
+	round uint32 // an entry of another round is empty
+	at    int32  // in the plane of luma; -1: several
 }
 
 type shiftEntry struct {
@@ -49,7 +48,7 @@ type shiftEntry struct {
 	votes int32
 }
 
-// find appends the distances that most marks agree on.
+// find appends the distances with the most votes.
 func (s *anchorSearch) find(shifts []shift, prev, cur *Frame, f *ScrollFinder) []shift {
 	if s.marks == nil {
 		s.marks, s.shifts = make([]anchorEntry, anchorTable), make([]shiftEntry, anchorShifts)
@@ -84,8 +83,8 @@ func (s *anchorSearch) find(shifts []shift, prev, cur *Frame, f *ScrollFinder) [
 	return shifts
 }
 
-// scan calls mark with the marks in the macroblocks that are looked at, without
-// those that are explained already when now is true.
+// scan calls mark with the marks in the searched macroblocks. If now is true, it leaves out
+// explained ones.
 func (s *anchorSearch) scan(p *Frame, f *ScrollFinder, bits uint, now bool, mark func(key uint64, at, stride int)) {
 	for row := range f.rows {
 		first, end, step := 0, mbSize, anchorStep
@@ -139,7 +138,7 @@ func (s *anchorSearch) entry(key uint64) *anchorEntry {
 	}
 }
 
-// insert remembers a mark of the frame before.
+// insert adds a mark of the frame before.
 func (s *anchorSearch) insert(key uint64, at, _ int) {
 	e := s.entry(key)
 	switch {
@@ -151,7 +150,7 @@ func (s *anchorSearch) insert(key uint64, at, _ int) {
 	}
 }
 
-// vote lets a mark vote for where it was.
+// vote adds the vote of a mark.
 func (s *anchorSearch) vote(key uint64, at, stride int) {
 	e := s.entry(key)
 	if e.round != s.round || e.at < 0 || int(e.at) == at {

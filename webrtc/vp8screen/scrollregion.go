@@ -4,11 +4,10 @@ import "image"
 
 const (
 	maxRegions = 32
-	// regionGap is how many macroblocks may lie between two that belong
-	// together: empty lines do not change when they move.
+	// regionGap is how many macroblocks may lie between two of one region: empty lines do
+	// not change when they move.
 	regionGap = 2
-	// regionSplits is how often a region is cut in two to leave out what did
-	// not move with it.
+	// regionSplits is how often a region is cut in two to leave out what did not move.
 	regionSplits = 4
 )
 
@@ -23,7 +22,6 @@ func (m *regionMaker) resize(n int) {
 	*m = regionMaker{seen: make([]bool, n), stack: make([]int32, 0, n), motions: make([]Motion, 0, maxRegions)}
 }
 
-// make returns the regions that the labels make.
 func (m *regionMaker) make(shifts []shift, label []uint8, dirty *Dirty, cur *Frame) []Motion {
 	clear(m.seen)
 	m.motions = m.motions[:0]
@@ -37,8 +35,8 @@ func (m *regionMaker) make(shifts []shift, label []uint8, dirty *Dirty, cur *Fra
 	return m.motions
 }
 
-// fill returns the rectangle, in macroblocks, of those that are connected with
-// the one at start and have the same label.
+// fill returns the rectangle of the macroblocks that are connected with start and have its
+// label.
 func (m *regionMaker) fill(start int, label []uint8, cols, rows int) image.Rectangle {
 	l := label[start]
 	r := cell(start, cols)
@@ -65,8 +63,8 @@ func cell(i, cols int) image.Rectangle {
 	return image.Rect(i%cols, i/cols, i%cols+1, i/cols+1)
 }
 
-// add makes a region of the macroblocks in r that have the label, or several
-// when most of those that changed in r have not.
+// add makes a region of the macroblocks in r that have the label, or several if most of the
+// changed ones in r do not have it.
 func (m *regionMaker) add(r image.Rectangle, splits int, l uint8, d shift, label []uint8, dirty *Dirty, cur *Frame) {
 	var tight image.Rectangle
 	matched := 0
@@ -90,8 +88,7 @@ func (m *regionMaker) add(r image.Rectangle, splits int, l uint8, d shift, label
 		}
 	}
 	if 2*matched >= changed {
-		// What moved ends somewhere in the macroblocks around, in the middle of
-		// them on average.
+		// On average, the moved region ends in the middle of the macroblocks around.
 		pixels := image.Rectangle{Min: tight.Min.Mul(mbSize), Max: tight.Max.Mul(mbSize)}.Inset(-mbSize / 2)
 		m.motions = append(m.motions, Motion{Rect: pixels.Intersect(cur.Bounds()), DX: d.dx, DY: d.dy})
 		return

@@ -6,36 +6,35 @@ import (
 )
 
 const (
-	// stripWidth is how many pixels of a row are hashed together. A region must
-	// be about twice as wide to have one of its own.
+	// stripWidth is how many pixels of a row are hashed together. A region must be about
+	// twice as wide to contain a whole strip.
 	stripWidth = 2 * mbSize
-	// windowRows is how many rows make a window: enough that one of text is
-	// hardly ever there twice, and few, because a change spoils all that see it.
+	// windowRows is the height of a window: large enough that windows of text rarely repeat,
+	// and small because a change affects all windows around it.
 	windowRows = 8
 
-	// votesOnce is the weight of a window that was there exactly once before.
-	// One that was there a few times has one vote for each.
+	// votesOnce is the weight of a window that occurred once before. A window that occurred
+	// up to maxTwins times has one vote for each.
 	votesOnce = 4
 	maxTwins  = 4
-	// minVotes is what a distance must have: 16 rows that were there once.
+	// minVotes is how many votes a distance needs: 16 unique windows.
 	minVotes = 16 * votesOnce
 	// maxVertical is how many distances are tried.
 	maxVertical = 5
 
-	// Of more columns than that, only every other strip is looked at.
+	// With more columns than this, only every other strip is searched.
 	manyColumns = 48
 )
 
-// stripSearch finds by how much regions moved up or down. In strips of a few
-// columns, windows of a few rows are looked up among those of the frame before;
-// each that is found there votes for the distance. Rows alone would not do:
-// empty lines and those of a common letter are everywhere.
+// stripSearch finds vertical motion. It looks up windows of a few rows, in strips of a few
+// columns, in the frame before. Each window that it finds votes for the distance. Single rows
+// would repeat too often.
 type stripSearch struct {
 	height    int
 	prev, cur []uint64 // hashes of rows, later of windows
-	prevSame  []uint8  // how many rows from here on are the same, up to windowRows
+	prevSame  []uint8  // how many rows from here on are equal, up to windowRows
 	curSame   []uint8
-	next      []int32 // the row of the window before with the same hash, or -1
+	next      []int32 // the row of the previous window with the same hash, or -1
 	table     []stripEntry
 	shift     uint // from a hash to an index of table
 	round     uint32
@@ -45,7 +44,7 @@ type stripSearch struct {
 
 type stripEntry struct {
 	key   uint64
-	round uint32 // the entry is empty when it is not of this round
+	round uint32 // an entry of another round is empty
 	last  int32
 	count int32
 }
@@ -92,28 +91,19 @@ func (s *stripSearch) find(shifts []shift, prev, cur *Frame, f *ScrollFinder) []
 	return shifts
 }
 
-// liveColumns returns how many columns of macroblocks there are from the first
-// to the last one that is looked at.
+// liveColumns returns the number of columns from the first to the last searched macroblock.
 func liveColumns(f *ScrollFinder) int {
 	first, last := f.cols, -1
-	for row := range f.rows {
-		live := f.live[row*f.cols:][:f.cols]
-		for c := 0; c < first; c++ {
-			if live[c] {
-				first = c
-			}
-		}
-		for c := f.cols - 1; c > last; c-- {
-			if live[c] {
-				last = c
-			}
+	for i, live := range f.live {
+		if live {
+			first, last = min(first, i%f.cols), max(last, i%f.cols)
 		}
 	}
 	return last + 1 - first
 }
 
-// liveRows returns the rows of macroblocks from the first to the last one that
-// is looked at, in the strip that begins at a column.
+// liveRows returns the rows from the first to the last searched macroblock of the strip that
+// begins at a column.
 func liveRows(f *ScrollFinder, col int) (top, bottom int) {
 	right := min(col+1, f.cols-1)
 	for row := range f.rows {
@@ -127,7 +117,7 @@ func liveRows(f *ScrollFinder, col int) (top, bottom int) {
 	return top, bottom
 }
 
-// strip collects the votes of one strip, from row y0 up to y1.
+// strip adds the votes of one strip, from row y0 up to y1.
 func (s *stripSearch) strip(prev, cur *Frame, x, y0, y1 int) {
 	width := min(stripWidth, cur.YStride-x)
 	n := y1 - y0
@@ -159,7 +149,7 @@ func (s *stripSearch) strip(prev, cur *Frame, x, y0, y1 int) {
 	}
 }
 
-// insert remembers a window of the frame before.
+// insert adds a window of the frame before.
 func (s *stripSearch) insert(key uint64, row int32) {
 	e := s.entry(key)
 	if e.round != s.round {
@@ -170,8 +160,8 @@ func (s *stripSearch) insert(key uint64, row int32) {
 	e.count++
 }
 
-// entry returns the entry of a key or an empty one for it. There is always one:
-// the table has more entries than a strip has rows.
+// entry returns the entry of a key, or an empty one. The table has more entries than a strip
+// has rows.
 func (s *stripSearch) entry(key uint64) *stripEntry {
 	mask := uint64(len(s.table) - 1)
 	for i := key * hashFactor >> s.shift; ; i = (i + 1) & mask {
@@ -181,7 +171,7 @@ func (s *stripSearch) entry(key uint64) *stripEntry {
 	}
 }
 
-// vote lets a window vote for where it was.
+// vote adds the votes of a window.
 func (s *stripSearch) vote(key uint64, row int32) {
 	e := s.entry(key)
 	if e.round != s.round || e.count > maxTwins {
@@ -200,7 +190,7 @@ func (s *stripSearch) vote(key uint64, row int32) {
 	}
 }
 
-// hashFactor spreads hashes; it is 2^64 divided by the golden ratio.
+// hashFactor is 2^64 divided by the golden ratio.
 const hashFactor = 0x9e3779b97f4a7c15
 
 // hashRow returns a hash of a row of a strip, 16 or 32 pixels.
@@ -212,9 +202,9 @@ func hashRow(p []byte) uint64 {
 	return h
 }
 
-// hashWindows replaces the hashes of rows by those of the windows that begin at
-// each. same becomes the number of rows from each on that are the same, at most
-// windowRows. Neither is right for the last windowRows - 1 rows.
+// hashWindows replaces the hash of each row by the hash of the window that begins there. It
+// sets same to the number of equal rows from each on, at most windowRows. Neither is valid
+// for the last windowRows - 1 rows.
 func hashWindows(rows []uint64, same []uint8) {
 	run := uint8(0)
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -225,8 +215,8 @@ func hashWindows(rows []uint64, same []uint8) {
 		}
 		same[i] = run
 	}
-	// The hash of a window is a polynomial of those of its rows, which takes
-	// two multiplications to move on by one row.
+	// The hash of a window is a polynomial of the hashes of its rows. The next window takes
+	// two multiplications.
 	const f2 = hashFactor * hashFactor % (1 << 64)
 	const f4 = f2 * f2 % (1 << 64)
 	const highest = f4 * f2 % (1 << 64) * hashFactor % (1 << 64)
@@ -242,7 +232,7 @@ func hashWindows(rows []uint64, same []uint8) {
 	}
 }
 
-// fold mixes two words, in the way of wyhash.
+// fold mixes two words like wyhash.
 func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
@@ -251,5 +241,5 @@ func fold(a, b uint64) uint64 {
 // word returns eight pixels.
 func word(p []byte, at int) uint64 { return binary.LittleEndian.Uint64(p[at:]) }
 
-// rotate8 turns a word by one pixel: a word of one colour stays the same.
+// rotate8 rotates a word by one pixel. A word of equal pixels stays the same.
 func rotate8(w uint64) uint64 { return bits.RotateLeft64(w, 8) }

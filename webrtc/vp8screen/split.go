@@ -1,8 +1,7 @@
 package vp8screen
 
-// Where the border of a region that moved crosses a macroblock, a part of it
-// has moved and the rest has not. Such a macroblock is split: its 16 sub-blocks
-// have vectors of their own (RFC 6386, 16.4).
+// If the border of a moved region crosses a macroblock, only a part of it has moved. Such a
+// macroblock is split: its 16 sub-blocks have their own vectors (RFC 6386, 16.4).
 
 // maxCandidates is how many vectors are tried for the sub-blocks.
 const maxCandidates = 4
@@ -22,8 +21,8 @@ var (
 		splitQuarters: {{0, 1}, {1, 0}},
 		splitSub:      {{0, 0}},
 	}
-	// splitFirst are the first sub-blocks of each part, splitPart is the part of
-	// each sub-block.
+	// splitFirst has the first sub-block of each part, splitPart the part of each
+	// sub-block.
 	splitFirst = [4][]uint8{
 		{0, 8}, {0, 2}, {0, 2, 8, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 	}
@@ -34,8 +33,7 @@ var (
 	}
 )
 
-// splitKind finds the simplest way to split that gives every sub-block its
-// vector.
+// splitKind returns the simplest split with these vectors.
 func splitKind(v *[16]vector) int {
 	for kind := range splitPart {
 		same := true
@@ -49,12 +47,11 @@ func splitKind(v *[16]vector) int {
 	return splitSub
 }
 
-// chooseSplit looks for the best vector of each sub-block among those of the
-// regions that touch the macroblock. It leaves them in w.vectors and returns
-// their cost, or limit if that is not less.
+// chooseSplit chooses the vector of each sub-block from the moved regions that touch the
+// macroblock. It stores them in w.vectors and returns their cost, or limit if that is lower.
 func (w *worker) chooseSplit(limit int) int {
 	var candidates [maxCandidates]vector
-	n := 1 // the first is none at all
+	n := 1 // the first is zero
 	for i := range w.e.motion {
 		if v, ok := w.touches(&w.e.motion[i]); ok && n < maxCandidates && v != (vector{}) && w.inside(v) {
 			candidates[n] = v
@@ -76,7 +73,7 @@ func (w *worker) chooseSplit(limit int) int {
 			from := at + int(v.y>>2)*stride + int(v.x>>2)
 			d := int32(source.distance(loadSquare(w.e.ref.Y[from:], stride)))
 			if i > 0 {
-				d++ // none at all is better than another as good
+				d++ // prefer zero
 			}
 			if d < least {
 				least, best = d, i
@@ -97,12 +94,12 @@ func (w *worker) chooseSplit(limit int) int {
 	return sum
 }
 
-// distance is the sum of absolute differences of two squares.
+// distance returns the sum of absolute differences of two squares.
 func (s square) distance(t square) int {
 	return lanes(byteDistance(s[0], t[0]) + byteDistance(s[1], t[1]))
 }
 
-// touches returns the vector of a region, if it touches the macroblock.
+// touches returns the vector of a region that touches the macroblock.
 func (w *worker) touches(m *Motion) (vector, bool) {
 	if m.Rect.Min.X >= w.x*16+16 || m.Rect.Max.X <= w.x*16 || m.Rect.Min.Y >= w.y*16+16 || m.Rect.Max.Y <= w.y*16 {
 		return vector{}, false
@@ -114,7 +111,7 @@ func (w *worker) touches(m *Motion) (vector, bool) {
 	return vector{int16(-4 * m.DX), int16(-4 * m.DY)}, true
 }
 
-// codeSplit codes the macroblock with the vectors of its sub-blocks.
+// codeSplit codes the macroblock with w.vectors.
 func (w *worker) codeSplit(info *blockInfo, cost int) {
 	*info = blockInfo{mode: interSplit, vector: w.vectors[15]}
 	w.e.vectors[w.y*w.e.cols+w.x] = w.vectors
@@ -200,7 +197,7 @@ func (e *Encoder) writeSplit(w *boolWriter, c *vectorContext, x, y int) {
 	}
 }
 
-// vectorOf is the vector of a sub-block of another macroblock.
+// vectorOf returns the vector of a sub-block of another macroblock.
 func (e *Encoder) vectorOf(at int, b uint8) vector {
 	if e.info[at].mode == interSplit {
 		return e.vectors[at][b]
@@ -208,8 +205,7 @@ func (e *Encoder) vectorOf(at int, b uint8) vector {
 	return e.info[at].vector
 }
 
-// splitContext selects the probabilities of a sub-block's vector (RFC 6386,
-// 16.3).
+// splitContext returns the context of a sub-block's vector (RFC 6386, 16.3).
 func splitContext(left, above vector) int {
 	switch {
 	case left == above && left == vector{}:

@@ -1,11 +1,13 @@
 package vp8screen
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// A decoder keeps two more frames than the last one, golden and altref (RFC
-// 6386, 9.7). They hold what was shown before something changed, since it often
-// comes back: golden for changes like a menu that opens and closes, altref for
-// those of a whole window.
+// A decoder keeps two frames in addition to the last one, golden and altref (RFC 6386, 9.7).
+// They hold the screen before a change, because it often comes back: golden for small changes
+// such as a menu that opens and closes, altref for large ones such as a window.
 const (
 	refLast = iota
 	refGolden
@@ -14,22 +16,21 @@ const (
 )
 
 const (
-	// mediumPart and largePart are the parts of a frame whose change is kept
-	// from.
+	// A change of 1/mediumPart of the frame is a small one, of 1/largePart a large one.
 	mediumPart, largePart = 50, 4
-	// restBefore is how long a picture must have been there to be kept.
+	// restBefore is how long the screen must have been unchanged to be stored.
 	restBefore = 300 * time.Millisecond
 )
 
-// A store are the frames that a decoder has, of which some may be the same.
+// A store has the frames of a decoder. Some may be the same.
 type store struct {
 	frames  [refs]*Frame  // never written to; the last one is also Encoder.ref
-	spare   []*Frame      // all frames there are
-	keep    [refs]bool    // which ones the frame will replace by what was the last one
-	changed time.Duration // when there was a change worth keeping from
+	spare   []*Frame      // all frames
+	keep    [refs]bool    // which ones the next frame replaces by the last one
+	changed time.Duration // the last small or large change
 }
 
-// plan decides what to keep when so many of all macroblocks get new content.
+// plan decides what to store before a frame in which so many macroblocks get new content.
 func (s *store) plan(fresh, all int, now time.Duration) {
 	s.keep = [refs]bool{}
 	if fresh*mediumPart < all {
@@ -42,8 +43,8 @@ func (s *store) plan(fresh, all int, now time.Duration) {
 	s.changed = now
 }
 
-// advance makes written the last frame, and returns one to write the next to,
-// and whether that is the former last one.
+// advance makes written the last frame. It returns the frame to write next, and whether that
+// was the last frame before.
 func (s *store) advance(written *Frame, key bool) (next *Frame, former bool) {
 	last := s.frames[refLast]
 	for i := range s.frames {
@@ -68,16 +69,11 @@ func (s *store) advance(written *Frame, key bool) (next *Frame, former bool) {
 }
 
 func (s *store) used(f *Frame) bool {
-	for _, r := range s.frames {
-		if r == f {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.frames[:], f)
 }
 
-// tryStored looks whether the macroblock is as it was in a stored frame, and
-// returns which one and its distance if that is less than cost.
+// tryStored returns the stored frame with the least distance from the macroblock and that
+// distance, if it is less than cost.
 func (w *worker) tryStored(cost int) (ref uint8, least int) {
 	s := &w.e.store
 	for i := refGolden; i < refs; i++ {
@@ -91,11 +87,4 @@ func (w *worker) tryStored(cost int) (ref uint8, least int) {
 		}
 	}
 	return ref, cost
-}
-
-// predictStored writes the prediction of the macroblock by its place in a stored
-// frame.
-func (w *worker) predictStored(ref uint8) {
-	e := w.e
-	e.copyFrom(e.store.frames[ref], w.x, w.y)
 }

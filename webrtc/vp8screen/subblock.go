@@ -23,7 +23,7 @@ func (s square) store(p []byte, stride int) {
 	binary.LittleEndian.PutUint32(p[3*stride:], uint32(s[1]>>32))
 }
 
-// A surround is what the sub-block modes predict from: the left column from the
+// A surround has the samples from which sub-block modes predict: the left column from the
 // bottom up, the corner, and eight samples of the row above (RFC 6386, 12.3).
 //
 //	index  0 1 2 3  4  5 6 7 8 9 10 11 12
@@ -73,8 +73,8 @@ func (s *surround) predictAll(p *[subModes]square) {
 	p[subDC] = square{dc, dc}
 	p[subTM] = s.trueMotion()
 
-	// The filtered samples from the lowest of the left column to the right end
-	// of the row above; byte i is around the index i+1.
+	// The filtered samples from the bottom of the left column to the right end of the row
+	// above. Byte i has the center i+1.
 	low, high := s.run3(1, 8), s.run3(9, 3) // indices 1 to 8, and 9 to 11
 	last := (uint64(s[11]) + 3*uint64(s[12]) + 2) >> 2
 	ve := low >> 32

@@ -5,9 +5,9 @@ import "encoding/binary"
 // workStride is the distance between the rows of a subWork.
 const workStride = 32
 
-// subWork is where a macroblock is coded by sub-blocks, before it is known
-// whether that pays: one row above, with a corner and four samples to the right,
-// and one column to the left of the samples, which begin at workStart.
+// subWork is the buffer in which a macroblock is tried by sub-blocks. The samples begin at
+// workStart. There is a row above them, with a corner and four samples to the right, and a
+// column to their left.
 type subWork struct {
 	p         [17 * workStride]byte
 	modes     [16]uint8
@@ -30,9 +30,9 @@ func (s *subWork) load(w *worker) {
 			right[i] = beyondTop
 		}
 	case w.x == w.e.cols-1:
-		// Decoders repeat what is there in the row above them.
+		// Decoders repeat the last sample of the row above.
 		for i := range right {
-			right[i] = aboveRightEdge(e)
+			right[i] = e.above[15]
 		}
 	default:
 		copy(right, p[w.luma-stride+16:])
@@ -40,17 +40,13 @@ func (s *subWork) load(w *worker) {
 	for y := range 16 {
 		s.p[workStart+y*workStride-1] = e.left[y]
 	}
-	// The sub-blocks at the right see the same samples above to the right in
-	// every row (RFC 6386, 12.3).
+	// The rightmost sub-blocks have the same samples above to the right in every row (RFC
+	// 6386, 12.3).
 	for y := 4; y < 16; y += 4 {
 		copy(s.p[y*workStride+24:y*workStride+28], right)
 	}
 }
 
-// aboveRightEdge is the sample beyond the right end of the row above.
-func aboveRightEdge(e *edge) byte { return e.above[15] }
-
-// surround collects what the sub-block at the place at sees.
 func (s *subWork) surround(at int, r *surround) {
 	for i := range 4 {
 		r[3-i] = s.p[at+i*workStride-1]
@@ -58,14 +54,13 @@ func (s *subWork) surround(at int, r *surround) {
 	copy(r[4:13], s.p[at-workStride-1:])
 }
 
-// chooseSub codes the luma by sub-blocks in the work area and returns the cost
-// of that and true, unless it comes to more than limit: then limit and false.
+// chooseSub codes the luma by sub-blocks in the buffer. It returns the cost and true, or limit
+// and false if the cost is limit or more.
 func (w *worker) chooseSub(limit, price int) (int, bool) {
 	s := &w.sub
 	s.load(w)
 	bitPrice := w.q.bitPrice()
-	// A macroblock's worth of block ends and first coefficients is what a whole
-	// mode saves.
+	// A whole mode saves the ends and first coefficients of 16 blocks.
 	sum := (price + 16*256) * bitPrice >> 16
 	var around surround
 	var above, left [4]uint8
@@ -100,7 +95,7 @@ func (w *worker) chooseSub(limit, price int) (int, bool) {
 	return sum, true
 }
 
-// subNeighbours collects the modes of the sub-blocks around the macroblock.
+// subNeighbours returns the modes of the sub-blocks around the macroblock.
 func (w *worker) subNeighbours(above, left *[4]uint8) {
 	at := w.y*w.e.cols + w.x
 	if w.y > 0 {
@@ -116,8 +111,7 @@ func (w *worker) subNeighbours(above, left *[4]uint8) {
 	}
 }
 
-// subMode is the mode of a sub-block, or the one that its macroblock's mode
-// stands for.
+// subMode returns the mode of a sub-block, or the equivalent of its macroblock's mode.
 func (e *Encoder) subMode(at, b int) uint8 {
 	if m := e.info[at].mode; m < predSub {
 		return impliedSub[m]
@@ -125,7 +119,7 @@ func (e *Encoder) subMode(at, b int) uint8 {
 	return e.subs[at][b]
 }
 
-// codeSub codes one sub-block and leaves its samples at the start of dst.
+// codeSub codes one sub-block and writes its samples at the start of dst.
 func (w *worker) codeSub(b int, source, prediction square, dst []byte) {
 	prediction.store(dst, workStride)
 	w.nonzero[b] = 0
@@ -145,8 +139,7 @@ func (w *worker) codeSub(b int, source, prediction square, dst []byte) {
 	}
 }
 
-// storeSub moves the work area to the next frame and says whether there are
-// coefficients.
+// storeSub copies the buffer to the next frame. It reports whether there are coefficients.
 func (w *worker) storeSub() bool {
 	dst, stride := w.e.next.Y[w.luma:], w.e.next.YStride
 	for y := range 16 {

@@ -1,13 +1,13 @@
 package vp8screen
 
-// The modes of luma and chroma prediction within a frame (RFC 6386, 11.2), and
-// below them those of prediction from the last frame (RFC 6386, 16.3).
+// The modes of luma and chroma prediction within a frame (RFC 6386, 11.2), then the modes of
+// prediction from another frame (RFC 6386, 16.3).
 const (
 	predDC = iota
 	predV
 	predH
 	predTM
-	predSub // B_PRED: every 4x4 sub-block has a mode of its own
+	predSub // B_PRED: every 4x4 sub-block has its own mode
 	interWhole
 	interSplit
 )
@@ -27,8 +27,8 @@ const (
 	subModes
 )
 
-// impliedSub is the sub-block mode that a macroblock with a whole mode has for
-// its neighbours' contexts (RFC 6386, 11.3).
+// impliedSub is the sub-block mode of a whole mode in the contexts of neighbours (RFC 6386,
+// 11.3).
 var impliedSub = [4]uint8{subDC, subVE, subHE, subTM}
 
 // The kinds of coefficient blocks (RFC 6386, 13.3).
@@ -46,12 +46,10 @@ var (
 	zigzagOf = [16]uint8{0, 1, 5, 6, 2, 4, 7, 12, 3, 8, 11, 13, 9, 10, 14, 15}
 )
 
-// bands maps the place in that order to the probabilities to use (RFC 6386,
-// 13.3).
+// bands maps the index in that order to the band of its probabilities (RFC 6386, 13.3).
 var bands = [16]uint8{0, 1, 2, 3, 6, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7}
 
-// A treePath is the way through a tree of probabilities to one leaf: the
-// probability to use and the bit to write, step by step.
+// A treePath is the path through a tree of probabilities to one leaf.
 type treePath []treeStep
 
 type treeStep struct {

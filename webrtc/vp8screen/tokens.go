@@ -1,6 +1,9 @@
 package vp8screen
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // The tokens of coefficients (RFC 6386, 13.2).
 const (
@@ -24,10 +27,10 @@ const (
 	maxLevel = 2048 + 66
 )
 
-// A token is one symbol of a block, kept until the probabilities of the frame
-// are known: the amount above the token's least value in the lowest 11 bits,
-// then the sign, the token (4 bits), the context (7 bits), and whether the end
-// is ruled out since the token before was a zero.
+// A token is one symbol of a block, stored until the probabilities of the frame are known. It
+// has the amount above the token's least value in the lowest 11 bits, then the sign, the
+// token (4 bits), the context (7 bits), and a flag that the end is ruled out because the
+// token before was a zero.
 type token uint32
 
 const (
@@ -37,7 +40,7 @@ const (
 	tokenNotEnd = 1 << 23
 )
 
-// tokenTable maps the amounts below 67 to their tokens, without a context.
+// tokenTable maps values below 67 to tokens without a context.
 var tokenTable = func() (t [67]token) {
 	least := [...]int{0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67}
 	k := 0
@@ -50,8 +53,8 @@ var tokenTable = func() (t [67]token) {
 	return t
 }()
 
-// categoryProbs are the fixed probabilities of the bits above the least value,
-// highest first (RFC 6386, 13.2).
+// categoryProbs are the probabilities of the bits above the least value, highest first (RFC
+// 6386, 13.2).
 var categoryProbs = [tokenKinds][]uint8{
 	tokenCat1: {159},
 	tokenCat2: {165, 145},
@@ -61,7 +64,7 @@ var categoryProbs = [tokenKinds][]uint8{
 	tokenCat6: {254, 254, 243, 230, 196, 177, 153, 140, 133, 130, 129},
 }
 
-// tokenPaths are the ways through the token tree (RFC 6386, 13.2).
+// tokenPaths are the paths through the token tree (RFC 6386, 13.2).
 var tokenPaths = [tokenKinds]treePath{
 	tokenEnd:   {{0, 0}},
 	tokenZero:  {{0, 1}, {1, 0}},
@@ -77,13 +80,12 @@ var tokenPaths = [tokenKinds]treePath{
 	tokenCat6:  {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {6, 1}, {8, 1}, {10, 1}},
 }
 
-// A tokenCount counts the tokens of a frame by context, first those at which
-// the block could have ended, then the others.
+// A tokenCount counts the tokens of a frame by context: in [0] the tokens at which the block
+// could have ended, in [1] the others.
 type tokenCount [2][contexts][tokenKinds]uint32
 
-// block appends the tokens of one block of levels, in the order of the picture,
-// of which nonzero has a bit for each in the coded order. before is the number
-// of the two neighbours that have coefficients.
+// block appends the tokens of a block. nonzero has a bit for each level in coded order. before
+// is how many of the two neighbours have coefficients.
 func (t *tokenCount) block(out []token, levels *[16]int16, nonzero uint32, kind, first, before int) []token {
 	base := kind * 24
 	context := base + int(bands[first])*3 + before
@@ -116,7 +118,7 @@ func (t *tokenCount) block(out []token, levels *[16]int16, nonzero uint32, kind,
 	return out
 }
 
-// The probability of a sign has a place behind those of the tree.
+// The probability of a sign follows the probabilities of the tree.
 const (
 	evenAt   = 11
 	evenProb = 128
@@ -133,8 +135,7 @@ func keyTokenProbs() (p tokenProbs) {
 	return p
 }
 
-// branches derives how often each node of the tree was left by its 0 and its 1
-// side from the counts of a context.
+// branches returns how often each node of the tree had a 0 and a 1 in a context.
 func (t *tokenCount) branches(context int) (n [11][2]uint32) {
 	for free := range 2 {
 		for k, count := range t[free][context] {
@@ -151,9 +152,8 @@ func (t *tokenCount) branches(context int) (n [11][2]uint32) {
 	return n
 }
 
-// adapt writes which probabilities change for the counted tokens (RFC 6386,
-// 13.4), where the bits saved are more than those of the change, and changes
-// them in p.
+// adapt writes new probabilities for the counted tokens (RFC 6386, 13.4) and stores them in
+// p. It changes a probability only if that saves bits.
 func (t *tokenCount) adapt(w *boolWriter, p *tokenProbs) {
 	for context := range p {
 		n := t.branches(context)
@@ -182,31 +182,18 @@ func (t *tokenCount) adapt(w *boolWriter, p *tokenProbs) {
 // costs[p] is the price of a symbol of probability p/256, in 1/256 bits.
 var costs = func() (c [257]uint16) {
 	for p := 1; p < 256; p++ {
-		// The logarithm by repeated squaring, with 8 bits behind the point.
-		v, n := uint64(p)<<24, uint16(256)
-		for v < 1<<31 {
-			v <<= 1
-			n += 256
-		}
-		for bit := uint16(128); bit > 0; bit >>= 1 {
-			v = v * v >> 31
-			if v >= 1<<32 {
-				v >>= 1
-				n -= bit
-			}
-		}
-		c[p] = n
+		c[p] = uint16(math.Ceil(256 * -math.Log2(float64(p)/256)))
 	}
 	return c
 }()
 
-// cost is the price of the symbols n under the probability p, in 1/256 bits.
+// cost returns the price of the symbols n with the probability p, in 1/256 bits.
 func cost(n [2]uint32, p uint8) int64 {
 	return int64(n[0])*int64(costs[p]) + int64(n[1])*int64(costs[256-int(p)])
 }
 
-// tokens writes ts with the probabilities p. Its inner loop is put, with the
-// state of the writer in local variables.
+// tokens writes ts with the probabilities p. Its inner loop is put with the state of the
+// writer in local variables.
 func (w *boolWriter) tokens(ts []token, p *tokenProbs) {
 	low, span, n := w.low, w.span, w.n
 	for _, t := range ts {
@@ -245,9 +232,9 @@ func (w *boolWriter) tokens(ts []token, p *tokenProbs) {
 	w.low, w.span, w.n = low, span, n
 }
 
-// tokenSteps are the tokenPaths by token and sign, in one word each: five bits
-// for a step, of which the lowest is the bit to write, and a one at the end. The
-// sign comes last, unless there are more bits before it.
+// tokenSteps has the tokenPaths by token and sign, each in one word: five bits for a step, of
+// which the lowest is the bit to write, and a one at the end. The sign is the last step,
+// except for categories.
 var tokenSteps = func() (s [32]uint64) {
 	for i := range s {
 		k, sign := i>>1, uint64(i&1)

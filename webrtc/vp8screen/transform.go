@@ -1,8 +1,7 @@
 package vp8screen
 
-// The transforms of RFC 6386, 14. The inverse ones are exact, because every
-// decoder computes them so; the forward ones are their inverses to within
-// rounding.
+// The transforms of RFC 6386, 14. The inverse ones are exactly what decoders compute. The forward
+// ones are their inverses except for rounding.
 
 const (
 	cosPi8 = 85627 // sqrt(2) * cos(pi/8) * 2^16
@@ -30,7 +29,7 @@ func forwardDCT(c *[16]int32) {
 	}
 }
 
-// forwardWHT transforms the sixteen first coefficients of the luma blocks.
+// forwardWHT transforms the first coefficients of the 16 luma blocks.
 func forwardWHT(c *[16]int32) {
 	for i := 0; i < 16; i += 4 {
 		r := c[i : i+4 : i+4]
@@ -43,7 +42,7 @@ func forwardWHT(c *[16]int32) {
 	}
 }
 
-// inverseWHT is that of RFC 6386, 14.3.
+// inverseWHT is the transform of RFC 6386, 14.3.
 func inverseWHT(c *[16]int32) {
 	for i := range 4 {
 		a, b, d, e := c[i]+c[12+i], c[4+i]+c[8+i], c[4+i]-c[8+i], c[i]-c[12+i]
@@ -79,8 +78,7 @@ func addInverseDCT(c *[16]int32, p []byte, stride int) {
 	}
 }
 
-// addDC does what addInverseDCT does for a block that has a first coefficient
-// only.
+// addDC is addInverseDCT for a block that has only a first coefficient.
 func addDC(c int32, p []byte, stride int) {
 	d := (c + 4) >> 3
 	if d == 0 {
