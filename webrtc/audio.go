@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 	"github.com/thesyncim/gopus"
 
@@ -47,7 +48,6 @@ type audioEncoder interface {
 	encode(samples []int16) ([]byte, error)
 }
 
-// audioFormat describes a codec in RTP.
 type audioFormat struct {
 	params webrtc.RTPCodecParameters
 	make   func() (audioEncoder, error)
@@ -102,7 +102,6 @@ type audio struct {
 	stop context.CancelFunc
 }
 
-// listens reports whether the viewer gets sound.
 func (v *viewer) listens() bool { return v.live.Load() && v.hears.Load() }
 
 // listenersChanged starts or stops capturing sound.
@@ -208,3 +207,84 @@ func (s *Streamer) sendSound(enc audioEncoder, sound desktop.Sound) (err error) 
 
 // soundAvailable reports whether the desktop has sound.
 func (s *Streamer) soundAvailable() bool { return s.d.Status().Sound.Available }
+
+type peerAudio struct {
+	track  *webrtc.TrackLocalStaticRTP
+	sender *webrtc.RTPSender
+	header rtp.Header // of the next packet
+	next   uint32     // timestamp of the next packet without a pause
+	report senderReport
+}
+
+// openAudio adds a track for sound to the stream of the video.
+func (p *peer) openAudio() error {
+	format := p.v.s.audioFormat
+	a := &peerAudio{header: rtp.Header{Version: 2}}
+	var err error
+	if a.track, err = webrtc.NewTrackLocalStaticRTP(format.params.RTPCodecCapability, "audio", "stream"); err != nil {
+		return err
+	}
+	t, err := p.pc.AddTransceiverFromTrack(a.track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly})
+	if err != nil {
+		return err
+	}
+	a.sender = t.Sender()
+	p.audio = a
+	return nil
+}
+
+// enableAudio switches the sound on or off, if there is any.
+func (p *peer) enableAudio(on bool) {
+	p.v.hears.Store(on && p.audio != nil)
+	p.v.s.listenersChanged()
+}
+
+type audioState struct {
+	Disabled bool `json:"disabled"`
+}
+
+func (g *signaling) switchAudio(ctx context.Context, off bool) error {
+	p := g.current()
+	if p == nil {
+		return errors.New("no connection that has sound")
+	}
+	p.enableAudio(!off)
+	return g.send(ctx, "signal/audio", audioState{Disabled: !p.v.hears.Load()})
+}
+
+func (p *peer) pumpAudio() {
+	for {
+		select {
+		case <-p.v.ctx.Done():
+			return
+		case w := <-p.v.sounds:
+			if err := p.writeAudio(w); err != nil {
+				return // the state of the connection tells
+			}
+		}
+	}
+}
+
+// writeAudio sends one packet. The marker means a pause before it (RFC 3551, section 4.1).
+func (p *peer) writeAudio(w *wireSound) error {
+	a := p.audio
+	a.header.SequenceNumber++
+	a.header.Timestamp = w.stamp
+	a.header.Marker = w.stamp != a.next
+	a.next = w.stamp + p.v.s.audioClock.span(soundLength)
+	if err := a.track.WriteRTP(&rtp.Packet{Header: a.header, Payload: w.payload}); err != nil {
+		return err
+	}
+	p.v.bytes.Add(uint64(len(w.payload)))
+	a.report.sent(len(w.payload))
+	return a.report.due(p.pc, a.sender, p.v.s.audioClock, time.Now())
+}
+
+// readAudioFeedback discards the viewer's reports about the sound.
+func (p *peer) readAudioFeedback() {
+	for {
+		if _, _, err := p.audio.sender.ReadRTCP(); err != nil {
+			return
+		}
+	}
+}

@@ -20,7 +20,6 @@ type g722Encoder struct {
 	out      []byte
 }
 
-// encode returns 160 bytes for 20 ms.
 func (e *g722Encoder) encode(samples []int16) ([]byte, error) {
 	if !e.started {
 		e.low.det, e.high.det = 32, 8
@@ -184,7 +183,6 @@ func (b *g722Band) adaptPoles(partial int) {
 	b.pole[1] = second
 }
 
-// adaptZeros is UPZERO.
 func (b *g722Band) adaptZeros(quantised int) {
 	for i, q := range b.quantised {
 		step := 128

@@ -366,7 +366,7 @@ func TestAudioIsSwitched(t *testing.T) {
 	e := listenTo(t, s, map[string]any{"disabled": true})
 	e.next("a picture", nil)
 	if s.any((*viewer).listens) {
-		t.Error("somebody listens")
+		t.Error("a viewer listens")
 	}
 	is := func(off bool) {
 		t.Helper()
@@ -384,7 +384,7 @@ func TestAudioIsSwitched(t *testing.T) {
 		t.Fatal("no sound came")
 	}
 	is(true)
-	until(t, "nobody listens", func() bool { return !s.any((*viewer).listens) })
+	until(t, "no viewer listens", func() bool { return !s.any((*viewer).listens) })
 	for { // what was on its way
 		select {
 		case <-e.packets:

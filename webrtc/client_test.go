@@ -110,7 +110,7 @@ type client struct {
 	done     chan error // what ServeSignaling returned
 	id       string
 	settings func(*pion.SettingEngine) // how it differs from others; may be nil
-	sound    func(*pion.TrackRemote)   // takes the sound in; nil: nobody does
+	sound    func(*pion.TrackRemote)   // receives the sound; nil: it is discarded
 	relay    bool                      // it comes through a TURN server, or not at all
 
 	mu   sync.Mutex
@@ -179,7 +179,7 @@ func signal(t *testing.T, s *Streamer, o ViewerOptions) *client {
 	return c
 }
 
-// addresses are those by which the client was told so far to reach the server,
+// addresses returns the addresses of the server that the client was told,
 // as "udp 127.0.0.1 59050 host".
 func (c *client) addresses() []string {
 	c.mu.Lock()
@@ -355,7 +355,7 @@ func (c *client) event(name string) json.RawMessage {
 			if m.Event == name {
 				return m.Payload
 			}
-			c.events <- m // somebody may ask for it later
+			c.events <- m // a test may ask for it later
 		}
 	}
 	deadline := time.After(patience)

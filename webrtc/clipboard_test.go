@@ -53,13 +53,13 @@ func TestClipboardThatChangesAlways(t *testing.T) {
 	ann.send("control/release", nil)
 	until(t, "control is free", func() bool { return d.Control().Holder == nil })
 	before := d.fetches.Load()
-	copyTo("for nobody")
+	copyTo("without a viewer")
 	bob.send("the/end", nil)
 	ann.send("control/request", nil)
 	ann.event("control/host")
 	ann.event("control/host")
 	if n := d.fetches.Load(); n > before {
-		t.Errorf("%d fetches for nobody", n-before)
+		t.Errorf("%d fetches without a viewer", n-before)
 	}
 	if _, err := d.Desktop.Clipboard(desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorViewer}), desktop.Clipboard, ""); err != nil {
 		t.Fatal(err)

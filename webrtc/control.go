@@ -12,21 +12,18 @@ import (
 // errUnknownMessage does not quote the message, which may have typed text.
 var errUnknownMessage = errors.New("unknown message")
 
-// pointBody is a place on the screen in a message of the protocol.
-type pointBody struct {
-	X *int `json:"x"`
-	Y *int `json:"y"`
+type controlBody struct {
+	Shared, Force bool
+	ID            string
+	Text          *string
+	X, Y          *int
+	Code, Keysym  uint32
+	DeltaX        int    `json:"delta_x"`
+	DeltaY        int    `json:"delta_y"`
+	Finger        uint32 `json:"touch_id"`
 }
 
-func (b pointBody) point() *desktop.Point {
-	if b.X == nil || b.Y == nil {
-		return nil
-	}
-	return &desktop.Point{X: *b.X, Y: *b.Y}
-}
-
-// takeControl handles a message about control or input.
-func (g *signaling) takeControl(ctx context.Context, event string, into func(any) error) error {
+func (g *signaling) handleControl(ctx context.Context, event string, b controlBody) error {
 	v := g.viewing()
 	if v == nil {
 		if event == "control/request" {
@@ -41,43 +38,28 @@ func (g *signaling) takeControl(ctx context.Context, event string, into func(any
 	case "control/request":
 		return g.ask(ctx, v)
 	case "control/take":
-		var b struct{ Shared, Force bool }
-		if err := into(&b); err != nil {
-			return err
-		}
 		return g.takeOver(ctx, v, b.Shared, b.Force)
 	case "control/release":
 		v.wants.Store(false)
 		return g.s.d.ReleaseControl(v.ctx, v.actor)
 	case "control/give":
-		var b struct{ ID string }
-		if err := into(&b); err != nil {
-			return err
-		}
 		return g.give(v, b.ID)
-	case "control/paste":
-		var b struct{ Text *string }
-		if err := into(&b); err != nil {
-			return err
-		}
+	case "control/paste", "clipboard/set":
 		if b.Text != nil {
 			if err := g.setClipboard(v, *b.Text); err != nil {
 				return err
 			}
 		}
-	case "clipboard/set":
-		var b struct{ Text string }
-		if err := into(&b); err != nil {
-			return err
+		if event == "clipboard/set" {
+			return nil
 		}
-		return g.setClipboard(v, b.Text)
 	}
-	e, err := inputMessage(event, into)
+	events, err := inputMessage(event, b)
 	if err != nil {
 		return err
 	}
-	for _, one := range e {
-		if err := v.input(one); err != nil {
+	for _, e := range events {
+		if err := v.input(e); err != nil {
 			return err
 		}
 	}
@@ -110,7 +92,6 @@ func (g *signaling) setClipboard(v *viewer, text string) error {
 	return g.s.d.SetClipboard(v.ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(text)}, desktop.Clipboard)
 }
 
-// ask grants control, or tells the client why it cannot have it.
 func (g *signaling) ask(ctx context.Context, v *viewer) error {
 	if err := v.askControl(v.ctx); err != nil {
 		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
@@ -118,7 +99,6 @@ func (g *signaling) ask(ctx context.Context, v *viewer) error {
 	return nil
 }
 
-// tellFunc sends a message of the protocol to one viewer.
 type tellFunc func(ctx context.Context, event string, payload any) error
 
 // attach connects a viewer with its signalling connection and with its key.
@@ -167,7 +147,6 @@ func (s *Streamer) tellHolder(v *viewer, refused error) {
 	}
 }
 
-// give passes control to another viewer.
 func (g *signaling) give(v *viewer, id string) error {
 	to := g.s.viewer(id)
 	switch {
@@ -190,33 +169,31 @@ var touches = map[string]byte{
 
 // inputMessage returns the input of a message, for clients without a data channel and for
 // input that the data channel cannot express.
-func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
-	var b struct {
-		pointBody
-		Code   uint32 `json:"code"`
-		Keysym uint32 `json:"keysym"`
-		DeltaX int    `json:"delta_x"`
-		DeltaY int    `json:"delta_y"`
-		Text   string `json:"text"`
-		Finger uint32 `json:"touch_id"`
-	}
-	if err := into(&b); err != nil {
-		return nil, err
-	}
+func inputMessage(event string, b controlBody) ([]inputEvent, error) {
 	one := func(e inputEvent, err error) ([]inputEvent, error) { return []inputEvent{e}, err }
-	both := func(down, up inputEvent, err error) ([]inputEvent, error) { return []inputEvent{down, up}, err }
-	at := b.point()
+	both := func(e inputEvent, err error, up inputKind) ([]inputEvent, error) {
+		release := e
+		release.kind = up
+		return []inputEvent{e, release}, err
+	}
+	var at *desktop.Point
+	if b.X != nil && b.Y != nil {
+		at = &desktop.Point{X: *b.X, Y: *b.Y}
+	}
 	button := func(down bool) (inputEvent, error) {
 		e, err := buttonEvent(down, b.Code)
 		e.at = at
 		return e, err
 	}
 	switch event {
-	case "control/move":
-		if at == nil {
+	case "control/move", "control/touchbegin", "control/touchupdate", "control/touchend":
+		switch {
+		case at == nil:
 			return nil, fmt.Errorf("%s: needs x and y", event)
+		case event == "control/move":
+			return one(inputEvent{kind: inputMove, at: at}, nil)
 		}
-		return one(inputEvent{kind: inputMove, at: at}, nil)
+		return one(touchEvent(touches[event], b.Finger, *at))
 	case "control/scroll":
 		return one(inputEvent{kind: inputScroll, dx: b.DeltaX, dy: b.DeltaY}, nil)
 	case "control/buttondown":
@@ -224,24 +201,22 @@ func inputMessage(event string, into func(any) error) ([]inputEvent, error) {
 	case "control/buttonup":
 		return one(button(false))
 	case "control/buttonpress":
-		down, err := button(true)
-		return both(down, inputEvent{kind: inputButtonUp, button: down.button, at: at}, err)
+		e, err := button(true)
+		return both(e, err, inputButtonUp)
 	case "control/keydown":
 		return one(keyEvent(true, b.Keysym))
 	case "control/keyup":
 		return one(keyEvent(false, b.Keysym))
 	case "control/keypress":
-		down, err := keyEvent(true, b.Keysym)
-		return both(down, inputEvent{kind: inputKeyUp, keysym: b.Keysym}, err)
+		e, err := keyEvent(true, b.Keysym)
+		return both(e, err, inputKeyUp)
 	case "control/type":
-		return one(inputEvent{kind: inputType, text: b.Text}, nil)
+		if b.Text == nil {
+			return nil, fmt.Errorf("%s: needs text", event)
+		}
+		return one(inputEvent{kind: inputType, text: *b.Text}, nil)
 	case "control/cut", "control/copy", "control/paste", "control/select_all":
 		return one(inputEvent{kind: inputPress, text: edits[event]}, nil)
-	case "control/touchbegin", "control/touchupdate", "control/touchend":
-		if at == nil {
-			return nil, fmt.Errorf("%s: needs x and y", event)
-		}
-		return one(touchEvent(touches[event], b.Finger, *at))
 	}
 	return nil, errUnknownMessage
 }

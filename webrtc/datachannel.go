@@ -70,7 +70,6 @@ func (d *dataChannel) sendPointer(b []byte) {
 	}
 }
 
-// cursorImage is the message with the pointer's image.
 type cursorImage struct{ message []byte }
 
 func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
@@ -91,7 +90,6 @@ func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
 	return &cursorImage{m}, nil
 }
 
-// cursorPosition returns the message with the pointer's position.
 func cursorPosition(p desktop.Point) []byte {
 	m := []byte{opCursorPosition, 0, 7, 0, 0, 0, 0}
 	binary.BigEndian.PutUint16(m[3:], uint16(p.X)) //nolint:gosec // screens are smaller
@@ -134,7 +132,6 @@ func (s *Streamer) followCursor() {
 	s.log.Debug("stop following the cursor", "error", err)
 }
 
-// pointerSink sends messages about the pointer to a viewer.
 type pointerSink interface{ sendPointer([]byte) }
 
 // sendAll sends a message about the pointer to all viewers except one.
@@ -181,7 +178,6 @@ func (s *Streamer) pointerMoved(a *desktop.Action) {
 	}
 }
 
-// resized announces a new size of the picture.
 func (s *Streamer) resized(size desktop.Size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

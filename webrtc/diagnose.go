@@ -190,7 +190,6 @@ func (n *Network) inspectTCP(q Inquiry) TCPPath {
 	return TCPPath{Shared: true}
 }
 
-// path describes how the viewer is reached.
 func (v *viewer) path() ViewerPath {
 	p := ViewerPath{
 		ID: v.id, Transport: v.transport, Owner: v.options.Owner, Remote: v.options.Remote, Since: v.since,
@@ -253,7 +252,6 @@ func (p *peer) watchPath() {
 	}
 }
 
-// remember stores the path for noteFailure.
 func (p *peer) remember() {
 	w := p.v.path()
 	p.last.Store(&w)

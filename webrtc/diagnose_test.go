@@ -72,7 +72,7 @@ func TestDiagnoseFailure(t *testing.T) {
 	if len(other.Viewers)+len(other.Failed) != 0 || strings.Contains(other.Verdict, "192.0.2.1") {
 		t.Errorf("to another owner: %+v", other)
 	}
-	// Until somebody gets through.
+	// Until another viewer is connected.
 	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
 	if d := s.Diagnose(t.Context(), Inquiry{}); !strings.HasPrefix(d.Verdict, "All 1") {
 		t.Errorf("verdict %q", d.Verdict)
@@ -193,7 +193,7 @@ func TestJudge(t *testing.T) {
 		d               Diagnosis
 		verdict, remedy string
 	}{
-		"nobody":        {open, "nothing here speaks against it", ""},
+		"no viewer":     {open, "nothing here speaks against it", ""},
 		"all connected": {with(func(d *Diagnosis) { d.Viewers = []ViewerPath{good, good} }), "All 2 viewers are connected: 2 by UDP.", ""},
 		"each its way": {with(func(d *Diagnosis) {
 			relayed, tcp, socket := good, good, good

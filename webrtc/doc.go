@@ -2,9 +2,8 @@
 //
 // # Usage
 //
-// Start returns a [Streamer] of a desktop. Its Handler serves a page that shows the
-// desktop to viewers who only watch, see the example. A program with routes of its own
-// calls these methods:
+// Start returns a [Streamer] of a desktop. Its Handler serves a page that only shows the
+// desktop, see the example. A program with its own routes calls these methods:
 //
 //   - [Streamer.ServeSignaling] speaks the protocol of neko 3 over a connection such
 //     as a WebSocket, as the published clients of sandbox-agent 0.4.2 do. Video and
@@ -38,7 +37,7 @@
 // # Lifetime
 //
 // A Streamer lives until Close. It survives restarts of the X server and changes of the
-// screen's size. It does not end with its desktop, but then has nothing to show.
+// screen's size. When its desktop ends, viewers stay connected and keep the last picture.
 //
 // # Concurrency
 //
@@ -46,7 +45,7 @@
 //
 // # Errors
 //
-// The Err variables. Other errors of Start are about its Config or the network.
+// The Err variables. Other errors of Start are about its Config, its context or the network.
 //
 // # Requirements
 //

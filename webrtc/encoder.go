@@ -22,7 +22,6 @@ const (
 // encoder of.
 var ErrCodec = errors.New("codec is not available")
 
-// encoderConfig describes an encoder.
 type encoderConfig struct {
 	Size      desktop.Size
 	FrameRate int // pictures per second at most

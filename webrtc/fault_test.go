@@ -30,7 +30,7 @@ func TestMalformedSignaling(t *testing.T) {
 		`{"event":"signal/candidate","payload":{"candidate":"nonsense"}}`, `{"event":"signal/candidate","payload":[]}`,
 		`{"event":"control/move"}`, `{"event":"control/move","payload":{"x":1e99,"y":1}}`, `{"event":"control/buttondown","payload":{"code":99}}`,
 		`{"event":"control/keydown","payload":{"keysym":0}}`, `{"event":"control/scroll","payload":{"delta_y":99999999}}`,
-		`{"event":"control/give","payload":{"id":"nobody"}}`, `{"event":"nonsense/` + strings.Repeat("x", 100_000) + `"}`,
+		`{"event":"control/give","payload":{"id":"unknown"}}`, `{"event":"nonsense/` + strings.Repeat("x", 100_000) + `"}`,
 		`{"event":"clipboard/set","payload":{"text":"` + strings.Repeat("x", clipboardMost+1) + `"}}`,
 	} {
 		if err := c.conn.Send(t.Context(), []byte(text)); err != nil {
@@ -65,7 +65,7 @@ func TestSignalingIsNotNestedDeep(t *testing.T) {
 	}
 }
 
-// TestControlBetweenViewers: input counts only of who has control, and what a
+// TestControlBetweenViewers: only the holder of control has an effect, and what a
 // viewer holds down is let go of when it vanishes.
 func TestControlBetweenViewers(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestHolderDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestPictureSurvives: the picture comes back by itself when the X server dies,
+// TestPictureSurvives: the picture comes back when the X server dies,
 // and follows the screen's size.
 func TestPictureSurvives(t *testing.T) {
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestPictureSurvives(t *testing.T) {
 }
 
 // TestManyViewers: fifty watch, and all get their picture; one who does not take
-// it holds nobody up.
+// it does not delay others.
 func TestManyViewers(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -96,7 +95,6 @@ func (e *ffmpegEncoder) start() (*ffmpegChild, error) {
 	return c, nil
 }
 
-// give sends a picture of the current child.
 func (e *ffmpegEncoder) give(c *ffmpegChild, data []byte, key bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +141,6 @@ func (e *ffmpegEncoder) Encode(f *desktop.FeedFrame, key bool) error {
 	return nil
 }
 
-// copy updates the kept screen.
 func (e *ffmpegEncoder) copy(f *desktop.FeedFrame) {
 	row := 4 * e.cfg.Size.Width
 	for _, r := range f.Changed {
@@ -237,25 +234,37 @@ func (e *ffmpegEncoder) Close() error {
 
 // ffmpegProgram is an ffmpeg and one of its encoders.
 type ffmpegProgram struct {
-	path  string
-	codec Codec
-	name  string // of the encoder
+	path string
+	ffmpegEncoderKind
 }
 
 // foundPrograms has the ffmpegProgram of each Codec for which findFFmpeg found one.
 var foundPrograms sync.Map
 
-// ffmpegEncoders are tried in this order, those with a device only if it exists.
-var ffmpegEncoders = []struct {
-	encoder, device string
-	codec           Codec
-}{
-	{"h264_nvenc", "/dev/nvidia0", H264},
-	{"h264_vaapi", "/dev/dri/renderD128", H264},
-	{"libx264", "", H264},
-	{"libopenh264", "", H264},
-	{"libvpx-vp9", "", VP9},
+// ffmpegEncoderKind is an encoder of ffmpeg. Its options avoid delay and periodic key pictures.
+type ffmpegEncoderKind struct {
+	codec   Codec
+	name    string
+	device  string   // must exist; empty: none
+	input   []string // options before the input
+	filter  string   // after the padding to even sizes
+	options []string
 }
+
+const yuv420 = ",format=yuv420p"
+
+// ffmpegEncoders are tried in this order.
+var ffmpegEncoders = []ffmpegEncoderKind{
+	{H264, "h264_nvenc", "/dev/nvidia0", nil, yuv420, []string{"-preset", "p1", "-tune", "ull", "-profile:v", "baseline", "-zerolatency", "1"}},
+	{H264, "h264_vaapi", vaapiDevice, []string{"-vaapi_device", vaapiDevice}, ",format=nv12,hwupload", []string{"-profile:v", "constrained_baseline"}},
+	{H264, "libx264", "", nil, yuv420, []string{"-preset", "ultrafast", "-tune", "zerolatency", "-profile:v", "baseline"}},
+	{H264, "libopenh264", "", nil, yuv420, nil},
+	{VP9, "libvpx-vp9", "", nil, yuv420, []string{
+		"-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0", "-row-mt", "1", "-tile-columns", "2", "-threads", "4", "-tune-content", "screen",
+	}},
+}
+
+const vaapiDevice = "/dev/dri/renderD128"
 
 // findFFmpeg finds an encoder of a codec that works. It remembers what it has found.
 func findFFmpeg(ctx context.Context, codec Codec) (ffmpegProgram, error) {
@@ -273,7 +282,7 @@ func findFFmpeg(ctx context.Context, codec Codec) (ffmpegProgram, error) {
 		if _, err := os.Stat(d.device); d.device != "" && err != nil {
 			continue
 		}
-		p := ffmpegProgram{path: path, codec: codec, name: d.encoder}
+		p := ffmpegProgram{path, d}
 		if p.works(ctx) {
 			foundPrograms.Store(codec, p)
 			return p, nil
@@ -282,16 +291,15 @@ func findFFmpeg(ctx context.Context, codec Codec) (ffmpegProgram, error) {
 	return ffmpegProgram{}, fmt.Errorf("%w: %s has no working encoder of %s; use vp8", ErrCodec, filepath.Base(path), codec)
 }
 
-// works tries the encoder on one picture.
 func (p ffmpegProgram) works(ctx context.Context) bool {
 	g, err := supervise.NewGroup(supervise.GroupConfig{Owner: "desktop", Grace: ffmpegGrace})
 	if err != nil {
 		return false
 	}
 	defer g.Close()
-	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.before()...)
+	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.input...)
 	args = append(args, "-f", "lavfi", "-i", "color=size=256x256:rate=30", "-frames:v", "1")
-	args = append(append(args, p.options(1_000_000)...), "-f", "null", "-")
+	args = append(append(args, p.encode(1_000_000)...), "-f", "null", "-")
 	c, err := g.Start(supervise.Spec{Name: "ffmpeg", Path: p.path, Args: args})
 	if err != nil {
 		return false
@@ -309,37 +317,18 @@ func (p ffmpegProgram) works(ctx context.Context) bool {
 // args returns the command line for one stream. -fflags nobuffer would discard the first
 // picture, which ffmpeg probes.
 func (p ffmpegProgram) args(cfg encoderConfig, rate int) []string {
-	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.before()...)
+	args := append([]string{"-hide_banner", "-loglevel", "error"}, p.input...)
 	args = append(args,
 		"-f", "rawvideo", "-pixel_format", "bgr0", "-probesize", "32", "-analyzeduration", "0",
 		"-video_size", fmt.Sprintf("%dx%d", cfg.Size.Width, cfg.Size.Height), "-framerate", strconv.Itoa(cfg.FrameRate), "-i", "pipe:0")
-	args = append(args, p.options(rate)...)
+	args = append(args, p.encode(rate)...)
 	return append(args, "-flush_packets", "1", "-f", p.container(), "pipe:1")
 }
 
-// before returns the arguments before the input.
-func (p ffmpegProgram) before() []string {
-	if p.name == "h264_vaapi" {
-		return []string{"-vaapi_device", "/dev/dri/renderD128"}
-	}
-	return nil
-}
-
-// options returns the arguments for an encoder without delay and without periodic key
-// pictures.
-func (p ffmpegProgram) options(rate int) []string {
-	const even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"
+func (p ffmpegProgram) encode(rate int) []string {
 	r := strconv.Itoa(rate)
-	common := []string{"-an", "-c:v", p.name, "-g", "1000000", "-b:v", r, "-maxrate", r, "-bufsize", strconv.Itoa(rate / 2)}
-	more := map[string][]string{
-		"libx264":     {"-vf", even, "-pix_fmt", "yuv420p", "-preset", "ultrafast", "-tune", "zerolatency", "-profile:v", "baseline"},
-		"libopenh264": {"-vf", even, "-pix_fmt", "yuv420p"},
-		"h264_nvenc":  {"-vf", even, "-pix_fmt", "yuv420p", "-preset", "p1", "-tune", "ull", "-profile:v", "baseline", "-zerolatency", "1"},
-		"h264_vaapi":  {"-vf", even + ",format=nv12,hwupload", "-profile:v", "constrained_baseline"},
-		"libvpx-vp9": {
-			"-vf", even, "-pix_fmt", "yuv420p", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0",
-			"-row-mt", "1", "-tile-columns", "2", "-threads", "4", "-tune-content", "screen",
-		},
-	}[p.name]
-	return slices.Concat(common, more)
+	return append([]string{
+		"-an", "-c:v", p.name, "-g", "1000000", "-b:v", r, "-maxrate", r, "-bufsize", strconv.Itoa(rate / 2),
+		"-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2" + p.filter,
+	}, p.options...)
 }

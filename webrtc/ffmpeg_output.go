@@ -13,7 +13,6 @@ const mostPicture = 64 << 20
 
 var errOutput = errors.New("not what ffmpeg was asked for")
 
-// container returns ffmpeg's output format. It has the length of each picture.
 func (p ffmpegProgram) container() string {
 	if p.codec == H264 {
 		return "flv"

@@ -10,7 +10,6 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// inputKind is the kind of an inputEvent.
 type inputKind uint8
 
 const (
@@ -24,7 +23,6 @@ const (
 	inputPress
 )
 
-// inputEvent is an action of a viewer.
 type inputEvent struct {
 	kind   inputKind
 	at     *desktop.Point // of moves, and of buttons if known
@@ -34,7 +32,6 @@ type inputEvent struct {
 	text   string // to type, or the key combination to press
 }
 
-// secret reports whether an error of the event may quote typed text.
 func (e inputEvent) secret() bool {
 	return e.kind == inputKeyDown || e.kind == inputKeyUp || e.kind == inputType || e.kind == inputPress
 }
@@ -219,7 +216,6 @@ func (q *inputQueue) take() []inputEvent {
 	return events
 }
 
-// controls reports whether the viewer has control.
 func (v *viewer) controls() bool {
 	h := v.s.d.Control().Holder
 	return h != nil && h.Kind == v.actor.Kind && h.ID == v.actor.ID
@@ -240,7 +236,6 @@ func (v *viewer) input(e inputEvent) error {
 	return nil
 }
 
-// act performs the queued actions in order.
 func (v *viewer) act() {
 	var w wheel
 	for {
@@ -307,10 +302,8 @@ func (v *viewer) onScreen(p desktop.Point) desktop.Point {
 	return desktop.Point{X: min(max(p.X, 0), size.Width-1), Y: min(max(p.Y, 0), size.Height-1)}
 }
 
-// keyName returns the name of a keysym for desktop.
 func keyName(keysym uint32) string { return "0x" + strconv.FormatUint(uint64(keysym), 16) }
 
-// askControl requests control for the viewer.
 func (v *viewer) askControl(ctx context.Context) error {
 	if v.options.ViewOnly {
 		return errControl

@@ -70,7 +70,7 @@ func TestWheel(t *testing.T) {
 	}{
 		"notches of Chromium":   {[]int{120, 120, 120, -120}, []int{1, 1, 1, -1}},
 		"notches of others":     {[]int{100, 100, -100}, []int{1, 1, -1}},
-		"several at once":       {[]int{240, -360}, []int{2, -3}},
+		"several together":      {[]int{240, -360}, []int{2, -3}},
 		"a touchpad":            {[]int{40, 40, 40, 40, 40}, []int{0, 0, 1, 0, 1}},
 		"a touchpad turns back": {[]int{40, 40, -40, -40, -40}, []int{0, 0, 0, 0, -1}},
 		"units of neko":         {[]int{1, -1, 3}, []int{-1, 1, -3}},

@@ -31,12 +31,10 @@ type feedbackGuard struct {
 	writing          atomic.Int32
 }
 
-// NewInterceptor implements interceptor.Factory.
 func (*feedbackGuard) NewInterceptor(string) (interceptor.Interceptor, error) {
 	return &feedbackGuard{feedback: rate.NewLimiter(mostFeedback, mostFeedback), resent: rate.NewLimiter(mostResent, mostResent)}, nil
 }
 
-// BindRTCPReader implements interceptor.Interceptor.
 func (g *feedbackGuard) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return interceptor.RTCPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		for {
@@ -82,7 +80,6 @@ func (g *feedbackGuard) disarm(compound []byte, now time.Time) {
 	}
 }
 
-// BindLocalStream implements interceptor.Interceptor.
 func (g *feedbackGuard) BindLocalStream(_ *interceptor.StreamInfo, writer interceptor.RTPWriter) interceptor.RTPWriter {
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
 		g.writing.Add(1)
@@ -132,7 +129,6 @@ func (p *peer) boundChannels() {
 	})
 }
 
-// flooded ends the viewer, whose connection has opened too many streams or channels.
 func (p *peer) flooded() {
 	if !p.excess.Swap(true) {
 		go p.v.close()

@@ -184,7 +184,6 @@ func (l *loop) step() error {
 	return nil
 }
 
-// release lets follow capture the next frame.
 func (l *loop) release() {
 	l.pending = false
 	select {
@@ -260,7 +259,6 @@ func (l *loop) keyDue(now time.Time) bool {
 	return now.Sub(l.keyed) >= pause
 }
 
-// show encodes a new frame.
 func (l *loop) show(f desktop.FeedFrame) error {
 	begun := time.Now()
 	l.pending, l.shown = true, begun
@@ -287,7 +285,6 @@ func (l *loop) show(f desktop.FeedFrame) error {
 	return l.encode(&f, key)
 }
 
-// encode makes one picture.
 func (l *loop) encode(f *desktop.FeedFrame, key bool) error {
 	if rate := int(l.s.rate.Load()); rate != l.rate {
 		l.rate = rate

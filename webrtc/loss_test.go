@@ -22,7 +22,7 @@ import (
 )
 
 // badLine is a virtual network between a server and a client that loses packets
-// of both, and delays those of the server, so that they overtake each other.
+// of both, and delays packets of the server, so that they overtake each other.
 type badLine struct {
 	router *vnet.Router
 	server *vnet.Net

@@ -116,7 +116,7 @@ func TestOnePort(t *testing.T) {
 	}
 	_, err := NewNetwork(NetworkConfig{UDPPort: n.port(t)})
 	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(n.port(t))) {
-		t.Errorf("a port that somebody has: %v", err)
+		t.Errorf("a port that is in use: %v", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestPortRange(t *testing.T) {
 		t.Errorf("ports %v are used, want %v", ports, want)
 	}
 
-	// The next one is told what to do, at once.
+	// The next one is told immediately what to do.
 	c := signal(t, s, ViewerOptions{})
 	c.send("signal/request", nil)
 	var told struct{ Message string }

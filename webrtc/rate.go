@@ -9,7 +9,6 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// meter measures the output of the encoder.
 type meter struct {
 	mu    sync.Mutex
 	slots [meterSlots]struct {
@@ -94,7 +93,6 @@ func newEstimator(least, most int) (estimator, error) {
 	return estimator{e}, err
 }
 
-// WriteRTCP implements cc.BandwidthEstimator.
 func (e estimator) WriteRTCP(packets []rtcp.Packet, attributes interceptor.Attributes) error {
 	for _, p := range packets {
 		if report, ok := p.(*rtcp.TransportLayerCC); ok {

@@ -92,7 +92,7 @@ func send(t *testing.T, w interceptor.RTPWriter, extension uint8, number uint16)
 	}
 }
 
-// arrived is what a viewer reports of packets that came 100 ms after those of
+// arrived is what a viewer reports of packets that came 100 ms after the packets of
 // the report before, as it is read from the wire.
 func arrived(t *testing.T, base uint16, reports []uint16) []rtcp.Packet {
 	t.Helper()

@@ -26,7 +26,6 @@ type Conn interface {
 	Send(context.Context, []byte) error
 }
 
-// message is a message in either direction.
 type message struct {
 	Event   string `json:"event"`
 	Payload any    `json:"payload,omitempty"`
@@ -67,14 +66,12 @@ type signaling struct {
 // ServeSignaling serves the browser of one viewer until the connection, ctx or the streamer
 // ends. It returns nil if the client has closed the connection.
 func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOptions) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
-	defer stop()
+	ctx, cancel := s.during(ctx)
+	defer cancel()
 	g := &signaling{s: s, conn: conn, options: o, id: newID(), key: rand.Text()}
 	leave, err := s.admit(o.Owner)
 	if err != nil {
-		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
+		return g.refuse(ctx, err)
 	}
 	defer leave()
 	defer g.endPeer()
@@ -85,21 +82,39 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	defer cancel(nil)
+	defer cancel()
 	work.Go(func() { g.followPresence(ctx, around) })
+	return g.listen(ctx)
+}
+
+// during returns a context that ends with the streamer as well.
+func (s *Streamer) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// listen handles the client's messages until the connection ends.
+func (g *signaling) listen(ctx context.Context) error {
 	for {
-		text, err := conn.Receive(ctx)
-		if err != nil {
-			if errors.Is(context.Cause(ctx), ErrClosed) {
-				g.sayEnd(ctx)
-				return ErrClosed
-			}
-			return nil // the client has closed the connection
+		text, err := g.conn.Receive(ctx)
+		switch {
+		case err != nil && g.s.ctx.Err() != nil:
+			// The client does not reconnect then.
+			_ = g.send(context.WithoutCancel(ctx), "system/disconnect", map[string]string{"message": "the stream has ended"})
+			return ErrClosed
+		case err != nil:
+			return nil //nolint:nilerr // the client has closed the connection
 		}
 		if err := g.handle(ctx, text); err != nil {
-			s.log.Debug("signalling", "viewer", g.id, "error", err)
+			g.s.log.Debug("signalling", "viewer", g.id, "error", err)
 		}
 	}
+}
+
+// refuse tells the client why it cannot watch, and returns the reason.
+func (g *signaling) refuse(ctx context.Context, reason error) error {
+	return errors.Join(reason, g.send(ctx, "system/disconnect", map[string]string{"message": reason.Error()}))
 }
 
 // admit counts a signalling connection of an owner until leave is called. A connection uses
@@ -130,11 +145,6 @@ func (s *Streamer) admit(owner string) (leave func(), err error) {
 		i := slices.Index(s.signals, owner)
 		s.signals = slices.Delete(s.signals, i, i+1)
 	}, nil
-}
-
-// sayEnd tells a client that the stream has ended, so that it does not reconnect.
-func (g *signaling) sayEnd(ctx context.Context) {
-	_ = g.send(context.WithoutCancel(ctx), "system/disconnect", map[string]string{"message": "the stream has ended"})
 }
 
 func (g *signaling) send(ctx context.Context, event string, payload any) error {
@@ -226,7 +236,6 @@ func decodeReceived(text []byte) (received, error) {
 	return m, nil
 }
 
-// handle handles a message.
 func (g *signaling) handle(ctx context.Context, text []byte) error {
 	m, err := decodeReceived(text)
 	if err != nil {
@@ -246,6 +255,12 @@ func (g *signaling) handle(ctx context.Context, text []byte) error {
 		return nil
 	}
 	switch m.Event {
+	case "video/key":
+		if g.viewer != nil {
+			g.viewer.lost.Store(true)
+			g.viewer.askForKey()
+		}
+		return nil
 	case "signal/request", "signal/restart":
 		if g.viewer != nil {
 			return errors.New("this connection carries the pictures itself")
@@ -274,10 +289,13 @@ func (g *signaling) handle(ctx context.Context, text []byte) error {
 	case "client/heartbeat", "system/logs", "keyboard/map", "keyboard/modifiers", "signal/video":
 		return nil
 	}
-	return g.takeControl(ctx, m.Event, into)
+	var b controlBody
+	if err := into(&b); err != nil {
+		return err
+	}
+	return g.handleControl(ctx, m.Event, b)
 }
 
-// request is the payload of signal/request.
 type request struct {
 	Audio      struct{ Disabled bool }
 	ICEServers string // onlyConfigured or empty
@@ -291,7 +309,7 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	g.endPeer()
 	p, err := g.s.newPeer(g.options, TransportWebRTC, g.id)
 	if err != nil {
-		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
+		return g.refuse(ctx, err)
 	}
 	if err := newDataChannel(p); err != nil {
 		p.v.close()
@@ -330,14 +348,12 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	return p.pc.SetLocalDescription(offer)
 }
 
-// current returns the WebRTC connection, or nil.
 func (g *signaling) current() *peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.peer
 }
 
-// viewing returns the client's viewer, or nil.
 func (g *signaling) viewing() *viewer {
 	if g.viewer != nil {
 		return g.viewer
@@ -410,7 +426,6 @@ func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 	return nil
 }
 
-// endPeer ends the WebRTC connection, if there is one.
 func (g *signaling) endPeer() {
 	g.mu.Lock()
 	p := g.peer

@@ -227,14 +227,12 @@ func (s *Streamer) nudge() {
 	}
 }
 
-// any reports whether f is true for a viewer.
 func (s *Streamer) any(f func(*viewer) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.viewers, f)
 }
 
-// viewer returns the viewer with an id, or nil.
 func (s *Streamer) viewer(id string) *viewer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -226,7 +226,7 @@ func stickyForward(t *testing.T, to string) (stuck chan struct{}, from string) {
 	return stuck, ln.Addr().String()
 }
 
-// UDP is preferred where both work, and then nobody is told of TCP.
+// UDP is preferred where both work, and then viewers are not told of TCP.
 func TestUDPFirst(t *testing.T) {
 	t.Parallel()
 	var tcp TCP

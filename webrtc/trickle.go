@@ -47,11 +47,10 @@ func (p *peer) hasPath() bool {
 // described returns the local description with all addresses that are known in time.
 func (p *peer) described(ctx context.Context, gathered <-chan struct{}) string {
 	all := p.link.Candidates(ctx)
-	limit := time.NewTimer(gatherLimit)
-	defer limit.Stop()
+	ctx, cancel := context.WithTimeout(ctx, gatherLimit)
+	defer cancel()
 	select {
 	case <-gathered:
-	case <-limit.C:
 	case <-ctx.Done():
 	}
 	sdp := p.pc.LocalDescription().SDP

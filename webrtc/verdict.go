@@ -122,7 +122,6 @@ func (d *Diagnosis) openDoors() string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// ports returns the UDP ports in the form of docker run -p.
 func (d *Diagnosis) ports() string {
 	if d.UDP.Range != "" {
 		return d.UDP.Range
@@ -130,7 +129,6 @@ func (d *Diagnosis) ports() string {
 	return fmt.Sprint(d.UDP.Port)
 }
 
-// relays reports whether there is a TURN server.
 func (d *Diagnosis) relays() bool {
 	return slices.ContainsFunc(d.Servers, func(s ServerPath) bool { return strings.HasPrefix(s.URL, "turn") })
 }

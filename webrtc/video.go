@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"sync"
 	"time"
 
@@ -34,14 +33,11 @@ const (
 // text messages are the ones of the signalling protocol about control, input, the clipboard and
 // presence. There is no sound. It returns nil if the client has closed the connection.
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
-	defer stop()
+	ctx, cancel := s.during(ctx)
+	defer cancel()
 	v, err := s.newViewer(o, TransportWebSocket, "")
 	if err != nil {
-		g := &signaling{s: s, conn: conn}
-		return errors.Join(err, g.send(ctx, "system/disconnect", map[string]string{"message": err.Error()}))
+		return (&signaling{s: s, conn: conn}).refuse(ctx, err)
 	}
 	g := &signaling{s: s, conn: conn, options: o, id: v.id, key: rand.Text(), viewer: v}
 	w := &videoSocket{v: v, conn: conn, g: g, ctx: ctx, pointers: make(chan []byte, pointersMost)}
@@ -57,17 +53,16 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	defer cancel(nil)
+	defer cancel()
 	work.Go(func() { g.followPresence(ctx, around) })
-	if !v.start(func() { cancel(nil) }, v.act, func() { v.pump(w.send) }, w.pumpPointers) {
+	if !v.start(cancel, v.act, func() { v.pump(w.send) }, w.pumpPointers) {
 		return ErrClosed
 	}
 	v.showPointer(w)
 	v.begin()
-	return w.listen()
+	return g.listen(ctx)
 }
 
-// videoSocket sends pictures over a connection.
 type videoSocket struct {
 	v    *viewer
 	conn BinaryConn
@@ -82,35 +77,11 @@ type videoSocket struct {
 // pointersMost is how many messages about the pointer may wait. Further ones are discarded.
 const pointersMost = 16
 
-// listen handles the client's messages until the connection ends.
-func (w *videoSocket) listen() error {
-	for {
-		text, err := w.conn.Receive(w.ctx)
-		switch {
-		case err != nil && w.v.s.ctx.Err() != nil:
-			w.g.sayEnd(w.ctx)
-			return ErrClosed
-		case err != nil:
-			return nil //nolint:nilerr // the client has closed the connection
-		}
-		if m, err := decodeReceived(text); err == nil && m.Event == "video/key" {
-			w.v.lost.Store(true)
-			w.v.askForKey()
-			continue
-		}
-		if err := w.g.handle(w.ctx, text); err != nil {
-			w.v.s.log.Debug("signalling", "viewer", w.v.id, "error", err)
-		}
-	}
-}
-
-// tellSize tells the client the codec and the size of the next pictures.
 func (w *videoSocket) tellSize(size desktop.Size) error {
 	w.size = size
 	return w.g.send(w.ctx, "video/init", map[string]any{"codec": w.v.s.cfg.Codec, "width": size.Width, "height": size.Height})
 }
 
-// send sends one picture.
 func (w *videoSocket) send(p *wirePicture) error {
 	if p.size != w.size {
 		if err := w.tellSize(p.size); err != nil {

@@ -74,7 +74,6 @@ type ViewerInfo struct {
 	Bytes     uint64    `json:"bytes"`
 }
 
-// viewer is a browser or player that watches.
 type viewer struct {
 	s         *Streamer
 	id        string

@@ -123,7 +123,6 @@ func (e *Encoder) made(en *entry, j *job) []byte {
 	return en.find(j)
 }
 
-// find returns the file of the job, or nil. The caller holds the Encoder's mutex.
 func (en *entry) find(j *job) []byte {
 	bands := j.img.version(en.region.Min.Y, en.region.Max.Y)
 	for _, f := range en.files {

@@ -8,10 +8,9 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"testing"
-
-	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 func decodeJPEG(tb testing.TB, data []byte) *image.YCbCr {
@@ -84,10 +83,22 @@ func TestJPEGOfText(t *testing.T) {
 	equalPlanes(t, decodeJPEG(t, data), decodeJPEG(t, serialJPEG(t, reference(img, Options{}), DefaultQuality)))
 }
 
+// requireProgram skips a test without a program, unless REQUIRE_TOOLS is set. This package
+// cannot import testx11, which imports it.
+func requireProgram(tb testing.TB, name string) {
+	tb.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("REQUIRE_TOOLS") != "" {
+			tb.Fatalf("%s is missing: make test installs it", name)
+		}
+		tb.Skipf("%s is missing", name)
+	}
+}
+
 // ffmpegPixels decodes a file with ffmpeg, which must not complain.
 func ffmpegPixels(tb testing.TB, file []byte, pixelFormat string) []byte {
 	tb.Helper()
-	testx11.Require(tb, "ffmpeg")
+	requireProgram(tb, "ffmpeg")
 	cmd := exec.Command("ffmpeg", "-v", "warning", "-i", "pipe:0", "-f", "rawvideo", "-pix_fmt", pixelFormat, "pipe:1")
 	cmd.Stdin = bytes.NewReader(file)
 	var complaints bytes.Buffer
@@ -117,7 +128,7 @@ func TestJPEGInFFmpeg(t *testing.T) {
 // libjpeg reads it too.
 func TestJPEGInLibjpeg(t *testing.T) {
 	t.Parallel()
-	testx11.Require(t, "djpeg")
+	requireProgram(t, "djpeg")
 	s := newScreen(707, 901, 32)
 	s.terminals(1)
 	img := s.frame()

@@ -222,7 +222,6 @@ func newLayout(v view) *layout {
 	return l
 }
 
-// strip returns the rows of the picture in strip i.
 func (l *layout) strip(i int) (y0, y1 int) {
 	return i * l.rows, min((i+1)*l.rows, l.height)
 }

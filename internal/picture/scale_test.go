@@ -66,7 +66,7 @@ func TestScaleIsImaging(t *testing.T) {
 }
 
 // A scaled picture put together from strips of different ages is the one that
-// would be made at once.
+// would be made together.
 func TestScaledChanges(t *testing.T) {
 	t.Parallel()
 	for n, size := range []image.Point{{333, 301}, {200, 1000}, {800, 450}} {

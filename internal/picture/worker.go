@@ -21,7 +21,6 @@ type worker struct {
 	lossless *lossless
 }
 
-// piece is a compressed strip.
 type piece struct {
 	data  []byte // PNG: an IDAT chunk; JPEG: entropy coded data; WebP: a bit string
 	adler uint32 // PNG: of the filtered rows

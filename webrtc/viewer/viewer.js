@@ -1,19 +1,18 @@
-// Plays the desktop by WHEP from beside this page, and goes on when the line
-// breaks.
+// Plays the desktop by WHEP and reconnects after an error.
 
 const video = document.querySelector("video");
 const status = document.querySelector("[role=status]");
 const say = (text) => { status.textContent = text; };
 const pause = (time) => new Promise((done) => { setTimeout(done, time); });
 
-/** gathered waits until all addresses of this browser are in the offer. */
+/** gathered resolves when the offer has all addresses of this browser. */
 const gathered = (pc) => new Promise((done) => {
   const look = () => { if (pc.iceGatheringState === "complete") done(); };
   pc.addEventListener("icegatheringstatechange", look);
   look();
 });
 
-/** play shows the desktop until the connection ends. */
+/** play shows the desktop until the connection fails. */
 async function play() {
   const pc = new RTCPeerConnection();
   try {
@@ -25,8 +24,8 @@ async function play() {
       method: "POST", headers: { "Content-Type": "application/sdp" }, body: pc.localDescription.sdp,
     });
     if (!answer.ok) throw new Error(await answer.text());
-    const place = answer.headers.get("Location");
-    const leave = () => { fetch(place, { method: "DELETE", keepalive: true }); };
+    const session = answer.headers.get("Location");
+    const leave = () => { fetch(session, { method: "DELETE", keepalive: true }); };
     addEventListener("pagehide", leave, { once: true });
     await pc.setRemoteDescription({ type: "answer", sdp: await answer.text() });
     await new Promise((done, fail) => {

@@ -146,7 +146,7 @@ func measureOurs(t *testing.T, k clip, raw string, cfg Config, frames int) *meas
 	return m
 }
 
-// nekoSettings are those of neko's default pipeline, as options of ffmpeg. The
+// nekoSettings are the settings of neko's default pipeline, as options of ffmpeg. The
 // four threads wait for each other by spinning, so that the time of this row is
 // only fair on a machine with nothing else to do. cpu-used makes libvpx adapt to
 // the clock, too: a busy machine changes its rate.

@@ -218,7 +218,7 @@ func startVideo(tb testing.TB, c *canvas) func() []image.Rectangle {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		_ = out.Close() // ffmpeg ends when nobody reads
+		_ = out.Close() // ffmpeg ends without a reader
 		_ = cmd.Wait()
 	})
 	r := image.Rect(0, 0, film.width, film.height).Add(inside.Min)

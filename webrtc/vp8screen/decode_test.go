@@ -87,7 +87,7 @@ func (r *recording) add(s *session, out Encoded, event string) {
 	r.events = append(r.events, event)
 }
 
-// wantDecoded fails unless ffmpeg's pictures are those of the encoder, bit by
+// wantDecoded fails unless ffmpeg's pictures equal the encoder's, bit by
 // bit.
 func (r *recording) wantDecoded(t *testing.T) {
 	t.Helper()

@@ -151,7 +151,6 @@ func (e *Encoder) advance() {
 
 func (e *Encoder) period() time.Duration { return time.Second / time.Duration(e.cfg.FrameRate) }
 
-// check compares the sizes of the frame and the map with the encoder's.
 func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
 	n := e.cols * e.rows * 64
 	if f.Width != e.cfg.Width || f.Height != e.cfg.Height || f.YStride != e.cols*16 || f.UVStride != e.cols*8 ||
@@ -320,7 +319,6 @@ func (w *worker) macroblock(info *blockInfo, refine bool) {
 	w.putTokens(info)
 }
 
-// write assembles the frame.
 func (e *Encoder) write(dst []byte) ([]byte, error) {
 	n, t := e.cols*e.rows, e.team
 	sum := t.workers[0]

@@ -41,7 +41,6 @@ func NewFrame(width, height int) *Frame {
 	return f
 }
 
-// macroblocks returns how many macroblocks cover n pixels.
 func macroblocks(n int) int { return (n + mbSize - 1) / mbSize }
 
 // Bounds returns the visible rectangle.

@@ -15,7 +15,6 @@ type frameHeader struct {
 	tokens     *tokenCount
 }
 
-// write writes the header and adapts probs for the frame.
 func (h *frameHeader) write(w *boolWriter, probs *tokenProbs) {
 	if h.key {
 		w.literal(0, 2) // colour space, clamping needed

@@ -94,7 +94,6 @@ var sixTaps = [8][6]int32{
 	{0, -1, 12, 123, -6, 0},
 }
 
-// filter writes the n by n samples in the middle of the window, shifted by fx and fy eighths.
 func (w *worker) filter(dst []byte, stride, n, fx, fy int) {
 	rows := w.win[:(n+5)*windowStride]
 	if fx != 0 {
@@ -126,13 +125,11 @@ func (w *worker) filter(dst []byte, stride, n, fx, fy int) {
 	}
 }
 
-// inside reports whether v points into the frame.
 func (w *worker) inside(v vector) bool {
 	x, y := w.x*16+int(v.x>>2), w.y*16+int(v.y>>2)
 	return x >= 0 && y >= 0 && x+16 <= w.e.cols*16 && y+16 <= w.e.rows*16
 }
 
-// distanceAt returns the distance of the luma from its prediction by v.
 func (w *worker) distanceAt(v vector) int {
 	e := w.e
 	from := w.luma + int(v.y>>2)*e.ref.YStride + int(v.x>>2)
@@ -256,7 +253,6 @@ func (w *worker) codeChanged(info *blockInfo) (exact bool) {
 	return cost == 0 && info.skip
 }
 
-// chromaDistance returns the distance of both planes from the prediction.
 func (w *worker) chromaDistance() int {
 	stride := w.e.next.UVStride
 	return planeDistance(w.src.U[w.uv:], stride, w.e.next.U[w.uv:], stride, 8) +

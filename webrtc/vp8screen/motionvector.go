@@ -112,7 +112,6 @@ func (w *boolWriter) vectorMode(c *vectorContext, v vector) {
 	w.vector(v, c.best)
 }
 
-// vector writes v as its difference from best, vertical part first.
 func (w *boolWriter) vector(v, best vector) {
 	w.vectorPart(int(v.y)-int(best.y), &vectorProbs[0])
 	w.vectorPart(int(v.x)-int(best.x), &vectorProbs[1])

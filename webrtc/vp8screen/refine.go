@@ -37,7 +37,6 @@ func (r *refinement) changed(at, q int, exact bool, now time.Duration) {
 	}
 }
 
-// refined records that a macroblock was refined.
 func (r *refinement) refined(at int) { r.coarse[at] = 0 }
 
 // recount updates count after a frame, in which several workers may have changed coarse.
@@ -84,5 +83,4 @@ func (r *refinement) choose(work []byte, now time.Duration, limit int) (n int) {
 	return n
 }
 
-// due returns when the next macroblock may be refined.
 func (r *refinement) due() time.Duration { return r.oldest + r.after }

@@ -136,7 +136,7 @@ func TestScrollRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestScrollRegions moves three regions at once, each its own way, and redraws
+// TestScrollRegions moves three regions together, each its own way, and redraws
 // a part of one.
 func TestScrollRegions(t *testing.T) {
 	t.Parallel()

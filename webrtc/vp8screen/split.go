@@ -111,7 +111,6 @@ func (w *worker) touches(m *Motion) (vector, bool) {
 	return vector{int16(-4 * m.DX), int16(-4 * m.DY)}, true
 }
 
-// codeSplit codes the macroblock with w.vectors.
 func (w *worker) codeSplit(info *blockInfo, cost int) {
 	*info = blockInfo{mode: interSplit, vector: w.vectors[15]}
 	w.e.vectors[w.y*w.e.cols+w.x] = w.vectors
@@ -197,7 +196,6 @@ func (e *Encoder) writeSplit(w *boolWriter, c *vectorContext, x, y int) {
 	}
 }
 
-// vectorOf returns the vector of a sub-block of another macroblock.
 func (e *Encoder) vectorOf(at int, b uint8) vector {
 	if e.info[at].mode == interSplit {
 		return e.vectors[at][b]

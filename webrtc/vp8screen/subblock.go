@@ -14,7 +14,6 @@ func loadSquare(p []byte, stride int) square {
 	}
 }
 
-// store writes s at the start of p.
 func (s square) store(p []byte, stride int) {
 	p = p[: 3*stride+4 : 3*stride+4]
 	binary.LittleEndian.PutUint32(p, uint32(s[0]))

@@ -187,7 +187,6 @@ var costs = func() (c [257]uint16) {
 	return c
 }()
 
-// cost returns the price of the symbols n with the probability p, in 1/256 bits.
 func cost(n [2]uint32, p uint8) int64 {
 	return int64(n[0])*int64(costs[p]) + int64(n[1])*int64(costs[256-int(p)])
 }

@@ -70,7 +70,6 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// announce parses Announce.
 func (c Config) announce() ([]netip.Addr, error) {
 	var all []netip.Addr
 	for _, text := range c.Announce {

@@ -20,7 +20,6 @@ const (
 	mostSenders = 32
 )
 
-// packet is a packet that a viewer has sent.
 type packet struct {
 	from netip.AddrPort
 	n    int
@@ -40,7 +39,6 @@ func newInbox(s *senders) inbox {
 	return inbox{in: make(chan *packet, inboxSize), closed: make(chan struct{}), senders: s}
 }
 
-// ReadFromAddrPort implements ice.AddrPortReaderWriter.
 func (i *inbox) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 	for {
 		select {

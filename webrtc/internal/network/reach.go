@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,7 +21,7 @@ type address struct {
 	IP   netip.Addr
 	Name string // instead of IP; not all viewers resolve names
 	Port int
-	Base netip.AddrPort // behind the NAT; zero: there is none
+	NAT  bool // a STUN server sees this address
 }
 
 func (a address) host() string {
@@ -53,9 +54,11 @@ const (
 // address's place in the list, from 0. It makes the priorities differ.
 func (a address) candidate(nth int) string {
 	network, kind, prefer, local, tail := "udp", "host", preferHost, 65535-nth, ""
-	if a.Base.IsValid() {
-		kind, prefer = "srflx", preferReflexive
-		tail = fmt.Sprintf(" raddr %s rport %d", a.Base.Addr(), a.Base.Port())
+	if a.NAT {
+		kind, prefer, tail = "srflx", preferReflexive, " raddr 0.0.0.0 rport 0"
+		if a.IP.Is6() {
+			tail = " raddr :: rport 0"
+		}
 	}
 	if a.TCP {
 		network, prefer, local, tail = "tcp", prefer-lessTCP, preferPassive+preferMost-nth, " tcptype passive"
@@ -130,7 +133,6 @@ func isHostName(s string) bool {
 	}) < 0
 }
 
-// named reports whether viewers can be told the name.
 func (t target) named() bool {
 	return t.Host != "" && !isLocalhost(t.Host) && (len(t.IPs) == 0 || t.IPs[0].String() != t.Host)
 }
@@ -215,14 +217,9 @@ func (r reach) udp() []address {
 func (r reach) reflexive() []address {
 	var all []address
 	for _, at := range r.Reflexive {
-		if r.UDP == 0 || slices.Contains(r.Own, at.Addr()) {
-			continue
+		if r.UDP != 0 && !slices.Contains(r.Own, at.Addr()) {
+			all = append(all, address{IP: at.Addr(), Port: int(at.Port()), NAT: true})
 		}
-		base := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		if at.Addr().Is6() {
-			base = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
-		}
-		all = append(all, address{IP: at.Addr(), Port: int(at.Port()), Base: base})
 	}
 	return all
 }
@@ -257,6 +254,112 @@ func (r reach) names() []address {
 	}
 	if r.TCP {
 		all = append(all, address{TCP: true, Name: r.Target.Host, Port: r.tcpPort()})
+	}
+	return all
+}
+
+const (
+	// tcpDelay is how long only UDP is tried, after a viewer's answer. TCP is slower, but
+	// the agent would choose it as well.
+	tcpDelay = 200 * time.Millisecond
+	// gatherLimit bounds the time to find the addresses of an answer that has to have all.
+	gatherLimit = 1500 * time.Millisecond
+)
+
+// reach returns what decides by which addresses the viewer may reach this program.
+func (l *Link) reach() reach {
+	r := reach{Announce: l.n.announce, TCP: l.tcp, TCPPort: int(l.n.cfg.TCPPort), Target: l.target}
+	if l.udp != nil {
+		r.UDP, r.Own = l.udp.port, l.udp.addresses()
+	}
+	return r
+}
+
+// lookup resolves the target's name and asks STUN servers for the addresses of the port,
+// concurrently. Both channels receive one value.
+func (l *Link) lookup(ctx context.Context, work *sync.WaitGroup) (<-chan target, <-chan []netip.AddrPort) {
+	resolved, reflexive := make(chan target, 1), make(chan []netip.AddrPort, 1)
+	work.Go(func() { resolved <- l.target.resolved(ctx) })
+	work.Go(func() {
+		var all []netip.AddrPort
+		for _, a := range l.askServers(ctx) {
+			if a.Err == nil && !slices.Contains(all, a.Seen) {
+				all = append(all, a.Seen)
+			}
+		}
+		reflexive <- all
+	})
+	return resolved, reflexive
+}
+
+// Trickle calls tell with each candidate by which the viewer may reach this program, as it
+// becomes known (RFC 8838), until ctx is done. UDP comes first. TCP and names follow if
+// connected reports false some time after answered is closed.
+func (l *Link) Trickle(ctx context.Context, answered <-chan struct{}, connected func() bool, tell func(candidate string)) {
+	told := map[string]bool{}
+	announce := func(all []address) {
+		for _, a := range all {
+			if a.accepted() && !told[a.String()] {
+				tell(a.candidate(len(told)))
+				told[a.String()] = true
+			}
+		}
+	}
+	r := l.reach()
+	announce(r.udp())
+	var work sync.WaitGroup
+	defer work.Wait()
+	resolved, reflexive := l.lookup(ctx, &work)
+	var late <-chan time.Time
+	slow := false
+	for left := 3; left > 0; left-- {
+		select {
+		case <-answered:
+			late, answered = time.After(tcpDelay), nil
+			left++
+			continue
+		case r.Target = <-resolved:
+		case r.Reflexive = <-reflexive:
+		case <-late:
+			slow = !connected()
+		case <-ctx.Done():
+			return
+		}
+		announce(r.udp())
+		announce(r.reflexive())
+		if slow {
+			announce(r.tcp())
+			announce(r.names())
+		}
+	}
+}
+
+// Candidates returns all candidates but names. A player may reject an answer that has one
+// that it does not understand.
+func (l *Link) Candidates(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, gatherLimit)
+	defer cancel()
+	var work sync.WaitGroup
+	defer work.Wait()
+	resolved, reflexive := l.lookup(ctx, &work)
+	r := l.reach()
+	r.Target, r.Reflexive = <-resolved, <-reflexive
+	var all []string
+	for _, a := range unique(r.udp(), r.reflexive(), r.tcp()) {
+		all = append(all, a.candidate(len(all)))
+	}
+	return all
+}
+
+// unique returns the addresses that browsers accept, each once.
+func unique(lists ...[]address) (all []address) {
+	known := func(a address) bool {
+		return slices.ContainsFunc(all, func(b address) bool { return a.String() == b.String() })
+	}
+	for _, a := range slices.Concat(lists...) {
+		if a.accepted() && !known(a) {
+			all = append(all, a)
+		}
 	}
 	return all
 }

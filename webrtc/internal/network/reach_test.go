@@ -68,7 +68,7 @@ func TestReach(t *testing.T) {
 		r    reach
 		want []string
 	}{
-		"nobody knows how it came":  {reach{UDP: 5, Own: own}, []string{"udp 10.0.0.2:5", "udp 127.0.0.1:5", "udp [::1]:5"}},
+		"without a target":          {reach{UDP: 5, Own: own}, []string{"udp 10.0.0.2:5", "udp 127.0.0.1:5", "udp [::1]:5"}},
 		"on this machine":           {reach{UDP: 5, Own: own, Target: parseTarget("localhost:1")}, []string{"udp 10.0.0.2:5", "udp 127.0.0.1:5", "udp [::1]:5"}},
 		"by the address of another": {reach{UDP: 5, Own: own, Target: docker}, []string{"udp 10.0.0.2:5", "udp 192.168.1.5:5"}},
 		"published by Docker":       {reach{UDP: 5, Own: own, Target: docker, TCP: true}, []string{"udp 10.0.0.2:5", "udp 192.168.1.5:5", "tcp 192.168.1.5:2468"}},
@@ -111,7 +111,7 @@ func TestReach(t *testing.T) {
 
 func TestCandidate(t *testing.T) {
 	t.Parallel()
-	reflexive := address{IP: netip.MustParseAddr("203.0.113.7"), Port: 9, Base: netip.MustParseAddrPort("0.0.0.0:0")}
+	reflexive := address{IP: netip.MustParseAddr("203.0.113.7"), Port: 9, NAT: true}
 	list := []address{
 		{IP: netip.MustParseAddr("10.0.0.2"), Port: 5},
 		{IP: netip.MustParseAddr("2001:db8::1"), Port: 5},

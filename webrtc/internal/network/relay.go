@@ -38,7 +38,6 @@ func newRelayNet(servers []Server, s *senders) (relayNet, error) {
 	return relayNet{n, secure, s}, err
 }
 
-// ListenPacket implements transport.Net.
 func (n relayNet) ListenPacket(network, address string) (net.PacketConn, error) {
 	c, err := n.Net.ListenPacket(network, address)
 	return relayPackets{c, n.senders}, err
@@ -54,7 +53,6 @@ func (relayNet) ListenUDP(string, *net.UDPAddr) (transport.UDPConn, error) { ret
 // relayTimeout is how long connecting to a TURN server may take.
 const relayTimeout = 10 * time.Second
 
-// Dial implements proxy.Dialer.
 func (n relayNet) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), relayTimeout)
 	defer cancel()
@@ -71,13 +69,11 @@ func (n relayNet) Dial(network, address string) (net.Conn, error) {
 	return relayStream{c, relayPackets{turn.NewSTUNConn(c), n.senders}}, nil
 }
 
-// relayPackets are the packets of a TURN server.
 type relayPackets struct {
 	net.PacketConn
 	senders *senders
 }
 
-// ReadFrom implements net.PacketConn.
 func (p relayPackets) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := p.PacketConn.ReadFrom(b)
@@ -93,7 +89,6 @@ type relayStream struct {
 	packets relayPackets
 }
 
-// Read implements net.Conn.
 func (s relayStream) Read(b []byte) (int, error) {
 	n, _, err := s.packets.ReadFrom(b)
 	return n, err
@@ -113,7 +108,6 @@ func relayed(b []byte) []byte {
 	return data
 }
 
-// attribute returns the first attribute of a kind in a STUN message.
 func attribute(b []byte, kind stun.AttrType) (value []byte, ok bool) {
 	const header = 4
 	for b = b[stunHeader:]; len(b) >= header; {

@@ -25,7 +25,6 @@ type sharedListener struct {
 	t *TCP
 }
 
-// Accept implements net.Listener.
 func (l *sharedListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -54,7 +53,6 @@ type sharedConn struct {
 	gone bool       // it is a viewer's, or closed
 }
 
-// Read implements net.Conn.
 func (c *sharedConn) Read(b []byte) (int, error) {
 	if c.forwards.Load() {
 		return c.TCPConn.Read(b)
@@ -204,7 +202,6 @@ func (c *sharedConn) Write(b []byte) (int, error) {
 	return c.TCPConn.Write(b)
 }
 
-// WriteTo implements io.WriterTo.
 func (c *sharedConn) WriteTo(w io.Writer) (int64, error) {
 	if c.forwards.Load() {
 		return c.TCPConn.WriteTo(w)

@@ -147,7 +147,7 @@ func TestBindingReply(t *testing.T) {
 	}
 }
 
-// What is no plain request goes to the mux, which drops what is no viewer's.
+// Packets other than plain requests go to the mux, which discards packets without a viewer.
 func TestSTUNStrangers(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{})
@@ -248,7 +248,7 @@ func FuzzBindingReply(f *testing.F) {
 	})
 }
 
-// BenchmarkSTUN is what a packet costs that is no plain request: all packets of
+// BenchmarkSTUN measures packets that are not plain requests: all packets of
 // viewers pass there.
 func BenchmarkSTUN(b *testing.B) {
 	packet := append([]byte{0x80}, make([]byte, 1199)...)

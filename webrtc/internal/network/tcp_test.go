@@ -88,7 +88,7 @@ func TestStrangersOnSharedPort(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
 	ln := serve(t, &tcp, "127.0.0.1:0")
-	good := binding(t, "nobody:else")
+	good := binding(t, "unknown:else")
 	plain, err := stun.Build(stun.TransactionID, stun.BindingRequest)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestStrangersOnSharedPort(t *testing.T) {
 	}
 }
 
-// Who sends nothing, or a byte a second, holds nobody up, and is bounded by the
+// A client that sends nothing, or a byte a second, does not delay others, and is bounded by the
 // server's own deadline.
 func TestSlowStrangers(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestSharedBytes(t *testing.T) {
 				}
 			}
 			// What could have become a viewer's first message to the end is
-			// nobody's request.
+			// not a request.
 			if want := sent; string(got) != want && (string(got) != "" || len(sent) > 2) {
 				t.Errorf("read %q of %q", got, want)
 			}
@@ -283,7 +283,7 @@ func TestHandOver(t *testing.T) {
 			t.Fatalf("the viewer got %q, %v", got, err)
 		}
 	}
-	// A frame that nobody sends ends the connection, not the viewer.
+	// A frame of an impossible size ends the connection, not the viewer.
 	if _, err := conn.Write([]byte{0xff, 0xff, 1}); err != nil {
 		t.Fatal(err)
 	}
