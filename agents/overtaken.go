@@ -85,7 +85,7 @@ func (s *server) checkHere(ctx context.Context) error {
 	switch {
 	case starts || known == "" || !s.host.cfg.Log.Shared():
 		return nil
-	case p != nil && !isClosed(p.done):
+	case p != nil && !isClosed(p.child.done):
 		return p.lostError()
 	}
 	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
