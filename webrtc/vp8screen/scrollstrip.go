@@ -94,9 +94,11 @@ func (s *stripSearch) find(shifts []shift, prev, cur *Frame, f *ScrollFinder) []
 // liveColumns returns the number of columns from the first to the last searched macroblock.
 func liveColumns(f *ScrollFinder) int {
 	first, last := f.cols, -1
-	for i, live := range f.live {
-		if live {
-			first, last = min(first, i%f.cols), max(last, i%f.cols)
+	for row := range f.rows {
+		for col, live := range f.live[row*f.cols:][:f.cols] {
+			if live {
+				first, last = min(first, col), max(last, col)
+			}
 		}
 	}
 	return last + 1 - first
