@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/deskhand/deskhand/internal/removetree"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -59,10 +60,15 @@ func discard(stateDir string, logger *slog.Logger, keep []string) (err error) {
 	if err != nil {
 		return err
 	}
+	opened, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
 	var errs []error
 	for _, e := range entries {
 		if e.Name() != stateLock && !slices.Contains(keep, e.Name()) {
-			errs = append(errs, root.RemoveAll(e.Name()))
+			errs = append(errs, removetree.RemoveIn(opened, e.Name(), func() error { return nil }))
 		}
 	}
 	// The lock goes last.

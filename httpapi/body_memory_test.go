@@ -2,13 +2,16 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
@@ -185,4 +188,54 @@ func TestGuestPlaces(t *testing.T) {
 		t.Errorf("the answer that waited is %d %s", a.StatusCode, a.body)
 	}
 	eventually(t, "the place is given back", func() bool { return len(s.rest.Guests) == rest.GuestPlaces-1 })
+}
+
+// TestPlacesOfOneToken: long calls with one token leave places for others.
+func TestPlacesOfOneToken(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":64,"height":64}`)
+	_, busy := s.token(t, `{"scope":"view"}`)
+	_, other := s.token(t, `{"scope":"view"}`)
+	const calls = 2 * rest.GuestPlaces
+	for range calls {
+		c := dialServer(t, s)
+		c.send("GET %s/screenshot?settleMs=20000&timeoutMs=60000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", mainPath, busy)
+	}
+	eventually(t, "the token has its places", func() bool { return len(s.rest.Guests) > 0 && len(s.rest.Guests) == len(s.tokens.Find(busy).Places()) })
+	begun := time.Now()
+	s.do(t, call{path: mainPath + "/status", header: map[string]string{"Authorization": "Bearer " + other}}).want(t, 200)
+	if d := time.Since(begun); d > 5*time.Second {
+		t.Errorf("a call with another token took %v", d)
+	}
+}
+
+// TestOverAfterHandler: a handler that does not end with its token answers nothing after it.
+func TestOverAfterHandler(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := serve(t, Config{also: func(s *Server) {
+		rest.Add(s.routes, rest.Route{ID: "deaf", Method: http.MethodGet, Path: "/v1/test/deaf", Scope: grants.ScopeView}, func(context.Context, *struct{}) (*rest.OKOutput, error) {
+			close(entered)
+			<-leave
+			return &rest.OKOutput{}, nil
+		})
+	}})
+	made, view := s.token(t, `{"scope":"view"}`)
+	got := make(chan answer)
+	go func() {
+		got <- s.do(t, call{path: "/v1/test/deaf", header: map[string]string{"Authorization": "Bearer " + view}})
+	}()
+	<-entered
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + made}).want(t, 204)
+	close(leave)
+	a := <-got
+	a.problem(t, 401, "token_invalid")
+}
+
+// TestOwnToken: a token that revokes itself is told so.
+func TestOwnToken(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	made, admin := s.token(t, `{"scope":"admin"}`)
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + made, header: map[string]string{"Authorization": "Bearer " + admin}}).want(t, 204)
 }

@@ -117,6 +117,7 @@ func (s *Server) registerCaptions() {
 			Summary: about[1], About: "As WebVTT, for the track element of HTML and for players. With from and to, those of a clip.",
 			Content: map[string]*huma.MediaType{"text/vtt": {Schema: &huma.Schema{Type: huma.TypeString}}},
 			Errors:  []int{http.StatusBadRequest},
+			Large:   true,
 		}
 		onRecording(s, r, func(_ context.Context, store *recording.Store, in *textInput) (*textOutput, error) {
 			var text bytes.Buffer

@@ -10,9 +10,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
@@ -148,6 +150,10 @@ func (s *Server) sendOpen(out *rest.FileOutput, f *os.File, c *rest.Conditions, 
 	return s.rest.SendFile(out, openFile{f}, info.Size(), info.ModTime(), c, r)
 }
 
+// maxLiveDownloads is how many clients follow recordings with tokens of a scope other than
+// admin.
+const maxLiveDownloads = 64
+
 // followVideo sends a recording while it is made.
 func (s *Server) followVideo(_ context.Context, store *recording.Store, in *videoInput) (*rest.FileOutput, error) {
 	info, err := store.Get(in.ID)
@@ -159,7 +165,17 @@ func (s *Server) followVideo(_ context.Context, store *recording.Store, in *vide
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
 		return out, nil
 	}
+	leave := func() {}
+	if in.r.Limited() {
+		select {
+		case s.liveDownloads <- struct{}{}:
+			leave = sync.OnceFunc(func() { <-s.liveDownloads })
+		default:
+			return nil, rest.NoRoom.Problem("too many clients follow recordings; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the handler
+	context.AfterFunc(ctx, leave)
 	video, _, err := store.Live(ctx, in.ID)
 	if err != nil {
 		cancel()
@@ -188,10 +204,9 @@ func (s *Server) followVideo(_ context.Context, store *recording.Store, in *vide
 
 // pump copies what comes, as soon as it does.
 func pump(w *bufio.Writer, flush func() error, from io.Reader) {
-	buf := rest.Buffers.Get().(*[rest.ChunkSize]byte)
-	defer rest.Buffers.Put(buf)
+	buf := make([]byte, 32<<10) // many may follow, and most wait
 	for {
-		n, err := from.Read(buf[:])
+		n, err := from.Read(buf)
 		if n > 0 {
 			if _, err := w.Write(buf[:n]); err != nil {
 				return

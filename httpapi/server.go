@@ -42,6 +42,10 @@ type Server struct {
 
 	closeOnce sync.Once
 	closeErr  error
+
+	// liveDownloads has an element for each client that follows a recording with a token
+	// of a scope other than admin.
+	liveDownloads chan struct{}
 }
 
 // ErrClosed is returned by Serve and Mount after Close.
@@ -87,7 +91,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files}
+	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files, liveDownloads: make(chan struct{}, maxLiveDownloads)}
 	s.processes = &processes{cfg: cfg, stateDir: state}
 	s.agents = &agentHost{cfg: cfg, stateDir: state, folders: trusted, registry: s.registry}
 	s.agentServers = s.agents.serversOf

@@ -76,6 +76,7 @@ func (s *Server) registerTokens() {
 	revoke.ID, revoke.Method, revoke.Path, revoke.Summary = "revokeToken", http.MethodDelete, "/v1/tokens/{id}", "Revoke a token"
 	revoke.About = "Whatever uses it ends within a second, and so do the tokens that were made with it. 503 and 507 say that the token " +
 		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
+	revoke.Revokes = true
 	revoke.Status, revoke.Errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
 	rest.Add(s.routes, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
 		err := s.tokens.Revoke(in.ID)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/deskhand/deskhand/internal/removetree"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -44,7 +45,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(folder)
+	defer removetree.Remove(folder) //nolint:errcheck // what is left is in the directory of temporary files
 	stdin, send, err := os.Pipe()
 	if err != nil {
 		return "", err

@@ -168,6 +168,9 @@ func (a *accessFlags) resolve() (string, error) {
 
 // config returns the server's configuration.
 func (f *serverFlags) config() (httpapi.Config, error) {
+	if f.noToken && (f.sessions.user != "" || f.desktopUser != "") {
+		return httpapi.Config{}, usagef("--no-token excludes --agent-user and --desktop-user: the programs of that user could do through the server what its own user can")
+	}
 	cfg := httpapi.Config{
 		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
 		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,

@@ -101,6 +101,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"server", "--no-token", "--token", "x"}, "", exitUsage, "--no-token excludes --token", ""},
 		{[]string{"server", "--no-token", "--token-file", good}, "", exitUsage, "--no-token excludes --token", ""},
 		{[]string{"-n", "server", "--token", "x"}, "", exitUsage, "--no-token excludes --token", ""},
+		{[]string{"server", "--no-token", "--agent-user", "nobody"}, "", exitUsage, "--no-token excludes --agent-user", ""},
+		{[]string{"-n", "server", "--desktop-user", "nobody"}, "", exitUsage, "--no-token excludes --agent-user and --desktop-user", ""},
 		{[]string{"server", "--token", "x", "--token-file", good}, "", exitUsage, "--token excludes --token-file", ""},
 		{[]string{"server", "--token", ""}, "", exitUsage, "--token is empty", ""},
 		{[]string{"server", "--token", " x"}, "", exitUsage, "white space", ""},

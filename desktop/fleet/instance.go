@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/removetree"
 )
 
 // Deadlines of a desktop's life.
@@ -320,7 +321,7 @@ func (in *Instance) discard() error {
 	// A desktop that was started with a StateDir has no files here: no other program
 	// has a desktop of this id.
 	dir := desktopDir(in.fleet.stateDir.Path(), in.id)
-	if err := errors.Join(in.recordings.discard(), os.RemoveAll(dir)); err != nil {
+	if err := errors.Join(in.recordings.discard(), removetree.Remove(dir)); err != nil {
 		return fmt.Errorf("remove files of desktop %s: %w", in.id, err)
 	}
 	return nil

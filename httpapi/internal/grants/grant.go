@@ -71,6 +71,20 @@ type Grant struct {
 
 	ctx context.Context //nolint:containedctx // ends with the token; what the token is used for ends with it
 	end context.CancelFunc
+
+	makePlaces sync.Once
+	places     chan struct{}
+}
+
+// requestPlaces is how many requests with a token are handled at the same time.
+const requestPlaces = 32
+
+// Places has an element for each request with the token that is handled. A request waits
+// until it can send one, and receives one at its end, so that one token does not take the
+// places of all others.
+func (g *Grant) Places() chan struct{} {
+	g.makePlaces.Do(func() { g.places = make(chan struct{}, requestPlaces) })
+	return g.places
 }
 
 // begin makes the token valid until it expires or end is called.

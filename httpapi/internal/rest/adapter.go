@@ -100,7 +100,7 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 	} else {
 		size = -1 // fasthttp sends it in chunks
 	}
-	a := &heldAnswer{Reader: encode(body), memory: memory, size: int64(cap(body)), granted: r.limited()}
+	a := &heldAnswer{Reader: encode(body), memory: memory, size: int64(cap(body)), granted: r.Limited()}
 	if !memory.take(a.size, a.granted) {
 		response.ResetBody()
 		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
@@ -112,8 +112,8 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 	return nil
 }
 
-// limited reports whether the request has a token of a scope other than admin.
-func (r *Request) limited() bool { return r.Grant != nil && r.Grant.Scope != grants.ScopeAdmin }
+// Limited reports whether the request has a token of a scope other than admin.
+func (r *Request) Limited() bool { return r.Grant != nil && r.Grant.Scope != grants.ScopeAdmin }
 
 // heldAnswer is an answer that memory counts until fasthttp closes it.
 type heldAnswer struct {
@@ -219,7 +219,7 @@ func (r *Request) takesJSON() bool {
 // BodyReader returns the request's body for huma, which reads it into memory.
 func (r *Request) BodyReader() io.Reader {
 	r.open()
-	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.limited()}
+	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.Limited()}
 	size := min(int64(bodyOf(r.Fiber).size), r.op.MaxBodyBytes) // huma reads no more
 	if err := r.buffered.reserve(size); err != nil {
 		return failingReader{err}

@@ -9,8 +9,8 @@ import (
 // count. The number of requests that are handled at the same time bounds it. Event
 // streams and WebSockets do not count: their handlers have returned.
 const (
-	GuestPlaces = 64 // requests with a token of a scope other than admin
-	largePlaces = 2  // requests of a route whose answers may be large, of such tokens and of all others each
+	GuestPlaces = 256 // requests with a token of a scope other than admin
+	largePlaces = 2   // requests of a route whose answers may be large, of such tokens and of all others each
 )
 
 // largeKey is the key of a route's largeAnswers in the metadata of its operation.
@@ -29,17 +29,23 @@ func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 	r := RequestOf(ctx)
 	large, _ := r.op.Metadata[largeKey].(*largeAnswers)
 	var places []chan struct{}
+	if r.Limited() {
+		places = append(places, r.Grant.Places(), a.Guests)
+	}
 	switch {
-	case r.limited() && large != nil:
-		places = []chan struct{}{a.Guests, large.guests}
-	case r.limited():
-		places = []chan struct{}{a.Guests}
-	case large != nil:
-		places = []chan struct{}{large.others}
+	case large == nil:
+	case r.Limited():
+		places = append(places, large.guests)
+	default:
+		places = append(places, large.others)
 	}
 	for _, place := range places {
 		if !r.take(place) {
-			a.Write(r.Fiber, NoRoom.Problem("too many requests are being handled; try again later").WithHeader(fiber.HeaderRetryAfter, "1"))
+			bad := NoRoom.Problem("too many requests are being handled; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
+			if r.Grant.Over() {
+				bad = TokenOver()
+			}
+			a.Write(r.Fiber, bad)
 			return
 		}
 	}

@@ -54,6 +54,7 @@ type Route struct {
 	Body    *huma.RequestBody
 	Most    int64 // bytes of the body; zero: Config.MaxBodyBytes
 	Large   bool  // answers may take many megabytes
+	Revokes bool  // a token may end itself
 	Admin   bool  // of a desktop's: only a token for everything will do
 }
 
@@ -105,8 +106,11 @@ type Group struct {
 func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error)) {
 	huma.Register(g.Huma, g.Operation(r), func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, g.Fail(ctx, r, err)
+		case GrantOf(ctx).Over() && !r.Revokes:
+			return nil, g.Fail(ctx, r, TokenOver())
 		}
 		return out, nil
 	})

@@ -88,7 +88,7 @@ type SocketOutput struct {
 func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, *Socket)) {
 	rc := RequestOf(ctx).Fiber.Context()
 	e := a.EntryOf(rc)
-	under, g, granted := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).limited()
+	under, g, granted := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).Limited()
 	up := websocket.FastHTTPUpgrader{
 		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
