@@ -131,8 +131,8 @@ func TestRooms(t *testing.T) {
 // many Server may have, and mostFiles how many files a package.
 const (
 	mostMethods = 50
-	mostServer  = 144
-	mostFiles   = 72
+	mostServer  = 110
+	mostFiles   = 56
 )
 
 // TestRoomSizes keeps types and packages of httpapi to what one can hold in mind.

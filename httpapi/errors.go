@@ -33,7 +33,7 @@ func problemTable(err error) *rest.Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
-	if p := cmp.Or(tokenProblem(err), fileProblem(err), fullProblem(err), processProblem(err), streamProblem(err), interruptedProblem(err),
+	if p := cmp.Or(fullProblem(err), streamProblem(err), interruptedProblem(err),
 		controlProblem(err), recordingProblem(err), fleetProblem(err)); p != nil {
 		return p
 	}

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deskhand/deskhand/httpapi/internal/files"
 )
 
 // awaitFile returns the next event of that type and path.
-func awaitFile(t *testing.T, events <-chan sse, typ, path string) fileEvent {
+func awaitFile(t *testing.T, events <-chan sse, typ, path string) files.FileEvent {
 	t.Helper()
 	timeout := time.After(time.Minute)
 	for {
@@ -22,7 +24,7 @@ func awaitFile(t *testing.T, events <-chan sse, typ, path string) fileEvent {
 			if !open {
 				t.Fatalf("the stream ended before %s of %s", typ, path)
 			}
-			var f fileEvent
+			var f files.FileEvent
 			if err := json.Unmarshal([]byte(e.data), &f); err != nil {
 				t.Fatalf("data %q: %v", e.data, err)
 			}
@@ -50,7 +52,7 @@ func TestWatch(t *testing.T) {
 			events := s.follow(t.Context(), t, fsPath("watch", "path", dir, "recursive", "true", "access_token", s.Token()), nil)
 			s.do(t, call{method: "PUT", path: fsPath("file", "path", at("new")), body: "x"}).want(t, 200)
 			awaitFile(t, events, "created", at("new"))
-			if f := func() fileEvent {
+			if f := func() files.FileEvent {
 				s.do(t, call{method: "POST", path: fsPath("mkdir", "path", at("sub"))}).want(t, 200)
 				return awaitFile(t, events, "created", at("sub"))
 			}(); !f.Directory {
@@ -143,7 +145,7 @@ func TestSearch(t *testing.T) {
 	// found is the paths, with the numbers and columns of lines.
 	found := func(q ...string) []string {
 		a := s.get(t, fsPath("search", append(q, "path", dir)...)).want(t, 200)
-		var body searchBody
+		var body files.SearchBody
 		if err := json.Unmarshal(a.body, &body); err != nil {
 			t.Fatal(err)
 		}

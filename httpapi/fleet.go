@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
@@ -53,4 +54,40 @@ func (s *Server) startInstance(ctx context.Context, id string) (Desktop, error) 
 		return nil, problemOf(err, rest.RuntimeFailed)
 	}
 	return d, nil
+}
+
+// desktopEnviron is the environment of programs on a desktop.
+func (s *Server) desktopEnviron(id string) ([]string, error) {
+	var d fleet.Desktop
+	inst, err := s.fleet.Find(id)
+	if err == nil {
+		d, err = inst.Desktop()
+	}
+	if err != nil {
+		return nil, asProblem(err)
+	}
+	e, ok := d.(interface{ Environ() ([]string, error) })
+	if !ok {
+		return nil, rest.UnsupportedAction.WithCode("This kind of desktop has no environment that processes could be given; leave desktop out")
+	}
+	environ, err := e.Environ()
+	return environ, asProblem(err)
+}
+
+// asProblem returns the problem for an error of the domain, or err if there is none.
+func asProblem(err error) error {
+	if p := problemTable(err); p != nil {
+		return p
+	}
+	return err
+}
+
+// processDir is where, in a state directory, it is recorded what to end should
+// the server be killed.
+func processDir(state string) string { return filepath.Join(state, "processes") }
+
+// processDir returns that folder in the state directory, which it claims.
+func (s *Server) processDir() (string, error) {
+	dir, err := s.fleet.StateDir().Claim()
+	return processDir(dir), asProblem(err)
 }

@@ -26,7 +26,7 @@ type (
 
 	clipInput struct {
 		RecordingID
-		RawRequest
+		rest.RawRequest
 		SpanQuery
 		Around uint64               `query:"around" doc:"In place of from and to: the seq of an entry of the timeline"`
 		Before rest.Optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before that entry; 2000 when left out"`
@@ -74,7 +74,7 @@ func (s *Server) registerClip() {
 		name := in.ID + "-" + strconv.FormatInt(clip.From.Milliseconds(), 10) + "-" + strconv.FormatInt(clip.To.Milliseconds(), 10) + ".mp4"
 		out := &rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(name), Cache: "private, no-store"}
 		// It is made anew for each request, so there are no parts of it to ask for.
-		out, err = s.rest.SendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &rest.Conditions{}, in.r)
+		out, err = s.rest.SendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &rest.Conditions{}, in.Request())
 		if err == nil {
 			out.AcceptRanges = "none"
 		}

@@ -30,7 +30,7 @@ type (
 	// videoInput asks for a video.
 	videoInput struct {
 		RecordingID
-		RawRequest
+		rest.RawRequest
 		Live string `query:"live" enum:"true,false,1,0" doc:"Follow one that goes on until it ends: the answer has no length and no parts"`
 		rest.Conditions
 	}
@@ -38,13 +38,13 @@ type (
 	// fileInput asks for another file of a recording.
 	fileInput struct {
 		RecordingID
-		RawRequest
+		rest.RawRequest
 		rest.Conditions
 	}
 
 	thumbnailInput struct {
 		RecordingID
-		RawRequest
+		rest.RawRequest
 		Moment string `path:"moment" pattern:"^[0-9]{1,12}(\\.jpg)?$" doc:"Milliseconds from the beginning of the video; .jpg may follow" example:"1500.jpg"`
 		rest.Conditions
 	}
@@ -89,7 +89,7 @@ func (s *Server) registerRecordingMedia() {
 		if err != nil {
 			return nil, noPicture(err, in.ID)
 		}
-		return s.sendOpen(&rest.FileOutput{ContentType: pictureType}, f, &in.Conditions, in.r)
+		return s.sendOpen(&rest.FileOutput{ContentType: pictureType}, f, &in.Conditions, in.Request())
 	})
 	picture.ID, picture.Path, picture.Summary = "getRecordingThumbnail", "/recordings/{id}/thumbnails/{moment}", "Get a small picture of a moment"
 	picture.About = "The latest one that is not after that moment."
@@ -99,7 +99,7 @@ func (s *Server) registerRecordingMedia() {
 		if err != nil {
 			return nil, noPicture(err, in.ID)
 		}
-		return s.sendOpen(&rest.FileOutput{ContentType: pictureType}, f, &in.Conditions, in.r)
+		return s.sendOpen(&rest.FileOutput{ContentType: pictureType}, f, &in.Conditions, in.Request())
 	})
 	thumbnails := rest.Route{Method: http.MethodGet, Tag: recordingTag}
 	thumbnails.ID, thumbnails.Path, thumbnails.Summary = "listRecordingThumbnails", "/recordings/{id}/thumbnails", "List a recording's small pictures"
@@ -133,7 +133,7 @@ func (s *Server) sendVideo(ctx context.Context, store *recording.Store, in *vide
 	if err != nil {
 		return nil, err
 	}
-	return s.sendOpen(&rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(info.FileName)}, f, &in.Conditions, in.r)
+	return s.sendOpen(&rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(info.FileName)}, f, &in.Conditions, in.Request())
 }
 
 // sendOpen answers with a file of a recording, as large as it is now.
@@ -161,12 +161,12 @@ func (s *Server) followVideo(_ context.Context, store *recording.Store, in *vide
 		return nil, err
 	}
 	out := &rest.FileOutput{Status: http.StatusOK, ContentType: videoType, Disposition: rest.Attachment(info.FileName), Cache: "no-store"}
-	if in.r.Method() == http.MethodHead {
+	if in.Request().Method() == http.MethodHead {
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
 		return out, nil
 	}
 	leave := func() {}
-	if in.r.Limited() {
+	if in.Request().Limited() {
 		select {
 		case s.liveDownloads <- struct{}{}:
 			leave = sync.OnceFunc(func() { <-s.liveDownloads })

@@ -7,8 +7,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/files"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/httpapi/internal/tokens"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 type healthBody struct {
@@ -51,16 +56,19 @@ func (s *Server) register() {
 	s.registerStream()
 	s.registerControl()
 	s.registerRecording()
-	s.registerProcesses()
+	s.processes = processes.Register(s.rest, processes.Config{
+		Dir: s.processDir, DesktopEnviron: s.desktopEnviron, DesktopUser: s.cfg.DesktopUser,
+		Environ: supervise.Inherit(s.cfg.EnvPolicy == desktop.EnvClean, s.cfg.Secrets...), Logger: s.log,
+	})
 	s.registerAgents()
 	s.registerACP()
 	s.registerTransport()
 	s.registerSessions()
 	s.registerOpenComputer()
 	s.registerMCP()
-	s.registerTokens()
+	tokens.Register(s.rest, tokens.Config{Store: s.tokens, DesktopUser: s.cfg.users.desktop.Name, DesktopMenu: s.cfg.DesktopMenu})
 	s.registerConfiguration()
-	s.registerFiles()
+	files.Register(s.rest, s.files)
 	s.registerRaw()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -28,7 +29,7 @@ type Server struct {
 	fleet  *fleet.Fleet
 	tokens *grants.Store
 
-	processes   *processes
+	processes   *processes.Area
 	mcp         mcpServers
 	files       *filesystem.FS
 	registry    *registry.Registry
@@ -92,7 +93,6 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, errors.Join(err, files.Close())
 	}
 	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files, liveDownloads: make(chan struct{}, maxLiveDownloads)}
-	s.processes = &processes{cfg: cfg, stateDir: state}
 	s.agents = &agentHost{cfg: cfg, stateDir: state, folders: trusted, registry: s.registry}
 	s.agentServers = s.agents.serversOf
 	s.agents.mount, s.agents.find = s.mount, s.findDesktop
@@ -172,7 +172,7 @@ func (s *Server) Close() error {
 		s.tokens.Close()
 		// What has to be killed takes a while, so all end at once.
 		processes, desktops := make(chan error, 1), make(chan error, 1)
-		go func() { processes <- s.processes.close() }()
+		go func() { processes <- s.processes.Close() }()
 		go func() { desktops <- s.fleet.CloseDesktops() }()
 		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-processes)
 		<-desktops // Close returns the error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -166,7 +167,7 @@ func TestTerminalFrames(t *testing.T) {
 		if tt.send != "" {
 			c.send(tt.send)
 		}
-		var got errorFrame
+		var got processes.ErrorFrame
 		if err := json.Unmarshal([]byte(c.frame()), &got); err != nil || got.Type != "error" || !strings.Contains(got.Message, tt.want) {
 			t.Errorf("answer to %.40q = %+v, %v, want %q", tt.send, got, err, tt.want)
 		}
@@ -240,7 +241,7 @@ func TestTerminalStalledReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range stalled.frames {
-			var gap gapFrame
+			var gap processes.GapFrame
 			if err := json.Unmarshal([]byte(f), &gap); err != nil || gap.Type != "gap" || gap.Bytes <= 0 {
 				t.Fatalf("frame = %s", f)
 			}
@@ -311,33 +312,4 @@ func TestProcessOnDesktop(t *testing.T) {
 	})
 	s.post(t, "/v1/processes/"+owned["Xvfb"]+"/input", `{"data":""}`).problem(t, 409, "conflict")
 	s.get(t, "/v1/processes/"+owned["Xvfb"]+"/terminal/ws").problem(t, 409, "conflict")
-}
-
-func FuzzTerminalFrame(f *testing.F) {
-	for _, seed := range []string{
-		`{"type":"input","data":"x"}`, `{"type":"input","data":"eA==","encoding":"base64"}`, `{"type":"resize","cols":80,"rows":24}`,
-		`{"type":"close"}`, `{"type":"resize","cols":-1,"rows":1e9}`, `[]`, `null`, `{"type":null}`, `{"type":"input","data":"\ud800"}`, "{\"type\":\"\xff\"}",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		frame, err := parseTerminalFrame(data)
-		if err != nil {
-			if err.Error() == "" {
-				t.Error("an error without words")
-			}
-			return
-		}
-		switch frame.kind {
-		case "input", "resize", "close":
-		default:
-			t.Errorf("%q was accepted as %q", data, frame.kind)
-		}
-		if frame.kind != "input" && frame.input != nil || frame.kind != "resize" && (frame.cols != 0 || frame.rows != 0) {
-			t.Errorf("%q = %+v", data, frame)
-		}
-		if len(frame.input) > len(data) {
-			t.Errorf("%d bytes of input in %d", len(frame.input), len(data))
-		}
-	})
 }

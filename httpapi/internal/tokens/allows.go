@@ -1,4 +1,4 @@
-package httpapi
+package tokens
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // allows describes what the holder of a token of a scope can do, for the user who
 // makes the token.
 func (c Config) allows(s grants.Scope) string {
-	as := "as user " + cmp.Or(c.users.desktop.Name, userName())
+	as := "as user " + cmp.Or(c.DesktopUser, userName())
 	switch s {
 	case grants.ScopeView:
 		return "Seeing the desktop; no input."

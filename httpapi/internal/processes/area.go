@@ -1,26 +1,39 @@
-package httpapi
+package processes
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"log/slog"
 	"sync"
 	"syscall"
 
-	"github.com/deskhand/deskhand/desktop"
-	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
-	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/process"
 )
 
-// processes are what clients started, and what the desktops run. The manager is
-// made when it is first needed, since it keeps a record in the state directory.
-type processes struct {
-	cfg      Config
-	stateDir *fleet.StateDir
+// Config configures the routes of processes.
+type Config struct {
+	// Dir returns the folder in which it is recorded what to end should the server be
+	// killed.
+	Dir func() (string, error)
+
+	// Environ is the environment of processes, and DesktopEnviron returns that of programs
+	// on a desktop, which run as DesktopUser.
+	Environ        []string
+	DesktopEnviron func(desktop string) ([]string, error)
+	DesktopUser    string
+
+	Logger *slog.Logger
+}
+
+// Area is the area of processes: those that clients started, and those that desktops
+// run. The manager is made when it is first needed, since it keeps a record in the state
+// directory.
+type Area struct {
+	rest.Group
+	cfg Config
 
 	mu     sync.Mutex // guards what follows
 	made   *process.Manager
@@ -28,34 +41,26 @@ type processes struct {
 }
 
 // manager returns the manager of this server.
-func (ps *processes) manager() (*process.Manager, error) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
+func (a *Area) manager() (*process.Manager, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
-	case ps.closed:
-		return nil, rest.ShuttingDown.Problem("the server is shutting down")
-	case ps.made != nil:
-		return ps.made, nil
+	case a.closed:
+		return nil, rest.Closing()
+	case a.made != nil:
+		return a.made, nil
 	}
-	dir, err := ps.stateDir.Claim()
+	dir, err := a.cfg.Dir()
 	if err != nil {
 		return nil, err
 	}
-	ps.made, err = process.New(process.Config{
-		Dir:     processDir(dir),
-		Environ: supervise.Inherit(ps.cfg.EnvPolicy == desktop.EnvClean, ps.cfg.Secrets...),
-		Logger:  ps.cfg.Logger,
-	})
-	return ps.made, err
+	a.made, err = process.New(process.Config{Dir: dir, Environ: a.cfg.Environ, Logger: a.cfg.Logger})
+	return a.made, err
 }
 
-// processDir is where, in a state directory, it is recorded what to end should
-// the server be killed.
-func processDir(state string) string { return filepath.Join(state, "processes") }
-
 // find returns the process of that id.
-func (ps *processes) find(id string) (*process.Process, error) {
-	m, err := ps.manager()
+func (a *Area) find(id string) (*process.Process, error) {
+	m, err := a.manager()
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +71,12 @@ func (ps *processes) find(id string) (*process.Process, error) {
 	return p, err
 }
 
-// close ends them all.
-func (ps *processes) close() error {
-	ps.mu.Lock()
-	ps.closed = true
-	m := ps.made
-	ps.mu.Unlock()
+// Close ends all processes.
+func (a *Area) Close() error {
+	a.mu.Lock()
+	a.closed = true
+	m := a.made
+	a.mu.Unlock()
 	if m == nil {
 		return nil
 	}
@@ -83,8 +88,8 @@ var processFields = map[string]string{
 	"Command": "command", "Env": "env", "Owner": "owner", "User": "user", "MaxOutput": "maxOutputBytes", "Terminal": "terminal",
 }
 
-// processProblem is the answer to an error of package process, or nil.
-func processProblem(err error) *rest.Problem {
+// problem is the answer to an error of package process, or nil.
+func problem(err error) *rest.Problem {
 	var bad *process.InvalidError
 	var limit *process.LimitError
 	var large *process.InputTooLargeError

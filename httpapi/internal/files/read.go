@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 
 type readInput struct {
 	PathQuery
-	RawRequest
+	rest.RawRequest
 	Download bool `query:"download" doc:"Have browsers save it under its name"`
 	rest.Conditions
 }
 
-func (s *Server) registerReading(r rest.Route) {
+func (a *area) registerReading(r rest.Route) {
 	r.ID, r.Method, r.Path, r.Query = "readFile", http.MethodGet, "/v1/fs/file", true
 	r.Summary = "Read a file"
 	r.About = "A range, and what was not changed since, are answered as RFC 9110 has them. HEAD tells size and entity tag."
@@ -32,7 +32,7 @@ func (s *Server) registerReading(r rest.Route) {
 		"304": {Description: http.StatusText(http.StatusNotModified)},
 	}
 	r.Errors = append(slices.Clip(r.Errors), http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
-	rest.Add(s.routes, r, s.readFile)
+	rest.Add(a.Group, r, a.readFile)
 }
 
 // binaryFile describes the content of a file.
@@ -40,8 +40,8 @@ func binaryFile() map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{fiber.MIMEOctetStream: rest.Binary()}
 }
 
-func (s *Server) readFile(_ context.Context, in *readInput) (*rest.FileOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) readFile(_ context.Context, in *readInput) (*rest.FileOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Server) readFile(_ context.Context, in *readInput) (*rest.FileOutput, e
 	if in.Download {
 		out.Disposition = rest.Attachment(path.Base(e.Path))
 	}
-	return s.rest.SendFile(out, fileSource{f}, e.Size, e.Modified, &in.Conditions, in.r)
+	return a.SendFile(out, fileSource{f}, e.Size, e.Modified, &in.Conditions, in.Request())
 }
 
 // fileSource is a file of the file system.

@@ -1,4 +1,4 @@
-package httpapi
+package processes
 
 import (
 	"context"
@@ -35,25 +35,25 @@ type runResult struct {
 
 type runOutput struct{ Body runResult }
 
-func (s *Server) registerRun() {
-	rest.Add(s.routes, rest.Route{
+func (a *Area) registerRun() {
+	rest.Add(a.Group, rest.Route{
 		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError,
 		Summary: "Run a program to its end",
 		About: "Answers when the program has ended, whatever it leaves running behind it. " +
 			"As many as maxConcurrentProcesses run at a time; others wait for their turn, within their timeout.",
 		Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway},
-	}, s.run)
+	}, a.run)
 }
 
-func (s *Server) run(ctx context.Context, in *rest.Input[runBody]) (*runOutput, error) {
+func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*runOutput, error) {
 	b := &in.Body
-	spec, err := s.spec(&startBody{
+	spec, err := a.spec(&startBody{
 		Command: b.Command, Args: b.Args, Cwd: b.Cwd, Env: b.Env, User: b.User, Desktop: b.Desktop,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.processes.manager()
+	m, err := a.manager()
 	if err != nil {
 		return nil, err
 	}
@@ -127,13 +127,13 @@ func (c processConfig) limits() (process.Limits, error) {
 	return l, nil
 }
 
-func (s *Server) registerProcessConfig() {
+func (a *Area) registerProcessConfig() {
 	r := rest.Route{
 		ID: "getProcessConfig", Method: http.MethodGet, Path: "/v1/processes/config", Tag: "Processes", Other: rest.StreamError,
 		Summary: "Tell the limits of processes",
 	}
-	rest.Add(s.routes, r, func(context.Context, *struct{}) (*processConfigOutput, error) {
-		m, err := s.processes.manager()
+	rest.Add(a.Group, r, func(context.Context, *struct{}) (*processConfigOutput, error) {
+		m, err := a.manager()
 		if err != nil {
 			return nil, err
 		}
@@ -142,12 +142,12 @@ func (s *Server) registerProcessConfig() {
 	r.ID, r.Method, r.Summary = "setProcessConfig", http.MethodPost, "Set the limits of processes"
 	r.About = "They hold at once, and until the server ends."
 	r.Errors = []int{http.StatusBadRequest}
-	rest.Add(s.routes, r, func(_ context.Context, in *rest.Input[processConfig]) (*processConfigOutput, error) {
+	rest.Add(a.Group, r, func(_ context.Context, in *rest.Input[processConfig]) (*processConfigOutput, error) {
 		l, err := in.Body.limits()
 		if err != nil {
 			return nil, err
 		}
-		m, err := s.processes.manager()
+		m, err := a.manager()
 		if err == nil {
 			err = m.SetLimits(l)
 		}

@@ -1,4 +1,4 @@
-package httpapi
+package processes
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type (
 	resizeOutput struct{ Body terminalSize }
 )
 
-func (s *Server) registerProcessInput() {
+func (a *Area) registerProcessInput() {
 	r := rest.Route{
 		Method: http.MethodPost, Tag: "Processes", Other: rest.StreamError,
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
@@ -46,12 +46,12 @@ func (s *Server) registerProcessInput() {
 	write := r
 	write.ID, write.Path, write.Summary = "sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input"
 	write.Errors = append(write.Errors, http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout)
-	rest.Add(s.routes, write, s.writeInput)
+	rest.Add(a.Group, write, a.writeInput)
 	end := r
 	end.ID, end.Path, end.Summary = "closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input"
 	end.About = "On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines."
-	rest.Add(s.routes, end, func(_ context.Context, in *processID) (*rest.OKOutput, error) {
-		p, err := s.processes.find(in.ID)
+	rest.Add(a.Group, end, func(_ context.Context, in *processID) (*rest.OKOutput, error) {
+		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +59,8 @@ func (s *Server) registerProcessInput() {
 	})
 	resize := r
 	resize.ID, resize.Path, resize.Summary = "resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal"
-	rest.Add(s.routes, resize, func(_ context.Context, in *resizeInput) (*resizeOutput, error) {
-		p, err := s.processes.find(in.ID)
+	rest.Add(a.Group, resize, func(_ context.Context, in *resizeInput) (*resizeOutput, error) {
+		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func (s *Server) registerProcessInput() {
 	})
 }
 
-func (s *Server) writeInput(ctx context.Context, in *processInput) (*writtenOutput, error) {
-	p, err := s.processes.find(in.ID)
+func (a *Area) writeInput(ctx context.Context, in *processInput) (*writtenOutput, error) {
+	p, err := a.find(in.ID)
 	if err != nil {
 		return nil, err
 	}

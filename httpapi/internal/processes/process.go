@@ -1,4 +1,4 @@
-package httpapi
+package processes
 
 import (
 	"cmp"
@@ -97,36 +97,40 @@ func processOf(i process.Info) processInfo {
 	return p
 }
 
-func (s *Server) registerProcesses() {
+// Register adds the routes of processes.
+func Register(api *rest.API, cfg Config) *Area {
+	a := &Area{Group: rest.Group{API: api, Problem: problem}, cfg: cfg}
+
 	r := rest.Route{Tag: "Processes", Other: rest.StreamError}
 	create := r
 	create.ID, create.Method, create.Path = "createProcess", http.MethodPost, "/v1/processes"
 	create.Summary = "Start a process"
 	create.About = "It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit."
 	create.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway}
-	rest.Add(s.routes, create, s.createProcess)
+	rest.Add(a.Group, create, a.createProcess)
 	list := r
 	list.ID, list.Method, list.Path, list.Summary = "listProcesses", http.MethodGet, "/v1/processes", "List processes"
 	list.About = "Those of the desktops are among them. Of those that have ended, the latest ones."
-	rest.Add(s.routes, list, s.listProcesses)
+	rest.Add(a.Group, list, a.listProcesses)
 	// Before what has an id in their place.
-	s.registerRun()
-	s.registerProcessConfig()
+	a.registerRun()
+	a.registerProcessConfig()
 	r.Errors = []int{http.StatusNotFound}
 	get := r
 	get.ID, get.Method, get.Path, get.Summary = "getProcess", http.MethodGet, "/v1/processes/{id}", "Tell about a process"
-	rest.Add(s.routes, get, func(_ context.Context, in *usageInput) (*processOutput, error) {
-		p, err := s.processes.find(in.ID)
+	rest.Add(a.Group, get, func(_ context.Context, in *usageInput) (*processOutput, error) {
+		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
 		info, err := describeProcess(p, in.Usage)
 		return &processOutput{info}, err
 	})
-	s.registerEnding(r)
-	s.registerProcessLogs()
-	s.registerProcessInput()
-	s.registerTerminal()
+	a.registerEnding(r)
+	a.registerProcessLogs()
+	a.registerProcessInput()
+	a.registerTerminal()
+	return a
 }
 
 func describeProcess(p *process.Process, usage bool) (processInfo, error) {
@@ -142,7 +146,7 @@ func describeProcess(p *process.Process, usage bool) (processInfo, error) {
 }
 
 // spec is what a body asks to start.
-func (s *Server) spec(b *startBody) (process.Spec, error) {
+func (a *Area) spec(b *startBody) (process.Spec, error) {
 	if strings.TrimSpace(b.Command) == "" {
 		return process.Spec{}, rest.InvalidRequest.Problem("invalid request: command must not be empty").With("field", "command")
 	}
@@ -158,37 +162,20 @@ func (s *Server) spec(b *startBody) (process.Spec, error) {
 	}
 	if b.Desktop != "" {
 		var err error
-		if spec.Environ, err = s.desktopEnviron(b.Desktop); err != nil {
+		if spec.Environ, err = a.cfg.DesktopEnviron(b.Desktop); err != nil {
 			return spec, err
 		}
-		spec.User = cmp.Or(spec.User, s.cfg.DesktopUser) // whose home it has
+		spec.User = cmp.Or(spec.User, a.cfg.DesktopUser) // whose home it has
 	}
 	return spec, nil
 }
 
-// desktopEnviron is the environment of programs on a desktop.
-func (s *Server) desktopEnviron(id string) ([]string, error) {
-	inst, err := s.fleet.Find(id)
+func (a *Area) createProcess(_ context.Context, in *rest.Input[startBody]) (*processOutput, error) {
+	spec, err := a.spec(&in.Body)
 	if err != nil {
 		return nil, err
 	}
-	d, err := inst.Desktop()
-	if err != nil {
-		return nil, err
-	}
-	e, ok := d.(interface{ Environ() ([]string, error) })
-	if !ok {
-		return nil, rest.UnsupportedAction.WithCode("This kind of desktop has no environment that processes could be given; leave desktop out")
-	}
-	return e.Environ()
-}
-
-func (s *Server) createProcess(_ context.Context, in *rest.Input[startBody]) (*processOutput, error) {
-	spec, err := s.spec(&in.Body)
-	if err != nil {
-		return nil, err
-	}
-	m, err := s.processes.manager()
+	m, err := a.manager()
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +186,8 @@ func (s *Server) createProcess(_ context.Context, in *rest.Input[startBody]) (*p
 	return &processOutput{processOf(p.Info())}, nil
 }
 
-func (s *Server) listProcesses(_ context.Context, in *listInput) (*processesOutput, error) {
-	m, err := s.processes.manager()
+func (a *Area) listProcesses(_ context.Context, in *listInput) (*processesOutput, error) {
+	m, err := a.manager()
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +210,7 @@ func (s *Server) listProcesses(_ context.Context, in *listInput) (*processesOutp
 }
 
 // registerEnding adds what ends processes and forgets them.
-func (s *Server) registerEnding(r rest.Route) {
+func (a *Area) registerEnding(r rest.Route) {
 	type ending = func(*process.Process, context.Context, time.Duration) process.Info
 	for _, end := range []struct {
 		name, summary, about string
@@ -239,8 +226,8 @@ func (s *Server) registerEnding(r rest.Route) {
 		e := r
 		e.ID, e.Method, e.Path = end.name+"Process", http.MethodPost, "/v1/processes/{id}/"+end.name
 		e.Summary, e.About = end.summary, end.about
-		rest.Add(s.routes, e, func(ctx context.Context, in *waitInput) (*processOutput, error) {
-			p, err := s.processes.find(in.ID)
+		rest.Add(a.Group, e, func(ctx context.Context, in *waitInput) (*processOutput, error) {
+			p, err := a.find(in.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -251,12 +238,12 @@ func (s *Server) registerEnding(r rest.Route) {
 	remove.ID, remove.Method, remove.Path = "deleteProcess", http.MethodDelete, "/v1/processes/{id}"
 	remove.Summary, remove.Status = "Forget a process that has ended, and what it printed", http.StatusNoContent
 	remove.Errors = append(remove.Errors, http.StatusConflict)
-	rest.Add(s.routes, remove, func(_ context.Context, in *processID) (*struct{}, error) {
-		p, err := s.processes.find(in.ID)
+	rest.Add(a.Group, remove, func(_ context.Context, in *processID) (*struct{}, error) {
+		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		m, err := s.processes.manager()
+		m, err := a.manager()
 		if err != nil {
 			return nil, err
 		}

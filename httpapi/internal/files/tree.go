@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type (
 		Next    string      `header:"Deskhand-Next" doc:"There are more entries: pass this as after, in addition to the other parameters"`
 		Link    string      `header:"Link" doc:"The next page, with rel=next (RFC 8288)"`
 		Skipped string      `header:"Deskhand-Skipped" doc:"With recursive: how many directories could not be read"`
-		Body    []fileEntry `nullable:"false"`
+		Body    []FileEntry `nullable:"false"`
 	}
 	statInput struct {
 		PathQuery
@@ -42,7 +42,7 @@ type (
 		PathQuery
 		Recursive bool `query:"recursive" doc:"Remove a directory with all that is in it"`
 	}
-	pathOutput struct{ Body filePath }
+	pathOutput struct{ Body FilePath }
 
 	renameBody struct {
 		From       string `json:"from,omitempty" doc:"What to move"`
@@ -65,18 +65,18 @@ type (
 	}
 )
 
-func (s *Server) registerEntries(r rest.Route) {
+func (a *area) registerEntries(r rest.Route) {
 	list := r
 	list.ID, list.Method, list.Path = "listEntries", http.MethodGet, "/v1/fs/entries"
 	list.Summary, list.About = "List a directory", "Sorted by name, byte by byte. Of symbolic links, the links themselves."
-	rest.Add(s.routes, list, s.listEntries)
+	rest.Add(a.Group, list, a.listEntries)
 	stat := r
 	stat.ID, stat.Method, stat.Path, stat.Summary = "statFile", http.MethodGet, "/v1/fs/stat", "Tell about a file or directory"
-	rest.Add(s.routes, stat, s.statFile)
+	rest.Add(a.Group, stat, a.statFile)
 }
 
-func (s *Server) listEntries(ctx context.Context, in *entriesInput) (*entriesOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) listEntries(ctx context.Context, in *entriesInput) (*entriesOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Server) listEntries(ctx context.Context, in *entriesInput) (*entriesOut
 	if err != nil {
 		return nil, err
 	}
-	out := &entriesOutput{Body: make([]fileEntry, 0, len(page.Entries))}
+	out := &entriesOutput{Body: make([]FileEntry, 0, len(page.Entries))}
 	for _, e := range page.Entries {
 		out.Body = append(out.Body, entryOf(e, in.Details))
 	}
@@ -127,8 +127,8 @@ func nextPage(in *entriesInput, next string) string {
 	return "<?" + q.Encode() + `>; rel="next"`
 }
 
-func (s *Server) statFile(_ context.Context, in *statInput) (*statOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) statFile(_ context.Context, in *statInput) (*statOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -143,30 +143,30 @@ func (s *Server) statFile(_ context.Context, in *statInput) (*statOutput, error)
 	return &statOutput{e.ETag(), statOf(e, in.Details)}, nil
 }
 
-func (s *Server) registerTree(r rest.Route) {
+func (a *area) registerTree(r rest.Route) {
 	remove := r
 	remove.ID, remove.Method, remove.Path = "deleteEntry", http.MethodDelete, "/v1/fs/entry"
 	remove.Summary, remove.About = "Remove a file, a link or a directory", "Of a symbolic link, the link only."
 	remove.Errors = append(slices.Clip(remove.Errors), http.StatusConflict)
-	rest.Add(s.routes, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
-		return s.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
+	rest.Add(a.Group, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
+		return a.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
 	})
 	mkdir := remove
 	mkdir.ID, mkdir.Method, mkdir.Path = "makeDirectory", http.MethodPost, "/v1/fs/mkdir"
 	mkdir.Summary, mkdir.About = "Make a directory, and those above it", "One that exists is no error."
-	rest.Add(s.routes, mkdir, func(_ context.Context, in *pathQuery) (*pathOutput, error) {
-		return s.atPath(*in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
+	rest.Add(a.Group, mkdir, func(_ context.Context, in *PathQuery) (*pathOutput, error) {
+		return a.atPath(*in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
 	})
 	move := remove
 	move.ID, move.Method, move.Path = "moveEntry", http.MethodPost, "/v1/fs/move"
 	move.Summary = "Move a file, a link or a directory"
 	move.About = "Across file systems, too. Nothing is removed before what replaces it is in its place."
-	rest.Add(s.routes, move, s.moveEntry)
+	rest.Add(a.Group, move, a.moveEntry)
 }
 
 // atPath does something to a path and answers with it.
-func (s *Server) atPath(q pathQuery, do func(*filesystem.FS) error) (*pathOutput, error) {
-	files, err := s.in(q.RootQuery)
+func (a *area) atPath(q PathQuery, do func(*filesystem.FS) error) (*pathOutput, error) {
+	files, err := a.in(q.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +177,8 @@ func (s *Server) atPath(q pathQuery, do func(*filesystem.FS) error) (*pathOutput
 	return &pathOutput{pathOf(path)}, err
 }
 
-func (s *Server) moveEntry(ctx context.Context, in *renameInput) (*renameOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) moveEntry(ctx context.Context, in *renameInput) (*renameOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 type writeInput struct {
 	PathQuery
-	RawRequest
+	rest.RawRequest
 	Append       bool   `query:"append" doc:"Add to the end of the file instead of replacing it"`
 	Sync         bool   `query:"sync" default:"true" doc:"Answer once it is safe on the disk; false: a power failure may lose it"`
 	Mode         string `query:"mode" doc:"Permission bits, octal, as in 755; those that it had when left out"`
@@ -32,18 +32,18 @@ type writeOutput struct {
 	}
 }
 
-func (s *Server) registerWriting(r rest.Route) {
+func (a *area) registerWriting(r rest.Route) {
 	r.ID, r.Method, r.Path = "writeFile", http.MethodPut, "/v1/fs/file"
 	r.Summary = "Write a file"
 	r.About = "The body, of whatever type and size, is the content. It is there as a whole or not at all: until the body " +
 		"has arrived, the old content stays. Directories above that are missing are made."
 	r.Body = &huma.RequestBody{Required: true, Content: binaryFile()}
 	r.Errors = append(slices.Clip(r.Errors), http.StatusConflict, http.StatusPreconditionFailed, http.StatusInternalServerError, http.StatusInsufficientStorage)
-	rest.Add(s.routes, r, s.writeFile)
+	rest.Add(a.Group, r, a.writeFile)
 }
 
-func (s *Server) writeFile(ctx context.Context, in *writeInput) (*writeOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) writeFile(ctx context.Context, in *writeInput) (*writeOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Server) writeFile(ctx context.Context, in *writeInput) (*writeOutput, e
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.rest.Upload(in.r)
+	content, err := a.Upload(in.Request())
 	if err != nil {
 		return nil, err
 	}

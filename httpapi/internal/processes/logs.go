@@ -1,4 +1,4 @@
-package httpapi
+package processes
 
 import (
 	"bufio"
@@ -50,9 +50,9 @@ type logsOutput struct {
 	Body        func(huma.Context)
 }
 
-func (s *Server) registerProcessLogs() {
-	schema := s.rest.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
-	rest.Add(s.routes, rest.Route{
+func (a *Area) registerProcessLogs() {
+	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
+	rest.Add(a.Group, rest.Route{
 		ID: "getProcessLogs", Method: http.MethodGet, Path: "/v1/processes/{id}/logs", Tag: "Processes", Query: true,
 		Summary: "Read, or follow, what a process prints",
 		About: "With follow, each entry is an event named log, whose id is its sequence. " +
@@ -62,11 +62,11 @@ func (s *Server) registerProcessLogs() {
 			fiber.MIMEApplicationJSON: {Schema: schema},
 			rest.EventStream:          {Schema: &huma.Schema{Type: huma.TypeString}},
 		},
-	}, s.readLogs)
+	}, a.readLogs)
 }
 
-func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error) {
-	p, err := s.processes.find(in.ID)
+func (a *Area) readLogs(_ context.Context, in *logsInput) (*logsOutput, error) {
+	p, err := a.find(in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error)
 				return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a sequence, from 0 to 18446744073709551615")
 			}
 		}
-		return s.followLogs(p.Log(), q), nil
+		return a.followLogs(p.Log(), q), nil
 	}
 	body := logsBody{ProcessID: p.Info().ID, Stream: in.Stream, Entries: []logEntry{}}
 	for _, e := range p.Log().Entries(q) {
@@ -109,7 +109,7 @@ func (s *Server) readLogs(_ context.Context, in *logsInput) (*logsOutput, error)
 }
 
 // followLogs sends the entries that q asks for, and then all that come.
-func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
+func (a *Area) followLogs(log *process.Log, q process.Query) *logsOutput {
 	return &logsOutput{
 		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
@@ -130,7 +130,7 @@ func (s *Server) followLogs(log *process.Log, q process.Query) *logsOutput {
 			if n := len(entries); n > 0 {
 				after = max(after, entries[n-1].Sequence)
 			}
-			s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			a.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				f := follower{w: w, flush: flush, stream: q.Stream, reader: log.Follow(after), beat: rest.Heartbeat}
 				f.run(entries, gone, ending)
 			})

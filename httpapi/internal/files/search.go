@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"context"
@@ -24,8 +24,9 @@ type searchInput struct {
 }
 
 type (
-	searchOutput struct{ Body searchBody }
-	searchBody   struct {
+	searchOutput struct{ Body SearchBody }
+	// SearchBody is what was found.
+	SearchBody struct {
 		Matches   []searchMatch    `json:"matches" nullable:"false" doc:"Sorted by path, directory by directory"`
 		Truncated bool             `json:"truncated" doc:"There may be more: a limit was reached"`
 		Limit     filesystem.Limit `json:"limit,omitempty" enum:"results,entries,bytes,time" doc:"Which limit that was"`
@@ -51,15 +52,15 @@ type (
 	}
 )
 
-func (s *Server) registerSearch(r rest.Route) {
+func (a *area) registerSearch(r rest.Route) {
 	r.ID, r.Method, r.Path = "searchFiles", http.MethodGet, "/v1/fs/search"
 	r.Summary = "Find files by name and content"
 	r.About = "Symbolic links are not followed. Reaching a limit is no error."
-	rest.Add(s.routes, r, s.searchFiles)
+	rest.Add(a.Group, r, a.searchFiles)
 }
 
-func (s *Server) searchFiles(ctx context.Context, in *searchInput) (*searchOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) searchFiles(ctx context.Context, in *searchInput) (*searchOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (s *Server) searchFiles(ctx context.Context, in *searchInput) (*searchOutpu
 	if err != nil {
 		return nil, err
 	}
-	body := searchBody{
+	body := SearchBody{
 		Matches: make([]searchMatch, 0, len(found.Matches)), Truncated: found.Truncated, Limit: found.Limit,
 		Entries: found.Entries, Files: found.Files, Bytes: found.Bytes,
 		Skipped: searchSkipped{found.Binary, found.TooLarge, found.Unreadable},

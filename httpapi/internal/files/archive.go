@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"context"
@@ -26,7 +26,7 @@ var archiveTypes = []string{
 
 type extractInput struct {
 	FolderQuery
-	RawRequest
+	rest.RawRequest
 	Sync        bool   `query:"sync" default:"true" doc:"Answer once all is safe on the disk; false: a power failure may lose it"`
 	ContentType string `header:"Content-Type" doc:"One of the types of tar archives, compressed or not"`
 }
@@ -40,7 +40,7 @@ type extractOutput struct {
 
 type archiveInput struct {
 	FolderQuery
-	RawRequest
+	rest.RawRequest
 	Format string `query:"format" enum:"tar,tar.gz,tar.zst" default:"tar"`
 }
 
@@ -61,7 +61,7 @@ var archiveFormats = map[string]struct {
 	"tar.zst": {filesystem.CompressionZstd, "application/zstd"},
 }
 
-func (s *Server) registerArchives(r rest.Route) {
+func (a *area) registerArchives(r rest.Route) {
 	up := r
 	up.ID, up.Method, up.Path = "uploadBatch", http.MethodPost, "/v1/fs/upload-batch"
 	up.Summary = "Unpack a tar archive into a directory"
@@ -72,7 +72,7 @@ func (s *Server) registerArchives(r rest.Route) {
 		up.Body.Content[t] = rest.Binary()
 	}
 	up.Errors = append(slices.Clone(r.Errors), http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
-	rest.Add(s.routes, up, s.uploadBatch)
+	rest.Add(a.Group, up, a.uploadBatch)
 	down := r
 	down.ID, down.Method, down.Path, down.Query = "downloadArchive", http.MethodGet, "/v1/fs/archive", true
 	down.Summary = "Read a directory, or a file, as a tar archive"
@@ -82,18 +82,18 @@ func (s *Server) registerArchives(r rest.Route) {
 	for f := range maps.Values(archiveFormats) {
 		down.Content[f.contentType] = rest.Binary()
 	}
-	rest.Add(s.routes, down, s.downloadArchive)
+	rest.Add(a.Group, down, a.downloadArchive)
 }
 
-func (s *Server) uploadBatch(ctx context.Context, in *extractInput) (*extractOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) uploadBatch(ctx context.Context, in *extractInput) (*extractOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
 	if media, _, err := mime.ParseMediaType(in.ContentType); err != nil || !slices.Contains(archiveTypes, media) {
 		return nil, rest.InvalidRequest.Problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
 	}
-	content, err := s.rest.Upload(in.r)
+	content, err := a.Upload(in.Request())
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func (s *Server) uploadBatch(ctx context.Context, in *extractInput) (*extractOut
 	return out, nil
 }
 
-func (s *Server) downloadArchive(ctx context.Context, in *archiveInput) (*archiveOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) downloadArchive(ctx context.Context, in *archiveInput) (*archiveOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -127,14 +127,14 @@ func (s *Server) downloadArchive(ctx context.Context, in *archiveInput) (*archiv
 	out := &archiveOutput{
 		ContentType: format.contentType, Disposition: rest.Attachment(name + "." + in.Format), Cache: "private, no-store",
 	}
-	if in.r.Method() == http.MethodHead {
+	if in.Request().Method() == http.MethodHead {
 		_, err := files.Stat(top)
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(http.StatusOK) }
 		return out, err
 	}
 	// What goes wrong before there is anything to send is answered as always.
 	ctx = context.WithoutCancel(ctx)
-	out.Body, err = s.rest.Pack(func(w io.Writer) error {
+	out.Body, err = a.Pack(func(w io.Writer) error {
 		_, err := files.Archive(ctx, top, w, filesystem.ArchiveOptions{Compression: format.compression})
 		return err
 	})

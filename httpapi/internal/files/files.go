@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"fmt"
@@ -8,61 +8,38 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// rootQuery says what a path is relative to.
-type rootQuery struct {
+// RootQuery says what a path is relative to.
+type RootQuery struct {
 	Root string `query:"root" doc:"Name of the root that a relative path is below; the home directory when left out"`
 }
 
-// RootQuery is rootQuery: huma sees embedded fields only under an exported name.
-type RootQuery = rootQuery
-
-// pathQuery names a file. Its bytes need not be UTF-8: a percent-encoded %FF is
+// PathQuery names a file. Its bytes need not be UTF-8: a percent-encoded %FF is
 // that byte.
-type pathQuery struct {
+type PathQuery struct {
 	Path string `query:"path" required:"true" doc:"Absolute, or below root or the home directory; ~ is the home directory. Any byte but NUL may be percent-encoded"`
 	RootQuery
 }
 
-// PathQuery is pathQuery, to be embedded.
-type PathQuery = pathQuery
-
-// folderQuery names a directory.
-type folderQuery struct {
+// FolderQuery names a directory.
+type FolderQuery struct {
 	Path string `query:"path" doc:"Absolute, or below root or the home directory, which it is when left out; ~ is the home directory"`
 	RootQuery
 }
 
-// FolderQuery is folderQuery, to be embedded.
-type FolderQuery = folderQuery
-
-// rawRequest keeps the request, for what huma does not do.
-type rawRequest struct{ r *rest.Request }
-
-// RawRequest is rawRequest, to be embedded.
-type RawRequest = rawRequest
-
-// Resolve keeps the request.
-func (r *rawRequest) Resolve(ctx huma.Context) []error {
-	r.r = rest.RequestOf(ctx)
-	return nil
-}
-
 // in is the file system with relative paths where the request says.
-func (s *Server) in(q rootQuery) (*filesystem.FS, error) {
+func (a *area) in(q RootQuery) (*filesystem.FS, error) {
 	if q.Root == "" {
-		return s.files, nil
+		return a.files, nil
 	}
-	return s.files.In(q.Root)
+	return a.files.In(q.Root)
 }
 
-// fileFacts are what is told of every file.
-type fileFacts struct {
+// FileFacts are what is told of every file.
+type FileFacts struct {
 	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"All that is no directory is a file"`
 	Size      int64           `json:"size"`
 	Modified  string          `json:"modified,omitempty" format:"date-time"`
@@ -78,44 +55,35 @@ type fileFacts struct {
 	ETag string  `json:"etag,omitempty" doc:"With details=true: names this state of the file"`
 }
 
-// filePath is a path in an answer.
-type filePath struct {
+// FilePath is a path in an answer.
+type FilePath struct {
 	Path       string `json:"path" doc:"Absolute"`
 	PathBase64 string `json:"pathBase64,omitempty" doc:"The bytes of path, when they are not UTF-8"`
 }
-
-// What is embedded.
-type (
-	// FileEntry is fileEntry.
-	FileEntry = fileEntry
-	// FileFacts is fileFacts.
-	FileFacts = fileFacts
-	// FilePath is filePath.
-	FilePath = filePath
-)
 
 type fileStat struct {
 	FilePath
 	FileFacts
 }
 
-type fileEntry struct {
+// FileEntry is an entry of a directory.
+type FileEntry struct {
 	Name       string `json:"name"`
 	NameBase64 string `json:"nameBase64,omitempty" doc:"The bytes of name, when they are not UTF-8"`
 	FilePath
 	FileFacts
 }
 
-func pathOf(path string) filePath {
-	var p filePath
+func pathOf(path string) FilePath {
+	var p FilePath
 	p.Path, p.PathBase64 = rest.JSONText(path)
 	return p
 }
 
 // factsOf describes an entry, with more than the reference does if details are
 // asked for.
-func factsOf(e filesystem.Entry, details bool) fileFacts {
-	f := fileFacts{EntryType: e.Type, Size: e.Size, Modified: rfc3339(e.Modified), Link: e.Link}
+func factsOf(e filesystem.Entry, details bool) FileFacts {
+	f := FileFacts{EntryType: e.Type, Size: e.Size, Modified: rfc3339(e.Modified), Link: e.Link}
 	f.Target, f.TargetBase64 = rest.JSONText(e.Target)
 	if details {
 		f.Mode, f.Kind, f.ETag = fmt.Sprintf("%04o", e.Mode.Perm()), kindOf(e), e.ETag()
@@ -128,8 +96,8 @@ func statOf(e filesystem.Entry, details bool) fileStat {
 	return fileStat{pathOf(e.Path), factsOf(e, details)}
 }
 
-func entryOf(e filesystem.Entry, details bool) fileEntry {
-	f := fileEntry{FilePath: pathOf(e.Path), FileFacts: factsOf(e, details)}
+func entryOf(e filesystem.Entry, details bool) FileEntry {
+	f := FileEntry{FilePath: pathOf(e.Path), FileFacts: factsOf(e, details)}
 	f.Name, f.NameBase64 = rest.JSONText(e.Name)
 	return f
 }
@@ -173,13 +141,22 @@ func parseMode(given string) (os.FileMode, error) {
 	return os.FileMode(n), nil
 }
 
-func (s *Server) registerFiles() {
+// area is the area of files.
+type area struct {
+	rest.Group
+	files *filesystem.FS
+}
+
+// Register adds the routes of files.
+func Register(api *rest.API, files *filesystem.FS) {
+	a := &area{rest.Group{API: api, Problem: problem}, files}
+
 	r := rest.Route{Tag: "Files", Errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
-	s.registerEntries(r)
-	s.registerReading(r)
-	s.registerWriting(r)
-	s.registerTree(r)
-	s.registerArchives(r)
-	s.registerWatch(r)
-	s.registerSearch(r)
+	a.registerEntries(r)
+	a.registerReading(r)
+	a.registerWriting(r)
+	a.registerTree(r)
+	a.registerArchives(r)
+	a.registerWatch(r)
+	a.registerSearch(r)
 }

@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// fileProblem is the answer to an error of package filesystem, or nil.
-func fileProblem(err error) *rest.Problem {
+// problem is the answer to an error of package filesystem, or nil.
+func problem(err error) *rest.Problem {
 	var e *filesystem.Error
 	var p *rest.Problem
 	switch {

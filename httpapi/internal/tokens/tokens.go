@@ -1,4 +1,4 @@
-package httpapi
+package tokens
 
 import (
 	"context"
@@ -51,7 +51,26 @@ func infoOfToken(g *grants.Grant) tokenInfo {
 	return tokenInfo{ID: g.ID, Scope: g.Scope.String(), Desktop: g.Desktop, Name: g.Name, CreatedAt: g.Created, ExpiresAt: g.Expires}
 }
 
-func (s *Server) registerTokens() {
+// Config configures the routes of tokens.
+type Config struct {
+	Store *grants.Store
+
+	// DesktopUser is the name of the user of desktops' programs; empty: this program's.
+	// DesktopMenu says that desktops have a menu.
+	DesktopUser string
+	DesktopMenu bool
+}
+
+// area is the area of tokens.
+type area struct {
+	rest.Group
+	Config
+}
+
+// Register adds the routes of tokens.
+func Register(api *rest.API, cfg Config) {
+	a := &area{rest.Group{API: api, Problem: problem}, cfg}
+
 	r := rest.Route{Path: "/v1/tokens", Tag: "Tokens"}
 	create := r
 	create.ID, create.Method, create.Summary = "createToken", http.MethodPost, "Make a token for somebody else"
@@ -59,12 +78,12 @@ func (s *Server) registerTokens() {
 		"It ends with the token that made it, and with its desktop. " +
 		"Put a view token behind #token= of the page at /ui/ to have a link to share."
 	create.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
-	rest.Add(s.routes, create, s.createToken)
+	rest.Add(a.Group, create, a.createToken)
 	list := r
 	list.ID, list.Method, list.Summary = "listTokens", http.MethodGet, "List tokens, without their values"
 	list.About = "The list has the tokens that were made by request, and the tokens with which agents that run here use desktops."
-	rest.Add(s.routes, list, func(context.Context, *struct{}) (*tokensOutput, error) {
-		grants, err := s.tokens.List()
+	rest.Add(a.Group, list, func(context.Context, *struct{}) (*tokensOutput, error) {
+		grants, err := a.Store.List()
 		out := &tokensOutput{}
 		out.Body.Tokens = []tokenInfo{}
 		for _, g := range grants {
@@ -78,8 +97,8 @@ func (s *Server) registerTokens() {
 		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
 	revoke.Revokes = true
 	revoke.Status, revoke.Errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
-	rest.Add(s.routes, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
-		err := s.tokens.Revoke(in.ID)
+	rest.Add(a.Group, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
+		err := a.Store.Revoke(in.ID)
 		if errors.Is(err, grants.ErrNotFound) {
 			return nil, rest.Missing("token", in.ID)
 		}
@@ -87,8 +106,8 @@ func (s *Server) registerTokens() {
 	})
 }
 
-// tokenProblem returns the problem for an error of the tokens, or nil if err is another error.
-func tokenProblem(err error) *rest.Problem {
+// problem returns the problem for an error of the tokens, or nil if err is another error.
+func problem(err error) *rest.Problem {
 	var limit *grants.LimitError
 	var storage *grants.StorageError
 	switch {
@@ -102,13 +121,13 @@ func tokenProblem(err error) *rest.Problem {
 		return k.Problem(storage.Error()).WithHeader(fiber.HeaderRetryAfter, "2")
 	case errors.Is(err, grants.ErrEnded):
 		return rest.TokenOver()
-	case errors.Is(err, grants.ErrClosed):
+	case errors.Is(err, grants.ErrClosed), errors.Is(err, fleet.ErrClosed):
 		return rest.ShuttingDown.Problem("the server is shutting down")
 	}
 	return nil
 }
 
-func (s *Server) createToken(ctx context.Context, in *rest.Input[tokenBody]) (*tokenOutput, error) {
+func (a *area) createToken(ctx context.Context, in *rest.Input[tokenBody]) (*tokenOutput, error) {
 	b := &in.Body
 	g := &grants.Grant{Name: b.Name, Desktop: b.Desktop}
 	if err := g.Scope.UnmarshalText([]byte(b.Scope)); err != nil {
@@ -126,11 +145,11 @@ func (s *Server) createToken(ctx context.Context, in *rest.Input[tokenBody]) (*t
 	if b.TTL != nil {
 		ttl = time.Duration(*b.TTL) * time.Second
 	}
-	value, err := s.tokens.Create(g, ttl, rest.GrantOf(ctx))
+	value, err := a.Store.Create(g, ttl, rest.GrantOf(ctx))
 	if err != nil {
 		return nil, err
 	}
 	out := &tokenOutput{infoOfToken(g)}
-	out.Body.Token, out.Body.Allows = value, s.cfg.allows(g.Scope)
+	out.Body.Token, out.Body.Allows = value, a.allows(g.Scope)
 	return out, nil
 }

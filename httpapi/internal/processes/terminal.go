@@ -1,4 +1,4 @@
-package httpapi
+package processes
 
 import (
 	"context"
@@ -36,19 +36,19 @@ dropped, {"type":"error","message"}, and {"type":"exit","exitCode"} before it cl
 {"type":"input","data","encoding":"utf8"|"base64"}, {"type":"resize","cols","rows"} and {"type":"close"}. Any number
 of clients may share a terminal: each sees all output, and what each types goes in.`
 
-func (s *Server) registerTerminal() {
+func (a *Area) registerTerminal() {
 	r := rest.Route{
 		ID: "connectTerminal", Method: http.MethodGet, Path: "/v1/processes/{id}/terminal/ws", Tag: "Processes", Query: true,
 		Summary: "Connect to a process's terminal", About: aboutTerminal,
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 		More:   map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
 	}
-	rest.Add(s.routes, r, func(_ context.Context, in *terminalInput) (*rest.SocketOutput, error) {
-		p, err := s.processes.find(in.ID)
+	rest.Add(a.Group, r, func(_ context.Context, in *terminalInput) (*rest.SocketOutput, error) {
+		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		m, err := s.processes.manager()
+		m, err := a.manager()
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func (s *Server) registerTerminal() {
 		return &rest.SocketOutput{Body: func(ctx huma.Context) {
 			// A control character takes six bytes as JSON.
 			most := int64(m.Limits().MaxInput)*6 + 4096
-			s.rest.Upgrade(ctx, most, func(ctx context.Context, ws *rest.Socket) { attend(ctx, ws, p, in.Replay) })
+			a.Upgrade(ctx, most, func(ctx context.Context, ws *rest.Socket) { attend(ctx, ws, p, in.Replay) })
 		}}, nil
 	})
 }
@@ -98,11 +98,11 @@ type (
 		Signal   string `json:"signal,omitempty"`
 		Type     string `json:"type"`
 	}
-	gapFrame struct {
+	GapFrame struct {
 		Bytes int64  `json:"bytes"`
 		Type  string `json:"type"`
 	}
-	errorFrame struct {
+	ErrorFrame struct {
 		Message string `json:"message"`
 		Type    string `json:"type"`
 	}
@@ -125,7 +125,7 @@ func showTerminal(ctx context.Context, ws *rest.Socket, p *process.Process, out 
 		if err != nil {
 			return
 		}
-		if gap.Bytes > 0 && ws.SendJSON(gapFrame{gap.Bytes, "gap"}) != nil {
+		if gap.Bytes > 0 && ws.SendJSON(GapFrame{gap.Bytes, "gap"}) != nil {
 			return
 		}
 		if sendOutput(ws, buf, entries) != nil {
@@ -167,7 +167,7 @@ var errLeave = errors.New("the client closes the terminal")
 // takeFrame does what a client asks for. What is wrong with it is told to the
 // client; an error ends the connection.
 func takeFrame(ctx context.Context, ws *rest.Socket, p *process.Process, kind int, data []byte) error {
-	complain := func(message string) error { return ws.SendJSON(errorFrame{message, "error"}) }
+	complain := func(message string) error { return ws.SendJSON(ErrorFrame{message, "error"}) }
 	if kind != websocket.TextMessage {
 		return complain("binary input is not supported; use text JSON frames")
 	}
@@ -189,7 +189,7 @@ func takeFrame(ctx context.Context, ws *rest.Socket, p *process.Process, kind in
 		return complain(large.Error())
 	}
 	if err != nil {
-		return complain(problemOf(err, rest.Internal).Detail)
+		return complain(rest.Group{Problem: problem}.ProblemOf(err, rest.Internal).Detail)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package httpapi
+package files
 
 import (
 	"bufio"
@@ -18,8 +18,8 @@ type watchFilesInput struct {
 	Recursive bool `query:"recursive" doc:"Watch all directories below as well, also those that are made later"`
 }
 
-// fileEvent is what happened to a file.
-type fileEvent struct {
+// FileEvent is what happened to a file.
+type FileEvent struct {
 	Type filesystem.EventType `json:"type"`
 	FilePath
 	Directory bool   `json:"directory,omitempty"`
@@ -27,7 +27,7 @@ type fileEvent struct {
 	Problem   string `json:"problem,omitempty"`
 }
 
-func (s *Server) registerWatch(r rest.Route) {
+func (a *area) registerWatch(r rest.Route) {
 	r.ID, r.Method, r.Path, r.Query = "watchFiles", http.MethodGet, "/v1/fs/watch", true
 	r.Summary = "Follow what happens to files"
 	r.About = "A stream of server-sent events named created, changed, removed and renamed (moved away), whose data is JSON: " +
@@ -35,11 +35,11 @@ func (s *Server) registerWatch(r rest.Route) {
 		"The comment \": connected\" comes first; what happens from then on is told. " +
 		"The stream ends when what is watched is removed or moved away, or, after an event named error with a problem, because watching failed."
 	r.Content = map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
-	rest.Add(s.routes, r, s.watchFiles)
+	rest.Add(a.Group, r, a.watchFiles)
 }
 
-func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*rest.EventsOutput, error) {
-	files, err := s.in(in.RootQuery)
+func (a *area) watchFiles(_ context.Context, in *watchFilesInput) (*rest.EventsOutput, error) {
+	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +56,11 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*rest.Event
 				_ = watch.Close()
 				return
 			}
-			s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+			a.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer func() { _ = watch.Close() }()
 				rest.WriteEvents(w, flush, watch.Events(), writeFileEvent, rest.Heartbeat, gone, ending)
 				if err := watch.Err(); err != nil {
-					rest.WriteProblem(w, problemOf(err, rest.Internal))
+					rest.WriteProblem(w, a.ProblemOf(err, rest.Internal))
 					_ = flush()
 				}
 			})
@@ -69,7 +69,7 @@ func (s *Server) watchFiles(_ context.Context, in *watchFilesInput) (*rest.Event
 }
 
 func writeFileEvent(w *bufio.Writer, e filesystem.Event) error {
-	data, err := rest.MarshalJSON(fileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, rest.JSONPath(e.Reason)})
+	data, err := rest.MarshalJSON(FileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, rest.JSONPath(e.Reason)})
 	if err == nil {
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
 	}
