@@ -62,7 +62,7 @@ type question struct {
 	size      int // of the message
 	method    string
 	session   *attachedSession // nil: it is about no attached session
-	options   []Option
+	options   []Option         // the first maxOptions
 	row       eventlog.Request
 	timer     *time.Timer // nil: none
 	holdsTurn bool        // the session's turn waits for the answer
@@ -157,10 +157,13 @@ func (p *agentProcess) handleQuestion(b *commitBatch, fx *effects, e *envelope) 
 		Options []Option `json:"options"`
 	}
 	_ = json.Unmarshal(e.bytes(e.params), &params) // a question without options can be cancelled
-	q.options = params.Options
+	q.options = slices.Clone(params.Options[:min(len(params.Options), maxOptions)])
 	p.holdTurn(b, q)
 	p.applyPolicy(b, fx, q)
 }
+
+// maxOptions bounds the options of a question that count. The log has all options.
+const maxOptions = 64
 
 // maxQuestions bounds the open questions of an agent. Together they may be as large as the
 // largest message.

@@ -3,6 +3,7 @@ package agents_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,5 +159,41 @@ func TestUnreadAnswers(t *testing.T) {
 	requests, err := h.Log().Requests(within(t), eventlog.RequestFilter{Pending: true})
 	if err != nil || len(requests) != 1024 {
 		t.Errorf("%d questions wait, %v", len(requests), err)
+	}
+}
+
+// Policies and replies choose among the first 64 options of a question.
+func TestManyOptions(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Permissions: agents.Policy{Mode: agents.Allow}})
+	session := newSession(t, h, "srv")
+	options := make([]string, 80)
+	for i := range options {
+		kind := agents.AllowAlways
+		if i >= 64 {
+			kind = agents.AllowOnce
+		}
+		options[i] = fmt.Sprintf(`{"optionId":"o%d","name":"n","kind":%q}`, i, kind)
+	}
+	quoted, err := json.Marshal(fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[%s]}}`,
+		session, strings.Join(options, ",")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
+	open, err := h.Requests(within(t), session)
+	if err != nil || len(open) != 1 || !bytes.Contains(open[0].Params, []byte(`"o79"`)) {
+		t.Fatalf("the open questions %v, %v, want one with all options", open, err)
+	}
+	reply := func(r agents.Reply) error { return h.Answer(within(t), session, open[0].PublicID, r) }
+	other, ok := errors.AsType[*agents.OptionError](reply(agents.Reply{Kinds: []string{agents.AllowOnce}}))
+	if !ok || len(other.Offered) != 64 {
+		t.Errorf("an option of a kind that does not count: %v", other)
+	}
+	if err := reply(agents.Reply{Option: "o64"}); err == nil {
+		t.Error("an option that does not count is chosen")
+	}
+	if err := reply(agents.Reply{Option: "o63"}); err != nil {
+		t.Error(err)
 	}
 }

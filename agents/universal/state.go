@@ -68,12 +68,14 @@ type asked struct {
 
 // Bounds of what an agent can make the state hold. The log has what is beyond them.
 const (
-	mostEntry  = 8 << 20  // bytes of an entry of the agent that makes more than one event
-	mostText   = 1 << 20  // bytes of a message, after which a new one goes on
-	mostOpen   = 16 << 20 // bytes of the tool calls that run
-	mostTools  = 1000     // tool calls that run
-	mostAsked  = 1000     // questions without an answer
-	mostPlaces = 100      // files of a tool call
+	mostEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
+	mostText      = 1 << 20  // bytes of a message, after which a new one goes on
+	mostOpen      = 16 << 20 // bytes of the tool calls that run
+	mostTools     = 1000     // tool calls that run
+	mostAsked     = 1000     // questions without an answer
+	mostAskedSize = 16 << 20 // bytes of these questions
+	mostOptions   = 64       // of a question
+	mostPlaces    = 100      // files of a tool call
 )
 
 // NewState is the state before the first entry of a session.
@@ -81,7 +83,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is that of what Apply does and of what a State has. It changes when
 // the same log makes other events, or another state.
-const Version = 4
+const Version = 5
 
 // saved is a state with the version that made it.
 type saved struct {

@@ -200,19 +200,53 @@ func (s *State) ask(env envelope) {
 	if u.Title != nil {
 		q.Action = *u.Title
 	}
-	for _, o := range p.Options {
-		q.Kinds[o.ID], q.Names[o.ID] = o.Kind, o.Name
-		q.Options = append(q.Options, o.Name)
+	names := []string{}
+	for i, o := range p.Options {
+		if i < mostOptions {
+			q.Kinds[o.ID], q.Names[o.ID] = o.Kind, o.Name
+		}
+		names = append(names, o.Name)
+	}
+	q.Options = slices.Clone(names[:min(len(names), mostOptions)])
+	key := s.key(env.ID)
+	delete(s.Asked, key) // the agent uses the id again
+	if size := s.askedSize() + q.size(key); size > mostAskedSize {
+		s.unparsed(fmt.Sprintf("the questions that wait for an answer would have %d bytes, and %d are allowed", size, mostAskedSize))
+		return
 	}
 	if s.Asked == nil {
 		s.Asked = map[string]asked{}
 	}
-	s.Asked[s.key(env.ID)] = q
+	s.Asked[key] = q
 	if q.Question {
-		s.emit(QuestionAsked, questionData{ID: q.ID, Prompt: prompt(q.Action, u, t), Options: q.Options, Status: "requested"}, false)
+		s.emit(QuestionAsked, questionData{ID: q.ID, Prompt: prompt(q.Action, u, t), Options: names, Status: "requested"}, false)
 		return
 	}
 	s.emit(PermissionAsked, permissionData{q.ID, q.Action, "requested", map[string]any{"toolCall": p.Tool, "options": p.Options}}, false)
+}
+
+// optionSize is the memory that an option takes beside its texts.
+const optionSize = 128
+
+// size returns how many bytes a question has.
+func (q asked) size(key string) int {
+	n := len(key) + len(q.ID) + len(q.Action)
+	for _, name := range q.Options {
+		n += optionSize + len(name)
+	}
+	for id, kind := range q.Kinds {
+		n += len(id) + len(kind)
+	}
+	return n
+}
+
+// askedSize returns how many bytes the open questions have together.
+func (s *State) askedSize() int {
+	n := 0
+	for key, q := range s.Asked {
+		n += q.size(key)
+	}
+	return n
 }
 
 // prompt is what a person is asked: the plan, if there is one.
