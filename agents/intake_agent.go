@@ -144,7 +144,7 @@ func (p *agentProcess) publishStray(fx *effects, e *envelope) {
 		p.publish(fx, eventlog.Agent, nil, "", e.raw)
 		return
 	}
-	p.log.Warn("agent answered a request that it did not get", "id", string(e.bytes(e.id)))
+	p.log.Warn("agent answered a request that it did not get", "id", cut(string(e.bytes(e.id)), 200))
 	p.publish(fx, eventlog.Daemon, nil, "_adapter/unmatched_response", notification("_adapter/unmatched_response", struct {
 		Envelope json.RawMessage `json:"envelope"`
 	}{e.raw}))

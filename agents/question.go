@@ -216,7 +216,7 @@ func (p *agentProcess) applyPolicy(b *commitBatch, fx *effects, q *question) {
 	result := policy.result(q)
 	deaf := p.box.full() // the agent reads no answers, so its question waits for a client
 	if policy.Mode == Allow && result == nil {
-		p.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", offers(q.options))
+		p.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", cut(offers(q.options), 1000))
 	}
 	switch {
 	case result != nil && !deaf:

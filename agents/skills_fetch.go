@@ -275,6 +275,9 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	if err := h.checkTree(ctx, staging); err != nil {
 		return err
 	}
+	if err := withoutFilters(staging); err != nil {
+		return err
+	}
 	if err := h.git(ctx, staging, nil, "checkout", "--quiet", "--detach", "FETCH_HEAD"); err != nil {
 		return err
 	}
@@ -305,6 +308,17 @@ const (
 	maxGitFile  = 1 << 30 // bytes of a file that git writes, such as a pack
 	maxGitSpace = 1 << 30 // bytes of git's address space
 )
+
+// withoutFilters has git write the files of a repository as they are. Its .gitattributes
+// could run filters of the user's configuration, such as git-lfs, whose output no limit
+// bounds. info/attributes precedes it (gitattributes(5)).
+func withoutFilters(repository string) error {
+	info := filepath.Join(repository, ".git", "info")
+	if err := os.MkdirAll(info, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(info, "attributes"), []byte("* -filter -ident -text -working-tree-encoding\n"), 0o600)
+}
 
 // checkTree returns an error if the fetched commit has too many files or bytes. git
 // lists them without holding them in memory, unlike a checkout.

@@ -1,7 +1,9 @@
 package agents_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +112,24 @@ func TestSkillsOfLargeTrees(t *testing.T) {
 		if len(problems) != 1 || !strings.Contains(problems[0], "the repository has more than 100000 files") {
 			t.Errorf("%s: problems = %q", entry, problems)
 		}
+	}
+}
+
+// TestSkillsWithoutFilters: filters that a repository names, such as git-lfs, do not run.
+func TestSkillsWithoutFilters(t *testing.T) {
+	testx11.Require(t, "git")
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	ran := filepath.Join(home, "ran")
+	write(t, filepath.Join(home, ".gitconfig"), fmt.Sprintf("[filter \"big\"]\n\tsmudge = \"touch %s; echo filtered\"\n\tclean = cat\n\trequired = true\n", ran))
+	h := host(t, agents.Config{StateDir: t.TempDir()})
+	post(t, h, "srv", initialize)
+	repo := repository(t)
+	write(t, filepath.Join(repo, ".gitattributes"), "* filter=big ident\n")
+	change(t, repo, "as it is")
+	useSkill(t, h, repo, "main").fine(t, "as it is")
+	if _, err := os.Stat(ran); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the filter ran: %v", err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testspace"
 )
@@ -94,6 +96,50 @@ func TestDiscardRefuses(t *testing.T) {
 }
 
 // TestDiscardWithMount keeps files that are mounted below the directory.
+// TestDiscardDeepHome: directories inside of one another take a bounded number of open files.
+func TestDiscardDeepHome(t *testing.T) { //nolint:paralleltest // it lowers a limit of the process
+	dir := filepath.Join(t.TempDir(), "state")
+	home := filepath.Join(dir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at, err := os.Open(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		if err := unix.Mkdirat(int(at.Fd()), "d", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.Openat(int(at.Fd()), "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = at.Close()
+		at = os.NewFile(uintptr(fd), "d")
+	}
+	_ = at.Close()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	low := before
+	low.Cur = 256
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	err = Discard(dir, nil)
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); e != nil {
+		t.Fatal(e)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if there(dir) {
+		t.Error("the directory is still there")
+	}
+}
+
 func TestDiscardWithMount(t *testing.T) {
 	t.Parallel()
 	disk := testspace.Disk(t, "1m")

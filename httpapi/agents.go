@@ -103,7 +103,7 @@ func (s *Server) registerAgents() {
 		if err != nil {
 			return nil, agentProblem(err, in.Agent)
 		}
-		return &agentOutput{s.agentInfo(ctx, a, s.serversByAgent(ctx), in.AgentQuery)}, nil
+		return &agentOutput{s.agentInfo(ctx, a, s.serversByAgent(ctx), s.registry.AgentsWithCredentials(), in.AgentQuery)}, nil
 	})
 
 	modes := r
@@ -121,13 +121,13 @@ func (s *Server) registerAgents() {
 
 func (s *Server) listAgents(ctx context.Context, in *agentsInput) (*agentsOutput, error) {
 	all := s.registry.Agents()
-	servers := s.serversByAgent(ctx)
+	servers, credentials := s.serversByAgent(ctx), s.registry.AgentsWithCredentials()
 	out := &agentsOutput{agentList{make([]agentInfo, len(all))}}
 	var group errgroup.Group
 	group.SetLimit(2) // agents take a lot of memory while they start
 	for i, a := range all {
 		group.Go(func() error {
-			out.Body.Agents[i] = s.agentInfo(ctx, a, servers, in.AgentQuery)
+			out.Body.Agents[i] = s.agentInfo(ctx, a, servers, credentials, in.AgentQuery)
 			return nil
 		})
 	}
@@ -143,9 +143,9 @@ func (s *Server) serversByAgent(ctx context.Context) map[string]agents.AgentStat
 }
 
 // agentInfo describes an agent; with NoCache, once it was asked.
-func (s *Server) agentInfo(ctx context.Context, a registry.Agent, servers map[string]agents.AgentStatus, q AgentQuery) agentInfo {
+func (s *Server) agentInfo(ctx context.Context, a registry.Agent, servers map[string]agents.AgentStatus, credentials map[string]bool, q AgentQuery) agentInfo {
 	c, absent := s.registry.Command(a.ID)
-	info := agentInfo{ID: a.ID, Name: a.Name, Installed: absent == nil, CredentialsAvailable: s.registry.HasCredentials(a.ID)}
+	info := agentInfo{ID: a.ID, Name: a.Name, Installed: absent == nil, CredentialsAvailable: credentials[a.ID]}
 	if q.Config && q.NoCache && info.Installed {
 		if err := s.registry.Ask(ctx, a.ID); err != nil {
 			info.ConfigError = err.Error()

@@ -137,6 +137,7 @@ func TestUse(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(content.Data), "hello") {
 		t.Errorf("%q %v", content.Data, err)
 	}
+	a.must("wait", args{"duration": 0.5}) // or xterm counts the press of the drag as a fourth click
 	a.must("left_click_drag", args{"start_coordinate": []int{w.Bounds.X + 4, w.Bounds.Y + 8}, "coordinate": []int{w.Bounds.X + 40, w.Bounds.Y + 8}})
 	poll(t, func() error {
 		c, err := d.Clipboard(t.Context(), desktop.Primary, "")

@@ -103,6 +103,8 @@ func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 	for _, agent := range wanted {
 		f.environment(agent, add)
 	}
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	for _, agent := range wanted {
 		f.files(agent, add)
 	}
@@ -112,19 +114,19 @@ func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 }
 
 // HasCredentials reports whether an agent would find a credential, or needs none.
-func (r *Registry) HasCredentials(id string) bool {
-	a, err := r.find(id)
-	if err != nil {
-		return false
+func (r *Registry) HasCredentials(id string) bool { return r.AgentsWithCredentials()[id] }
+
+// AgentsWithCredentials returns the agents for which HasCredentials returns true. It reads
+// the files once for all of them.
+func (r *Registry) AgentsWithCredentials() map[string]bool {
+	all, _ := r.Credentials(CredentialOptions{}) // no agent is named, so there is no error
+	have := map[string]bool{}
+	for _, a := range r.agents {
+		have[a.ID] = a.provider == nil || slices.ContainsFunc(all, func(c Credential) bool {
+			return slices.Contains(a.provider, provider(c.Provider))
+		})
 	}
-	if a.provider == nil {
-		return true
-	}
-	all, err := r.Credentials(CredentialOptions{})
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(all, func(c Credential) bool { return slices.Contains(a.provider, provider(c.Provider)) })
+	return have
 }
 
 func (r *Registry) home() string { return cmp.Or(r.cfg.Home, r.user.Home, r.variable("HOME")) }
@@ -277,7 +279,7 @@ func (f finder) valid(expires json.RawMessage) bool {
 // Limits of the files. That of Claude Code has a history as well.
 const (
 	maxCredentialFile = 1 << 20
-	maxClaudeFile     = 64 << 20
+	maxClaudeFile     = 16 << 20
 )
 
 // read decodes the JSON object in a file. Members that are missing, or of another type,

@@ -140,7 +140,7 @@ func TestHasCredentials(t *testing.T) {
 // decoded cost little, and the key in a history of Claude Code is found.
 func TestHugeCredentialFiles(t *testing.T) { //nolint:paralleltest // it measures what the process allocates
 	home := t.TempDir()
-	bomb := strings.Repeat(`{"":0},`, 60<<20/7)
+	bomb := strings.Repeat(`{"":0},`, 15<<20/7)
 	for file, text := range map[string]string{
 		".claude.json":                    `{"history":[` + bomb[:len(bomb)-1] + `],"primaryApiKey":"sk-found"}`,
 		".codex/auth.json":                `{"a":[` + bomb[:len(bomb)-1] + `]}`,

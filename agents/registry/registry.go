@@ -83,6 +83,8 @@ type Registry struct {
 	close   func() error
 	busy    sync.WaitGroup // installs and Asks
 
+	reading sync.Mutex // held while files with credentials are in memory
+
 	mu       sync.Mutex          // guards what follows, and busy's Add against Close's Wait
 	said     map[string]observed // by agent
 	installs map[string]progress // by agent
