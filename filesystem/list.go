@@ -35,7 +35,8 @@ type Listing struct {
 // or removed during the call may be missing. An entry that the system does not describe, such
 // as the mount point of a dead server, has the mode fs.ModeIrregular.
 //
-// Each page reads all names of the directory but needs memory for its own entries only.
+// Each page reads all names of the directory but needs memory for its own entries only. A page
+// ends before its limit if the names, paths and targets of its entries would exceed 8 MiB.
 func (f *FS) List(ctx context.Context, name string, options ListOptions) (page Listing, err error) {
 	err = f.call("list", name, f.locate, func(p place) error {
 		dir, err := openFolder(p, folderRead)
@@ -69,6 +70,10 @@ func within(n, most int) int {
 // recursiveBatch bounds the names of one level that a recursive listing holds.
 const recursiveBatch = 4096
 
+// maxListingBytes bounds the names, paths and targets of one page, because a path and a target
+// can each have thousands of bytes.
+const maxListingBytes = 8 << 20
+
 // errFull ends a listing at the end of its page.
 var errFull = errors.New("page is full")
 
@@ -78,6 +83,7 @@ type lister struct {
 	top     string
 	limit   int
 	batch   int
+	bytes   int // of the names, paths and targets in listing
 	listing Listing
 }
 
@@ -115,8 +121,9 @@ func (l *lister) add(dir folder, name string, depth int) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if len(l.listing.Entries) == l.limit {
-		l.listing.Next, _ = below(l.top, l.listing.Entries[l.limit-1].Path)
+	l.bytes += len(e.Name) + len(e.Path) + len(e.Target)
+	if n := len(l.listing.Entries); n == l.limit || n > 0 && l.bytes > maxListingBytes {
+		l.listing.Next, _ = below(l.top, l.listing.Entries[n-1].Path)
 		return errFull
 	}
 	l.listing.Entries = append(l.listing.Entries, e)
