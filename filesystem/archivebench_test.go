@@ -71,6 +71,58 @@ func TestArchiveMemory(t *testing.T) {
 	}
 }
 
+// directoryTar is an archive of directories with paths of 3765 bytes, made while it is read.
+type directoryTar struct {
+	entries int    // that are still to be read
+	names   int    // different directories
+	heap    uint64 // after the last entry
+	buffer  bytes.Buffer
+}
+
+func (d *directoryTar) Read(p []byte) (int, error) {
+	if d.buffer.Len() > 0 {
+		return d.buffer.Read(p)
+	}
+	w := tar.NewWriter(&d.buffer)
+	if d.entries == 0 {
+		d.heap = liveHeap()
+		return copy(p, make([]byte, 1024)), io.EOF
+	}
+	d.entries--
+	name := strings.Repeat(strings.Repeat("d", 250)+"/", 14) + fmt.Sprintf("%0250d/", d.entries%d.names)
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}); err != nil {
+		return 0, err
+	}
+	return d.buffer.Read(p)
+}
+
+// liveHeap returns the size of the objects that are reachable.
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestExtractDirectoryPaths checks that the paths of directories need a bounded amount of memory.
+func TestExtractDirectoryPaths(t *testing.T) {
+	// Not parallel, as it measures what all tests use.
+	f := openFS(t)
+	before := liveHeap()
+	same := &directoryTar{entries: 20_000, names: 2}
+	done, err := f.Extract(t.Context(), memoryDir(t), same, filesystem.ExtractOptions{NoSync: true})
+	must(t, err)
+	if grown := int64(same.heap) - int64(before); done.Entries != 20_000 || grown > 16<<20 {
+		t.Errorf("%d entries of two directories need %d bytes of memory", done.Entries, grown)
+	}
+	dir := memoryDir(t)
+	_, err = f.Extract(t.Context(), dir, &directoryTar{entries: 20_000, names: 20_000}, filesystem.ExtractOptions{NoSync: true})
+	wantError(t, err, filesystem.ErrTooLarge, "more than 64 MiB of paths of directories")
+	if got := names(t, dir); len(got) != 0 {
+		t.Errorf("left %q", got)
+	}
+}
+
 func smallFiles(tb testing.TB) []byte {
 	tb.Helper()
 	var members []member

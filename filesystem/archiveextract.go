@@ -42,6 +42,9 @@ func (o ExtractOptions) withDefaults() ExtractOptions {
 // maxExtractedPaths bounds Extracted.Paths.
 const maxExtractedPaths = 1024
 
+// maxFolderPaths bounds the bytes of the paths in extraction.folders.
+const maxFolderPaths = 64 << 20
+
 // Extracted is the result of Extract.
 type Extracted struct {
 	Paths     []string // absolute, in the order of the archive; the first 1024
@@ -68,7 +71,8 @@ type Extracted struct {
 // The error is ErrArchive for an archive that is damaged or ends early, and for absolute names,
 // names with "..", symbolic links out of the destination, hard links to anything except an
 // earlier file of the archive, entries below a symbolic link of the archive, devices and FIFOs.
-// It is ErrTooLarge if a limit is exceeded.
+// It is ErrTooLarge if a limit is exceeded, or if the paths of the directories in the archive
+// have more than 64 MiB together.
 //
 // Mode (without setuid, setgid and sticky bits) and time of modification are kept; owners and
 // other attributes are not. Holes in sparse files stay holes.
@@ -76,7 +80,7 @@ type Extracted struct {
 // The end of ctx takes effect when a Read of r returns.
 func (f *FS) Extract(ctx context.Context, name string, r io.Reader, options ExtractOptions) (Extracted, error) {
 	options = options.withDefaults()
-	x := &extraction{fs: f, options: options, alive: f.alive(ctx)}
+	x := &extraction{fs: f, options: options, alive: f.alive(ctx), known: map[string]int{}}
 	err := f.call("extract", name, f.locate, func(p place) (err error) {
 		x.place = p
 		if x.stream, err = openTar(r, options, x.alive); err != nil {
@@ -219,6 +223,14 @@ func (x *extraction) directory(h *tar.Header, parts []string) error {
 	if err != nil || l.merges {
 		return err
 	}
+	if i, ok := x.known[l.path]; ok {
+		x.folders[i].mode, x.folders[i].modified = permissions(h), h.ModTime
+		return nil
+	}
+	if x.paths += len(l.path); x.paths > maxFolderPaths {
+		return tooLarge("archive has more than 64 MiB of paths of directories")
+	}
+	x.known[l.path] = len(x.folders)
 	x.folders = append(x.folders, stagedFolder{path: l.path, mode: permissions(h), modified: h.ModTime})
 	return nil
 }

@@ -27,6 +27,8 @@ type extraction struct {
 
 	levels   []level        // open directories of the latest entry
 	folders  []stagedFolder // directories whose mode and time are set at the end
+	known    map[string]int // path to index in folders
+	paths    int            // bytes of the paths in folders
 	doubtful bool           // a symbolic link needs checkLinks
 	done     Extracted
 }
