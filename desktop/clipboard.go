@@ -12,7 +12,7 @@ import (
 )
 
 // Clipboard reads a selection as contentType: TypeText or TypePNG. An empty sel is the
-// clipboard, and an empty contentType is TypeText. It returns ErrNoClipboardContent if
+// clipboard, and an empty contentType is TypeText. The caller must not modify the data. It returns ErrNoClipboardContent if
 // there is nothing of that type. Selections are read one at a time. For a viewer, or the
 // person of [WithPerson], content of more than 1 MiB is an error, because clients of
 // viewers fetch it without being asked.

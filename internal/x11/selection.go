@@ -1,7 +1,6 @@
 package x11
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ var (
 type Content struct {
 	// Type is TypeText, TypePNG or another MIME type.
 	Type string
-	// Data is the content. Text need not be valid UTF-8.
+	// Data is the content, which nothing may modify. Text need not be valid UTF-8.
 	Data []byte
 }
 
@@ -195,7 +194,7 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 		case len(content.Data) > most:
 			return nil, ErrContentTooLarge
 		default:
-			return bytes.Clone(content.Data), nil
+			return content.Data, nil
 		}
 	}
 	offered, err := cb.targets(ctx, sel)
