@@ -118,11 +118,9 @@ func (p *agentProcess) commit(b *commitBatch) {
 		p.refuseBatch(b, why)
 		p.setLogError(why)
 	}
-	var weight int64
 	for _, fx := range b.effects {
-		weight += fx.weight
+		p.releaseOutput(fx.weight)
 	}
-	p.outputs.Release(weight)
 	if p.silenced {
 		b.effects = nil
 	}

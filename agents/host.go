@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -25,6 +27,7 @@ type Host struct {
 	user    supervise.User
 	skills  skillStore
 	folders *folders.Store
+	large   *semaphore.Weighted // bytes of large lines of all agents that are not committed
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
@@ -52,6 +55,7 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, folders: cfg.Folders, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
+	h.large = semaphore.NewWeighted(int64(max(maxLarge, cfg.MaxMessageBytes)))
 	if h.folders == nil {
 		if h.folders, err = folders.Open(folders.Config{StateDir: cfg.StateDir, Trust: cfg.TrustFolders, RunAs: cfg.RunAs}); err != nil {
 			return nil, err

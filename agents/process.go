@@ -107,15 +107,39 @@ func (p *agentProcess) read() {
 			<-p.child.done
 			next = command{handle: p.handleExit}
 		}
-		_ = p.outputs.Acquire(context.Background(), next.weight) // commit releases
+		p.acquireOutput(next.weight) // commit releases
 		select {
 		case p.commands <- next:
 		case <-p.done:
+			p.releaseOutput(next.weight)
 			return
 		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// largeMessage is the weight above which a line also takes a part of Host.large, which has
+// room for maxLarge bytes and at least one line of the largest size.
+const (
+	largeMessage = 1 << 20
+	maxLarge     = 128 << 20
+)
+
+// acquireOutput waits until there is room for one more line of that weight. Every line that
+// has room goes to run, which releases it without waiting for another process.
+func (p *agentProcess) acquireOutput(weight int64) {
+	_ = p.outputs.Acquire(context.Background(), weight)
+	if weight > largeMessage {
+		_ = p.host.large.Acquire(context.Background(), weight)
+	}
+}
+
+func (p *agentProcess) releaseOutput(weight int64) {
+	p.outputs.Release(weight)
+	if weight > largeMessage {
+		p.host.large.Release(weight)
 	}
 }
 

@@ -129,7 +129,7 @@ func (p *agentProcess) release() {
 	for {
 		select {
 		case c := <-p.commands:
-			p.outputs.Release(c.weight)
+			p.releaseOutput(c.weight)
 			if c.refuse != nil {
 				c.refuse(p.exitError())
 			}
