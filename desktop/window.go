@@ -14,13 +14,13 @@ const (
 	leastHeight = 80
 )
 
-// Windows lists the top-level windows that pass the filter.
+// Windows lists the top-level windows that pass the filter, of the first 512.
 func (d *Desktop) Windows(ctx context.Context, filter WindowFilter) ([]Window, error) {
-	return call(ctx, &d.lifecycle, "list windows", queryLimit, func(_ context.Context, s *session) ([]Window, error) {
+	return call(ctx, &d.lifecycle, "list windows", queryLimit, func(ctx context.Context, s *session) ([]Window, error) {
 		if err := s.managed(); err != nil {
 			return nil, err
 		}
-		infos, err := s.windows.List()
+		infos, err := s.windows.List(ctx)
 		if err != nil {
 			return nil, err
 		}

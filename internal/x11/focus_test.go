@@ -62,7 +62,7 @@ func (d *desk) twoTerminals(t *testing.T) (at [2]x11.Point, received [2]func() s
 		var list []x11.WindowInfo
 		poll(t, "terminal's window", func() bool {
 			var err error
-			list, err = d.windows.List()
+			list, err = d.windows.List(t.Context())
 			return err == nil && len(list) == i+1 && list[i].Active
 		})
 		info, err := d.windows.Move(t.Context(), list[i].ID, 20+600*i, 100)

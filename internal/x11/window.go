@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jezek/xgb/xproto"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/deskhand/deskhand/internal/x11/quiesce"
 	"github.com/deskhand/deskhand/internal/x11/request"
@@ -44,6 +46,7 @@ type Windows struct {
 	news    news
 	emitted int // events in this second; follow's
 	waiters atomic.Int32
+	lists   *semaphore.Weighted               // of one: a forged list costs much
 	watcher atomic.Pointer[func(WindowEvent)] // of Watch; nil: none
 
 	mu      sync.Mutex
@@ -62,7 +65,7 @@ type windowAtoms struct {
 // NewWindows begins to follow the windows. A window manager may start later; see
 // WaitReady.
 func (c *Conn) NewWindows() (*Windows, error) {
-	w := &Windows{c: c, idMask: xproto.Setup(c.x).ResourceIdMask, changed: make(chan struct{})}
+	w := &Windows{c: c, idMask: xproto.Setup(c.x).ResourceIdMask, changed: make(chan struct{}), lists: semaphore.NewWeighted(1)}
 	w.news.ready = make(chan struct{}, 1)
 	var err error
 	if w.Manager, err = quiesce.NewManager(c.quiescence()); err != nil {
@@ -88,14 +91,20 @@ func (c *Conn) NewWindows() (*Windows, error) {
 	return w, nil
 }
 
-// List describes the managed windows, in the order in which they were opened, in two round
-// trips. It leaves out a window that is destroyed meanwhile.
-func (w *Windows) List() ([]WindowInfo, error) {
+// List describes the managed windows, at most the first 512, in the order in which they were
+// opened. Up to 64 windows take two round trips. It leaves out a window that is destroyed
+// meanwhile. Callers take turns: ctx ends the wait for a turn, but not a request to the
+// server.
+func (w *Windows) List(ctx context.Context) ([]WindowInfo, error) {
+	if err := w.lists.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("list windows: %w", err)
+	}
+	defer w.lists.Release(1)
 	ids, active, err := w.rootState()
 	if err != nil {
 		return nil, fmt.Errorf("list windows: %w", err)
 	}
-	infos, err := w.describe(ids, active)
+	infos, err := w.describe(ctx, ids, active)
 	if err != nil {
 		return nil, fmt.Errorf("list windows: %w", err)
 	}
@@ -128,7 +137,7 @@ func (w *Windows) Active() (WindowInfo, error) {
 }
 
 func (w *Windows) one(id, active xproto.Window) (WindowInfo, error) {
-	infos, err := w.describe([]xproto.Window{id}, active)
+	infos, err := w.describeBatch([]xproto.Window{id}, active)
 	if err != nil {
 		return WindowInfo{}, fmt.Errorf("window %d: %w", id, err)
 	}

@@ -134,7 +134,7 @@ func (w windowSystem) outside(tb testing.TB) outsideView {
 // returns what that client sees of window id.
 func (w windowSystem) agree(tb testing.TB, id x11.Window) outsideWindow {
 	tb.Helper()
-	infos, err := w.List()
+	infos, err := w.List(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}

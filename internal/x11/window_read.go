@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,15 +15,22 @@ import (
 )
 
 const (
-	maxWindows  = 4096 // in the list
-	maxTitle    = 1024 // units of four bytes that are read of a title
+	maxListed   = 4096 // units that are read of the list
+	maxWindows  = 512  // in the list, each counted once
+	batch       = 64   // windows that are described with one wait for the server
 	titleLength = 256  // characters of a title and of both parts of a class
+
+	// The units of four bytes that are read of a title and a class. A character of a title
+	// has at most one unit. The second part of a class comes after the whole first part.
+	maxTitle = titleLength
+	maxClass = 1024
 )
 
-// rootState reads the list of windows and the active window from the root window.
+// rootState reads the list of windows, of which it returns the first maxWindows, and the
+// active window from the root window.
 func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err error) {
 	w.c.wire.cork()
-	list := w.property(w.c.root, w.atoms.list, maxWindows)
+	list := w.property(w.c.root, w.atoms.list, maxListed)
 	act := w.property(w.c.root, w.atoms.active, 1)
 	if w.c.wire.uncork() != nil {
 		return nil, 0, ErrConnClosed
@@ -31,8 +39,10 @@ func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err er
 	if err != nil {
 		return nil, 0, request.Wrap("read the client list", err)
 	}
-	for _, id := range request.Words(r) {
-		ids = append(ids, xproto.Window(id))
+	for _, word := range request.Words(r) {
+		if id := xproto.Window(word); len(ids) < maxWindows && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
 	}
 	if r, err = act.Reply(); err != nil {
 		return nil, 0, request.Wrap("read the active window", err)
@@ -60,12 +70,25 @@ type questions struct {
 	netName, name, class, extents, state xproto.GetPropertyCookie
 }
 
-// describe sends the requests about all windows, then reads the answers: it waits for the
-// server once.
-func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowInfo, error) {
-	if len(ids) == 0 {
-		return nil, nil
+// describe describes windows in batches, between which it checks ctx.
+func (w *Windows) describe(ctx context.Context, ids []xproto.Window, active xproto.Window) ([]WindowInfo, error) {
+	var infos []WindowInfo
+	for part := range slices.Chunk(ids, batch) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		described, err := w.describeBatch(part, active)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, described...)
 	}
+	return infos, nil
+}
+
+// describeBatch sends the requests about all windows, then reads the answers: it waits for
+// the server once.
+func (w *Windows) describeBatch(ids []xproto.Window, active xproto.Window) ([]WindowInfo, error) {
 	asked := make([]questions, len(ids))
 	w.c.wire.cork()
 	for i, id := range ids {
@@ -74,7 +97,7 @@ func (w *Windows) describe(ids []xproto.Window, active xproto.Window) ([]WindowI
 			position: xproto.TranslateCoordinates(w.c.x, id, w.c.root, 0, 0),
 			netName:  w.property(id, w.atoms.netName, maxTitle),
 			name:     w.property(id, xproto.AtomWmName, maxTitle),
-			class:    w.property(id, xproto.AtomWmClass, maxTitle),
+			class:    w.property(id, xproto.AtomWmClass, maxClass),
 			extents:  w.property(id, w.atoms.extents, 4),
 			state:    w.property(id, w.atoms.netState, 32),
 		}

@@ -83,7 +83,7 @@ func (w windowSystem) zenity(tb testing.TB, title string) x11.WindowInfo {
 func TestWindowsList(t *testing.T) {
 	t.Parallel()
 	w := startWindows(t)
-	if infos, err := w.List(); err != nil || len(infos) > 0 {
+	if infos, err := w.List(t.Context()); err != nil || len(infos) > 0 {
 		t.Fatalf("List() = %v, %v at first, want none", infos, err)
 	}
 	if _, err := w.Active(); !errors.Is(err, x11.ErrNoWindow) {
@@ -104,7 +104,7 @@ func TestWindowsList(t *testing.T) {
 	if _, err := w.Focus(soon(t), two.ID); err != nil {
 		t.Fatal(err)
 	}
-	infos, err := w.List()
+	infos, err := w.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func TestWindowsConnClosed(t *testing.T) {
 	if err := <-result; !errors.Is(err, x11.ErrConnClosed) {
 		t.Errorf("WaitForWindow: %v, want ErrConnClosed", err)
 	}
-	if _, err := w.List(); !errors.Is(err, x11.ErrConnClosed) {
+	if _, err := w.List(t.Context()); !errors.Is(err, x11.ErrConnClosed) {
 		t.Errorf("List: %v, want ErrConnClosed", err)
 	}
 	if _, err := w.Focus(t.Context(), win.ID); !errors.Is(err, x11.ErrConnClosed) {
@@ -434,7 +434,7 @@ func TestWindowsVanish(t *testing.T) {
 				return
 			default:
 			}
-			infos, err := w.List()
+			infos, err := w.List(t.Context())
 			if err != nil {
 				t.Error(err)
 			}
@@ -475,7 +475,7 @@ func TestWindowsVanish(t *testing.T) {
 	close(over)
 	lookers.Wait()
 	until(t, "end of the windows", func() bool {
-		infos, err := w.List()
+		infos, err := w.List(t.Context())
 		mu.Lock()
 		defer mu.Unlock()
 		return err == nil && len(infos) == 0 && len(there) == 0
@@ -519,7 +519,7 @@ func BenchmarkWindowsList(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		infos, err := w.List()
+		infos, err := w.List(b.Context())
 		if err != nil || len(infos) != 3 {
 			b.Fatal(len(infos), err)
 		}

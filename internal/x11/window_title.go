@@ -27,7 +27,7 @@ func (w *Windows) text(r *xproto.GetPropertyReply) string {
 		return ""
 	}
 	b := r.Value
-	if r.BytesAfter > 0 && r.Type == w.atoms.utf8 {
+	if r.BytesAfter > 0 {
 		for n := 0; n < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b); n++ { // cut within a rune
 			b = b[:len(b)-1]
 		}

@@ -181,7 +181,7 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool) (WindowInfo, error) {
 	var found WindowInfo
 	err := w.await(ctx, func() (bool, error) {
-		infos, err := w.List()
+		infos, err := w.List(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -318,7 +318,7 @@ func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
 			opened = append(opened, id)
 		}
 	}
-	infos, err := w.describe(opened, active)
+	infos, err := w.describe(context.Background(), opened, active)
 	if err != nil {
 		return
 	}
