@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -48,7 +50,8 @@ type lifecycle struct {
 	done      chan struct{} // closed when Close is through
 	closeOnce sync.Once
 	closeErr  error
-	calls     sync.WaitGroup // calls under way; added to only while not closing
+	calls     sync.WaitGroup      // calls under way; added to only while not closing
+	frames    *semaphore.Weighted // the bytes of screenshots' frames
 
 	mu        sync.Mutex // guards what follows
 	state     State
@@ -98,7 +101,7 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error) {
 	d.cfg, d.log, d.shared = cfg, cfg.Logger.With("desktop", cfg.ID), -1
 	d.turns, d.reading = newTurns(), make(chan struct{}, 1)
-	d.suspicion = make(chan struct{}, 1)
+	d.suspicion, d.frames = make(chan struct{}, 1), semaphore.NewWeighted(frameRoom)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d.events = newEventLog(cfg.ID)
 	d.control.idle = cfg.ControlIdle

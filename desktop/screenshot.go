@@ -29,7 +29,7 @@ func (d *Desktop) Screenshot(ctx context.Context, o ScreenshotOptions) (*Screens
 				return nil, err
 			}
 		}
-		if pic, err = s.shoot(ctx, o); err != nil {
+		if pic, err = d.shoot(ctx, s, o); err != nil {
 			return nil, err
 		}
 		pic.Settled = settled
@@ -93,13 +93,45 @@ func (s *session) frame(ctx context.Context) (*x11.Frame, error) {
 	return s.capture.Frame(ctx)
 }
 
-func (s *session) shoot(ctx context.Context, o ScreenshotOptions) (*Screenshot, error) {
-	frame, err := s.frame(ctx)
+// frameRoom is how many bytes the frames of a desktop's screenshots have together, or one
+// frame that is larger: 51 frames of 1440x900.
+const frameRoom = 256 << 20
+
+func (l *lifecycle) shoot(ctx context.Context, s *session, o ScreenshotOptions) (*Screenshot, error) {
+	frame, release, err := l.roomyFrame(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer frame.Release()
+	defer release()
 	return o.picture(ctx, &frame.Image, s.epoch, &s.encoder, s.addCursor)
+}
+
+// roomyFrame waits until frameRoom has room for a frame and returns the frame of that
+// moment. A caller that waits holds no frame. release frees the frame and its room.
+func (l *lifecycle) roomyFrame(ctx context.Context, s *session) (frame *x11.Frame, release func(), err error) {
+	w, h, err := s.conn.Size()
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		room := min(int64(w)*int64(h)*4, frameRoom)
+		if err := l.frames.Acquire(ctx, room); err != nil {
+			return nil, nil, err
+		}
+		frame, err := s.frame(ctx)
+		if err != nil {
+			l.frames.Release(room)
+			return nil, nil, err
+		}
+		release := func() {
+			frame.Release()
+			l.frames.Release(room)
+		}
+		if w, h = frame.Width, frame.Height; min(int64(len(frame.Pix)), frameRoom) <= room {
+			return frame, release, nil
+		}
+		release() // the screen has grown
+	}
 }
 
 // picture makes the picture of a screen, unless it is o.IfChangedSince. addCursor has the
