@@ -4,13 +4,13 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -163,23 +163,27 @@ func (a *archiver) skip(name, why string) {
 // directory writes the entries of a directory. rel is its name in the archive, empty or with
 // a slash at the end.
 func (a *archiver) directory(d folder, rel string) error {
-	names, err := d.file.Readdirnames(-1)
-	if err != nil {
-		if rel == "" {
-			return err
+	last := ""
+	for more := true; more; {
+		var names []string
+		var err error
+		if names, more, err = namesAfter(d, last, searchPage, a.alive); err != nil {
+			if ended := a.alive(); ended != nil || rel == "" {
+				return cmp.Or(ended, err)
+			}
+			a.skip(d.path, a.fs.reason(err))
+			more = false
 		}
-		a.skip(d.path, a.fs.reason(err))
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := a.alive(); err != nil {
-			return err
-		}
-		if isTemporary(name) {
-			continue
-		}
-		if err := a.entry(d, name, rel+name); err != nil {
-			return err
+		for _, last = range names {
+			if err := a.alive(); err != nil {
+				return err
+			}
+			if isTemporary(last) {
+				continue
+			}
+			if err := a.entry(d, last, rel+last); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

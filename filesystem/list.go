@@ -172,32 +172,43 @@ func (l *lister) enter(dir folder, name, after string, depth int) error {
 // namesAfter returns the first count names of a directory after a name, in order, and whether
 // there are more. It holds at most twice as many.
 func namesAfter(dir folder, after string, count int, alive aliveFunc) (names []string, more bool, err error) {
+	entries, more, err := entriesAfter(dir, after, count, alive)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, more, err
+}
+
+// entriesAfter is like namesAfter for entries.
+func entriesAfter(dir folder, after string, count int, alive aliveFunc) (entries []fs.DirEntry, more bool, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return nil, false, err
 	}
-	last := "" // the last of count names; empty while there are fewer
+	byName := func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }
+	last := "" // the name of the last of count entries; empty while there are fewer
 	for {
-		chunk, err := dir.file.Readdirnames(1024)
-		for _, name := range chunk {
-			if name > after && (last == "" || name < last) {
-				names = append(names, name)
+		chunk, err := dir.file.ReadDir(1024)
+		for _, e := range chunk {
+			if name := e.Name(); name > after && (last == "" || name < last) {
+				entries = append(entries, e)
 			}
 		}
-		if len(names) >= 2*count {
-			slices.Sort(names)
-			clear(names[count:])
-			names, more = names[:count], true
-			last = names[count-1]
+		if len(entries) >= 2*count {
+			slices.SortFunc(entries, byName)
+			clear(entries[count:])
+			entries, more = entries[:count], true
+			last = entries[count-1].Name()
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			slices.Sort(names)
-			if len(names) > count {
-				names, more = names[:count], true
+			slices.SortFunc(entries, byName)
+			if len(entries) > count {
+				entries, more = entries[:count], true
 			}
-			return names, more, nil
+			return entries, more, nil
 		case err != nil:
-			return nil, false, err
+			slices.SortFunc(entries, byName)
+			return entries, false, err
 		}
 		if err := alive(); err != nil {
 			return nil, false, err

@@ -270,42 +270,62 @@ func (s *search) folder(d folder, rel string, depth int) error {
 	if depth <= 0 {
 		return nil
 	}
-	entries, err := d.file.ReadDir(-1)
-	if err != nil {
-		s.result.Unreadable++
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var batch []*scan // files to scan before the next entry is added
-	for _, e := range entries {
-		name := e.Name()
-		if name[0] == '.' && !s.options.Hidden || isTemporary(name) {
-			continue
-		}
-		if err := s.count(); err != nil {
-			return cmp.Or(s.scan(d, batch), err)
-		}
-		wanted := s.wants(rel+name, e.IsDir())
-		if wanted && s.finder == nil {
-			if err := s.add(d, name, nil); err != nil {
-				return err
+	last := ""
+	for more := true; more; {
+		var entries []fs.DirEntry
+		var err error
+		if entries, more, err = entriesAfter(d, last, searchPage, s.check); err != nil {
+			if err := s.check(); err != nil {
+				return cmp.Or(s.scan(d, batch), err)
 			}
+			s.result.Unreadable++
+			more = false
 		}
-		if wanted && s.finder != nil && e.Type().IsRegular() {
-			batch = append(batch, &scan{search: s, name: name})
-		}
-		if len(batch) == maxBatch || e.IsDir() {
-			if err := s.scan(d, batch); err != nil {
-				return err
-			}
-			batch = batch[:0]
-		}
-		if e.IsDir() && depth > 1 {
-			if err := s.subfolder(d, name, rel+name+"/", depth-1); err != nil {
+		for _, e := range entries {
+			last = e.Name()
+			if batch, err = s.entry(d, e, rel, depth, batch); err != nil {
 				return err
 			}
 		}
 	}
 	return s.scan(d, batch)
+}
+
+// searchPage is how many entries of a directory are in memory at a time.
+const searchPage = 8192
+
+// entry examines an entry of a directory. It returns the files to scan before the next
+// entry is added.
+func (s *search) entry(d folder, e fs.DirEntry, rel string, depth int, batch []*scan) ([]*scan, error) {
+	name := e.Name()
+	if name[0] == '.' && !s.options.Hidden || isTemporary(name) {
+		return batch, nil
+	}
+	if err := s.count(); err != nil {
+		return nil, cmp.Or(s.scan(d, batch), err)
+	}
+	wanted := s.wants(rel+name, e.IsDir())
+	if wanted && s.finder == nil {
+		if err := s.add(d, name, nil); err != nil {
+			return nil, err
+		}
+	}
+	if wanted && s.finder != nil && e.Type().IsRegular() {
+		batch = append(batch, &scan{search: s, name: name})
+	}
+	if len(batch) == maxBatch || e.IsDir() {
+		if err := s.scan(d, batch); err != nil {
+			return nil, err
+		}
+		batch = batch[:0]
+	}
+	if e.IsDir() && depth > 1 {
+		if err := s.subfolder(d, name, rel+name+"/", depth-1); err != nil {
+			return nil, err
+		}
+	}
+	return batch, nil
 }
 
 // count counts an entry that is examined.

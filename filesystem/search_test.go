@@ -194,6 +194,34 @@ func TestSearchLimits(t *testing.T) {
 	wantError(t, err, context.Canceled)
 }
 
+// TestSearchLargeDirectory searches a directory with more entries than are in
+// memory at a time.
+func TestSearchLargeDirectory(t *testing.T) {
+	t.Parallel()
+	f := openFS(t)
+	dir := realTempDir(t)
+	first := filepath.Join(dir, "00000")
+	put(t, first, "word")
+	const n = 20_000
+	for i := 1; i < n; i++ {
+		if err := os.Link(first, filepath.Join(dir, fmt.Sprintf("%05d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result := search(t, f, dir, filesystem.SearchOptions{MaxResults: n})
+	if len(result.Matches) != n || result.Truncated {
+		t.Fatalf("%d matches, truncated: %v", len(result.Matches), result.Truncated)
+	}
+	for i, m := range result.Matches {
+		if m.Entry.Name != fmt.Sprintf("%05d", i) {
+			t.Fatalf("match %d is %s", i, m.Entry.Name)
+		}
+	}
+	if result := search(t, f, dir, filesystem.SearchOptions{Text: "word", MaxResults: n}); len(result.Matches) != n {
+		t.Errorf("%d files have the text", len(result.Matches))
+	}
+}
+
 func TestSearchBadPatterns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
