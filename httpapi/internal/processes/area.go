@@ -96,6 +96,8 @@ func problem(err error) *rest.Problem {
 	var start *process.StartError
 	var input *process.InputError
 	switch {
+	case rest.NoSpaceLeft(err):
+		return nil // rest has the answer to a full disk
 	case errors.As(err, &bad):
 		field := cmp.Or(processFields[bad.Field], bad.Field)
 		return rest.InvalidRequest.Problem("invalid request: "+field+" "+bad.Reason).With("field", field)

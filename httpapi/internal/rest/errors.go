@@ -15,8 +15,8 @@ import (
 
 var errPanic = errors.New("panic")
 
-// noSpaceLeft reports whether err says that a disk is full or that a quota is used up.
-func noSpaceLeft(err error) bool {
+// NoSpaceLeft reports whether err says that a disk is full or that a quota is used up.
+func NoSpaceLeft(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

@@ -24,7 +24,7 @@ func (g Group) ProblemOf(err error, other Kind) *Problem {
 	switch {
 	case errors.As(err, &p):
 		return p
-	case noSpaceLeft(err):
+	case NoSpaceLeft(err):
 		return DiskFull(err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return TimedOut.Problem("timeout").With("details", map[string]any{"message": err.Error()})
