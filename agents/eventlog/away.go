@@ -52,9 +52,9 @@ func (e *UncertainError) Error() string { return ErrUncertain.Error() }
 // Unwrap returns [ErrUncertain].
 func (e *UncertainError) Unwrap() error { return ErrUncertain }
 
-// Wait waits until it is known how the commit ended. Its errors are those of
-// [Log.Commit]. After an ErrUncertain, which says that ctx ended first, it may be called
-// again.
+// Wait blocks until the outcome of the commit is known, and returns the error that
+// [Log.Commit] would return. It returns an ErrUncertain if ctx ends first, and may then be
+// called again.
 func (e *UncertainError) Wait(ctx context.Context) error {
 	select {
 	case <-e.job.done:

@@ -48,8 +48,7 @@ type position struct {
 	last int64
 }
 
-// backend is a database. Its errors are those of this package where there is
-// one that fits.
+// backend is a database. It returns errors of this package where one fits.
 type backend interface {
 	begin(ctx context.Context) (transaction, error)
 	reader() querier

@@ -43,13 +43,13 @@ type Config struct {
 	// of all streams together, for those who follow them. Zero: 64 MiB.
 	Memory int
 
-	// Grown is told which stream this opening of the log has appended to: where
-	// it ended before, and where it ends now. All commits wait for it, so that it
-	// must be quick and must not call the log. Nil: nobody.
+	// Grown is called with each stream that this opening of the log has appended to,
+	// the position of its last event before, and the position now. All commits wait for
+	// it: it must be quick and must not call the log. Nil: none.
 	Grown func(stream string, before, last int64)
 
-	// Logger gets what happens behind the callers' backs: a lost connection, a
-	// retention that failed. Nil: nobody.
+	// Logger gets what no caller is told: a lost connection, a retention that failed.
+	// Nil: none.
 	Logger *slog.Logger
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Cursor is a place in a stream, from which a follower reads at its own pace.
-// It loses nothing, holds nobody up and costs nothing while it is not read. It
+// It misses no event, delays no writer and costs nothing while it is not read. It
 // is for one goroutine at a time and need not be closed.
 type Cursor struct {
 	log    *Log

@@ -24,7 +24,7 @@ var (
 	// one, give this one another file, or use Postgres, which servers can share.
 	ErrInUse = errors.New("another server uses this event log")
 
-	// ErrBusy says that a program that is no server of ours kept the database
+	// ErrBusy says that another program, which is not a deskhand server, kept the database
 	// locked for longer than Config.BusyTimeout. Nothing was committed.
 	ErrBusy = errors.New("the event log's database is locked by another program")
 

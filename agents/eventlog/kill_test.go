@@ -107,7 +107,7 @@ func killOnce(t *testing.T, dsn string, mode eventlog.Mode, acked map[int64]stri
 		}
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return // the last line, which may be cut off, was acknowledged to nobody
+			return // the last line, which may be cut off, was not acknowledged
 		}
 		if strings.HasPrefix(line, "failed") {
 			t.Fatal(line)

@@ -119,8 +119,7 @@ func latest(all []Life) []Life {
 	return left
 }
 
-// ReasonDeleted is the reason for the end of the last life of a server that is no
-// more.
+// ReasonDeleted is the reason for the end of the last life of a server that was deleted.
 const ReasonDeleted = "deleted"
 
 // agentNames goes from one name to the next through the index of lives that did

@@ -136,8 +136,8 @@ func BenchmarkAgents(b *testing.B) {
 	}
 }
 
-// The newest life of a server is the one that was started last, also by who has not
-// committed it yet, and for who has appended to the stream before.
+// TestNewestLife: the newest life of a server is the one that was started last, also before
+// its start is committed, and also for a caller that has appended to the stream before.
 func TestNewestLife(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {

@@ -38,8 +38,8 @@ type Log struct {
 // Open opens the log that cfg.DSN names, and makes it if there is none. The
 // context bounds the opening alone.
 //
-// Its errors are, besides those of the system, [ErrInUse], [ErrBusy],
-// [ErrUnavailable], [*InvalidError], [*CorruptError] and [*SchemaError].
+// It returns errors of the system, [ErrInUse], [ErrBusy], [ErrUnavailable],
+// [*InvalidError], [*CorruptError] and [*SchemaError].
 func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err

@@ -285,8 +285,8 @@ func TestInvalidEvents(t *testing.T) {
 	}))
 }
 
-// TestCloseUnderWay: whoever is in the middle of something gets its result or
-// ErrClosed, and what was committed before is there.
+// TestCloseUnderWay: a call that runs during Close returns its result or ErrClosed, and
+// what was committed before is there.
 func TestCloseUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {

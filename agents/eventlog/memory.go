@@ -13,8 +13,8 @@ const (
 	idleAfter  = time.Minute // without use, a stream leaves memory
 )
 
-// streams are those of which something is in memory: where they go on, and
-// their newest events.
+// streams holds what is in memory of streams: the next position and the newest events of
+// each.
 type streams struct {
 	limit int // bytes of all tails
 
@@ -41,7 +41,7 @@ type stream struct {
 	tail    []Event       // all up to pos.last
 	before  int64         // what the tail comes after
 	size    int           // of the tail
-	changed chan struct{} // closed with the next event; nil when nobody waits
+	changed chan struct{} // closed with the next event; nil while no follower waits
 }
 
 func newStreams(limit int) *streams {

@@ -1,7 +1,7 @@
 package eventlog
 
-// overlay holds records that were put and are not written yet, above those of
-// the callers before, in the order in which they came.
+// overlay holds records that were put and are not written yet. It lies above the records
+// of earlier callers, in the order of the calls.
 type overlay[K comparable, V any] struct {
 	below *overlay[K, V]
 	keys  []K

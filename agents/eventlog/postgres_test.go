@@ -143,7 +143,7 @@ func TestGroupsOfServers(t *testing.T) {
 			})
 			poll(t, func() error {
 				if l.Waiting() == 0 {
-					return errors.New("nobody waits")
+					return errors.New("no call waits")
 				}
 				return nil
 			})
@@ -315,7 +315,7 @@ func TestPostgresCrashes(t *testing.T) {
 		case err != nil && is[payload]:
 			t.Errorf("%s failed with %v and is there", payload, err)
 		case err != nil:
-			t.Errorf("%s: %v; nobody was in a hurry", payload, err)
+			t.Errorf("%s: %v; the call may wait", payload, err)
 		}
 	}
 	t.Logf("%d commits, %d uncertain", len(said), uncertain)

@@ -18,8 +18,8 @@ type postgresQuerier struct {
 	}
 }
 
-// query asks again when a connection of the pool is one that broke while nobody
-// used it, as all do when Postgres was restarted.
+// query asks again if the connection broke while it was idle in the pool, as all
+// connections do when Postgres restarts.
 func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
 	told := false
 	err := q.ask(ctx, s, func(scan func(...any) error) (bool, error) {
@@ -115,8 +115,8 @@ func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
 	return tag.RowsAffected(), tx.db.broken(err)
 }
 
-// position locks the stream's row: whoever appends to the stream next, in
-// whatever server, waits for the end of this transaction and sees what it did.
+// position locks the stream's row. The next transaction that appends to the stream, of any
+// server, waits for the end of this one and sees its changes.
 func (tx *postgresTx) position(ctx context.Context, stream string, wait bool) (p position, err error) {
 	return tx.positionWith(ctx, stream, wait, nil)
 }
@@ -268,7 +268,7 @@ func (tx *postgresTx) status(ctx context.Context, old uint32) (status string) {
 	if err != nil {
 		return ""
 	}
-	// It may not have noticed yet that nobody is there any more.
+	// Postgres may not have noticed yet that the old connection's client has gone.
 	_, err = conn.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and application_name = $2 and pid <> pg_backend_pid()",
 		int64(old), "deskhand-"+tx.db.instance)
 	if err == nil {

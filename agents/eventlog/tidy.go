@@ -28,9 +28,9 @@ const (
 	deleteRequests = "delete from request where life = $1 and not exists (select 1 from life where id = $1)"
 )
 
-// tidy removes the records of processes, and of what they asked, that nobody can
-// need any more: they have ended, their server is no more or has had another one
-// since, and no session has an event of theirs.
+// tidy removes the records of processes, and of their questions, that are not needed any
+// more: the process has ended, its server was deleted or has a newer process, and no
+// session has an event of the process.
 func (k *keeper) tidy(ctx context.Context) error {
 	over, err := k.lives(ctx, selectOver)
 	if err != nil || len(over) == 0 {

@@ -85,8 +85,8 @@ func (t *Tx) Session(id string) (Session, error) {
 }
 
 // StartLife writes a life that becomes the newest of its server, and returns it
-// with its start: StartedAt, or now if that is zero, but later than those of all
-// lives that the server had, whatever was done to the clock.
+// with its start: StartedAt, or now if that is zero. It is later than the start of every
+// earlier life of the server, even if the clock was set back.
 func (t *Tx) StartLife(l Life) (Life, error) {
 	if err := l.check(t.now); err != nil {
 		return l, err
@@ -150,8 +150,8 @@ func (t *Tx) Request(key RequestKey) (Request, error) {
 	return r, t.failed(err)
 }
 
-// Answer ends a request: the first one does, whoever else tries at the same
-// time gets [ErrAnswered] and the request as it is. The state is [Answered] or
+// Answer ends a request. Only the first call does: others return [ErrAnswered] and the
+// request as it is. The state is [Answered] or
 // [Cancelled], which needs no answer.
 func (t *Tx) Answer(key RequestKey, state RequestState, answer []byte) (Request, error) {
 	if state != Answered && state != Cancelled {
@@ -255,8 +255,8 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	return p, nil
 }
 
-// owned finds the newest life of a server with the position of a stream; not, if that
-// is known already or nobody else can have it.
+// owned reads the newest life of a server and the position of a stream, unless they are
+// known already or no other server can have the stream.
 func (g *group) owned(ctx context.Context, stream, server string) (newest []Life, found bool, err error) {
 	tx, far := g.tx.(*postgresTx)
 	if _, known := g.positions[stream]; known || !far {

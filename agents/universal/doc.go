@@ -32,8 +32,8 @@
 //
 // # Lifetime
 //
-// Events are made when they are read, and those of long sessions earlier, in the background
-// ([Projector.OnAppend]). [Projector.Close] stops the background work and waits for its end. A
+// Events are made when they are read. Events of long sessions are made earlier, in the
+// background ([Projector.OnAppend]). [Projector.Close] stops the background work and waits for its end. A
 // Follower and a State need no Close.
 //
 // # Concurrency

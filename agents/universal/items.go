@@ -269,7 +269,7 @@ func (s *State) closeAll(status string) {
 	}
 }
 
-// status tells of something that is no part of the conversation.
+// status emits something that is not part of the conversation.
 func (s *State) status(kind string, raw json.RawMessage) {
 	s.closeText()
 	var members map[string]json.RawMessage

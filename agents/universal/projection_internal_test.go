@@ -206,8 +206,8 @@ func (h *aHistory) olderVersion() {
 	}
 }
 
-// TestProjectionsOfAnyHistory: the events are those that all entries make in one
-// go, whoever made them in what steps, was stopped in the middle and forgot.
+// TestProjectionsOfAnyHistory: events that are made in any steps, with interruptions and
+// restarts, are the same as the events that all entries make in one step.
 func TestProjectionsOfAnyHistory(t *testing.T) {
 	t.Parallel()
 	for _, database := range []string{"sqlite", "postgres"} {

@@ -289,8 +289,8 @@ func (s *State) end(e ending) {
 	s.made(SessionEnded, d)
 }
 
-// exited is the end of the agent's process. One that ends while nothing is to do
-// is started again when there is: that is no end of the session.
+// exited applies the end of the agent's process. A process that ends while it is idle is
+// started again with the next message, so its end is not the end of the session.
 func (s *State) exited(env envelope) {
 	var p struct {
 		Code    *int   `json:"code"`
@@ -319,7 +319,7 @@ func (s *State) exited(env envelope) {
 	s.made(SessionEnded, d)
 }
 
-// giveUp rejects what the agent asked and nobody will answer any more.
+// giveUp rejects the questions of the agent that cannot be answered any more.
 func (s *State) giveUp() {
 	for _, key := range slices.Sorted(maps.Keys(s.Asked)) {
 		s.settle(s.Asked[key], "", "", true)

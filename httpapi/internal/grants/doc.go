@@ -1,7 +1,7 @@
 // Package grants has the tokens besides the server's own: what each allows, where it is
 // kept, and when it ends.
 //
-// A [Store] has tokens that clients make, which survive a restart, and those of agents
+// A [Store] has tokens that clients make, which survive a restart, and tokens of agents
 // that run here, which end with the agent's process. The value of a token is known to its
 // holder alone. The store keeps a hash of it.
 //

@@ -170,7 +170,7 @@ func (t *Store) Find(value string) *Grant {
 	return nil
 }
 
-// List returns the tokens in the order of their making, those of agents last.
+// List returns the tokens in the order of their creation. Tokens of agents come last.
 func (t *Store) List() ([]*Grant, error) {
 	if err := t.load(); err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func configOf(l process.Limits) *processConfigOutput {
 	}}
 }
 
-// limits checks what clients set. The texts are those of the reference.
+// limits checks what clients set. The texts are the reference's.
 func (c processConfig) limits() (process.Limits, error) {
 	var l process.Limits
 	for _, f := range []struct {

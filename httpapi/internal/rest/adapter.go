@@ -311,8 +311,9 @@ func (r *Request) Stream(f func(w *bufio.Writer, flush func() error, gone <-chan
 func (r *Request) streamTracked(tracker *FlushTracker, f func(w *bufio.Writer, flush func() error, gone <-chan struct{})) {
 	rc := r.Fiber.Context()
 	conn := rc.Conn()
-	// fasthttp tells nobody that a client has left. Reading its connection,
-	// on which nothing more is expected, tells at once; it is not used again.
+	// fasthttp does not report that a client has disconnected. A read of the
+	// connection, on which nothing more is expected, ends then. The connection is not
+	// used again.
 	rc.SetConnectionClose()
 	g := r.Grant
 	body := fasthttp.NewStreamReader(func(w *bufio.Writer) {

@@ -17,7 +17,7 @@ import (
 
 // Config configures an API.
 type Config struct {
-	// Title, Version, Description and Tags are those of the OpenAPI document.
+	// Title, Version, Description and Tags are for the OpenAPI document.
 	Title, Version, Description string
 	Tags                        []*huma.Tag
 
@@ -75,7 +75,7 @@ type API struct {
 	answer   fasthttp.RequestHandler
 	handler  func() http.Handler
 
-	Quiet   *time.Timer  // nil: nobody wants to know
+	Quiet   *time.Timer  // nil: Config has no Quiet function
 	streams atomic.Int32 // event streams that are open
 	mounted sockets      // WebSockets that came through Mount
 	Bodies  *bodyMemory  // of requests

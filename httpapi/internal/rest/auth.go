@@ -128,7 +128,7 @@ func TokenOver() *Problem {
 func (a *API) admits(r *Request) (*grants.Grant, bool) {
 	token, ok := strings.CutPrefix(r.Fiber.Get(fiber.HeaderAuthorization), "Bearer ")
 	if !ok {
-		token = "" // what else the header holds is nobody's token
+		token = "" // other schemes have no token
 		others := r.op.Metadata[apiKeyKey] == true
 		if others {
 			token = r.Fiber.Get("X-Api-Key")

@@ -66,8 +66,7 @@ func bodyOf(c *fiber.Ctx) *body {
 	return b
 }
 
-// What is read of a body that nobody wanted, to keep the connection, and for
-// how long.
+// How much of an unread body is discarded to keep the connection, and for how long.
 const (
 	DrainMost = 8 << 20
 	drainTime = 2 * time.Second

@@ -13,7 +13,7 @@ type conns struct {
 
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
-	none chan struct{} // closed when open gets empty; nil: nobody waits
+	none chan struct{} // closed when open gets empty; nil: no call waits
 }
 
 func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {

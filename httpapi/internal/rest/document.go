@@ -92,7 +92,7 @@ func (a *API) dropAnswers() {
 	}
 }
 
-// Operations are those of a path, by method.
+// Operations returns the operations of a path by method.
 func Operations(item *huma.PathItem) map[string]*huma.Operation {
 	all := map[string]*huma.Operation{
 		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,

@@ -69,7 +69,7 @@ func (a *API) Write(c *fiber.Ctx, p *Problem) {
 	c.Response().SetBodyRaw(text)
 }
 
-// answerMalformed answers what is no HTTP request that could be routed.
+// answerMalformed answers a request that is not valid HTTP and cannot be routed.
 func (a *API) answerMalformed(rc *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	var timeout interface{ Timeout() bool }

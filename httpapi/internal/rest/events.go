@@ -34,7 +34,7 @@ type EventsOutput struct {
 // proxies that end silent connections.
 const Heartbeat = 15 * time.Second
 
-// WriteEvents writes events until there are no more, or nobody wants them.
+// WriteEvents writes events until there are no more or the client has disconnected.
 func WriteEvents[E any](w *bufio.Writer, flush func() error, events <-chan E, write func(*bufio.Writer, E) error,
 	beat time.Duration, gone, ending <-chan struct{},
 ) {

@@ -75,8 +75,8 @@ func isProbe(path string) bool {
 	return path == "/livez" || path == "/readyz" || path == "/v1/health"
 }
 
-// writeTime is how long an answer that is no stream may take, from the
-// request's arrival: longer than the longest call and a slow line.
+// writeTime is how long an answer that is not a stream may take, from the
+// request's arrival: longer than the longest call and a slow connection.
 const writeTime = 15 * time.Minute
 
 func (a *API) logAccess(c *fiber.Ctx, id string, begun time.Time) {
@@ -87,7 +87,7 @@ func (a *API) logAccess(c *fiber.Ctx, id string, begun time.Time) {
 		"duration", time.Since(begun).Round(time.Microsecond), "client", a.Client(c), "request", id)
 }
 
-// Client is the address of who asks.
+// Client returns the address of a request's client.
 func (a *API) Client(c *fiber.Ctx) string {
 	if a.cfg.TrustProxy {
 		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedFor), ","); first != "" {
@@ -123,7 +123,7 @@ func redact(raw string) string {
 type gate struct {
 	cfg     Config
 	origins []string // lower case, without default ports
-	hosts   []string // those of origins
+	hosts   []string // of origins
 }
 
 func newGate(cfg Config) gate {

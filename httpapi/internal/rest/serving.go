@@ -78,7 +78,7 @@ func (a *API) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	_ = srv.ShutdownWithContext(grace) // its error is that the time was over
 	a.part(open.closeAll())
-	// When the end came before fasthttp had the listener, nobody has closed it.
+	// If the end came before fasthttp had the listener, it is still open.
 	_ = ln.Close()
 	if err := <-failed; err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)

@@ -96,7 +96,7 @@ func (u *upload) explain(err error) error {
 
 // brokenOff is the answer to a client whose body has not come to its end.
 func brokenOff(err error, read int64, patience time.Duration) *Problem {
-	var timeout interface{ Timeout() bool } // those of connections in memory are no net.Error
+	var timeout interface{ Timeout() bool } // errors of connections in memory are not a net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return RequestTimeout.Problem(fmt.Sprintf("invalid request: nothing of its body arrived for %v after %d bytes", patience, read))
 	}
