@@ -17,6 +17,7 @@ import (
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 const mcpPath = "/v1/mcp"
@@ -63,7 +64,7 @@ func (s *Server) registerMCP() {
 const mostMCP = 8 << 20
 
 func (s *Server) postMCP(ctx context.Context, in *mcpPost) (*mcpAnswer, error) {
-	if err := rest.CheckBody(in.RawBody); err != nil {
+	if err := jsonlimit.CheckBody(in.RawBody); err != nil {
 		return nil, rest.InvalidRequest.Problem("invalid request: the message " + err.Error())
 	}
 	inst, actor, bad := s.visit(in.request, in.Desktop, s.fleet.Find)

@@ -14,6 +14,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // The first bytes of messages.
@@ -160,7 +161,7 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 		Text string `json:"text"`
 		opencomputer.Options
 	}
-	if err := rest.CheckBody(line); err != nil {
+	if err := jsonlimit.CheckBody(line); err != nil {
 		return rest.InvalidField("line", "a line "+err.Error())
 	}
 	if err := json.Unmarshal(line, &m); err != nil {

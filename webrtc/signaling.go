@@ -226,7 +226,7 @@ func (g *signaling) sessions() map[string]any {
 
 // decodeReceived decodes a message. It bounds the message's nesting.
 func decodeReceived(text []byte) (received, error) {
-	if err := jsonlimit.CheckLimits(text, jsonlimit.MaxDepth, jsonlimit.MaxBodyValues); err != nil {
+	if err := jsonlimit.CheckBody(text); err != nil {
 		return received{}, fmt.Errorf("the message %w", err)
 	}
 	var m received

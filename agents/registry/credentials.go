@@ -196,9 +196,9 @@ func (f finder) files(agent string, add func(Credential)) {
 			Anthropic ampKeys `json:"anthropic"`
 		}
 		file := f.read(".amp/config.json", maxCredentialFile, &c)
-		key := cmp.Or(c.AnthropicAPIKey, c.AnthropicAPIKey2, c.APIKey, c.APIKey2, c.AccessToken, c.AccessToken2, c.Token,
+		key := secretOf(c.AnthropicAPIKey, c.AnthropicAPIKey2, c.APIKey, c.APIKey2, c.AccessToken, c.AccessToken2, c.Token,
 			c.Auth.AnthropicAPIKey, c.Auth.APIKey, c.Auth.Token, c.Anthropic.APIKey, c.Anthropic.Token)
-		add(Credential{string(anthropic), APIKey, agent, file, secretOf(key)})
+		add(Credential{string(anthropic), APIKey, agent, file, key})
 	case "codex":
 		var c struct {
 			Key    string `json:"OPENAI_API_KEY"`
@@ -231,7 +231,7 @@ func (f finder) claude(add func(Credential)) {
 		Custom    string `json:"customApiKey"`
 	}
 	file := f.read(".claude.json", maxClaudeFile, &c)
-	add(Credential{string(anthropic), APIKey, "claude", file, secretOf(cmp.Or(c.Primary, c.Key, c.Anthropic, c.Custom))})
+	add(Credential{string(anthropic), APIKey, "claude", file, secretOf(c.Primary, c.Key, c.Anthropic, c.Custom)})
 	if !f.oauth {
 		return
 	}
@@ -263,7 +263,15 @@ func (f finder) opencode(add func(Credential)) {
 	}
 }
 
-func secretOf(text string) Secret { return Secret{strings.TrimSpace(text)} }
+// secretOf returns the first of some texts that is not blank.
+func secretOf(texts ...string) Secret {
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			return Secret{text}
+		}
+	}
+	return Secret{}
+}
 
 // valid reports whether a time, in milliseconds or RFC 3339, is in the future. It is true for
 // other values.

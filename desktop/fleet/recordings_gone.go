@@ -73,10 +73,26 @@ func (f *Fleet) otherRecordings() (string, error) {
 	return filepath.Join(dir, desktopsName), err
 }
 
+// recordingIDs returns the ids of the recordings in a directory in order. It returns none if
+// there is no such directory.
+func recordingIDs(dir string) ([]string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var ids []string
+	for _, file := range files {
+		if file.IsDir() && strings.HasPrefix(file.Name(), recordingPrefix) {
+			ids = append(ids, file.Name())
+		}
+	}
+	return ids, nil
+}
+
 // hasRecordings reports whether a directory has any.
 func hasRecordings(dir string) bool {
-	names, _ := os.ReadDir(dir)
-	return slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.IsDir() && strings.HasPrefix(e.Name(), recordingPrefix) })
+	ids, _ := recordingIDs(dir)
+	return len(ids) > 0
 }
 
 // NewestRecording returns the greatest id of the recordings of a desktop, or of all
@@ -97,14 +113,12 @@ func (f *Fleet) NewestRecording(id string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		files, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		recorded, err := recordingIDs(dir)
+		if err != nil {
 			return "", err
 		}
-		for _, file := range files {
-			if strings.HasPrefix(file.Name(), recordingPrefix) {
-				newest = max(newest, file.Name())
-			}
+		if len(recorded) > 0 {
+			newest = max(newest, recorded[len(recorded)-1])
 		}
 	}
 	return newest, nil

@@ -32,6 +32,9 @@ var (
 // Decoding can take 300 bytes for each value of three bytes, such as {}.
 func Check(text []byte) error { return CheckLimits(text, MaxDepth, MaxValues) }
 
+// CheckBody is like Check for a request to a desktop: with MaxBodyValues.
+func CheckBody(text []byte) error { return CheckLimits(text, MaxDepth, MaxBodyValues) }
+
 // CheckLimits is like Check with other limits.
 func CheckLimits(text []byte, maxDepth, maxValues int) error {
 	depth, deepest, values := 0, 0, 1

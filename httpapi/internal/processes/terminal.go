@@ -15,6 +15,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/process"
 )
 
@@ -210,7 +211,7 @@ func parseTerminalFrame(data []byte) (terminalFrame, error) {
 		Cols     *uint16 `json:"cols"`
 		Rows     *uint16 `json:"rows"`
 	}
-	if err := errors.Join(rest.CheckText(data), rest.CheckBody(data)); err != nil {
+	if err := errors.Join(rest.CheckText(data), jsonlimit.CheckBody(data)); err != nil {
 		return terminalFrame{}, err
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {

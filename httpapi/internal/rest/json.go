@@ -22,7 +22,7 @@ import (
 func DecodeJSON(data []byte, v any) error {
 	tree, first := v.(*any)
 	if first {
-		if err := errors.Join(CheckText(data), CheckBody(data)); err != nil {
+		if err := errors.Join(CheckText(data), jsonlimit.CheckBody(data)); err != nil {
 			return err
 		}
 	}
@@ -34,11 +34,6 @@ func DecodeJSON(data []byte, v any) error {
 		return err
 	}
 	return tidy(*tree)
-}
-
-// CheckBody returns an error for a text that is nested too deep or has too many values.
-func CheckBody(text []byte) error {
-	return jsonlimit.CheckLimits(text, jsonlimit.MaxDepth, jsonlimit.MaxBodyValues)
 }
 
 // memberPrefix begins the text of an error that is about one member of a body.
