@@ -69,9 +69,11 @@ type roundup struct {
 	termed bool            // the leaders' groups got SIGTERM
 	ended  int
 
-	// unsettled are the processes that the last look saw executing another program.
-	// execs are the processes that this look sees doing so.
-	unsettled, execs map[int]environState
+	// partial are the environments that this look could read in part only, and before is
+	// the previous look's partial. execs are the processes that may be executing another
+	// program: their partial environments have changed since the previous look.
+	partial, before map[int]environState
+	execs           map[int]bool
 }
 
 // target is a process to end.
@@ -204,7 +206,7 @@ func (r *roundup) young(p process) bool {
 // members returns the ids of all processes that belong, by a tag of their own or by
 // descent.
 func (r *roundup) members(all map[int]process) map[int]bool {
-	r.unsettled, r.execs = r.execs, make(map[int]environState)
+	r.before, r.partial, r.execs = r.partial, make(map[int]environState), make(map[int]bool)
 	in := make(map[int]bool)
 	for pid, p := range all {
 		if (r.found[pid] != nil || r.marked(p)) && !r.spared(p, all) {
@@ -271,8 +273,12 @@ func (r *roundup) hasMark(p process) bool {
 
 func (r *roundup) hasToken(p process) bool {
 	l, state, settled := lineage(p.pid)
-	if before, ok := r.unsettled[p.pid]; !settled && (!ok || state.code == 0 || state != before) {
-		r.execs[p.pid] = state
+	if !settled {
+		before, ok := r.before[p.pid]
+		r.partial[p.pid] = state
+		if !ok || state.code == 0 || state != before {
+			r.execs[p.pid] = true
+		}
 	}
 	return l != "" && ownedByUs(p.pid) &&
 		slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.in(l) })
