@@ -34,8 +34,8 @@ func TestChangeWhileEnding(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, func() error {
-		lives, err := h.Log().Lives(t.Context(), eventlog.LifeFilter{Open: true})
-		if err == nil && len(lives) > 0 {
+		processes, err := h.Log().Processes(t.Context(), eventlog.ProcessFilter{Open: true})
+		if err == nil && len(processes) > 0 {
 			err = errors.New("the processes have not ended")
 		}
 		return err

@@ -56,20 +56,20 @@ func TestClockSetBack(t *testing.T) {
 func ahead(t *testing.T, h *agents.Host, by time.Duration) {
 	t.Helper()
 	wait(t, func() error { // until their ends are there
-		open, err := h.Log().Lives(t.Context(), eventlog.LifeFilter{Open: true})
+		open, err := h.Log().Processes(t.Context(), eventlog.ProcessFilter{Open: true})
 		if err == nil && len(open) > 0 {
 			err = errors.New("a process has no end")
 		}
 		return err
 	})
-	lives, err := h.Log().Lives(within(t), eventlog.LifeFilter{})
+	processes, err := h.Log().Processes(within(t), eventlog.ProcessFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = h.Log().Commit(within(t), func(tx *eventlog.Tx) error {
-		for _, l := range lives {
+		for _, l := range processes {
 			l.StartedAt, l.ExitedAt = l.StartedAt.Add(by), l.ExitedAt.Add(by)
-			if err := tx.PutLife(l); err != nil {
+			if err := tx.PutProcess(l); err != nil {
 				return err
 			}
 		}

@@ -143,7 +143,7 @@ func (p *agentProcess) write(b *commitBatch) error {
 			return err
 		}
 		if recordDirty {
-			if err := tx.PutLife(record); err != nil {
+			if err := tx.PutProcess(record); err != nil {
 				return err
 			}
 		}
@@ -354,7 +354,7 @@ func kind(method string) string {
 // publish adds an event for the followers of the server.
 func (p *agentProcess) publish(fx *effects, dir eventlog.Direction, s *attachedSession, k string, payload []byte) {
 	fx.events = append(fx.events, eventlog.Event{
-		Stream: published(p.server.id), Life: p.id, Session: s.id(), Dir: dir, Kind: kind(k), Payload: payload,
+		Stream: published(p.server.id), Process: p.id, Session: s.id(), Dir: dir, Kind: kind(k), Payload: payload,
 	})
 }
 
@@ -366,6 +366,6 @@ func (p *agentProcess) recordMessage(fx *effects, dir eventlog.Direction, s *att
 		stream = SessionStream(s.row.ID)
 	}
 	fx.events = append(fx.events, eventlog.Event{
-		Stream: stream, Life: p.id, Session: s.id(), Dir: dir, Kind: kind(k), Payload: payload,
+		Stream: stream, Process: p.id, Session: s.id(), Dir: dir, Kind: kind(k), Payload: payload,
 	})
 }

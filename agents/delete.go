@@ -12,12 +12,12 @@ import (
 
 // Servers lists the ACP servers that were not deleted, by id.
 func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Latest: true})
+	processes, err := h.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Latest: true})
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]ServerInfo, 0, len(lives))
-	for _, row := range lives {
+	infos := make([]ServerInfo, 0, len(processes))
+	for _, row := range processes {
 		if row.Reason != endedDeleted && !h.isEnding(row.Server) {
 			infos = append(infos, infoOf(row))
 		}
@@ -39,7 +39,7 @@ func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
+	processes, err := h.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Open: true})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
 	for _, name := range names {
 		all[name] = AgentStatus{}
 	}
-	for _, row := range lives { // the oldest first
+	for _, row := range processes { // the oldest first
 		if !all[row.Agent].Running && row.Reason != endedDeleted && !h.isEnding(row.Server) {
 			all[row.Agent] = AgentStatus{Running: true, Since: row.StartedAt}
 		}
@@ -163,21 +163,21 @@ func (s *server) end(ctx context.Context) error {
 }
 
 // intendDeletion records the deletion in the record of a process that still runs.
-func (h *Host) intendDeletion(ctx context.Context, row eventlog.Life) error {
+func (h *Host) intendDeletion(ctx context.Context, row eventlog.Process) error {
 	if row.ID == "" {
 		return nil
 	}
 	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-		row, err := tx.Life(row.ID)
+		row, err := tx.Process(row.ID)
 		if err != nil || !row.ExitedAt.IsZero() {
 			return err
 		}
 		row.Reason = endedDeleted
-		return tx.PutLife(row)
+		return tx.PutProcess(row)
 	})
 }
 
-func (s *server) record() eventlog.Life {
+func (s *server) record() eventlog.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
@@ -193,7 +193,7 @@ func (s *server) markDeleted(ctx context.Context) error {
 		return err
 	}
 	err = s.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-		now, err := tx.Newest(published(s.id), s.id) // claim waits for its end
+		now, err := tx.NewestProcess(published(s.id), s.id) // claim waits for its end
 		if errors.Is(err, eventlog.ErrNotFound) || err == nil && now.ID != row.ID {
 			return errOvertaken
 		}
@@ -204,7 +204,7 @@ func (s *server) markDeleted(ctx context.Context) error {
 		if now.ExitedAt.IsZero() {
 			now.ExitedAt = time.Now()
 		}
-		return tx.PutLife(now)
+		return tx.PutProcess(now)
 	})
 	if errors.Is(err, errOvertaken) {
 		return s.markDeleted(ctx)

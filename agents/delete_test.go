@@ -149,7 +149,7 @@ func TestDeletedElsewhere(t *testing.T) {
 	wait(t, resting)
 	err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
 		now := time.Now()
-		return tx.PutLife(eventlog.Life{
+		return tx.PutProcess(eventlog.Process{
 			ID: "life_elsewhere", Server: "srv", Agent: "scripted", Instance: "another", StartedAt: now, ExitedAt: now, Reason: "deleted",
 		})
 	})
@@ -247,9 +247,9 @@ func TestDeletedAndForgotten(t *testing.T) {
 	})
 	openFile(t, file, eventlog.Retention{Events: 1000}, func(log *eventlog.Log) {
 		wait(t, func() error {
-			lives, err := log.Lives(t.Context(), eventlog.LifeFilter{})
-			if err != nil || len(lives) != 1 || lives[0].Server != "talks" {
-				return fmt.Errorf("lives = %v, %w", lives, err)
+			processes, err := log.Processes(t.Context(), eventlog.ProcessFilter{})
+			if err != nil || len(processes) != 1 || processes[0].Server != "talks" {
+				return fmt.Errorf("processes = %v, %w", processes, err)
 			}
 			return nil
 		})

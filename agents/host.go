@@ -222,14 +222,14 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	case id == "" || ending != nil: // its record may not say yet that it was deleted
 		return nil, ErrServerNotFound
 	}
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: id, Latest: true})
+	processes, err := h.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Server: id, Latest: true})
 	if err != nil {
 		return nil, err
 	}
-	if len(lives) == 0 || lives[0].Reason == endedDeleted {
+	if len(processes) == 0 || processes[0].Reason == endedDeleted {
 		return nil, ErrServerNotFound
 	}
-	last := lives[0]
+	last := processes[0]
 	if last.ExitedAt.IsZero() {
 		if err := h.checkElsewhere(ctx, last); err != nil {
 			return nil, err

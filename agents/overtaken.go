@@ -23,7 +23,7 @@ func (p *agentProcess) checkOwner(tx *eventlog.Tx) error {
 	if !p.host.cfg.Log.Shared() {
 		return nil
 	}
-	newest, err := tx.Newest(published(p.server.id), p.server.id)
+	newest, err := tx.NewestProcess(published(p.server.id), p.server.id)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
 		return overtakenError{ErrServerNotFound}
@@ -88,14 +88,14 @@ func (s *server) checkHere(ctx context.Context) error {
 	case p != nil && !isClosed(p.child.done):
 		return p.lostError()
 	}
-	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
+	processes, err := s.host.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Server: s.id, Latest: true})
 	switch {
-	case err != nil || len(lives) == 0:
+	case err != nil || len(processes) == 0:
 		return err
-	case lives[0].Reason == endedDeleted:
+	case processes[0].Reason == endedDeleted:
 		return ErrServerNotFound
-	case lives[0].ID == known || !lives[0].ExitedAt.IsZero():
+	case processes[0].ID == known || !processes[0].ExitedAt.IsZero():
 		return nil
 	}
-	return s.host.checkElsewhere(ctx, lives[0])
+	return s.host.checkElsewhere(ctx, processes[0])
 }

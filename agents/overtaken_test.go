@@ -113,11 +113,11 @@ func (p *pair) told(t *testing.T) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lives, err := p.two.Log().Lives(within(t), eventlog.LifeFilter{Server: "srv"})
+	processes, err := p.two.Log().Processes(within(t), eventlog.ProcessFilter{Server: "srv"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(all, fmt.Sprintf("%+v", row), fmt.Sprintf("%+v", lives))
+	return append(all, fmt.Sprintf("%+v", row), fmt.Sprintf("%+v", processes))
 }
 
 // unchanged checks that the log has what it had.

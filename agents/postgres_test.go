@@ -516,9 +516,9 @@ func TestHostDiesElsewhere(t *testing.T) {
 		if n := strings.Count(text, "_adapter/agent_exited"); n != 1 {
 			t.Errorf("%s ended %d times", server, n)
 		}
-		lives, err := h.Log().Lives(within(t), eventlog.LifeFilter{Server: server, Open: true})
-		if err != nil || len(lives) != 1 || lives[0].Instance != h.Log().Instance() {
-			t.Errorf("open lives of %s = %+v, %v", server, lives, err)
+		processes, err := h.Log().Processes(within(t), eventlog.ProcessFilter{Server: server, Open: true})
+		if err != nil || len(processes) != 1 || processes[0].Instance != h.Log().Instance() {
+			t.Errorf("open processes of %s = %+v, %v", server, processes, err)
 		}
 		stateOf(t, h, id, eventlog.Idle)
 	}
@@ -616,9 +616,9 @@ func started(t *testing.T, h *agents.Host, name, id string) {
 	if name == "CreateSession" {
 		server = "ses-" + id
 	}
-	lives, err := h.Log().Lives(within(t), eventlog.LifeFilter{Server: server})
-	if err != nil || len(lives) != 1 || lives[0].Instance != h.Log().Instance() || !lives[0].ExitedAt.IsZero() {
-		t.Errorf("lives of %s = %+v, %v", server, lives, err)
+	processes, err := h.Log().Processes(within(t), eventlog.ProcessFilter{Server: server})
+	if err != nil || len(processes) != 1 || processes[0].Instance != h.Log().Instance() || !processes[0].ExitedAt.IsZero() {
+		t.Errorf("processes of %s = %+v, %v", server, processes, err)
 	}
 	kinds := map[string]int{}
 	for _, s := range []string{"acp:" + server, "cli:" + server, agents.SessionStream(id)} {

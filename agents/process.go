@@ -16,7 +16,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Reasons for the end of a process, in eventlog.Life.Reason.
+// Reasons for the end of a process, in eventlog.Process.Reason.
 const (
 	endedItself  = "exit"                 // the agent exited; a request that names it starts the next process
 	endedServer  = "server"               // the host ended it; the next request starts the next process
@@ -57,7 +57,7 @@ type agentProcess struct {
 
 	// What run owns.
 	backlog           []command // received while the log took nothing
-	record            eventlog.Life
+	record            eventlog.Process
 	recordDirty       bool
 	silenced          bool // nothing is written any more: the log was away at the host's end, or another host has the server
 	pending           pendingCalls
@@ -203,7 +203,7 @@ func (p *agentProcess) keepRunning() func() {
 
 // spawn starts a process for a server. before is the record of the server's process
 // before it, newest the newest record in the log.
-func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Life) (_ *agentProcess, err error) {
+func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newest eventlog.Process) (_ *agentProcess, err error) {
 	alive, ended := context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -235,7 +235,7 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 	}
 	p := h.newProcess(s, agent, child)
 	p.env, p.alive, p.ended = env, alive, ended
-	p.record = eventlog.Life{
+	p.record = eventlog.Process{
 		ID: p.id, Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: child.pid,
 		Init: before.Init, Data: s.encodeData(nil),
 	}
@@ -272,11 +272,11 @@ func newProcessID() string { return "life_" + strings.ToLower(rand.Text()) }
 
 // claim records a process as its server's, unless the newest record has changed. Of
 // several hosts that do so concurrently, one succeeds.
-func (p *agentProcess) claim(ctx context.Context, newest eventlog.Life) error {
+func (p *agentProcess) claim(ctx context.Context, newest eventlog.Process) error {
 	row := p.record
 	err := p.host.commit(ctx, func(tx *eventlog.Tx) (err error) {
 		// Until the end of the transaction the others wait here.
-		now, err := tx.Newest(published(row.Server), row.Server)
+		now, err := tx.NewestProcess(published(row.Server), row.Server)
 		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
 			return err
 		}
@@ -286,7 +286,7 @@ func (p *agentProcess) claim(ctx context.Context, newest eventlog.Life) error {
 		if now.ID != newest.ID || now.Reason != newest.Reason {
 			return errOvertaken
 		}
-		row, err = tx.StartLife(row)
+		row, err = tx.StartProcess(row)
 		return err
 	})
 	if err == nil {

@@ -115,7 +115,7 @@ func (p *agentProcess) questionOf(e *envelope) (q *question, line []byte) {
 	return &question{
 		key: idKey(e.bytes(e.id)), id: e.bytes(e.id), size: len(e.raw), method: e.method, session: s,
 		row: eventlog.Request{
-			RequestKey: eventlog.RequestKey{Life: p.id, Dir: eventlog.Agent, RPC: rpcKey(e.bytes(e.id))},
+			RequestKey: eventlog.RequestKey{Process: p.id, Dir: eventlog.Agent, RPC: rpcKey(e.bytes(e.id))},
 			Session:    s.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: kind(e.method), Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
@@ -355,11 +355,11 @@ func (h *Host) Answer(ctx context.Context, session, request string, r Reply) err
 		return ErrRequestNotFound
 	}
 	for _, s := range h.allServers() {
-		if p := s.newestProcess(); p != nil && p.id == rows[0].Life {
+		if p := s.newestProcess(); p != nil && p.id == rows[0].Process {
 			return p.reply(ctx, request, r)
 		}
 	}
-	asker, err := h.cfg.Log.Life(ctx, rows[0].Life)
+	asker, err := h.cfg.Log.Process(ctx, rows[0].Process)
 	if err != nil || !asker.ExitedAt.IsZero() {
 		return cmp.Or(err, ErrRequestNotFound)
 	}

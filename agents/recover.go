@@ -18,11 +18,11 @@ func (h *Host) recover(ctx context.Context) error {
 
 // recoverLives completes the records of processes and returns their number.
 func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, err error) {
-	lives, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Open: true})
+	processes, err := h.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Open: true})
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range lives {
+	for _, row := range processes {
 		over, err := gone(ctx, row.Instance)
 		if err != nil {
 			return completed, err
@@ -30,7 +30,7 @@ func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, 
 		if !over {
 			continue
 		}
-		if err := h.recoverLife(ctx, row); err != nil {
+		if err := h.recoverProcess(ctx, row); err != nil {
 			return completed, fmt.Errorf("complete the record of %s: %w", row.Server, err)
 		}
 		completed++
@@ -84,7 +84,7 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 
 // checkElsewhere returns an ElsewhereError if a process whose end is not recorded runs in
 // another program that has the log open.
-func (h *Host) checkElsewhere(ctx context.Context, row eventlog.Life) error {
+func (h *Host) checkElsewhere(ctx context.Context, row eventlog.Process) error {
 	if row.Instance == h.cfg.Log.Instance() {
 		return nil // the log has one host at a time
 	}
@@ -95,26 +95,26 @@ func (h *Host) checkElsewhere(ctx context.Context, row eventlog.Life) error {
 	return err
 }
 
-// recoverLife records the end of a process that ended with its host. A prompt without an
+// recoverProcess records the end of a process that ended with its host. A prompt without an
 // answer is not sent again, because its effects are not known.
-func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
+func (h *Host) recoverProcess(ctx context.Context, row eventlog.Process) error {
 	sessions, err := h.sessionsOf(ctx, row.Server)
 	if err != nil {
 		return err
 	}
 	exited := exitEvent(ended{}, "")
 	return h.commit(ctx, func(tx *eventlog.Tx) error {
-		if now, err := tx.Life(row.ID); err != nil || !now.ExitedAt.IsZero() {
+		if now, err := tx.Process(row.ID); err != nil || !now.ExitedAt.IsZero() {
 			return err // another host was quicker
 		}
 		now := time.Now()
 		event := eventlog.Event{
-			Stream: published(row.Server), Life: row.ID, Dir: eventlog.Daemon, Kind: "_adapter/agent_exited", Payload: exited,
+			Stream: published(row.Server), Process: row.ID, Dir: eventlog.Daemon, Kind: "_adapter/agent_exited", Payload: exited,
 		}
 		if _, err := tx.Append(event); err != nil {
 			return err
 		}
-		open, err := tx.Requests(eventlog.RequestFilter{Life: row.ID, Pending: true})
+		open, err := tx.Requests(eventlog.RequestFilter{Process: row.ID, Pending: true})
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (h *Host) recoverLife(ctx context.Context, row eventlog.Life) error {
 		if row.Reason != endedDeleted {
 			row.Reason = endedServer
 		}
-		return tx.PutLife(row)
+		return tx.PutProcess(row)
 	})
 }
 

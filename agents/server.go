@@ -21,13 +21,13 @@ type server struct {
 	mu       sync.Mutex // guards what follows
 	agent    string
 	data     processData
-	last     eventlog.Life // the record of the newest process; no ID: there was none
-	process  *agentProcess // the newest process, until its end is recorded; nil: none
-	starting *starting     // nil: none is under way
+	last     eventlog.Process // the record of the newest process; no ID: there was none
+	process  *agentProcess    // the newest process, until its end is recorded; nil: none
+	starting *starting        // nil: none is under way
 	deleted  bool
 }
 
-// processData is what eventlog.Life.Data holds.
+// processData is what eventlog.Process.Data holds.
 type processData struct {
 	Created      time.Time       `json:"created"`
 	Desktop      string          `json:"desktop,omitempty"`
@@ -51,7 +51,7 @@ func (s *server) encodeData(authenticate []byte) []byte {
 	return encode(s.data)
 }
 
-func (s *server) keepRecord(row eventlog.Life) {
+func (s *server) keepRecord(row eventlog.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last.ID == row.ID {
@@ -184,15 +184,15 @@ func (s *server) startProcess(ctx context.Context, agent string, init []byte, c 
 // newestRecord returns the record of the server's process before the one that starts,
 // and the newest record in the log, which may be of a deleted server. Another host
 // with the same log may have run the server meanwhile, or run it now.
-func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life, err error) {
+func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Process, err error) {
 	known := s.record()
-	lives, err := s.host.cfg.Log.Lives(ctx, eventlog.LifeFilter{Server: s.id, Latest: true})
+	processes, err := s.host.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Server: s.id, Latest: true})
 	if err != nil {
 		return known, newest, err
 	}
-	gone := len(lives) == 0 // retention removes the records of deleted servers
+	gone := len(processes) == 0 // retention removes the records of deleted servers
 	if !gone {
-		newest = lives[0]
+		newest = processes[0]
 		gone = newest.Reason == endedDeleted
 	}
 	switch {
@@ -204,7 +204,7 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Life
 	case newest.ExitedAt.IsZero() && newest.Instance != s.host.cfg.Log.Instance():
 		err := s.host.checkElsewhere(ctx, newest)
 		if err == nil {
-			err = s.host.recoverLife(ctx, newest)
+			err = s.host.recoverProcess(ctx, newest)
 		}
 		if err != nil {
 			return known, newest, err
@@ -230,7 +230,7 @@ type ServerInfo struct {
 	Desktop string
 }
 
-func infoOf(row eventlog.Life) ServerInfo {
+func infoOf(row eventlog.Process) ServerInfo {
 	var d processData
 	_ = json.Unmarshal(row.Data, &d) // ours
 	if d.Created.IsZero() {

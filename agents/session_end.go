@@ -177,7 +177,7 @@ func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error
 	if maker := attachedSessionOf(now).data.Maker; maker != "" {
 		return maker != here, nil
 	}
-	newest, err := tx.Lives(eventlog.LifeFilter{Server: row.Server, Latest: true})
+	newest, err := tx.Processes(eventlog.ProcessFilter{Server: row.Server, Latest: true})
 	return err == nil && len(newest) > 0 && newest[0].Instance != here, err
 }
 

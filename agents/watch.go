@@ -66,7 +66,7 @@ func (h *Host) takeBack(ctx context.Context) error {
 	if seen, err := h.cfg.Log.Alive(ctx, h.cfg.Log.Instance()); err != nil || !seen {
 		return err // the others would complete them again
 	}
-	open, err := h.cfg.Log.Lives(ctx, eventlog.LifeFilter{Instance: h.cfg.Log.Instance(), Open: true})
+	open, err := h.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Instance: h.cfg.Log.Instance(), Open: true})
 	if err != nil {
 		return err
 	}
@@ -96,12 +96,12 @@ func (p *agentProcess) takeBack(ctx context.Context) error {
 		if err := p.checkOwner(tx); err != nil {
 			return err
 		}
-		row, err := tx.Life(p.id)
+		row, err := tx.Process(p.id)
 		if err != nil || row.ExitedAt.IsZero() || row.Reason != endedServer {
 			return err
 		}
 		row.ExitedAt, row.Reason = time.Time{}, ""
-		return tx.PutLife(row)
+		return tx.PutProcess(row)
 	})
 	return p.reportLoss(ctx, err)
 }

@@ -22,7 +22,7 @@ func TestHostsNoticeThatOthersAreGone(t *testing.T) {
 	told, answered := map[string]string{}, map[string]bool{}
 	killRound(t, dir, dsn, 0, told, answered)
 	wait(t, func() error {
-		open, err := h.Log().Lives(within(t), eventlog.LifeFilter{Open: true})
+		open, err := h.Log().Processes(within(t), eventlog.ProcessFilter{Open: true})
 		if err == nil && len(open) > 0 {
 			err = fmt.Errorf("%d servers seem to run", len(open))
 		}
@@ -57,9 +57,9 @@ func TestHostTakesItsServersBack(t *testing.T) {
 	open := func(want int) {
 		t.Helper()
 		wait(t, func() error {
-			lives, err := two.Log().Lives(within(t), eventlog.LifeFilter{Server: "srv", Open: true})
-			if err == nil && len(lives) != want {
-				err = fmt.Errorf("%d servers run, want %d", len(lives), want)
+			processes, err := two.Log().Processes(within(t), eventlog.ProcessFilter{Server: "srv", Open: true})
+			if err == nil && len(processes) != want {
+				err = fmt.Errorf("%d servers run, want %d", len(processes), want)
 			}
 			return err
 		})

@@ -110,7 +110,7 @@ func (c *ocClient) show(ctx context.Context) {
 func (c *ocClient) send(entries []eventlog.Event) (over bool) {
 	for i := range entries {
 		e := &entries[i]
-		for _, line := range c.state.Apply(opencomputer.Entry{Life: e.Life, Dir: opencomputer.Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}) {
+		for _, line := range c.state.Apply(opencomputer.Entry{Process: e.Process, Dir: opencomputer.Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}) {
 			if c.tell(line) != nil {
 				return false // receiving fails as well, which ends all
 			}

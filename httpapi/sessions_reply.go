@@ -76,7 +76,7 @@ func (s *Server) open(ctx context.Context, session, id, what string) (*view, eve
 		return nil, eventlog.Request{}, acpError(err, session, "")
 	}
 	for _, q := range all {
-		if universal.RequestID(q.Life, []byte(q.RPC)) == id || q.PublicID == id {
+		if universal.RequestID(q.Process, []byte(q.RPC)) == id || q.PublicID == id {
 			return v, q, nil
 		}
 	}

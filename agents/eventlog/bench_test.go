@@ -69,7 +69,7 @@ func tenSessions(b *testing.B, l *eventlog.Log) {
 func commit(b *testing.B, l *eventlog.Log, stream string, n int) {
 	err := l.Commit(b.Context(), func(tx *eventlog.Tx) error {
 		for range n {
-			e := eventlog.Event{Stream: stream, Session: "s", Life: "life", Kind: "session/update", Payload: message}
+			e := eventlog.Event{Stream: stream, Session: "s", Process: "life", Kind: "session/update", Payload: message}
 			if _, err := tx.Append(e); err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ var (
 	// ErrClosed says that the log was closed before or during the call.
 	ErrClosed = errors.New("event log is closed")
 
-	// ErrNotFound says that there is no such session, life or request.
+	// ErrNotFound says that there is no such session, process or request.
 	ErrNotFound = errors.New("not in the event log")
 
 	// ErrExists says that an event or the public id of a request would be there

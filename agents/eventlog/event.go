@@ -38,7 +38,7 @@ type Event struct {
 	Seq     int64     // from 1 on, never reused, step 1 but for [Tx.AppendMany]; Append sets it
 	ID      string    // of the event, everywhere; Append sets it when it is empty
 	At      time.Time // by the clock, which may be set back: the order is Seq's; Append sets it when it is zero
-	Life    string    // the agent process that it belongs to; may be empty
+	Process string    // the agent process that it belongs to; may be empty
 	Session string    // the session that it belongs to; may be empty
 	Dir     Direction
 	Kind    string // a method, a kind of update, an event type; Append cuts it to what can be stored
@@ -61,7 +61,7 @@ func (e *Event) check(now time.Time) error {
 	for _, f := range []struct{ name, value string }{
 		{"event.stream", e.Stream},
 		{"event.id", e.ID},
-		{"event.life", e.Life},
+		{"event.process", e.Process},
 		{"event.session", e.Session},
 	} {
 		if err := checkText(f.name, f.value, maxName); err != nil {

@@ -37,7 +37,7 @@ func insertEvent(stream int64, e *Event, s stored) []statement {
 			statement{insertLinkSQL, []any{stream, e.Seq, b.hash[:]}})
 	}
 	return append(all, statement{insertEventSQL, []any{
-		stream, e.Seq, e.ID, micros(e.At), e.Life, e.Session, int64(e.Dir), e.Kind, int64(s.form), int64(len(e.Payload)), s.data,
+		stream, e.Seq, e.ID, micros(e.At), e.Process, e.Session, int64(e.Dir), e.Kind, int64(s.form), int64(len(e.Payload)), s.data,
 	}})
 }
 
@@ -51,7 +51,7 @@ type row struct {
 func scanRow(stream string, scan func(...any) error) (r row, err error) {
 	var at int64
 	r.event.Stream = stream
-	err = scan(&r.event.Seq, &r.event.ID, &at, &r.event.Life, &r.event.Session, (*int)(&r.event.Dir), &r.event.Kind,
+	err = scan(&r.event.Seq, &r.event.ID, &at, &r.event.Process, &r.event.Session, (*int)(&r.event.Dir), &r.event.Kind,
 		&r.form, &r.size, &r.data)
 	r.event.At = stamp(at)
 	return r, err

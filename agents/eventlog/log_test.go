@@ -33,7 +33,7 @@ func TestAppendAndRead(t *testing.T) {
 			l := open(t, cfg)
 			at := time.Date(2031, 2, 3, 4, 5, 6, 789_000, time.UTC)
 			given := []eventlog.Event{
-				{Stream: "ses:a", ID: "mine", At: at, Life: "l", Session: "a", Dir: eventlog.Client, Kind: "session/prompt", Payload: []byte(`{"a": 1 }`)},
+				{Stream: "ses:a", ID: "mine", At: at, Process: "l", Session: "a", Dir: eventlog.Client, Kind: "session/prompt", Payload: []byte(`{"a": 1 }`)},
 				{Stream: "ses:a", Payload: []byte{}},
 				{Stream: "ses:b", Dir: eventlog.Daemon, Payload: []byte("\x00\xff no JSON at all")},
 				{Stream: "ses:a", At: at.Add(-time.Hour), Payload: bytes.Repeat([]byte("long "), 10_000)},
@@ -257,7 +257,7 @@ func TestInvalidEvents(t *testing.T) {
 		"event.stream":  {},
 		"event.payload": {Stream: "s", Payload: make([]byte, 256<<20+1)},
 		"event.session": {Stream: "s", Session: "a\x00b"},
-		"event.life":    {Stream: "s", Life: strings.Repeat("x", 2000)},
+		"event.process": {Stream: "s", Process: strings.Repeat("x", 2000)},
 		"event.dir":     {Stream: "s", Dir: 3},
 	} {
 		err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {

@@ -121,14 +121,14 @@ func (tx *postgresTx) position(ctx context.Context, stream string, wait bool) (p
 	return tx.positionWith(ctx, stream, wait, nil)
 }
 
-// owned is position that also finds, without a further journey, the newest life of a
+// owned is position that also finds, without a further journey, the newest process of a
 // server.
-func (tx *postgresTx) owned(ctx context.Context, stream, server string, wait bool) (p position, newest []Life, err error) {
+func (tx *postgresTx) owned(ctx context.Context, stream, server string, wait bool) (p position, newest []Process, err error) {
 	p, err = tx.positionWith(ctx, stream, wait, func(batch *pgx.Batch) {
-		batch.Queue(newestLife, server).Query(func(rows pgx.Rows) error {
+		batch.Queue(newestProcess, server).Query(func(rows pgx.Rows) error {
 			newest = nil
 			for rows.Next() {
-				l, err := scanLife(rows.Scan)
+				l, err := scanProcess(rows.Scan)
 				if err != nil {
 					return err
 				}

@@ -23,7 +23,7 @@ const (
 type Session struct {
 	ID        string
 	Agent     string
-	Server    string // the ACP server id that it lives in; empty: none
+	Server    string // the ACP server id that it belongs to; empty: none
 	Native    string // what its current or last process calls it
 	Origin    string // the API that it was made by: "acp", "rest", "oc"
 	Continues string // the session whose history this one goes on with; empty: none
@@ -43,8 +43,8 @@ type Session struct {
 	EndedAt   time.Time // zero: has not ended
 }
 
-// Life is one process of an agent.
-type Life struct {
+// Process is one process of an agent.
+type Process struct {
 	ID         string
 	Server     string // the ACP server id that it answers for
 	Agent      string
@@ -56,7 +56,7 @@ type Life struct {
 	Init       []byte    // JSON: the initialize request that it got
 	Data       []byte    // JSON: what else its owner keeps
 	Base       int64     // the last sequence of the server's stream before it
-	StartedAt  time.Time // orders the lives of a server: see [Tx.StartLife]
+	StartedAt  time.Time // orders the processes of a server: see [Tx.StartProcess]
 	ExitedAt   time.Time // zero: runs, as far as is known
 	Reason     string    // why it ended, in its owner's words
 	ExitCode   *int
@@ -65,9 +65,9 @@ type Life struct {
 
 // RequestKey names a request: JSON-RPC ids are unique per process and sender.
 type RequestKey struct {
-	Life string
-	Dir  Direction // who asks
-	RPC  string    // the id, as JSON
+	Process string
+	Dir     Direction // who asks
+	RPC     string    // the id, as JSON
 }
 
 // RequestState says how far a request is.
@@ -134,21 +134,21 @@ func (s *Session) check(now time.Time) error {
 	return nil
 }
 
-func (l *Life) check(now time.Time) error {
+func (l *Process) check(now time.Time) error {
 	if l.ID == "" {
-		return &InvalidError{"life.id", "must not be empty"}
+		return &InvalidError{"process.id", "must not be empty"}
 	}
 	for _, f := range []struct {
 		name, value string
 		limit       int
 	}{
-		{"life.id", l.ID, maxName},
-		{"life.server", l.Server, maxName},
-		{"life.agent", l.Agent, maxName},
-		{"life.version", l.Version, maxName},
-		{"life.instance", l.Instance, maxName},
-		{"life.bootId", l.BootID, maxName},
-		{"life.reason", l.Reason, maxText},
+		{"process.id", l.ID, maxName},
+		{"process.server", l.Server, maxName},
+		{"process.agent", l.Agent, maxName},
+		{"process.version", l.Version, maxName},
+		{"process.instance", l.Instance, maxName},
+		{"process.bootId", l.BootID, maxName},
+		{"process.reason", l.Reason, maxText},
 	} {
 		if err := checkText(f.name, f.value, f.limit); err != nil {
 			return err
@@ -162,8 +162,8 @@ func (l *Life) check(now time.Time) error {
 }
 
 func (r *Request) check(now time.Time) error {
-	if r.Life == "" {
-		return &InvalidError{"request.life", "must not be empty"}
+	if r.Process == "" {
+		return &InvalidError{"request.process", "must not be empty"}
 	}
 	if r.Dir < Agent || r.Dir > Daemon {
 		return &InvalidError{"request.dir", "must be Agent, Client or Daemon"}
@@ -179,7 +179,7 @@ func (r *Request) check(now time.Time) error {
 		name, value string
 		limit       int
 	}{
-		{"request.life", r.Life, maxName},
+		{"request.process", r.Process, maxName},
 		{"request.rpc", r.RPC, maxName},
 		{"request.session", r.Session, maxName},
 		{"request.publicId", r.PublicID, maxName},

@@ -25,16 +25,16 @@ func aSession(id string) eventlog.Session {
 	}
 }
 
-func aLife(id string) eventlog.Life {
-	return eventlog.Life{
+func aProcess(id string) eventlog.Process {
+	return eventlog.Process{
 		ID: id, Server: "srv", Agent: "mock", Version: "1.2", Instance: "i", PID: 12, PIDStarted: 1 << 40, BootID: "b", Init: []byte("{}"),
 		Data: []byte("null"), Base: 17, StartedAt: when, ExitedAt: when.Add(time.Hour), Reason: "killed", ExitCode: new(-1), Stderr: []byte("\xfe oh"),
 	}
 }
 
-func aRequest(life, rpc string) eventlog.Request {
+func aRequest(process, rpc string) eventlog.Request {
 	return eventlog.Request{
-		RequestKey: eventlog.RequestKey{Life: life, Dir: eventlog.Agent, RPC: rpc}, Session: "s", PublicID: "p" + life + rpc,
+		RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: rpc}, Session: "s", PublicID: "p" + process + rpc,
 		Method: "session/request_permission", Params: []byte(`{"x":[]}`), State: eventlog.Answered, Answer: []byte("{}"),
 		AskedAt: when, AnsweredAt: when.Add(time.Second),
 	}
@@ -47,20 +47,20 @@ func TestRecords(t *testing.T) {
 			t.Parallel()
 			cfg := eventlog.Config{DSN: dsn(t)}
 			l := open(t, cfg)
-			session, life, request := aSession("s"), aLife("l"), aRequest("l", `"1"`)
+			session, process, request := aSession("s"), aProcess("l"), aRequest("l", `"1"`)
 			bare := eventlog.Session{ID: "bare", State: eventlog.Starting}
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-				return errors.Join(tx.PutSession(session), tx.PutLife(life), tx.PutRequest(request), tx.PutSession(bare),
-					tx.PutLife(eventlog.Life{ID: "runs", Server: "srv"}),
-					tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Life: "runs", RPC: "1"}}))
+				return errors.Join(tx.PutSession(session), tx.PutProcess(process), tx.PutRequest(request), tx.PutSession(bare),
+					tx.PutProcess(eventlog.Process{ID: "runs", Server: "srv"}),
+					tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Process: "runs", RPC: "1"}}))
 			}))
 			gotSession, err := l.Session(t.Context(), "s")
 			must(t, err)
-			gotLife, err := l.Life(t.Context(), "l")
+			gotProcess, err := l.Process(t.Context(), "l")
 			must(t, err)
 			gotRequest, err := l.Request(t.Context(), request.RequestKey)
 			must(t, err)
-			if diff := cmp.Diff(session, gotSession) + cmp.Diff(life, gotLife) + cmp.Diff(request, gotRequest); diff != "" {
+			if diff := cmp.Diff(session, gotSession) + cmp.Diff(process, gotProcess) + cmp.Diff(request, gotRequest); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			gotBare, err := l.Session(t.Context(), "bare")
@@ -82,8 +82,8 @@ func TestRecords(t *testing.T) {
 			if s, err := l.Session(t.Context(), "s"); err != nil || s.Title != "A title first second" {
 				t.Errorf("%q, %v", s.Title, err)
 			}
-			lives := func(f eventlog.LifeFilter) (ids []string) {
-				all, err := l.Lives(t.Context(), f)
+			processes := func(f eventlog.ProcessFilter) (ids []string) {
+				all, err := l.Processes(t.Context(), f)
 				must(t, err)
 				for _, one := range all {
 					ids = append(ids, one.ID)
@@ -91,21 +91,21 @@ func TestRecords(t *testing.T) {
 				return ids
 			}
 			for _, c := range []struct {
-				filter eventlog.LifeFilter
+				filter eventlog.ProcessFilter
 				want   []string
 			}{
-				{eventlog.LifeFilter{}, []string{"runs", "l"}},
-				{eventlog.LifeFilter{Open: true}, []string{"runs"}},
-				{eventlog.LifeFilter{Latest: true}, []string{"l"}},
-				{eventlog.LifeFilter{Server: "srv", Instance: "i"}, []string{"l"}},
-				{eventlog.LifeFilter{Server: "other"}, nil},
+				{eventlog.ProcessFilter{}, []string{"runs", "l"}},
+				{eventlog.ProcessFilter{Open: true}, []string{"runs"}},
+				{eventlog.ProcessFilter{Latest: true}, []string{"l"}},
+				{eventlog.ProcessFilter{Server: "srv", Instance: "i"}, []string{"l"}},
+				{eventlog.ProcessFilter{Server: "other"}, nil},
 			} {
-				if got := lives(c.filter); !slices.Equal(got, c.want) {
+				if got := processes(c.filter); !slices.Equal(got, c.want) {
 					t.Errorf("%+v: %v, want %v", c.filter, got, c.want)
 				}
 			}
 			for _, err := range []error{
-				second(l.Session(t.Context(), "none")), second(l.Life(t.Context(), "none")), second(l.Request(t.Context(), eventlog.RequestKey{})),
+				second(l.Session(t.Context(), "none")), second(l.Process(t.Context(), "none")), second(l.Request(t.Context(), eventlog.RequestKey{})),
 			} {
 				if !errors.Is(err, eventlog.ErrNotFound) {
 					t.Errorf("got %v", err)
@@ -124,7 +124,7 @@ func TestOneAnswer(t *testing.T) {
 			t.Parallel()
 			cfg := eventlog.Config{DSN: dsn(t)}
 			l := open(t, cfg)
-			key := eventlog.RequestKey{Life: "l", RPC: "7"}
+			key := eventlog.RequestKey{Process: "l", RPC: "7"}
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
 				return tx.PutRequest(eventlog.Request{RequestKey: key, Session: "s", PublicID: "perm1"})
 			}))
@@ -133,7 +133,7 @@ func TestOneAnswer(t *testing.T) {
 			for i := range 20 {
 				wg.Go(func() {
 					err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-						if open, err := tx.Requests(eventlog.RequestFilter{Life: "l", Pending: true}); err != nil || len(open) > 1 {
+						if open, err := tx.Requests(eventlog.RequestFilter{Process: "l", Pending: true}); err != nil || len(open) > 1 {
 							t.Errorf("%d open, %v", len(open), err)
 						}
 						_, err := tx.Answer(key, eventlog.Answered, fmt.Append(nil, i))
@@ -175,7 +175,7 @@ func TestOneIsToBlame(t *testing.T) {
 					if _, err := tx.Append(eventlog.Event{Stream: "s"}); err != nil {
 						return err
 					}
-					return tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Life: "l", RPC: fmt.Sprint(rpc)}, PublicID: public})
+					return tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Process: "l", RPC: fmt.Sprint(rpc)}, PublicID: public})
 				})
 			}
 			must(t, put("taken", 0))

@@ -13,7 +13,7 @@ var requestUpsert = upsert("request", "life, dir, rpc_id", requestColumns)
 
 func putRequest(r Request) statement {
 	return statement{requestUpsert, []any{
-		r.Life, int64(r.Dir), r.RPC, r.Session, null(r.PublicID), r.Method, r.Params,
+		r.Process, int64(r.Dir), r.RPC, r.Session, null(r.PublicID), r.Method, r.Params,
 		string(r.State), r.Answer, micros(r.AskedAt), micros(r.AnsweredAt),
 	}}
 }
@@ -21,7 +21,7 @@ func putRequest(r Request) statement {
 func scanRequest(scan func(...any) error) (r Request, err error) {
 	var asked, answered int64
 	var public *string
-	err = scan(&r.Life, (*int)(&r.Dir), &r.RPC, &r.Session, &public, &r.Method, &r.Params,
+	err = scan(&r.Process, (*int)(&r.Dir), &r.RPC, &r.Session, &public, &r.Method, &r.Params,
 		(*string)(&r.State), &r.Answer, &asked, &answered)
 	if public != nil {
 		r.PublicID = *public
@@ -34,14 +34,14 @@ func findRequest(ctx context.Context, q querier, key RequestKey) (r Request, err
 	found := false
 	err = q.query(ctx, statement{
 		"select " + requestColumns + " from request where life = $1 and dir = $2 and rpc_id = $3",
-		[]any{key.Life, int64(key.Dir), key.RPC},
+		[]any{key.Process, int64(key.Dir), key.RPC},
 	}, func(scan func(...any) error) (bool, error) {
 		found = true
 		r, err = scanRequest(scan)
 		return false, err
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("request %s of %s: %w", quote(key.RPC), quote(key.Life), ErrNotFound)
+		err = fmt.Errorf("request %s of %s: %w", quote(key.RPC), quote(key.Process), ErrNotFound)
 	}
 	return r, err
 }
@@ -56,14 +56,14 @@ func (l *Log) Request(ctx context.Context, key RequestKey) (Request, error) {
 
 // RequestFilter says which requests a list has. Zero fields let all through.
 type RequestFilter struct {
-	Life     string
+	Process  string
 	Session  string
 	PublicID string
 	Pending  bool
 }
 
 func (f RequestFilter) has(r Request) bool {
-	return (f.Life == "" || f.Life == r.Life) && (f.Session == "" || f.Session == r.Session) &&
+	return (f.Process == "" || f.Process == r.Process) && (f.Session == "" || f.Session == r.Session) &&
 		(f.PublicID == "" || f.PublicID == r.PublicID) && (!f.Pending || r.State == Pending)
 }
 
@@ -78,7 +78,7 @@ func (l *Log) Requests(ctx context.Context, f RequestFilter) ([]Request, error) 
 
 func requests(ctx context.Context, q querier, f RequestFilter, above *overlay[RequestKey, Request]) (all []Request, err error) {
 	c := new(condition)
-	c.equal("life", f.Life)
+	c.equal("life", f.Process)
 	c.equal("session", f.Session)
 	c.equal("public_id", f.PublicID)
 	if f.Pending {
@@ -97,7 +97,7 @@ func requests(ctx context.Context, q querier, f RequestFilter, above *overlay[Re
 		}
 	})
 	slices.SortFunc(all, func(a, b Request) int {
-		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Life, b.Life), cmp.Compare(a.RPC, b.RPC))
+		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Process, b.Process), cmp.Compare(a.RPC, b.RPC))
 	})
 	return all, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// lived are the lives of some servers, and which of them have to stay.
+// lived are the processes of some servers, and which of them have to stay.
 var lived = []struct {
 	id, server, reason string // no reason: it runs
 	stays              bool
@@ -32,18 +32,18 @@ func fillLived(t *testing.T, l *eventlog.Log) {
 		at := when
 		for _, c := range lived {
 			at = at.Add(time.Second)
-			life := eventlog.Life{ID: c.id, Server: c.server, Agent: "mock", StartedAt: at, Reason: c.reason}
+			process := eventlog.Process{ID: c.id, Server: c.server, Agent: "mock", StartedAt: at, Reason: c.reason}
 			if c.reason != "" {
-				life.ExitedAt = at.Add(time.Second)
+				process.ExitedAt = at.Add(time.Second)
 			}
-			if err := tx.PutLife(life); err != nil {
+			if err := tx.PutProcess(process); err != nil {
 				return err
 			}
-			r := eventlog.Request{RequestKey: eventlog.RequestKey{Life: c.id, RPC: "1"}, Session: "x", State: eventlog.Cancelled}
+			r := eventlog.Request{RequestKey: eventlog.RequestKey{Process: c.id, RPC: "1"}, Session: "x", State: eventlog.Cancelled}
 			if err := tx.PutRequest(r); err != nil {
 				return err
 			}
-			if _, err := tx.Append(eventlog.Event{Stream: "acp:" + c.server, Life: c.id, Payload: []byte("{}")}); err != nil {
+			if _, err := tx.Append(eventlog.Event{Stream: "acp:" + c.server, Process: c.id, Payload: []byte("{}")}); err != nil {
 				return err
 			}
 		}
@@ -51,28 +51,28 @@ func fillLived(t *testing.T, l *eventlog.Log) {
 			return err
 		}
 		for i := range 20 {
-			e := eventlog.Event{Stream: "ses:x", Session: "x", Life: fmt.Sprintf("long-%d", 1+i/10), Payload: []byte("{}")}
+			e := eventlog.Event{Stream: "ses:x", Session: "x", Process: fmt.Sprintf("long-%d", 1+i/10), Payload: []byte("{}")}
 			if _, err := tx.Append(e); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Append(eventlog.Event{Stream: "ses:y", Session: "y", Life: "past-1", Payload: []byte("{}")})
+		_, err := tx.Append(eventlog.Event{Stream: "ses:y", Session: "y", Process: "past-1", Payload: []byte("{}")})
 		return err
 	}))
 }
 
-// livesOf are the ids of the lives in a log, and of those whose requests are.
-func livesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
+// processesOf are the ids of the processes in a log, and of those whose requests are.
+func processesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
 	t.Helper()
-	lives, err := l.Lives(t.Context(), eventlog.LifeFilter{})
+	processes, err := l.Processes(t.Context(), eventlog.ProcessFilter{})
 	must(t, err)
-	for _, life := range lives {
-		ids = append(ids, life.ID)
+	for _, process := range processes {
+		ids = append(ids, process.ID)
 	}
 	requests, err := l.Requests(t.Context(), eventlog.RequestFilter{Session: "x"})
 	must(t, err)
 	for _, r := range requests {
-		asked = append(asked, r.Life)
+		asked = append(asked, r.Process)
 	}
 	slices.Sort(ids)
 	slices.Sort(asked)
@@ -99,19 +99,19 @@ func TestTidy(t *testing.T) {
 			fillLived(t, l)
 			closeLog(t, l)
 			l = open(t, cfg) // which bounds nothing
-			if ids, asked := livesOf(t, l); !slices.Equal(ids, all) || !slices.Equal(asked, all) {
+			if ids, asked := processesOf(t, l); !slices.Equal(ids, all) || !slices.Equal(asked, all) {
 				t.Errorf("without a bound %q are left, and requests of %q", ids, asked)
 			}
 			closeLog(t, l)
 			cfg.Retention = eventlog.Retention{Events: 5}
 			l = open(t, cfg)
 			poll(t, func() error {
-				if ids, asked := livesOf(t, l); !slices.Equal(ids, stay) || !slices.Equal(asked, stay) {
+				if ids, asked := processesOf(t, l); !slices.Equal(ids, stay) || !slices.Equal(asked, stay) {
 					return fmt.Errorf("%q are left, and requests of %q; want %q", ids, asked, stay)
 				}
 				return nil
 			})
-			if events, err := l.Read(t.Context(), "ses:x", 0, 0); err != nil || len(events) != 5 || events[4].Life != "long-2" {
+			if events, err := l.Read(t.Context(), "ses:x", 0, 0); err != nil || len(events) != 5 || events[4].Process != "long-2" {
 				t.Errorf("session x has %d events: %v", len(events), err)
 			}
 			if e := put(t, l, "acp:gone", "next"); e[0].Seq != 3 {

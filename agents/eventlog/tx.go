@@ -11,15 +11,15 @@ import (
 // is all committed, together, or not at all. It is of no use after the
 // function.
 type Tx struct {
-	ctx      context.Context //nolint:containedctx // the writer's, for the time of a call
-	group    *group
-	now      time.Time
-	last     map[string]int64 // of the streams that this one appended to
-	events   []Event
-	sessions overlay[string, Session]
-	lives    overlay[string, Life]
-	requests overlay[RequestKey, Request]
-	broken   error // of the database; the transaction is lost
+	ctx       context.Context //nolint:containedctx // the writer's, for the time of a call
+	group     *group
+	now       time.Time
+	last      map[string]int64 // of the streams that this one appended to
+	events    []Event
+	sessions  overlay[string, Session]
+	processes overlay[string, Process]
+	requests  overlay[RequestKey, Request]
+	broken    error // of the database; the transaction is lost
 }
 
 // Append adds an event to the end of its stream, and returns it with what was
@@ -84,17 +84,17 @@ func (t *Tx) Session(id string) (Session, error) {
 	return s, t.failed(err)
 }
 
-// StartLife writes a life that becomes the newest of its server, and returns it
+// StartProcess writes a process that becomes the newest of its server, and returns it
 // with its start: StartedAt, or now if that is zero. It is later than the start of every
-// earlier life of the server, even if the clock was set back.
-func (t *Tx) StartLife(l Life) (Life, error) {
+// earlier process of the server, even if the clock was set back.
+func (t *Tx) StartProcess(l Process) (Process, error) {
 	if err := l.check(t.now); err != nil {
 		return l, err
 	}
 	if err := t.group.lock(t.ctx, "server", l.Server); err != nil {
 		return l, t.failed(err)
 	}
-	before, err := t.Lives(LifeFilter{Server: l.Server, Latest: true})
+	before, err := t.Processes(ProcessFilter{Server: l.Server, Latest: true})
 	if err != nil {
 		return l, err
 	}
@@ -103,28 +103,28 @@ func (t *Tx) StartLife(l Life) (Life, error) {
 			l.StartedAt = last.StartedAt.Add(time.Microsecond)
 		}
 	}
-	return l, t.PutLife(l)
+	return l, t.PutProcess(l)
 }
 
-// PutLife writes a life, new or not. StartedAt is filled in when it is zero.
-// [Tx.StartLife] is for those that start now.
-func (t *Tx) PutLife(l Life) error {
+// PutProcess writes a process, new or not. StartedAt is filled in when it is zero.
+// [Tx.StartProcess] is for those that start now.
+func (t *Tx) PutProcess(l Process) error {
 	if err := l.check(t.now); err != nil {
 		return err
 	}
-	t.lives.put(l.ID, l)
+	t.processes.put(l.ID, l)
 	return nil
 }
 
-// Life returns a life, or [ErrNotFound].
-func (t *Tx) Life(id string) (Life, error) {
+// Process returns a process, or [ErrNotFound].
+func (t *Tx) Process(id string) (Process, error) {
 	if err := t.group.lock(t.ctx, "life", id); err != nil {
-		return Life{}, t.failed(err)
+		return Process{}, t.failed(err)
 	}
-	if l, ok := t.lives.get(id); ok {
+	if l, ok := t.processes.get(id); ok {
 		return l, nil
 	}
-	l, err := findLife(t.ctx, t.group.tx, id)
+	l, err := findProcess(t.ctx, t.group.tx, id)
 	return l, t.failed(err)
 }
 
@@ -174,31 +174,31 @@ func (t *Tx) Requests(f RequestFilter) ([]Request, error) {
 	return all, t.failed(err)
 }
 
-// Lives returns the lives that a filter lets through, oldest first.
-func (t *Tx) Lives(f LifeFilter) ([]Life, error) {
-	all, err := lives(t.ctx, t.group.tx, f, &t.lives)
+// Processes returns the processes that a filter lets through, oldest first.
+func (t *Tx) Processes(f ProcessFilter) ([]Process, error) {
+	all, err := processes(t.ctx, t.group.tx, f, &t.processes)
 	return all, t.failed(err)
 }
 
-// Newest returns the newest life of a server, or [ErrNotFound]. Until the end of the
+// NewestProcess returns the newest process of a server, or [ErrNotFound]. Until the end of the
 // transaction no other server appends to the stream.
-func (t *Tx) Newest(stream, server string) (Life, error) {
+func (t *Tx) NewestProcess(stream, server string) (Process, error) {
 	newest, found, err := t.group.owned(t.ctx, stream, server)
 	if err != nil {
-		return Life{}, t.failed(err)
+		return Process{}, t.failed(err)
 	}
 	changed := false
-	t.lives.each(func(_ string, l Life) { changed = changed || l.Server == server })
+	t.processes.each(func(_ string, l Process) { changed = changed || l.Server == server })
 	if !found || changed {
 		if _, err := t.Last(stream); err != nil {
-			return Life{}, err
+			return Process{}, err
 		}
-		if newest, err = t.Lives(LifeFilter{Server: server, Latest: true}); err != nil {
-			return Life{}, err
+		if newest, err = t.Processes(ProcessFilter{Server: server, Latest: true}); err != nil {
+			return Process{}, err
 		}
 	}
 	if len(newest) == 0 {
-		return Life{}, fmt.Errorf("life of server %s: %w", quote(server), ErrNotFound)
+		return Process{}, fmt.Errorf("process of server %s: %w", quote(server), ErrNotFound)
 	}
 	return newest[0], nil
 }
@@ -220,7 +220,7 @@ type group struct {
 	events    []Event
 	bytes     int
 	sessions  overlay[string, Session]
-	lives     overlay[string, Life]
+	processes overlay[string, Process]
 	requests  overlay[RequestKey, Request]
 	crowd     bool // it has something of somebody already
 }
@@ -255,9 +255,9 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	return p, nil
 }
 
-// owned reads the newest life of a server and the position of a stream, unless they are
+// owned reads the newest process of a server and the position of a stream, unless they are
 // known already or no other server can have the stream.
-func (g *group) owned(ctx context.Context, stream, server string) (newest []Life, found bool, err error) {
+func (g *group) owned(ctx context.Context, stream, server string) (newest []Process, found bool, err error) {
 	tx, far := g.tx.(*postgresTx)
 	if _, known := g.positions[stream]; known || !far {
 		return nil, false, nil
@@ -280,7 +280,7 @@ func (g *group) lock(ctx context.Context, kind, id string) error {
 func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err error) {
 	defer func() { g.crowd = true }()
 	t := &Tx{ctx: ctx, group: g, now: time.Now(), last: map[string]int64{}}
-	t.sessions.below, t.lives.below, t.requests.below = &g.sessions, &g.lives, &g.requests
+	t.sessions.below, t.processes.below, t.requests.below = &g.sessions, &g.processes, &g.requests
 	err = guarded(func() error { return f(t) })
 	if t.broken != nil {
 		return true, t.broken
@@ -298,14 +298,14 @@ func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err er
 		g.bytes += len(t.events[i].Payload)
 	}
 	t.sessions.sink()
-	t.lives.sink()
+	t.processes.sink()
 	t.requests.sink()
 	return false, nil
 }
 
 // statements are what writes the group.
 func (g *group) statements() []statement {
-	all := make([]statement, 0, len(g.events)+len(g.sessions.keys)+len(g.lives.keys)+len(g.requests.keys))
+	all := make([]statement, 0, len(g.events)+len(g.sessions.keys)+len(g.processes.keys)+len(g.requests.keys))
 	for i := range g.events {
 		e := &g.events[i]
 		all = append(all, insertEvent(g.positions[e.Stream].id, e, g.log.codec.encode(e.Payload))...)
@@ -313,8 +313,8 @@ func (g *group) statements() []statement {
 	for _, id := range g.sessions.keys {
 		all = append(all, putSession(g.sessions.all[id]))
 	}
-	for _, id := range g.lives.keys {
-		all = append(all, putLife(g.lives.all[id]))
+	for _, id := range g.processes.keys {
+		all = append(all, putProcess(g.processes.all[id]))
 	}
 	for _, key := range g.requests.keys {
 		all = append(all, putRequest(g.requests.all[key]))

@@ -45,7 +45,7 @@ func entries(t testing.TB, file string) (all []opencomputer.Entry) {
 	}
 	for line := range bytes.Lines(data) {
 		var e struct {
-			Life    string
+			Process string `json:"life"`
 			Dir     opencomputer.Direction
 			Kind    string
 			Payload json.RawMessage
@@ -53,7 +53,7 @@ func entries(t testing.TB, file string) (all []opencomputer.Entry) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, opencomputer.Entry{Life: e.Life, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+		all = append(all, opencomputer.Entry{Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
 	}
 	return all
 }
@@ -114,7 +114,7 @@ func TestBounds(t *testing.T) {
 		}
 		for i := range updates {
 			payload := strings.ReplaceAll(update, "%d", strconv.Itoa(i))
-			e := opencomputer.Entry{Life: "life", Dir: opencomputer.Agent, Kind: "session/update", Payload: []byte(`{"params":{"update":` + payload + `}}`)}
+			e := opencomputer.Entry{Process: "life", Dir: opencomputer.Agent, Kind: "session/update", Payload: []byte(`{"params":{"update":` + payload + `}}`)}
 			for _, line := range s.Apply(e) {
 				if strings.Contains(string(line), `"tool_result"`) || strings.Contains(string(line), `"text":"x`) {
 					told++
@@ -195,7 +195,7 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, dir uint8, kind string, payload []byte) {
 		var s opencomputer.State
 		for range 2 {
-			for _, line := range s.Apply(opencomputer.Entry{Life: "life", Dir: opencomputer.Direction(dir % 3), Kind: kind, Payload: payload}) {
+			for _, line := range s.Apply(opencomputer.Entry{Process: "life", Dir: opencomputer.Direction(dir % 3), Kind: kind, Payload: payload}) {
 				if !json.Valid(line) {
 					t.Errorf("%q", line)
 				}

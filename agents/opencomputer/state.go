@@ -8,7 +8,7 @@ import (
 
 // Entry is one entry of a session's log.
 type Entry struct {
-	Life    string    // the agent process that it belongs to
+	Process string    // the agent process that it belongs to
 	Dir     Direction // who sent it
 	Kind    string    // the method of the envelope, or "response:" and the method of what it answers
 	Payload []byte    // the envelope
@@ -113,9 +113,9 @@ func (s *State) Apply(e Entry) [][]byte {
 		if len(s.turns) == 0 {
 			s.said = ""
 		}
-		s.turns = append(s.turns, e.Life+" "+string(env.ID))
+		s.turns = append(s.turns, e.Process+" "+string(env.ID))
 	case "response:session/prompt":
-		s.finish(e.Life+" "+string(env.ID), env)
+		s.finish(e.Process+" "+string(env.ID), env)
 	case rawMethod:
 		s.pass(env)
 	case "session/request_permission":

@@ -9,7 +9,7 @@ import (
 type Entry struct {
 	Seq     int64
 	At      time.Time
-	Life    string // the agent process that it belongs to
+	Process string // the agent process that it belongs to
 	Dir     Direction
 	Kind    string // the method of the envelope, or "response:" and the method of what it answers
 	Payload []byte // the envelope

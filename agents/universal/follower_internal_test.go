@@ -18,7 +18,7 @@ func say(t *testing.T, log *eventlog.Log, session string, entries ...eventlog.Ev
 	t.Helper()
 	err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
 		for _, e := range entries {
-			e.Stream, e.Session, e.Life = agents.SessionStream(session), session, "life"
+			e.Stream, e.Session, e.Process = agents.SessionStream(session), session, "life"
 			e, err := tx.Append(e)
 			if err != nil {
 				return err

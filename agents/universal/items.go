@@ -103,8 +103,8 @@ func (s *State) begin(env envelope) {
 	s.whole(i, strings.Join(texts, "\n"))
 }
 
-// key tells requests of all lives apart.
-func (s *State) key(id json.RawMessage) string { return s.entry.Life + " " + string(id) }
+// key tells requests of all processes apart.
+func (s *State) key(id json.RawMessage) string { return s.entry.Process + " " + string(id) }
 
 // finish is the end of a turn.
 func (s *State) finish(env envelope) {

@@ -306,5 +306,5 @@ func (p *Projection) restore(ctx context.Context) error {
 }
 
 func entryOf(e *eventlog.Event) Entry {
-	return Entry{Seq: e.Seq, At: e.At, Life: e.Life, Dir: Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}
+	return Entry{Seq: e.Seq, At: e.At, Process: e.Process, Dir: Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}
 }

@@ -55,7 +55,7 @@ func openLog(t *testing.T, cfg eventlog.Config) *eventlog.Log {
 // entry is the next one: turns, in which an agent says, does and asks what comes
 // to its mind, and which end in several ways.
 func (h *aHistory) entry() eventlog.Event {
-	e := eventlog.Event{Stream: agents.SessionStream(h.id), Session: h.id, Life: "life", Dir: eventlog.Agent, Kind: "session/update"}
+	e := eventlog.Event{Stream: agents.SessionStream(h.id), Session: h.id, Process: "life", Dir: eventlog.Agent, Kind: "session/update"}
 	n := h.entries + 1
 	set := func(dir eventlog.Direction, kind, payload string, args ...any) {
 		e.Dir, e.Kind, e.Payload = dir, kind, fmt.Appendf(nil, payload, args...)
@@ -413,7 +413,7 @@ func agentSays(t *testing.T, session string, updates ...string) *eventlog.Log {
 	for _, u := range updates {
 		err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
 			_, err := tx.Append(eventlog.Event{
-				Stream: agents.SessionStream(session), Session: session, Life: "life", Dir: eventlog.Agent, Kind: "session/update",
+				Stream: agents.SessionStream(session), Session: session, Process: "life", Dir: eventlog.Agent, Kind: "session/update",
 				Payload: fmt.Appendf(nil, `{"params":{"update":%s}}`, u),
 			})
 			return err
@@ -470,7 +470,7 @@ func TestLargeEntries(t *testing.T) {
 	s := NewState("s1")
 	apply := func(dir Direction, kind, payload string) (types []string) {
 		t.Helper()
-		for _, e := range s.Apply(Entry{Seq: 1, Life: "life", Dir: dir, Kind: kind, Payload: []byte(payload)}) {
+		for _, e := range s.Apply(Entry{Seq: 1, Process: "life", Dir: dir, Kind: kind, Payload: []byte(payload)}) {
 			types = append(types, e.Type)
 			if len(e.Data) > mostEntry {
 				t.Errorf("%s: an event of %d bytes", kind, len(e.Data))
@@ -513,7 +513,7 @@ func TestManyTools(t *testing.T) {
 			if (name == "large" || name == "contents") && i == mostOpen>>20+2 {
 				break
 			}
-			e := Entry{Seq: int64(i + 1), Life: "life", Dir: Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
+			e := Entry{Seq: int64(i + 1), Process: "life", Dir: Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
 			if name == "asked" {
 				e.Kind, e.Payload = "session/request_permission", fmt.Appendf(nil, `{"id":%[1]d,"params":{"toolCall":{"toolCallId":"%[1]d"},"options":[]}}`, i)
 			}

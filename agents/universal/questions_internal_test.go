@@ -13,7 +13,7 @@ func question(id, n int, kind, title string) Entry {
 		options[i] = fmt.Sprintf(`{"optionId":"%d-%d","name":"n%d","kind":"allow_once"}`, id, i, i)
 	}
 	return Entry{
-		Seq: int64(id + 1), Life: "life", Dir: Agent, Kind: "session/request_permission",
+		Seq: int64(id + 1), Process: "life", Dir: Agent, Kind: "session/request_permission",
 		Payload: fmt.Appendf(nil, `{"id":%d,"params":{"toolCall":{"toolCallId":"t","kind":%q,"title":%q},"options":[%s]}}`, id, kind, title, strings.Join(options, ",")),
 	}
 }
@@ -65,7 +65,7 @@ func TestLargeQuestions(t *testing.T) {
 		t.Errorf("an id that is used again: %s, %d questions", got, len(s.Asked))
 	}
 	answer := `{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"0-1"}}}`
-	if got := types(Entry{Life: "life", Dir: Client, Kind: "response:session/request_permission", Payload: []byte(answer)}); got != PermissionResolved {
+	if got := types(Entry{Process: "life", Dir: Client, Kind: "response:session/request_permission", Payload: []byte(answer)}); got != PermissionResolved {
 		t.Errorf("the answer: %s", got)
 	}
 	if got := types(question(5, 2, "execute", large)); got != PermissionAsked {

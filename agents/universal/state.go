@@ -27,7 +27,7 @@ type State struct {
 	Order    []string             `json:"order,omitempty"`  // their ids, in the order of their beginning
 	Open     int                  `json:"open,omitempty"`   // bytes of Tools
 	Turns    []openTurn           `json:"turns,omitempty"`  // that run or wait
-	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by life and id
+	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by process and id
 
 	entry Entry   // the one that is applied
 	out   []Event // what it makes
@@ -126,8 +126,8 @@ func (s *State) Idle() bool {
 
 // RequestID is the id that a question of an agent has in the events: that of a
 // permission, or of a question. id is the JSON-RPC id in the envelope.
-func RequestID(life string, id []byte) string {
-	sum := sha256.Sum256([]byte(life + "\x00" + string(bytes.TrimSpace(id))))
+func RequestID(process string, id []byte) string {
+	sum := sha256.Sum256([]byte(process + "\x00" + string(bytes.TrimSpace(id))))
 	return "req_" + hex.EncodeToString(sum[:10])
 }
 

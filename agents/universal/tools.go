@@ -192,7 +192,7 @@ func (s *State) ask(env envelope) {
 		u.Status = ""
 		s.tool(p.Tool)
 	}
-	q := asked{ID: RequestID(s.entry.Life, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
+	q := asked{ID: RequestID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
 	t := s.Tools[u.ID]
 	if t != nil {
 		q.Action, q.Question = t.Title, t.Kind == "switch_mode"

@@ -37,7 +37,7 @@ func entries(t testing.TB, file string) (all []universal.Entry) {
 		var e struct {
 			Seq     int64
 			At      time.Time
-			Life    string
+			Process string `json:"life"`
 			Dir     universal.Direction
 			Kind    string
 			Payload json.RawMessage
@@ -45,7 +45,7 @@ func entries(t testing.TB, file string) (all []universal.Entry) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, universal.Entry{Seq: e.Seq, At: e.At, Life: e.Life, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+		all = append(all, universal.Entry{Seq: e.Seq, At: e.At, Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
 	}
 	return all
 }
@@ -210,7 +210,7 @@ func FuzzApply(f *testing.F) {
 		s := universal.NewState("s1")
 		var all []universal.Event
 		for i := range 4 {
-			e := universal.Entry{Seq: int64(i + 1), Life: "life_1", Dir: universal.Direction(dir1 % 3), Kind: kind1, Payload: payload1}
+			e := universal.Entry{Seq: int64(i + 1), Process: "life_1", Dir: universal.Direction(dir1 % 3), Kind: kind1, Payload: payload1}
 			if i%2 == 1 {
 				e.Dir, e.Kind, e.Payload = universal.Direction(dir2%3), kind2, payload2
 			}

@@ -22,11 +22,11 @@ func TestAgents(t *testing.T) {
 			put := func(server, agent, reason string) {
 				t.Helper()
 				at = at.Add(time.Second)
-				life := eventlog.Life{ID: "l" + at.String(), Server: server, Agent: agent, StartedAt: at, Reason: reason}
+				process := eventlog.Process{ID: "l" + at.String(), Server: server, Agent: agent, StartedAt: at, Reason: reason}
 				if reason != "" {
-					life.ExitedAt = at.Add(time.Minute)
+					process.ExitedAt = at.Add(time.Minute)
 				}
-				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error { return tx.PutLife(life) }))
+				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error { return tx.PutProcess(process) }))
 			}
 			has := func(want ...string) {
 				t.Helper()
@@ -50,7 +50,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// A life that starts is the newest of its server, whatever the clock says.
+// A process that starts is the newest of its server, whatever the clock says.
 func TestStartLife(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
@@ -59,21 +59,21 @@ func TestStartLife(t *testing.T) {
 			l := open(t, eventlog.Config{DSN: dsn(t)})
 			future := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-				return tx.PutLife(eventlog.Life{ID: "z", Server: "a", Agent: "old", StartedAt: future, ExitedAt: future, Reason: "deleted"})
+				return tx.PutProcess(eventlog.Process{ID: "z", Server: "a", Agent: "old", StartedAt: future, ExitedAt: future, Reason: "deleted"})
 			}))
 			for i, id := range []string{"y", "x", "w"} { // each one before the last, by its name
 				must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-					one, err := tx.StartLife(eventlog.Life{ID: id, Server: "a", Agent: "mock"})
+					one, err := tx.StartProcess(eventlog.Process{ID: id, Server: "a", Agent: "mock"})
 					if want := future.Add(time.Duration(i+1) * time.Microsecond); !one.StartedAt.Equal(want) {
 						t.Errorf("%s started at %v, want %v", id, one.StartedAt, want)
 					}
 					if err != nil {
 						return err
 					}
-					_, err = tx.StartLife(eventlog.Life{ID: "other" + id, Server: "b" + id, Agent: "mock"})
+					_, err = tx.StartProcess(eventlog.Process{ID: "other" + id, Server: "b" + id, Agent: "mock"})
 					return err
 				}))
-				last, err := l.Lives(t.Context(), eventlog.LifeFilter{Server: "a", Latest: true})
+				last, err := l.Processes(t.Context(), eventlog.ProcessFilter{Server: "a", Latest: true})
 				if err != nil || len(last) != 1 || last[0].ID != id {
 					t.Errorf("the newest of the server is %+v, want %s; %v", last, id, err)
 				}
@@ -81,15 +81,15 @@ func TestStartLife(t *testing.T) {
 			if got, err := l.Agents(t.Context()); err != nil || !slices.Equal(got, []string{"mock"}) {
 				t.Errorf("%q, %v", got, err)
 			}
-			other, err := l.Life(t.Context(), "otherx")
+			other, err := l.Process(t.Context(), "otherx")
 			if err != nil || other.StartedAt.After(time.Now()) {
-				t.Errorf("a life of another server is %+v, %v", other, err)
+				t.Errorf("a process of another server is %+v, %v", other, err)
 			}
 		})
 	}
 }
 
-// Agents looks nothing up that takes longer with every life.
+// Agents looks nothing up that takes longer with every process.
 func TestAgentsPlan(t *testing.T) {
 	t.Parallel()
 	dsn := file(t)
@@ -121,8 +121,8 @@ func BenchmarkAgents(b *testing.B) {
 		must(b, l.Commit(b.Context(), func(tx *eventlog.Tx) error {
 			for i := range 1000 {
 				id := fmt.Sprintf("%d-%d", part, i)
-				life := eventlog.Life{ID: id, Server: id, Agent: []string{"claude", "codex", "mock"}[i%3], StartedAt: when, ExitedAt: when, Reason: "server"}
-				if err := tx.PutLife(life); err != nil {
+				process := eventlog.Process{ID: id, Server: id, Agent: []string{"claude", "codex", "mock"}[i%3], StartedAt: when, ExitedAt: when, Reason: "server"}
+				if err := tx.PutProcess(process); err != nil {
 					return err
 				}
 			}
@@ -136,9 +136,9 @@ func BenchmarkAgents(b *testing.B) {
 	}
 }
 
-// TestNewestLife: the newest life of a server is the one that was started last, also before
+// TestNewestProcess: the newest process of a server is the one that was started last, also before
 // its start is committed, and also for a caller that has appended to the stream before.
-func TestNewestLife(t *testing.T) {
+func TestNewestProcess(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
 		t.Run(name, func(t *testing.T) {
@@ -146,11 +146,11 @@ func TestNewestLife(t *testing.T) {
 			l := open(t, eventlog.Config{DSN: dsn(t)})
 			is := func(tx *eventlog.Tx, want string) {
 				t.Helper()
-				switch life, err := tx.Newest("acp:srv", "srv"); {
+				switch process, err := tx.NewestProcess("acp:srv", "srv"); {
 				case want == "" && !errors.Is(err, eventlog.ErrNotFound):
-					t.Errorf("Newest = %+v, %v", life, err)
-				case want != "" && (err != nil || life.ID != want):
-					t.Errorf("Newest = %+v, %v; want %s", life, err, want)
+					t.Errorf("NewestProcess = %+v, %v", process, err)
+				case want != "" && (err != nil || process.ID != want):
+					t.Errorf("NewestProcess = %+v, %v; want %s", process, err, want)
 				}
 			}
 			for i, id := range []string{"a", "b", "c"} {
@@ -161,9 +161,9 @@ func TestNewestLife(t *testing.T) {
 						}
 					}
 					is(tx, []string{"", "a", "b"}[i])
-					_, err := tx.StartLife(eventlog.Life{ID: id, Server: "srv", StartedAt: when})
+					_, err := tx.StartProcess(eventlog.Process{ID: id, Server: "srv", StartedAt: when})
 					is(tx, id)
-					return errors.Join(err, tx.PutLife(eventlog.Life{ID: "x" + id, Server: "other"}))
+					return errors.Join(err, tx.PutProcess(eventlog.Process{ID: "x" + id, Server: "other"}))
 				}))
 			}
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error { is(tx, "c"); return nil }))
