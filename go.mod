@@ -45,6 +45,8 @@ require (
 	modernc.org/sqlite v1.60.0
 )
 
+require github.com/yuin/goldmark v1.8.7
+
 require (
 	github.com/andybalholm/brotli v1.2.1 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect

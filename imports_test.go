@@ -35,6 +35,7 @@ var importRules = []struct {
 	{"github.com/danielgtaylor/...", []string{"httpapi/..."}, false},
 	{"github.com/valyala/...", []string{"httpapi/..."}, false},
 	{"github.com/fasthttp/...", []string{"httpapi/..."}, false},
+	{"github.com/yuin/...", []string{"docs"}, false},
 	{"github.com/pion/...", []string{"webrtc/...", "internal/benchstream"}, true},
 	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchstream"}, true},
 	{"github.com/creack/...", []string{"process"}, true},

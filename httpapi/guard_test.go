@@ -53,6 +53,8 @@ func TestForeignPages(t *testing.T) {
 		{"a program", health, open, "", 200, "same-origin"},
 		{"a link to a route", health, open, "cross-site navigate document", 403, "same-origin"},
 		{"a link to the page", "/ui/", open, "cross-site navigate document", 200, "same-origin"},
+		{"a link to the documentation", "/docs/security", open, "cross-site navigate document", 200, "same-origin"},
+		{"the documentation in a frame", "/docs/", open, "cross-site navigate iframe", 403, "same-origin"},
 		{"a link to the root", "/", open, "same-site navigate document", 200, "same-origin"},
 		{"the page in a frame", "/ui/", open, "cross-site navigate iframe", 403, "same-origin"},
 		{"a file of the page", "/ui/main.js", open, "cross-site no-cors script", 403, "same-origin"},

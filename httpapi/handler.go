@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Mount adds the API's routes (/v1, /opencomputer, /ui, /openapi.json, /livez and /readyz, but
+// Mount adds the API's routes (/v1, /opencomputer, /ui, /docs, /llms.txt, /openapi.json, /livez and /readyz, but
 // not /) to a fiber app. Requests are read as that app is configured, so it is
 // an error when that would break streams or bodies. Close ends the streams, but
 // not that app.

@@ -131,6 +131,8 @@ func TestMount(t *testing.T) {
 	s.do(t, call{path: "/v1/health", anon: true}).problem(t, 401, "token_invalid")
 	s.get(t, "/v1/nothing").problem(t, 404, "invalid_request")
 	s.get(t, "/ui/").want(t, 200)
+	s.get(t, "/docs/").want(t, 200)
+	s.get(t, "/llms.txt").want(t, 200)
 	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
 	s.post(t, "/v1/desktop/keyboard/type", `{"text":"`+strings.Repeat("x", 100_000)+`"}`).problem(t, 413, "invalid_request")
 	events := s.follow(t.Context(), t, "/v1/desktop/events?access_token="+s.Token(), nil)

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/docsite"
 	"github.com/deskhand/deskhand/httpapi/internal/files"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/processes"
@@ -95,4 +96,5 @@ func (s *Server) registerRaw() {
 		map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}})
 	s.rest.Router().Get("/ui", s.serveUI)
 	s.rest.Router().Get("/ui/*", s.serveUI)
+	docsite.Register(s.rest)
 }

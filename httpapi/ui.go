@@ -1,11 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"io/fs"
 	"path"
 	"regexp"
@@ -13,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // page is the web page at /ui/.
@@ -20,24 +18,9 @@ import (
 //go:embed ui
 var page embed.FS
 
-// pageTypes are the types of the page's files. Go's own table is not used: it
-// takes in the system's, which may say that scripts are plain text.
-var pageTypes = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".svg":  "image/svg+xml",
-}
-
-// pageFile is a file of the page as it is sent.
-type pageFile struct {
-	kind, tag string
-	data, zip []byte
-}
-
 // pageFiles are all files of the page, by their names below /ui/.
-var pageFiles = sync.OnceValues(func() (map[string]*pageFile, error) {
-	files := map[string]*pageFile{}
+var pageFiles = sync.OnceValues(func() (map[string]*rest.StaticFile, error) {
+	files := map[string]*rest.StaticFile{}
 	err := fs.WalkDir(page, "ui", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -46,27 +29,11 @@ var pageFiles = sync.OnceValues(func() (map[string]*pageFile, error) {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(data)
-		f := &pageFile{kind: pageTypes[path.Ext(name)], tag: hex.EncodeToString(sum[:8]), data: data}
-		files[strings.TrimPrefix(name, "ui/")] = f
-		f.zip, err = zipped(data)
+		files[strings.TrimPrefix(name, "ui/")], err = rest.NewStaticFile(name, data)
 		return err
 	})
 	return files, err
 })
-
-func zipped(data []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-	return b.Bytes(), err
-}
 
 // pagePolicy lets the page use nothing but itself and this server, and no other
 // site show it in a frame, where it could be made to be clicked unknowingly.
@@ -134,27 +101,6 @@ func (s *Server) serveUI(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentSecurityPolicy, policyFor(s.rest.Gate.Host(c)))
 	c.Set(fiber.HeaderPermissionsPolicy, pagePermissions)
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
-	f.send(c)
+	f.Send(c)
 	return nil
-}
-
-// send sends the file, or says that the client has it. It is asked for every
-// time: a new version of the program has another page under the same names.
-func (f *pageFile) send(c *fiber.Ctx) {
-	data, tag := f.data, `"`+f.tag+`"`
-	if c.AcceptsEncodings("gzip", "identity") == "gzip" {
-		data, tag = f.zip, `"`+f.tag+`-z"`
-		c.Set(fiber.HeaderContentEncoding, "gzip")
-	}
-	c.Vary(fiber.HeaderAcceptEncoding)
-	c.Set(fiber.HeaderCacheControl, "no-cache")
-	c.Set(fiber.HeaderETag, tag)
-	c.Set(fiber.HeaderContentType, f.kind)
-	for known := range strings.SplitSeq(c.Get(fiber.HeaderIfNoneMatch), ",") {
-		if strings.TrimPrefix(strings.TrimSpace(known), "W/") == tag {
-			c.Status(fiber.StatusNotModified)
-			return
-		}
-	}
-	c.Response().SetBodyRaw(data)
 }

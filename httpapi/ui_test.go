@@ -233,18 +233,18 @@ func TestPageFiles(t *testing.T) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for name, f := range files {
-		if f.kind == "" {
+		if f.Type == "" {
 			t.Errorf("%s has no type", name)
 		}
 		a := s.do(t, call{path: "/ui/" + name, anon: true, header: map[string]string{"Accept-Encoding": "identity"}}).want(t, 200)
-		if string(a.body) != string(f.data) || a.Header.Get("Content-Type") != f.kind || a.Header.Get("Content-Encoding") != "" {
-			t.Errorf("%s: %d of %d bytes, %v", name, len(a.body), len(f.data), a.Header)
+		if string(a.body) != string(f.Data) || a.Header.Get("Content-Type") != f.Type || a.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: %d of %d bytes, %v", name, len(a.body), len(f.Data), a.Header)
 		}
 		again := s.do(t, call{path: "/ui/" + name, anon: true, header: map[string]string{"Accept-Encoding": "identity", "If-None-Match": `"x", ` + a.Header.Get("ETag")}})
 		if again.want(t, 304); len(again.body) != 0 {
 			t.Errorf("%s is sent again", name)
 		}
-		if zip := s.do(t, call{path: "/ui/" + name, anon: true}).want(t, 200); string(zip.body) != string(f.data) {
+		if zip := s.do(t, call{path: "/ui/" + name, anon: true}).want(t, 200); string(zip.body) != string(f.Data) {
 			t.Errorf("%s is not the same when it is compressed", name)
 		}
 	}

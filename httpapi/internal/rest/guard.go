@@ -241,7 +241,10 @@ func setResourcePolicy(c *fiber.Ctx, listed bool) {
 }
 
 // isPage reports whether a path is the page's, or redirects to it.
-func isPage(path string) bool { return path == "/" || path == "/ui" || strings.HasPrefix(path, "/ui/") }
+func isPage(path string) bool {
+	path += "/"
+	return path == "//" || strings.HasPrefix(path, "/ui/") || strings.HasPrefix(path, "/docs/") || path == "/llms.txt/"
+}
 
 // byLoopback says whether only programs on this machine come the way that a
 // request came.
