@@ -77,6 +77,17 @@ func one(ctx context.Context, q querier, s statement, dest ...any) (found bool, 
 	return found, err
 }
 
+// column returns the values of the only column that a statement selects.
+func column[T any](ctx context.Context, q querier, s statement) (all []T, err error) {
+	err = q.query(ctx, s, func(scan func(...any) error) (bool, error) {
+		var v T
+		err := scan(&v)
+		all = append(all, v)
+		return true, err
+	})
+	return all, err
+}
+
 // retryError says why a transaction that did nothing wrong has to be done
 // again: a deadlock with another server's.
 type retryError struct{ err error }

@@ -75,18 +75,20 @@ func (e *CorruptError) Error() string {
 // Unwrap returns Err.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// SchemaError says that a database was made by something else than this
-// version or an older one.
+// SchemaError says that neither this version nor an older release made a database.
 type SchemaError struct {
 	Database string // without its password
-	Version  int    // 0: no version of ours
-	Known    int    // the newest that is known here
+	Version  int    // of the schema; 0: it is not an event log
+	Known    int    // the newest version that this program knows
 }
 
 // Error implements error.
 func (e *SchemaError) Error() string {
 	if e.Version == 0 {
 		return e.Database + " holds something else than an event log; name another file or database"
+	}
+	if e.Version < e.Known {
+		return fmt.Sprintf("%s has version %d of the event log's schema, of an unreleased build; name another file", e.Database, e.Version)
 	}
 	return fmt.Sprintf("%s has version %d of the event log's schema and this program knows up to %d: "+
 		"use the newer program again, or another file or database", e.Database, e.Version, e.Known)

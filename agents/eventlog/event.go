@@ -3,6 +3,7 @@ package eventlog
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,6 +48,7 @@ type Event struct {
 
 const (
 	maxName    = 1024      // bytes of ids, streams and kinds
+	maxText    = 64 << 10  // bytes of titles, folders and reasons
 	maxPayload = 256 << 20 // bytes
 )
 
@@ -58,54 +60,48 @@ func (e *Event) check(now time.Time) error {
 	if e.Dir < Agent || e.Dir > Daemon {
 		return &InvalidError{"event.dir", "must be Agent, Client or Daemon"}
 	}
-	for _, f := range []struct{ name, value string }{
-		{"event.stream", e.Stream},
-		{"event.id", e.ID},
-		{"event.process", e.Process},
-		{"event.session", e.Session},
-	} {
-		if err := checkText(f.name, f.value, maxName); err != nil {
-			return err
-		}
+	if err := checkTexts("event", maxName, "stream", e.Stream, "id", e.ID, "process", e.Process, "session", e.Session); err != nil {
+		return err
 	}
 	if len(e.Payload) > maxPayload {
 		return &InvalidError{"event.payload", fmt.Sprintf("has %d bytes; it may have %d", len(e.Payload), maxPayload)}
 	}
-	// It is an agent's word, and must not keep the event out.
+	// An agent chooses it, and the event must be stored anyway.
 	e.Kind = strings.ToValidUTF8(strings.ReplaceAll(e.Kind[:min(len(e.Kind), maxName)], "\x00", ""), "")
 	if e.ID == "" {
 		e.ID = "evt_" + strings.ToLower(rand.Text())
 	}
-	if e.At.IsZero() {
-		e.At = now
-	}
-	e.At = stamp(micros(e.At)) // as it will be read
+	e.At = asStored(e.At, now)
 	if e.Payload == nil {
 		e.Payload = []byte{}
 	}
 	return nil
 }
 
-// checkText refuses what Postgres would, whichever database it is.
-func checkText(field, s string, limit int) error {
-	switch {
-	case len(s) > limit:
-		return &InvalidError{field, fmt.Sprintf("has %d bytes; it may have %d", len(s), limit)}
-	case !utf8.ValidString(s):
-		return &InvalidError{field, "is not UTF-8"}
-	case strings.IndexByte(s, 0) >= 0:
-		return &InvalidError{field, "has a zero byte"}
+// checkTexts checks the texts of a record, each of which follows its name. Both
+// databases refuse what Postgres cannot store.
+func checkTexts(record string, limit int, texts ...string) error {
+	for pair := range slices.Chunk(texts, 2) {
+		field, s := record+"."+pair[0], pair[1]
+		switch {
+		case len(s) > limit:
+			return &InvalidError{field, fmt.Sprintf("has %d bytes; it may have %d", len(s), limit)}
+		case !utf8.ValidString(s):
+			return &InvalidError{field, "is not UTF-8"}
+		case strings.IndexByte(s, 0) >= 0:
+			return &InvalidError{field, "has a zero byte"}
+		}
 	}
 	return nil
 }
 
-// The times that JSON can have.
+// The limits of times in JSON.
 var (
 	firstTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC).UnixMicro()
 )
 
-// micros is how times are stored: 0 for none.
+// micros returns a time as it is stored: 0 for the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -113,9 +109,18 @@ func micros(t time.Time) int64 {
 	return min(max(t.UnixMicro(), firstTime+1), lastTime)
 }
 
+// stamp is the reverse of micros.
 func stamp(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
+}
+
+// asStored returns a time as it is read later, or that of missing if it is zero.
+func asStored(t, missing time.Time) time.Time {
+	if t.IsZero() {
+		t = missing
+	}
+	return stamp(micros(t))
 }

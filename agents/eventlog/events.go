@@ -67,7 +67,7 @@ func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
 		return data, err
 	})
 	if errors.Is(err, errDamaged) {
-		err = l.db.corrupt(fmt.Errorf("event %d of stream %s: %w", r.event.Seq, quote(r.event.Stream), err))
+		err = l.db.corrupt(fmt.Errorf("event %d of stream %.100q: %w", r.event.Seq, r.event.Stream, err))
 	}
 	r.event.Payload = payload
 	return r.event, err

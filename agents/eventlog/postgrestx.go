@@ -118,30 +118,13 @@ func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
 // position locks the stream's row. The next transaction that appends to the stream, of any
 // server, waits for the end of this one and sees its changes.
 func (tx *postgresTx) position(ctx context.Context, stream string, wait bool) (p position, err error) {
-	return tx.positionWith(ctx, stream, wait, nil)
+	p, _, err = tx.newestProcess(ctx, stream, "", wait)
+	return p, err
 }
 
-// owned is position that also finds, without a further journey, the newest process of a
-// server.
-func (tx *postgresTx) owned(ctx context.Context, stream, server string, wait bool) (p position, newest []Process, err error) {
-	p, err = tx.positionWith(ctx, stream, wait, func(batch *pgx.Batch) {
-		batch.Queue(newestProcess, server).Query(func(rows pgx.Rows) error {
-			newest = nil
-			for rows.Next() {
-				l, err := scanProcess(rows.Scan)
-				if err != nil {
-					return err
-				}
-				newest = append(newest, l)
-			}
-			return rows.Err()
-		})
-	})
-	return p, newest, err
-}
-
-// positionWith is position that asks for more at the same time, once it has the lock.
-func (tx *postgresTx) positionWith(ctx context.Context, stream string, wait bool, more func(*pgx.Batch)) (p position, err error) {
+// newestProcess is like position, and also returns the newest process of a server unless
+// its name is empty.
+func (tx *postgresTx) newestProcess(ctx context.Context, stream, server string, wait bool) (p position, newest []Process, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	how := ""
@@ -154,21 +137,26 @@ func (tx *postgresTx) positionWith(ctx context.Context, stream string, wait bool
 			QueryRow(func(row pgx.Row) error { return row.Scan(&p.id) })
 		batch.Queue("select coalesce(max(seq), 0) from event where stream = (select id from stream where name = $1)", stream).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&p.last) })
-		if more != nil {
-			more(batch)
+		if server != "" {
+			batch.Queue(selectNewest, server).Query(func(rows pgx.Rows) (err error) {
+				newest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (found Process, err error) {
+					return found, row.Scan(processTable.fields(&found)...)
+				})
+				return err
+			})
 		}
 		err = tx.conn.SendBatch(ctx, batch).Close()
 		if !errors.Is(err, pgx.ErrNoRows) {
-			return p, tx.db.broken(err)
+			return p, newest, tx.db.broken(err)
 		}
-		if !wait { // to make it may be to wait for another one who does
-			return p, errTaken
+		if !wait { // another server may be inserting the row
+			return p, nil, errTaken
 		}
 		if _, err := tx.conn.Exec(ctx, "insert into stream (name) values ($1) on conflict (name) do nothing", stream); err != nil {
-			return p, tx.db.broken(err)
+			return p, nil, tx.db.broken(err)
 		}
 	}
-	return p, &retryError{fmt.Errorf("stream %s was deleted meanwhile", quote(stream))}
+	return p, nil, &retryError{fmt.Errorf("stream %.100q was deleted meanwhile", stream)}
 }
 
 func (tx *postgresTx) lock(ctx context.Context, kind, id string, wait bool) error {

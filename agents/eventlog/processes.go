@@ -3,75 +3,89 @@ package eventlog
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
+	"time"
 )
 
-const processColumns = "id, server, agent, version, instance, pid, pid_started, boot_id, init, data, base, " +
-	"started_at, exited_at, reason, exit_code, stderr"
-
-var processUpsert = upsert("life", "id", processColumns)
-
-func putProcess(l Process) statement {
-	return statement{processUpsert, []any{
-		l.ID, l.Server, l.Agent, l.Version, l.Instance, int64(l.PID), l.PIDStarted, l.BootID, l.Init, l.Data, l.Base,
-		micros(l.StartedAt), micros(l.ExitedAt), l.Reason, l.ExitCode, l.Stderr,
-	}}
+// Process is a process of an agent.
+type Process struct {
+	ID         string
+	Server     string // the id of its ACP server
+	Agent      string
+	Version    string
+	Instance   string // the [Log.Instance] that started it
+	PID        int
+	PIDStarted int64     // its start in the kernel's ticks: a PID can be used again
+	BootID     string    // the boot of the machine: PIDs are of one boot
+	Init       []byte    // JSON: the initialize request that it got
+	Data       []byte    // JSON: more of its owner
+	Base       int64     // the last sequence of the server's stream before it
+	StartedAt  time.Time // orders the processes of a server: see [Tx.StartProcess]
+	ExitedAt   time.Time // zero: no end is known
+	Reason     string    // the reason for its end, in its owner's words
+	ExitCode   *int
+	Stderr     []byte // the end of its standard error
 }
 
-func scanProcess(scan func(...any) error) (l Process, err error) {
-	var started, exited int64
-	err = scan(&l.ID, &l.Server, &l.Agent, &l.Version, &l.Instance, &l.PID, &l.PIDStarted, &l.BootID, &l.Init, &l.Data, &l.Base,
-		&started, &exited, &l.Reason, &l.ExitCode, &l.Stderr)
-	l.StartedAt, l.ExitedAt = stamp(started), stamp(exited)
-	return l, err
-}
+// ReasonDeleted is the reason for the end of the last process of a server that was deleted.
+const ReasonDeleted = "deleted"
 
-func findProcess(ctx context.Context, q querier, id string) (l Process, err error) {
-	found := false
-	err = q.query(ctx, statement{"select " + processColumns + " from life where id = $1", []any{id}},
-		func(scan func(...any) error) (bool, error) {
-			found = true
-			l, err = scanProcess(scan)
-			return false, err
-		})
-	if err == nil && !found {
-		err = fmt.Errorf("process %s: %w", quote(id), ErrNotFound)
+func (p *Process) check(now time.Time) error {
+	if p.ID == "" {
+		return &InvalidError{"process.id", "must not be empty"}
 	}
-	return l, err
+	p.StartedAt, p.ExitedAt = asStored(p.StartedAt, now), asStored(p.ExitedAt, time.Time{})
+	return cmp.Or(
+		checkTexts("process", maxName, "id", p.ID, "server", p.Server, "agent", p.Agent, "version", p.Version, "instance", p.Instance, "bootId", p.BootID),
+		checkTexts("process", maxText, "reason", p.Reason))
 }
+
+var processTable = table[string, Process]{
+	noun: "process", name: "life", key: "id",
+	columns: "id, server, agent, version, instance, pid, pid_started, boot_id, init, data, base, " +
+		"started_at, exited_at, reason, exit_code, stderr",
+	keyOf:   func(p *Process) string { return p.ID },
+	keyArgs: func(id string) []any { return []any{id} },
+	fields: func(p *Process) []any {
+		return []any{
+			&p.ID, &p.Server, &p.Agent, &p.Version, &p.Instance, &p.PID, &p.PIDStarted, &p.BootID, &p.Init, &p.Data, &p.Base,
+			(*timeColumn)(&p.StartedAt), (*timeColumn)(&p.ExitedAt), &p.Reason, &p.ExitCode, &p.Stderr,
+		}
+	},
+	compare: func(a, b Process) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID)) },
+}
+
+// hasLater is the SQL condition that a process is not the newest of its server.
+const hasLater = "exists (select 1 from life later where later.server = life.server and " +
+	"(later.started_at, later.id) > (life.started_at, life.id))"
 
 // Process returns a process, or [ErrNotFound].
 func (l *Log) Process(ctx context.Context, id string) (Process, error) {
-	if err := l.open(); err != nil {
-		return Process{}, err
-	}
-	return findProcess(ctx, l.db.reader(), id)
+	return lookup(ctx, l, &processTable, id)
 }
 
-// ProcessFilter says which processes a list has. Zero fields let all through.
+// ProcessFilter selects processes. Fields that are zero select all.
 type ProcessFilter struct {
 	Server   string
 	Instance string
-	Open     bool // those without an end
-	Latest   bool // of each server the one that was started last: see [Tx.StartProcess]
+	Open     bool // processes without an end
+	Latest   bool // the newest process of each server: see [Tx.StartProcess]
 }
 
-func (f ProcessFilter) has(l Process) bool {
-	return (f.Server == "" || f.Server == l.Server) && (f.Instance == "" || f.Instance == l.Instance) &&
-		(!f.Open || l.ExitedAt.IsZero())
+func (f ProcessFilter) match(p Process) bool {
+	return (f.Server == "" || f.Server == p.Server) && (f.Instance == "" || f.Instance == p.Instance) &&
+		(!f.Open || p.ExitedAt.IsZero())
 }
 
-// Processes returns the processes that a filter lets through, by the time at which they
-// started.
+// Processes returns the selected processes by the time of their start, the oldest first.
 func (l *Log) Processes(ctx context.Context, f ProcessFilter) ([]Process, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	return processes(ctx, l.db.reader(), f, nil)
+	return f.list(ctx, l.db.reader(), nil)
 }
 
-func processes(ctx context.Context, q querier, f ProcessFilter, above *overlay[string, Process]) (all []Process, err error) {
+func (f ProcessFilter) list(ctx context.Context, q querier, above *overlay[string, Process]) ([]Process, error) {
 	c := new(condition)
 	c.equal("server", f.Server)
 	c.equal("instance", f.Instance)
@@ -79,72 +93,37 @@ func processes(ctx context.Context, q querier, f ProcessFilter, above *overlay[s
 		c.add("exited_at = 0")
 	}
 	if f.Latest {
-		c.add("not exists (select 1 from life later where later.server = life.server and " +
-			"(later.started_at, later.id) > (life.started_at, life.id))")
+		c.add("not " + hasLater)
 	}
-	err = q.query(ctx, c.statement("select "+processColumns+" from life", ""), func(scan func(...any) error) (bool, error) {
-		l, err := scanProcess(scan)
-		if _, changed := above.get(l.ID); !changed {
-			all = append(all, l)
+	all, err := processTable.list(ctx, q, c.statement(processTable.selectAll(), ""), above, f.match)
+	if f.Latest { // records of above may have later ones
+		last := map[string]string{}
+		for _, p := range all {
+			last[p.Server] = p.ID
 		}
-		return true, err
-	})
-	above.each(func(_ string, l Process) {
-		if f.has(l) {
-			all = append(all, l)
-		}
-	})
-	slices.SortFunc(all, func(a, b Process) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID)) })
-	if f.Latest {
-		all = latest(all)
+		all = slices.DeleteFunc(all, func(p Process) bool { return last[p.Server] != p.ID })
 	}
 	return all, err
 }
 
-// newestProcess is what Processes finds of one server with Latest.
-const newestProcess = "select " + processColumns + " from life where server = $1 order by started_at desc, id desc limit 1"
+// selectNewest selects the newest process of a server.
+var selectNewest = processTable.selectAll() + " where server = $1 order by started_at desc, id desc limit 1"
 
-// latest leaves the last process of each server.
-func latest(all []Process) []Process {
-	last := map[string]int{}
-	for i, l := range all {
-		last[l.Server] = i
-	}
-	var left []Process
-	for i, l := range all {
-		if last[l.Server] == i {
-			left = append(left, l)
-		}
-	}
-	return left
-}
-
-// ReasonDeleted is the reason for the end of the last process of a server that was deleted.
-const ReasonDeleted = "deleted"
-
-// agentNames goes from one name to the next through the index of processes that did
-// not end by a deletion, and looks at as many of each name as it takes to find a
-// server's last one.
+// agentNames goes from one name to the next in an index, and reads processes of each
+// name until it has found the last process of a server.
 const agentNames = `with recursive known(agent) as (
 	select min(agent) from life where reason <> 'deleted'
 	union all
 	select (select min(agent) from life where reason <> 'deleted' and agent > known.agent) from known where known.agent is not null
 )
 select agent from known where agent is not null and exists (
-	select 1 from life where life.agent = known.agent and reason <> 'deleted' and not exists (
-		select 1 from life later where later.server = life.server and (later.started_at, later.id) > (life.started_at, life.id)))`
+	select 1 from life where life.agent = known.agent and reason <> 'deleted' and not ` + hasLater + `)`
 
 // Agents returns, sorted, the agents that have servers whose last process did not end
-// for [ReasonDeleted]. It takes no longer when there are many such servers.
-func (l *Log) Agents(ctx context.Context) (names []string, err error) {
+// for [ReasonDeleted]. The time that it takes does not grow with the number of servers.
+func (l *Log) Agents(ctx context.Context) ([]string, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	err = l.db.reader().query(ctx, statement{sql: agentNames}, func(scan func(...any) error) (bool, error) {
-		var name string
-		err := scan(&name)
-		names = append(names, name)
-		return true, err
-	})
-	return names, err
+	return column[string](ctx, l.db.reader(), statement{sql: agentNames})
 }

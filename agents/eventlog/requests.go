@@ -4,57 +4,78 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"time"
 )
 
-const requestColumns = "life, dir, rpc_id, session, public_id, method, params, state, answer, asked_at, answered_at"
-
-var requestUpsert = upsert("request", "life, dir, rpc_id", requestColumns)
-
-func putRequest(r Request) statement {
-	return statement{requestUpsert, []any{
-		r.Process, int64(r.Dir), r.RPC, r.Session, null(r.PublicID), r.Method, r.Params,
-		string(r.State), r.Answer, micros(r.AskedAt), micros(r.AnsweredAt),
-	}}
+// RequestKey names a request. JSON-RPC ids are unique for a process and a sender.
+type RequestKey struct {
+	Process string
+	Dir     Direction // the sender
+	RPC     string    // the id, as JSON
 }
 
-func scanRequest(scan func(...any) error) (r Request, err error) {
-	var asked, answered int64
-	var public *string
-	err = scan(&r.Process, (*int)(&r.Dir), &r.RPC, &r.Session, &public, &r.Method, &r.Params,
-		(*string)(&r.State), &r.Answer, &asked, &answered)
-	if public != nil {
-		r.PublicID = *public
-	}
-	r.AskedAt, r.AnsweredAt = stamp(asked), stamp(answered)
-	return r, err
+// RequestState is the state of a request.
+type RequestState string
+
+// The states of a request.
+const (
+	Pending   RequestState = "pending"
+	Answered  RequestState = "answered"
+	Cancelled RequestState = "cancelled"
+)
+
+// Request is a request between a client and an agent, for example a prompt or a
+// request for permission.
+type Request struct {
+	RequestKey
+	Session    string
+	PublicID   string // the id in APIs; unique unless empty
+	Method     string
+	Params     []byte
+	State      RequestState
+	Answer     []byte
+	AskedAt    time.Time
+	AnsweredAt time.Time // zero: the request is open
 }
 
-func findRequest(ctx context.Context, q querier, key RequestKey) (r Request, err error) {
-	found := false
-	err = q.query(ctx, statement{
-		"select " + requestColumns + " from request where life = $1 and dir = $2 and rpc_id = $3",
-		[]any{key.Process, int64(key.Dir), key.RPC},
-	}, func(scan func(...any) error) (bool, error) {
-		found = true
-		r, err = scanRequest(scan)
-		return false, err
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("request %s of %s: %w", quote(key.RPC), quote(key.Process), ErrNotFound)
+func (r *Request) check(now time.Time) error {
+	if r.Process == "" {
+		return &InvalidError{"request.process", "must not be empty"}
 	}
-	return r, err
+	if r.Dir < Agent || r.Dir > Daemon {
+		return &InvalidError{"request.dir", "must be Agent, Client or Daemon"}
+	}
+	switch r.State = cmp.Or(r.State, Pending); r.State {
+	case Pending, Answered, Cancelled:
+	default:
+		return &InvalidError{"request.state", fmt.Sprintf("must be pending, answered or cancelled, not %.100q", r.State)}
+	}
+	r.AskedAt, r.AnsweredAt = asStored(r.AskedAt, now), asStored(r.AnsweredAt, time.Time{})
+	return checkTexts("request", maxName, "process", r.Process, "rpc", r.RPC, "session", r.Session, "publicId", r.PublicID, "method", r.Method)
+}
+
+var requestTable = table[RequestKey, Request]{
+	noun: "request", name: "request", key: "life, dir, rpc_id",
+	columns: "life, dir, rpc_id, session, public_id, method, params, state, answer, asked_at, answered_at",
+	keyOf:   func(r *Request) RequestKey { return r.RequestKey },
+	keyArgs: func(k RequestKey) []any { return []any{k.Process, int64(k.Dir), k.RPC} },
+	fields: func(r *Request) []any {
+		return []any{
+			&r.Process, (*int)(&r.Dir), &r.RPC, &r.Session, (*optionalColumn)(&r.PublicID), &r.Method, &r.Params,
+			(*string)(&r.State), &r.Answer, (*timeColumn)(&r.AskedAt), (*timeColumn)(&r.AnsweredAt),
+		}
+	},
+	compare: func(a, b Request) int {
+		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Process, b.Process), cmp.Compare(a.RPC, b.RPC))
+	},
 }
 
 // Request returns a request, or [ErrNotFound].
 func (l *Log) Request(ctx context.Context, key RequestKey) (Request, error) {
-	if err := l.open(); err != nil {
-		return Request{}, err
-	}
-	return findRequest(ctx, l.db.reader(), key)
+	return lookup(ctx, l, &requestTable, key)
 }
 
-// RequestFilter says which requests a list has. Zero fields let all through.
+// RequestFilter selects requests. Fields that are zero select all.
 type RequestFilter struct {
 	Process  string
 	Session  string
@@ -62,21 +83,20 @@ type RequestFilter struct {
 	Pending  bool
 }
 
-func (f RequestFilter) has(r Request) bool {
+func (f RequestFilter) match(r Request) bool {
 	return (f.Process == "" || f.Process == r.Process) && (f.Session == "" || f.Session == r.Session) &&
 		(f.PublicID == "" || f.PublicID == r.PublicID) && (!f.Pending || r.State == Pending)
 }
 
-// Requests returns the requests that a filter lets through, by the time at which
-// they were asked.
+// Requests returns the selected requests, the oldest first.
 func (l *Log) Requests(ctx context.Context, f RequestFilter) ([]Request, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	return requests(ctx, l.db.reader(), f, nil)
+	return f.list(ctx, l.db.reader(), nil)
 }
 
-func requests(ctx context.Context, q querier, f RequestFilter, above *overlay[RequestKey, Request]) (all []Request, err error) {
+func (f RequestFilter) list(ctx context.Context, q querier, above *overlay[RequestKey, Request]) ([]Request, error) {
 	c := new(condition)
 	c.equal("life", f.Process)
 	c.equal("session", f.Session)
@@ -84,20 +104,5 @@ func requests(ctx context.Context, q querier, f RequestFilter, above *overlay[Re
 	if f.Pending {
 		c.add("state = 'pending'")
 	}
-	err = q.query(ctx, c.statement("select "+requestColumns+" from request", ""), func(scan func(...any) error) (bool, error) {
-		r, err := scanRequest(scan)
-		if _, changed := above.get(r.RequestKey); !changed {
-			all = append(all, r)
-		}
-		return true, err
-	})
-	above.each(func(_ RequestKey, r Request) {
-		if f.has(r) {
-			all = append(all, r)
-		}
-	})
-	slices.SortFunc(all, func(a, b Request) int {
-		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Process, b.Process), cmp.Compare(a.RPC, b.RPC))
-	})
-	return all, err
+	return requestTable.list(ctx, q, c.statement(requestTable.selectAll(), ""), above, f.match)
 }

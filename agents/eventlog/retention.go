@@ -75,12 +75,7 @@ func (k *keeper) look(ctx context.Context, whole bool) error {
 		return nil
 	}
 	for last := int64(0); ; {
-		var ids []int64
-		s := statement{"select id from stream where id > $1 order by id limit 500", []any{last}}
-		err := k.log.db.reader().query(ctx, s, func(scan func(...any) error) (bool, error) {
-			ids = append(ids, 0)
-			return true, scan(&ids[len(ids)-1])
-		})
+		ids, err := column[int64](ctx, k.log.db.reader(), statement{"select id from stream where id > $1 order by id limit 500", []any{last}})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -163,14 +158,7 @@ func (k *keeper) excess(ctx context.Context, stream int64) (upTo int64, err erro
 // drop deletes a stream's events up to a sequence, and the blobs that nothing
 // else needs.
 func drop(ctx context.Context, tx transaction, stream, upTo int64) error {
-	var hashes [][]byte
-	s := statement{"select distinct hash from event_blob where stream = $1 and seq <= $2", []any{stream, upTo}}
-	err := tx.query(ctx, s, func(scan func(...any) error) (bool, error) {
-		var h []byte
-		err := scan(&h)
-		hashes = append(hashes, h)
-		return true, err
-	})
+	hashes, err := column[[]byte](ctx, tx, statement{"select distinct hash from event_blob where stream = $1 and seq <= $2", []any{stream, upTo}})
 	if err != nil {
 		return err
 	}

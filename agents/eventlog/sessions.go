@@ -1,74 +1,107 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-const sessionColumns = "id, agent, server, native, origin, continues, cwd, title, init, modes, config, caps, data, " +
-	"state, end_reason, exit_code, error, created_at, updated_at, ended_at"
+// State is the state of a session.
+type State string
 
-var sessionUpsert = upsert("session", "id", sessionColumns)
+// The states of a session.
+const (
+	Starting    State = "starting"    // it is being made, and the options of the request are set
+	Idle        State = "idle"        // it waits for a prompt
+	Running     State = "running"     // a turn is under way
+	Waiting     State = "waiting"     // a turn waits for an answer, for example to a permission request
+	Interrupted State = "interrupted" // the server ended during a turn; the next prompt continues
+	Ended       State = "ended"
+	Failed      State = "failed"
+)
 
-func putSession(s Session) statement {
-	return statement{sessionUpsert, []any{
-		s.ID, s.Agent, s.Server, s.Native, s.Origin, s.Continues, s.Cwd, s.Title, s.Init, s.Modes, s.Config, s.Caps, s.Data,
-		string(s.State), s.EndReason, s.ExitCode, s.Error, micros(s.CreatedAt), micros(s.UpdatedAt), micros(s.EndedAt),
-	}}
+// Session is a conversation with an agent. It survives the agent's processes
+// and the server.
+type Session struct {
+	ID        string
+	Agent     string
+	Server    string // the id of its ACP server; empty: none
+	Native    string // its id in its current or last process
+	Origin    string // the API that made it: "acp", "rest", "oc"
+	Continues string // the session whose history it continues; empty: none
+	Cwd       string
+	Title     string
+	Init      []byte // JSON: the parameters that it was made with
+	Modes     []byte // JSON
+	Config    []byte // JSON
+	Caps      []byte // JSON: its agent's capabilities
+	Data      []byte // JSON: more of its owner
+	State     State
+	EndReason string
+	ExitCode  *int
+	Error     []byte // JSON
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	EndedAt   time.Time // zero: it has not ended
 }
 
-func scanSession(scan func(...any) error) (s Session, err error) {
-	var created, updated, ended int64
-	err = scan(&s.ID, &s.Agent, &s.Server, &s.Native, &s.Origin, &s.Continues, &s.Cwd, &s.Title,
-		&s.Init, &s.Modes, &s.Config, &s.Caps, &s.Data,
-		(*string)(&s.State), &s.EndReason, &s.ExitCode, &s.Error, &created, &updated, &ended)
-	s.CreatedAt, s.UpdatedAt, s.EndedAt = stamp(created), stamp(updated), stamp(ended)
-	return s, err
-}
-
-func findSession(ctx context.Context, q querier, id string) (s Session, err error) {
-	found := false
-	err = q.query(ctx, statement{"select " + sessionColumns + " from session where id = $1", []any{id}},
-		func(scan func(...any) error) (bool, error) {
-			found = true
-			s, err = scanSession(scan)
-			return false, err
-		})
-	if err == nil && !found {
-		err = fmt.Errorf("session %s: %w", quote(id), ErrNotFound)
+func (s *Session) check(now time.Time) error {
+	if s.ID == "" {
+		return &InvalidError{"session.id", "must not be empty"}
 	}
-	return s, err
+	switch s.State {
+	case Starting, Idle, Running, Waiting, Interrupted, Ended, Failed:
+	default:
+		return &InvalidError{"session.state", fmt.Sprintf("must be one of the states, not %.100q", s.State)}
+	}
+	s.CreatedAt, s.UpdatedAt, s.EndedAt = asStored(s.CreatedAt, now), asStored(s.UpdatedAt, now), asStored(s.EndedAt, time.Time{})
+	return cmp.Or(
+		checkTexts("session", maxName, "id", s.ID, "agent", s.Agent, "server", s.Server, "native", s.Native, "origin", s.Origin, "continues", s.Continues),
+		checkTexts("session", maxText, "cwd", s.Cwd, "title", s.Title, "endReason", s.EndReason))
+}
+
+var sessionTable = table[string, Session]{
+	noun: "session", name: "session", key: "id",
+	columns: "id, agent, server, native, origin, continues, cwd, title, init, modes, config, caps, data, " +
+		"state, end_reason, exit_code, error, created_at, updated_at, ended_at",
+	keyOf:   func(s *Session) string { return s.ID },
+	keyArgs: func(id string) []any { return []any{id} },
+	fields: func(s *Session) []any {
+		return []any{
+			&s.ID, &s.Agent, &s.Server, &s.Native, &s.Origin, &s.Continues, &s.Cwd, &s.Title, &s.Init, &s.Modes, &s.Config, &s.Caps, &s.Data,
+			(*string)(&s.State), &s.EndReason, &s.ExitCode, &s.Error,
+			(*timeColumn)(&s.CreatedAt), (*timeColumn)(&s.UpdatedAt), (*timeColumn)(&s.EndedAt),
+		}
+	},
 }
 
 // Session returns a session, or [ErrNotFound].
 func (l *Log) Session(ctx context.Context, id string) (Session, error) {
-	if err := l.open(); err != nil {
-		return Session{}, err
-	}
-	return findSession(ctx, l.db.reader(), id)
+	return lookup(ctx, l, &sessionTable, id)
 }
 
-// SessionFilter says which sessions a list has. Zero fields let all through.
+// SessionFilter selects sessions. Fields that are zero select all.
 type SessionFilter struct {
 	Agent  string
 	Server string
 	Native string
 	Origin string
 	States []State
-	Newest bool // the newest first, not the oldest
+	Newest bool // the newest session comes first, not the oldest
 }
 
-// maxPage is how many entries a page of a list may have.
+// maxPage is the largest number of entries in a page of a list.
 const maxPage = 1000
 
-// Sessions returns the sessions that a filter lets through, by the time at
-// which they were made, at most limit of them (0: 100; 1000 at most). The
-// cursor is empty at first; next is the one of the following page, and empty at
-// the end. What is made or changed meanwhile makes no other entry appear twice
-// or not at all.
+// Sessions returns a page of the selected sessions, by the time at which they were
+// made, at most limit (0: 100; at most 1000). The cursor is empty for the first page.
+// next is the cursor of the following page, or empty after the last page. Sessions
+// that are made or changed meanwhile neither repeat nor hide other sessions.
 func (l *Log) Sessions(ctx context.Context, f SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
 	if err := l.open(); err != nil {
 		return nil, "", err
@@ -82,9 +115,8 @@ func (l *Log) Sessions(ctx context.Context, f SessionFilter, cursor string, limi
 		return nil, "", err
 	}
 	err = l.db.reader().query(ctx, s, func(scan func(...any) error) (bool, error) {
-		one, err := scanSession(scan)
-		page = append(page, one)
-		return true, err
+		page = append(page, Session{})
+		return true, scan(sessionTable.fields(&page[len(page)-1])...)
 	})
 	if err != nil {
 		return nil, "", err
@@ -103,12 +135,11 @@ func (f SessionFilter) statement(cursor string, limit int) (statement, error) {
 	c.equal("native", f.Native)
 	c.equal("origin", f.Origin)
 	if len(f.States) > 0 {
-		states := slices.Compact(slices.Sorted(slices.Values(f.States)))
-		args := make([]any, len(states))
-		for i, s := range states {
-			args[i] = string(s)
+		var states []any
+		for _, s := range slices.Compact(slices.Sorted(slices.Values(f.States))) {
+			states = append(states, string(s))
 		}
-		c.add("state in ("+strings.TrimSuffix(strings.Repeat("%s, ", len(args)), ", ")+")", args...)
+		c.add("state in ("+strings.TrimSuffix(strings.Repeat("%s, ", len(states)), ", ")+")", states...)
 	}
 	compare, order := ">", " order by created_at, id"
 	if f.Newest {
@@ -121,7 +152,7 @@ func (f SessionFilter) statement(cursor string, limit int) (statement, error) {
 		}
 		c.add("(created_at, id) "+compare+" (%s, %s)", at, id)
 	}
-	return c.statement("select "+sessionColumns+" from session", fmt.Sprintf("%s limit %d", order, limit)), nil
+	return c.statement(sessionTable.selectAll(), fmt.Sprintf("%s limit %d", order, limit)), nil
 }
 
 func sessionCursor(s Session) string {
@@ -130,14 +161,9 @@ func sessionCursor(s Session) string {
 
 func parseCursor(cursor string) (at int64, id string, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		var number string
-		var found bool
-		number, id, found = strings.Cut(string(text), " ")
-		_, err = fmt.Sscanf(number, "%d", &at)
-		if err == nil && found && checkText("", id, maxName) == nil {
-			return at, id, nil
-		}
+	number, id, found := strings.Cut(string(text), " ")
+	if at, bad := strconv.ParseInt(number, 10, 64); err == nil && bad == nil && found && checkTexts("session", maxName, "id", id) == nil {
+		return at, id, nil
 	}
-	return 0, "", &InvalidError{"cursor", "is none that a list has given"}
+	return 0, "", &InvalidError{"cursor", "must be one that Sessions has returned"}
 }

@@ -1,12 +1,12 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,6 +26,10 @@ const applicationID = 0x646b686c
 // checkTime bounds how long a file is checked for damage when it is opened.
 // What is not reached by then is found when it is read.
 const checkTime = 3 * time.Second
+
+// redoVersion is a version of the schema that only unreleased builds had. They kept
+// commits in a second file, which this package does not read.
+const redoVersion = 3
 
 // sqliteDB is a file, or memory: one connection that writes, and some that
 // read what is committed meanwhile.
@@ -68,7 +72,7 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 		return nil, db.explain(err)
 	}
 	db.inTx = newPrepared(db.conn)
-	if err := db.prepare(ctx, cfg); err != nil {
+	if err := db.prepare(ctx); err != nil {
 		return nil, db.explain(err)
 	}
 	reader, err := sqlite.NewConnector(name + "&_pragma=query_only(1)")
@@ -101,7 +105,7 @@ func sqliteName(path string, cfg Config) string {
 }
 
 // prepare checks the file and brings its schema up to date.
-func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
+func (db *sqliteDB) prepare(ctx context.Context) error {
 	m := sqliteMigrator{db.conn}
 	version, err := m.version(ctx)
 	if err != nil {
@@ -116,31 +120,18 @@ func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	name := db.path
-	if name == "" {
-		name = "the database in memory"
+	if version == redoVersion {
+		return &SchemaError{Database: db.path, Version: version, Known: len(all)}
 	}
-	if version >= 0 && version <= len(all) { // it is ours to change
+	if version >= 0 && version <= len(all) {
 		if err := db.journal(ctx); err != nil {
 			return err
 		}
 	}
-	if version == redoVersion { // before the migration, which changes the tables
-		if err := db.takeOverRedo(ctx, cfg.Logger); err != nil {
-			return err
-		}
+	if version == len(all) {
+		return nil
 	}
-	if version != len(all) {
-		if err := db.migrate(ctx, all, name); err != nil {
-			return err
-		}
-	}
-	if version >= redoVersion && db.path != "" {
-		if err := os.Remove(db.path + redoSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return db.migrate(ctx, all, cmp.Or(db.path, "the database in memory"))
 }
 
 func (db *sqliteDB) migrate(ctx context.Context, all []migration, name string) error {

@@ -7,32 +7,35 @@ import (
 	"time"
 )
 
-// Tx is what a function that is given to [Log.Commit] works with. What it does
-// is all committed, together, or not at all. It is of no use after the
-// function.
+// Tx is the transaction of a function that is given to [Log.Commit]. All its changes are
+// committed, or none. It must not be used after the function has returned.
 type Tx struct {
-	ctx       context.Context //nolint:containedctx // the writer's, for the time of a call
-	group     *group
-	now       time.Time
-	last      map[string]int64 // of the streams that this one appended to
-	events    []Event
+	ctx     context.Context //nolint:containedctx // the writer's, during the function
+	group   *group
+	now     time.Time
+	last    map[string]int64 // of the streams that this one asked for
+	events  []Event
+	records records
+	broken  error // of the database; the transaction is lost
+}
+
+// records are the records that were put and are not written yet.
+type records struct {
 	sessions  overlay[string, Session]
 	processes overlay[string, Process]
 	requests  overlay[RequestKey, Request]
-	broken    error // of the database; the transaction is lost
 }
 
-// Append adds an event to the end of its stream, and returns it with what was
-// filled in: the sequence, and the id and the time if they were empty. The
-// payload is kept, not copied: it must not be changed afterwards.
+// Append adds an event to the end of its stream, and returns it with its sequence, and
+// with an id and a time if they were empty. It keeps the payload, which must not be changed
+// afterwards.
 func (t *Tx) Append(e Event) (Event, error) { return t.AppendMany(e, 1) }
 
-// AppendMany is Append of an event that stands for several, and takes as many
-// numbers: its sequence is the last of them. Who reads after any before that
-// gets it.
+// AppendMany is like Append for an event that stands for several and takes as many
+// numbers. Its sequence is the last of them. A read after any earlier number returns it.
 func (t *Tx) AppendMany(e Event, numbers int) (Event, error) {
 	if numbers < 1 {
-		return e, &InvalidError{"event.seq", "must take a number, at least"}
+		return e, &InvalidError{"event.seq", "must take at least one number"}
 	}
 	if err := e.check(t.now); err != nil {
 		return e, err
@@ -47,8 +50,8 @@ func (t *Tx) AppendMany(e Event, numbers int) (Event, error) {
 	return e, nil
 }
 
-// Last is the sequence of a stream's newest event, with those that are being
-// committed; 0 if it has none.
+// Last returns the sequence of a stream's newest event, also of one that is being
+// committed, or 0.
 func (t *Tx) Last(stream string) (int64, error) {
 	if last, ok := t.last[stream]; ok {
 		return last, nil
@@ -61,101 +64,79 @@ func (t *Tx) Last(stream string) (int64, error) {
 	return p.last, nil
 }
 
-// PutSession writes a session, new or not. CreatedAt and UpdatedAt are filled
-// in when they are zero. What it refers to is kept, not copied, as that of the
-// other records is: it must not be changed afterwards.
+// PutSession writes a session, new or not. It sets CreatedAt and UpdatedAt if they are
+// zero. It keeps what the session refers to, which must not be changed afterwards. The same
+// holds for the other records.
 func (t *Tx) PutSession(s Session) error {
 	if err := s.check(t.now); err != nil {
 		return err
 	}
-	t.sessions.put(s.ID, s)
+	t.records.sessions.put(s.ID, s)
 	return nil
 }
 
 // Session returns a session, or [ErrNotFound].
 func (t *Tx) Session(id string) (Session, error) {
-	if err := t.group.lock(t.ctx, "session", id); err != nil {
-		return Session{}, t.failed(err)
-	}
-	if s, ok := t.sessions.get(id); ok {
-		return s, nil
-	}
-	s, err := findSession(t.ctx, t.group.tx, id)
-	return s, t.failed(err)
+	return record(t, &sessionTable, &t.records.sessions, id)
 }
 
-// StartProcess writes a process that becomes the newest of its server, and returns it
-// with its start: StartedAt, or now if that is zero. It is later than the start of every
-// earlier process of the server, even if the clock was set back.
-func (t *Tx) StartProcess(l Process) (Process, error) {
-	if err := l.check(t.now); err != nil {
-		return l, err
+// StartProcess writes a process that becomes the newest of its server. It returns the
+// process with its start: StartedAt, or now if that is zero. The start is later than that of
+// every earlier process of the server, even if the clock was set back.
+func (t *Tx) StartProcess(p Process) (Process, error) {
+	if err := p.check(t.now); err != nil {
+		return p, err
 	}
-	if err := t.group.lock(t.ctx, "server", l.Server); err != nil {
-		return l, t.failed(err)
+	if err := t.group.lock(t.ctx, "server", p.Server); err != nil {
+		return p, t.failed(err)
 	}
-	before, err := t.Processes(ProcessFilter{Server: l.Server, Latest: true})
+	before, err := t.Processes(ProcessFilter{Server: p.Server, Latest: true})
 	if err != nil {
-		return l, err
+		return p, err
 	}
-	for _, last := range before { // all servers' without a name
-		if last.Server == l.Server && last.ID != l.ID && !l.StartedAt.After(last.StartedAt) {
-			l.StartedAt = last.StartedAt.Add(time.Microsecond)
+	for _, last := range before { // without a name, those of all servers
+		if last.Server == p.Server && last.ID != p.ID && !p.StartedAt.After(last.StartedAt) {
+			p.StartedAt = last.StartedAt.Add(time.Microsecond)
 		}
 	}
-	return l, t.PutProcess(l)
+	return p, t.PutProcess(p)
 }
 
-// PutProcess writes a process, new or not. StartedAt is filled in when it is zero.
-// [Tx.StartProcess] is for those that start now.
-func (t *Tx) PutProcess(l Process) error {
-	if err := l.check(t.now); err != nil {
+// PutProcess writes a process, new or not. It sets StartedAt if it is zero. A process
+// that starts now needs [Tx.StartProcess].
+func (t *Tx) PutProcess(p Process) error {
+	if err := p.check(t.now); err != nil {
 		return err
 	}
-	t.processes.put(l.ID, l)
+	t.records.processes.put(p.ID, p)
 	return nil
 }
 
 // Process returns a process, or [ErrNotFound].
 func (t *Tx) Process(id string) (Process, error) {
-	if err := t.group.lock(t.ctx, "life", id); err != nil {
-		return Process{}, t.failed(err)
-	}
-	if l, ok := t.processes.get(id); ok {
-		return l, nil
-	}
-	l, err := findProcess(t.ctx, t.group.tx, id)
-	return l, t.failed(err)
+	return record(t, &processTable, &t.records.processes, id)
 }
 
-// PutRequest writes a request, new or not. An empty State means [Pending], and
-// AskedAt is filled in when it is zero.
+// PutRequest writes a request, new or not. It sets State to [Pending] if it is empty, and
+// AskedAt if it is zero.
 func (t *Tx) PutRequest(r Request) error {
 	if err := r.check(t.now); err != nil {
 		return err
 	}
-	t.requests.put(r.RequestKey, r)
+	t.records.requests.put(r.RequestKey, r)
 	return nil
 }
 
 // Request returns a request, or [ErrNotFound].
 func (t *Tx) Request(key RequestKey) (Request, error) {
-	if err := t.group.lock(t.ctx, "request", fmt.Sprint(key)); err != nil {
-		return Request{}, t.failed(err)
-	}
-	if r, ok := t.requests.get(key); ok {
-		return r, nil
-	}
-	r, err := findRequest(t.ctx, t.group.tx, key)
-	return r, t.failed(err)
+	return record(t, &requestTable, &t.records.requests, key)
 }
 
-// Answer ends a request. Only the first call does: others return [ErrAnswered] and the
-// request as it is. The state is [Answered] or
-// [Cancelled], which needs no answer.
+// Answer ends a request. The state is [Answered], or [Cancelled], which needs no answer.
+// If the request has ended before, Answer returns it unchanged and [ErrAnswered].
 func (t *Tx) Answer(key RequestKey, state RequestState, answer []byte) (Request, error) {
 	if state != Answered && state != Cancelled {
-		return Request{}, &InvalidError{"request.state", "must be answered or cancelled, not " + quote(string(state))}
+		return Request{}, &InvalidError{"request.state", fmt.Sprintf("must be answered or cancelled, not %.100q", state)}
 	}
 	r, err := t.Request(key)
 	if err != nil {
@@ -168,27 +149,27 @@ func (t *Tx) Answer(key RequestKey, state RequestState, answer []byte) (Request,
 	return r, t.PutRequest(r)
 }
 
-// Requests returns the requests that a filter lets through, oldest first.
+// Requests returns the selected requests, the oldest first.
 func (t *Tx) Requests(f RequestFilter) ([]Request, error) {
-	all, err := requests(t.ctx, t.group.tx, f, &t.requests)
+	all, err := f.list(t.ctx, t.group.tx, &t.records.requests)
 	return all, t.failed(err)
 }
 
-// Processes returns the processes that a filter lets through, oldest first.
+// Processes returns the selected processes, the oldest first.
 func (t *Tx) Processes(f ProcessFilter) ([]Process, error) {
-	all, err := processes(t.ctx, t.group.tx, f, &t.processes)
+	all, err := f.list(t.ctx, t.group.tx, &t.records.processes)
 	return all, t.failed(err)
 }
 
 // NewestProcess returns the newest process of a server, or [ErrNotFound]. Until the end of the
 // transaction no other server appends to the stream.
 func (t *Tx) NewestProcess(stream, server string) (Process, error) {
-	newest, found, err := t.group.owned(t.ctx, stream, server)
+	newest, found, err := t.group.newestProcess(t.ctx, stream, server)
 	if err != nil {
 		return Process{}, t.failed(err)
 	}
 	changed := false
-	t.processes.each(func(_ string, l Process) { changed = changed || l.Server == server })
+	t.records.processes.each(func(p Process) { changed = changed || p.Server == server })
 	if !found || changed {
 		if _, err := t.Last(stream); err != nil {
 			return Process{}, err
@@ -198,45 +179,54 @@ func (t *Tx) NewestProcess(stream, server string) (Process, error) {
 		}
 	}
 	if len(newest) == 0 {
-		return Process{}, fmt.Errorf("process of server %s: %w", quote(server), ErrNotFound)
+		return Process{}, fmt.Errorf("process of server %.100q: %w", server, ErrNotFound)
 	}
 	return newest[0], nil
 }
 
-// failed notes that the database failed, as opposed to what was asked of it.
+// record returns a record for a transaction, and locks it.
+func record[K comparable, V any](t *Tx, from *table[K, V], above *overlay[K, V], key K) (v V, err error) {
+	if err := t.group.lock(t.ctx, from.name, fmt.Sprint(key)); err != nil {
+		return v, t.failed(err)
+	}
+	if v, ok := above.get(key); ok {
+		return v, nil
+	}
+	v, err = from.find(t.ctx, t.group.tx, key)
+	return v, t.failed(err)
+}
+
+// failed keeps an error of the database, and returns any error.
 func (t *Tx) failed(err error) error {
-	invalid := new(InvalidError)
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.As(err, &invalid) {
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.As(err, new(*InvalidError)) {
 		t.broken = err
 	}
 	return err
 }
 
-// group is what several callers commit together.
+// group is the content of a database transaction, in which several callers commit.
 type group struct {
 	log       *Log
 	tx        transaction
 	positions map[string]extent // of the streams that were asked for
 	events    []Event
 	bytes     int
-	sessions  overlay[string, Session]
-	processes overlay[string, Process]
-	requests  overlay[RequestKey, Request]
-	crowd     bool // it has something of somebody already
+	records   records
+	begun     bool // a caller's function was called
 }
 
 func newGroup(l *Log, tx transaction) *group {
 	return &group{log: l, tx: tx, positions: map[string]extent{}}
 }
 
-// extent is where a stream goes on after what the group has so far, and where it
-// ended before.
+// extent is the position of a stream with the group's events, and its last sequence
+// without them.
 type extent struct {
 	position
 	before int64
 }
 
-// position is where a stream goes on after what the group has so far.
+// position returns the position of a stream with the group's events.
 func (g *group) position(ctx context.Context, stream string) (position, error) {
 	if p, ok := g.positions[stream]; ok {
 		return p.position, nil
@@ -247,7 +237,7 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	}
 	if !ok {
 		var err error
-		if p, err = g.tx.position(ctx, stream, !g.crowd); err != nil {
+		if p, err = g.tx.position(ctx, stream, !g.begun); err != nil {
 			return p, err
 		}
 	}
@@ -255,32 +245,34 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	return p, nil
 }
 
-// owned reads the newest process of a server and the position of a stream, unless they are
-// known already or no other server can have the stream.
-func (g *group) owned(ctx context.Context, stream, server string) (newest []Process, found bool, err error) {
-	tx, far := g.tx.(*postgresTx)
-	if _, known := g.positions[stream]; known || !far {
+// newestProcess reads the newest process of a server and the position of a stream, in one
+// round trip. found is false if it did not: the position is known, or no other server can
+// append.
+func (g *group) newestProcess(ctx context.Context, stream, server string) (newest []Process, found bool, err error) {
+	tx, shared := g.tx.(*postgresTx)
+	if _, known := g.positions[stream]; known || !shared || server == "" {
 		return nil, false, nil
 	}
-	p, newest, err := tx.owned(ctx, stream, server, !g.crowd)
+	p, newest, err := tx.newestProcess(ctx, stream, server, !g.begun)
 	if err == nil {
 		g.positions[stream] = extent{p, p.last}
 	}
 	return newest, true, err
 }
 
-// lock keeps other servers away from a record.
+// lock keeps other servers from changing a record.
 func (g *group) lock(ctx context.Context, kind, id string) error {
-	return g.tx.lock(ctx, kind, id, !g.crowd)
+	return g.tx.lock(ctx, kind, id, !g.begun)
 }
 
-// add lets a caller's function work. If it fails, nothing of it stays; if that
-// is the database's fault, broken is true. The first one waits for what other
-// servers are about to write, those after it get errTaken.
+// add calls a caller's function, and adds its changes unless it fails. broken reports that
+// the database failed. The first function waits for locks of other servers. Later ones get
+// errTaken.
 func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err error) {
-	defer func() { g.crowd = true }()
+	defer func() { g.begun = true }()
 	t := &Tx{ctx: ctx, group: g, now: time.Now(), last: map[string]int64{}}
-	t.sessions.below, t.processes.below, t.requests.below = &g.sessions, &g.processes, &g.requests
+	r := &t.records
+	r.sessions.below, r.processes.below, r.requests.below = &g.records.sessions, &g.records.processes, &g.records.requests
 	err = guarded(func() error { return f(t) })
 	if t.broken != nil {
 		return true, t.broken
@@ -297,44 +289,35 @@ func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err er
 	for i := range t.events {
 		g.bytes += len(t.events[i].Payload)
 	}
-	t.sessions.sink()
-	t.processes.sink()
-	t.requests.sink()
+	r.sessions.sink()
+	r.processes.sink()
+	r.requests.sink()
 	return false, nil
 }
 
-// statements are what writes the group.
+// statements returns the statements that write the group.
 func (g *group) statements() []statement {
-	all := make([]statement, 0, len(g.events)+len(g.sessions.keys)+len(g.processes.keys)+len(g.requests.keys))
+	var all []statement
 	for i := range g.events {
 		e := &g.events[i]
 		all = append(all, insertEvent(g.positions[e.Stream].id, e, g.log.codec.encode(e.Payload))...)
 	}
-	for _, id := range g.sessions.keys {
-		all = append(all, putSession(g.sessions.all[id]))
-	}
-	for _, id := range g.processes.keys {
-		all = append(all, putProcess(g.processes.all[id]))
-	}
-	for _, key := range g.requests.keys {
-		all = append(all, putRequest(g.requests.all[key]))
-	}
-	return all
+	all = append(all, g.records.sessions.statements(&sessionTable)...)
+	all = append(all, g.records.processes.statements(&processTable)...)
+	return append(all, g.records.requests.statements(&requestTable)...)
 }
 
-// streams are those that the group appends to.
+// streams returns the streams that the group appends to.
 func (g *group) streams() (names []string) {
-	seen := map[string]bool{}
-	for i := range g.events {
-		if name := g.events[i].Stream; !seen[name] {
-			seen[name] = true
+	for name, p := range g.positions {
+		if p.last > p.before {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// publish shows the group's events to the followers.
+// publish passes the group's events to the followers.
 func (g *group) publish() {
 	byStream := map[string][]Event{}
 	for _, e := range g.events {
