@@ -51,7 +51,7 @@ const (
 	mockCommand = "mock-agent-process"
 
 	aboutMock = `Speaks the Agent Client Protocol on standard input and output, as an agent
-without a model: for experiments. Its first answer lists the prompts that it understands.`
+without a model, for experiments. Its first answer lists the prompts that it understands.`
 )
 
 // mockAgent runs the mock agent.

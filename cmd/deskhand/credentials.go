@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	aboutExtract = `Prints as JSON the API keys and tokens that agents would find on this machine: in
-the environment first, then in the files of amp, claude, codex, opencode and
-gemini. They are masked unless --reveal is given.`
+	aboutExtract = `Prints as JSON the API keys and tokens that agents find on this machine: in the
+environment first, then in the files of amp, claude, codex, opencode and gemini.
+The values are masked unless --reveal is given.`
 
-	aboutExtractEnv = `Prints them unmasked as lines NAME=VALUE, for a shell or a container.`
+	aboutExtractEnv = `Prints the same credentials as lines NAME=VALUE for a shell or a container, not masked.`
 )
 
 // credentialFlags are the flags of both commands.
@@ -30,7 +30,7 @@ type credentialFlags struct {
 
 func (f *credentialFlags) register(p program, flags *pflag.FlagSet) {
 	flags.StringVarP(&f.home, "home-dir", "d", "", "`directory` to look in (default $HOME)")
-	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out OAuth tokens of users who are logged in")
+	flags.BoolVar(&f.noOAuth, "no-oauth", false, "leave out OAuth tokens")
 	p.ignoreAccess(flags)
 }
 
@@ -62,7 +62,7 @@ func (p program) extract(args []string) error {
 	flags := p.flags("credentials extract", aboutExtract)
 	agent := flags.StringP("agent", "a", "", "only credentials that this `agent` uses: "+strings.Join(credentialAgents, "|"))
 	provider := flags.StringP("provider", "p", "", "only credentials of this `provider`, such as anthropic")
-	reveal := flags.BoolP("reveal", "r", false, "do not mask")
+	reveal := flags.BoolP("reveal", "r", false, "show the values instead of masking them")
 	f.register(p, flags)
 	if err := parseNone(flags, args); err != nil {
 		return err

@@ -24,7 +24,7 @@ const aboutDaemon = `Runs a server in the background.
   stop     end the server and wait for its end
   status   print whether the server runs; the exit status is 1 if it does not
 
-Its process id, version and log are in
+The process id, the version and the log of the server are in
 $XDG_DATA_HOME/deskhand/daemon/daemon-HOST-PORT.*`
 
 // readyPrefix begins the line that the server prints when it is ready. As JSON the

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -24,37 +25,40 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// TestHelp keeps the help of all commands in one file, for reviewers.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{
-		"help":            {"help"},
-		"server-help":     {"server", "--help"},
-		"record-help":     {"record", "--help"},
-		"install-help":    {"install", "desktop", "--help"},
-		"version-help":    {"version", "--help"},
-		"version-version": {"--version"},
-	} {
+	const golden = "testdata/help.txt"
+	lines := [][]string{{"--help"}}
+	for _, c := range listedCommands() {
+		if c.name != "help" {
+			lines = append(lines, append(strings.Fields(c.name), "--help"))
+		}
+	}
+	lines = append(lines, []string{"credentials", "extract", "--help"}, []string{"credentials", "extract-env", "--help"})
+	var sheet strings.Builder
+	for _, args := range lines {
 		got := runCommandLine(t, environ(t), args...)
 		if got.status != exitOK || got.stderr != "" {
 			t.Errorf("%q: status %d, stderr %q", args, got.status, got.stderr)
 		}
-		golden := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(golden, []byte(got.stdout), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
+		fmt.Fprintf(&sheet, "$ deskhand %s\n%s\n", strings.Join(args, " "), got.stdout)
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(sheet.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(want), got.stdout); diff != "" {
-			t.Errorf("%q (-update accepts it):\n%s", args, diff)
-		}
 	}
-	for _, args := range [][]string{{"--help"}, {"-h"}} {
-		if got, want := runCommandLine(t, environ(t), args...), runCommandLine(t, environ(t), "help"); got != want {
-			t.Errorf("%q: %+v, help: %+v", args, got, want)
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), sheet.String()); diff != "" {
+		t.Errorf("the help has changed (-update accepts it):\n%s", diff)
+	}
+	for _, args := range [][]string{{"help"}, {"-h"}} {
+		if got, want := runCommandLine(t, environ(t), args...), runCommandLine(t, environ(t), "--help"); got != want {
+			t.Errorf("%q: %+v, --help: %+v", args, got, want)
 		}
 	}
 }

@@ -59,10 +59,10 @@ var managers = []packageManager{
 
 func (p program) install(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("install desktop", aboutInstall)
-	yes := flags.BoolP("yes", "y", false, "do not ask")
+	yes := flags.BoolP("yes", "y", false, "do not ask for confirmation")
 	printOnly := flags.Bool("print-only", false, "print the commands instead of running them")
 	name := flags.String("package-manager", "", "`apt|dnf|apk` (default: the installed one)")
-	noFonts := flags.Bool("no-fonts", false, "leave the fonts out")
+	noFonts := flags.Bool("no-fonts", false, "do not install fonts")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 	p.ignoreAccess(flags)
 	if err := parse(flags, args); err != nil {

@@ -16,18 +16,18 @@ import (
 )
 
 const aboutInstallAgent = `Installs an agent from npm, so that its first session starts without a download.
-It needs no running server. Names: %s.
+No server needs to run. Names: %s.
 
 Agents are installed in $XDG_DATA_HOME/deskhand/agents. All users of this machine
-find them in XDG_DATA_HOME=/usr/local/share. No script of a package is run. After
-an interruption, the same command continues the download.`
+find them in XDG_DATA_HOME=/usr/local/share. Scripts of packages do not run.
+The same command continues an interrupted download.`
 
 func (p program) installAgent(ctx context.Context, _ accessFlags, args []string) error {
 	var f agentFlags
 	var o registry.InstallOptions
 	flags := p.flags("install-agent AGENT|--all", fmt.Sprintf(aboutInstallAgent, strings.Join(agentNames(), ", ")))
 	all := flags.Bool("all", false, "install all agents that npm has")
-	flags.BoolVarP(&o.Reinstall, "reinstall", "r", false, "install again what is installed")
+	flags.BoolVarP(&o.Reinstall, "reinstall", "r", false, "install again if it is installed")
 	flags.StringVar(&o.AgentVersion, "agent-version", "", "`version` or tag of the agent's package")
 	flags.StringVar(&o.ProcessVersion, "agent-process-version", "", "`version` or tag of the agent's ACP adapter package")
 	f.register(flags)

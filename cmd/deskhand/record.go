@@ -21,8 +21,8 @@ import (
 )
 
 const aboutRecord = `Records a desktop of a running server until Ctrl-C, for --duration, or until the
-desktop ends. Prints the recording's id, or the file of --output. Meanwhile a line
-on the terminal shows the recording's duration and size.`
+desktop ends. Prints the recording's id, or the file of --output. While it records, a
+line on the terminal shows the duration and size.`
 
 const (
 	// recordBeat is the time between two requests for the recording's status.
@@ -62,12 +62,12 @@ func (p program) record(ctx context.Context, access accessFlags, args []string) 
 	f := recordFlags{clientFlags: clientFlags{accessFlags: access}}
 	flags := p.flags("record", aboutRecord)
 	flags.StringVarP(&f.output, "output", "o", "", "download the recording to a `file`; - is standard output")
-	flags.DurationVarP(&f.duration, "duration", "d", 0, "how `long` to record, such as 1m30s (default: until Ctrl-C)")
+	flags.DurationVarP(&f.duration, "duration", "d", 0, "stop after a `time` such as 1m30s (default: at Ctrl-C)")
 	flags.StringVar(&f.desktop, "desktop", "main", "`id` of the desktop")
 	flags.IntVar(&f.fps, "fps", 0, "maximum `number` of pictures per second, 1 to 60 (default: the server's)")
 	flags.StringVar(&f.quality, "quality", "", "`low|medium|high` (default medium)")
 	flags.Float64Var(&f.scale, "scale", 0, "`factor` from screen size to video size, 0.1 to 1 (default 1)")
-	flags.BoolVar(&f.noCursor, "no-cursor", false, "leave out the pointer")
+	flags.BoolVar(&f.noCursor, "no-cursor", false, "do not record the pointer")
 	flags.BoolVar(&f.sound, "sound", false, "also record sound")
 	flags.StringVar(&f.title, "title", "", "`title` of the recording")
 	flags.BoolVar(&f.remove, "delete", false, "delete the recording from the server after the download")

@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-const aboutUpgrade = `Replaces this program with the newest release, or with --version. It checks the
-release's SHA-256 sum first. A running server keeps its version until it restarts.
+const aboutUpgrade = `Replaces this program with the newest release, or with --version. The SHA-256 sum
+of the release is checked first. A running server keeps its version until it restarts.
 
 Releases come from $DESKHAND_BASE_URL (default: GitHub). A program that belongs to
 a package of the system or of npm must be upgraded with that package manager.`
