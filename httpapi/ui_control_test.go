@@ -52,7 +52,7 @@ func TestPageTakesOver(t *testing.T) {
 	// One question, in the picture or in the panel.
 	ann.point(100, 100)
 	ann.shows("#prompt", "API client ci is in control.")
-	ann.shows("#prompt-take", "Take over anyway")
+	ann.shows("#prompt-take", "Take control anyway")
 	ann.click("#control")
 	ann.shows("#control-panel", "API client ci is paused while you're in control")
 	testbrowser.Do(ann.ctx, t, chromedp.KeyEvent("\x1b"))
@@ -82,7 +82,7 @@ func TestPageTakesOver(t *testing.T) {
 	ann.holds(locked)
 	// An API client may take it back by force; its viewer sees that.
 	s.as(t, "ci", "/control/take", `{"force":true}`).want(t, 200)
-	ann.shows("#toast", "API client ci is in control now.")
+	ann.shows("#toast", "API client ci is in control now")
 	ann.click("#control")
 	ann.click("#control-take")
 	ann.holds(locked)

@@ -25,7 +25,7 @@ func TestPageRecords(t *testing.T) {
 	v.holds(`document.querySelector("#record").getAttribute("aria-label") === "Record"`)
 	v.click(`[popovertarget="more-panel"]`)
 	v.click("#recordings-open")
-	v.shows("#recordings-none", "There are none yet")
+	v.shows("#recordings-none", "No recordings yet")
 	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))
 
 	v.click("#record")
@@ -33,7 +33,7 @@ func TestPageRecords(t *testing.T) {
 	v.shows("#announce", "Recording")
 	eve := v.another("?role=view&token=" + s.Token())
 	eve.is("live")
-	eve.holds(`document.querySelector("#record").getAttribute("aria-label") === "It is being recorded" && document.querySelector("#record").disabled`)
+	eve.holds(`document.querySelector("#record").getAttribute("aria-label") === "Recording in progress" && document.querySelector("#record").disabled`)
 	s.post(t, mainPath+"/mouse/click", `{"x":200,"y":100}`).want(t, 200)
 	id := s.get(t, mainPath+"/recordings").want(t, 200).json(t)["recordings"].([]any)[0].(map[string]any)["id"].(string)
 	s.post(t, mainPath+"/recordings/"+id+"/markers", `{"title":"A mark"}`).want(t, 201)
@@ -44,7 +44,7 @@ func TestPageRecords(t *testing.T) {
 	v.is("live")
 	v.holds(`document.querySelector("#record").getAttribute("aria-label") === "Stop recording"`)
 	v.click("#record")
-	v.shows("#toast", "Recorded 0:0")
+	v.shows("#toast", "Recording saved (0:0")
 	v.click("#toast button")
 	v.shows("#recordings", "0:0")
 	eve.holds(`document.querySelector("#record").hidden`)
@@ -55,9 +55,9 @@ func TestPageRecords(t *testing.T) {
 
 	remove := `#recordings .danger`
 	v.click(remove)
-	v.shows(remove, "For good?")
+	v.shows(remove, "Delete permanently?")
 	v.click(remove)
-	v.shows("#recordings-none", "There are none yet")
+	v.shows("#recordings-none", "No recordings yet")
 	s.get(t, mainPath+"/recordings/"+id).problem(t, 404, "not_found")
 
 	// What programs record shows, too, and the end of the desktop ends it.
@@ -65,7 +65,7 @@ func TestPageRecords(t *testing.T) {
 	v.shows("#recordings", "By a program")
 	s.post(t, mainPath+"/stop", "").want(t, 200)
 	v.is("off")
-	v.shows("#recordings", "Ended with the desktop")
+	v.shows("#recordings", "Stopped with the desktop")
 }
 
 // testPlayer plays the only recording of the list.

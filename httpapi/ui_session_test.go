@@ -64,7 +64,7 @@ func TestPageViewers(t *testing.T) {
 	ann.shows("#control-panel", "Bob has paused everyone else")
 	ann.shows("#control-take", "Ask for control")
 	ann.click("#control-take")
-	ann.shows("#toast", "Bob is in control, and was asked")
+	ann.shows("#toast", "Bob is in control and was asked")
 	bob.shows("#toast", "Ann asks for control")
 	bob.click("#toast button")
 	ann.shows("#control", "You · in control")
@@ -116,7 +116,7 @@ func TestPageRecovers(t *testing.T) {
 
 	s.post(t, mainPath+"/stream/stop", "").want(t, 200)
 	v.is("stopped")
-	v.shows("#cover", "ended it for everybody")
+	v.shows("#cover", "stopped it for everyone")
 	v.click("#cover button")
 	v.is("live")
 	v.sees()
@@ -191,14 +191,14 @@ func TestPageFallsBack(t *testing.T) {
 	v.holds(`!document.querySelector("#quality").hidden`)
 	v.click("#quality")
 	v.shows("#quality-panel", "WebSocket")
-	v.shows("#quality-why", "no WebRTC")
+	v.shows("#quality-why", "Your browser blocks WebRTC; using WebSocket instead.")
 	s.post(t, mainPath+"/stream/stop", "").want(t, 200)
 	v.is("stopped")
 
 	worse := &viewer{t, s, testbrowser.Window(v.ctx, t, s.url+"/ui/"+s.withToken(), blind+"delete window.VideoDecoder;")}
 	worse.is("live")
 	worse.shows("#state", "Screenshots")
-	worse.shows("#warning", "one by one")
+	worse.shows("#warning", "Low frame rate: video is blocked on this network")
 	use(worse, "by requests")
 	worse.click("#control")
 	worse.click("#control-alone")
@@ -228,7 +228,7 @@ func TestPageIsNeverBlank(t *testing.T) {
 	v.holds(`document.querySelector("#frame").dataset.surface === "canvas" && document.querySelector("#canvas").width === 640`)
 	v.holds(`!document.querySelector("#quality").hidden`)
 	v.click("#quality")
-	v.shows("#quality-why", "No picture came")
+	v.shows("#quality-why", "No video received; using WebSocket instead.")
 }
 
 // TestPageClipboard: text goes both ways.
@@ -374,7 +374,7 @@ func TestPageTables(t *testing.T) {
 			if (/[.!]$/.test(e.what)) wrong.push(kind + " is a heading: " + e.what);
 		}
 		is("an unknown problem", explain(new Problem(418, { title: "Teapot", detail: "It is short." })).why, "It is short.");
-		is("silence", explain(new Problem(0, {})).what, "The server does not answer");
+		is("silence", explain(new Problem(0, {})).what, "Can't reach the server");
 		is("origin", explain(new Problem(403, { title: "x", detail: 'requests from pages of "y"' })).command, "--cors-allow-origin " + location.origin);
 		const key = (key, more = {}) => of({ key, code: "", location: 0, ...more });
 		for (const [got, want] of [

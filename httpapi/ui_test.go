@@ -31,14 +31,14 @@ func TestPage(t *testing.T) {
 	v.holds(`!document.querySelector("#quality").hidden`)
 
 	v.click(`[popovertarget="windows-panel"]`)
-	v.shows("#windows-none", "None")
+	v.shows("#windows-none", "No open windows")
 	testbrowser.Do(v.ctx, t, chromedp.SendKeys("#app", "no-such-program"), chromedp.Click("#launch-button"))
 	v.shows("#windows-problem", "no-such-program")
 	testbrowser.Do(v.ctx, t, chromedp.SetValue("#app", "xterm"), chromedp.Click("#launch-button"))
 	v.shows("#windows", "xterm")
 	v.sees()
 	v.click(`#windows [aria-label^="Close"]`)
-	v.shows("#windows-none", "None")
+	v.shows("#windows-none", "No open windows")
 
 	v.click(`[popovertarget="more-panel"]`)
 	v.click("#stop")
@@ -51,7 +51,7 @@ func TestPage(t *testing.T) {
 	v.holds(`document.querySelector("video").videoWidth === 640`)
 	s.post(t, mainPath+"/stop", "").want(t, 200)
 	v.is("off")
-	v.shows("#cover", "somebody else")
+	v.shows("#cover", "Another person or a program stopped it")
 }
 
 // TestPageInput acts on a desktop with mouse and keys.
@@ -215,7 +215,7 @@ func TestPageAsksForTheToken(t *testing.T) {
 		t.Errorf("the page is at %s, want it without the token", at)
 	}
 	testbrowser.Do(ctx, t, chromedp.SendKeys("#token", "wrong, too\r"))
-	testbrowser.Holds(ctx, t, `Boolean(document.querySelector("#cover .problem")?.textContent.includes("doesn't know"))`)
+	testbrowser.Holds(ctx, t, `Boolean(document.querySelector("#cover .problem")?.textContent.includes("isn't valid"))`)
 	testbrowser.Do(ctx, t, chromedp.SendKeys("#token", s.Token()+"\r"))
 	testbrowser.Holds(ctx, t, `document.body.dataset.state === "off"`)
 	if kept := testbrowser.Evaluate[string](ctx, t, `sessionStorage.getItem("token")`); kept != s.Token() {

@@ -26,7 +26,7 @@ func TestPageAsksBeforeStop(t *testing.T) {
 		v.holds(`document.querySelector("#stop-dialog").open && document.activeElement.id === "stop-cancel" && document.querySelector("#stop-list").ariaBusy === "false"`)
 	}
 	ask()
-	for _, text := range []string{"No programs are open", "Nobody else is watching", "Nothing is being recorded"} {
+	for _, text := range []string{"No apps are open", "No one else is watching", "No recording in progress"} {
 		v.shows("#stop-list", text)
 	}
 	v.click("#stop-cancel")
@@ -39,7 +39,7 @@ func TestPageAsksBeforeStop(t *testing.T) {
 	v.another("?role=view&token=" + s.Token()).is("live")
 	v.holds(`document.querySelector("#people-count").textContent === "3"`)
 	ask()
-	for _, text := range []string{"2 programs are closed", "1 other viewer is disconnected", "The recording (0:0"} {
+	for _, text := range []string{"2 apps will close", "1 other viewer will be disconnected", "The recording (0:0"} {
 		v.shows("#stop-list", text)
 	}
 	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))
@@ -108,7 +108,7 @@ func TestPageEndedLink(t *testing.T) {
 	v.holds(`document.activeElement.id === "token"`)
 	testbrowser.Do(v.ctx, t, chromedp.SendKeys("#token", "wrong\r"))
 	v.shows("#cover h2", "Enter your access token")
-	v.shows("#cover .problem", "doesn't know that token")
+	v.shows("#cover .problem", "That token isn't valid")
 	testbrowser.Do(v.ctx, t, chromedp.SendKeys("#token", s.Token()+"\r"))
 	v.is("live")
 
@@ -126,7 +126,7 @@ const relayOnly = `window.RTCPeerConnection = class extends RTCPeerConnection {
 	constructor(config) { super({ ...config, iceTransportPolicy: "relay" }); }
 };`
 
-// TestPageShowsScreenshotFirst: where WebRTC does not get through, there is a
+// TestPageShowsScreenshotFirst: where WebRTC is blocked, there is a
 // picture from the first second on, and a reload begins with what got through.
 func TestPageShowsScreenshotFirst(t *testing.T) {
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestPageShowsScreenshotFirst(t *testing.T) {
 		addEventListener("DOMContentLoaded", () => new MutationObserver(() => states.push(document.body.dataset.state + " " + document.querySelector("#cover").innerText))
 			.observe(document.body, { attributeFilter: ["data-state"] }));`)
 	v.is("connecting")
-	v.shows("#cover", "Screenshots are shown meanwhile")
+	v.shows("#cover", "Showing screenshots in the meantime")
 	v.holds(`document.body.dataset.state === "connecting" && document.querySelector("#frame").checkVisibility() && document.querySelector("#canvas").width === 640`)
 	v.sees()
 	v.is("live")
@@ -148,7 +148,7 @@ func TestPageShowsScreenshotFirst(t *testing.T) {
 	v.holds(`!document.querySelector("#quality").hidden`)
 	v.holds(`states.every((s) => !s.includes("WebRTC"))`)
 	v.click("#quality")
-	v.shows("#quality-why", "WebRTC does not get through")
+	v.shows("#quality-why", "WebRTC is blocked on this network; using WebSocket instead.")
 	v.click("#quality-why button")
 	v.holds(`sessionStorage.getItem("transport") === null`)
 }
@@ -178,7 +178,7 @@ func TestPageFullScreen(t *testing.T) {
 			return hiddenControls.length === 0 && innerWidth === %d;
 		})()`, width)
 		v.click("#more")
-		v.shows("#more-panel", "Stop the desktop")
+		v.shows("#more-panel", "Stop desktop")
 		testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))
 	}
 }
@@ -202,12 +202,12 @@ func TestPageRecordingsProblem(t *testing.T) {
 	}
 	testbrowser.Evaluate[bool](v.ctx, t, "window.broken = true")
 	open()
-	v.shows("#recordings-problem", "The recordings can't be listed. The recordings' folder cannot be read.")
+	v.shows("#recordings-problem", "Couldn't list recordings. The recordings' folder cannot be read.")
 	v.holds(`document.querySelector("#recordings-none").hidden`)
 	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))
 	testbrowser.Evaluate[bool](v.ctx, t, "window.broken = false; true")
 	open()
-	v.shows("#recordings-none", "There are none yet")
+	v.shows("#recordings-none", "No recordings yet")
 	v.holds(`document.querySelector("#recordings-problem").hidden`)
 }
 

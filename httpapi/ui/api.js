@@ -71,8 +71,8 @@ export class Problem extends Error {
 }
 
 const silence = {
-  title: "The server does not answer",
-  detail: "It was stopped, or the network between is down.",
+  title: "Can't reach the server",
+  detail: "The server has stopped, or the network is down.",
 };
 
 /** request calls the server; body is JSON. It throws a Problem, or an AbortError. */

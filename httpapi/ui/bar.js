@@ -5,16 +5,16 @@ import { explain } from "./errors.js";
 
 // What the states of a session are called, and how they look.
 const states = {
-  loading: ["Loading", "busy"],
+  loading: ["Loading…", "busy"],
   locked: ["Locked", "off"],
   off: ["Off", "off"],
   install: ["Not installed", "bad"],
-  starting: ["Starting", "busy"],
-  stopping: ["Stopping", "busy"],
-  connecting: ["Connecting", "busy"],
+  starting: ["Starting…", "busy"],
+  stopping: ["Stopping…", "busy"],
+  connecting: ["Connecting…", "busy"],
   live: ["Live", "good"],
   degraded: ["Live", "warn"],
-  reconnecting: ["Reconnecting", "warn"],
+  reconnecting: ["Reconnecting…", "warn"],
   failed: ["Failed", "bad"],
   stopped: ["Stopped", "off"],
 };
@@ -22,7 +22,7 @@ const states = {
 // Panels that have a use without a picture.
 const lasting = ["more-panel", "programs-panel", "recordings-panel"];
 
-const slideshow = "Pictures one by one, a few in a second: video does not get through";
+const slideshow = "Low frame rate: video is blocked on this network";
 const slideshowTime = 8000;
 
 /** Bar shows a session. */
@@ -91,7 +91,7 @@ export class Bar {
     const { width, height } = this.#view.size;
     const status = this.#session.status;
     const parts = [];
-    if (this.#session.state.name === "live" && width) parts.push(`${width} × ${height}, shown at ${Math.round(this.#view.scale * 100)} %`);
+    if (this.#session.state.name === "live" && width) parts.push(`${width} × ${height}, shown at ${Math.round(this.#view.scale * 100)}%`);
     if (status?.display) parts.push(`Display ${status.display}`);
     setText($("facts"), parts.join("\n"));
     show($("facts"), parts.length > 0);
@@ -125,8 +125,8 @@ export class Bar {
     if (!cause || box.dataset.about === transport) return;
     box.dataset.about = transport;
     const { what, why, fix } = explain(cause);
-    const again = make("button", { type: "button", className: "small" }, "Try WebRTC again");
+    const again = make("button", { type: "button", className: "small" }, "Retry WebRTC");
     again.addEventListener("click", () => { $("quality-panel").hidePopover(); this.#session.retry(); });
-    box.replaceChildren(make("p", {}, make("strong", {}, `${what}. `), `${why} ${fix}`), again);
+    box.replaceChildren(make("p", {}, make("strong", {}, `${what}; using ${transport === "WebSocket" ? transport : "screenshots"} instead. `), `${why} ${fix}`), again);
   }
 }

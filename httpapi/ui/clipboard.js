@@ -63,7 +63,7 @@ export class Clipboard extends EventTarget {
     const bytes = new Blob([text]).size;
     if (bytes > most) {
       const size = `${(bytes / most).toFixed(1)} MiB`;
-      this.dispatchEvent(new CustomEvent("trouble", { detail: `The text has ${size}; at most 1 MiB goes onto the clipboard.` }));
+      this.dispatchEvent(new CustomEvent("trouble", { detail: `The text is ${size}. The clipboard holds at most 1 MiB.` }));
       return false;
     }
     const sent = this.#control.act((link) => link.setClipboard(text));
@@ -86,7 +86,7 @@ export class Clipboard extends EventTarget {
       text = await navigator.clipboard.readText();
     } catch {
       this.sync = false;
-      const detail = "The browser does not let this page read the clipboard. Allow it in the settings of this site, beside the address.";
+      const detail = "Your browser blocks clipboard access. Allow it in the site settings, next to the address bar.";
       this.dispatchEvent(new CustomEvent("trouble", { detail }));
       this.dispatchEvent(new Event("change"));
       return;

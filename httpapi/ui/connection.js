@@ -312,7 +312,7 @@ export class WebRTCLink extends SocketLink {
         return this.tell("trouble", "");
       case "disconnected":
         this.#interrupted = setTimeout(() => this.fail(new Cause("lost")), interruptedTime);
-        return this.tell("trouble", "The connection is interrupted");
+        return this.tell("trouble", "Connection interrupted");
       case "failed": return this.fail(new Cause(this.failed ? "ice" : "lost"));
     }
   }

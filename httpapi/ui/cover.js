@@ -9,7 +9,6 @@ const usual = "1440x900";
 const storage = "size";
 
 const titles = {
-  loading: "Loading",
   off: "The desktop is off",
   starting: "The desktop is starting",
   stopping: "The desktop is stopping",
@@ -55,7 +54,7 @@ export class Cover {
 
   // ---- states; each returns what is in the card --------------------------------
 
-  loading() { return [make("p", { className: "busy" }, "Loading")]; }
+  loading() { return [make("p", { className: "busy" }, "Loading…")]; }
 
   locked({ wrong, ended }) {
     const field = make("input", { id: "token", type: "password", autocomplete: "off", required: true });
@@ -73,8 +72,8 @@ export class Cover {
       make("h2", {}, title),
       make("p", {}, ended
         ? "It has expired or was revoked. Ask the person who shared it for a new one, or enter an access token."
-        : "The server printed it when it started, with an address that contains it."),
-      ...(wrong ? [make("p", { className: "problem", role: "alert" }, "The server doesn't know that token. It may have expired.")] : []),
+        : "The server prints the token when it starts."),
+      ...(wrong ? [make("p", { className: "problem", role: "alert" }, "That token isn't valid. It may have expired.")] : []),
       make("label", { htmlFor: "token", className: "hidden" }, "Access token"),
       form,
     ];
@@ -82,25 +81,25 @@ export class Cover {
 
   off({ note }) {
     const parts = [icon("screen"), make("h2", {}, titles.off), make("p", {}, [note, "Start it to see its screen here."].filter(Boolean).join(" "))];
-    if (viewOnly) return [icon("screen"), make("h2", {}, titles.off), make("p", {}, "Its picture comes here by itself when somebody starts it.")];
+    if (viewOnly) return [icon("screen"), make("h2", {}, titles.off), make("p", {}, "You'll see it here when someone starts it.")];
     if (this.#problem) parts.push(...this.#told(this.#problem, "problem"));
     this.#problem = null;
     const select = this.#sizes();
-    const button = make("button", { type: "button", id: "start", className: "primary large" }, "Start the desktop");
+    const button = make("button", { type: "button", id: "start", className: "primary large" }, "Start desktop");
     button.addEventListener("click", () => {
       localStorage.setItem(storage, select.value);
       this.#session.start(this.#chosen(select.value));
     });
-    const row = make("p", { className: "size" }, make("label", { htmlFor: "size" }, "Size of its screen"), select);
+    const row = make("p", { className: "size" }, make("label", { htmlFor: "size" }, "Screen size"), select);
     return [...parts, button, row];
   }
 
   #sizes() {
     const option = (value, text) => make("option", { value }, text);
     const select = make("select", { id: "size" });
-    for (const [width, height] of sizes) select.append(option(`${width}x${height}`, `${width} × ${height}${width < height ? ", as a phone" : ""}`));
+    for (const [width, height] of sizes) select.append(option(`${width}x${height}`, `${width} × ${height}${width < height ? " (phone)" : ""}`));
     const room = this.#room();
-    select.append(option("room", `As this page, ${room.width} × ${room.height}`));
+    select.append(option("room", `Fit this page (${room.width} × ${room.height})`));
     select.value = localStorage.getItem(storage) ?? usual;
     if (!select.value) select.value = usual;
     return select;
@@ -112,8 +111,8 @@ export class Cover {
     return { width, height };
   }
 
-  starting({ since }) { return this.#waiting(titles.starting, "This takes a second or so.", since); }
-  stopping({ since }) { return this.#waiting(titles.stopping, "All its programs are being ended.", since); }
+  starting({ since }) { return this.#waiting(titles.starting, "This takes about a second.", since); }
+  stopping({ since }) { return this.#waiting(titles.stopping, "Closing all apps.", since); }
 
   #waiting(title, text, since) {
     const elapsed = make("span", { className: "elapsed" });
@@ -128,8 +127,8 @@ export class Cover {
 
   connecting({ transport, slow, preview }) {
     const text = [
-      slow ? "This takes longer than usual." : preview ? "" : `By ${transport}.`,
-      preview ? "Screenshots are shown meanwhile." : slow ? "Another way is tried if it doesn't work." : "",
+      slow ? "This is taking longer than usual." : preview ? "" : `Using ${transport}`,
+      preview ? "Showing screenshots in the meantime." : slow ? "If this fails, deskhand tries another way to connect." : "",
     ].filter(Boolean).join(" ");
     return [make("h2", { className: "busy" }, "Connecting…"), make("p", {}, text)];
   }
@@ -138,12 +137,12 @@ export class Cover {
     const about = make("p", {});
     const tick = () => {
       const seconds = at ? Math.max(0, Math.ceil((at - performance.now()) / 1000)) : 0;
-      about.textContent = `Attempt ${attempt}${at ? `, the next in ${seconds} s` : transport ? `, by ${transport}` : ""}.`;
+      about.textContent = `Attempt ${attempt}${at ? `. Trying again in ${seconds} s` : transport ? `, using ${transport}` : ""}`;
     };
     tick();
     if (at) this.#timer = setInterval(tick, 250);
     return [
-      make("h2", { className: "busy" }, "Reconnecting"),
+      make("h2", { className: "busy" }, "Reconnecting…"),
       ...(explanation ? [make("p", {}, `${explanation.what}.`)] : []),
       about,
       this.#button("Retry now", () => this.#session.retry()),

@@ -90,7 +90,7 @@ export const hideToast = () => { $("toast").hidden = true; };
 export function copyButton(text, write, label = "Copy") {
   const button = make("button", { type: "button", className: "small" }, label);
   once(button, async () => {
-    button.textContent = (await write(text(), true)) ? "Copied" : "The browser forbids it";
+    button.textContent = (await write(text(), true)) ? "Copied" : "Can't copy";
     setTimeout(() => { button.textContent = label; }, 2000);
   });
   return button;

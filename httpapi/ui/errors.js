@@ -12,72 +12,72 @@ export class Cause extends Error {
 
 const table = {
   unreachable: () => ({
-    what: "The server does not answer",
-    why: "It was stopped, or the network between is down.",
-    fix: "This page tries again by itself.",
+    what: "Can't reach the server",
+    why: "The server has stopped, or the network is down.",
+    fix: "This page retries automatically.",
   }),
   origin: ({ detail }) => ({
-    what: "The server does not accept this page",
-    why: "It does not know the address by which you opened it.",
-    fix: "Start the server with this flag, or open the page by the address that it printed.",
+    what: "The server rejected this page",
+    why: "The server doesn't recognize the address you used to open this page.",
+    fix: "Start the server with this option, or open the page at the address the server printed.",
     command: `--cors-allow-origin ${location.origin}`,
     details: detail,
   }),
   install: ({ missing, command }) => ({
-    what: "Programs are missing on the server",
+    what: "Required programs are missing on the server",
     why: `A desktop needs ${list(missing)}.`,
-    fix: "Run this where the server runs, then start the desktop.",
+    fix: "Run this command on the server, then start the desktop.",
     command,
   }),
   start: ({ detail }) => ({
-    what: "The desktop did not start",
+    what: "The desktop couldn't start",
     why: detail,
-    fix: "Try again; the server's log tells more.",
+    fix: "Try again. The server's log has details.",
   }),
   crashed: ({ detail }) => ({
-    what: "The desktop has failed",
+    what: "The desktop stopped working",
     why: detail,
-    fix: "Restart it. Its programs are lost, its files are not.",
+    fix: "Restart it. Open apps will be lost; files are kept.",
   }),
   socket: () => ({
-    what: "The live connection did not open",
-    why: "Something between this browser and the server does not let WebSockets through.",
-    fix: "If there is a proxy, have it pass upgrades for /v1/ on.",
+    what: "Couldn't open the live connection",
+    why: "Something between your browser and the server blocks WebSockets.",
+    fix: "If you use a proxy, make it pass WebSocket upgrades for /v1/.",
   }),
   webrtc: () => ({
-    what: "This browser has no WebRTC",
-    why: "It lacks it, or its settings turn it off.",
-    fix: "Use another browser, or allow it for this site.",
+    what: "Your browser blocks WebRTC",
+    why: "It doesn't support WebRTC, or its settings turn it off.",
+    fix: "Allow WebRTC for this site, or use another browser.",
   }),
   ice: ({ verdict, remedy }) => ({
-    what: "WebRTC does not get through",
-    why: verdict || "No network path was found between this browser and the server: UDP is probably blocked.",
-    fix: remedy || "Let the server's UDP port through, 59050 unless it was set up otherwise, or announce its public address.",
+    what: "WebRTC is blocked on this network",
+    why: verdict || "There is no network path between your browser and the server. UDP is probably blocked.",
+    fix: remedy || "Open the server's UDP port (59050 by default), or announce its public address.",
   }),
   lost: () => ({
-    what: "The connection was lost",
-    why: "The network between this browser and the server has changed or is down.",
-    fix: "This page tries again by itself.",
+    what: "Connection lost",
+    why: "The network between your browser and the server changed or is down.",
+    fix: "This page reconnects automatically.",
   }),
   frames: () => ({
-    what: "No picture came",
-    why: "There is a connection, but this browser did not get to see a picture within five seconds.",
-    fix: "Try again, or try another browser.",
+    what: "No video received",
+    why: "The connection is open, but no video arrived within five seconds.",
+    fix: "Try again, or use another browser.",
   }),
   decoder: ({ secure }) => ({
-    what: "This browser cannot decode the video",
-    why: secure ? "It has no WebCodecs, or not for this codec." : "It only does so on pages that came over https, or from this machine.",
-    fix: secure ? "Update it, or use another one." : "Open the page over https.",
+    what: "Your browser can't decode the video",
+    why: secure ? "It doesn't support WebCodecs or this codec." : "Browsers decode video only on pages opened over HTTPS or from the same computer.",
+    fix: secure ? "Update your browser, or use another one." : "Open this page over HTTPS.",
   }),
   refused: ({ message }) => ({
-    what: "The server did not let you watch",
+    what: "The server refused the connection",
     why: message,
     fix: "Try again later.",
   }),
   stopped: () => ({
     what: "The live view was stopped",
-    why: "Somebody, or a program, ended it for everybody. The desktop itself is running.",
-    fix: "Watch again when you like.",
+    why: "A person or a program stopped it for everyone. The desktop is still running.",
+    fix: "You can watch again at any time.",
   }),
 };
 
@@ -92,7 +92,7 @@ function tell(error) {
   if (error.status === 0) return table.unreachable();
   if (error.status === 403 && /pages of/.test(error.message)) return table.origin({ detail: error.message });
   if (error.status === undefined) {
-    return { what: "Something went wrong in this page", why: error.message, fix: "Reload it.", details: error.stack };
+    return { what: "Something went wrong on this page", why: error.message, fix: "Reload this page.", details: error.stack };
   }
   // What is not known here the server has words for.
   return { what: error.title, why: error.message === error.title ? "" : error.message, fix: "" };
@@ -106,10 +106,10 @@ export const inOneLine = (error) => {
 
 /** restarted returns the text about a desktop of which a part failed, by the failure's code. */
 export function restarted(code = "") {
-  if (code.startsWith("window_manager")) return "The window manager stopped and was restarted. Your programs are still open.";
-  if (code.startsWith("dbus")) return "The desktop's message bus stopped and was restarted. Some programs may have to be opened again.";
-  if (code.startsWith("xserver")) return "The desktop's X server stopped and was restarted. The programs that were open are gone; files are kept.";
-  return "The desktop was restarted. The programs that were open may be gone; files are kept.";
+  if (code.startsWith("window_manager")) return "The window manager stopped and was restarted. Your apps are still open.";
+  if (code.startsWith("dbus")) return "The desktop's message bus stopped and was restarted. You may need to reopen some apps.";
+  if (code.startsWith("xserver")) return "The desktop's X server stopped and was restarted. Open apps were closed; files are kept.";
+  return "The desktop was restarted. Open apps may have closed; files are kept.";
 }
 
 /** kinds are those of Cause. */

@@ -104,11 +104,11 @@ export class Holder {
     const same = before?.id === host?.id;
     if (same && before?.taken === host?.taken) return;
     const paused = host?.taken ? ". Others are paused" : "";
-    announce(host ? `${host.me ? "You're" : `${host.name} is`} in control${paused}` : "Nobody is in control");
+    announce(host ? `${host.me ? "You're" : `${host.name} is`} in control${paused}` : "No one is in control");
     const lost = before?.me && !host?.me && !this.#gaveUp;
     this.#gaveUp &&= same; // until it has happened
-    if (lost && host) toast(`${host.name} is in control now.`);
-    if (lost && !host && before.taken) toast("A minute passed without input, so you released control. Agents and others can act again.");
+    if (lost && host) toast(`${host.name} is in control now`);
+    if (lost && !host && before.taken) toast("You lost control after a minute without input. Agents and others can act again.");
   }
 
   // The viewer acts, but another actor is in control, or the link only allows watching.
@@ -132,7 +132,7 @@ export class Holder {
     const { host, allowed } = this.#control;
     this.#changed(); // the checkbox shows what holds
     if (!allowed || (host && host.kind !== "viewer")) return this.#prompt();
-    const text = host ? `${host.name} is in control, and was asked to give it to you.` : `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+    const text = host ? `${host.name} is in control and was asked to give it to you.` : `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
     toast(text);
     announce(text);
   }
@@ -141,17 +141,17 @@ export class Holder {
   #asked({ id, name }) {
     if (!this.#control.mine) return;
     const act = () => { this.letGo(); this.#control.give(id); };
-    toast(`${name} asks for control.`, { label: "Give control", act });
+    toast(`${name} asks for control`, { label: "Give control", act });
     announce(`${name} asks for control`);
   }
 }
 
 // What a viewer is offered while host has control; null: control is free.
 function offer(host, allowed) {
-  if (!allowed) return { label: "", about: "You're watching. This link doesn't give control." };
+  if (!allowed) return { label: "", about: "You're watching. This link doesn't allow control." };
   if (!host) return { label: "Take control", about: "" };
   if (host.kind !== "viewer") {
-    return { label: "Take over anyway", about: `${host.name} is paused while you're in control, and what it is doing may stay half done.` };
+    return { label: "Take control anyway", about: `${host.name} is paused while you're in control. Its current task may be left unfinished.` };
   }
   if (host.taken) return { label: "Ask for control", about: `${host.name} has paused everyone else.` };
   return { label: "Take control", about: `${host.name} can't use the mouse and keyboard while you're in control.` };

@@ -93,7 +93,7 @@ view.addEventListener("trouble", ({ detail }) => trouble(detail));
 view.addEventListener("change", () => {
   cursor.scale = view.scale;
   $("full-icon").setAttribute("href", view.fillsScreen ? "#i-small" : "#i-full");
-  const label = view.fillsScreen ? "Leave full screen" : "Full screen";
+  const label = view.fillsScreen ? "Exit full screen" : "Full screen";
   $("full").title = label;
   $("full").setAttribute("aria-label", label);
 });
@@ -141,7 +141,7 @@ keys.addEventListener("captured", () => {
 });
 keys.addEventListener("left", () => {
   $("control").focus();
-  announce("The keys are the page's again");
+  announce("Keyboard released");
 });
 // After control is taken by a button, keys go to the desktop.
 control.addEventListener("change", () => {
@@ -178,7 +178,7 @@ keys.addEventListener("sticky", () => {
 function toggleKeyRow() {
   const open = $("keyrow").hidden;
   show($("keyrow"), open);
-  setText($("screen-keyboard"), open ? "Hide the on-screen keyboard" : "On-screen keyboard");
+  setText($("screen-keyboard"), open ? "Hide on-screen keyboard" : "On-screen keyboard");
   $("keys-tool").setAttribute("aria-pressed", String(open));
   if ($("keys-panel").matches(":popover-open")) $("keys-panel").hidePopover();
   if (open) keys.capture();
@@ -203,7 +203,7 @@ visualViewport?.addEventListener("resize", () => {
 keys.paste = (text) => clipboard.send(text);
 clipboard.addEventListener("copied", () => {
   const act = async () => { await clipboard.write(clipboard.remote, true); };
-  toast("Copied on the desktop.", { label: "Copy here", act });
+  toast("Text copied on the desktop", { label: "Copy to my computer", act });
 });
 clipboard.addEventListener("trouble", ({ detail }) => {
   if (!$("clipboard-panel").matches(":popover-open")) return trouble(detail);
@@ -218,9 +218,9 @@ clipboard.addEventListener("change", () => {
 });
 
 const notes = {
-  full: "Text that is copied on the desktop comes here by itself while you have control. Ctrl+V brings yours there.",
-  write: "Text that is copied on the desktop comes here by itself while you have control. Ctrl+V brings yours there. This browser does not let pages read the clipboard without being asked.",
-  none: "This page came over plain http, so the browser keeps the clipboard from it. Ctrl+V still brings your text there; the way back is this box.",
+  full: "Text you copy on the desktop is also copied to your computer while you're in control. Press Ctrl+V to paste your text on the desktop.",
+  write: "Text you copy on the desktop is also copied to your computer while you're in control. Press Ctrl+V to paste your text on the desktop. Your browser doesn't let this page read your clipboard.",
+  none: "Your browser blocks clipboard access because this page isn't using HTTPS. Press Ctrl+V to paste your text on the desktop. To copy text from the desktop, use this box.",
 };
 
 $("clipboard-panel").addEventListener("beforetoggle", async ({ newState }) => {
@@ -242,7 +242,7 @@ $("clipboard-panel").addEventListener("beforetoggle", async ({ newState }) => {
 });
 $("clipboard-sync").addEventListener("change", ({ target }) => clipboard.setSync(target.checked));
 $("clipboard-send").addEventListener("click", () => {
-  if (clipboard.send($("clipboard-text").value)) toast("It is on the desktop's clipboard.");
+  if (clipboard.send($("clipboard-text").value)) toast("Sent to the desktop's clipboard");
   $("clipboard-panel").hidePopover();
 });
 $("clipboard-type").addEventListener("click", () => {
@@ -251,7 +251,7 @@ $("clipboard-type").addEventListener("click", () => {
 });
 once($("clipboard-copy"), async () => {
   const done = await clipboard.write($("clipboard-text").value, true);
-  if (done) toast("Copied.");
+  if (done) toast("Copied");
   else $("clipboard-text").select();
 });
 

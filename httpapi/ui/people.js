@@ -70,7 +70,7 @@ export class People {
     const all = this.all;
     show($("people"), all.length > 1 && this.#session.state.name === "live");
     setText($("people-count"), String(all.length));
-    $("people").title = `Who is here: ${all.length}`;
+    $("people").title = `Participants: ${all.length}`;
     if (!$("people-panel").matches(":popover-open")) return;
     const focused = document.activeElement?.dataset?.give;
     $("people-list").replaceChildren(...all.map((one) => this.#item(one, link)));

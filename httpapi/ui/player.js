@@ -21,7 +21,7 @@ export class Player {
     this.#dialog.addEventListener("close", () => { this.#end(); closed(); });
     this.#dialog.addEventListener("click", ({ target }) => { if (target === this.#dialog) this.#dialog.close(); }); // beside it
     this.#dialog.addEventListener("keydown", (event) => this.#key(event));
-    this.#video.addEventListener("error", () => this.#tell("This browser cannot play it. Download it to play it elsewhere."));
+    this.#video.addEventListener("error", () => this.#tell("Your browser can't play this recording. Download it to play it in another app."));
   }
 
   /** play shows a recording. */

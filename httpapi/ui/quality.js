@@ -87,13 +87,13 @@ export class Quality extends EventTarget {
     const q = this.now;
     const rows = [
       ["Transport", [q.transport, q.path].filter(Boolean).join(", ")],
-      ["Picture", [q.codec, size.width ? `${size.width} × ${size.height}` : ""].filter(Boolean).join(", ")],
+      ["Video", [q.codec, size.width ? `${size.width} × ${size.height}` : ""].filter(Boolean).join(", ")],
       ["Round trip", q.roundTrip === undefined ? "" : `${Math.max(1, Math.round(q.roundTrip))} ms`],
-      ["Pictures", `${q.rate.toFixed(q.rate < 10 ? 1 : 0)} per second`],
-      ["Bit rate", bits(q.bits)],
-      ["Lost", q.loss === undefined ? "" : `${(q.loss * 100).toFixed(1)} % of packets`],
+      ["Frame rate", `${q.rate.toFixed(q.rate < 10 ? 1 : 0)} fps`],
+      ["Bitrate", bits(q.bits)],
+      ["Packet loss", q.loss === undefined ? "" : `${(q.loss * 100).toFixed(1)}%`],
       ["Jitter", q.jitter === undefined ? "" : `${q.jitter.toFixed(1)} ms`],
-      ["Left out", q.dropped ? `${q.dropped} pictures` : ""],
+      ["Dropped frames", q.dropped ? String(q.dropped) : ""],
     ];
     return rows.filter(([, value]) => value);
   }

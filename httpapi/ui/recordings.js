@@ -10,14 +10,14 @@ const sizeTime = 2000; // between looks at how large a recording has become
 const sureTime = 4000; // for which a button waits to be pressed again
 
 // What a recording is called that is not simply there, and why it ended early.
-const words = { recording: "Recording", recovering: "Being recovered", recovered: "Recovered: it was broken off", failed: "Failed" };
+const words = { recording: "Recording", recovering: "Recovering", recovered: "Recovered after an interruption", failed: "Failed" };
 const reasons = {
-  max_duration: "Ended at its longest duration",
-  max_bytes: "Ended at its largest size",
-  segment: "Goes on in the next",
-  disk_full: "Ended: the disk is nearly full",
-  desktop_closed: "Ended with the desktop",
-  store_closed: "Ended with the server",
+  max_duration: "Stopped at the time limit",
+  max_bytes: "Stopped at the size limit",
+  segment: "Continues in the next recording",
+  disk_full: "Stopped because the disk is almost full",
+  desktop_closed: "Stopped with the desktop",
+  store_closed: "Stopped with the server",
 };
 
 /** Recordings lists those of the desktop. play shows one. */
@@ -101,7 +101,7 @@ export class Recordings {
       if (!running) return this.#take(await post("/recordings"));
       const info = await post(`/recordings/${running.id}/stop`);
       this.#take(info);
-      toast(`Recorded ${clock(info.durationMs)}, ${bytes(info.bytes)}.`, { label: "Show", act: () => this.open() });
+      toast(`Recording saved (${clock(info.durationMs)}, ${bytes(info.bytes)})`, { label: "Show", act: () => this.open() });
     } catch (error) {
       toast(inOneLine(error));
     } finally {
@@ -115,9 +115,9 @@ export class Recordings {
     const mayAct = !viewOnly && document.body.dataset.role !== "view";
     show($("record"), live && (mayAct || running !== null));
     $("record").disabled = !mayAct;
-    const label = !running ? "Record" : mayAct ? "Stop recording" : "It is being recorded";
+    const label = !running ? "Record" : mayAct ? "Stop recording" : "Recording in progress";
     if ($("record").getAttribute("aria-label") !== label) {
-      if ($("record").dataset.on !== undefined) announce(running ? "Recording" : "Recording ended");
+      if ($("record").dataset.on !== undefined) announce(running ? "Recording" : "Recording stopped");
       $("record").setAttribute("aria-label", label);
       $("record").title = label;
     }
@@ -209,9 +209,9 @@ export class Recordings {
     once(button, async () => {
       clearTimeout(sure);
       if (sure) return this.#change("DELETE", `/recordings/${id}`);
-      button.textContent = "For good?";
-      button.setAttribute("aria-label", `Delete ${name} for good: press again`);
-      announce("Press again to delete it for good");
+      button.textContent = "Delete permanently?";
+      button.setAttribute("aria-label", `Delete ${name} permanently? Press again to confirm`);
+      announce("Press again to delete permanently");
       sure = setTimeout(calm, sureTime);
     });
     button.addEventListener("blur", () => { clearTimeout(sure); calm(); });
@@ -228,7 +228,7 @@ export class Recordings {
   }
 
   #tell(error) {
-    setText($("recordings-problem"), error && `${this.#known ? "" : "The recordings can't be listed. "}${inOneLine(error)}`);
+    setText($("recordings-problem"), error && `${this.#known ? "" : "Couldn't list recordings. "}${inOneLine(error)}`);
     show($("recordings-problem"), Boolean(error));
   }
 }

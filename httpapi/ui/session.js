@@ -10,7 +10,7 @@ import { Quality } from "./quality.js";
 import { VideoLink } from "./video.js";
 
 const ladder = [WebRTCLink, VideoLink, ScreenshotLink];
-const transports = ["WebRTC", "video over a WebSocket", "screenshots"];
+const transports = ["WebRTC", "WebSocket", "screenshots"];
 
 const watchTime = 2000; // between looks at a desktop that is off
 const changeTime = 300; // the same while it starts or stops
@@ -199,7 +199,7 @@ export class Session extends EventTarget {
       case "failed":
         this.#set("failed", {
           explanation: explain(new Cause(display ? "crashed" : "start", { detail })),
-          restart: display ? "Restart the desktop" : "Start the desktop",
+          restart: display ? "Restart desktop" : "Start desktop",
         });
         break;
       default:
@@ -210,7 +210,7 @@ export class Session extends EventTarget {
 
   #whoStopped() {
     if (this.#started === "") return "";
-    return this.#byMe ? "You stopped it." : "It was stopped by somebody else, or by a program.";
+    return this.#byMe ? "You stopped it." : "Another person or a program stopped it.";
   }
 
   // Shows the desktop until the picture ends.
@@ -281,7 +281,7 @@ export class Session extends EventTarget {
     link.addEventListener("end", () => this.#keepPicture(link));
     link.addEventListener("size", () => this.#lookAgain(link));
     link.addEventListener("failed", () => {
-      this.#trouble = "Part of the desktop has failed and is being restarted";
+      this.#trouble = "Part of the desktop failed and is restarting";
       this.#warn("");
     });
     link.addEventListener("restarted", ({ detail }) => {
@@ -333,14 +333,14 @@ export class Session extends EventTarget {
     const link = this.link;
     if (stale > brokenTime) return link.end(new Cause("frames"));
     if (stale) {
-      this.#warn("The picture stands still");
+      this.#warn("The video is frozen");
       const status = await get("/status").catch(() => null);
       if (status && status.state !== "active") link.end(new Cause("lost"));
       return;
     }
     if (grade.name !== "poor") return this.#warn("");
     if (!sure) return;
-    this.#warn(loss > 0.05 ? `${Math.round(loss * 100)} % of the packets get lost` : `The round trip takes ${Math.round(roundTrip)} ms`);
+    this.#warn(loss > 0.05 ? `Poor connection: ${Math.round(loss * 100)}% packet loss` : `Poor connection: ${Math.round(roundTrip)} ms round trip`);
   }
 
   async #locked() {

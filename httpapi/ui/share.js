@@ -33,7 +33,7 @@ export class Share {
     if (desktop !== "main") url.searchParams.set("desktop", desktop);
     if (scope === "view") url.searchParams.set("role", "view");
     if (value) url.hash = `token=${value}`;
-    const field = make("input", { readOnly: true, value: url.href, "aria-label": "The link", onfocus: () => field.select() });
+    const field = make("input", { readOnly: true, value: url.href, "aria-label": "Link", onfocus: () => field.select() });
     $("share-link").replaceChildren(field, copyButton(() => url.href, this.#write));
     show($("share-link"), true);
     this.#tell("");
@@ -57,16 +57,16 @@ export class Share {
 
   #item({ id, scope, expiresAt }) {
     const until = new Date(expiresAt).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-    const revoke = make("button", { type: "button", className: "small" }, "Take back");
+    const revoke = make("button", { type: "button", className: "small" }, "Revoke");
     once(revoke, async () => {
       await server("DELETE", `tokens/${id}`).catch((error) => this.#tell(error));
       await this.#refresh();
     });
-    return make("li", {}, make("span", {}, `${scope === "view" ? "Watch" : "Control"}, until ${until}`), revoke);
+    return make("li", {}, make("span", {}, `${scope === "view" ? "View" : "Control"}, expires ${until}`), revoke);
   }
 
   #tell(error) {
-    const own = error?.status === 403 ? "Your own link does not allow to share: ask whoever runs the server." : error && inOneLine(error);
+    const own = error?.status === 403 ? "Your link doesn't allow sharing. Ask the owner of the server for a link." : error && inOneLine(error);
     setText($("share-problem"), own || "");
     show($("share-problem"), Boolean(error));
   }

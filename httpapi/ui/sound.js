@@ -74,7 +74,7 @@ export class Sound {
     show($("sound"), Boolean(this.#link?.sound));
     $("sound").setAttribute("aria-pressed", String(this.#on));
     $("sound-icon").setAttribute("href", this.#on ? "#i-sound" : "#i-muted");
-    const label = this.#on ? "Turn the sound off" : "Turn the sound on";
+    const label = this.#on ? "Mute" : "Unmute";
     $("sound").title = label;
   }
 }

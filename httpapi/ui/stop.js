@@ -35,8 +35,8 @@ export class StopDialog {
     const rows = [];
     const row = (name, text) => rows.push(make("li", {}, icon(name), make("span", {}, text)));
     if (known) row("windows", programs(known.status));
-    row("eye", of("viewer") ? `${count(of("viewer"), "other viewer is", "other viewers are")} disconnected` : "Nobody else is watching");
-    if (of("agent")) row("agent", `${count(of("agent"), "agent loses", "agents lose")} the desktop`);
+    row("eye", of("viewer") ? `${count(of("viewer"), "other viewer", "other viewers")} will be disconnected` : "No one else is watching");
+    if (of("agent")) row("agent", `${count(of("agent"), "agent", "agents")} will lose the desktop`);
     if (known) row("record", recording(known.recordings));
     $("stop-list").replaceChildren(...rows);
     $("stop-list").setAttribute("aria-busy", String(!known));
@@ -44,14 +44,14 @@ export class StopDialog {
 }
 
 function programs(status) {
-  if (!status) return "Open programs are closed";
+  if (!status) return "Open apps will close";
   const n = status.programs ?? 0;
-  return n ? `${count(n, "program is", "programs are")} closed; unsaved work is lost` : "No programs are open";
+  return n ? `${count(n, "app", "apps")} will close; unsaved work will be lost` : "No apps are open";
 }
 
 function recording(answer) {
-  if (!answer) return "A recording in progress ends and is kept";
+  if (!answer) return "Any recording in progress will be saved";
   const running = answer.recordings.filter(({ status }) => status === "recording");
-  if (running.length > 1) return `${running.length} recordings end and are kept`;
-  return running.length ? `The recording (${clock(running[0].durationMs)}) ends and is kept` : "Nothing is being recorded";
+  if (running.length > 1) return `${running.length} recordings will be saved`;
+  return running.length ? `The recording (${clock(running[0].durationMs)}) will be saved` : "No recording in progress";
 }
