@@ -104,25 +104,6 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestExtractDirectoryPaths checks that the paths of directories need a bounded amount of memory.
-func TestExtractDirectoryPaths(t *testing.T) {
-	// Not parallel, as it measures what all tests use.
-	f := openFS(t)
-	before := liveHeap()
-	same := &directoryTar{entries: 20_000, names: 2}
-	done, err := f.Extract(t.Context(), memoryDir(t), same, filesystem.ExtractOptions{NoSync: true})
-	must(t, err)
-	if grown := int64(same.heap) - int64(before); done.Entries != 20_000 || grown > 16<<20 {
-		t.Errorf("%d entries of two directories need %d bytes of memory", done.Entries, grown)
-	}
-	dir := memoryDir(t)
-	_, err = f.Extract(t.Context(), dir, &directoryTar{entries: 20_000, names: 20_000}, filesystem.ExtractOptions{NoSync: true})
-	wantError(t, err, filesystem.ErrTooLarge, "more than 64 MiB of paths of directories")
-	if got := names(t, dir); len(got) != 0 {
-		t.Errorf("left %q", got)
-	}
-}
-
 func smallFiles(tb testing.TB) []byte {
 	tb.Helper()
 	var members []member

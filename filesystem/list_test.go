@@ -233,48 +233,6 @@ func TestListBounds(t *testing.T) {
 	}
 }
 
-// TestListLongNames checks that a page ends after 8 MiB of names, paths and targets.
-func TestListLongNames(t *testing.T) {
-	t.Parallel()
-	both(t, func(b bed) {
-		t, f := b.t, b.fs
-		deep := filepath.Join("deep", strings.Repeat(strings.Repeat("d", 250)+"/", 14))
-		must(t, os.MkdirAll(filepath.Join(b.dir, deep), 0o777))
-		must(t, os.Mkdir(filepath.Join(b.dir, "links"), 0o777))
-		target := strings.Repeat("t", 4000)
-		const count = 5000
-		for i := range count {
-			name := fmt.Sprintf("%0100d", i)
-			must(t, os.Symlink("x", filepath.Join(b.dir, deep, name)))
-			must(t, os.Symlink(target, filepath.Join(b.dir, "links", name)))
-		}
-		for _, options := range []filesystem.ListOptions{{}, {Recursive: true}} {
-			for _, dir := range []string{deep, "links"} {
-				seen, pages := 0, 0
-				for more := true; more; pages++ {
-					l, err := f.List(t.Context(), dir, options)
-					must(t, err)
-					size := 0
-					for _, e := range l.Entries {
-						if e.Name != fmt.Sprintf("%0100d", seen) {
-							t.Fatalf("%.5s: entry %d is %s", dir, seen, e.Name)
-						}
-						seen++
-						size += len(e.Name) + len(e.Path) + len(e.Target)
-					}
-					if size > 8<<20 {
-						t.Errorf("%.5s: names, paths and targets of a page have %d bytes", dir, size)
-					}
-					options.After, more = l.Next, l.Next != ""
-				}
-				if seen != count || pages != 3 {
-					t.Errorf("%.5s: %d entries in %d pages, want %d in 3", dir, seen, pages, count)
-				}
-			}
-		}
-	})
-}
-
 func TestListUnreadable(t *testing.T) {
 	t.Parallel()
 	if !unprivileged(t) {

@@ -268,19 +268,6 @@ func TestSearchUnreadable(t *testing.T) {
 	}
 }
 
-// TestSearchSystem checks that files without an end are not read, and that the
-// file systems which have them are not entered.
-func TestSearchSystem(t *testing.T) {
-	t.Parallel()
-	f := openFS(t)
-	result := search(t, f, "/proc/self", filesystem.SearchOptions{Text: "Name", Glob: "*"})
-	if len(result.Matches) != 0 || result.Files != 0 {
-		t.Errorf("%+v", result)
-	}
-	result = search(t, f, "/", filesystem.SearchOptions{Glob: "{proc,sys}/**", MaxResults: 10, Timeout: time.Minute})
-	wantFound(t, "", result, "proc/", "sys/")
-}
-
 // FuzzSearch compares with what is plain and slow.
 func FuzzSearch(f *testing.F) {
 	f.Add("**/*.txt", "word", false, []byte("a word\nno\nword\r\n\nWord"))

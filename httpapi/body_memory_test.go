@@ -1,16 +1,13 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
@@ -66,89 +63,6 @@ func TestBodyMemory(t *testing.T) {
 	}
 	used(0)
 	large(control).want(t, 409)
-}
-
-// TestAnswerMemory asks for a large answer and does not read it. Further ones get 503
-// while the limit is reached.
-func TestAnswerMemory(t *testing.T) {
-	t.Parallel()
-	s := startReal(t, Config{}, `{"width":64,"height":64}`)
-	const path = mainPath + "/clipboard"
-	text := strings.Repeat("x", 16<<20)
-	s.post(t, path, `{"text":"`+text+`"}`).want(t, 200)
-	_, control := s.token(t, `{"scope":"control"}`)
-	with := map[string]string{"Authorization": "Bearer " + control}
-	c := dialServer(t, s)
-	c.send("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, control)
-	eventually(t, "an answer waits for its client", func() bool { return s.rest.Answers.Size() >= int64(len(text)) })
-	s.rest.Answers.SetBounds(1<<40, s.rest.Answers.Size())
-	refused := s.do(t, call{path: path, header: with})
-	refused.problem(t, 503, "stream_error")
-	if refused.Header.Get("Retry-After") != "1" {
-		t.Errorf("header = %v", refused.Header)
-	}
-	s.do(t, call{path: mainPath + "/status", header: with}).want(t, 200)
-	if got := s.get(t, path).want(t, 200).json(t)["text"]; got != text {
-		t.Errorf("the text has %d bytes", len(fmt.Sprint(got)))
-	}
-	c.Close()
-	eventually(t, "nothing waits", func() bool { return s.rest.Answers.Size() == 0 })
-	s.do(t, call{path: path, header: with}).want(t, 200)
-}
-
-// TestClipboardMemory reads a large text with many requests at the same time. The text and
-// its JSON are in memory for a few of them only.
-func TestClipboardMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
-	s := startReal(t, Config{}, `{"width":64,"height":64}`)
-	const path, requests, limit = mainPath + "/clipboard", 40, 700 << 20
-	text := strings.Repeat("\x01é", 10<<20) // JSON needs 8 bytes for 3
-	body, err := rest.MarshalJSON(clipboardBody{Text: text[:len(text)/4]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.post(t, path, string(body)).want(t, 200)
-	if got := s.get(t, path).want(t, 200).json(t)["text"]; got != text[:len(text)/4] {
-		t.Errorf("the text comes back with %d bytes", len(fmt.Sprint(got)))
-	}
-	d, err := s.fleet.List()[0].Desktop()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.(Desktop).SetClipboard(t.Context(), desktop.Content{Type: desktop.TypeText, Data: []byte(text)}); err != nil {
-		t.Fatal(err)
-	}
-	_, control := s.token(t, `{"scope":"control"}`)
-	runtime.GC()
-	used := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := used()
-	answered := make(chan string, requests)
-	for range requests {
-		c := dialServer(t, s)
-		defer c.Close()
-		c.send("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, control)
-		go func() {
-			line, _ := bufio.NewReader(c).ReadString('\n')
-			answered <- line
-		}()
-	}
-	var most uint64
-	for n := 0; n < requests; {
-		select {
-		case line := <-answered:
-			if n++; !strings.Contains(line, " 200 ") && !strings.Contains(line, " 503 ") {
-				t.Errorf("an answer begins with %q", line)
-			}
-		case <-time.After(5 * time.Millisecond):
-			most = max(most, used())
-		}
-	}
-	if most > before+limit {
-		t.Errorf("%d requests took %d MiB", requests, (most-before)>>20)
-	}
 }
 
 // TestManyValues sends bodies that would take thirty times their size when they are decoded.

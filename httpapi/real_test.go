@@ -93,30 +93,6 @@ func TestTextReachesTerminal(t *testing.T) {
 	}
 }
 
-// TestLargeClipboard has more text than other bodies may have.
-func TestLargeClipboard(t *testing.T) {
-	t.Parallel()
-	s := startReal(t, Config{}, "")
-	big := strings.Repeat("ten million bytes, é漢\n", 10<<20/25)
-	body, err := json.Marshal(map[string]string{"text": big})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.post(t, mainPath+"/clipboard", string(body)).want(t, 200)
-	if got := s.get(t, mainPath+"/clipboard").want(t, 200).json(t)["text"].(string); got != big {
-		t.Errorf("%d bytes came back of %d", len(got), len(big))
-	}
-	s.post(t, mainPath+"/keyboard/type", string(body)).problem(t, 413, "invalid_request")
-	// The screen's picture, both ways.
-	shot := s.get(t, mainPath+"/screenshot").want(t, 200).body
-	s.do(t, call{method: http.MethodPost, path: mainPath + "/clipboard?selection=both", body: string(shot), kind: "image/png"}).want(t, 200)
-	for _, sel := range []string{"clipboard", "primary"} {
-		if a := s.get(t, mainPath+"/clipboard?format=png&selection="+sel).want(t, 200); string(a.body) != string(shot) {
-			t.Errorf("%s: %d bytes came back of %d", sel, len(a.body), len(shot))
-		}
-	}
-}
-
 // TestObservedClick acts on pictures of five sizes, and on a part of the screen.
 func TestObservedClick(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -332,35 +331,6 @@ func TestSessionEventsOutliveTheServer(t *testing.T) {
 			seen[e.ID] = true
 		}
 	})
-}
-
-// TestLargeSessionEvents: pages that are cut for their size end nothing early.
-func TestLargeSessionEvents(t *testing.T) {
-	t.Parallel()
-	s := serve(t, Config{})
-	s.post(t, "/v1/sessions/large", fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())).want(t, 200)
-	const turns = 5
-	for i := range turns {
-		s.turn(t, "large", fmt.Sprint(i, strings.Repeat(" and so on", 100_000)))
-	}
-	var all []universalEvent
-	pages := 0
-	for more := true; more; pages++ {
-		var page struct {
-			Events  []universalEvent
-			HasMore bool
-		}
-		decode(t, s.do(t, call{path: fmt.Sprintf("/v1/sessions/large/events?offset=%d", len(all))}).want(t, 200).body, &page)
-		all, more = append(all, page.Events...), page.HasMore
-	}
-	if ends := len(slices.DeleteFunc(slices.Clone(all), func(e universalEvent) bool { return e.Type != "turn.ended" })); ends != turns || pages < 2 {
-		t.Errorf("%d turns in %d pages", ends, pages)
-	}
-	last := all[len(all)-1].Sequence
-	followed := s.sse(t, call{path: "/v1/sessions/large/events/sse"}, func(e universalEvent) bool { return e.Sequence == last })
-	if len(followed) != len(all) {
-		t.Errorf("%d events of %d were followed", len(followed), len(all))
-	}
 }
 
 func decode(t *testing.T, text []byte, to any) {

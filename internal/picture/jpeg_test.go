@@ -74,15 +74,6 @@ func TestJPEGIsSerial(t *testing.T) {
 	}
 }
 
-func TestJPEGOfText(t *testing.T) {
-	t.Parallel()
-	s := newScreen(1440, 900, 32)
-	s.terminals(1)
-	img := s.frame()
-	data := encode(t, new(Encoder), img, Options{Format: JPEG})
-	equalPlanes(t, decodeJPEG(t, data), decodeJPEG(t, serialJPEG(t, reference(img, Options{}), DefaultQuality)))
-}
-
 // requireProgram skips a test without a program, unless REQUIRE_TOOLS is set. This package
 // cannot import testx11, which imports it.
 func requireProgram(tb testing.TB, name string) {

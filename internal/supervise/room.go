@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +52,7 @@ var readTaskLimits = sync.OnceValue(func() (l taskLimits) {
 	if os.Getuid() != 0 && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &limit) == nil && limit.Cur < math.MaxInt32 {
 		l.user = limit.Cur
 	}
-	l.groups = controlGroups("pids")
+	l.groups = pidsGroups()
 	return l
 })
 
@@ -137,32 +136,26 @@ func tasksOf(uid int) (n uint64) {
 	return n
 }
 
-// controlGroups returns the visible folders of the control groups of version 1 or 2 that
-// this program is in and that have a controller.
-func controlGroups(controller string) (folders []string) {
+// pidsGroups returns the visible folders of the control groups of version 1 or 2 that
+// this program is in and that count tasks.
+func pidsGroups() (folders []string) {
 	mounts, err1 := Mounts()
 	groups, err2 := os.ReadFile("/proc/self/cgroup")
 	if err1 != nil || err2 != nil {
 		return nil
 	}
-	return controllerFolders(mounts, string(groups), controller)
+	return pidsFolders(mounts, string(groups))
 }
 
-// controllerFiles names a file that groups with a controller have.
-var controllerFiles = map[string][]string{
-	"pids":   {"pids.current"},
-	"memory": {"memory.max", "memory.limit_in_bytes"}, // versions 2 and 1
-}
-
-func controllerFolders(mounts []Mount, cgroup, controller string) (folders []string) {
+func pidsFolders(mounts []Mount, cgroup string) (folders []string) {
 	for line := range strings.Lines(cgroup) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
-		if len(part) < 3 || part[0] != "0" && part[1] != controller {
+		if len(part) < 3 || part[0] != "0" && part[1] != "pids" {
 			continue
 		}
 		for _, m := range mounts {
 			if part[0] == "0" && m.Type != "cgroup2" ||
-				part[0] != "0" && (m.Type != "cgroup" || !strings.Contains(m.Options+",", controller+",")) {
+				part[0] != "0" && (m.Type != "cgroup" || !strings.Contains(m.Options+",", "pids,")) {
 				continue
 			}
 			dir, ok := m.folder(part[2])
@@ -170,7 +163,7 @@ func controllerFolders(mounts []Mount, cgroup, controller string) (folders []str
 				dir = m.Point
 			}
 			for ; ; dir = filepath.Dir(dir) {
-				if slices.ContainsFunc(controllerFiles[controller], func(name string) bool { return isFile(filepath.Join(dir, name)) }) {
+				if _, ok := readCount(dir, "pids.current"); ok {
 					folders = append(folders, dir)
 				}
 				if len(dir) <= len(m.Point) {
@@ -180,11 +173,6 @@ func controllerFolders(mounts []Mount, cgroup, controller string) (folders []str
 		}
 	}
 	return folders
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // readCount reads a number of a control group. It reports false for "max".

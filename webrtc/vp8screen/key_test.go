@@ -112,8 +112,8 @@ func wantKey(t *testing.T, data []byte, want *Frame) {
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	for threads := 1; threads <= 9; threads++ {
-		f, _ := still(t, 1000, 700)
-		e, err := New(Config{Width: 1000, Height: 700, Threads: threads, MinQuantizer: 6, MaxQuantizer: 6})
+		f, _ := still(t, 500, 350)
+		e, err := New(Config{Width: 500, Height: 350, Threads: threads, MinQuantizer: 6, MaxQuantizer: 6})
 		if err != nil {
 			t.Fatal(err)
 		}

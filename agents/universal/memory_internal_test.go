@@ -1,0 +1,113 @@
+//go:build !race
+
+package universal
+
+// The race detector makes these ten times slower. Each does its work in one goroutine.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestManyTools: an agent that begins very many tool calls, or large ones, without
+// ending them, makes the state hold some.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	for name, update := range map[string]string{
+		"many":     `{"sessionUpdate":"tool_call","toolCallId":"%d","title":"t"}`,
+		"contents": `{"sessionUpdate":"tool_call","toolCallId":"%d","content":[` + strings.Repeat("{},", 1<<13) + `{}]}`,
+		"large":    `{"sessionUpdate":"tool_call","toolCallId":"%d","rawInput":{"x":"` + strings.Repeat("y", 1<<20) + `"}}`,
+		"one":      `{"sessionUpdate":"tool_call_update","toolCallId":"1","locations":[{"path":"/%d"}]}`,
+		"asked":    "",
+	} {
+		s := NewState("s1")
+		ended := 0
+		for i := range 3 * mostTools {
+			if (name == "large" || name == "contents") && i == mostOpen>>20+2 {
+				break
+			}
+			e := Entry{Seq: int64(i + 1), Process: "life", Dir: Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
+			if name == "asked" {
+				e.Kind, e.Payload = "session/request_permission", fmt.Appendf(nil, `{"id":%[1]d,"params":{"toolCall":{"toolCallId":"%[1]d"},"options":[]}}`, i)
+			}
+			for _, u := range s.Apply(e) {
+				if u.Type == ItemCompleted {
+					ended++
+				}
+			}
+		}
+		bytes := 0
+		for id, tool := range s.Tools {
+			bytes += tool.size(id)
+			if len(tool.Places) > mostPlaces {
+				t.Errorf("%s: %d files", name, len(tool.Places))
+			}
+		}
+		if len(s.Tools) > mostTools || len(s.Order) != len(s.Tools) || len(s.Asked) > mostAsked || bytes > mostOpen || bytes != s.Open {
+			t.Errorf("%s: %d tool calls, %d in order, %d questions, %d bytes counted as %d", name, len(s.Tools), len(s.Order), len(s.Asked), bytes, s.Open)
+		}
+		if ended == 0 && (name == "many" || name == "large" || name == "contents") {
+			t.Errorf("%s: none has ended", name)
+		}
+		snapshot, err := s.Snapshot()
+		if again := Restore(snapshot); err != nil || again == nil || again.Open != s.Open {
+			t.Errorf("%s: it is not restored, %v", name, err)
+		}
+	}
+}
+
+// TestLargeQuestions: open questions have a bound together. An answer makes room.
+func TestLargeQuestions(t *testing.T) {
+	t.Parallel()
+	s := NewState("s1")
+	large := strings.Repeat("x", 3<<20)
+	types := func(e Entry) (last string) {
+		for _, u := range s.Apply(e) {
+			last = u.Type
+		}
+		return last
+	}
+	for i := range 5 {
+		if got := types(question(i, 2, "execute", large)); got != PermissionAsked {
+			t.Fatalf("question %d: %s", i, got)
+		}
+	}
+	if got := types(question(5, 2, "execute", large)); got != Unparsed || len(s.Asked) != 5 {
+		t.Errorf("one too many: %s, %d questions", got, len(s.Asked))
+	}
+	if got := types(question(0, 2, "execute", large)); got != PermissionAsked || len(s.Asked) != 5 {
+		t.Errorf("an id that is used again: %s, %d questions", got, len(s.Asked))
+	}
+	answer := `{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"0-1"}}}`
+	if got := types(Entry{Process: "life", Dir: Client, Kind: "response:session/request_permission", Payload: []byte(answer)}); got != PermissionResolved {
+		t.Errorf("the answer: %s", got)
+	}
+	if got := types(question(5, 2, "execute", large)); got != PermissionAsked {
+		t.Errorf("after the answer: %s", got)
+	}
+}
+
+// TestManyOptions: the state holds the first options of a question, the event has all.
+func TestManyOptions(t *testing.T) {
+	t.Parallel()
+	const questions, options = 14, 10_000
+	for kind, asked := range map[string]string{"execute": PermissionAsked, "switch_mode": QuestionAsked} {
+		s := NewState("s1")
+		for i := range questions {
+			events := s.Apply(question(i, options, kind, "title"))
+			last := events[len(events)-1]
+			if end := fmt.Sprintf("n%d\"", options-1); last.Type != asked || !strings.Contains(string(last.Data), end) {
+				t.Errorf("question %d: the event %s, want %s with all options", i, last.Type, asked)
+			}
+		}
+		for key, q := range s.Asked {
+			if len(q.Kinds) != mostOptions || len(q.Names) != mostOptions || len(q.Options) != mostOptions {
+				t.Fatalf("question %s: %d kinds, %d names, %d options, want %d", key, len(q.Kinds), len(q.Names), len(q.Options), mostOptions)
+			}
+		}
+		if snapshot, err := s.Snapshot(); err != nil || len(s.Asked) != questions || len(snapshot) > 100<<10 {
+			t.Errorf("%d questions, a snapshot of %d bytes, %v", len(s.Asked), len(snapshot), err)
+		}
+	}
+}
