@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
@@ -72,15 +71,5 @@ func (s *testServer) insist(t *testing.T, r call) {
 		case <-deadline:
 			t.Fatalf("%s is still refused", r.path)
 		}
-	}
-}
-
-// A session that cannot be restored because its log is away is no agent that is
-// slow.
-func TestRestoreWithoutPostgres(t *testing.T) {
-	t.Parallel()
-	p := hostProblem(&agents.RestoreError{Session: "s", Err: eventlog.ErrUnavailable}, "a", "mock")
-	if p.Status != 503 || p.GetHeaders().Get("Retry-After") != "1" {
-		t.Errorf("problem = %+v", p)
 	}
 }

@@ -386,7 +386,7 @@ func TestACPRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := first.agents.get(t.Context())
+	host, err := first.agents.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

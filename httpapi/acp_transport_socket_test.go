@@ -96,5 +96,5 @@ func TestACPTransportSocketEnds(t *testing.T) {
 		t.Errorf("without a token: %v %v", resp, err)
 	}
 	s.do(t, call{path: transportURL, header: map[string]string{"Upgrade": "websocket"}}).problem(t, http.StatusBadRequest, "invalid_request")
-	until(t, "nothing is left", func() bool { return len(s.known()) == 0 })
+	until(t, "nothing is left", func() bool { return len(s.acp.Streams()) == 0 })
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,8 +15,16 @@ import (
 )
 
 const (
-	transportURL = "/v1/agents/mock/acp"
-	acpBegin     = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
+	transportURL     = "/v1/agents/mock/acp"
+	headerConnection = "Acp-Connection-Id"
+	headerSession    = "Acp-Session-Id"
+	socketPrefix     = "sock_" // of ids of connections
+
+	mostConnections = 64
+	mostStreams     = 256 // of a connection
+	restingTime     = 5 * time.Minute
+
+	acpBegin = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
 )
 
 // peer is a client of the transport.
@@ -184,7 +192,7 @@ func TestACPTransportRefusals(t *testing.T) {
 			t.Errorf("%+v: %s, want %q", c.call, detail, c.detail)
 		}
 	}
-	if n := len(s.known()); n != 2 {
+	if n := len(s.acp.Streams()); n != 2 {
 		t.Errorf("%d connections are left, want the two that work", n)
 	}
 }
@@ -225,19 +233,7 @@ func TestACPTransportResumes(t *testing.T) {
 	}
 }
 
-// known are the connections of a server.
-func (s *testServer) known() map[string]*connection {
-	s.connections.mu.Lock()
-	defer s.connections.mu.Unlock()
-	return maps.Clone(s.connections.all)
-}
-
-func (p *peer) isOpen(session string) bool {
-	c := p.known()[p.id]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.readers[session] != nil
-}
+func (p *peer) isOpen(session string) bool { return slices.Contains(p.acp.Streams()[p.id], session) }
 
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
@@ -368,13 +364,18 @@ func TestACPTransportEndsWithTheServer(t *testing.T) {
 // What a client leaves behind makes room for others, once nobody uses it.
 func TestACPTransportBounds(t *testing.T) {
 	t.Parallel()
-	s := serveACP(t, Config{})
+	var later atomic.Int64
+	s := serveACP(t, Config{also: func(s *Server) {
+		s.acp.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	}})
 	p := s.connected(t)
 	own := p.follow(t, "")
 	for range mostConnections - 2 {
 		s.connected(t)
 	}
+	later.Store(-int64(time.Minute))
 	last := s.connected(t)
+	later.Store(0)
 	problem := s.send(t, transportURL, acpBegin).problem(t, http.StatusServiceUnavailable, "stream_error")
 	if detail, _ := problem["detail"].(string); !strings.Contains(detail, "end one by DELETE") {
 		t.Errorf("problem = %v", problem)
@@ -382,24 +383,14 @@ func TestACPTransportBounds(t *testing.T) {
 	if conn, resp, err := s.tryDial(t.Context(), transportURL, nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable { //nolint:bodyclose // it was read
 		t.Errorf("dial: %v %v %v", conn, resp, err)
 	}
-	for _, c := range s.known() {
-		c.mu.Lock()
-		c.seen = time.Now().Add(-restingTime - time.Second)
-		if c.id == last.id {
-			c.seen = c.seen.Add(-time.Minute)
-		}
-		c.mu.Unlock()
-	}
+	later.Store(int64(restingTime + time.Second))
 	s.connected(t)
 	last.say(t, "", acpEcho).problem(t, http.StatusNotFound, "not_found")
 	p.accepted(t, "", `{"method":"notify","params":1}`) // not this one: its stream is open
 	own.says(`{"method":"notified","params":1}`)
 
-	c := s.known()[p.id]
 	for i := range mostStreams - 1 {
-		if _, err := c.attach(fmt.Sprint(i), -1); err != nil {
-			t.Fatal(err)
-		}
+		p.follow(t, fmt.Sprint(i))
 	}
 	s.do(t, call{path: transportURL, header: p.header("more")}).problem(t, http.StatusServiceUnavailable, "stream_error")
 	p.follow(t, "").resp.Body.Close() // one that is open gives way

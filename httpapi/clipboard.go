@@ -168,7 +168,7 @@ func (s *Server) clipboardContent(schemas huma.Registry, schema *huma.Schema, in
 		return desktop.Content{}, nil, rest.UnsupportedMedia.Problem("unsupported media type: the body must be application/json or image/png")
 	}
 	var body clipboardBody
-	if err := decodeInto(schemas, schema, in.RawBody, &body); err != nil {
+	if err := rest.DecodeInto(schemas, schema, in.RawBody, &body); err != nil {
 		return desktop.Content{}, nil, err
 	}
 	to := in.Selection
@@ -183,35 +183,4 @@ func selections(name string) []desktop.Selection {
 		return []desktop.Selection{desktop.Clipboard, desktop.Primary}
 	}
 	return []desktop.Selection{desktop.Selection(name)}
-}
-
-// decodeInto reads JSON as huma does for operations whose body is always JSON.
-func decodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) error {
-	if len(data) == 0 {
-		data = []byte("{}")
-	}
-	var tree any
-	if err := rest.DecodeJSON(data, &tree); err != nil {
-		return rest.Rejected(rest.InvalidRequest, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
-	}
-	k := rest.InvalidRequest
-	k.Status = http.StatusUnprocessableEntity
-	result := &huma.ValidateResult{}
-	path := huma.NewPathBuffer([]byte{}, 0)
-	path.Push("body")
-	huma.Validate(schemas, schema, path, huma.ModeWriteToServer, tree, result)
-	var details []*huma.ErrorDetail
-	for _, err := range result.Errors {
-		var d huma.ErrorDetailer
-		if errors.As(err, &d) {
-			details = append(details, d.ErrorDetail())
-		}
-	}
-	if len(details) > 0 {
-		return rest.Rejected(k, details)
-	}
-	if err := rest.DecodeJSON(data, v); err != nil {
-		return rest.Rejected(k, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
-	}
-	return nil
 }

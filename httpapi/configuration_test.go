@@ -3,20 +3,16 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deskhand/deskhand/httpapi/internal/rest"
-	"github.com/deskhand/deskhand/internal/configfile"
 )
 
 // configPath is the URL of an entry.
@@ -247,30 +243,6 @@ func TestCorruptConfig(t *testing.T) {
 	var entries map[string]any
 	if err := json.Unmarshal([]byte(configFile(t, dir, "mcp")), &entries); err != nil || len(entries) != 4 || entries["b"] != 17.0 {
 		t.Errorf("entries = %v, %v", entries, err)
-	}
-}
-
-// TestConfigProblems has the errors that are hard to bring about.
-func TestConfigProblems(t *testing.T) {
-	t.Parallel()
-	of := func(err error) error { return fmt.Errorf("/a: %w", err) }
-	for _, tc := range []struct {
-		err    error
-		status int
-	}{
-		{of(configfile.ErrLocked), 504},
-		{of(configfile.ErrTooLarge), 413},
-		{of(&fs.PathError{Op: "open", Path: "/a", Err: syscall.EACCES}), 403},
-		{of(&fs.PathError{Op: "mkdir", Path: "/a", Err: syscall.EROFS}), 403},
-		{of(&fs.PathError{Op: "open", Path: "/a", Err: syscall.ELOOP}), 400},
-		{of(&fs.PathError{Op: "write", Path: "/a", Err: syscall.ENOSPC}), 507},
-	} {
-		if p := problemOf(configProblem(tc.err), rest.Internal); p.Status != tc.status {
-			t.Errorf("%v = %d %s, want %d", tc.err, p.Status, p.Detail, tc.status)
-		}
-	}
-	if err := configProblem(nil); err != nil {
-		t.Errorf("no error = %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/acp"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -63,7 +64,7 @@ func (c Config) restConfig(findToken func(string) *grants.Grant) rest.Config {
 			"/v1/desktops/{desktop}, where the desktop called main is the one of /v1/desktop.",
 		Token: c.Token, NoToken: c.NoToken, FindToken: findToken,
 		Origins: c.Origins, Methods: c.Methods, Headers: c.Headers, Credentials: c.Credentials, TrustProxy: c.TrustProxy,
-		MaxBodyBytes: int64(c.MaxBodyBytes), LargestBody: max(acpMost, clipboardFactor*int64(c.MaxBodyBytes)),
+		MaxBodyBytes: int64(c.MaxBodyBytes), LargestBody: max(acp.MaxMessage, clipboardFactor*int64(c.MaxBodyBytes)),
 		MaxUploadBytes: c.MaxUploadBytes,
 		MaxConnections: c.MaxConnections, MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
 		Quiet: c.Quiet, Logger: c.Logger, AccessLog: c.AccessLog,

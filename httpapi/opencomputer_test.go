@@ -13,6 +13,20 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
+// The first bytes of OpenComputer's frames.
+const (
+	ocStdin     = 0
+	ocStdout    = 1
+	ocExit      = 3
+	ocScrollEnd = 4
+)
+
+// ocInfo describes a session.
+type ocInfo struct {
+	ID      string `json:"sessionID"`
+	Running bool   `json:"running"`
+}
+
 // ocMessage is a line of the agent's, or another frame.
 type ocMessage struct {
 	frame   byte

@@ -34,7 +34,7 @@ func (s *Server) registerPresence(r rest.Route) {
 // present lists the viewers, agents and API callers of a desktop, each once.
 func (s *Server) present(ctx context.Context, inst *fleet.Instance) []presentBody {
 	var agents []desktop.Actor
-	for _, agent := range s.agents.using(ctx, inst.ID()) {
+	for _, agent := range s.agents.Using(ctx, inst.ID()) {
 		agents = append(agents, grants.AgentActor(agent))
 	}
 	list := []presentBody{}
@@ -46,25 +46,4 @@ func (s *Server) present(ctx context.Context, inst *fleet.Instance) []presentBod
 		list = append(list, one)
 	}
 	return list
-}
-
-// using returns the names of the agents whose process has a desktop's tools.
-func (a *agentHost) using(ctx context.Context, desktopID string) []string {
-	host := a.started()
-	if host == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, rest.ReadTime)
-	defer cancel()
-	all, err := host.Servers(ctx)
-	if err != nil {
-		a.cfg.Logger.Debug("list agents of a desktop", "error", err)
-	}
-	var names []string
-	for _, one := range all {
-		if one.Running && one.Desktop == desktopID {
-			names = append(names, one.Agent)
-		}
-	}
-	return names
 }

@@ -8,11 +8,16 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/acp"
+	"github.com/deskhand/deskhand/httpapi/internal/agents"
+	"github.com/deskhand/deskhand/httpapi/internal/configuration"
 	"github.com/deskhand/deskhand/httpapi/internal/docsite"
 	"github.com/deskhand/deskhand/httpapi/internal/files"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/opencomputer"
 	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/httpapi/internal/sessions"
 	"github.com/deskhand/deskhand/httpapi/internal/tokens"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -61,14 +66,13 @@ func (s *Server) register() {
 		Dir: s.processDir, DesktopEnviron: s.desktopEnviron, DesktopUser: s.cfg.DesktopUser,
 		Environ: supervise.Inherit(s.cfg.EnvPolicy == desktop.EnvClean, s.cfg.Secrets...), Logger: s.log,
 	})
-	s.registerAgents()
-	s.registerACP()
-	s.registerTransport()
-	s.registerSessions()
-	s.registerOpenComputer()
+	agents.Register(s.rest, agents.Config{Registry: s.registry, Servers: s.agents.Servers})
+	s.acp = acp.Register(s.rest, acp.Config{Host: s.agents, Logger: s.log})
+	sessions.Register(s.rest, sessions.Config{Host: s.agents, FolderProblem: configuration.Problem, Logger: s.log})
+	opencomputer.Register(s.rest, s.agents)
 	s.registerMCP()
 	tokens.Register(s.rest, tokens.Config{Store: s.tokens, DesktopUser: s.cfg.users.desktop.Name, DesktopMenu: s.cfg.DesktopMenu})
-	s.registerConfiguration()
+	configuration.Register(s.rest, s.folders)
 	files.Register(s.rest, s.files)
 	s.registerRaw()
 }

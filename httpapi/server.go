@@ -9,11 +9,12 @@ import (
 	"net"
 	"sync"
 
-	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/acp"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
@@ -29,17 +30,13 @@ type Server struct {
 	fleet  *fleet.Fleet
 	tokens *grants.Store
 
-	processes   *processes.Area
-	mcp         mcpServers
-	files       *filesystem.FS
-	registry    *registry.Registry
-	folders     *folders.Store
-	agents      *agentHost
-	connections connections
-
-	// agentServers tells of each agent that has servers whether one runs, and
-	// since when the oldest does. Nil: none ever has.
-	agentServers func(context.Context) map[string]agents.AgentStatus
+	processes *processes.Area
+	mcp       mcpServers
+	files     *filesystem.FS
+	registry  *registry.Registry
+	folders   *folders.Store
+	agents    *agenthost.Host
+	acp       *acp.Area
 
 	closeOnce sync.Once
 	closeErr  error
@@ -93,9 +90,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, errors.Join(err, files.Close())
 	}
 	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files, liveDownloads: make(chan struct{}, maxLiveDownloads)}
-	s.agents = &agentHost{cfg: cfg, stateDir: state, folders: trusted, registry: s.registry}
-	s.agentServers = s.agents.serversOf
-	s.agents.mount, s.agents.find = s.mount, s.findDesktop
+	s.agents = s.newAgentHost()
 	s.tokens = grants.New(grants.Config{StateDir: state, NewestRecording: all.NewestRecording, Logger: cfg.Logger})
 	if s.rest, err = rest.New(cfg.restConfig(s.tokens.Find)); err != nil {
 		return nil, errors.Join(err, files.Close(), known.Close())
@@ -174,7 +169,7 @@ func (s *Server) Close() error {
 		processes, desktops := make(chan error, 1), make(chan error, 1)
 		go func() { processes <- s.processes.Close() }()
 		go func() { desktops <- s.fleet.CloseDesktops() }()
-		s.closeErr = errors.Join(s.files.Close(), s.agents.close(), s.registry.Close(), <-processes)
+		s.closeErr = errors.Join(s.files.Close(), s.agents.Close(), s.registry.Close(), <-processes)
 		<-desktops // Close returns the error
 		s.rest.AwaitParting()
 		// The next server may have it now that nothing is written any more.

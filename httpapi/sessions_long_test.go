@@ -21,7 +21,7 @@ func TestEventsOfALongSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 2048
-	err := s.agents.started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+	err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
 		for range n {
 			_, err := tx.Append(eventlog.Event{
 				Stream: agents.SessionStream("long"), Session: "long", Kind: "session/update",
@@ -40,7 +40,7 @@ func TestEventsOfALongSession(t *testing.T) {
 		t.Errorf("the embedder was told of %d", got)
 	}
 	eventually(t, "the events of the long session", func() bool {
-		made, err := s.agents.projector.Load().Session("long").Count(t.Context())
+		made, err := s.agents.Events("long").Count(t.Context())
 		return err == nil && made == n+1 // and the item's beginning
 	})
 }

@@ -31,6 +31,27 @@ type universalEvent struct {
 	}
 }
 
+// sessionInfo describes a session in the list of all.
+type sessionInfo struct {
+	ID             string `json:"sessionId"`
+	Agent          string
+	AgentMode      string
+	PermissionMode string
+	Model          string
+	Variant        string
+	Title          string
+	Directory      string
+	Ended          bool
+	EventCount     int64
+	State          string
+	Error          *struct {
+		Message string
+		Agent   *string
+		Code    *int `json:"exitCode"`
+		Stderr  *string
+	}
+}
+
 // sse reads events from a stream until f says that it has seen enough, or the
 // stream ends.
 func (s *testServer) sse(t *testing.T, c call, f func(universalEvent) bool) (all []universalEvent) {
@@ -129,8 +150,8 @@ func TestSessions(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	info := list.Sessions[0]
-	if info.ID != "first" || info.Agent != "mock" || info.AgentMode != "plan" || info.PermissionMode != "default" || textOf(info.Model) != "mock-fast" ||
-		textOf(info.Variant) != "high" || textOf(info.Title) != "A title" || textOf(info.Directory) != dir || info.Ended || info.EventCount < 10 || info.State != "idle" {
+	if info.ID != "first" || info.Agent != "mock" || info.AgentMode != "plan" || info.PermissionMode != "default" || info.Model != "mock-fast" ||
+		info.Variant != "high" || info.Title != "A title" || info.Directory != dir || info.Ended || info.EventCount < 10 || info.State != "idle" {
 		t.Errorf("%+v", info)
 	}
 	var all []universalEvent

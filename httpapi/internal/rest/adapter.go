@@ -35,7 +35,8 @@ type adapter struct {
 func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	f := func(c *fiber.Ctx) error {
-		r := &Request{op: op, Fiber: c, bodies: a.bodies, ctx: context.WithValue(c.UserContext(), askedKey{}, askedOf(c))}
+		r := &Request{op: op, Fiber: c, bodies: a.bodies, asked: askedOf(c)}
+		r.ctx = context.WithValue(c.UserContext(), requestKey{}, r)
 		defer func() { r.buffered.release(); r.giveBack() }()
 		handler(r)
 		return r.holdAnswer(a.answers)
@@ -59,6 +60,7 @@ type Request struct {
 	Empty  bool
 	opened io.Reader
 	Grant  *grants.Grant // of the token that it came with; nil: the server's own, or none
+	asked  asked
 
 	bodies   *bodyMemory
 	buffered *buffered              // the body, when huma reads it into memory
@@ -81,6 +83,14 @@ func RequestOf(ctx huma.Context) *Request {
 			panic("httpapi: a context that this adapter did not make")
 		}
 	}
+}
+
+type requestKey struct{}
+
+// RequestIn returns the request whose route got ctx, or nil.
+func RequestIn(ctx context.Context) *Request {
+	r, _ := ctx.Value(requestKey{}).(*Request)
+	return r
 }
 
 // holdAnswer counts a large answer until it is written: a client can take it as slowly as

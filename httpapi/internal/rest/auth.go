@@ -97,12 +97,12 @@ func (a *API) logRefusal(r *Request) {
 	a.log.Warn("request without a valid token", "method", about.method, "path", about.path, "client", a.Client(r.Fiber), "request", about.id, "skipped", skipped)
 }
 
-type grantKey struct{}
-
 // GrantOf returns the grant of a request's token; nil for the server's own or none.
 func GrantOf(ctx context.Context) *grants.Grant {
-	g, _ := ctx.Value(grantKey{}).(*grants.Grant)
-	return g
+	if r := RequestIn(ctx); r != nil {
+		return r.Grant
+	}
+	return nil
 }
 
 // endWith ends the request's context when its token ends, unless stop is called before.
@@ -112,7 +112,7 @@ func (r *Request) endWith(g *grants.Grant) (stop func()) {
 	}
 	// It is not cancelled when the handler returns: what the handler has left
 	// running ends by itself, or with what hold was called for.
-	ctx, cancel := context.WithCancel(context.WithValue(r.ctx, grantKey{}, g))
+	ctx, cancel := context.WithCancel(r.ctx)
 	r.WithContext(ctx)
 	end := context.AfterFunc(g.Context(), cancel)
 	return func() { end() }

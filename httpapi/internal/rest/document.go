@@ -46,6 +46,11 @@ func documentConfig(c Config) huma.Config {
 	return cfg
 }
 
+// EventContent describes an answer that is an event stream.
+func EventContent() map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
+}
+
 // problem describes the members that problems have.
 type problem struct {
 	Type    string `json:"type" doc:"URN that ends in the code of this sort of error" example:"urn:sandbox-agent:error:desktop_invalid_action"`
@@ -104,8 +109,12 @@ func Operations(item *huma.PathItem) map[string]*huma.Operation {
 
 // finishOperation documents what the operation's Go types do not show.
 func finishOperation(schemas huma.Registry, params map[string]*huma.Param, path string, op *huma.Operation) {
+	// An input may have a parameter that only some paths of its routes have.
+	op.Parameters = slices.DeleteFunc(op.Parameters, func(p *huma.Param) bool {
+		return p.In == "path" && (params[p.Name] != nil || !strings.Contains(path, "{"+p.Name+"}"))
+	})
 	for name, param := range params {
-		if strings.Contains(path, "{"+name+"}") && !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == name }) {
+		if strings.Contains(path, "{"+name+"}") {
 			op.Parameters = append([]*huma.Param{param}, op.Parameters...)
 		}
 	}

@@ -177,7 +177,7 @@ func IsAny(err error, kinds ...error) bool {
 
 // ConflictOf is a conflict, as the reference words it.
 func ConflictOf(message string) *Problem {
-	return Conflict.Problem("conflict: "+message).With("details", map[string]any{"message": message})
+	return Conflict.Message(message)
 }
 
 // NoRoom returns the problem for a system that allows no more processes.

@@ -21,8 +21,6 @@ type requestIDKey struct{}
 // after the request.
 type asked struct{ id, method, path string }
 
-type askedKey struct{}
-
 func askedOf(c *fiber.Ctx) asked {
 	id, _ := c.Locals(requestIDKey{}).(string)
 	return asked{strings.Clone(id), strings.Clone(c.Method()), strings.Clone(c.Path())}

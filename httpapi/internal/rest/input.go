@@ -62,6 +62,26 @@ func OKOr(err error) (*OKOutput, error) {
 // Input is a request with a JSON body.
 type Input[T any] struct{ Body T }
 
+// Output is an answer with a JSON body.
+type Output[T any] struct{ Body T }
+
+// Reply returns the answer with a body, or err.
+func Reply[T any](body T, err error) (*Output[T], error) { return &Output[T]{body}, err }
+
+// BodyOutput is an answer that writes its body.
+type BodyOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        func(huma.Context)
+}
+
+// Value returns what p points to, or the zero value if p is nil: the client left it out.
+func Value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // Milliseconds is a duration, the longest one if it does not fit.
 func Milliseconds(ms uint64) time.Duration {
 	const most = uint64(1<<63-1) / uint64(time.Millisecond)

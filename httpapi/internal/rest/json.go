@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
@@ -34,6 +37,37 @@ func DecodeJSON(data []byte, v any) error {
 		return err
 	}
 	return tidy(*tree)
+}
+
+// DecodeInto reads JSON as huma does for operations whose body is always JSON.
+func DecodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) error {
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
+	var tree any
+	if err := DecodeJSON(data, &tree); err != nil {
+		return Rejected(InvalidRequest, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+	}
+	k := InvalidRequest
+	k.Status = http.StatusUnprocessableEntity
+	result := &huma.ValidateResult{}
+	path := huma.NewPathBuffer([]byte{}, 0)
+	path.Push("body")
+	huma.Validate(schemas, schema, path, huma.ModeWriteToServer, tree, result)
+	var details []*huma.ErrorDetail
+	for _, err := range result.Errors {
+		var d huma.ErrorDetailer
+		if errors.As(err, &d) {
+			details = append(details, d.ErrorDetail())
+		}
+	}
+	if len(details) > 0 {
+		return Rejected(k, details)
+	}
+	if err := DecodeJSON(data, v); err != nil {
+		return Rejected(k, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+	}
+	return nil
 }
 
 // memberPrefix begins the text of an error that is about one member of a body.

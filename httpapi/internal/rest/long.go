@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bufio"
-	"errors"
 	"net/http"
 	"time"
 
@@ -10,91 +9,91 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// What a long answer looks like: clients give up on responses that do not begin
-// within minutes (Node's fetch after 300 s), so it begins early, with the white
-// space that JSON may begin with.
+// Clients give up on a response that does not begin within minutes (Node's fetch after
+// 300 s), so a long answer begins early, with the white space that JSON may begin with.
 const (
 	earlyHeaders = 20 * time.Second
 	whiteSpace   = 25 * time.Second
 )
 
-// Beat answers with white space until there is an answer, and then with its
-// text. closed takes the answer's place when the server ends before.
-func Beat[A any](a *API, r *Request, answer <-chan A, closed A, text func(A) []byte) {
-	ending := a.EntryOf(r.Fiber.Context()).Ending
-	r.Stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
-		t := time.NewTicker(a.Beat)
-		defer t.Stop()
-		for {
-			_ = w.WriteByte('\n') // flush tells the error
-			if flush() != nil {
-				return
-			}
-			select {
-			case a := <-answer:
-				_, _ = w.Write(text(a))
-				_ = flush()
-				return
-			case <-t.C:
-			case <-ending:
-				_, _ = w.Write(text(closed))
-				_ = flush()
-				return
-			case <-gone:
-				return
-			}
-		}
-	})
+// longAnswer is the result of work: the text of the answer, or an error.
+type longAnswer struct {
+	text []byte
+	err  error
 }
 
-// LongOutput is an answer that may begin before it is known.
-type LongOutput struct {
-	ContentType string `header:"Content-Type"`
-	Body        func(huma.Context)
-}
-
-// LongAnswer is what becomes of something that may take long.
-type LongAnswer[B any] struct {
-	Body B
-	Err  error
-}
-
-// AnswerLong answers with the body that comes, or its error. When that takes long
-// the answer begins as a 200, and late makes its body of an error.
-func AnswerLong[B any](api *API, answer <-chan LongAnswer[B], late func(error) any) (*LongOutput, error) {
-	early := time.NewTimer(api.Early)
-	defer early.Stop()
-	out := &LongOutput{ContentType: fiber.MIMEApplicationJSON}
+// AnswerLong starts work by calling start, and answers with the JSON text or the error that
+// work returns. Nil text is answered 202. Work continues when the client disconnects. If
+// work takes long, the answer begins as a 200, and late makes its text of an error. If
+// late is nil, the answer begins when work has ended.
+func (a *API) AnswerLong(start func(func()) error, work func() ([]byte, error), late func(error) []byte) (*BodyOutput, error) {
+	answer := make(chan longAnswer, 1)
+	if err := start(func() {
+		text, err := work()
+		answer <- longAnswer{text, err}
+	}); err != nil {
+		return nil, err
+	}
+	var begin <-chan time.Time
+	if late != nil {
+		early := time.NewTimer(a.Early)
+		defer early.Stop()
+		begin = early.C
+	}
+	out := &BodyOutput{ContentType: fiber.MIMEApplicationJSON}
 	select {
-	case a := <-answer:
-		text, err := MarshalJSON(a.Body)
-		if err = errors.Join(a.Err, err); err != nil {
-			return nil, err
+	case got := <-answer:
+		switch {
+		case got.err != nil:
+			return nil, got.err
+		case got.text == nil:
+			return &BodyOutput{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusAccepted) }}, nil
 		}
-		out.Body = func(hc huma.Context) {
-			hc.SetStatus(http.StatusOK)
-			RequestOf(hc).Send(text)
+		out.Body = func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			RequestOf(ctx).Send(got.text)
 		}
-	case <-early.C:
-		out.Body = func(hc huma.Context) {
-			hc.SetStatus(http.StatusOK)
-			Beat(api, RequestOf(hc), answer, LongAnswer[B]{Err: Closing()}, func(a LongAnswer[B]) []byte {
-				var body any = a.Body
-				if a.Err != nil {
-					body = late(a.Err)
-				}
-				text, err := MarshalJSON(body)
-				if err != nil {
-					api.log.Error("a long answer", "error", err)
-				}
-				return text
-			})
+	case <-begin:
+		out.Body = func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			a.beat(RequestOf(ctx), answer, late)
 		}
-	case <-api.closing:
+	case <-a.closing:
 		return nil, Closing()
 	}
 	return out, nil
 }
 
-// Closing is the problem of what was not done because the server ends.
-func Closing() error { return ShuttingDown.Problem("the server is shutting down") }
+// beat answers with white space until there is an answer, and then with its text.
+func (a *API) beat(r *Request, answer <-chan longAnswer, late func(error) []byte) {
+	ending := a.EntryOf(r.Fiber.Context()).Ending
+	r.Stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+		t := time.NewTicker(a.Beat)
+		defer t.Stop()
+		for {
+			_ = w.WriteByte('\n') // flush returns the error
+			if flush() != nil {
+				return
+			}
+			var got longAnswer
+			select {
+			case <-t.C:
+				continue
+			case <-gone:
+				return
+			case <-ending:
+				got.err = Closing()
+			case got = <-answer:
+			}
+			if got.err != nil {
+				got.text = late(got.err)
+			}
+			_, _ = w.Write(got.text)
+			_ = flush()
+			return
+		}
+	})
+}
+
+// Closing returns the problem of a request that the end of the server interrupts.
+func Closing() *Problem { return ShuttingDown.Problem("the server is shutting down") }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // TypePrefix begins the type of every problem.
@@ -109,6 +110,7 @@ var (
 	notFound          = Kind{"not_found", "Not Found", http.StatusNotFound}
 	Internal          = Kind{"stream_error", "Internal Server Error", http.StatusInternalServerError}
 	ShuttingDown      = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
+	Unavailable       = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 	TimedOut          = Kind{"timeout", "Timeout", http.StatusGatewayTimeout}
 	RuntimeInactive   = Kind{"desktop_runtime_inactive", "Desktop Runtime Inactive", http.StatusConflict}
 	RuntimeStarting   = Kind{"desktop_runtime_starting", "Desktop Runtime Starting", http.StatusConflict}
@@ -127,6 +129,12 @@ var (
 // Problem makes a Problem of that kind.
 func (k Kind) Problem(detail string) *Problem {
 	return &Problem{Code: k.Code, Title: k.Title, Status: k.Status, Detail: detail}
+}
+
+// Message makes a Problem whose detail is the code in words and the message, which is also
+// a member of its details.
+func (k Kind) Message(text string) *Problem {
+	return k.Problem(strings.ReplaceAll(k.Code, "_", " ")+": "+text).With("details", map[string]any{"message": text})
 }
 
 // WithCode makes a Problem that repeats its code as a member, as those about

@@ -56,6 +56,43 @@ type Route struct {
 	Large   bool  // answers may take many megabytes
 	Revokes bool  // a token may end itself
 	Admin   bool  // of a desktop's: only a token for everything will do
+
+	// Enter is called before the body is read. Unless it calls next, it answers.
+	Enter func(ctx huma.Context, next func(huma.Context))
+
+	// UntilGone ends the context when the client closes its connection.
+	UntilGone bool
+}
+
+// Get returns a route that is like r, for reading what is at a path.
+func (r Route) Get(id, path, summary string) Route { return r.named(http.MethodGet, id, path, summary) }
+
+// Post returns a route that is like r, for an action.
+func (r Route) Post(id, path, summary string) Route {
+	return r.named(http.MethodPost, id, path, summary)
+}
+
+// Delete returns a route that is like r, for removing what is at a path.
+func (r Route) Delete(id, path, summary string) Route {
+	r.Status = http.StatusNoContent
+	return r.named(http.MethodDelete, id, path, summary)
+}
+
+func (r Route) named(method, id, path, summary string) Route {
+	r.Method, r.ID, r.Path, r.Summary = method, id, path, summary
+	return r
+}
+
+// WithAbout returns a route that is like r with a longer description.
+func (r Route) WithAbout(about string) Route {
+	r.About = about
+	return r
+}
+
+// WithErrors returns a route that is like r with further statuses of problems.
+func (r Route) WithErrors(statuses ...int) Route {
+	r.Errors = slices.Concat(r.Errors, statuses)
+	return r
 }
 
 // Operation describes a route to huma.
@@ -85,6 +122,9 @@ func (a *API) Operation(r Route) huma.Operation {
 		op.Responses["200"] = &huma.Response{Description: http.StatusText(http.StatusOK), Content: r.Content}
 	}
 	maps.Copy(op.Responses, r.More)
+	if r.Enter != nil {
+		op.Middlewares = huma.Middlewares{r.Enter}
+	}
 	statuses := slices.Clone(r.Errors)
 	if !r.Open {
 		statuses = append(statuses, http.StatusUnauthorized)
@@ -105,6 +145,11 @@ type Group struct {
 // Add registers an operation.
 func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error)) {
 	huma.Register(g.Huma, g.Operation(r), func(ctx context.Context, in *I) (*O, error) {
+		if r.UntilGone {
+			var stop func()
+			ctx, stop = UntilGone(ctx, RequestIn(ctx).Fiber)
+			defer stop()
+		}
 		out, err := handle(ctx, in)
 		switch {
 		case err != nil:
@@ -117,7 +162,7 @@ func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error
 }
 
 // Fail is the problem that an error is, logged when the client is not told all.
-func (g Group) Fail(ctx context.Context, r Route, err error) error {
+func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
 	other := r.Other
 	if other.Code == "" {
 		other = Internal
@@ -127,8 +172,11 @@ func (g Group) Fail(ctx context.Context, r Route, err error) error {
 		p = TokenOver()
 	}
 	if p.Status == http.StatusInternalServerError {
-		a, _ := ctx.Value(askedKey{}).(asked)
-		g.failed(a, "request failed", "operation", r.ID, "error", err)
+		var about asked
+		if r := RequestIn(ctx); r != nil {
+			about = r.asked
+		}
+		g.failed(about, "request failed", "operation", r.ID, "error", err)
 	}
 	return p
 }

@@ -154,6 +154,18 @@ func (a *API) Begin() error {
 	return nil
 }
 
+// Go runs f in a goroutine that Close waits for.
+func (a *API) Go(f func()) error {
+	if a.Begin() != nil {
+		return Closing()
+	}
+	go func() {
+		defer a.Serving.Done()
+		f()
+	}()
+	return nil
+}
+
 const (
 	// graceTime is what calls under way get to finish when Serve ends.
 	graceTime = 2 * time.Second

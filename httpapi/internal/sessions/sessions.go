@@ -1,9 +1,10 @@
-package httpapi
+package sessions
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,17 +16,14 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/universal"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
-
-// The REST API of sandbox-agent 0.1, over the sessions that all APIs share.
 
 type sessionPath struct {
 	ID string `path:"sessionId" doc:"Chosen by the client"`
 }
-
-// SessionPath is exported because huma sees embedded fields only then.
-type SessionPath = sessionPath
 
 type sessionCreate struct {
 	Agent          string                     `json:"agent" example:"claude"`
@@ -42,7 +40,7 @@ type sessionCreate struct {
 }
 
 type sessionCreateInput struct {
-	SessionPath
+	ID   string `path:"sessionId" doc:"Chosen by the client"`
 	Body sessionCreate
 }
 
@@ -90,49 +88,62 @@ type sessionsOutput struct {
 	}
 }
 
-func (s *Server) registerSessions() {
-	const at = "/v1/sessions"
-	r := rest.Route{Tag: "Sessions", Errors: []int{http.StatusBadRequest, http.StatusNotFound}}
-	on := func(id, method, path, summary string) rest.Route {
-		o := r
-		o.ID, o.Method, o.Path, o.Summary = id, method, at+path, summary
-		return o
-	}
-	list := on("listSessions", http.MethodGet, "", "List sessions, the oldest first")
-	list.Errors = nil
-	rest.Add(s.routes, list, s.listSessions)
-	create := on("createSession", http.MethodPost, "/{sessionId}", "Begin a session with an agent")
-	s.registerCreateSession(create)
-	message := on("postMessage", http.MethodPost, "/{sessionId}/messages", "Say something to the agent")
-	message.Status = http.StatusNoContent
-	rest.Add(s.routes, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
-		_, _, err := s.prompt(ctx, in)
-		return nil, err
-	})
-	rest.Add(s.routes, on("streamTurn", http.MethodPost, "/{sessionId}/messages/stream", "Say something, and follow the turn to its end"), s.streamTurn)
-	rest.Add(s.routes, on("getSessionEvents", http.MethodGet, "/{sessionId}/events", "Read a session's events"), s.sessionEvents)
-	follow := on("followSessionEvents", http.MethodGet, "/{sessionId}/events/sse", "Follow a session's events")
-	follow.Query = true
-	rest.Add(s.routes, follow, s.followSession)
-	s.registerReplies(on)
+// Config configures the routes of sessions.
+type Config struct {
+	Host *agenthost.Host
+
+	// FolderProblem returns the problem for an error of the configuration of a folder, or
+	// nil.
+	FolderProblem func(error) *rest.Problem
+
+	Logger *slog.Logger
 }
 
-func (s *Server) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
-	host, err := s.agents.get(ctx)
+// area is the area of sessions.
+type area struct {
+	rest.Group
+	Config
+}
+
+// Register adds the routes of sessions.
+func Register(api *rest.API, cfg Config) {
+	a := &area{rest.Group{API: api}, cfg}
+	r := rest.Route{Tag: "Sessions"}
+	agenthost.Add(a.Group, r.Get("listSessions", "/v1/sessions", "List sessions, the oldest first"), a.list)
+	const at = "/v1/sessions/{sessionId}"
+	r.Errors = []int{http.StatusBadRequest, http.StatusNotFound}
+	a.registerCreate(r.Post("createSession", at, "Begin a session with an agent"))
+	message := r.Post("postMessage", at+"/messages", "Say something to the agent")
+	message.Status = http.StatusNoContent
+	agenthost.Add(a.Group, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
+		_, _, err := a.prompt(ctx, in)
+		return nil, err
+	})
+	agenthost.Add(a.Group, r.Post("streamTurn", at+"/messages/stream", "Say something, and follow the turn to its end"), a.streamTurn)
+	agenthost.Add(a.Group, r.Get("getSessionEvents", at+"/events", "Read a session's events"), a.events)
+	follow := r.Get("followSessionEvents", at+"/events/sse", "Follow a session's events")
+	follow.Query = true
+	agenthost.Add(a.Group, follow, a.follow)
+	a.registerReplies(r)
+}
+
+// list lists all sessions.
+func (a *area) list(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
+	host, err := a.Host.Get(ctx)
 	if err != nil {
-		return nil, acpError(err, "", "")
+		return nil, err
 	}
 	out := &sessionsOutput{}
 	out.Body.Sessions = []sessionInfo{}
 	for cursor := ""; ; {
 		page, next, err := host.Sessions(ctx, eventlog.SessionFilter{}, cursor, eventPage)
 		if err != nil {
-			return nil, acpError(err, "", "")
+			return nil, err
 		}
-		for _, session := range page {
-			info, err := s.sessionInfo(ctx, host.Log(), session)
+		for _, s := range page {
+			info, err := a.describe(ctx, host.Log(), s)
 			if err != nil {
-				return nil, acpError(err, session.ID, "")
+				return nil, agenthost.Names{Session: s.ID}.Explain(err)
 			}
 			out.Body.Sessions = append(out.Body.Sessions, info)
 		}
@@ -142,13 +153,14 @@ func (s *Server) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput
 	}
 }
 
-// restOrigin is the origin of sessions that were made here.
-const restOrigin = "rest"
+// origin is the origin of sessions that these routes have made.
+const origin = "rest"
 
-// restStream has, as its first entry, what a session was made with here.
-func restStream(session string) string { return "rest:" + session }
+// streamOf returns the name of a stream whose first entry is the request that made a session.
+func streamOf(session string) string { return "rest:" + session }
 
-func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session agents.Session) (sessionInfo, error) {
+// describe describes a session.
+func (a *area) describe(ctx context.Context, log *eventlog.Log, session agents.Session) (sessionInfo, error) {
 	info := sessionInfo{
 		ID: session.ID, Agent: session.Agent, AgentMode: session.Mode, PermissionMode: "default", State: string(session.State),
 		Ended:     session.State == eventlog.Ended || session.State == eventlog.Failed,
@@ -170,14 +182,14 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 	}
 	if session.State == eventlog.Failed {
 		info.Error = &sessionFailure{Message: session.EndReason}
-		_ = json.Unmarshal(session.Error, info.Error) // ours
+		_ = json.Unmarshal(session.Error, info.Error) // it is this server's own
 	}
-	projection := s.agents.projector.Load().Session(session.ID)
-	if session.Origin == restOrigin {
+	projection := a.Host.Events(session.ID)
+	if session.Origin == origin {
 		if err := projection.Refresh(ctx); err != nil { // the list has the other sessions, and this one's stored events
-			s.cfg.Logger.Warn("read what a session's agent said", "session", session.ID, "error", err)
+			a.Logger.Warn("read what a session's agent said", "session", session.ID, "error", err)
 		}
-		made, err := log.Read(ctx, restStream(session.ID), 0, 1)
+		made, err := log.Read(ctx, streamOf(session.ID), 0, 1)
 		if err != nil {
 			return info, err
 		}
@@ -203,23 +215,20 @@ func (s *Server) sessionInfo(ctx context.Context, log *eventlog.Log, session age
 	return info, err
 }
 
-// bypassModes are the modes in which agents do not ask.
-var bypassModes = map[string]string{"claude": "bypassPermissions", "codex": "full-access", "amp": "bypass"}
-
-// options are what package agents makes of a session's description.
+// options returns the options of package agents for a session.
 func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error) {
 	o := agents.SessionOptions{
-		Agent: c.Agent, Cwd: textOf(c.Directory), Title: textOf(c.Title), Mode: textOf(c.AgentMode), Model: textOf(c.Model),
-		ThoughtLevel: textOf(c.Variant), Desktop: textOf(c.Desktop), Origin: restOrigin, Lenient: true,
+		Agent: c.Agent, Cwd: rest.Value(c.Directory), Title: rest.Value(c.Title), Mode: rest.Value(c.AgentMode), Model: rest.Value(c.Model),
+		ThoughtLevel: rest.Value(c.Variant), Desktop: rest.Value(c.Desktop), Origin: origin, Lenient: true,
 	}
-	switch textOf(c.PermissionMode) {
+	switch rest.Value(c.PermissionMode) {
 	case "plan":
 		o.Mode = "plan"
 	case "acceptEdits":
 		o.Mode = "acceptEdits"
 	case "bypass":
 		o.Permissions = &agents.Policy{Mode: agents.Allow}
-		if mode, ok := bypassModes[c.Agent]; ok {
+		if mode, ok := agenthost.BypassModes[c.Agent]; ok {
 			o.Mode = mode
 		}
 	}
@@ -245,8 +254,8 @@ func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error
 }
 
 type sessionMessage struct {
-	SessionPath
-	Raw  bool `query:"include_raw" doc:"With the agent's own messages; for the stream"`
+	ID   string `path:"sessionId" doc:"Chosen by the client"`
+	Raw  bool   `query:"include_raw" doc:"With the agent's own messages; for the stream"`
 	Body struct {
 		Message     string `json:"message"`
 		Attachments []struct {
@@ -257,7 +266,7 @@ type sessionMessage struct {
 	}
 }
 
-// blocks is the message as ACP has it.
+// blocks returns the content blocks of ACP for the message.
 func (in *sessionMessage) blocks() (json.RawMessage, error) {
 	type block struct {
 		Type string `json:"type"`
@@ -274,41 +283,51 @@ func (in *sessionMessage) blocks() (json.RawMessage, error) {
 		if a.Path == "" {
 			return nil, rest.InvalidField("attachments", fmt.Sprintf("attachments[%d].path must not be empty", i))
 		}
-		name := textOf(a.Filename)
+		name := rest.Value(a.Filename)
 		if name == "" {
 			name = path.Base(a.Path)
 		}
 		at := url.URL{Scheme: "file", Path: a.Path}
-		list = append(list, block{Type: "resource_link", URI: at.String(), Name: name, Mime: textOf(a.Mime)})
+		list = append(list, block{Type: "resource_link", URI: at.String(), Name: name, Mime: rest.Value(a.Mime)})
 	}
 	return json.Marshal(list)
 }
 
 // prompt passes a message on.
-func (s *Server) prompt(ctx context.Context, in *sessionMessage) (*view, *agents.Turn, error) {
+func (a *area) prompt(ctx context.Context, in *sessionMessage) (*universal.Projection, *agents.Turn, error) {
 	blocks, err := in.blocks()
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := s.view(ctx, in.ID)
+	host, session, err := a.find(ctx, in.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	turn, err := v.host.Prompt(ctx, in.ID, blocks)
+	turn, err := host.Prompt(ctx, in.ID, blocks)
 	if err != nil {
-		return nil, nil, acpError(err, in.ID, v.session.Agent)
+		return nil, nil, agenthost.Names{Session: in.ID, Agent: session.Agent}.Explain(err)
 	}
-	return v, turn, nil
+	return a.Host.Events(in.ID), turn, nil
 }
 
-func (s *Server) streamTurn(ctx context.Context, in *sessionMessage) (*rest.EventsOutput, error) {
-	v, turn, err := s.prompt(ctx, in)
+// find returns the host and the session with an id.
+func (a *area) find(ctx context.Context, id string) (*agents.Host, agents.Session, error) {
+	host, err := a.Host.Get(ctx)
+	if err != nil {
+		return nil, agents.Session{}, err
+	}
+	session, err := host.Session(ctx, id)
+	return host, session, err
+}
+
+func (a *area) streamTurn(ctx context.Context, in *sessionMessage) (*rest.EventsOutput, error) {
+	events, turn, err := a.prompt(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.projection.FollowTurn(ctx, turn.Seq)
+	f, err := events.FollowTurn(ctx, turn.Seq)
 	if err != nil {
-		return nil, acpError(err, in.ID, "")
+		return nil, err
 	}
-	return s.eventStream(v, f, in.Raw), nil
+	return a.stream(events, f, in.Raw), nil
 }

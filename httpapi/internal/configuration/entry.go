@@ -1,4 +1,4 @@
-package httpapi
+package configuration
 
 import (
 	"bytes"
@@ -119,10 +119,10 @@ func newMCPSchemas(r huma.Registry) mcpSchemas {
 	return m
 }
 
-// check is configured.check.
+// check is entries.check.
 func (m mcpSchemas) check(text json.RawMessage) (json.RawMessage, error) {
 	var t struct{ Type string }
-	if err := decodeInto(m.registry, m.typed, text, &t); err != nil {
+	if err := rest.DecodeInto(m.registry, m.typed, text, &t); err != nil {
 		return nil, err
 	}
 	schema, typ := m.local, "local"
@@ -130,7 +130,7 @@ func (m mcpSchemas) check(text json.RawMessage) (json.RawMessage, error) {
 		schema, typ = m.remote, "remote"
 	}
 	var raw json.RawMessage
-	if err := decodeInto(m.registry, schema, text, &raw); err != nil {
+	if err := rest.DecodeInto(m.registry, schema, text, &raw); err != nil {
 		return nil, err
 	}
 	members, err := normalMembers(raw, "", mcpNames)
@@ -154,10 +154,10 @@ type skillsSchema struct {
 	schema   *huma.Schema
 }
 
-// check is configured.check.
+// check is entries.check.
 func (s skillsSchema) check(text json.RawMessage) (json.RawMessage, error) {
 	var raw json.RawMessage
-	if err := decodeInto(s.registry, s.schema, text, &raw); err != nil {
+	if err := rest.DecodeInto(s.registry, s.schema, text, &raw); err != nil {
 		return nil, err
 	}
 	members, err := normalMembers(raw, "", skillsNames)

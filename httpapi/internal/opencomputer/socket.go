@@ -1,4 +1,4 @@
-package httpapi
+package opencomputer
 
 import (
 	"bytes"
@@ -13,44 +13,44 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // The first bytes of messages.
 const (
-	ocStdin     = 0
-	ocStdout    = 1
-	ocExit      = 3
-	ocScrollEnd = 4
+	frameStdin     = 0
+	frameStdout    = 1
+	frameExit      = 3
+	frameScrollEnd = 4
 )
 
-// mostOCLine is how long a line of a client's may be.
-const mostOCLine = 8 << 20
+// maxLine is the largest length of a line of a client.
+const maxLine = 8 << 20
 
-func (s *Server) ocAttach(ctx context.Context, in *ocSession) (*rest.SocketOutput, error) {
-	v, err := s.ocView(ctx, *in)
+func (a *area) attach(ctx context.Context, in *Target) (*rest.SocketOutput, error) {
+	s, err := a.find(ctx, *in)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.SocketOutput{Body: func(ctx huma.Context) {
-		s.rest.Upgrade(ctx, mostOCLine+1, func(ctx context.Context, ws *rest.Socket) {
-			c := ocClient{view: v, ws: ws}
+		a.Upgrade(ctx, maxLine+1, func(ctx context.Context, ws *rest.Socket) {
+			c := client{session: s, ws: ws}
 			c.serve(ctx)
 		})
 	}}, nil
 }
 
-// ocClient is a client that is attached to a session.
-type ocClient struct {
-	*view
-
+// client is a client that is attached to a session.
+type client struct {
+	*session
 	ws    *rest.Socket
 	state opencomputer.State
-	line  []byte // of what the client sends, its beginning
+	line  []byte // the beginning of a line of the client
 }
 
-func (c *ocClient) serve(ctx context.Context) {
+func (c *client) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -62,28 +62,28 @@ func (c *ocClient) serve(ctx context.Context) {
 		if err != nil {
 			break
 		}
-		if len(data) > 0 && data[0] == ocStdin && !c.take(ctx, data[1:]) {
+		if len(data) > 0 && data[0] == frameStdin && !c.take(ctx, data[1:]) {
 			break
 		}
 	}
 	cancel()
-	_ = c.ws.Under.Close() // what is still being sent to it is not waited for
+	_ = c.ws.Under.Close() // ends a send that waits for the client
 	wg.Wait()
 }
 
 // scrollPage is how many entries of the past are read at a time.
 const scrollPage = 512
 
-// show sends what was, and then what comes, until the session ends.
-func (c *ocClient) show(ctx context.Context) {
-	stream := agents.SessionStream(c.session.ID)
-	newest, err := c.log.Last(ctx, stream)
+// show sends the present entries and then new ones, until the session ends.
+func (c *client) show(ctx context.Context) {
+	stream := agents.SessionStream(c.ID)
+	newest, err := c.host.Log().Last(ctx, stream)
 	if err != nil {
 		return
 	}
 	over := false
 	for at := int64(0); at < newest; {
-		entries, err := c.log.Read(ctx, stream, at, scrollPage)
+		entries, err := c.host.Log().Read(ctx, stream, at, scrollPage)
 		if err != nil || len(entries) == 0 {
 			break
 		}
@@ -91,10 +91,10 @@ func (c *ocClient) show(ctx context.Context) {
 		at = entries[len(entries)-1].Seq
 		over = c.send(entries)
 	}
-	if c.ws.Send(websocket.BinaryMessage, []byte{ocScrollEnd}) != nil {
+	if c.ws.Send(websocket.BinaryMessage, []byte{frameScrollEnd}) != nil {
 		return
 	}
-	news := c.log.Follow(stream, newest)
+	news := c.host.Log().Follow(stream, newest)
 	for !over {
 		entries, err := news.Next(ctx)
 		if err != nil {
@@ -102,17 +102,17 @@ func (c *ocClient) show(ctx context.Context) {
 		}
 		over = c.send(entries)
 	}
-	_ = c.ws.Send(websocket.BinaryMessage, bytewise.BigEndian.AppendUint32([]byte{ocExit}, uint32(ocStatus(ctx, c.view))))
+	_ = c.ws.Send(websocket.BinaryMessage, bytewise.BigEndian.AppendUint32([]byte{frameExit}, c.exitStatus(ctx)))
 }
 
-// send sends what entries become, and tells whether the session has ended with
-// the last of them.
-func (c *ocClient) send(entries []eventlog.Event) (over bool) {
+// send sends the lines of entries, and reports whether the session has ended with the last
+// of them.
+func (c *client) send(entries []eventlog.Event) (over bool) {
 	for i := range entries {
 		e := &entries[i]
 		for _, line := range c.state.Apply(opencomputer.Entry{Process: e.Process, Dir: opencomputer.Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}) {
-			if c.tell(line) != nil {
-				return false // receiving fails as well, which ends all
+			if c.sendLine(line) != nil {
+				return false // receiving fails as well, which ends the connection
 			}
 		}
 		over = e.Kind == "session/ended" || over && e.Kind != "session/restored" && e.Kind != "response:session/new"
@@ -120,29 +120,29 @@ func (c *ocClient) send(entries []eventlog.Event) (over bool) {
 	return over
 }
 
-func (c *ocClient) tell(line []byte) error {
+func (c *client) sendLine(line []byte) error {
 	frame := make([]byte, 0, len(line)+2)
-	frame = append(append(append(frame, ocStdout), line...), '\n')
+	frame = append(append(append(frame, frameStdout), line...), '\n')
 	return c.ws.Send(websocket.BinaryMessage, frame)
 }
 
-// take takes a piece of the client's lines. False ends the connection.
-func (c *ocClient) take(ctx context.Context, data []byte) bool {
+// take takes a piece of the client's lines. It returns false if the connection ends.
+func (c *client) take(ctx context.Context, data []byte) bool {
 	c.line = append(c.line, data...)
 	for {
 		line, rest, whole := bytes.Cut(c.line, []byte("\n"))
 		if !whole {
-			// A client may leave the line feed of a message away.
+			// A client may leave out the line feed of a message.
 			if json.Valid(c.line) && len(c.line) > 0 && c.line[0] == '{' {
 				line, rest = c.line, nil
 			} else {
-				return len(c.line) <= mostOCLine
+				return len(c.line) <= maxLine
 			}
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if err := c.do(ctx, line); err != nil {
 				text, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()})
-				if c.tell(text) != nil {
+				if c.sendLine(text) != nil {
 					return false
 				}
 			}
@@ -153,9 +153,8 @@ func (c *ocClient) take(ctx context.Context, data []byte) bool {
 	}
 }
 
-// do does what one line says. Nothing here waits for a turn, so that interrupt
-// is read while one runs.
-func (c *ocClient) do(ctx context.Context, line []byte) error {
+// do executes a line. It does not wait for a turn, so that an interrupt is read during one.
+func (c *client) do(ctx context.Context, line []byte) error {
 	var m struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
@@ -167,13 +166,14 @@ func (c *ocClient) do(ctx context.Context, line []byte) error {
 	if err := json.Unmarshal(line, &m); err != nil {
 		return rest.InvalidField("line", "a line must be a JSON object with a type: "+err.Error())
 	}
+	about := agenthost.Names{Session: c.ID}
 	switch m.Type {
 	case "prompt":
-		return ocSay(ctx, c.view, m.Text)
+		return about.Explain(c.prompt(ctx, m.Text))
 	case "interrupt":
-		return nilOr(c.host.Cancel(ctx, c.session.ID), c.session.ID)
+		return about.Explain(c.host.Cancel(ctx, c.ID))
 	case "configure":
-		return ocConfigure(ctx, c.view, m.Options)
+		return c.configure(ctx, m.Options)
 	}
 	return rest.InvalidField("type", "type must be configure, prompt or interrupt")
 }

@@ -1,0 +1,202 @@
+package agents
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+)
+
+// agentInfo describes an agent. Its first members are those of sandbox-agent.
+type agentInfo struct {
+	ID                   string                `json:"id" example:"claude"`
+	Installed            bool                  `json:"installed"`
+	CredentialsAvailable bool                  `json:"credentialsAvailable" doc:"It would find a key or a token on this machine, or needs none"`
+	Version              string                `json:"version,omitempty" doc:"With config=true"`
+	Path                 string                `json:"path,omitempty" doc:"What is started; with config=true"`
+	Capabilities         registry.Capabilities `json:"capabilities"`
+	ServerStatus         *agentServerStatus    `json:"serverStatus,omitempty"`
+	ConfigOptions        []agentOption         `json:"configOptions,omitzero" nullable:"false" doc:"What can be chosen for its sessions: as it said when it last ran, else what is known of it; with config=true"`
+	ConfigError          string                `json:"configError,omitempty" doc:"Why it could not be asked"`
+	Name                 string                `json:"name" example:"Claude Code"`
+	Note                 string                `json:"note,omitempty" doc:"What to know before choosing it"`
+}
+
+type agentServerStatus struct {
+	Status   string `json:"status" enum:"running,stopped"`
+	UptimeMS *int64 `json:"uptimeMs,omitempty" doc:"Of the oldest that runs"`
+}
+
+type agentOption struct {
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	Category string        `json:"category" doc:"model, mode, thought_level, or the agent's own"`
+	Type     string        `json:"type" enum:"select"`
+	Current  string        `json:"currentValue"`
+	Choices  []agentChoice `json:"options" nullable:"false"`
+}
+
+type agentChoice struct {
+	Value       string `json:"value"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// Query says what to tell about an agent.
+type Query struct {
+	Config  bool `query:"config" doc:"Tell versions, paths and options as well"`
+	NoCache bool `query:"no_cache" doc:"With config: start what is installed and ask it"`
+}
+
+type agentsInput struct{ Query }
+
+type agentInput struct {
+	Agent string `path:"agent" example:"claude"`
+	Query
+}
+
+type (
+	agentList struct {
+		Agents []agentInfo `json:"agents" nullable:"false"`
+	}
+	agentsOutput struct{ Body agentList }
+	agentOutput  struct{ Body agentInfo }
+)
+
+type agentModes struct {
+	Modes []agentMode `json:"modes" nullable:"false"`
+}
+
+type agentMode struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type (
+	agentPath struct {
+		Agent string `path:"agent" example:"claude"`
+	}
+	modesOutput struct{ Body agentModes }
+)
+
+// Config configures the routes of agents.
+type Config struct {
+	Registry *registry.Registry
+
+	// Servers returns the status of the servers of each agent that has servers.
+	Servers func(context.Context) map[string]agents.AgentStatus
+}
+
+// area is the area of agents.
+type area struct {
+	rest.Group
+	Config
+}
+
+// Register adds the routes of agents.
+func Register(api *rest.API, cfg Config) {
+	a := &area{rest.Group{API: api}, cfg}
+
+	r := rest.Route{Tag: "Agents", Errors: []int{http.StatusBadRequest}}
+	list := r
+	list.ID, list.Method, list.Path, list.Summary = "listAgents", http.MethodGet, "/v1/agents", "List the agents that can be hosted"
+	list.About = "Models, modes and thought levels are those that an agent named when it last ran, else those of a table."
+	agenthost.Add(a.Group, list, a.list)
+
+	get := r
+	get.ID, get.Method, get.Path, get.Summary = "getAgent", http.MethodGet, "/v1/agents/{agent}", "Tell about one agent"
+	agenthost.Add(a.Group, get, a.get)
+
+	modes := r
+	modes.ID, modes.Method, modes.Path, modes.Summary = "listAgentModes", http.MethodGet, "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"
+	agenthost.Add(a.Group, modes, a.modes)
+	a.registerInstall(r)
+	a.registerProgress(r)
+}
+
+func (a *area) list(ctx context.Context, in *agentsInput) (*agentsOutput, error) {
+	all := a.Registry.Agents()
+	servers, credentials := a.Servers(ctx), a.Registry.AgentsWithCredentials()
+	out := &agentsOutput{agentList{make([]agentInfo, len(all))}}
+	var group errgroup.Group
+	group.SetLimit(2) // agents take a lot of memory while they start
+	for i, agent := range all {
+		group.Go(func() error {
+			out.Body.Agents[i] = a.describe(ctx, agent, servers, credentials, in.Query)
+			return nil
+		})
+	}
+	return out, group.Wait()
+}
+
+func (a *area) get(ctx context.Context, in *agentInput) (*agentOutput, error) {
+	agent, err := a.Registry.Agent(in.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return &agentOutput{a.describe(ctx, agent, a.Servers(ctx), a.Registry.AgentsWithCredentials(), in.Query)}, nil
+}
+
+// describe describes an agent; with NoCache, after it was asked.
+func (a *area) describe(ctx context.Context, agent registry.Agent, servers map[string]agents.AgentStatus, credentials map[string]bool, q Query) agentInfo {
+	command, absent := a.Registry.Command(agent.ID)
+	info := agentInfo{ID: agent.ID, Name: agent.Name, Installed: absent == nil, CredentialsAvailable: credentials[agent.ID]}
+	if q.Config && q.NoCache && info.Installed {
+		if err := a.Registry.Ask(ctx, agent.ID); err != nil {
+			info.ConfigError = err.Error()
+		}
+		if asked, err := a.Registry.Agent(agent.ID); err == nil {
+			agent = asked
+		}
+	}
+	info.Capabilities, info.Note = agent.Capabilities, agent.Note
+	if status, ok := servers[agent.ID]; ok {
+		info.ServerStatus = statusOf(status)
+	}
+	if !q.Config {
+		return info
+	}
+	info.Version, info.Path = command.Version, command.Program
+	if info.Installed && info.Version == "" {
+		info.Version = a.Registry.Heard(agent.ID).Version
+	}
+	info.ConfigOptions = []agentOption{}
+	for _, o := range agent.Options {
+		choices := make([]agentChoice, len(o.Choices))
+		for i, c := range o.Choices {
+			choices[i] = agentChoice(c)
+		}
+		info.ConfigOptions = append(info.ConfigOptions, agentOption{o.ID, o.Name, o.Category, o.Type, o.Current, choices})
+	}
+	return info
+}
+
+// statusOf describes the servers of an agent.
+func statusOf(s agents.AgentStatus) *agentServerStatus {
+	if !s.Running {
+		return &agentServerStatus{Status: "stopped"}
+	}
+	up := max(0, time.Since(s.Since).Milliseconds())
+	return &agentServerStatus{Status: "running", UptimeMS: &up}
+}
+
+func (a *area) modes(_ context.Context, in *agentPath) (*modesOutput, error) {
+	agent, err := a.Registry.Agent(in.Agent)
+	out := &modesOutput{agentModes{[]agentMode{}}}
+	for _, o := range agent.Options {
+		if o.Category != registry.CategoryMode {
+			continue
+		}
+		for _, c := range o.Choices {
+			out.Body.Modes = append(out.Body.Modes, agentMode{c.Value, c.Name, c.Description})
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,108 @@
+package agents
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+)
+
+type installBody struct {
+	Reinstall      bool   `json:"reinstall,omitempty" doc:"Also when it is installed"`
+	Version        string `json:"agentVersion,omitempty" doc:"Version or tag of the agent's npm package; the one that was tried, when left out"`
+	ProcessVersion string `json:"agentProcessVersion,omitempty" doc:"The same of what makes it speak ACP"`
+}
+
+type installInput struct {
+	Agent string `path:"agent" example:"claude"`
+	Body  installBody
+}
+
+// agentInstalled has a member in snake case, like sandbox-agent's.
+type agentInstalled struct {
+	Already   bool            `json:"already_installed"`
+	Artifacts []agentArtifact `json:"artifacts" nullable:"false" doc:"What was installed"`
+}
+
+type agentArtifact struct {
+	Kind    string `json:"kind" enum:"native_agent,agent_process"`
+	Path    string `json:"path"`
+	Source  string `json:"source" enum:"registry,fallback,local_path,builtin"`
+	Version string `json:"version,omitempty"`
+}
+
+func (a *area) registerInstall(r rest.Route) {
+	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
+	r.ID, r.Method, r.Path, r.Summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
+	r.About = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
+		"When it takes long the response begins with white space, and a failure is then the problem as the body of a 200. " +
+		"Follow install/events to see how far it is."
+	r.Errors = append(slices.Clone(r.Errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
+	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
+	agenthost.Add(a.Group, r, a.install)
+}
+
+func (a *area) install(ctx context.Context, in *installInput) (*rest.BodyOutput, error) {
+	options := registry.InstallOptions{Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion}
+	return a.AnswerLong(a.Go, func() ([]byte, error) {
+		ctx, stop := rest.WhileWanted(nil, a.Done())
+		defer stop()
+		got, err := a.Registry.Install(ctx, in.Agent, options)
+		if err != nil {
+			return nil, agenthost.Names{Agent: in.Agent}.Explain(err)
+		}
+		body := agentInstalled{Already: got.Already, Artifacts: make([]agentArtifact, len(got.Artifacts))}
+		for i, a := range got.Artifacts {
+			body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
+		}
+		return rest.MarshalJSON(body)
+	}, func(err error) []byte {
+		text, _ := rest.MarshalJSON(a.Fail(ctx, rest.Route{ID: "installAgent"}, err)) // it has the status that it would have had
+		return text
+	})
+}
+
+func (a *area) registerProgress(r rest.Route) {
+	r.ID, r.Method, r.Path, r.Summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
+	r.Query = true
+	r.About = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
+		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
+	r.Content = rest.EventContent()
+	agenthost.Add(a.Group, r, a.followInstall)
+}
+
+// followInstall answers with the progress of the install that is under way, or of the
+// next one, until that install ends.
+func (a *area) followInstall(_ context.Context, in *agentPath) (*rest.EventsOutput, error) {
+	if _, err := a.Registry.Agent(in.Agent); err != nil {
+		return nil, err
+	}
+	p, seen, changed := a.Registry.Progress(in.Agent)
+	news := p.Stage != "" && !p.Stage.Over() && seen != 0
+	return rest.AnswerFeed(a.API, rest.Feed[registry.Progress]{
+		Next: func(ctx context.Context) (registry.Progress, error) {
+			for ; !news; news = p.Stage != "" {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					return p, ctx.Err()
+				}
+				p, _, changed = a.Registry.Progress(in.Agent)
+			}
+			news = false
+			return p, nil
+		},
+		Write: func(_ context.Context, w *rest.EventWriter, p registry.Progress) (more bool) {
+			data, err := rest.MarshalJSON(p)
+			w.Write("progress", 0, data)
+			return err == nil && !p.Stage.Over()
+		},
+	}), nil
+}

@@ -1,0 +1,116 @@
+package rest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+)
+
+// Feed is the source of an event stream that is read batch by batch, at the pace of the
+// client.
+type Feed[B any] struct {
+	// Next waits for a batch. Write writes its events and reports whether others may follow.
+	Next  func(context.Context) (B, error)
+	Write func(context.Context, *EventWriter, B) (more bool)
+
+	// Flushed, if set, is called when everything that was written has been flushed.
+	Flushed func()
+
+	// Sent, if set, is called with the id of the last event that was written to the
+	// client's connection, first with 0 when the client is ready for events.
+	Sent func(id int64)
+
+	// Close, if set, is called at the end.
+	Close func()
+}
+
+// EventWriter writes events of a stream.
+type EventWriter struct {
+	w     *bufio.Writer
+	wrote int64 // bytes
+	last  int64 // id of the newest event
+	line  []byte
+}
+
+// Write writes an event. A name and an id that are zero are left out.
+func (e *EventWriter) Write(name string, id int64, data []byte) {
+	e.line = e.line[:0]
+	if name != "" {
+		e.line = append(append(append(e.line, "event: "...), name...), '\n')
+	}
+	if id != 0 {
+		e.line = append(strconv.AppendInt(append(e.line, "id: "...), id, 10), '\n')
+		e.last = id
+	}
+	e.line = append(e.line, "data: "...)
+	e.put(e.line)
+	e.put(OneLine(data))
+	e.put([]byte("\n\n"))
+}
+
+// put writes to the buffer; flush returns the error.
+func (e *EventWriter) put(b []byte) {
+	n, _ := e.w.Write(b)
+	e.wrote += int64(n)
+}
+
+// AnswerFeed answers with the event stream of a feed. It ends when the client disconnects,
+// the server closes, Next returns an error, or Write returns false.
+func AnswerFeed[B any](a *API, f Feed[B]) *EventsOutput {
+	if f.Close == nil {
+		f.Close = func() {}
+	}
+	var tracker *FlushTracker
+	if f.Sent != nil {
+		tracker = &FlushTracker{Sent: f.Sent}
+	}
+	return &EventsOutput{
+		ContentType: EventStream, Cache: StreamCache, Buffering: "no",
+		Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			r := RequestOf(ctx)
+			if r.Method() == fiber.MethodHead {
+				f.Close()
+				return
+			}
+			a.Follow(r, tracker, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+				defer f.Close()
+				ctx, stop := WhileWanted(gone, ending)
+				defer stop()
+				f.send(ctx, &EventWriter{w: w}, func(e *EventWriter) error {
+					if tracker != nil {
+						tracker.Mark(e.wrote, e.last)
+					}
+					err := flush()
+					if err == nil && f.Flushed != nil {
+						f.Flushed()
+					}
+					return err
+				})
+			})
+		},
+	}
+}
+
+// send sends batches until there are no more or ctx is done.
+func (f *Feed[B]) send(ctx context.Context, e *EventWriter, flush func(*EventWriter) error) {
+	e.put([]byte(": connected\n\n")) // so that the client sees the headers
+	for more := true; flush(e) == nil && more; {
+		wait, stop := context.WithTimeout(ctx, Heartbeat)
+		batch, err := f.Next(wait)
+		stop()
+		switch {
+		case err == nil:
+			more = f.Write(ctx, e, batch)
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			e.put([]byte(": heartbeat\n\n"))
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/configfile"
+)
+
+type sessionCreatedBody struct {
+	Healthy bool          `json:"healthy"`
+	Error   *sessionError `json:"error,omitempty"`
+	Native  *string       `json:"nativeSessionId,omitempty"`
+}
+
+func (a *area) registerCreate(r rest.Route) {
+	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[sessionCreatedBody](), true, "SessionCreatedBody")
+	r = r.WithErrors(http.StatusConflict)
+	r.About = "The agent is installed first if need be. When it takes long the response begins with white space, and a failure is then an error with healthy: false."
+	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
+	agenthost.Add(a.Group, r, a.create)
+}
+
+// create makes a session, also if the client disconnects.
+func (a *area) create(ctx context.Context, in *sessionCreateInput) (*rest.BodyOutput, error) {
+	host, err := a.Host.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.AnswerLong(a.Host.Go, func() ([]byte, error) { // ends at the latest with the host
+		body, err := a.begin(context.Background(), host, in)
+		if err != nil {
+			return nil, agenthost.Names{Session: in.ID, Agent: in.Body.Agent}.Explain(err)
+		}
+		return rest.MarshalJSON(body)
+	}, func(err error) []byte {
+		p := a.Fail(ctx, rest.Route{ID: "createSession"}, err)
+		text, _ := rest.MarshalJSON(in.failure(p.Code, p))
+		return text
+	})
+}
+
+// begin makes a session. An agent that does not work is a body, not an error.
+func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateInput) (*sessionCreatedBody, error) {
+	o, err := in.Body.options(host)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Body.Skills) > 0 && string(in.Body.Skills) != "null" {
+		o.Skills = in.Body.Skills
+	}
+	session, err := host.CreateSession(ctx, in.ID, o)
+	if err != nil {
+		return a.explain(err, in)
+	}
+	payload, err := json.Marshal(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	out := &sessionCreatedBody{Healthy: true}
+	if session.Native != "" {
+		out.Native = &session.Native
+	}
+	return out, host.Log().Commit(ctx, func(tx *eventlog.Tx) error {
+		_, err := tx.Append(eventlog.Event{Stream: streamOf(in.ID), Session: in.ID, Dir: eventlog.Client, Kind: "create", Payload: payload})
+		return err
+	})
+}
+
+// explain returns the body for an error of an agent that does not work, or the problem for
+// another error.
+func (a *area) explain(err error, in *sessionCreateInput) (*sessionCreatedBody, error) {
+	var start *agents.StartError
+	var exited *agents.ExitedError
+	var refused *agents.ResponseError
+	var late *agents.TimeoutError
+	var broken *configfile.InvalidFileError
+	if errors.As(err, &broken) || rest.IsAny(err, configfile.ErrTooLarge, configfile.ErrLocked) {
+		return nil, a.FolderProblem(err) // where its skills are to be kept
+	}
+	if !errors.As(err, &start) && !errors.As(err, &exited) && !errors.As(err, &refused) && !errors.As(err, &late) {
+		return nil, err
+	}
+	out := in.failure(agenthost.Names{Session: in.ID, Agent: in.Body.Agent}.Problem(err).Code, err)
+	if exited != nil {
+		out.Error.Details = agenthost.ExitDetails(exited)
+	}
+	return out, nil
+}
+
+func (in *sessionCreateInput) failure(code string, err error) *sessionCreatedBody {
+	return &sessionCreatedBody{Error: &sessionError{Type: code, Message: err.Error(), Agent: in.Body.Agent, Session: in.ID}}
+}

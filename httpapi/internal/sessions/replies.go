@@ -1,0 +1,128 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/universal"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+)
+
+type permissionReply struct {
+	ID         string `path:"sessionId" doc:"Chosen by the client"`
+	Permission string `path:"permissionId"`
+	Body       struct {
+		Reply string `json:"reply" enum:"once,always,reject"`
+	}
+}
+
+type questionPath struct {
+	ID       string `path:"sessionId" doc:"Chosen by the client"`
+	Question string `path:"questionId"`
+}
+
+type questionReply struct {
+	ID       string `path:"sessionId" doc:"Chosen by the client"`
+	Question string `path:"questionId"`
+	Body     struct {
+		Answers [][]string `json:"answers" nullable:"false" doc:"For each question, the options that were chosen"`
+	}
+}
+
+// registerReplies adds the routes that answer questions, and the one that ends a session.
+func (a *area) registerReplies(r rest.Route) {
+	const at = "/v1/sessions/{sessionId}"
+	r.Status = http.StatusNoContent
+	agenthost.Add(a.Group, r.Post("replyPermission", at+"/permissions/{permissionId}/reply", "Answer an agent that asks for a permission"), a.replyPermission)
+	agenthost.Add(a.Group, r.Post("replyQuestion", at+"/questions/{questionId}/reply", "Answer a question"), a.replyQuestion)
+	agenthost.Add(a.Group, r.Post("rejectQuestion", at+"/questions/{questionId}/reject", "Refuse to answer a question"), a.rejectQuestion)
+	agenthost.Add(a.Group, r.Post("terminateSession", at+"/terminate", "End a session for good"), func(ctx context.Context, in *sessionPath) (*struct{}, error) {
+		host, _, err := a.find(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return nil, host.Terminate(ctx, in.ID)
+	})
+}
+
+// findQuestion returns an open question of a session by the id that the events have for it.
+func (a *area) findQuestion(ctx context.Context, session, id, what string) (*agents.Host, eventlog.Request, error) {
+	host, _, err := a.find(ctx, session)
+	if err != nil {
+		return nil, eventlog.Request{}, err
+	}
+	all, err := host.Requests(ctx, session)
+	if err != nil {
+		return nil, eventlog.Request{}, err
+	}
+	for _, q := range all {
+		if universal.RequestID(q.Process, []byte(q.RPC)) == id || q.PublicID == id {
+			return host, q, nil
+		}
+	}
+	return nil, eventlog.Request{}, rest.Missing(what, id)
+}
+
+func (a *area) replyPermission(ctx context.Context, in *permissionReply) (*struct{}, error) {
+	host, q, err := a.findQuestion(ctx, in.ID, in.Permission, "permission")
+	if err != nil {
+		return nil, err
+	}
+	// A reply is never more permanent than the client asks for.
+	kinds := map[string][]string{
+		"once":   {agents.AllowOnce},
+		"always": {agents.AllowAlways, agents.AllowOnce},
+		"reject": {agents.RejectOnce},
+	}[in.Body.Reply]
+	err = host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: kinds})
+	if other, ok := errors.AsType[*agents.OptionError](err); ok {
+		return nil, rest.ConflictOf(fmt.Sprintf("reply %s: %v; choose one of these in an ACP response, or end the turn", in.Body.Reply, err)).
+			With("field", "reply").With("details", map[string]any{"options": other.Offered})
+	}
+	return nil, err
+}
+
+func (a *area) rejectQuestion(ctx context.Context, in *questionPath) (*struct{}, error) {
+	host, q, err := a.findQuestion(ctx, in.ID, in.Question, "question")
+	if err != nil {
+		return nil, err
+	}
+	return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Kinds: []string{agents.RejectOnce}, Cancel: true})
+}
+
+func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{}, error) {
+	host, q, err := a.findQuestion(ctx, in.ID, in.Question, "question")
+	if err != nil {
+		return nil, err
+	}
+	var p struct {
+		Options []struct {
+			ID   string `json:"optionId"`
+			Name string `json:"name"`
+		} `json:"options"`
+	}
+	if err := json.Unmarshal(q.Params, &p); err != nil {
+		return nil, fmt.Errorf("options of question %s: %w", in.Question, err)
+	}
+	if len(in.Body.Answers) != 1 || len(in.Body.Answers[0]) != 1 {
+		return nil, rest.InvalidField("answers", "answers must hold one list with one option, since the agent asks one question")
+	}
+	chosen := in.Body.Answers[0][0]
+	var names []string
+	for _, o := range p.Options {
+		names = append(names, o.Name)
+		if strings.EqualFold(o.Name, chosen) || o.ID == chosen {
+			return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Option: o.ID})
+		}
+	}
+	slices.Sort(names)
+	return nil, rest.InvalidField("answers", fmt.Sprintf("answers: there is no option %q; there are %s", chosen, strings.Join(names, ", ")))
+}
