@@ -81,7 +81,7 @@ func TestHTTPLayer(t *testing.T) {
 				lines += fset.Position(f.End()).Line - fset.Position(f.Pos()).Line + 1
 			}
 		}
-		if lines > limit && file != "httpapi/acp_connection.go" {
+		if lines > limit {
 			t.Errorf("%s imports no HTTP and has %d lines of functions; move it into a package of the domain before it passes %d", file, lines, limit)
 		}
 	})
@@ -98,11 +98,11 @@ func rooms(t *testing.T, f func(file string)) {
 }
 
 // TestRooms holds the walls of httpapi: its rooms import neither httpapi nor each other,
-// except for the two below the routes, of which grants knows nothing of HTTP.
+// except for those below the routes, of which grants knows nothing of HTTP.
 func TestRooms(t *testing.T) {
 	t.Parallel()
 	const inside = "httpapi/internal/"
-	below := map[string][]string{"grants": nil, "rest": {"grants"}}
+	below := map[string][]string{"grants": nil, "rest": {"grants"}, "agenthost": {"rest"}}
 	rooms(t, func(file string) {
 		room, ours := strings.CutPrefix(path.Dir(file), inside)
 		if !ours {
@@ -110,7 +110,7 @@ func TestRooms(t *testing.T) {
 		}
 		allowed, ok := below[room]
 		if !ok {
-			allowed = []string{"grants", "rest"}
+			allowed = []string{"agenthost", "grants", "rest"}
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 		if err != nil {
@@ -131,8 +131,8 @@ func TestRooms(t *testing.T) {
 // many Server may have, and mostFiles how many files a package.
 const (
 	mostMethods = 50
-	mostServer  = 110
-	mostFiles   = 56
+	mostServer  = 60
+	mostFiles   = 36
 )
 
 // TestRoomSizes keeps types and packages of httpapi to what one can hold in mind.
