@@ -130,7 +130,7 @@ func TestRooms(t *testing.T) {
 // mostMethods is how many methods a type of httpapi and its rooms may have, mostServer how
 // many Server may have, and mostFiles how many files a package.
 const (
-	mostMethods = 50
+	mostMethods = 40
 	mostServer  = 60
 	mostFiles   = 36
 )

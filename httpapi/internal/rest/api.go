@@ -103,7 +103,7 @@ func New(cfg Config) (*API, error) {
 		cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), Gate: newGate(cfg), closing: make(chan struct{}), Guests: make(chan struct{}, GuestPlaces),
 		Bodies: newBodyMemory(cfg.LargestBody), Answers: newBodyMemory(cfg.LargestBody),
 	}
-	a.handler = sync.OnceValue(a.newHandler)
+	a.handler = sync.OnceValue(bridge{a}.newHandler)
 	if cfg.Quiet != nil {
 		a.Quiet = time.AfterFunc(quietTime, cfg.Quiet)
 	}
@@ -113,9 +113,9 @@ func New(cfg Config) (*API, error) {
 		CaseSensitive: true,
 		ErrorHandler:  a.answerError,
 	})
-	a.app.Use(a.enter, a.guard)
+	a.app.Use(access{a}.enter, access{a}.guard)
 	a.Huma = huma.NewAPI(documentConfig(cfg), &adapter{app: a.app, bodies: a.Bodies, answers: a.Answers, http: a.Handler})
-	a.Huma.UseMiddleware(a.authenticate, a.awaitPlace, a.checkQuery)
+	a.Huma.UseMiddleware(access{a}.authenticate, a.awaitPlace, a.checkQuery)
 	return a, nil
 }
 

@@ -35,8 +35,11 @@ func byTokenOrQuery() []map[string][]string {
 	return []map[string][]string{{bearerScheme: {}}, {QueryScheme: {}}}
 }
 
+// access decides which requests pass: by their origin, their token, and its scope.
+type access struct{ *API }
+
 // authenticate lets a request pass when it has the token.
-func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
+func (a access) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r := RequestOf(ctx)
 	if a.cfg.NoToken || len(r.op.Security) == 0 {
 		next(ctx)
@@ -88,7 +91,7 @@ func (r *refusals) take(now time.Time) (skipped int, due bool) {
 
 // logRefusal logs a request without a valid token, but nothing in which the token may
 // be.
-func (a *API) logRefusal(r *Request) {
+func (a access) logRefusal(r *Request) {
 	skipped, due := a.refusals.take(time.Now())
 	if !due {
 		return
@@ -125,7 +128,7 @@ func TokenOver() *Problem {
 
 // admits says whether a request has a token that is good for anything. The grant
 // is nil for the server's own.
-func (a *API) admits(r *Request) (*grants.Grant, bool) {
+func (a access) admits(r *Request) (*grants.Grant, bool) {
 	token, ok := strings.CutPrefix(r.Fiber.Get(fiber.HeaderAuthorization), "Bearer ")
 	if !ok {
 		token = "" // other schemes have no token
@@ -146,7 +149,7 @@ func (a *API) admits(r *Request) (*grants.Grant, bool) {
 }
 
 // lookUp reports whether a token is valid. The grant is nil for the server's own.
-func (a *API) lookUp(token string) (*grants.Grant, bool) {
+func (a access) lookUp(token string) (*grants.Grant, bool) {
 	if token == "" {
 		return nil, false
 	}
@@ -163,7 +166,7 @@ var tokenNames = []string{"access_token", "token", "api_key", "t"}
 
 // proven reports whether a request has a valid token anywhere. A foreign page that
 // a user visits does not know a token, and browsers do not add one by themselves.
-func (a *API) proven(c *fiber.Ctx) bool {
+func (a access) proven(c *fiber.Ctx) bool {
 	bearer, _ := strings.CutPrefix(c.Get(fiber.HeaderAuthorization), "Bearer ")
 	given := []string{bearer, c.Get("X-Api-Key")}
 	for _, name := range tokenNames {
@@ -188,7 +191,7 @@ func scopeOf(op *huma.Operation) grants.Scope {
 }
 
 // rightToken compares in a time that tells nothing about the token.
-func (a *API) rightToken(token string) bool {
+func (a access) rightToken(token string) bool {
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(a.cfg.Token))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }

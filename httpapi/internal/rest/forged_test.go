@@ -16,7 +16,7 @@ func TestHandlerCannotBeFooled(t *testing.T) {
 	in.Header.Set(innerClient, "6.6.6.6")
 	in.RemoteAddr = "1.2.3.4:5"
 	out := httputil.ProxyRequest{In: in, Out: in.Clone(t.Context())}
-	s.rewrite(&out)
+	bridge{s}.rewrite(&out)
 	if got := out.Out.Header.Get(innerClient); got != "1.2.3.4:5" {
 		t.Errorf("client = %s", got)
 	}

@@ -35,7 +35,7 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // enter is around everything: it names the request, survives panics, and leaves
 // the connection fit for the next request.
-func (a *API) enter(c *fiber.Ctx) (err error) {
+func (a access) enter(c *fiber.Ctx) (err error) {
 	begun := time.Now()
 	if a.Quiet != nil && !isProbe(c.Path()) {
 		a.Quiet.Reset(quietTime)
@@ -77,7 +77,7 @@ func isProbe(path string) bool {
 // request's arrival: longer than the longest call and a slow connection.
 const writeTime = 15 * time.Minute
 
-func (a *API) logAccess(c *fiber.Ctx, id string, begun time.Time) {
+func (a access) logAccess(c *fiber.Ctx, id string, begun time.Time) {
 	if !a.cfg.AccessLog {
 		return
 	}
@@ -174,7 +174,7 @@ func (g gate) Host(c *fiber.Ctx) string {
 
 // guard refuses requests that another site's page sent without leave, and
 // answers preflights.
-func (a *API) guard(c *fiber.Ctx) error {
+func (a access) guard(c *fiber.Ctx) error {
 	if a.cfg.NoToken && a.byLoopback(c) {
 		// A page whose name was pointed at this machine (DNS rebinding) is
 		// same-origin to its browser; only the name gives it away.
@@ -246,7 +246,7 @@ func isPage(path string) bool {
 
 // byLoopback says whether only programs on this machine come the way that a
 // request came.
-func (a *API) byLoopback(c *fiber.Ctx) bool {
+func (a access) byLoopback(c *fiber.Ctx) bool {
 	e := a.EntryOf(c.Context())
 	return e.loopback || e.proxied && c.Get(innerLoopback) != ""
 }

@@ -54,9 +54,12 @@ func (a *API) Mount(app *fiber.App) error {
 // Handler returns the API as an http.Handler.
 func (a *API) Handler() http.Handler { return a.handler() }
 
+// bridge passes requests of net/http on to fiber.
+type bridge struct{ *API }
+
 // newHandler serves an in-memory listener behind a reverse proxy: fiber's own
 // adaptor to net/http holds bodies in memory and cannot stream.
-func (a *API) newHandler() http.Handler {
+func (a bridge) newHandler() http.Handler {
 	if err := a.Begin(); err != nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -87,7 +90,7 @@ func (a *API) newHandler() http.Handler {
 }
 
 // proxy passes requests on to the inside.
-func (a *API) proxy(inside http.RoundTripper) *httputil.ReverseProxy {
+func (a bridge) proxy(inside http.RoundTripper) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:       a.rewrite,
 		Transport:     inside,
@@ -117,7 +120,7 @@ func (a *API) proxy(inside http.RoundTripper) *httputil.ReverseProxy {
 // receive passes requests on with bodies that may take any time, as long as they
 // move, and lets answers pass before a body has come to its end: net/http would
 // read a part of it first.
-func (a *API) receive(next http.Handler) http.Handler {
+func (a bridge) receive(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			control := http.NewResponseController(w)
@@ -180,7 +183,7 @@ func (in *incoming) problem(err error) *Problem {
 }
 
 // rewrite sends a request inside as it came.
-func (a *API) rewrite(r *httputil.ProxyRequest) {
+func (a bridge) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = "http", "deskhand"
 	r.Out.Host = r.In.Host
 	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded"} {
