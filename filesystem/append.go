@@ -32,13 +32,11 @@ func (w *writer) append(r io.Reader) (int64, error) {
 		return 0, err
 	}
 	defer discard()
-	defer w.fs.lockContent(old.id())()
-	if old, err = nodeOfFile(file); err != nil {
+	old, unlock, err := w.lock(file)
+	if err != nil {
 		return 0, err
 	}
-	if err := w.check(old, true); err != nil {
-		return 0, err
-	}
+	defer unlock()
 	n, err := receive(file, content, false, w.alive)
 	if err == nil && !w.options.NoSync {
 		err = syncFile(file)
@@ -129,6 +127,21 @@ func (w *writer) spool(r io.Reader) (io.Reader, func(), error) {
 		return nil, nil, err
 	}
 	return temp.file, temp.discard, nil
+}
+
+// lock locks the content of an open file, and checks the file again.
+func (w *writer) lock(file *os.File) (old node, unlock func(), err error) {
+	if old, err = nodeOfFile(file); err != nil {
+		return old, nil, err
+	}
+	unlock = w.fs.lockContent(old.id())
+	if old, err = nodeOfFile(file); err == nil {
+		err = w.check(old, true)
+	}
+	if err != nil {
+		unlock()
+	}
+	return old, unlock, err
 }
 
 // contentLock serialises changes of the content of one file.

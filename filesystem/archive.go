@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
@@ -24,22 +23,12 @@ type ArchiveOptions struct {
 	Compression Compression
 }
 
-// maxNotes bounds the notes of an Archived.
-const maxNotes = 1024
-
 // Archived is the result of Archive.
 type Archived struct {
 	Entries int
-	Bytes   int64  // size of all files together
-	Skipped int    // entries that were left out: unreadable, sockets, FIFOs and devices
-	Changed int    // files whose size changed while they were read
-	Notes   []Note // about skipped entries and changed files; the first 1024
-}
-
-// Note is a text about a path.
-type Note struct {
-	Path string // absolute
-	Text string
+	Bytes   int64 // size of all files together
+	Skipped int   // entries that were left out: unreadable, sockets, FIFOs and devices
+	Changed int   // files that became shorter or longer, or unreadable, while they were read
 }
 
 // Archive writes a directory, or a single file, as a tar archive. An empty name is where
@@ -54,8 +43,8 @@ type Note struct {
 // held.
 //
 // Nothing is written before name is open. Entries below it that cannot be read are skipped and
-// noted. If a file becomes shorter or longer meanwhile, it is filled with zeros or cut off, and
-// noted, so that the archive is valid. After an error the archive is not valid.
+// counted. If a file becomes shorter or longer meanwhile, it is filled with zeros or cut off, and
+// counted, so that the archive is valid. After an error the archive is not valid.
 func (f *FS) Archive(ctx context.Context, name string, w io.Writer, options ArchiveOptions) (Archived, error) {
 	a := &archiver{fs: f, alive: f.alive(ctx)}
 	err := f.call("archive", name, f.locate, func(p place) error { return a.run(p, w, options) })
@@ -100,7 +89,7 @@ func (a *archiver) run(p place, w io.Writer, options ArchiveOptions) error {
 	case n.isDir():
 		err = a.directory(newFolder(top, p.path), "")
 	default:
-		err = a.content(top, p.path, path.Base(p.path))
+		err = a.content(top, n, path.Base(p.path))
 	}
 	if err == nil {
 		err = a.tar.Close()
@@ -140,50 +129,31 @@ func packer(w io.Writer, c Compression) (packing, error) {
 // zstdWindow bounds the distance of references in a compressed archive.
 const zstdWindow = 2 << 20
 
-// reason returns the reason of an error.
-func (f *FS) reason(err error) string {
-	if e := (*Error)(nil); errors.As(err, &e) && e.Reason != "" {
-		return e.Reason
+// skip leaves out an entry, and counts it if it exists. It returns nil.
+func (a *archiver) skip(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		a.done.Skipped++
 	}
-	problem, _, _ := f.explain(err)
-	return problem
-}
-
-func (a *archiver) note(name, text string) {
-	if len(a.done.Notes) < maxNotes {
-		a.done.Notes = append(a.done.Notes, Note{Path: name, Text: text})
-	}
-}
-
-func (a *archiver) skip(name, why string) {
-	a.done.Skipped++
-	a.note(name, why)
+	return nil
 }
 
 // directory writes the entries of a directory. rel is its name in the archive, empty or with
 // a slash at the end.
 func (a *archiver) directory(d folder, rel string) error {
-	last := ""
-	for more := true; more; {
-		var names []string
-		var err error
-		if names, more, err = namesAfter(d, last, searchPage, a.alive); err != nil {
-			if ended := a.alive(); ended != nil || rel == "" {
-				return cmp.Or(ended, err)
-			}
-			a.skip(d.path, a.fs.reason(err))
-			more = false
+	for e, err := range entriesOf(d, a.alive) {
+		ended := a.alive()
+		switch {
+		case ended != nil:
+			return ended
+		case err != nil && rel == "":
+			return err
+		case err != nil:
+			return a.skip(err)
+		case isTemporary(e.Name()):
+			continue
 		}
-		for _, last = range names {
-			if err := a.alive(); err != nil {
-				return err
-			}
-			if isTemporary(last) {
-				continue
-			}
-			if err := a.entry(d, last, rel+last); err != nil {
-				return err
-			}
+		if err := a.entry(d, e.Name(), rel+e.Name()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -193,135 +163,79 @@ func (a *archiver) directory(d folder, rel string) error {
 func (a *archiver) entry(d folder, name, rel string) error {
 	n, err := d.stat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
 	case err != nil:
-		a.skip(d.child(name), a.fs.reason(err))
-		return nil
+		return a.skip(err)
 	case n.isLink():
-		return a.link(d, name, rel, n)
+		target, err := d.readlink(name)
+		if err != nil {
+			return a.skip(err)
+		}
+		return a.header(n, tar.Header{Typeflag: tar.TypeSymlink, Name: rel, Linkname: target})
 	case !n.isDir() && !n.isRegular():
-		a.skip(d.child(name), kindOf(n.mode))
-		return nil
+		return a.skip(ErrNotFile)
 	}
 	file, err := d.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		a.skip(d.child(name), a.fs.reason(err))
-		return nil
+	if err != nil {
+		return a.skip(err)
 	}
 	defer file.Close()
-	if !n.isDir() {
-		return a.content(file, d.child(name), rel)
-	}
-	return a.subdirectory(newFolder(file, d.child(name)), rel)
-}
-
-func (a *archiver) subdirectory(d folder, rel string) error {
-	n, err := d.self()
+	n, err = nodeOfFile(file)
 	switch {
-	case err != nil:
-		a.skip(d.path, a.fs.reason(err))
-		return nil
-	case !n.isDir():
-		a.skip(d.path, kindOf(n.mode))
-		return nil
-	case !a.made && pseudo(d.file):
-		a.skip(d.path, "made by the system")
-		return nil
+	case err == nil && n.isRegular():
+		return a.content(file, n, rel)
+	case err != nil || !n.isDir() || !a.made && pseudo(file):
+		return a.skip(cmp.Or(err, ErrNotFile))
 	}
 	if err := a.header(n, tar.Header{Typeflag: tar.TypeDir, Name: rel + "/"}); err != nil {
 		return err
 	}
-	return a.directory(d, rel+"/")
-}
-
-func (a *archiver) link(d folder, name, rel string, n node) error {
-	target, err := d.readlink(name)
-	if err != nil {
-		a.skip(d.child(name), a.fs.reason(err))
-		return nil
-	}
-	return a.header(n, tar.Header{Typeflag: tar.TypeSymlink, Name: rel, Linkname: target})
+	return a.directory(newFolder(file, d.child(name)), rel+"/")
 }
 
 // content writes a regular file.
-func (a *archiver) content(file *os.File, name, rel string) error {
-	n, err := nodeOfFile(file)
-	if err == nil {
-		err = mustBeFile(n.mode)
-	}
-	if err != nil {
-		a.skip(name, a.fs.reason(err))
-		return nil
-	}
-	source := io.Reader(file)
+func (a *archiver) content(file *os.File, n node, rel string) error {
+	source := &paddedReader{r: file, alive: a.alive}
 	if a.made {
 		made, err := readPseudo(file)
 		if err != nil {
-			a.skip(name, a.fs.reason(err))
-			return nil
+			return a.skip(err)
 		}
-		source, n.size = bytes.NewReader(made), int64(len(made))
+		source.r, n.size = bytes.NewReader(made), int64(len(made))
 	}
 	if err := a.header(n, tar.Header{Typeflag: tar.TypeReg, Name: rel, Size: n.size}); err != nil {
 		return err
 	}
 	a.done.Bytes += n.size
-	read, problem, err := a.copy(source, n.size)
-	if err != nil {
+	if _, err := io.CopyBuffer(a.tar, io.LimitReader(source, n.size), a.buffer); err != nil {
 		return err
 	}
 	after, err := nodeOfFile(file)
-	switch {
-	case problem != nil:
+	if source.ended || !a.made && err == nil && after.size > n.size {
 		a.done.Changed++
-		a.note(name, "zeros from byte "+strconv.FormatInt(read, 10)+" on: "+a.fs.reason(problem))
-	case read < n.size:
-		a.done.Changed++
-		a.note(name, "became shorter while it was read: zeros from byte "+strconv.FormatInt(read, 10)+" on")
-	case !a.made && err == nil && after.size > n.size:
-		a.done.Changed++
-		a.note(name, "became longer while it was read: cut off at byte "+strconv.FormatInt(n.size, 10))
 	}
 	return nil
 }
 
-// copy writes exactly size bytes into the archive, with zeros if the file has fewer. It
-// returns how many bytes it read, and the error that ended the reading.
-func (a *archiver) copy(source io.Reader, size int64) (read int64, problem, err error) {
-	for read < size {
-		if err := a.alive(); err != nil {
-			return read, nil, err
-		}
-		n, err := source.Read(a.buffer[:min(int64(len(a.buffer)), size-read)])
-		if _, err := a.tar.Write(a.buffer[:n]); err != nil {
-			return read, nil, err
-		}
-		read += int64(n)
-		if err != nil {
-			if err != io.EOF {
-				problem = err
-			}
-			break
-		}
+// paddedReader reads zeros after the end of r, or after an error of r.
+type paddedReader struct {
+	r     io.Reader
+	alive aliveFunc
+	ended bool // r has ended
+}
+
+func (p *paddedReader) Read(b []byte) (int, error) {
+	if err := p.alive(); err != nil {
+		return 0, err
 	}
-	if read < size {
-		clear(a.buffer)
-	}
-	for left := size - read; left > 0; {
-		if err := a.alive(); err != nil {
-			return read, nil, err
+	if !p.ended {
+		n, err := p.r.Read(b)
+		if n > 0 || err == nil {
+			return n, nil
 		}
-		n, err := a.tar.Write(a.buffer[:min(int64(len(a.buffer)), left)])
-		if err != nil {
-			return read, nil, err
-		}
-		left -= int64(n)
+		p.ended = true
 	}
-	return read, problem, nil
+	clear(b)
+	return len(b), nil
 }
 
 // header writes the header of an entry, in the oldest format that has its data: PAX for times

@@ -41,21 +41,18 @@ func (x *extraction) entryParts(name string) ([]string, error) {
 	case length > maxPath:
 		return nil, refused(name[:64]+"...", "archive has a path that is too long here", "at most 4096 bytes in all")
 	case x.options.MaxDepth > 0 && len(parts) > x.options.MaxDepth:
-		return nil, &Error{
-			Path: name, Reason: "archive has more than " + strconv.Itoa(x.options.MaxDepth) + " levels (MaxDepth)",
-			Kind: ErrTooLarge,
-		}
+		return nil, newError(ErrTooLarge, name, "archive has more than "+strconv.Itoa(x.options.MaxDepth)+" levels (MaxDepth)", "")
 	}
 	return parts, nil
 }
 
 func refused(entry, problem, remedy string) error {
-	return &Error{Path: entry, Reason: problem, Remedy: remedy, Kind: ErrArchive}
+	return newError(ErrArchive, entry, problem, remedy)
 }
 
 // conflict is the error for an existing file in the place of an entry.
 func conflict(path, problem, remedy string) error {
-	return &Error{Path: path, Reason: problem, Remedy: remedy, Kind: fs.ErrExist}
+	return newError(fs.ErrExist, path, problem, remedy)
 }
 
 // checkTarget returns an error if the text of a symbolic link, in the directory of parts, leads

@@ -183,10 +183,7 @@ func (x *extraction) downLink(link string) (level, error) {
 	s, err := x.follow(nil, link, x.dest)
 	switch {
 	case errors.Is(err, errLeaves):
-		return level{}, &Error{
-			Path: x.inPlace(link), Reason: "symbolic link leads out of the directory to extract into",
-			Remedy: "extract into the directory that it leads to, or remove it", Kind: ErrOutside,
-		}
+		return level{}, newError(ErrOutside, x.inPlace(link), "symbolic link leads out of the directory to extract into", "extract into the directory that it leads to, or remove it")
 	case err != nil || !s.node.isDir():
 		return level{}, conflict(x.inPlace(link), "archive has a directory where a symbolic link is", "it leads to no directory")
 	}

@@ -110,10 +110,7 @@ func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, 
 }
 
 func unknownCompression(c Compression) error {
-	return &Error{
-		Reason: "compression " + strconv.Quote(string(c)) + " is unknown", Remedy: "one of none, gzip, zstd",
-		Kind: ErrArchive,
-	}
+	return newError(ErrArchive, "", "compression "+strconv.Quote(string(c))+" is unknown", "one of none, gzip, zstd")
 }
 
 // detect recognizes a compression by the first bytes of an archive.
@@ -135,10 +132,7 @@ func detect(first []byte) (Compression, error) {
 	default:
 		return CompressionNone, nil
 	}
-	return "", &Error{
-		Reason: "archives of " + other + " are not supported", Remedy: "send tar, tar.gz or tar.zst",
-		Kind: ErrArchive,
-	}
+	return "", newError(ErrArchive, "", "archives of "+other+" are not supported", "send tar, tar.gz or tar.zst")
 }
 
 func (s *tarStream) Read(p []byte) (int, error) {
@@ -190,9 +184,7 @@ func (s *tarStream) end(cost int64) error {
 	for {
 		n, err := s.Read(rest)
 		if len(bytes.TrimLeft(rest[:n], "\x00")) > 0 {
-			return &Error{
-				Reason: "archive has data after its end", Remedy: "send joined archives one by one", Kind: ErrArchive,
-			}
+			return newError(ErrArchive, "", "archive has data after its end", "send joined archives one by one")
 		}
 		switch {
 		case errors.Is(err, io.EOF):

@@ -77,6 +77,11 @@ type Error struct {
 	Err    error  // the cause, often a syscall.Errno; may be nil
 }
 
+// newError makes an Error without a cause. path and remedy may be empty.
+func newError(kind error, path, reason, remedy string) *Error {
+	return &Error{Path: path, Reason: reason, Remedy: remedy, Kind: kind}
+}
+
 func (e *Error) Error() string {
 	s := e.Reason
 	if e.Path != "" {
@@ -158,6 +163,15 @@ func (f *FS) explain(err error) (problem, remedy string, kind error) {
 		return "not finished: " + err.Error(), "", nil
 	}
 	return err.Error(), "", nil
+}
+
+// reason returns the reason of an error.
+func (f *FS) reason(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok && e.Reason != "" {
+		return e.Reason
+	}
+	problem, _, _ := f.explain(err)
+	return problem
 }
 
 // explanations are the meanings of the errors of the operating system.

@@ -112,10 +112,17 @@ func Open(config Config) (*FS, error) {
 	}}
 	_, err := os.Stat(descriptors)
 	f.nameless = err == nil
-	for _, r := range config.Roots {
+	if err := f.open(); err != nil {
+		f.closeRoots()
+		return nil, f.fail("open", "", err)
+	}
+	return f, nil
+}
+
+func (f *FS) open() (err error) {
+	for _, r := range f.config.Roots {
 		if err := f.openRoot(r); err != nil {
-			f.closeRoots()
-			return nil, f.fail("open", r.Path, err)
+			return at(r.Path, err)
 		}
 	}
 	if len(f.roots) == 0 {
@@ -124,18 +131,13 @@ func Open(config Config) (*FS, error) {
 	for i, r := range f.roots {
 		info, err := r.tree.Stat(".")
 		if err != nil {
-			f.closeRoots()
-			return nil, f.fail("open", r.path, err)
+			return at(r.path, err)
 		}
 		f.roots[i].node = nodeOfInfo(info)
 	}
-	home, err := f.findHome()
-	if err != nil {
-		f.closeRoots()
-		return nil, f.fail("open", config.Home, err)
-	}
-	f.home, f.base = home, home
-	return f, nil
+	f.home, err = f.findHome()
+	f.base = f.home
+	return at(f.config.Home, err)
 }
 
 func (f *FS) openRoot(r Root) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -96,17 +97,13 @@ func (l *lister) list(dir folder, after string, depth int) error {
 			return err
 		}
 	}
-	for more := true; more; {
-		var names []string
-		var err error
-		room := min(l.limit-len(l.listing.Entries), l.batch-1) + 1
-		if names, more, err = namesAfter(dir, name, room, l.alive); err != nil {
+	room := func() int { return min(l.limit-len(l.listing.Entries), l.batch-1) + 1 }
+	for e, err := range entriesFrom(dir, name, room, l.alive) {
+		if err != nil {
 			return at(dir.path, err)
 		}
-		for _, name = range names {
-			if err := l.add(dir, name, depth); err != nil {
-				return err
-			}
+		if err := l.add(dir, e.Name(), depth); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -169,17 +166,38 @@ func (l *lister) enter(dir folder, name, after string, depth int) error {
 	return err
 }
 
-// namesAfter returns the first count names of a directory after a name, in order, and whether
-// there are more. It holds at most twice as many.
-func namesAfter(dir folder, after string, count int, alive aliveFunc) (names []string, more bool, err error) {
-	entries, more, err := entriesAfter(dir, after, count, alive)
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names, more, err
+// pageSize is how many entries of a directory a search or an archive holds.
+const pageSize = 8192
+
+// entriesOf yields the entries of a directory in order. It ends with an error if there is one.
+func entriesOf(dir folder, alive aliveFunc) iter.Seq2[fs.DirEntry, error] {
+	return entriesFrom(dir, "", func() int { return pageSize }, alive)
 }
 
-// entriesAfter is like namesAfter for entries.
+// entriesFrom yields the entries of a directory after a name. It reads as many together as page
+// returns.
+func entriesFrom(dir folder, after string, page func() int, alive aliveFunc) iter.Seq2[fs.DirEntry, error] {
+	return func(yield func(fs.DirEntry, error) bool) {
+		for more := true; more; {
+			var entries []fs.DirEntry
+			var err error
+			entries, more, err = entriesAfter(dir, after, page(), alive)
+			for _, e := range entries {
+				after = e.Name()
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// entriesAfter returns the first count entries of a directory after a name, in order, and
+// whether there are more. It holds at most twice as many.
 func entriesAfter(dir folder, after string, count int, alive aliveFunc) (entries []fs.DirEntry, more bool, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return nil, false, err

@@ -30,29 +30,21 @@ type MoveOptions struct {
 //
 // If everything is in place and only a removal fails, the error says so and names the rest.
 func (f *FS) Move(ctx context.Context, from, to string, options MoveOptions) error {
-	const op = "move"
-	if err := f.enter(); err != nil {
-		return f.fail(op, from, err)
-	}
-	defer f.leave()
-	source, err := f.locateEntry(from)
-	if err != nil {
-		return f.fail(op, from, err)
-	}
-	target, err := f.locateEntry(to)
-	if err != nil {
-		return f.fail(op, to, err)
-	}
-	m := mover{fs: f, options: options, alive: f.alive(ctx), source: source, target: target}
-	defer m.close()
-	err = m.alive()
-	if err == nil {
-		err = m.open()
-	}
-	if err == nil {
-		err = m.move()
-	}
-	return f.fail(op, target.path, err)
+	return f.call("move", from, f.locateEntry, func(source place) error {
+		target, err := f.locateEntry(to)
+		if err != nil {
+			return at(to, err)
+		}
+		m := mover{fs: f, options: options, alive: f.alive(ctx), source: source, target: target}
+		defer m.close()
+		if err = m.alive(); err == nil {
+			err = m.open()
+		}
+		if err == nil {
+			err = m.move()
+		}
+		return f.fail("move", target.path, err)
+	})
 }
 
 // mover is one Move.
@@ -106,10 +98,7 @@ func (m *mover) refuseIntoItself() error {
 	}
 	defer dir.close()
 	if dir.isBelow(m.node) {
-		return &Error{
-			Path: m.target.path, Reason: "a directory cannot be moved below itself", Remedy: "move it elsewhere",
-			Kind: ErrIntoItself,
-		}
+		return newError(ErrIntoItself, m.target.path, "a directory cannot be moved below itself", "move it elsewhere")
 	}
 	return nil
 }
@@ -157,10 +146,7 @@ func (m *mover) moveOnto(old node) error {
 		return err
 	}
 	if old.isDir() && m.from.isBelow(old) {
-		return &Error{
-			Path: m.target.path, Reason: "destination holds what is to be moved there",
-			Remedy: "move it elsewhere first", Kind: ErrIntoItself,
-		}
+		return newError(ErrIntoItself, m.target.path, "destination holds what is to be moved there", "move it elsewhere first")
 	}
 	if old.is(m.node) && !old.isDir() {
 		// rename(2) does nothing for two names of one file.

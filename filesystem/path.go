@@ -56,10 +56,7 @@ func (f *FS) locateEntry(name string) (place, error) {
 func checkPath(name string) error {
 	switch {
 	case len(name) > maxPath:
-		return &Error{
-			Path: name[:64] + "...", Reason: "path too long", Remedy: "at most 4096 bytes",
-			Kind: ErrInvalidPath,
-		}
+		return newError(ErrInvalidPath, name[:64]+"...", "path too long", "at most 4096 bytes")
 	case strings.IndexByte(name, 0) >= 0:
 		return &Error{Path: name, Reason: "path holds a NUL byte", Kind: ErrInvalidPath}
 	}
@@ -87,10 +84,7 @@ func (f *FS) locateAbsolute(name string) (place, error) {
 		}
 	}
 	if longest < 0 {
-		return place{}, &Error{
-			Path: name, Reason: "path is outside of the roots", Remedy: "the roots are " + f.rootNames(),
-			Kind: ErrOutside,
-		}
+		return place{}, newError(ErrOutside, name, "path is outside of the roots", "the roots are "+f.rootNames())
 	}
 	return found, nil
 }

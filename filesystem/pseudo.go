@@ -54,15 +54,9 @@ func readPseudo(file *os.File) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case content.Len() > pseudoSize:
-			return nil, &Error{
-				Reason: fmt.Sprintf("file made by the system has more than %d MiB", pseudoSize>>20),
-				Remedy: "read it with a process", Kind: ErrTooLarge,
-			}
+			return nil, newError(ErrTooLarge, "", fmt.Sprintf("file made by the system has more than %d MiB", pseudoSize>>20), "read it with a process")
 		case time.Since(start) > pseudoTime:
-			return nil, &Error{
-				Reason: fmt.Sprintf("file made by the system has no end after %v", pseudoTime),
-				Remedy: "read it with a process", Kind: ErrEndless,
-			}
+			return nil, newError(ErrEndless, "", fmt.Sprintf("file made by the system has no end after %v", pseudoTime), "read it with a process")
 		}
 	}
 }

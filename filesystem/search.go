@@ -271,29 +271,20 @@ func (s *search) folder(d folder, rel string, depth int) error {
 		return nil
 	}
 	var batch []*scan // files to scan before the next entry is added
-	last := ""
-	for more := true; more; {
-		var entries []fs.DirEntry
-		var err error
-		if entries, more, err = entriesAfter(d, last, searchPage, s.check); err != nil {
+	for e, err := range entriesOf(d, s.check) {
+		if err != nil {
 			if err := s.check(); err != nil {
 				return cmp.Or(s.scan(d, batch), err)
 			}
 			s.result.Unreadable++
-			more = false
+			break
 		}
-		for _, e := range entries {
-			last = e.Name()
-			if batch, err = s.entry(d, e, rel, depth, batch); err != nil {
-				return err
-			}
+		if batch, err = s.entry(d, e, rel, depth, batch); err != nil {
+			return err
 		}
 	}
 	return s.scan(d, batch)
 }
-
-// searchPage is how many entries of a directory are in memory at a time.
-const searchPage = 8192
 
 // entry examines an entry of a directory. It returns the files to scan before the next
 // entry is added.

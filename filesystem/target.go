@@ -61,10 +61,7 @@ func (p place) follow(link string) (place, error) {
 	to := place{tree: p.tree, path: p.path, followed: true} // messages name the path of the caller
 	if path.IsAbs(link) {
 		if _, whole := p.tree.(wholeTree); !whole {
-			return place{}, &Error{
-				Reason: "path leads out of its root",
-				Remedy: "symbolic links that are absolute or climb out of the root are not followed", Kind: ErrOutside,
-			}
+			return place{}, newError(ErrOutside, "", "path leads out of its root", "symbolic links that are absolute or climb out of the root are not followed")
 		}
 		to.name = strings.TrimLeft(link, "/")
 	} else {

@@ -49,19 +49,14 @@ func (f *FS) newTemporary(dir folder, perm uint32) (*temporary, error) {
 			return nil, err
 		}
 	}
-	for {
-		name := hiddenName(tempSuffix)
-		file, err := dir.open(name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, perm)
-		if err == unix.EEXIST {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		// The lock shows sweep, also that of other programs, that the file is in use.
-		_ = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		return &temporary{dir: dir, file: file, name: name}, nil
+	name := hiddenName(tempSuffix)
+	file, err := dir.open(name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, perm)
+	if err != nil {
+		return nil, err
 	}
+	// The lock shows sweep, also that of other programs, that the file is in use.
+	_ = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	return &temporary{dir: dir, file: file, name: name}, nil
 }
 
 // discard removes a file that has not got its name. It may also be called after publish.
@@ -79,41 +74,28 @@ func (t *temporary) publish(name string, replace bool) error {
 		if err != unix.EEXIST || !replace {
 			return err
 		}
-		if err := t.linkHidden(); err != nil {
+		hidden := hiddenName(tempSuffix)
+		if err := t.link(hidden); err != nil {
 			return err
 		}
+		t.name = hidden
 	}
-	err := t.takeName(name, replace)
+	var err error
+	if replace {
+		err = t.dir.rename(t.name, t.dir, name, 0)
+	} else {
+		err = renameNew(t.dir, t.name, t.dir, name)
+	}
 	if err == nil {
 		t.name = ""
 	}
 	return err
 }
 
-func (t *temporary) takeName(name string, replace bool) error {
-	if replace {
-		return t.dir.rename(t.name, t.dir, name, 0)
-	}
-	return renameNew(t.dir, t.name, t.dir, name)
-}
-
 // link gives a nameless file a new name, as open(2) describes. The other way needs a
 // capability.
 func (t *temporary) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, descriptorPath(t.file), t.dir.fd, name, unix.AT_SYMLINK_FOLLOW)
-}
-
-func (t *temporary) linkHidden() error {
-	for {
-		name := hiddenName(tempSuffix)
-		err := t.link(name)
-		if err == nil {
-			t.name = name
-		}
-		if err != unix.EEXIST {
-			return err
-		}
-	}
 }
 
 const descriptors = "/proc/self/fd"

@@ -91,6 +91,9 @@ func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 		pending: make(map[string]time.Time), known: make(map[string]struct{}),
 	}
 	if err := r.begin(); err != nil {
+		if r.folders != nil {
+			r.folders.close()
+		}
 		f.leave()
 		return nil, f.fail(op, p.path, err)
 	}

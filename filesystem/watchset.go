@@ -175,17 +175,14 @@ func (s *watchSet) name(e fsnotify.Event) (dir, base string, ok bool) {
 	return dir, base, ok
 }
 
+// begin watches with a new set.
 func (r *watcher) begin() error {
 	folders, err := newWatchSet(r.options.MaxWatches)
 	if err != nil {
 		return err
 	}
 	r.folders = folders
-	if err := r.addTop(); err != nil {
-		folders.close()
-		return err
-	}
-	return nil
+	return r.addTop()
 }
 
 // addTop watches the directory, or the directory that the file is in.
@@ -382,16 +379,12 @@ func (r *watcher) startOver() error {
 		Reason: "more happened than the system could note (fs.inotify.max_queued_events" + sysctl("max_queued_events") + ")",
 	})
 	r.folders.close()
-	folders, err := newWatchSet(r.options.MaxWatches)
-	if err != nil {
-		return err
-	}
-	r.folders = folders
 	clear(r.known)
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err = r.addTop(); errors.Is(err, ErrTooLarge) {
+	err := r.begin()
+	if errors.Is(err, ErrTooLarge) {
 		r.emit(Event{Type: EventOverflow, Path: r.place.path, Directory: true, Reason: r.fs.reason(err)})
 		return nil
 	}

@@ -196,17 +196,11 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 		return err
 	}
 	defer file.Close()
-	old, err := nodeOfFile(file)
+	old, unlock, err := w.lock(file)
 	if err != nil {
 		return err
 	}
-	defer w.fs.lockContent(old.id())()
-	if old, err = nodeOfFile(file); err != nil {
-		return err
-	}
-	if err := w.check(old, true); err != nil {
-		return err
-	}
+	defer unlock()
 	if w.target.confined && old.links > 1 {
 		return severalNames()
 	}
@@ -234,9 +228,7 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 
 // severalNames is the error for a file that may have a name outside of the root, too.
 func severalNames() error {
-	return &Error{
-		Reason: "file has several names (hard links), and its directory allows no replacing it", Kind: fs.ErrPermission,
-	}
+	return newError(fs.ErrPermission, "", "file has several names (hard links), and its directory allows no replacing it", "")
 }
 
 // reserve reserves space for a file, if the file system can.
