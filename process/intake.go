@@ -52,7 +52,7 @@ func (l *Log) append(in *intake, data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if in.open > l.seen && in.open == l.next-1 {
-		last := l.records.at(l.records.count - 1)
+		last := &l.records[len(l.records)-1]
 		size := len(last.data) + len(data)
 		if now-last.time < int64(mergeWindow) && size <= min(mergeSize, l.limit/64) {
 			last.data = last.data[:size]

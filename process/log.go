@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -36,6 +37,19 @@ type Entry struct {
 	Data     []byte // not empty; shared and read-only
 }
 
+// record is a kept entry. Its sequence follows from its position.
+type record struct {
+	time   int64 // Unix nanoseconds
+	offset int64 // bytes of output before it
+	data   []byte
+	stream uint8
+}
+
+func (r *record) entry(sequence uint64) Entry {
+	n := len(r.data)
+	return Entry{Sequence: sequence, Stream: streams[r.stream], Time: time.Unix(0, r.time), Data: r.data[:n:n]}
+}
+
 // Query selects entries.
 type Query struct {
 	Stream Stream // only this stream, unless empty
@@ -56,14 +70,14 @@ const (
 	entryRoom = 128
 )
 
-// Log is the output of a process: a ring of entries, of which the oldest are dropped.
+// Log is the output of a process: a queue of entries, of which the oldest are dropped.
 // Readers never delay the process.
 type Log struct {
 	source *supervise.Child // a child of another group that has the output; nil: intakes append it
 
 	mu      sync.Mutex
-	limit   int // in bytes
-	records ring
+	limit   int           // in bytes
+	records []record      // the oldest first
 	next    uint64        // sequence of the next record
 	end     int64         // bytes ever written
 	size    int           // bytes kept
@@ -87,11 +101,11 @@ func (l *Log) Entries(q Query) []Entry {
 		from = l.next
 	}
 	entries := []Entry{}
-	for i := l.records.count - 1; i >= 0 && first+uint64(i) >= from; i-- {
+	for i := len(l.records) - 1; i >= 0 && first+uint64(i) >= from; i-- {
 		if q.Tail != nil && len(entries) >= *q.Tail {
 			break
 		}
-		r := l.records.at(i)
+		r := &l.records[i]
 		if q.Stream == "" || q.Stream == streams[r.stream] {
 			entries = append(entries, r.entry(first+uint64(i)))
 		}
@@ -102,19 +116,19 @@ func (l *Log) Entries(q Query) []Entry {
 
 // first returns the sequence of the oldest kept record, or of the next record if none
 // is kept. The caller holds l.mu, as for the following methods without a lock.
-func (l *Log) first() uint64 { return l.next - uint64(l.records.count) }
+func (l *Log) first() uint64 { return l.next - uint64(len(l.records)) }
 
 // begin returns how many bytes were dropped.
 func (l *Log) begin() int64 {
-	if l.records.count == 0 {
+	if len(l.records) == 0 {
 		return l.end
 	}
-	return l.records.at(0).offset
+	return l.records[0].offset
 }
 
 // push appends an entry.
 func (l *Log) push(stream uint8, data []byte, now int64) {
-	l.records.push(record{time: now, offset: l.end, data: data, stream: stream}, l.maxRecords())
+	l.records = append(l.records, record{time: now, offset: l.end, data: data, stream: stream})
 	l.next++
 	l.grew(len(data))
 }
@@ -138,12 +152,13 @@ func (l *Log) maxRecords() int { return max(16, l.limit/entryRoom) }
 
 // trim drops entries until the limits are kept. It cuts the last entry.
 func (l *Log) trim() {
-	for l.records.count > 1 && (l.size > l.limit || l.records.count > l.maxRecords()) {
-		l.size -= len(l.records.at(0).data)
-		l.records.drop()
+	for len(l.records) > 1 && (l.size > l.limit || len(l.records) > l.maxRecords()) {
+		l.size -= len(l.records[0].data)
+		l.records[0] = record{} // lets its data go
+		l.records = l.records[1:]
 	}
 	if over := l.size - l.limit; over > 0 {
-		r := l.records.at(0)
+		r := &l.records[0]
 		r.data = r.data[over:]
 		r.offset += int64(over)
 		l.size = l.limit
@@ -170,7 +185,7 @@ func (l *Log) finish() {
 func (l *Log) shrink() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.records.fit()
+	l.records = slices.Clone(l.records)
 }
 
 func (l *Log) finished() {
@@ -199,7 +214,7 @@ func (l *Log) maxChunk() int {
 func (l *Log) weight() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.size + l.records.weight()
+	return l.size + cap(l.records)*int(unsafe.Sizeof(record{}))
 }
 
 // sync reads new output from the source, if there is one.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -60,6 +61,8 @@ type Manager struct {
 	group *supervise.Group
 	runs  gate
 
+	ctx     context.Context //nolint:containedctx // ends in Close, after the manager's own processes
+	cancel  context.CancelFunc
 	closing sync.Once
 	err     error // of Close
 
@@ -71,7 +74,6 @@ type Manager struct {
 	procs   map[string]*Process
 	exited  []*Process          // the ended processes of procs, in the order of their ends
 	foreign map[string]*Process // children of other groups that were asked for
-	endings map[*ending]struct{}
 }
 
 // New returns a manager, which must be closed. It ends processes that an earlier
@@ -96,8 +98,9 @@ func New(cfg Config) (*Manager, error) {
 	}
 	m := &Manager{
 		cfg: cfg, group: group, limits: limits,
-		procs: make(map[string]*Process), foreign: make(map[string]*Process), endings: make(map[*ending]struct{}),
+		procs: make(map[string]*Process), foreign: make(map[string]*Process),
 	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.runs.setLimit(limits.MaxProcesses)
 	return m, nil
 }
@@ -111,7 +114,7 @@ func (m *Manager) Close() error {
 		m.mu.Unlock()
 		m.runs.close()
 		m.err = m.group.Close()
-		m.hurry()
+		m.cancel() // kills processes of other groups that are being stopped
 		m.work.Wait()
 	})
 	return m.err

@@ -65,9 +65,9 @@ func (l *Log) FollowBytes(last int) *Reader {
 	if last < 0 {
 		r.pos = l.begin()
 	}
-	for i := l.records.count - 1; i >= 0 && r.pos < l.end; i-- {
+	for i := len(l.records) - 1; i >= 0 && r.pos < l.end; i-- {
 		r.next = l.first() + uint64(i)
-		if l.records.at(i).offset <= r.pos {
+		if l.records[i].offset <= r.pos {
 			break
 		}
 	}
@@ -156,7 +156,7 @@ func (r *Reader) collect() Gap {
 	}
 	size := 0
 	for r.next < end && len(r.entries) < batchEntries && size < batchBytes {
-		rec := l.records.at(int(r.next - l.first()))
+		rec := &l.records[r.next-l.first()]
 		e := rec.entry(r.next)
 		if r.pos >= 0 && r.pos < rec.offset {
 			gap.Bytes += rec.offset - r.pos

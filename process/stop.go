@@ -69,51 +69,21 @@ func (p *Process) end(grace time.Duration, now bool) {
 			return
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	if p.m.begin() != nil {
+		return // Close ends it
+	}
+	ctx, cancel := context.WithCancel(p.m.ctx)
 	if now {
 		cancel()
 	}
 	e := &ending{hurry: cancel, over: make(chan struct{})}
-	if !p.m.note(e) {
-		cancel()
-		return // Close ends it
-	}
 	p.ending = e
 	go func() {
-		defer p.m.strike(e)
+		defer p.m.work.Done()
+		defer close(e.over)
 		defer cancel()
 		if err := p.child.StopWithin(ctx, grace); err != nil {
 			p.m.cfg.Logger.Debug("a process could not be ended", "id", p.id, "error", err)
 		}
 	}()
-}
-
-// note makes Close wait for an ending. It returns false after Close.
-func (m *Manager) note(e *ending) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return false
-	}
-	m.work.Add(1)
-	m.endings[e] = struct{}{}
-	return true
-}
-
-func (m *Manager) strike(e *ending) {
-	close(e.over)
-	m.mu.Lock()
-	delete(m.endings, e)
-	m.mu.Unlock()
-	m.work.Done()
-}
-
-// hurry makes running stops send SIGKILL. After the manager's own processes have
-// ended, these are stops of other parts' processes.
-func (m *Manager) hurry() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for e := range m.endings {
-		e.hurry()
-	}
 }
