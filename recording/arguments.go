@@ -82,7 +82,7 @@ func (e encoding) x264() string {
 func probeArguments(path string) []string {
 	return []string{
 		"-hide_banner", "-v", "error", "-select_streams", "v:0", "-read_intervals", "%+#1",
-		"-show_entries", "frame=width,height", "-of", "json", "--", path,
+		"-show_entries", "frame=width,height", "-of", "csv=p=0", "--", path,
 	}
 }
 

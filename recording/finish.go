@@ -2,7 +2,6 @@ package recording
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,15 +92,8 @@ func (s *Store) probe(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	var answer struct {
-		Frames []struct {
-			Width, Height int
-		} `json:"frames"`
-	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		return fmt.Errorf("ffprobe: %w", err)
-	}
-	if len(answer.Frames) == 0 || answer.Frames[0].Width <= 0 || answer.Frames[0].Height <= 0 {
+	var width, height int
+	if _, err := fmt.Sscanf(out, "%d,%d", &width, &height); err != nil || width <= 0 || height <= 0 {
 		return errors.New("ffprobe found no picture that can be decoded")
 	}
 	return nil

@@ -82,7 +82,11 @@ func writeManifest(dir string, info Info, sync bool) error {
 	text = append(text, '\n')
 	path := filepath.Join(dir, manifestFile)
 	part := path + partSuffix
-	if err := writePart(part, text, sync); err != nil {
+	err = writePart(part, sync, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
 		if overwrite(path, text) == nil {
 			return nil
 		}
@@ -94,12 +98,13 @@ func writeManifest(dir string, info Info, sync bool) error {
 	return replace(part, path)
 }
 
-func writePart(part string, text []byte, sync bool) error {
+// writePart writes a file, which it removes after an error.
+func writePart(part string, sync bool, write func(io.Writer) error) error {
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
+	err = write(f)
 	if err == nil && sync {
 		err = f.Sync()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"path/filepath"
 	"sync"
 	"time"
@@ -269,8 +270,8 @@ func (p *segment) at(slot int64) time.Duration {
 func (p *segment) offer(at time.Duration, planes []byte) {
 	w, h := p.encoder.width, p.encoder.height
 	n := w * h
-	p.thumbs.offer(at, yuvPicture{
-		Y: planes[:n], U: planes[n : n+n/4], V: planes[n+n/4:], YStride: w, UVStride: w / 2, Width: w, Height: h,
+	p.thumbs.offer(at, &image.YCbCr{
+		Y: planes[:n], Cb: planes[n : n+n/4], Cr: planes[n+n/4:], YStride: w, CStride: w / 2, Rect: image.Rect(0, 0, w, h),
 	})
 }
 

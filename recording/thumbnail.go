@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -54,14 +55,14 @@ type thumbnailer struct {
 
 	// The goroutine owns the fields below while due is never. At other times they belong
 	// to the caller of offer.
-	frame    yuvPicture // the latest picture that was wanted
+	frame    image.YCbCr // the latest picture that was wanted
 	interval time.Duration
 	limit    int           // of thumbnails
 	next     time.Duration // when the next thumbnail is due
 	made     []time.Duration
-	last     *image.RGBA // the latest thumbnail
-	posted   bool        // there is a poster
-	settled  bool        // the poster is not replaced any more
+	last     *image.YCbCr // the latest thumbnail
+	posted   bool         // there is a poster
+	settled  bool         // the poster is not replaced any more
 }
 
 // newThumbnailer makes pictures in a recording's folder. A negative interval means no
@@ -85,11 +86,11 @@ func newThumbnailer(dir string, interval time.Duration, log *slog.Logger) *thumb
 
 // offer offers the picture at a position. The thumbnailer copies the picture if it needs one.
 // offer and stop are for one goroutine.
-func (t *thumbnailer) offer(at time.Duration, p yuvPicture) {
+func (t *thumbnailer) offer(at time.Duration, p *image.YCbCr) {
 	if at < time.Duration(t.due.Load()) {
 		return
 	}
-	if t.frame.equals(p) {
+	if equal(&t.frame, p) {
 		if at >= t.next {
 			t.next = t.after(at)
 		}
@@ -97,7 +98,7 @@ func (t *thumbnailer) offer(at time.Duration, p yuvPicture) {
 		return
 	}
 	t.due.Store(int64(never)) // until this picture is done
-	t.frame.copyFrom(p)
+	copyTo(&t.frame, p)
 	t.jobs <- at
 }
 
@@ -122,12 +123,12 @@ func (t *thumbnailer) after(at time.Duration) time.Duration {
 
 // take makes the poster and the thumbnail that are due.
 func (t *thumbnailer) take(at time.Duration) error {
-	small := t.frame.shrink(thumbWidth)
+	small := shrink(&t.frame, thumbWidth)
 	var err error
 	if !t.settled {
 		blank := isBlank(small)
 		if !t.posted || !blank {
-			err = writeJPEG(filepath.Join(t.dir, posterFile), t.frame.shrink(posterWidth), posterQuality)
+			err = writeJPEG(filepath.Join(t.dir, posterFile), shrink(&t.frame, posterWidth), posterQuality)
 			t.posted = t.posted || err == nil
 		}
 		t.settled = err == nil && !blank
@@ -139,9 +140,9 @@ func (t *thumbnailer) take(at time.Duration) error {
 }
 
 // thumbnail writes a thumbnail, unless it would equal the one before.
-func (t *thumbnailer) thumbnail(at time.Duration, small *image.RGBA) error {
+func (t *thumbnailer) thumbnail(at time.Duration, small *image.YCbCr) error {
 	defer func() { t.next = t.after(at) }() // thin changes it
-	if t.last != nil && t.last.Rect == small.Rect && string(t.last.Pix) == string(small.Pix) {
+	if t.last != nil && equal(t.last, small) {
 		return nil
 	}
 	if len(t.made) == t.limit {
@@ -176,18 +177,11 @@ func thumbPath(dir string, at time.Duration) string {
 }
 
 // writeJPEG writes a file atomically.
-func writeJPEG(path string, img image.Image, quality int) (err error) {
-	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+func writeJPEG(path string, img image.Image, quality int) error {
+	part := path + partSuffix
+	err := writePart(part, false, func(w io.Writer) error { return jpeg.Encode(w, img, &jpeg.Options{Quality: quality}) })
 	if err != nil {
 		return err
 	}
-	err = jpeg.Encode(f, img, &jpeg.Options{Quality: quality})
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(part, path)
-	}
-	if err != nil {
-		_ = os.Remove(part)
-	}
-	return err
+	return os.Rename(part, path)
 }

@@ -17,16 +17,16 @@ import (
 )
 
 // plane is a picture of one colour, in limited range BT.601 as recordings are.
-func plane(w, h int, y, u, v byte) yuvPicture {
+func plane(w, h int, y, u, v byte) *image.YCbCr {
 	cw, ch := w/2, h/2
-	return yuvPicture{
-		Y: bytes.Repeat([]byte{y}, w*h), U: bytes.Repeat([]byte{u}, cw*ch), V: bytes.Repeat([]byte{v}, cw*ch),
-		YStride: w, UVStride: cw, Width: w, Height: h,
+	return &image.YCbCr{
+		Y: bytes.Repeat([]byte{y}, w*h), Cb: bytes.Repeat([]byte{u}, cw*ch), Cr: bytes.Repeat([]byte{v}, cw*ch),
+		YStride: w, CStride: cw, Rect: image.Rect(0, 0, w, h),
 	}
 }
 
 // with puts a rectangle of black on a picture.
-func (p yuvPicture) with(x, y, w, h int) yuvPicture {
+func with(p *image.YCbCr, x, y, w, h int) *image.YCbCr {
 	for j := y; j < y+h; j++ {
 		for i := x; i < x+w; i++ {
 			p.Y[j*p.YStride+i] = 16
@@ -73,7 +73,7 @@ func TestShrinkColours(t *testing.T) {
 		{41, 240, 110, 0, 0, 255},
 	} {
 		p := plane(1000, 40, c.y, c.u, c.v)
-		img := p.shrink(thumbWidth)
+		img := shrink(p, thumbWidth)
 		if img.Rect.Dx() != 250 || img.Rect.Dy() != 10 {
 			t.Fatalf("1000x40 became %v", img.Rect)
 		}
@@ -89,7 +89,7 @@ func TestShrinkAnySize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{16, 16}, {320, 200}, {322, 202}, {642, 2}, {2, 900}, {16384, 16}} {
 		p := plane(size.X, size.Y, 235, 128, 128)
-		img := p.shrink(thumbWidth)
+		img := shrink(p, thumbWidth)
 		if img.Rect.Dx() > thumbWidth || img.Rect.Empty() {
 			t.Errorf("%v became %v", size, img.Rect)
 		}
@@ -103,22 +103,22 @@ func TestShrinkAnySize(t *testing.T) {
 func TestBlank(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		p     yuvPicture
+		p     *image.YCbCr
 		blank bool
 	}{
 		"grey":             {plane(640, 480, 100, 128, 128), true},
-		"with a pointer":   {plane(640, 480, 100, 128, 128).with(320, 240, 12, 20), true},
-		"with a window":    {plane(640, 480, 100, 128, 128).with(320, 240, 120, 80), false},
-		"window on middle": {plane(640, 480, 100, 128, 128).with(100, 20, 440, 300), false},
+		"with a pointer":   {with(plane(640, 480, 100, 128, 128), 320, 240, 12, 20), true},
+		"with a window":    {with(plane(640, 480, 100, 128, 128), 320, 240, 120, 80), false},
+		"window on middle": {with(plane(640, 480, 100, 128, 128), 100, 20, 440, 300), false},
 	} {
-		if blank := isBlank(c.p.shrink(thumbWidth)); blank != c.blank {
+		if blank := isBlank(shrink(c.p, thumbWidth)); blank != c.blank {
 			t.Errorf("%s: blank is %v", name, blank)
 		}
 	}
 }
 
 // show offers a picture and waits until what is due of it is made.
-func show(t testing.TB, th *thumbnailer, at time.Duration, p yuvPicture) {
+func show(t testing.TB, th *thumbnailer, at time.Duration, p *image.YCbCr) {
 	t.Helper()
 	th.offer(at, p)
 	until(t, "the picture", func() bool { return time.Duration(th.due.Load()) != never })
@@ -141,7 +141,7 @@ func TestThumbnails(t *testing.T) {
 	if img, err := s.Poster(e.id); !near(decode(t, img, err).At(100, 100), 128, 128, 128) {
 		t.Error("the first picture is not the poster")
 	}
-	show(t, th, 900*time.Millisecond, grey.with(100, 100, 300, 200))
+	show(t, th, 900*time.Millisecond, with(grey, 100, 100, 300, 200))
 	show(t, th, 1500*time.Millisecond, plane(640, 400, 235, 128, 128)) // not due
 	show(t, th, 4300*time.Millisecond, plane(640, 400, 81, 90, 240))
 	show(t, th, 6100*time.Millisecond, plane(640, 400, 81, 90, 240)) // the same
@@ -177,7 +177,7 @@ func TestNoThumbnails(t *testing.T) {
 	dir := t.TempDir()
 	th := newThumbnailer(dir, -1, slog.New(slog.DiscardHandler))
 	for i := range 20 {
-		th.offer(time.Duration(i)*10*time.Second, plane(64, 64, byte(16+i), 128, 128).with(0, 0, 20, 20))
+		th.offer(time.Duration(i)*10*time.Second, with(plane(64, 64, byte(16+i), 128, 128), 0, 0, 20, 20))
 	}
 	th.stop()
 	th.stop()
@@ -230,17 +230,17 @@ func TestThumbnailInterval(t *testing.T) {
 // BenchmarkThumbnail is what a thumbnail costs the recorder, and in all.
 func BenchmarkThumbnail(b *testing.B) {
 	for _, size := range []image.Point{{1440, 900}, {1920, 1080}} {
-		p := plane(size.X, size.Y, 100, 128, 128).with(200, 200, 400, 400)
+		p := with(plane(size.X, size.Y, 100, 128, 128), 200, 200, 400, 400)
 		b.Run(fmt.Sprintf("copy/%v", size), func(b *testing.B) {
-			var c yuvPicture
+			var c image.YCbCr
 			for b.Loop() {
-				c.copyFrom(p)
+				copyTo(&c, p)
 			}
 		})
 		b.Run(fmt.Sprintf("all/%v", size), func(b *testing.B) {
 			dir := b.TempDir()
 			for b.Loop() {
-				if err := writeJPEG(filepath.Join(dir, "x.jpg"), p.shrink(thumbWidth), thumbQuality); err != nil {
+				if err := writeJPEG(filepath.Join(dir, "x.jpg"), shrink(p, thumbWidth), thumbQuality); err != nil {
 					b.Fatal(err)
 				}
 			}
