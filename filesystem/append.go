@@ -150,7 +150,6 @@ type contentLock struct {
 	users int // under shared.mu
 }
 
-// lockContent locks the content of a file.
 func (f *FS) lockContent(id fileID) (unlock func()) {
 	f.mu.Lock()
 	l := f.contents[id]

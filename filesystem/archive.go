@@ -192,7 +192,6 @@ func (a *archiver) entry(d folder, name, rel string) error {
 	return a.directory(newFolder(file, d.child(name)), rel+"/")
 }
 
-// content writes a regular file.
 func (a *archiver) content(file *os.File, n node, rel string) error {
 	source := &paddedReader{r: file, alive: a.alive}
 	if a.made {

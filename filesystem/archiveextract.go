@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -171,7 +172,6 @@ func (x *extraction) unpack() error {
 	}
 }
 
-// entry unpacks one entry.
 func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeXGlobalHeader, 'V': // a header for all entries, and the name of a tape
@@ -206,7 +206,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 		return refused(h.Name, "archive has an entry of the unknown kind "+strconv.QuoteRune(rune(kind)), "")
 	}
 	if err != nil {
-		return x.explainEntry(err, h.Name)
+		return at(x.inPlace(h.Name), err)
 	}
 	x.done.Entries++
 	if len(x.done.Paths) < maxExtractedPaths {
@@ -238,7 +238,6 @@ func (x *extraction) directory(h *tar.Header, parts []string) error {
 // permissions returns the mode of an entry, without setuid, setgid and sticky bits.
 func permissions(h *tar.Header) uint32 { return uint32(h.Mode) & 0o777 }
 
-// file unpacks a regular file.
 func (x *extraction) file(h *tar.Header, parts []string, content io.Reader) error {
 	if x.options.MaxBytes >= 0 && h.Size > x.options.MaxBytes-x.done.Bytes {
 		return tooLarge("archive expands to more than " + strconv.FormatInt(x.options.MaxBytes, 10) + " bytes (MaxBytes)")
@@ -247,19 +246,19 @@ func (x *extraction) file(h *tar.Header, parts []string, content io.Reader) erro
 	if err != nil {
 		return err
 	}
-	fd := -1
+	var file *os.File
 	err = x.create(l, name, node.isRegular, func() (err error) {
-		fd, err = unix.Openat(l.stage.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		file, err = l.stage.open(name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o600)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	if err := x.fill(fd, h, content); err != nil {
+	defer file.Close()
+	if err := x.fill(file, h, content); err != nil {
 		return err
 	}
-	if err := unix.Fchmod(fd, permissions(h)); err != nil {
+	if err := unix.Fchmod(int(file.Fd()), permissions(h)); err != nil {
 		return err
 	}
 	return setTime(l.stage.fd, name, h.ModTime)
@@ -274,15 +273,15 @@ func setTime(dir int, name string, modified time.Time) error {
 	return unix.UtimesNanoAt(dir, name, []unix.Timespec{{Nsec: unix.UTIME_OMIT}, at}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// symlink makes a symbolic link.
 func (x *extraction) symlink(h *tar.Header, parts []string) error {
+	if err := checkTarget(h.Name, h.Linkname); err != nil {
+		return err
+	}
 	l, name, err := x.parentLevel(parts)
 	if err != nil {
 		return err
 	}
-	if err := x.checkTarget(h.Name, splitPath(l.path), h.Linkname); err != nil {
-		return err
-	}
+	x.hasLinks = true
 	err = x.create(l, name, node.isLink, func() error { return unix.Symlinkat(h.Linkname, l.stage.fd, name) })
 	if err != nil {
 		return err

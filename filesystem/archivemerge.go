@@ -13,7 +13,7 @@ import (
 // moveIn moves the unpacked files to their places, after checking that all can be moved. After
 // the first move it continues even if the context ends.
 func (x *extraction) moveIn() error {
-	if x.doubtful {
+	if x.hasLinks {
 		if err := x.checkLinks(x.stage.folder, nil); err != nil {
 			return err
 		}

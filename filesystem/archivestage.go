@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
-	"strings"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +29,7 @@ type extraction struct {
 	folders  []stagedFolder // directories whose mode and time are set at the end
 	known    map[string]int // path to index in folders
 	paths    int            // bytes of the paths in folders
-	doubtful bool           // a symbolic link needs checkLinks
+	hasLinks bool           // the archive has a symbolic link
 	done     Extracted
 }
 
@@ -78,7 +78,6 @@ func openStage(dest folder) (s stage, err error) {
 	return s, nil
 }
 
-// remove removes the staging directory and its content.
 func (s stage) remove() {
 	_ = removeEntry(s.dest, s.name, uninterrupted) // sweep tries again
 	s.close()
@@ -120,7 +119,6 @@ func (x *extraction) enterLevel(parts []string) (level, error) {
 	return x.level(), nil
 }
 
-// level returns the latest level.
 func (x *extraction) level() level {
 	if n := len(x.levels); n > 0 {
 		return x.levels[n-1]
@@ -208,13 +206,6 @@ func (x *extraction) downLink(link string) (level, error) {
 // inPlace returns the absolute path of an entry in the destination.
 func (x *extraction) inPlace(name string) string { return path.Join(x.place.path, name) }
 
-func splitPath(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return strings.Split(name, "/")
-}
-
 // create makes an entry with a function. As with tar, it replaces an earlier entry of the same
 // name and kind.
 func (x *extraction) create(l level, name string, sameKind func(node) bool, makeIt func() error) error {
@@ -257,47 +248,30 @@ func (x *extraction) openStaged(parts []string) (*os.File, error) {
 	return file, nil
 }
 
-// fill writes the content of an entry.
-func (x *extraction) fill(fd int, h *tar.Header, content io.Reader) error {
+func (x *extraction) fill(file *os.File, h *tar.Header, content io.Reader) error {
 	sparse := isSparse(h)
 	size := int64(0)
 	for {
 		n, err := io.ReadFull(content, x.buffer[:min(int64(len(x.buffer)), max(h.Size-size, 1))])
-		if n > 0 {
-			if failed := writeAt(fd, x.buffer[:n], size, sparse); failed != nil {
-				return failed
-			}
-			size += int64(n)
-			x.done.Bytes += int64(n)
-			if failed := x.stream.checkRatio(x.done.Bytes); failed != nil {
-				return failed
-			}
+		if failed := write(file, x.buffer[:n], sparse); failed != nil {
+			return failed
+		}
+		size += int64(n)
+		x.done.Bytes += int64(n)
+		if failed := x.stream.checkRatio(x.done.Bytes); failed != nil {
+			return failed
 		}
 		switch {
 		case err == io.EOF: // exactly at the end, else it is io.ErrUnexpectedEOF
 			if sparse {
-				return unix.Ftruncate(fd, size) // a hole at the end
+				return file.Truncate(size) // a hole at the end
 			}
 			return nil
 		case err != nil:
-			return &contentError{err}
+			return x.stream.explain(err, h.Name)
 		}
 	}
 }
-
-// explainEntry adds the entry to an error.
-func (x *extraction) explainEntry(err error, entry string) error {
-	if e := (*contentError)(nil); errors.As(err, &e) {
-		return x.stream.explain(e.err, entry)
-	}
-	return at(x.inPlace(entry), err)
-}
-
-// contentError is an error from reading the archive, not from writing the file.
-type contentError struct{ err error }
-
-func (e *contentError) Error() string { return e.err.Error() }
-func (e *contentError) Unwrap() error { return e.err }
 
 // isSparse reports whether a file may have holes, in any format.
 func isSparse(h *tar.Header) bool {
@@ -307,25 +281,22 @@ func isSparse(h *tar.Header) bool {
 
 var zeroPage [4096]byte
 
-// writeAt writes at an offset. If sparse is set, it leaves holes for zeros.
-func writeAt(fd int, b []byte, offset int64, sparse bool) error {
-	for len(b) > 0 {
-		part := b
-		if sparse {
-			part = b[:min(len(b), len(zeroPage))]
-			if bytes.Equal(part, zeroPage[:len(part)]) {
-				b, offset = b[len(part):], offset+int64(len(part))
-				continue
-			}
-		}
-		n, err := unix.Pwrite(fd, part, offset)
-		if err == unix.EINTR {
-			continue
+// write writes at the offset of a file. If sparse is set, it leaves holes for zeros.
+func write(file *os.File, b []byte, sparse bool) error {
+	if !sparse {
+		_, err := file.Write(b)
+		return err
+	}
+	for page := range slices.Chunk(b, len(zeroPage)) {
+		var err error
+		if bytes.Equal(page, zeroPage[:len(page)]) {
+			_, err = file.Seek(int64(len(page)), io.SeekCurrent)
+		} else {
+			_, err = file.Write(page)
 		}
 		if err != nil {
 			return err
 		}
-		b, offset = b[n:], offset+int64(n)
 	}
 	return nil
 }

@@ -70,7 +70,6 @@ type tarStream struct {
 	zeros int   // number of zeros at the end, up to two blocks
 }
 
-// openTar decompresses an archive.
 func openTar(r io.Reader, options ExtractOptions, alive aliveFunc) (*tarStream, error) {
 	s := &tarStream{source: &sourceReader{reader: r, alive: alive}, limits: options, close: func() {}}
 	ahead := bufio.NewReaderSize(s.source, readAhead)

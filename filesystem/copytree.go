@@ -176,7 +176,6 @@ func setTimes(dir folder, name string, n node) error {
 	return unix.UtimesNanoAt(dir.fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// syncTree syncs a copy.
 func syncTree(dir folder, name string, n node) error {
 	if n.mode.Type()&^fs.ModeDir != 0 {
 		return nil

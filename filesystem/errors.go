@@ -165,7 +165,6 @@ func (f *FS) explain(err error) (problem, remedy string, kind error) {
 	return err.Error(), "", nil
 }
 
-// reason returns the reason of an error.
 func (f *FS) reason(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok && e.Reason != "" {
 		return e.Reason

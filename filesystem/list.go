@@ -109,7 +109,6 @@ func (l *lister) list(dir folder, after string, depth int) error {
 	return nil
 }
 
-// add adds an entry and the entries below it.
 func (l *lister) add(dir folder, name string, depth int) error {
 	if err := l.alive(); err != nil {
 		return err

@@ -129,7 +129,6 @@ func (m *mover) move() error {
 	return at(m.target.path, unix.EEXIST)
 }
 
-// moveOnto moves to a destination that exists.
 func (m *mover) moveOnto(old node) error {
 	if old.is(m.node) {
 		if same, err := m.sameName(); same || err != nil {

@@ -319,7 +319,6 @@ func (s *search) entry(d folder, e fs.DirEntry, rel string, depth int, batch []*
 	return batch, nil
 }
 
-// count counts an entry that is examined.
 func (s *search) count() error {
 	if s.result.Entries >= s.options.MaxEntries {
 		return limitError(LimitEntries)
@@ -345,7 +344,6 @@ func (s *search) wants(rel string, directory bool) bool {
 	return s.options.Glob == "" || doublestar.MatchUnvalidated(s.options.Glob, rel)
 }
 
-// subfolder searches a directory below another one.
 func (s *search) subfolder(d folder, name, rel string, depth int) error {
 	sub, err := d.folder(name, folderRead)
 	if err != nil {

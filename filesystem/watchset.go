@@ -269,7 +269,6 @@ func (r *watcher) know(name string) {
 	r.known[name] = struct{}{}
 }
 
-// handle handles an event of fsnotify.
 func (r *watcher) handle(e fsnotify.Event) error {
 	dir, base, ok := r.folders.name(e)
 	switch {
