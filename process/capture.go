@@ -58,7 +58,6 @@ func (c *capture) Filled(n int) {
 // Write implements supervise.Filler.
 func (c *capture) Write(b []byte) (int, error) { return fill(c, b) }
 
-// fill is the Write of a Filler.
 func fill(f supervise.Filler, b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		n := copy(f.Space(), rest)

@@ -34,7 +34,6 @@ func (g *gate) enter() chan bool {
 	return w
 }
 
-// leave admits the next caller.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -126,7 +126,6 @@ func (l *Log) begin() int64 {
 	return l.records[0].offset
 }
 
-// push appends an entry.
 func (l *Log) push(stream uint8, data []byte, now int64) {
 	l.records = append(l.records, record{time: now, offset: l.end, data: data, stream: stream})
 	l.next++

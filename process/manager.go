@@ -262,7 +262,6 @@ func (m *Manager) release(owner Owner) {
 	}
 }
 
-// add registers a started process.
 func (m *Manager) add(p *Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -138,7 +138,6 @@ func (r *Reader) take() taken {
 	return t
 }
 
-// collect reads available entries.
 func (r *Reader) collect() Gap {
 	l := r.log
 	var gap Gap

@@ -110,7 +110,6 @@ func (m *Manager) bounds(o RunOptions) (time.Duration, int) {
 	return min(timeout, l.MaxRunTimeout), maxOutput
 }
 
-// turn waits until the program may be started.
 func (m *Manager) turn(ctx context.Context, t *time.Timer) error {
 	w := m.runs.enter()
 	if w == nil {
