@@ -31,12 +31,7 @@ type Chapter struct {
 // end. There are none if there would be a single one for a window. A length of zero is that
 // of a video that is not complete.
 func Chapters(entries iter.Seq2[Entry, error], length time.Duration) ([]Chapter, error) {
-	all, err := chapters(entries, endOf(length))
-	list := make([]Chapter, len(all))
-	for i, c := range all {
-		list[i] = c.Chapter
-	}
-	return list, err
+	return chapters(entries, endOf(length))
 }
 
 // endOf returns the end of a video of a length, or zero if it is not known.
@@ -54,7 +49,7 @@ type chapter struct {
 	window desktop.WindowID
 }
 
-func chapters(entries iter.Seq2[Entry, error], end Milliseconds) ([]chapter, error) {
+func chapters(entries iter.Seq2[Entry, error], end Milliseconds) ([]Chapter, error) {
 	var latest Milliseconds
 	sorted, err := chronological(entries, end, func(e Entry) bool {
 		latest = max(latest, e.At)
@@ -145,8 +140,7 @@ func awayFrom(markers, list []chapter, least Milliseconds) []chapter {
 	})
 }
 
-// merge puts markers and visits into one list.
-func merge(markers, visits []chapter, end Milliseconds) []chapter {
+func merge(markers, visits []chapter, end Milliseconds) []Chapter {
 	list := slices.Concat(markers, visits)
 	slices.SortStableFunc(list, func(a, b chapter) int { return cmp.Compare(a.From, b.From) })
 	var all []chapter
@@ -167,11 +161,10 @@ func merge(markers, visits []chapter, end Milliseconds) []chapter {
 	case first.From > 0:
 		all = slices.Insert(all, 0, chapter{Chapter: Chapter{Title: "Start"}})
 	}
-	for i := range all {
-		all[i].To = end
-		if i+1 < len(all) {
-			all[i].To = all[i+1].From
-		}
+	chapters := make([]Chapter, len(all))
+	for i, c := range slices.Backward(all) {
+		chapters[i] = Chapter{c.From, end, c.Title}
+		end = c.From
 	}
-	return all
+	return chapters
 }

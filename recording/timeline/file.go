@@ -214,48 +214,32 @@ func AddMarker(path string, m Marker, began time.Time, length time.Duration) (En
 
 // appendTo replaces a torn last line of a file by an entry.
 func appendTo(f *os.File, e Entry) (Entry, error) {
-	info, err := f.Stat()
-	if err != nil {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxFile+1))
+	switch {
+	case err != nil:
 		return Entry{}, err
+	case len(text) > maxFile:
+		return Entry{}, ErrFull
 	}
-	whole, last, err := lastEntry(f, info.Size())
-	if err != nil {
-		return Entry{}, err
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	for line := range bytes.Lines(text[:whole]) {
+		if old, ok := parse(line); ok {
+			e.Seq = max(e.Seq, old.Seq)
+		}
 	}
-	e.Seq = last + 1
+	e.Seq++
 	line, err := json.Marshal(e)
 	if err != nil {
 		return Entry{}, err
 	}
-	if whole+int64(len(line)) >= maxFile {
+	if whole+len(line) >= maxFile {
 		return Entry{}, ErrFull
 	}
-	if err := f.Truncate(whole); err != nil {
+	if err := f.Truncate(int64(whole)); err != nil {
 		return Entry{}, err
 	}
-	if _, err := f.WriteAt(append(line, '\n'), whole); err != nil {
-		return Entry{}, errors.Join(err, f.Truncate(whole))
+	if _, err := f.WriteAt(append(line, '\n'), int64(whole)); err != nil {
+		return Entry{}, errors.Join(err, f.Truncate(int64(whole)))
 	}
 	return e, nil
-}
-
-// lastEntry returns where the last whole line ends and the highest number in use. It reads
-// the end of the file, and more of it only if the end has no entry.
-func lastEntry(f io.ReaderAt, size int64) (whole int64, last uint64, err error) {
-	for window := int64(2 * maxLine); ; window *= 8 {
-		from := max(0, size-window)
-		tail := make([]byte, size-from)
-		if _, err := f.ReadAt(tail, from); err != nil && !errors.Is(err, io.EOF) {
-			return 0, 0, err
-		}
-		end := bytes.LastIndexByte(tail, '\n') + 1
-		for line := range bytes.Lines(tail[:end]) {
-			if e, ok := parse(line); ok {
-				last = max(last, e.Seq)
-			}
-		}
-		if last > 0 || from == 0 {
-			return from + int64(end), last, nil
-		}
-	}
 }

@@ -308,7 +308,7 @@ func TestFewChapters(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	list, err = chapters(of(append(one, Entry{At: 30000, Type: TypeMarker, Marker: &Marker{Title: "m"}})), 60000)
-	if err != nil || len(list) != 2 || list[0] != (chapter{Chapter{0, 30000, "w"}, false, 1}) || list[1].Title != "m" || list[1].To != 60000 {
+	if err != nil || len(list) != 2 || list[0] != (Chapter{0, 30000, "w"}) || list[1].Title != "m" || list[1].To != 60000 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -22,7 +22,6 @@ type scene struct {
 	guests map[string]int // numbers of the viewers without a name, by id
 }
 
-// apply updates the scene with an entry.
 func (s *scene) apply(e Entry) {
 	switch e.Type {
 	case TypeStarted:
@@ -252,7 +251,6 @@ func (s *scene) action(a desktop.Action) string {
 	return sentence(plain(strings.ReplaceAll(string(a.Name), "_", " ")))
 }
 
-// sentence capitalises the first letter of a text.
 func sentence(text string) string {
 	r, n := utf8.DecodeRuneInString(text)
 	if n == 0 {
