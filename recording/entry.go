@@ -36,7 +36,6 @@ func (e *entry) update(f func()) {
 	f()
 }
 
-// snapshot describes the recording.
 func (e *entry) snapshot() Info {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -126,7 +126,6 @@ func (l *loop) first(ctx context.Context) error {
 	}
 }
 
-// newEncoder starts an ffmpeg.
 func (l *loop) newEncoder() (*encoder, error) {
 	cfg := &l.r.cfg
 	return newEncoder(l.r.store.group, l.r.tools, encoding{
@@ -142,7 +141,6 @@ func discard(enc *encoder) error {
 	return err
 }
 
-// abandon undoes newLoop.
 func (l *loop) abandon() error {
 	l.unfollow()
 	p := l.segment
@@ -246,7 +244,6 @@ func (l *loop) show(f *desktop.FeedFrame) {
 	l.pending, l.taken = true, l.slot(time.Now())
 }
 
-// slot returns the number of the slot of a moment.
 func (l *loop) slot(t time.Time) int64 {
 	return int64(t.Sub(l.epoch)) * int64(l.r.cfg.FrameRate) / int64(time.Second)
 }

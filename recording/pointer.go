@@ -129,7 +129,6 @@ func (p *pointer) draw(c *canvas, planes []byte) {
 	blend(c, planes, img, x, y)
 }
 
-// smaller scales the image of a pointer.
 func smaller(img desktop.CursorImage, k float64) desktop.CursorImage {
 	size := image.Pt(scaled(img.Width, k), scaled(img.Height, k))
 	s := newShrinker(image.Pt(img.Width, img.Height), size)

@@ -109,7 +109,6 @@ func (r *Recording) run(l *loop) {
 	close(r.done)
 }
 
-// stopFor asks the recording to end.
 func (r *Recording) stopFor(reason Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +160,6 @@ func (r *Recording) finish(p *segment, reason Reason, problem error) {
 	r.store.retain()
 }
 
-// newest returns the entry of the newest segment.
 func (r *Recording) newest() *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +172,6 @@ func (r *Recording) ID() string { return r.newest().id }
 // Info describes the newest segment.
 func (r *Recording) Info() Info { return r.newest().snapshot() }
 
-// line returns the timeline of the newest segment.
 func (r *Recording) line() *timeline.Timeline {
 	r.switching.Lock()
 	defer r.switching.Unlock()
@@ -266,7 +263,6 @@ func (p *segment) at(slot int64) time.Duration {
 	return time.Duration(slot-p.first) * time.Second / time.Duration(p.encoder.fps)
 }
 
-// offer offers a picture to the thumbnailer.
 func (p *segment) offer(at time.Duration, planes []byte) {
 	w, h := p.encoder.width, p.encoder.height
 	n := w * h

@@ -80,10 +80,8 @@ func (s *sound) receive(ctx context.Context, from *desktop.Listener) {
 	}
 }
 
-// samples returns the number of samples of a time.
 func samples(d time.Duration) int64 { return int64(d) * soundRate / int64(time.Second) }
 
-// begin begins the sound of a segment.
 func (s *sound) begin(of *segment) {
 	s.fed = 0
 	s.silence(of, samples(soundStart))

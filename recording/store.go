@@ -95,7 +95,6 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	return s, nil
 }
 
-// load reads the directory.
 func (s *Store) load() error {
 	names, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
