@@ -44,7 +44,6 @@ type Encoder struct {
 	first     boolWriter
 	still     [3]repetition
 	symbols   [3][6]symbol
-	idle      []byte // the frame without changes
 	started   bool
 	quantizer int
 	segments  [segments]int // their quantisers
@@ -113,11 +112,7 @@ func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error)
 	e.key = o.Key || !e.started
 	e.motion = o.Motion
 	e.now += e.rate.advance(o.Now, e.period())
-	if !e.plan(f, &o) {
-		frame := e.idleFrame()
-		e.rate.debt += float64(8 * len(frame))
-		return Encoded{Data: append(dst, frame...), Quantizer: e.quantizer}, nil
-	}
+	e.plan(f, &o)
 	before := len(dst)
 	clear(e.above)
 	e.team.code(f, e.fresh)
@@ -163,15 +158,12 @@ func (e *Encoder) check(f *Frame, o *EncodeOptions) error {
 	return nil
 }
 
-// plan decides the work and the quantisers of the frame. It returns false if there is no work.
-func (e *Encoder) plan(f *Frame, o *EncodeOptions) bool {
+// plan decides the work and the quantisers of the frame.
+func (e *Encoder) plan(f *Frame, o *EncodeOptions) {
 	changed := e.planChanges(o)
 	e.refining = 0
 	if !e.key {
 		e.refining = e.refine.choose(e.work, e.now, e.rate.refinable(e.period()))
-	}
-	if changed+e.refining == 0 {
-		return false
 	}
 	e.scrolled = 0
 	if !e.key {
@@ -188,10 +180,9 @@ func (e *Encoder) plan(f *Frame, o *EncodeOptions) bool {
 	e.segments = [segments]int{q, max(0, e.refine.index), textIndex(q, e.cfg.MinQuantizer)}
 	e.split = changed > 0 && (e.refining > 0 || e.segments[segmentText] != q)
 	e.quantizer = q
-	if changed == 0 {
+	if changed == 0 && e.refining > 0 {
 		e.quantizer = e.refine.index
 	}
-	return true
 }
 
 // planChanges marks and counts the macroblocks that may have changed.
@@ -288,7 +279,6 @@ func (e *Encoder) keepRow(y int, stale []byte, info []blockInfo) {
 	}
 }
 
-// macroblock codes or refines one macroblock.
 func (w *worker) macroblock(info *blockInfo, refine bool) {
 	e, at := w.e, w.y*w.e.cols+w.x
 	segment := uint8(segmentRefined)
@@ -352,27 +342,7 @@ func (e *Encoder) write(dst []byte) ([]byte, error) {
 	return t.append(dst), nil
 }
 
-// share returns n/all as a probability.
 func share(n, all int) uint8 { return uint8(max(1, min(255, n*256/all))) }
-
-// idleFrame returns the frame without changes, which is always the same.
-func (e *Encoder) idleFrame() []byte {
-	if e.idle == nil {
-		h := frameHeader{quantizer: e.quantizer, tokens: &tokenCount{}, probSkip: 1, probInter: 1, probLast: 255, probGolden: 128}
-		probs := e.probs
-		var w boolWriter
-		w.reset(nil)
-		h.write(&w, &probs)
-		e.prepareUnchanged(&h)
-		for y := range e.rows {
-			e.writeUnchanged(&w, y)
-		}
-		first := w.finish()
-		e.idle = append(appendTag(nil, false, len(first), 0, 0), first...)
-		e.idle = append(e.idle, 0, 0)
-	}
-	return e.idle
-}
 
 // SetBitrate changes the average rate, in bit/s.
 func (e *Encoder) SetBitrate(bitrate int) {

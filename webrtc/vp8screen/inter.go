@@ -13,7 +13,6 @@ func copySquare(dst []byte, src []byte, stride, n int) {
 	}
 }
 
-// copyFrom copies a macroblock of another frame into the next one.
 func (e *Encoder) copyFrom(f *Frame, x, y int) {
 	luma, uv := y*16*e.next.YStride+x*16, y*8*e.next.UVStride+x*8
 	copySquare(e.next.Y[luma:], f.Y[luma:], e.next.YStride, 16)

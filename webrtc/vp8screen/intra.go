@@ -71,7 +71,6 @@ func best(d [4]int, prices *modeCosts, bitPrice int) (mode uint8, cost int) {
 	return mode, cost
 }
 
-// chooseLuma returns the best whole mode for luma.
 func (w *worker) chooseLuma(prices *modeCosts) (mode uint8, cost int) {
 	w.edge.load(w.e.next.Y, w.e.next.YStride, w.x, w.y, 16)
 	d := w.edge.modeDistances(w.src.Y[w.luma:], w.src.YStride)

@@ -98,7 +98,6 @@ func quantizeAC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
 	return nonzero
 }
 
-// quantizeDC quantises the first coefficient.
 func quantizeDC(c *[16]int32, levels *[16]int16, s *step) (nonzero uint32) {
 	l := s.level(c[0])
 	c[0], levels[0] = l*s.size, int16(l)
@@ -176,37 +175,38 @@ func (w *worker) codeBlocks(src, dst []byte, stride, first, count int, steps *st
 	var any uint32
 	shift := 1 + count>>4
 	for k := range count {
-		b, at := first+k, k>>shift*4*stride+k&(1<<shift-1)*4
-		s, p := loadSquare(src[at:], stride), loadSquare(dst[at:], stride)
-		w.nonzero[b] = 0
-		if s == p {
-			continue
-		}
-		c := &w.coef[b]
-		if residual(s, p, c) <= w.q.zeroAt {
-			c[0] = sumOf(c)
-			if n := quantizeDC(c, &w.levels[b], &steps.dc); n != 0 {
-				w.nonzero[b] = n
-				any |= n
-				addDC(c[0], dst[at:], stride)
-			}
-			continue
-		}
-		forwardDCT(c)
-		n := quantizeDC(c, &w.levels[b], &steps.dc) | quantizeAC(c, &w.levels[b], &steps.ac)
-		w.nonzero[b] = n
-		any |= n
-		switch {
-		case n > 1:
-			addInverseDCT(c, dst[at:], stride)
-		case n == 1:
-			addDC(c[0], dst[at:], stride)
-		}
+		at := k>>shift*4*stride + k&(1<<shift-1)*4
+		w.codeBlock(first+k, loadSquare(src[at:], stride), loadSquare(dst[at:], stride), dst[at:], stride, steps)
+		any |= w.nonzero[first+k]
 	}
 	return any != 0
 }
 
-// putTokens records the coefficients of a macroblock.
+// codeBlock codes the difference of a square from its prediction, and adds it to the prediction
+// at the start of dst.
+func (w *worker) codeBlock(b int, source, prediction square, dst []byte, stride int, steps *stepPair) {
+	w.nonzero[b] = 0
+	if source == prediction {
+		return
+	}
+	c := &w.coef[b]
+	var n uint32
+	if residual(source, prediction, c) <= w.q.zeroAt {
+		c[0] = sumOf(c)
+		n = quantizeDC(c, &w.levels[b], &steps.dc)
+	} else {
+		forwardDCT(c)
+		n = quantizeDC(c, &w.levels[b], &steps.dc) | quantizeAC(c, &w.levels[b], &steps.ac)
+	}
+	w.nonzero[b] = n
+	switch {
+	case n > 1:
+		addInverseDCT(c, dst, stride)
+	case n == 1:
+		addDC(c[0], dst, stride)
+	}
+}
+
 func (w *worker) putTokens(info *blockInfo) {
 	above, left := &w.e.above[w.x], &w.left
 	kind, first := kindLuma, 0

@@ -53,22 +53,10 @@ func (e *Encoder) writeMode(w *boolWriter, h *frameHeader, x, y int) {
 // writeSubModes writes the modes of sub-blocks of a key frame, each in the context of its
 // neighbours (RFC 6386, 11.3).
 func (e *Encoder) writeSubModes(w *boolWriter, x, y int) {
-	at := y*e.cols + x
-	for b, m := range e.subs[at] {
-		var above, left uint8
-		switch {
-		case b >= 4:
-			above = e.subs[at][b-4]
-		case y > 0:
-			above = e.subMode(at-e.cols, b+12)
-		}
-		switch {
-		case b&3 > 0:
-			left = e.subs[at][b-1]
-		case x > 0:
-			left = e.subMode(at-1, b+3)
-		}
-		w.path(subPaths[m], keySubModeProbs[above][left][:])
+	above, left := e.subNeighbours(x, y)
+	for b, m := range e.subs[y*e.cols+x] {
+		w.path(subPaths[m], keySubModeProbs[above[b&3]][left[b>>2]][:])
+		above[b&3], left[b>>2] = m, m
 	}
 }
 

@@ -28,8 +28,9 @@ type vectorContext struct {
 
 func (e *Encoder) vectorContext(x, y int) (c vectorContext) {
 	var found [4]vector
-	last := 0
+	last, splits := 0, uint8(0)
 	look := func(b *blockInfo, weight uint8) {
+		splits += weight * b2u(b.mode == interSplit)
 		switch {
 		case !b.inter():
 		case b.vector == vector{}:
@@ -55,7 +56,7 @@ func (e *Encoder) vectorContext(x, y int) (c vectorContext) {
 	if c.counts[3] > 0 && found[3] == found[1] {
 		c.counts[1]++
 	}
-	c.counts[3] = e.splitCount(x, y)
+	c.counts[3] = splits
 	if c.counts[2] > c.counts[1] {
 		c.counts[1], c.counts[2] = c.counts[2], c.counts[1]
 		found[1], found[2] = found[2], found[1]
@@ -69,22 +70,6 @@ func (e *Encoder) vectorContext(x, y int) (c vectorContext) {
 	return c
 }
 
-// splitCount returns the weight of the neighbours that are split.
-func (e *Encoder) splitCount(x, y int) (n uint8) {
-	at := y*e.cols + x
-	if y > 0 {
-		n += 2 * b2u(e.info[at-e.cols].mode == interSplit)
-	}
-	if x > 0 {
-		n += 2 * b2u(e.info[at-1].mode == interSplit)
-	}
-	if x > 0 && y > 0 {
-		n += b2u(e.info[at-e.cols-1].mode == interSplit)
-	}
-	return n
-}
-
-// codable reports whether v can be coded.
 func (c *vectorContext) codable(v vector) bool {
 	dx, dy := int(v.x)-int(c.best.x), int(v.y)-int(c.best.y)
 	return max(dx, -dx, dy, -dy) <= maxVectorPart

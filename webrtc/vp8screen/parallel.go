@@ -39,7 +39,6 @@ const (
 	partsTokens = 10_000_000
 )
 
-// newTeam makes the workers of e.
 func newTeam(e *Encoder, n int) *team {
 	t := &team{cols: e.cols, progress: make([]atomic.Int32, e.rows), parts: make([]boolWriter, 1<<maxPartsLog)}
 	t.cond = sync.NewCond(&t.mu)

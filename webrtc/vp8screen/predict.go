@@ -50,7 +50,6 @@ func (e *edge) load(p []byte, stride, x, y, n int) {
 	}
 }
 
-// dc returns the value of DC_PRED.
 func (e *edge) dc() byte {
 	sum, shift := 0, e.shift
 	if e.hasAbove {

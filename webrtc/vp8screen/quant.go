@@ -30,7 +30,6 @@ func newStep(size, roundOf256 int) step {
 	return step{int32(size), uint32((1<<16 + size - 1) / size), uint32(size * roundOf256 >> 8)}
 }
 
-// level returns the level of a coefficient.
 func (s *step) level(c int32) int32 {
 	sign := c >> 31
 	a := uint32((c^sign)-sign) + s.round

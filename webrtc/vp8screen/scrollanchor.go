@@ -150,7 +150,6 @@ func (s *anchorSearch) insert(key uint64, at, _ int) {
 	}
 }
 
-// vote adds the vote of a mark.
 func (s *anchorSearch) vote(key uint64, at, stride int) {
 	e := s.entry(key)
 	if e.round != s.round || e.at < 0 || int(e.at) == at {

@@ -173,7 +173,6 @@ func (s *stripSearch) entry(key uint64) *stripEntry {
 	}
 }
 
-// vote adds the votes of a window.
 func (s *stripSearch) vote(key uint64, row int32) {
 	e := s.entry(key)
 	if e.round != s.round || e.count > maxTwins {

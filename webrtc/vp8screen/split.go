@@ -94,7 +94,6 @@ func (w *worker) chooseSplit(limit int) int {
 	return sum
 }
 
-// distance returns the sum of absolute differences of two squares.
 func (s square) distance(t square) int {
 	return lanes(byteDistance(s[0], t[0]) + byteDistance(s[1], t[1]))
 }
@@ -153,7 +152,6 @@ func quarter(sum int) int16 {
 	return int16((sum + 2) / 4)
 }
 
-// writeSplit writes the vectors of a split macroblock.
 func (e *Encoder) writeSplit(w *boolWriter, c *vectorContext, x, y int) {
 	w.put(1, vectorModeProbs[c.counts[0]][0])
 	w.put(1, vectorModeProbs[c.counts[1]][1])

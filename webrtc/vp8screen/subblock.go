@@ -59,7 +59,6 @@ func rows(a, b, c, d uint64) square {
 	return square{a&0xffffffff | b<<32, c&0xffffffff | d<<32}
 }
 
-// predictAll computes every sub-block mode.
 func (s *surround) predictAll(p *[subModes]square) {
 	sum := uint64(4)
 	for _, v := range s[:4] {

@@ -66,7 +66,7 @@ func (w *worker) chooseSub(limit, price int) (int, bool) {
 	var above, left [4]uint8
 	key := w.e.key
 	if key {
-		w.subNeighbours(&above, &left)
+		above, left = w.e.subNeighbours(w.x, w.y)
 	}
 	for b := range 16 {
 		at := workStart + b>>2*4*workStride + b&3*4
@@ -90,25 +90,24 @@ func (w *worker) chooseSub(limit, price int) (int, bool) {
 		}
 		s.modes[b] = uint8(mode)
 		above[b&3], left[b>>2] = uint8(mode), uint8(mode)
-		w.codeSub(b, source, s.squares[mode], s.p[at:])
+		s.squares[mode].store(s.p[at:], workStride)
+		w.codeBlock(b, source, s.squares[mode], s.p[at:], workStride, &w.q.luma)
 	}
 	return sum, true
 }
 
-// subNeighbours returns the modes of the sub-blocks around the macroblock.
-func (w *worker) subNeighbours(above, left *[4]uint8) {
-	at := w.y*w.e.cols + w.x
-	if w.y > 0 {
-		n := at - w.e.cols
-		for i := range above {
-			above[i] = w.e.subMode(n, 12+i)
+// subNeighbours returns the modes of the sub-blocks above a macroblock and to its left.
+func (e *Encoder) subNeighbours(x, y int) (above, left [4]uint8) {
+	at := y*e.cols + x
+	for i := range 4 {
+		if y > 0 {
+			above[i] = e.subMode(at-e.cols, 12+i)
+		}
+		if x > 0 {
+			left[i] = e.subMode(at-1, 4*i+3)
 		}
 	}
-	if w.x > 0 {
-		for i := range left {
-			left[i] = w.e.subMode(at-1, 4*i+3)
-		}
-	}
+	return above, left
 }
 
 // subMode returns the mode of a sub-block, or the equivalent of its macroblock's mode.
@@ -117,26 +116,6 @@ func (e *Encoder) subMode(at, b int) uint8 {
 		return impliedSub[m]
 	}
 	return e.subs[at][b]
-}
-
-// codeSub codes one sub-block and writes its samples at the start of dst.
-func (w *worker) codeSub(b int, source, prediction square, dst []byte) {
-	prediction.store(dst, workStride)
-	w.nonzero[b] = 0
-	if source == prediction {
-		return
-	}
-	c := &w.coef[b]
-	residual(source, prediction, c)
-	forwardDCT(c)
-	n := quantizeDC(c, &w.levels[b], &w.q.luma.dc) | quantizeAC(c, &w.levels[b], &w.q.luma.ac)
-	w.nonzero[b] = n
-	switch {
-	case n > 1:
-		addInverseDCT(c, dst, workStride)
-	case n == 1:
-		addDC(c[0], dst, workStride)
-	}
 }
 
 // storeSub copies the buffer to the next frame. It reports whether there are coefficients.
