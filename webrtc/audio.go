@@ -114,10 +114,7 @@ func (s *Streamer) listenersChanged() {
 		}
 		return
 	}
-	select {
-	case s.audio.poke <- struct{}{}:
-	default:
-	}
+	notify(s.audio.poke)
 }
 
 // runAudio sends sound while viewers want it.
@@ -205,7 +202,6 @@ func (s *Streamer) sendSound(enc audioEncoder, sound desktop.Sound) (err error) 
 	return nil
 }
 
-// soundAvailable reports whether the desktop has sound.
 func (s *Streamer) soundAvailable() bool { return s.d.Status().Sound.Available }
 
 type peerAudio struct {
@@ -216,7 +212,6 @@ type peerAudio struct {
 	report senderReport
 }
 
-// openAudio adds a track for sound to the stream of the video.
 func (p *peer) openAudio() error {
 	format := p.v.s.audioFormat
 	a := &peerAudio{header: rtp.Header{Version: 2}}

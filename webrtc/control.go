@@ -123,7 +123,6 @@ func (s *Streamer) ViewerActor(key string) (desktop.Actor, bool) {
 	return desktop.Actor{}, false
 }
 
-// tellHolder tells the viewer that has control that v wants it.
 func (s *Streamer) tellHolder(v *viewer, refused error) {
 	var held *desktop.ControlHeldError
 	if !errors.As(refused, &held) || held.Holder.Kind != desktop.ActorViewer {

@@ -177,7 +177,6 @@ func (e *ffmpegEncoder) takeOver() error {
 	return nil
 }
 
-// end ends a child without waiting for it.
 func (e *ffmpegEncoder) end(c *ffmpegChild) {
 	_ = c.in.Close() // ffmpeg exits at the end of its input
 	go func() { _ = c.proc.Stop(context.Background()) }()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // mostPicture is the largest encoded picture, in bytes.
@@ -48,7 +49,7 @@ func splitIVF(r io.Reader, give func([]byte, bool)) error {
 		if n == 0 || n > mostPicture {
 			return fmt.Errorf("%w: a frame of %d bytes", errOutput, n)
 		}
-		data = resize(data, int(n))
+		data = slices.Grow(data[:0], int(n))[:n]
 		if _, err := io.ReadFull(r, data); err != nil {
 			return err
 		}
@@ -56,14 +57,6 @@ func splitIVF(r io.Reader, give func([]byte, bool)) error {
 		// (VP9 bitstream, section 6.2).
 		give(data, data[0]&0x04 == 0)
 	}
-}
-
-// resize returns a buffer of length n, which is b if it is large enough.
-func resize(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n, n+n/4)
-	}
-	return b[:n]
 }
 
 // splitFLV reads an FLV file of H.264 (Video File Format Specification 10.1, annex E). After
@@ -83,7 +76,7 @@ func splitFLV(r io.Reader, give func([]byte, bool)) error {
 			return err
 		}
 		n := int(head[1])<<16 | int(head[2])<<8 | int(head[3])
-		data = resize(data, n+4)
+		data = slices.Grow(data[:0], n+4)[:n+4]
 		if _, err := io.ReadFull(r, data); err != nil {
 			return err
 		}

@@ -202,10 +202,7 @@ func (q *inputQueue) put(e inputEvent) {
 	default:
 		q.events = append(q.events, e)
 	}
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	notify(q.wake)
 }
 
 func (q *inputQueue) take() []inputEvent {

@@ -121,7 +121,6 @@ func (l *loop) follow(ctx context.Context) {
 	}
 }
 
-// close closes the feed and the encoder.
 func (l *loop) close() {
 	if l.stop != nil {
 		l.stop()

@@ -67,7 +67,6 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	return p, nil
 }
 
-// end closes what open has opened.
 func (p *peer) end() {
 	if p.pc != nil {
 		_ = p.pc.GracefulClose() // nothing can be done about an error

@@ -181,7 +181,6 @@ type controlHost struct {
 	Taken    bool              `json:"taken,omitempty"`
 }
 
-// greet sends the first message to a client.
 func (g *signaling) greet(ctx context.Context) error {
 	return g.send(ctx, "system/init", map[string]any{
 		"session_id":   g.id,

@@ -54,13 +54,10 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 				return
 			}
 			if e.Type == desktop.EventClipboardChanged && e.Selection == desktop.Clipboard {
-				select {
-				case p.copied <- struct{}{}:
-				default:
-				}
-				continue
+				notify(p.copied)
+			} else {
+				err = g.tellEvent(ctx, e)
 			}
-			err = g.tellEvent(ctx, e)
 		}
 		if err != nil {
 			return
@@ -115,7 +112,6 @@ func (g *signaling) tellScreen(ctx context.Context) error {
 	return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
 }
 
-// tellFailure sends what failed or was restarted.
 func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Failure) error {
 	if f == nil {
 		return nil

@@ -220,9 +220,10 @@ func (s *Streamer) Close() error {
 	return nil
 }
 
-func (s *Streamer) nudge() {
+// notify puts a value into a channel that holds one.
+func notify(c chan<- struct{}) {
 	select {
-	case s.poke <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

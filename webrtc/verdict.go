@@ -48,7 +48,6 @@ func (d *Diagnosis) worst(now time.Time) *ViewerPath {
 	return last
 }
 
-// judgeFailure explains why a viewer is not connected.
 func (d *Diagnosis) judgeFailure(v *ViewerPath) (verdict, remedy string) {
 	viewer := "A viewer at " + cmp.Or(v.Remote, "an unknown address")
 	switch {
@@ -99,7 +98,6 @@ func (d *Diagnosis) fromPort() string {
 	return fmt.Sprintf(" (from port %d)", d.UDP.Port)
 }
 
-// openDoors says how viewers can get in.
 func (d *Diagnosis) openDoors() string {
 	const turn = "have both sides meet at a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)"
 	var ways []string
@@ -168,7 +166,6 @@ func ways(viewers []ViewerPath) string {
 	return strings.Join(names, ", ")
 }
 
-// judgeProspects says whether a viewer could connect.
 func (d *Diagnosis) judgeProspects() (verdict, remedy string) {
 	for _, s := range d.Servers {
 		if s.Tried && !s.Answered {

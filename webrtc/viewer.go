@@ -178,10 +178,9 @@ func (v *viewer) begin() {
 	v.s.listenersChanged()
 }
 
-// askForKey makes the encoder send a key picture.
 func (v *viewer) askForKey() {
 	v.s.wantKey.Store(true)
-	v.s.nudge()
+	notify(v.s.poke)
 }
 
 func (v *viewer) watching() bool { return v.live.Load() }
@@ -298,7 +297,7 @@ func (v *viewer) close() {
 		v.s.viewers = slices.DeleteFunc(v.s.viewers, func(o *viewer) bool { return o == v })
 		v.s.presenceChanged()
 		v.s.mu.Unlock()
-		v.s.nudge()
+		notify(v.s.poke)
 		v.s.listenersChanged()
 	})
 }

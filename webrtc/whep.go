@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"strings"
 	"time"
@@ -97,7 +98,6 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 	return p.described(ctx, done), nil
 }
 
-// noCodec returns an error that names the codec that an offer needs.
 func (p *peer) noCodec() error {
 	return fmt.Errorf("%w: the video of this stream is %s; offer that, or start the stream with another codec",
 		ErrNoCodec, strings.ToUpper(string(p.v.s.cfg.Codec)))
@@ -170,36 +170,18 @@ var viewerFiles embed.FS
 // Viewers of the page can only watch. Input needs [Streamer.ServeSignaling] on a WebSocket.
 // The program decides who may see the page.
 func (s *Streamer) Handler() http.Handler {
+	page, _ := fs.Sub(viewerFiles, "viewer") // it is embedded
+	files := http.FileServerFS(page)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/whep", s.ServeWHEP)
 	mux.HandleFunc("/whep/", s.ServeWHEP)
-	mux.HandleFunc("/", servePage)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", pagePolicy)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-cache")
+		files.ServeHTTP(w, r)
+	})
 	return mux
 }
 
-// pageTypes are the files of the page. A container may have no list of MIME types.
-var pageTypes = map[string]string{
-	"index.html": "text/html; charset=utf-8",
-	"viewer.js":  "text/javascript; charset=utf-8",
-	"viewer.css": "text/css; charset=utf-8",
-}
-
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'"
-
-func servePage(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/")
-	if name == "" {
-		name = "index.html"
-	}
-	kind, ok := pageTypes[name]
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	data, _ := viewerFiles.ReadFile("viewer/" + name)
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Security-Policy", pagePolicy)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(data)
-}

@@ -140,11 +140,11 @@ func newRTPClock(epoch time.Time, rate int) rtpClock {
 }
 
 func (c rtpClock) stamp(t time.Time) uint32 {
-	return c.base + uint32(int64(t.Sub(c.epoch))*int64(c.rate)/int64(time.Second)) //nolint:gosec // it wraps around
+	return c.base + c.span(t.Sub(c.epoch))
 }
 
 func (c rtpClock) span(d time.Duration) uint32 {
-	return uint32(int64(d) * int64(c.rate) / int64(time.Second)) //nolint:gosec // it is short
+	return uint32(int64(d) * int64(c.rate) / int64(time.Second)) //nolint:gosec // it wraps around
 }
 
 // senderReport tells a viewer the timestamp of the present, from which browsers synchronize
@@ -161,7 +161,6 @@ func (r *senderReport) sent(octets int) {
 	r.octets += uint32(octets) //nolint:gosec // it wraps around
 }
 
-// due sends a report if the last one is old enough.
 func (r *senderReport) due(pc *webrtc.PeerConnection, sender *webrtc.RTPSender, clock rtpClock, now time.Time) error {
 	if now.Sub(r.last) < reportPause {
 		return nil

@@ -25,7 +25,6 @@ const (
 	stunSuccess = 0x0101 // its success response
 )
 
-// isSTUN reports whether a packet is a STUN message of a type.
 func isSTUN(b []byte, kind uint16) bool {
 	return len(b) >= stunHeader && binary.BigEndian.Uint16(b) == kind && binary.BigEndian.Uint32(b[4:]) == stunCookie &&
 		int(binary.BigEndian.Uint16(b[2:])) == len(b)-stunHeader

@@ -103,7 +103,6 @@ func (t *TCP) assign(conn net.Conn, name string, rest []byte) bool {
 	return p != nil && p.add(conn, from, rest)
 }
 
-// endOf returns the address of an end of a TCP connection.
 func endOf(a net.Addr) netip.AddrPort {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -105,7 +105,6 @@ func (u *udpPort) refresh() {
 	}
 }
 
-// addresses returns the addresses on which the port is open.
 func (u *udpPort) addresses() []netip.Addr {
 	u.mu.Lock()
 	defer u.mu.Unlock()
