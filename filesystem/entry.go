@@ -64,10 +64,12 @@ func nodeOfInfo(info fs.FileInfo) node {
 }
 
 // Stat describes the file that a path leads to. It follows symbolic links; Link and Target
-// describe a link in the last element of the path.
+// describe a link in the last element of the path. The error is fs.ErrNotExist if the path or
+// the target of a link does not exist, and ErrOutside if a link leads out of the roots.
 func (f *FS) Stat(name string) (Entry, error) { return f.describe("stat", name, true) }
 
-// Lstat describes a file or symbolic link, also a link that leads nowhere.
+// Lstat describes a file or symbolic link, also a link that leads nowhere. The error is
+// fs.ErrNotExist if the path does not exist.
 func (f *FS) Lstat(name string) (Entry, error) { return f.describe("lstat", name, false) }
 
 func (f *FS) describe(op, name string, follow bool) (e Entry, err error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Mkdir makes a directory and the missing directories above it. It returns nil if the
-// directory exists.
+// directory exists, and ErrNotDirectory if a file is in its place or above it.
 func (f *FS) Mkdir(name string) error {
 	return f.call("mkdir", name, f.locateEntry, func(p place) error {
 		err := p.tree.MkdirAll(p.name, 0o777)

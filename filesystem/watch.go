@@ -72,7 +72,8 @@ type Watch struct {
 // have no events. If the path leads elsewhere because a directory above it was moved, the watch
 // ends within two seconds, as after a removal.
 //
-// The error is ErrTooLarge if there are more directories than MaxWatches or than the limit of
+// Watch returns when the directories are watched. The caller must close the result. The error
+// is ErrTooLarge if there are more directories than MaxWatches or than the limit of
 // the system (fs.inotify.max_user_watches). New directories beyond the limit are an overflow.
 func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 	const op = "watch"

@@ -200,8 +200,8 @@ func (s *Store) Video(id string) (*os.File, Info, error) {
 	return f, e.snapshot(), nil
 }
 
-// Delete deletes a recording with all its files. The error is ErrNotFound, ErrActive, or
-// one of the file system.
+// Delete deletes a recording with all its files. It ends a repair of the recording and waits
+// for that. The error is ErrNotFound, ErrActive, or one of the file system.
 func (s *Store) Delete(id string) error {
 	e, err := s.entry(id)
 	if err == nil {

@@ -287,7 +287,8 @@ func (s *Store) running(id string) *Recording {
 }
 
 // StopAll stops all active recordings, with that reason, and waits until they are
-// finished.
+// finished. If ctx ends first, it returns the error of ctx, and the recordings finish in the
+// background.
 func (s *Store) StopAll(ctx context.Context, reason Reason) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.active))

@@ -30,7 +30,7 @@ func (s *Store) timeline(id string) (path string, info Info, err error) {
 }
 
 // Timeline returns a page of the timeline of a recording, including the latest entries of
-// an active one. See timeline.ReadPage.
+// an active one. See timeline.ReadPage. The error is ErrNotFound, or that of ReadPage.
 func (s *Store) Timeline(id string, q timeline.Query) (page []timeline.Entry, next uint64, err error) {
 	path, _, err := s.timeline(id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Entries(id string, after uint64) iter.Seq2[timeline.Entry, error
 }
 
 // Mark sets a marker in a recording and returns its entry. If the recording has ended, the
-// marker must have a position.
+// marker must have a position. The error is ErrNotFound, timeline.ErrFull or an *InvalidError.
 func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 	if r := s.running(id); r != nil {
 		e, err := r.Mark(m)

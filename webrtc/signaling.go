@@ -64,7 +64,8 @@ type signaling struct {
 }
 
 // ServeSignaling serves the browser of one viewer until the connection, ctx or the streamer
-// ends. It returns nil if the client has closed the connection.
+// ends. It returns nil if the client has closed the connection. The error is [ErrClosed],
+// [ErrTooManyViewers], [ErrTooManyOfOwner] or that of conn.
 func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)
 	defer cancel()

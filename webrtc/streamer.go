@@ -267,7 +267,7 @@ type Status struct {
 	Target int `json:"targetBitsPerSecond"`
 }
 
-// Status returns the current status.
+// Status returns the current status. It does not block, and may be called after Close.
 func (s *Streamer) Status() Status {
 	st := Status{
 		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: s.cfg.FrameRate,

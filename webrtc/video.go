@@ -31,7 +31,8 @@ const (
 // ServeVideo serves one viewer without WebRTC, until the connection, ctx or the streamer
 // ends. It sends pictures as binary messages, for a decoder such as that of WebCodecs. The
 // text messages are the ones of the signalling protocol about control, input, the clipboard and
-// presence. There is no sound. It returns nil if the client has closed the connection.
+// presence. There is no sound. It returns nil if the client has closed the connection. The
+// errors are the same as of [Streamer.ServeSignaling].
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)
 	defer cancel()

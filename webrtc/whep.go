@@ -103,7 +103,8 @@ func (p *peer) noCodec() error {
 		ErrNoCodec, strings.ToUpper(string(p.v.s.cfg.Codec)))
 }
 
-// EndViewer ends a viewer. It returns [ErrViewerNotFound] if there is none with the id.
+// EndViewer ends a viewer, releases its keys and waits until it has ended. It returns
+// [ErrViewerNotFound] if there is none with the id.
 func (s *Streamer) EndViewer(id string) error {
 	v := s.viewer(id)
 	if v == nil {
