@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// The beginnings of the ids of connections, which are those of their ACP servers.
+// The beginnings of the ids of connections. A connection has the id of its ACP server.
 const (
 	connectionPrefix = "conn_"
 	socketPrefix     = "sock_"
@@ -85,7 +85,7 @@ func (c *connection) attach(session string, seen int64) (*reader, error) {
 		old.end()
 	case len(c.readers) >= mostStreams:
 		return nil, rest.Unavailable.Problem(fmt.Sprintf(
-			"stream error: %d streams of this connection are open already; close those of sessions that are over", mostStreams))
+			"stream error: %d streams of this connection are open already; close streams of sessions that are over", mostStreams))
 	}
 	if seen >= 0 {
 		c.place(session, seen)

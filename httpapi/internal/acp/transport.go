@@ -62,7 +62,7 @@ func (a *Area) registerTransport(r rest.Route, envelope map[string]*huma.MediaTy
 	agenthost.Add(a.Group, post, a.postTransport)
 
 	follow := r.Get("followAcpConnection", transportPath, "Follow a connection, or connect by WebSocket")
-	follow.About = aboutTransport + "With Acp-Session-Id the events are that session's, else those of no session and the answers to session/new " +
+	follow.About = aboutTransport + "With Acp-Session-Id the events are that session's, else the events without a session and the answers to session/new " +
 		"and session/load. A stream goes on where the one before it ended, or after Last-Event-ID. With Upgrade: websocket the " +
 		"connection is a WebSocket with one message in each text frame, both ways, and ends with it."
 	follow.Query, follow.Content = true, rest.EventContent()

@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// agentInfo describes an agent. Its first members are those of sandbox-agent.
+// agentInfo describes an agent. Its first members are sandbox-agent's.
 type agentInfo struct {
 	ID                   string                `json:"id" example:"claude"`
 	Installed            bool                  `json:"installed"`
@@ -107,7 +107,7 @@ func Register(api *rest.API, cfg Config) {
 	r := rest.Route{Tag: "Agents", Errors: []int{http.StatusBadRequest}}
 	list := r
 	list.ID, list.Method, list.Path, list.Summary = "listAgents", http.MethodGet, "/v1/agents", "List the agents that can be hosted"
-	list.About = "Models, modes and thought levels are those that an agent named when it last ran, else those of a table."
+	list.About = "Models, modes and thought levels are the ones that an agent named when it last ran, else the ones in a table."
 	agenthost.Add(a.Group, list, a.list)
 
 	get := r

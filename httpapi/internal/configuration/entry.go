@@ -183,7 +183,7 @@ func (s skillsSchema) check(text json.RawMessage) (json.RawMessage, error) {
 	return members.text(), nil
 }
 
-// members are those of a JSON object, in their order and as their text.
+// members are the members of a JSON object, in their order, with the text of their values.
 type members []member
 
 type member struct {

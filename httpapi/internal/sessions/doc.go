@@ -1,3 +1,3 @@
 // Package sessions has the routes of sandbox-agent 0.1 for sessions: their messages, events
-// and questions. The sessions are those of all APIs.
+// and questions. All APIs share the sessions.
 package sessions

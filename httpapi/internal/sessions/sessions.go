@@ -32,7 +32,7 @@ type sessionCreate struct {
 	Directory      *string                    `json:"directory,omitempty" doc:"Absolute; the server's when left out"`
 	MCP            map[string]json.RawMessage `json:"mcp,omitempty" doc:"MCP servers by name, as the configuration has them"`
 	Model          *string                    `json:"model,omitempty"`
-	PermissionMode *string                    `json:"permissionMode,omitempty" enum:"default,plan,bypass,acceptEdits" doc:"bypass: nobody is asked"`
+	PermissionMode *string                    `json:"permissionMode,omitempty" enum:"default,plan,bypass,acceptEdits" doc:"bypass: the agent asks for no permission"`
 	Skills         json.RawMessage            `json:"skills,omitempty" doc:"Skills, as the configuration has them; they are in the directory's configuration until the session is terminated"`
 	Title          *string                    `json:"title,omitempty"`
 	Variant        *string                    `json:"variant,omitempty" doc:"How much the agent thinks"`
