@@ -94,7 +94,7 @@ export class Clipboard extends EventTarget {
     if (text && text !== this.#known && this.#control.mine) this.send(text);
   }
 
-  /** look asks for the desktop's text; the server tells it only to who may act. */
+  /** look asks for the desktop's text; the server sends it only to clients that may act. */
   async look() {
     const { text } = await get("/clipboard");
     this.remote = text;

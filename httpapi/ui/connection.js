@@ -67,8 +67,8 @@ export function fullName(kind, name) {
   return name ? `API client ${name}` : "An API client";
 }
 
-// Browsers do not tell why a WebSocket did not open; the server tells who asks for
-// the same without one. That it is no WebSocket then is no problem of the server.
+// Browsers do not tell why a WebSocket did not open; the server gives the
+// reason to a plain request. That this request is not a WebSocket is not reported.
 async function probe(path) {
   try {
     await request("GET", urlOf(path));

@@ -50,7 +50,7 @@ export class Control extends EventTarget {
   #tell(type) { this.dispatchEvent(new Event(type)); }
 
   /**
-   * act does what the viewer does: now, or, when nobody has control, after it
+   * act does what the viewer does: now, or, when control is free, after it
    * was granted. It says whether it will.
    */
   act(act) {

@@ -112,7 +112,7 @@ export function restarted(code = "") {
   return "The desktop was restarted. Open apps may have closed; files are kept.";
 }
 
-/** kinds are those of Cause. */
+/** kinds are the kinds of Cause. */
 export const kinds = Object.keys(table);
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

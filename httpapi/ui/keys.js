@@ -160,7 +160,7 @@ export class Keys extends EventTarget {
       this.capture();
     } else if (this.captured && isCharacter(event.key) && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
-      this.#control.act(() => {}); // tells who has control
+      this.#control.act(() => {}); // shows the holder of control
     }
   }
 

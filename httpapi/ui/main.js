@@ -235,7 +235,7 @@ $("clipboard-panel").addEventListener("beforetoggle", async ({ newState }) => {
     const text = await clipboard.look();
     if (!edited) $("clipboard-text").value = text;
   } catch (error) {
-    if (error.status === 403) return; // not for who may only watch
+    if (error.status === 403) return; // this viewer may only watch
     setText($("clipboard-problem"), inOneLine(error));
     show($("clipboard-problem"), true);
   }

@@ -15,7 +15,7 @@ export class Player {
   #video = $("player-video");
   #id = "";
 
-  /** closed is called when nobody looks any more. */
+  /** closed is called when the player closes. */
   constructor({ closed }) {
     $("player-close").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("close", () => { this.#end(); closed(); });

@@ -20,7 +20,7 @@ const reasons = {
   store_closed: "Stopped with the server",
 };
 
-/** Recordings lists those of the desktop. play shows one. */
+/** Recordings lists the recordings of the desktop. play shows one. */
 export class Recordings {
   #session;
   #play;
