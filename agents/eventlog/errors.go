@@ -75,7 +75,7 @@ func (e *CorruptError) Error() string {
 // Unwrap returns Err.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// SchemaError says that neither this version nor an older release made a database.
+// SchemaError says that neither this version nor an older one made a database.
 type SchemaError struct {
 	Database string // without its password
 	Version  int    // of the schema; 0: it is not an event log
@@ -86,9 +86,6 @@ type SchemaError struct {
 func (e *SchemaError) Error() string {
 	if e.Version == 0 {
 		return e.Database + " holds something else than an event log; name another file or database"
-	}
-	if e.Version < e.Known {
-		return fmt.Sprintf("%s has version %d of the event log's schema, of an unreleased build; name another file", e.Database, e.Version)
 	}
 	return fmt.Sprintf("%s has version %d of the event log's schema and this program knows up to %d: "+
 		"use the newer program again, or another file or database", e.Database, e.Version, e.Known)

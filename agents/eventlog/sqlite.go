@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,10 +27,6 @@ const applicationID = 0x646b686c
 // checkTime bounds how long a file is checked for damage when it is opened.
 // What is not reached by then is found when it is read.
 const checkTime = 3 * time.Second
-
-// redoVersion is a version of the schema that only unreleased builds had. They kept
-// commits in a second file, which this package does not read.
-const redoVersion = 3
 
 // sqliteDB is a file, or memory: one connection that writes, and some that
 // read what is committed meanwhile.
@@ -72,7 +69,7 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 		return nil, db.explain(err)
 	}
 	db.inTx = newPrepared(db.conn)
-	if err := db.prepare(ctx); err != nil {
+	if err := db.prepare(ctx, cfg); err != nil {
 		return nil, db.explain(err)
 	}
 	reader, err := sqlite.NewConnector(name + "&_pragma=query_only(1)")
@@ -105,7 +102,7 @@ func sqliteName(path string, cfg Config) string {
 }
 
 // prepare checks the file and brings its schema up to date.
-func (db *sqliteDB) prepare(ctx context.Context) error {
+func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 	m := sqliteMigrator{db.conn}
 	version, err := m.version(ctx)
 	if err != nil {
@@ -120,18 +117,27 @@ func (db *sqliteDB) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if version == redoVersion {
-		return &SchemaError{Database: db.path, Version: version, Known: len(all)}
-	}
 	if version >= 0 && version <= len(all) {
 		if err := db.journal(ctx); err != nil {
 			return err
 		}
 	}
-	if version == len(all) {
-		return nil
+	if version == redoVersion { // before the migration, which changes the tables
+		if err := db.takeOverRedo(ctx, cfg.Logger); err != nil {
+			return err
+		}
 	}
-	return db.migrate(ctx, all, cmp.Or(db.path, "the database in memory"))
+	if version != len(all) {
+		if err := db.migrate(ctx, all, cmp.Or(db.path, "the database in memory")); err != nil {
+			return err
+		}
+	}
+	if version >= redoVersion && db.path != "" {
+		if err := os.Remove(db.path + redoSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (db *sqliteDB) migrate(ctx context.Context, all []migration, name string) error {

@@ -182,13 +182,6 @@ func TestDamage(t *testing.T) {
 			execute(t, db, "pragma wal_checkpoint(truncate)")
 			must(t, db.Close())
 		}, []string{"version 99", "use the newer program"}, new(*eventlog.SchemaError)},
-		"unreleased": {func(t *testing.T, path string) {
-			t.Helper()
-			db := raw(t, path)
-			execute(t, db, "update schema_version set version = 3")
-			execute(t, db, "pragma wal_checkpoint(truncate)")
-			must(t, db.Close())
-		}, []string{"version 3", "unreleased build"}, new(*eventlog.SchemaError)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
