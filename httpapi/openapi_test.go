@@ -81,8 +81,8 @@ func TestRoutesAreDocumented(t *testing.T) {
 	s := newServer(t, Config{})
 	var routes, documented []string
 	for _, r := range s.rest.Router().GetRoutes(true) {
-		// HEAD goes with GET; the page's files are no API.
-		if r.Method == fiber.MethodHead || strings.HasPrefix(r.Path, "/ui") {
+		// HEAD goes with GET. The page's files and the documentation are not in the document.
+		if r.Method == fiber.MethodHead || strings.HasPrefix(r.Path, "/ui") || strings.HasPrefix(r.Path, "/docs") || r.Path == "/llms.txt" {
 			continue
 		}
 		parts := strings.Split(r.Path, "/")

@@ -26,7 +26,7 @@ func TestDocsNameStatesAndEvents(t *testing.T) {
 		file, prefix string
 		least        int
 	}{
-		{"../agents/eventlog/record.go", "", 10}, {"../agents/universal/event.go", "", 13}, {"../agents/registry/install.go", "Stage", 6},
+		{"../agents/eventlog/sessions.go", "", 7}, {"../agents/eventlog/requests.go", "", 3}, {"../agents/universal/event.go", "", 13}, {"../agents/registry/install.go", "Stage", 6},
 	} {
 		found := constants(t, c.file, c.prefix)
 		if len(found) < c.least {
