@@ -76,7 +76,8 @@ func (e *InputError) Error() string {
 // Unwrap returns Err.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// StartError says why the system did not start a program.
+// StartError says why the system did not start a program. It wraps ENOENT if there is no
+// such program, and [ErrNoRoom] if the system allows no more processes.
 type StartError struct {
 	Command string
 	Err     error // wraps the system's error, such as a syscall.Errno

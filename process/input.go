@@ -79,9 +79,10 @@ func (in *input) write(ctx context.Context, b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes to the process's standard input, or to its terminal. Concurrent writes
-// do not mix. Write blocks while the pipe is full and the process does not read, until
-// ctx or the process ends.
+// Write writes all of b to the process's standard input, or to its terminal, and returns
+// the number of written bytes. Concurrent writes do not mix: a Write waits for earlier
+// ones. Write blocks while the pipe is full and the process does not read, until ctx or
+// the process ends.
 //
 // It returns an [InputTooLargeError], or an [InputError] that wraps [ErrNotRunning],
 // [ErrInputClosed], the error of ctx, or EPIPE if the process has closed its input.
@@ -122,10 +123,16 @@ func (p *Process) cutOff(ctx context.Context, err error) bool {
 }
 
 // CloseInput ends the process's standard input: the process reads an end of file after
-// the written bytes. In a terminal it types the end-of-file character (VEOF,
-// termios(3)), which ends the input of programs that read lines, at the beginning of a
-// line. It returns [ErrNotRunning], [ErrInputClosed], or an [InvalidError] if the
-// terminal has no such character.
+// the written bytes. A running Write ends with [ErrInputClosed]. Further calls return
+// nil.
+//
+// In a terminal, CloseInput types the end-of-file character (VEOF, termios(3)), which
+// ends the input of programs that read lines, at the beginning of a line. It waits up to
+// two seconds until the terminal accepts the character, and returns an [InputError] if it
+// does not, or an [InvalidError] if the terminal has no such character.
+//
+// CloseInput returns [ErrNotRunning] if the process has ended, and [ErrInputClosed] if
+// the process was started without an input.
 func (p *Process) CloseInput() error {
 	switch {
 	case !p.Running():

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Limits bound the resources of processes. They can be changed at any time.
+// Limits bound the resources of processes. [Manager.SetLimits] changes them. A zero field
+// has its default in Config only.
 type Limits struct {
 	// MaxProcesses is the maximum number of managed processes of OwnerUser that
 	// run, and, counted separately, of calls of Run. Zero: 64.
 	MaxProcesses int
 
-	// RunTimeout is the timeout of Run if its options set none. Zero: 30 s. It is
-	// at most MaxRunTimeout.
+	// RunTimeout is the timeout of Run if its options set none. Zero: 30 s. A value
+	// above MaxRunTimeout is lowered to it.
 	RunTimeout time.Duration
 
 	// MaxRunTimeout is the longest timeout of Run. Zero: 5 min.

@@ -23,8 +23,8 @@ const (
 type Config struct {
 	// Dir is the directory of the manager's record. If this program is killed, the
 	// next New with the same Dir uses the record to end the processes that are left.
-	// The first start of a process writes the record and makes Dir. Empty: no record.
-	// Then only direct children end with a killed program.
+	// The first start of a process writes the record and makes Dir. Empty: no record,
+	// and only direct children end with a killed program.
 	Dir string
 
 	// Environ is the environment of processes, to which each Spec adds. Nil: this
@@ -34,8 +34,9 @@ type Config struct {
 	// Limits bound the resources of processes. Each zero field has a default.
 	Limits Limits
 
-	// MaxRecords is the maximum number of records of exited processes. Records whose
-	// logs together exceed 64 MiB are dropped earlier. Zero: 512.
+	// MaxRecords is the maximum number of records of exited processes. Zero: 512. The
+	// oldest records are dropped earlier if the logs and arguments of all records
+	// together exceed 64 MiB. The newest record is always kept.
 	MaxRecords int
 
 	// Logger logs starts and ends at debug level, without arguments, which may hold
@@ -76,8 +77,12 @@ type Manager struct {
 	foreign map[string]*Process // children of other groups that were asked for
 }
 
-// New returns a manager, which must be closed. It ends processes that an earlier
-// program with the same Config.Dir left running.
+// New returns a manager, which must be closed. It first ends processes that an earlier
+// program with the same Config.Dir left running: with SIGTERM, after half a second with
+// SIGKILL. It waits for them, for up to five seconds after SIGKILL.
+//
+// New returns an [InvalidError] for a negative limit, or the error of reading the records
+// or ending the processes.
 func New(cfg Config) (*Manager, error) {
 	cfg = cfg.withDefaults()
 	limits, err := cfg.Limits.check()
@@ -105,8 +110,10 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends all processes and the processes that they started. It waits for them and
-// for running calls of Run. Further calls wait for the first one and return its error.
+// Close ends all processes and the processes that they started: with SIGTERM, after two
+// seconds with SIGKILL. It waits for them and for running calls of Run. If processes are
+// left five seconds after SIGKILL, it returns an error that names them. Further calls
+// wait for the first one and return its error.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.mu.Lock()
@@ -131,16 +138,16 @@ func (m *Manager) begin() error {
 	return nil
 }
 
-// Limits returns the present limits.
+// Limits returns the current limits.
 func (m *Manager) Limits() Limits {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.limits
 }
 
-// SetLimits changes all limits, also for running processes. A lower MaxProcesses ends
-// no process. If a limit is not positive, SetLimits returns an [InvalidError] and
-// changes nothing.
+// SetLimits changes all limits, also for running processes. A lower MaxProcesses ends no
+// process. If a limit is zero or negative, SetLimits returns an [InvalidError] and
+// changes nothing: zero does not stand for the default here.
 func (m *Manager) SetLimits(limits Limits) error {
 	limits, err := limits.check()
 	if err != nil {
@@ -156,8 +163,8 @@ func (m *Manager) SetLimits(limits Limits) error {
 	return nil
 }
 
-// Find returns the process with an identifier, which another part of the program may
-// have started. It returns [ErrNotFound] if there is none.
+// Find returns the process with an identifier, which another part of the program may have
+// started. It returns [ErrNotFound] if there is none, and [ErrClosed] after Close.
 func (m *Manager) Find(id string) (*Process, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,8 +197,8 @@ func (m *Manager) forgetForeign() {
 	}
 }
 
-// List describes all processes of an owner, or of all owners for "", in the order of
-// their starts. It returns nil after Close.
+// List describes all processes of an owner, running or ended, in the order of their
+// starts. The owner "" selects the processes of all owners. List returns nil after Close.
 func (m *Manager) List(owner Owner) []Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,8 +222,8 @@ func (m *Manager) List(owner Owner) []Info {
 	return infos
 }
 
-// Remove forgets an ended process. It returns [ErrNotFound], or [ErrRunning] if the
-// process runs. Readers of its log can continue.
+// Remove forgets an ended process. It returns [ErrNotFound], [ErrRunning] if the process
+// runs, or [ErrClosed] after Close. Readers of its log can continue.
 func (m *Manager) Remove(id string) error {
 	p, err := m.Find(id)
 	if err != nil {

@@ -97,7 +97,8 @@ type Process struct {
 	ending *ending // the last stop, or nil
 }
 
-// Start starts a program in the background.
+// Start starts a program in the background. It returns when the system executes the
+// program, and does not wait for output or for the end.
 //
 // It returns [ErrClosed], a [LimitError], an [InvalidError], or a [StartError].
 func (m *Manager) Start(s Spec) (*Process, error) {
@@ -204,7 +205,7 @@ func (i *Info) over(end supervise.Info) {
 // ID returns the identifier.
 func (p *Process) ID() string { return p.id }
 
-// Info describes the process in its present state.
+// Info describes the process in its current state.
 func (p *Process) Info() Info {
 	info := p.info
 	if !p.Running() {
@@ -233,5 +234,5 @@ func (p *Process) Done() <-chan struct{} {
 }
 
 // Log returns the process's output. For a process that another part of the program
-// started, the log has at least the last 8 KiB, with both streams as one.
+// started, the log has at least the last 8 KiB, all as Stdout.
 func (p *Process) Log() *Log { return p.log }

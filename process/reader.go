@@ -53,9 +53,9 @@ func (l *Log) Follow(after uint64) *Reader {
 	return r
 }
 
-// FollowBytes returns a reader that begins last bytes before the present end, possibly
-// in the middle of an entry. 0 selects later output only. A negative number, or more
-// than is kept, selects all kept output.
+// FollowBytes returns a reader that begins last bytes before the current end, possibly in
+// the middle of an entry. 0 selects later output only. A negative number, or more than is
+// kept, selects all kept output and all later output.
 func (l *Log) FollowBytes(last int) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,11 +74,12 @@ func (l *Log) FollowBytes(last int) *Reader {
 	return r
 }
 
-// Next waits for entries and returns the available ones, at most 256 entries, and at
-// most 256 KiB and one entry. The gap is what was dropped before the first of them.
-// After the last entry of the process it returns io.EOF, and a gap if the end was
-// dropped. Output that comes after the process's end, from processes that it started,
-// is only for readers that begin later.
+// Next waits for entries and returns the available ones, at most 256 entries, and at most
+// 256 KiB and one entry. The gap is what was dropped before the first of them.
+//
+// After the last entry of the process, Next returns io.EOF, and a gap if the end was
+// dropped. It returns the error of ctx when ctx ends. Output that arrives after the
+// process's end, from processes that it started, is only for readers that begin later.
 //
 // The slice is valid until the next call. Data stays valid.
 func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {

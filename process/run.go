@@ -23,7 +23,7 @@ type RunOptions struct {
 
 // Result is the outcome of a run.
 type Result struct {
-	Exit                             Exit // the zero value if TimedOut
+	Exit                             Exit // the zero value if TimedOut or if ctx ended
 	TimedOut                         bool
 	Stdout, Stderr                   []byte // the first bytes of the output
 	StdoutTruncated, StderrTruncated bool   // there was more output
@@ -31,16 +31,21 @@ type Result struct {
 }
 
 // Run runs a program to its end, with /dev/null as its input, and returns its output.
-// Processes that the program leaves running go on until the manager is closed, but
-// their output is lost. At the timeout, or when ctx ends, Run kills the program and the
-// processes that it started, and returns the output that has come.
+// Processes that the program leaves running go on until the manager is closed, but their
+// output is lost.
+//
+// At the timeout, or when ctx ends, Run kills the program and the processes that it
+// started. It waits up to 200 ms for their end and returns the output that has arrived.
+// The kill continues in the background.
 //
 // At most Limits.MaxProcesses calls run concurrently. Other calls wait for their turn in
 // the order of the calls. The wait counts towards their timeout.
 //
-// Run returns the error of ctx, [ErrClosed], a [LimitError] if there was no turn in
-// time, an [InvalidError], or a [StartError]. A timeout or the program's failure is not
-// an error. Terminal, Interactive, Cols and Rows of the Spec are ignored.
+// Run returns an [InvalidError], a [StartError], a [LimitError] if there was no turn in
+// time, the error of ctx, or [ErrClosed] if Close came before the start or ended the
+// program. If the program was started, the Result holds its output also with an error. A
+// timeout or the program's failure is not an error. Terminal, Interactive, Cols and Rows
+// of the Spec are ignored.
 func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error) {
 	began := time.Now()
 	s.Terminal = false

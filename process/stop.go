@@ -20,20 +20,21 @@ type ending struct {
 	over  chan struct{}
 }
 
-// Stop sends SIGTERM to the process and its process group, and SIGHUP as well if the
-// process has a terminal and ignores SIGTERM, as shells do. After 10 s, or after wait if
-// that is longer, it kills the process and the processes that it started.
+// Stop sends SIGTERM to the process and the processes that it started. If the process has
+// a terminal and ignores SIGTERM, as shells do, Stop also sends SIGHUP to its process
+// group. After 10 s, or after wait if that is longer, Stop kills the processes that are
+// left. During a running stop, another Stop only waits.
 //
-// Stop returns the process's state when it has ended, after wait (zero: 25 ms; negative:
-// immediately), or when ctx ends. The stop continues in the background. For an ended
-// process, Stop ends the processes that it left running.
+// Stop returns the process's state when the process has ended, after wait (zero: 25 ms;
+// negative: immediately), or when ctx ends. The stop continues in the background. For an
+// ended process, Stop ends the processes that it left running.
 func (p *Process) Stop(ctx context.Context, wait time.Duration) Info {
 	p.end(max(stopGrace, wait), false)
 	return p.await(ctx, wait)
 }
 
-// Kill sends SIGKILL to the process and the processes that it started. It returns like
-// Stop.
+// Kill sends SIGKILL to the process and the processes that it started, also during a
+// running Stop. It returns like Stop: the process may still run after wait.
 func (p *Process) Kill(ctx context.Context, wait time.Duration) Info {
 	_ = p.child.Signal(syscall.SIGKILL)
 	p.end(0, true)

@@ -82,7 +82,8 @@ func (p *Process) control(f func(fd int) error) error {
 }
 
 // Resize sets the size of the process's terminal in characters. Zero is allowed. It
-// returns [ErrNotTerminal] or [ErrNotRunning].
+// returns [ErrNotTerminal] if the process has no terminal, and [ErrNotRunning] if it has
+// ended.
 func (p *Process) Resize(cols, rows uint16) error {
 	return p.control(func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: cols, Row: rows})

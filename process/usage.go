@@ -12,8 +12,9 @@ type Usage struct {
 	Memory    int64         // resident, in bytes; shared pages count for each process
 }
 
-// Usage measures the process and the processes that it started. It reads the process
-// table of the machine.
+// Usage measures the process and the processes that it started. It also works after the
+// process's end. It reads the process table of the machine, and fails if /proc cannot be
+// read.
 func (p *Process) Usage() (Usage, error) {
 	u, err := p.child.Usage()
 	if err != nil {
