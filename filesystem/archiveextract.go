@@ -18,7 +18,7 @@ import (
 // ExtractOptions configure Extract. A limit of zero means its default, and a negative limit
 // means none.
 type ExtractOptions struct {
-	// Compression is that of the archive. Empty means that the first bytes determine it.
+	// Compression is the compression of the archive. Empty means that the first bytes determine it.
 	Compression Compression
 
 	MaxEntries int   // entries of the archive; default 1,000,000

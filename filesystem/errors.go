@@ -18,8 +18,8 @@ var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("file system is closed")
 	// ErrInvalidPath is returned for a path with a NUL byte, a relative path with "..",
-	// a path that is too long or, where the comment says so, empty, and for symbolic
-	// links that form a circle.
+	// a path that is too long, an empty path unless the comment of the method gives it a
+	// meaning, and for symbolic links that form a circle.
 	ErrInvalidPath = errors.New("invalid path")
 	// ErrOutside is returned for a path that leads out of the roots, also through a
 	// symbolic link.

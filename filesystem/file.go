@@ -20,11 +20,12 @@ type File struct {
 }
 
 // OpenFile opens a regular file for reading, and follows symbolic links. The error is
-// ErrNotFile for FIFOs, sockets, devices and directories. OpenFile never blocks.
+// ErrNotFile for FIFOs, sockets, devices and directories, which OpenFile does not open.
 //
-// Files of /proc, /sys and the like, whose size the system does not know, are read into
-// memory: at most 16 MiB, or else the error is ErrTooLarge, in at most 3 seconds. The error is
-// ErrEndless for a file that waits for events, such as /proc/kmsg, or does not end.
+// OpenFile reads files of /proc, /sys and the like, whose size the system does not know, into
+// memory. It reads for at most 3 seconds. The error is ErrTooLarge for more than 16 MiB, and
+// ErrEndless for a file that waits for events, such as /proc/kmsg, or has no end after that
+// time.
 func (f *FS) OpenFile(name string) (opened *File, err error) {
 	err = f.call("open", name, f.locateEntry, func(p place) error {
 		info, err := p.tree.Stat(p.name) // before opening, which can have an effect on a device
@@ -102,12 +103,12 @@ func kindOf(mode fs.FileMode) string {
 // Entry describes the file when it was opened. Its size is that of the content.
 func (f *File) Entry() Entry { return f.entry }
 
-// ETag returns the entity tag of the file when it was opened: that of Entry, or a hash of
-// content in memory.
+// ETag returns the entity tag of the file when it was opened. It is the tag of Entry, or a
+// hash if the content is in memory.
 func (f *File) ETag() string { return f.tag }
 
-// File returns the open file, for sendfile(2). It is nil if the content is in memory, such as
-// that of /proc and /sys. Close of f closes it.
+// File returns the open file, for sendfile(2). It is nil if the content is in memory, as for
+// files of /proc and /sys. Close of f closes it.
 func (f *File) File() *os.File { return f.file }
 
 // Close closes the file.

@@ -60,11 +60,11 @@ func (c Config) withDefaults() Config {
 
 // FS reaches files below its roots. Open makes one.
 //
-// An absolute path is cleaned lexically ("/a/../b" is "/b") and must be in a root. A
-// relative path is below Config.Home, or below the root that In names, and must not
-// contain "..". "~" and "~/x" are Home. A path has at most 4096 bytes without NUL. Names
-// can contain line breaks and bytes that are not UTF-8. An empty path is refused where
-// it would be dangerous, so that a forgotten path does not remove everything.
+// An absolute path is cleaned lexically ("/a/../b" is "/b") and must be in a root. A relative
+// path is below Config.Home, or below the root that In names, and must not contain "..". "~"
+// and "~/x" are Home. A path has at most 4096 bytes without NUL. Names can contain line
+// breaks and bytes that are not UTF-8. An empty path is ErrInvalidPath, so that a forgotten
+// path does not remove everything, except where the comment of the method gives it a meaning.
 type FS struct {
 	*shared
 
@@ -103,7 +103,8 @@ type root struct {
 	tree tree
 }
 
-// Open opens the roots, which stay open until Close.
+// Open opens the roots, which stay open until Close. It returns fs.ErrNotExist if a root
+// does not exist, and fs.ErrExist if two roots have the same name.
 func Open(config Config) (*FS, error) {
 	config = config.withDefaults()
 	f := &FS{shared: &shared{
@@ -194,8 +195,9 @@ func (f *FS) findHome() (string, error) {
 	return f.roots[0].path, nil
 }
 
-// In returns the FS with relative paths that begin at the root of a name. "~" and absolute
-// paths are unchanged. Closing either FS closes both. The error is ErrUnknownRoot.
+// In returns an FS whose relative paths begin at the root with a name. "~" and absolute paths
+// are unchanged. Closing either FS closes both. The error is ErrUnknownRoot if no root has
+// the name.
 func (f *FS) In(name string) (*FS, error) {
 	for _, r := range f.roots {
 		if r.name == name && name != "" {
@@ -205,8 +207,8 @@ func (f *FS) In(name string) (*FS, error) {
 	return nil, f.fail("open", name, &Error{Path: name, Reason: "no root of that name", Kind: ErrUnknownRoot})
 }
 
-// Roots returns the roots with name and absolute path, in the order of Config.Roots. There are
-// none for the whole file system.
+// Roots returns the roots with name and absolute path, in the order of Config.Roots. The
+// result is empty for the whole file system.
 func (f *FS) Roots() []Root {
 	var roots []Root
 	for _, r := range f.roots {
@@ -220,9 +222,9 @@ func (f *FS) Roots() []Root {
 // Home returns the directory of "~".
 func (f *FS) Home() string { return f.home }
 
-// Close ends running calls, waits for them and closes the roots. A Write ends when the Read of
-// its reader returns. Files that OpenFile returned stay open. Close may be called more than
-// once; each call returns after the first one.
+// Close ends running calls, waits for them and closes the roots. A running Write ends when
+// the Read of its reader returns. Files that OpenFile returned stay open. Close may be called
+// more than once; each call waits for the running calls. Close returns nil.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	if !f.closed {

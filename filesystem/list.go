@@ -36,11 +36,12 @@ type Listing struct {
 // or removed during the call may be missing. An entry that the system does not describe, such
 // as the mount point of a dead server, has the mode fs.ModeIrregular.
 //
-// The error is ErrNotDirectory if the path is not a directory, ErrClosed after Close, or the
-// error of ctx.
+// The error is fs.ErrNotExist if the path does not exist, ErrNotDirectory if it is not a
+// directory, ErrClosed after Close, or the error of ctx.
 //
-// Each page reads all names of the directory but needs memory for its own entries only. A page
-// ends before its limit if the names, paths and targets of its entries would exceed 8 MiB.
+// Each page reads all names of the directory but needs memory for its own entries only. A
+// page ends before its limit if the names, paths and targets of its entries would exceed 8
+// MiB.
 func (f *FS) List(ctx context.Context, name string, options ListOptions) (page Listing, err error) {
 	err = f.call("list", name, f.locate, func(p place) error {
 		dir, err := openFolder(p, folderRead)

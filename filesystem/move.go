@@ -16,12 +16,15 @@ type MoveOptions struct {
 }
 
 // Move moves a file, a symbolic link (without following it) or a directory to another path,
-// which is the complete new name and not a directory to put it into. Missing directories above
-// the destination are made.
+// which is the complete new name and not a directory to put it into. Missing directories
+// above the destination are made.
 //
 // An old destination is removed after the source is in its place. If the move fails, both are
-// unchanged. Moving a file onto itself does nothing. The error is ErrIntoItself for a directory
-// that would move below itself, and for a destination that contains the source.
+// unchanged. Moving a file onto itself does nothing.
+//
+// The error is fs.ErrNotExist if the source does not exist, ErrRoot for a root and for a
+// directory that contains one, and ErrIntoItself for a directory that would move below itself
+// and for a destination that contains the source.
 //
 // Between file systems, the source is copied to a hidden name beside the destination, synced,
 // renamed and then removed. Modes, times, links, holes, extended attributes and, where the
@@ -67,7 +70,7 @@ func (m *mover) close() {
 	}
 }
 
-// open opens the directory of the source, and then that of the destination.
+// open opens the directory of the source, and then the directory of the destination.
 func (m *mover) open() (err error) {
 	if m.from, m.fromName, err = openParent(m.source); err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"github.com/deskhand/deskhand/internal/removetree"
 )
 
-// Mkdir makes a directory and the missing directories above it. It returns nil if the
-// directory exists, and ErrNotDirectory if a file is in its place or above it.
+// Mkdir makes a directory and the missing directories above it, with the mode 0777 less the
+// umask. It returns nil if the directory exists, and ErrNotDirectory if a file is in its
+// place or above it.
 func (f *FS) Mkdir(name string) error {
 	return f.call("mkdir", name, f.locateEntry, func(p place) error {
 		err := p.tree.MkdirAll(p.name, 0o777)
@@ -26,7 +27,9 @@ func (f *FS) Mkdir(name string) error {
 
 // Remove removes a file, a symbolic link (without following it) or a directory. A directory
 // that is not empty is removed only if recursive is set; otherwise the error is ErrNotEmpty.
-// Roots and "/" are ErrRoot. A mount point is ErrBusy, and the mounted files stay.
+// The error is fs.ErrNotExist if the path does not exist, also if recursive is set. It is
+// ErrRoot for a root, "/", and a directory that contains a root. It is ErrBusy for a mount
+// point, and the mounted files stay.
 //
 // What was removed before an error stays removed.
 func (f *FS) Remove(ctx context.Context, name string, recursive bool) error {

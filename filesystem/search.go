@@ -104,8 +104,8 @@ type Line struct {
 // Memory does not depend on the size of files. The names of one directory of each level are
 // held.
 //
-// Reaching a limit is not an error: the result has the first matches. Errors of Search alone
-// are an *InvalidError and ErrNotDirectory.
+// Reaching a limit is not an error: the result has the first matches. The error wraps an
+// *InvalidError if a pattern is not valid, and ErrNotDirectory if the path is not a directory.
 func (f *FS) Search(ctx context.Context, name string, options SearchOptions) (SearchResult, error) {
 	options = options.withDefaults(f.config)
 	s := &search{alive: f.alive(ctx), options: options, deadline: time.Now().Add(options.Timeout)}

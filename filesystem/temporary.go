@@ -21,7 +21,7 @@ const (
 	asideSuffix = ".old"
 )
 
-// isTemporary reports whether a name is that of content being written.
+// isTemporary reports whether a name belongs to content that is being written.
 func isTemporary(name string) bool {
 	return strings.HasPrefix(name, hiddenPrefix) && strings.HasSuffix(name, tempSuffix)
 }
@@ -54,7 +54,7 @@ func (f *FS) newTemporary(dir folder, perm uint32) (*temporary, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The lock shows sweep, also that of other programs, that the file is in use.
+	// The lock shows sweep, also in other programs, that the file is in use.
 	_ = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	return &temporary{dir: dir, file: file, name: name}, nil
 }

@@ -66,15 +66,16 @@ type Watch struct {
 	err     error // why it ended; read after done
 }
 
-// Watch watches a directory or file. All changes after it returns have events.
+// Watch watches a directory or file. An empty path is where relative paths begin. All changes
+// after it returns have events.
 //
 // A file is watched by its name, so it may be replaced. Temporary files of Write and Extract
-// have no events. If the path leads elsewhere because a directory above it was moved, the watch
-// ends within two seconds, as after a removal.
+// have no events. If the path leads elsewhere because a directory above it was moved, the
+// watch ends within two seconds, as after a removal.
 //
 // Watch returns when the directories are watched. The caller must close the result. The error
-// is ErrTooLarge if there are more directories than MaxWatches or than the limit of
-// the system (fs.inotify.max_user_watches). New directories beyond the limit are an overflow.
+// is ErrTooLarge if there are more directories than MaxWatches or than the limit of the
+// system (fs.inotify.max_user_watches). New directories beyond the limit are an overflow.
 func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 	const op = "watch"
 	if err := f.enter(); err != nil {
@@ -111,8 +112,8 @@ func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 // EventOverflow in the place of lost events. The channel is closed when the watch has ended.
 func (w *Watch) Events() <-chan Event { return w.events }
 
-// Err returns the error that ended the watch, after the channel of Events was closed. It is nil
-// after Close, and after the watched path was removed.
+// Err returns the error that ended the watch, after the channel of Events was closed. It is
+// nil while the watch runs, after Close, and after the watched path was removed.
 func (w *Watch) Err() error {
 	select {
 	case <-w.done:
@@ -122,7 +123,7 @@ func (w *Watch) Err() error {
 	}
 }
 
-// Close ends the watch and waits until it has ended.
+// Close ends the watch and waits until it has ended. It returns nil.
 func (w *Watch) Close() error {
 	w.stopped.Do(func() { close(w.stop) })
 	<-w.done

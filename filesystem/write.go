@@ -12,7 +12,8 @@ import (
 // WriteOptions configure Write. The zero value makes or replaces a file atomically, and waits
 // for the disk.
 type WriteOptions struct {
-	// Append adds to the end of the file instead of replacing it.
+	// Append adds to the end of the file instead of replacing it. A file that does not
+	// exist is made.
 	Append bool
 	// Exclusive returns fs.ErrExist if the path exists, also as a symbolic link that
 	// leads nowhere.
