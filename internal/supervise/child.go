@@ -408,7 +408,8 @@ func (c *Child) Name() string { return c.name }
 func (c *Child) PID() int { return c.pid }
 
 // Done is closed when the process has ended and its output was passed on. It does not
-// wait for processes that the child started.
+// wait for processes that the child started. It waits at most half a second for a Write
+// that blocks.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
 func (c *Child) ended() bool {

@@ -14,10 +14,12 @@ type Detached struct {
 	end  *os.ProcessState // read after done
 }
 
-// Detach starts a program in a new session. It is the only exception from the rule that
-// children do not outlive this program, and only for the command that starts a server
-// in the background. Standard input is /dev/null, and extra become file descriptors 3,
-// 4, ...
+// Detach starts a program in a new session, with output as its standard output and error,
+// and returns without waiting for it. A nil env is this program's environment. Standard
+// input is /dev/null, and extra become file descriptors 3, 4, ...
+//
+// Detach is the only exception from the rule that children do not outlive this program.
+// It is only for the command that starts a server in the background.
 func Detach(path string, args, env []string, output *os.File, extra ...*os.File) (*Detached, error) {
 	cmd := exec.Command(path, args...) //nolint:noctx // it goes on when the caller has ended
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = env, output, output, extra

@@ -67,8 +67,8 @@ func lookup(env []string, name string) (string, bool) {
 // looks up a name without a slash in the environment's PATH, without its relative
 // directories. It checks a path with a slash.
 //
-// It returns [ErrNotFound] if there is no such file, and fs.ErrPermission if there is
-// one that may not be executed.
+// It returns [ErrNotFound] if there is no such file, and fs.ErrPermission if the
+// file may not be executed.
 func LookPath(file string, env []string) (string, error) {
 	if env == nil {
 		env = os.Environ()

@@ -44,14 +44,15 @@ func (c *Child) family() ([]process, error) {
 	}
 }
 
-// Usage is the resource usage of a family.
+// Usage is the resource usage of a child and of the running processes that it started.
 type Usage struct {
 	Processes int           // that run
 	CPU       time.Duration // including ended processes that were waited for
 	Memory    int64         // resident, in bytes; shared pages count for each process
 }
 
-// Usage measures the child and the processes that it started.
+// Usage measures the child and the processes that it started, also after the child's end.
+// It fails if /proc cannot be read.
 func (c *Child) Usage() (Usage, error) {
 	members, err := c.family()
 	if err != nil {

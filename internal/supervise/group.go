@@ -72,7 +72,8 @@ type Group struct {
 	pumps    map[*pump]struct{}
 }
 
-// NewGroup returns an empty group, which must be closed.
+// NewGroup returns an empty group, which must be closed. It fails only if the clock since
+// boot cannot be read.
 func NewGroup(cfg GroupConfig) (*Group, error) {
 	since, err := ticks()
 	if err != nil {
@@ -110,9 +111,13 @@ func newToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Start starts a child. It returns [ErrClosed] after Close, [ErrNotFound] if there is no
-// such program, [ErrNoRoom] if the limit of processes is reached, or the error of fork,
-// exec or the write of the record.
+// Start starts a child. It returns when the child executes the program, and does not wait
+// for output or for the end.
+//
+// It returns [ErrClosed] after Close, [ErrNotFound] if there is no such program,
+// fs.ErrPermission if the program may not be executed, [ErrNoRoom] if the limit of
+// processes is reached, or the error of the working directory, of fork, of exec or of the
+// write of the record.
 func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Lock()
 	if g.closed {
@@ -136,8 +141,9 @@ func (g *Group) Start(s Spec) (*Child, error) {
 	return c, nil
 }
 
-// Run runs a program to its end and returns the ended child. When ctx ends first,
-// it ends the program and everything that it started, and returns the cause.
+// Run runs a program to its end and returns the ended child. Then, or when ctx ends, it
+// ends the program and all processes that it started, as [Group.Close] does, and waits
+// for them. It returns the cause if ctx ended first, and an error of Start or Close.
 func Run(ctx context.Context, s Spec) (c *Child, err error) {
 	g, err := NewGroup(GroupConfig{Owner: "system"})
 	if err != nil {
@@ -242,8 +248,11 @@ func (g *Group) forget(p *pump) {
 
 // Close ends all children and the processes that they started, inside and outside of
 // their process groups: SIGTERM, then SIGKILL after the longest grace of running
-// children. It returns when no process is left, or a [LeftoverError] five seconds after
-// SIGKILL. Further calls wait for the first one and return its error.
+// children. If no child runs, the grace is the group's.
+//
+// Close returns when no process is left, or a [LeftoverError] five seconds after SIGKILL.
+// It also returns errors of /proc and of the group's record. Further calls wait for the
+// first one and return its error.
 func (g *Group) Close() error {
 	g.closing.Do(func() { g.err = g.close() })
 	return g.err

@@ -54,14 +54,15 @@ func parseOrder(args []string) (o guardianOrder, err error) {
 	return o, err
 }
 
-// StartGuardian starts the guardian: this program's own executable, with
-// [GuardianName] as argument 0 and without an environment. The program must then
-// call [RunGuardian]. StartGuardian marks this program with a limit (RLIMIT_LOCKS)
-// that children inherit. The guardian finds them by it, even if they change their
-// environment or leave the process tree. A guardian that ends is replaced.
+// StartGuardian starts the guardian: this program's own executable, with [GuardianName]
+// as argument 0 and without this program's environment. A program that finds this name in
+// its arguments must call [RunGuardian] and exit.
 //
-// It may be called once in a program, before the first [NewGroup]. logger may be
-// nil.
+// StartGuardian marks this program with a limit (RLIMIT_LOCKS) that children inherit. The
+// guardian finds them by the mark, even if they change their environment or leave the
+// process tree. A guardian that ends is replaced.
+//
+// It may be called once in a program, before the first [NewGroup]. logger may be nil.
 func StartGuardian(logger *slog.Logger) (*Guardian, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -144,8 +145,9 @@ func (g *Guardian) closePipe() {
 	}
 }
 
-// Close waits until the guardian has ended the remaining children of this program and
-// has exited. It must be called after all groups were closed.
+// Close waits until the guardian has ended the remaining children of this program and has
+// exited. It returns an error after five seconds. It must be called once, after all
+// groups were closed.
 func (g *Guardian) Close() error {
 	close(g.stop)
 	g.closePipe()
@@ -173,8 +175,10 @@ func GuardCgroup(dir string) {
 	}
 }
 
-// RunGuardian is the main function of a guardian. It waits for the end of the process
-// that called [StartGuardian], ends its remaining children, and returns.
+// RunGuardian is the main function of a guardian. args are its arguments, with
+// [GuardianName] as the first. RunGuardian waits for the end of the process that called
+// [StartGuardian], or for Guardian.Close, kills the remaining children, and returns when
+// they have ended.
 func RunGuardian(args []string) error {
 	o, err := parseOrder(args)
 	if err != nil {

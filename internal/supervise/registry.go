@@ -74,7 +74,7 @@ func (r *registry) number() uint64 {
 	return r.next
 }
 
-// born notes a child that was just forked.
+// born registers a child that was just forked.
 func (r *registry) born(c *Child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func Find(id string) *Child {
 	return nil
 }
 
-// Others returns the children that all groups but one list, in no particular order.
+// Others returns the children that all groups except one list, in no particular order.
 func Others(but *Group) []*Child {
 	var all []*Child
 	for _, g := range program.list() {

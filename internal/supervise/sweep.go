@@ -15,11 +15,13 @@ import (
 const sweepGrace = 500 * time.Millisecond
 
 // Sweep ends the processes of groups whose records are in dir and whose programs died
-// without closing them. It returns the number of processes. It does nothing if dir does
-// not exist. logger may be nil.
+// without closing them: SIGTERM, then SIGKILL after half a second. It returns the number
+// of processes when they have ended, or a [LeftoverError] five seconds after SIGKILL. It
+// also returns errors of reading dir and the records. It does nothing if dir does not
+// exist. logger may be nil.
 //
-// It leaves the groups of running programs alone, and never ends the calling program,
-// its ancestors or its children.
+// It leaves the groups of running programs alone, and never ends the calling program, its
+// ancestors or its children.
 func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)

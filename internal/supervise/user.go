@@ -20,7 +20,8 @@ type User struct {
 }
 
 // LookupUser returns a user by name or id. It returns the zero value for "" and for this
-// program's user. Only root may run children as another user.
+// program's user. It fails if there is no such user, or if the user is another one and
+// this program is not root.
 func LookupUser(name string) (User, error) {
 	if name == "" {
 		return User{}, nil
@@ -81,9 +82,10 @@ func (u User) Root() bool {
 	return os.Geteuid() == 0
 }
 
-// Reach returns an error if another user than this program's cannot read a file or enter
-// a folder, by owners and modes. It returns nil if the file does not exist. Programs
-// report a file that they cannot reach as one that does not exist.
+// Reach returns an error that wraps fs.ErrPermission if the user cannot read a file or
+// enter a folder, by owners and modes. It returns nil for root, for this program's user,
+// and if the file does not exist. Programs report a file that they cannot reach as a file
+// that does not exist.
 func (u User) Reach(path string) error {
 	if u.Credential == nil || u.Credential.Uid == 0 {
 		return nil
