@@ -102,8 +102,9 @@ func (s *Server) newAgentHost() *agenthost.Host {
 	})
 }
 
-// OpenAgents opens the log of agents' sessions and completes what a killed server left
-// unfinished. The first request about sessions does so otherwise.
+// OpenAgents opens the log of agents' sessions and completes the work that a killed
+// server left unfinished. Without this call, the first request about sessions does so.
+// OpenAgents returns ErrInUse if another server uses the state directory.
 func (s *Server) OpenAgents(ctx context.Context) error {
 	_, err := s.agents.Get(ctx)
 	return err

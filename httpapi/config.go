@@ -26,17 +26,17 @@ const (
 	DefaultMaxDesktops  = fleet.DefaultMaxDesktops
 )
 
-// Config describes a server. The zero value asks for a token that New
-// generates, accepts no other site's requests, and keeps its files where
-// sandbox-agent and the XDG directories have them.
+// Config configures a Server. With the zero value, New generates a token, the server
+// refuses requests of other sites, and files are where sandbox-agent and the XDG
+// directories have them.
 type Config struct {
-	// Token is what clients present as a bearer token. Empty: a random one,
-	// which Server.Token tells, unless NoToken is set.
+	// Token is the bearer token that clients present. Empty: New generates one, which
+	// Server.Token returns, unless NoToken is set.
 	Token string
 
-	// NoToken lets everybody in. Requests to a loopback address must then come
-	// under the name localhost, as an IP address, or as one of Origins: pages
-	// can have their own names point there.
+	// NoToken accepts requests without a token. The host of a request to a loopback
+	// address must then be localhost, an IP address, or the host of one of Origins: a
+	// web page can have its own host name resolve to a loopback address.
 	NoToken bool
 
 	// Origins lists the sites that browsers may call from, as
@@ -44,51 +44,52 @@ type Config struct {
 	// server serves itself.
 	Origins []string
 
-	// Methods and Headers list what pages of Origins may use. Empty: what
-	// they ask for.
+	// Methods and Headers are the methods and headers that pages of Origins may use.
+	// Empty: all that they ask for.
 	Methods []string
 	Headers []string
 
 	// Credentials lets pages of Origins send cookies and HTTP authentication.
 	Credentials bool
 
-	// TrustProxy takes the server's own name from X-Forwarded-Host and the
-	// client's address from X-Forwarded-For. Set it only behind a proxy that
-	// sets both.
+	// TrustProxy makes the server take its own name from X-Forwarded-Host and the
+	// client's address from X-Forwarded-For. Set it only behind a proxy that sets
+	// both.
 	TrustProxy bool
 
-	// StateDir is where desktops keep their files: those of main directly,
-	// those of others in desktops/ID. Empty: $XDG_STATE_HOME/deskhand, with
-	// main's home in $XDG_STATE_HOME/sandbox-agent/desktop/home, which is in a
-	// temporary directory for a user who has no home. Only one server can use
-	// it at a time; see ErrInUse. One that is about to end is waited for.
+	// StateDir is the directory of the desktops' files: the directory itself for
+	// main, desktops/ID in it for the others. Empty: $XDG_STATE_HOME/deskhand, with
+	// the home of main in $XDG_STATE_HOME/sandbox-agent/desktop/home. For a user
+	// without a home, $XDG_STATE_HOME is a temporary directory. One server at a time
+	// can use StateDir; see ErrInUse. A server waits for another server that is
+	// closing.
 	StateDir string
 
-	// StateName is what tells this server from others of the same user, such as
-	// its port. When StateDir is empty and another server uses the usual
-	// directory, which this one never did, it gets the folder of that name in
-	// there, and has it from then on; the log says so. Empty: there is none.
+	// StateName distinguishes this server from others of the same user, for example
+	// by its port. If StateDir is empty and another server uses the usual directory,
+	// which this one never used, this one uses the folder StateName in it, then and
+	// later, and logs that. Empty: it does not.
 	StateName string
 
-	// RecordingsDir is where recordings are kept: those of main directly, those
-	// of others in desktops/ID. Empty: in the folder recordings beside each
+	// RecordingsDir is the directory of recordings: the directory itself for main,
+	// desktops/ID in it for the others. Empty: the folder recordings beside each
 	// desktop's files.
 	RecordingsDir string
 
-	// Retention says which recordings of a desktop are removed by themselves.
-	// The zero value keeps them all.
+	// Retention selects the recordings of a desktop that the server removes. The zero
+	// value keeps all.
 	Retention recording.Retention
 
-	// MaxBodyBytes bounds request bodies. Zero: 2 MiB. What is put on the
-	// clipboard, text or image, may have 16 times as much.
+	// MaxBodyBytes is the maximum size of a request's body. Zero: 2 MiB. Text and
+	// images for the clipboard may have 16 times as many bytes.
 	MaxBodyBytes int
 
-	// Roots are the directories that clients may reach files below. Empty: the
-	// whole file system. Processes of clients are not kept in them.
+	// Roots are the directories whose files clients can reach. Empty: the whole file
+	// system. Roots do not restrict the processes of clients.
 	Roots []filesystem.Root
 
-	// MaxUploadBytes bounds what is written to one file, or uploaded as one
-	// archive. Zero: no bound but the disk.
+	// MaxUploadBytes is the maximum size of a file that a client writes, and of an
+	// archive that it uploads. Zero: no limit.
 	MaxUploadBytes int64
 
 	// MaxDesktops is the largest number of desktops, including main and desktops
@@ -121,8 +122,8 @@ type Config struct {
 	// from an empty desktop.
 	DesktopMenu bool
 
-	// NoQuiesce has input of API callers and agents not wait until programs have dealt
-	// with the input before it; see desktop.Config.NoQuiesce.
+	// NoQuiesce makes input of API callers and agents not wait until programs have
+	// handled the input before it; see desktop.Config.NoQuiesce.
 	NoQuiesce bool
 
 	// DesktopUser is the user, by name or number, that the programs of desktops run
@@ -131,58 +132,59 @@ type Config struct {
 	// and DesktopUser is root, agents get no desktop.
 	DesktopUser string
 
-	// Secrets names environment variables that neither ever sees, beside
-	// deskhand's own and, where EventLog is a Postgres, those that have its
-	// password ([eventlog.Secrets]).
+	// Secrets names environment variables that neither the programs of desktops nor
+	// agents nor the processes of clients get. Deskhand's own variables, and those
+	// with the password of a Postgres in EventLog ([eventlog.Secrets]), are always
+	// among them.
 	Secrets []string
 
-	// Media says how viewers of the live view reach this program. The zero
-	// value: by UDP port 59050, or a free one if that is taken.
+	// Media configures how viewers of the live view reach this program. The zero
+	// value: by UDP port 59050, or by a free one if that is taken.
 	Media webrtc.NetworkConfig
 
-	// Agents says which agents there are, and where they are installed. Its
-	// Records and Logger are the server's own unless they are set, its RunAs is
-	// that of AgentHost, and its Secrets are beside those of the server.
+	// Agents configures which agents there are, and where they are installed. If its
+	// Records, Logger or RunAs is zero, the server's, or AgentHost.RunAs, takes its
+	// place. The server adds Secrets to its Secrets.
 	Agents registry.Config
 
-	// TrustFolders lists folders. MCP servers and skills that are configured in
-	// them and in the folders below them count without approval. "/" trusts every
-	// folder, as sandbox-agent does. Empty: configuration that is found in a
-	// folder counts after its approval; see package agents/folders.
+	// TrustFolders lists folders. MCP servers and skills that are configured in them
+	// and in the folders below them are used without approval. "/" trusts every
+	// folder, as sandbox-agent does. Empty: configuration in a folder is used after
+	// its approval; see package agents/folders.
 	TrustFolders []string
 
-	// AgentHost says how agents are run. The server replaces its Log, StateDir and
-	// Folders, sets other fields that are zero, and adds the server's Secrets and
-	// TrustFolders to the ones given here.
+	// AgentHost configures how agents run. The server replaces its Log, StateDir and
+	// Folders, sets other fields that are zero, and adds Secrets and TrustFolders to
+	// its own.
 	AgentHost agents.Config
 
-	// AgentURL is where agents that run on this machine reach this server, for
-	// the tools of a desktop. Empty: where Serve listens first.
+	// AgentURL is the URL of this server for agents on this machine, which get the
+	// tools of a desktop from it. Empty: the first address of Serve.
 	AgentURL string
 
-	// AgentRelay is the command line that agents start who cannot reach MCP
-	// servers by HTTP; --endpoint URL --desktop ID are added. See deskhand mcp.
-	// Empty: those have no tools.
+	// AgentRelay is the command line that an agent without MCP over HTTP starts to
+	// reach the tools of a desktop. The server adds --endpoint URL --desktop ID. See
+	// deskhand mcp. Empty: such agents have no tools.
 	AgentRelay []string
 
-	// EventLog is where agents' sessions are kept. An empty DSN: in the state
-	// directory.
+	// EventLog configures the log of agents' sessions. With an empty DSN it is in the
+	// state directory.
 	EventLog eventlog.Config
 
-	// Start makes a desktop; its Config is complete and may be altered. Nil:
+	// Start starts a desktop. Its Config is complete, and Start may change it. Nil:
 	// desktop.Start.
 	Start func(ctx context.Context, id string, cfg desktop.Config) (Desktop, error)
 
-	// Quiet, if set, is called once no request has come for 35 seconds, and
-	// again after the next ones: a time to give memory back. Health checks do not
-	// count.
+	// Quiet, if not nil, is called when no request has come for 35 seconds. After
+	// later requests it is called again in the same way. It can give memory back.
+	// Health checks do not count as requests.
 	Quiet func()
 
 	// Logger receives errors that clients are not shown and, with AccessLog,
 	// one line per request. Nil: none.
 	Logger *slog.Logger
 
-	// AccessLog logs every request, without the tokens in its URL.
+	// AccessLog logs every request, without tokens in the URL.
 	AccessLog bool
 
 	users users // set by New

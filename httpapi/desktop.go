@@ -6,7 +6,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Desktop is what the API needs of a desktop; *desktop.Desktop has it all.
+// Desktop has the methods of a desktop that the API calls. *desktop.Desktop implements
+// it.
 type Desktop interface {
 	Status() desktop.Status
 	Close() error

@@ -11,7 +11,6 @@ import (
 //go:embed testdata/openapi.json
 var committedDocument []byte
 
-// OpenAPI is the OpenAPI 3.1 document of this version, as a server has it at
-// /openapi.json. It needs no server, and making it costs a copy: a program can
-// begin with it.
+// OpenAPI returns a copy of the OpenAPI 3.1 document of this version, which a server
+// serves at /openapi.json. It needs no server.
 func OpenAPI() []byte { return bytes.Clone(committedDocument) }

@@ -19,8 +19,8 @@ import (
 // installCommand is what brings the programs that desktops need.
 const installCommand = "deskhand install desktop --yes"
 
-// Problem is an error as clients see it. A desktop.Config.Policy may return one to choose
-// the answer to a refusal.
+// Problem is an error in the form that clients get. A desktop.Config.Policy may return
+// one to choose the response to a refused action.
 type Problem = rest.Problem
 
 // problemOf returns the problem for an error of the domain.

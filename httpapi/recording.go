@@ -128,7 +128,8 @@ type (
 		ID string `path:"id"`
 	}
 
-	// RecordingID is recordingID, to be embedded.
+	// RecordingID holds the path parameter of requests about one recording. It is
+	// exported because package huma does not see embedded types with other names.
 	RecordingID = recordingID
 )
 

@@ -21,7 +21,8 @@ type (
 		To   int64 `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; that of the video when left out"`
 	}
 
-	// SpanQuery is spanQuery, to be embedded.
+	// SpanQuery holds the query parameters of requests about a part of a video. It is
+	// exported because package huma does not see embedded types with other names.
 	SpanQuery = spanQuery
 
 	clipInput struct {

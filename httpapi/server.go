@@ -21,7 +21,7 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// Server is the HTTP API. Its methods may be called from any goroutine.
+// Server serves the HTTP API. Make one with New.
 type Server struct {
 	cfg    Config // with defaults
 	log    *slog.Logger
@@ -46,10 +46,12 @@ type Server struct {
 	liveDownloads chan struct{}
 }
 
-// ErrClosed is returned by Serve and Mount after Close.
+// ErrClosed is returned by Serve, Mount and Sweep after Close.
 var ErrClosed = rest.ErrClosed
 
-// New makes a server. It starts nothing; that is left to clients.
+// New returns a server, which must be closed. It starts no desktop, process or agent:
+// requests and the other methods do. It fails if cfg is not valid, or names a user or a
+// root that does not exist.
 func New(cfg Config) (_ *Server, err error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -104,21 +106,23 @@ func New(cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// Token is what clients present as a bearer token; empty when everybody is let
-// in.
+// Token returns the bearer token that clients present. It is empty with Config.NoToken.
 func (s *Server) Token() string { return s.cfg.Token }
 
-// StartDesktop starts main with the default options, as a client's request
-// would, unless it runs. It belongs to the server: Close ends it.
+// StartDesktop starts main with the default options, unless it runs, and returns it. It
+// blocks until the desktop runs or ctx ends; the start then continues. The desktop
+// belongs to the server: Close ends it. The error is a *Problem or the error of ctx.
 func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
 	return s.startInstance(ctx, mainDesktop)
 }
 
-// Sweep ends what killed servers with the same StateDir left running, and
-// returns how many processes that were. A desktop's start does that for the
-// desktop alone. It also removes the files of desktops whose ids those servers
-// chose, as they would have been removed at the servers' end, but keeps their
-// recordings; what cannot be removed is logged.
+// Sweep ends the processes that killed servers with the same StateDir left running, waits
+// for them, and returns their number. The start of a desktop does that for the desktop
+// alone. Sweep also removes the files of desktops whose ids those servers chose, and
+// keeps their recordings. It logs files that cannot be removed.
+//
+// It uses the state directory and returns ErrInUse if another server does, or ErrClosed
+// after Close.
 func (s *Server) Sweep() (int, error) {
 	if err := s.rest.Begin(); err != nil {
 		return 0, err
@@ -145,7 +149,8 @@ func (s *Server) Sweep() (int, error) {
 }
 
 // OpenRecordings opens the recordings of main that earlier servers made, and begins to
-// repair unfinished ones. The first request about recordings does so otherwise.
+// repair unfinished ones in the background. Without this call, the first request about
+// recordings opens them.
 func (s *Server) OpenRecordings(ctx context.Context) error {
 	inst, err := s.fleet.Find(mainDesktop)
 	if err == nil {
@@ -154,11 +159,13 @@ func (s *Server) OpenRecordings(ctx context.Context) error {
 	return err
 }
 
-// OpenMedia opens the port for the live view. The first viewer does so otherwise.
+// OpenMedia opens the port for the live view. Without this call, the first viewer opens
+// it.
 func (s *Server) OpenMedia() error { return s.fleet.OpenNetwork() }
 
-// Close ends the calls of Serve, every desktop and every process that was
-// started through this server, and waits for that. It may be called more than once.
+// Close ends the calls of Serve, every desktop, and every agent and process that was
+// started through this server, and waits for them. Further calls wait for the first one
+// and return its error.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.rest.BeginClose()
@@ -178,9 +185,10 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// Serve answers requests on ln until ctx ends or the server is closed, then
-// closes ln, ends the event streams, gives other calls two seconds to finish and
-// returns nil. Its error says why ln could not be served.
+// Serve answers requests on ln until ctx ends or the server is closed. Then it closes ln,
+// ends the event streams, gives other calls two seconds to finish, and returns nil. It
+// returns ErrClosed if the server was closed before, or the error with which ln failed.
+// It may be called for several listeners.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return s.rest.Serve(ctx, s.fleet.TCP().Share(ln))
 }
