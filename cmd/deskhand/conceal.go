@@ -29,7 +29,7 @@ func conceal() error {
 
 // keepDescriptors keeps children from inheriting the file descriptors that this
 // program inherited. They may belong to a file that the children's user cannot open,
-// such as the one of --token-file /dev/fd/3.
+// such as the file of --token-file /dev/fd/3.
 func keepDescriptors() {
 	const first = 3
 	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {

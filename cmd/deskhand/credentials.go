@@ -54,7 +54,7 @@ func (p program) credentials(_ context.Context, _ accessFlags, args []string) er
 	return usagef(which)
 }
 
-// credentialAgents are the agents that credentials can be found for.
+// credentialAgents are the agents whose credentials find can find.
 var credentialAgents = []string{"claude", "codex", "opencode", "amp", "gemini"}
 
 func (p program) extract(args []string) error {

@@ -170,7 +170,7 @@ func (d *daemon) end(ctx context.Context) error {
 	return fmt.Errorf("process %d did not end after SIGKILL", pid)
 }
 
-// isServer reports whether a process is the recorded one. No other process has both
+// isServer reports whether a process is the recorded server. No other process has both
 // its id and its start time.
 func (d *daemon) isServer(pid int) bool {
 	text, err := os.ReadFile(d.identity)

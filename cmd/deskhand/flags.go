@@ -213,8 +213,8 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	return cfg, err
 }
 
-// fileRoots parses the values of --fs-root. A name has no slash, so ./ before a path
-// with = prevents that its beginning is taken for a name.
+// fileRoots parses the values of --fs-root. A name has no slash, so a
+// path with = that begins with ./ has no name.
 func fileRoots(given []string) ([]filesystem.Root, error) {
 	var roots []filesystem.Root
 	for _, text := range given {

@@ -12,7 +12,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// hostFlags are about the host desktop: the desktop of the user who starts the server.
+// hostFlags configure the host desktop: the desktop of the user that starts the server.
 type hostFlags struct {
 	on  bool
 	yes bool

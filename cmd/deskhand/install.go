@@ -134,8 +134,8 @@ func (m packageManager) commands(packages []string, root bool) ([][]string, erro
 	var prefix []string
 	var err error
 	if !root {
-		// Children are in process groups of their own, so one that reads the
-		// terminal would be stopped.
+		// Children are in process groups of their own, so the kernel would stop a
+		// child that reads the terminal.
 		prefix = []string{"sudo", "-n"}
 		if m.env != nil {
 			prefix = slices.Concat(prefix, []string{"env"}, m.env) // sudo clears the environment

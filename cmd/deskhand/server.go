@@ -151,7 +151,7 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, 
 	if err := openMedia(s, f); err != nil {
 		return err
 	}
-	// Close begins immediately, so that the next server knows that this one ends. The
+	// Close begins immediately, so that the next server knows that this server is closing. The
 	// caller's Close returns the error.
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := openState(ctx, s, log); err != nil {
@@ -230,8 +230,8 @@ func openMedia(s *httpapi.Server, f serverFlags) error {
 	return err
 }
 
-// sweep ends what an earlier server left running. It logs a failure to do so, and
-// returns an error if the state directory cannot be used.
+// sweep ends the processes that an earlier server left running. It logs a failure to do
+// so, and returns an error if the state directory cannot be used.
 func sweep(s *httpapi.Server, log *slog.Logger) error {
 	n, err := s.Sweep()
 	var files *fs.PathError
