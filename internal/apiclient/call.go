@@ -118,7 +118,7 @@ func (s Server) authorize(header http.Header) {
 	}
 }
 
-// replace puts the report in the place of the answer that it is made of.
+// replace replaces the answer by the report that is made of it.
 func (p *Report) replace(server Server, res *http.Response) error {
 	answer, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -199,7 +199,7 @@ func lateProblem(text []byte) *ProblemError {
 	return &p
 }
 
-// mostProblem bounds what is read of an answer that reports an error.
+// mostProblem bounds the bytes that are read of an answer that reports an error.
 const mostProblem = 1 << 20
 
 // isJSON reports whether a media type, without parameters, is JSON of some sort.

@@ -198,7 +198,7 @@ func (r *run) locate(args []string) (*target, error) {
 	return t, nil
 }
 
-// unknownWord says that no command goes on with a word.
+// unknownWord returns the error for a word with which no command continues.
 func (r *run) unknownWord(words []string, word string) error {
 	var candidates []string
 	for _, next := range r.doc.following(words) {

@@ -114,7 +114,7 @@ func (r *run) copyEvents(out io.Writer, body io.Reader) error {
 	}
 }
 
-// lineOf returns what is printed of an event.
+// lineOf returns the text that printEvents prints for an event.
 func (r *run) lineOf(e event, terminal bool) ([]byte, error) {
 	if r.decode {
 		return decodedData(e.data)

@@ -40,7 +40,7 @@ type field struct {
 	twin  *field   // the parameter that shares the flag of this member
 }
 
-// String returns what was given.
+// String returns the texts that were given.
 func (f *field) String() string { return strings.Join(f.texts, ",") }
 
 // Type returns how help calls a value.

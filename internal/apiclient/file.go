@@ -60,7 +60,7 @@ func (r *run) openOutput(command string) (*outputFile, error) {
 	return o, nil
 }
 
-// find opens the part that an earlier download has left beside the file.
+// find opens the part that an earlier download left beside the file.
 func (o *outputFile) find() error {
 	entries, err := os.ReadDir(filepath.Dir(o.path))
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *run) save(ctx context.Context, res *http.Response, o *outputFile) error
 	return nil
 }
 
-// explain adds to an error what is left of the download.
+// explain adds to an error which part of the download is kept.
 func (o *outputFile) explain(ctx context.Context, received int64, err error) error {
 	text := fmt.Sprintf("%s is as it was before", o.name)
 	switch all := o.kept + received; {

@@ -157,7 +157,7 @@ func (t *target) takeArguments(args []string) error {
 	return usagef(t.command(), "there is an argument too many: %q%s", args[0], text)
 }
 
-// flagError turns an error of flags into one that names the remedy. It returns nil
+// flagError returns an error of flags with its remedy. It returns nil
 // for a request for help.
 func (r *run) flagError(err error, flags *pflag.FlagSet, t *target) error {
 	var (

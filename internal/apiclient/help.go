@@ -65,8 +65,8 @@ func (r *run) list(t *target) {
 	fmt.Fprintf(r.Stdout, "\nRun '%s WORDS --help' for the flags of a command, '%[1]s --help' for the flags of all.\n", r.Name)
 }
 
-// mirrored begins the paths of what any desktop has. The list of all commands has
-// them once, for the main desktop.
+// mirrored begins the paths of routes that every desktop has. The list of all commands
+// has these routes once, for the main desktop.
 const mirrored = "/v1/desktops/{desktop}/"
 
 // signature returns the words and arguments that call the operation, or its path

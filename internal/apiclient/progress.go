@@ -85,7 +85,7 @@ func (m *meter) rate() float64 {
 	return float64(m.done.Load()-m.first) / time.Since(m.begun).Seconds()
 }
 
-// line returns what is shown at a speed in bytes a second.
+// line returns the text to show at a speed in bytes a second.
 func (m *meter) line(rate float64) string {
 	done := m.done.Load()
 	text := m.verb + "  " + ByteCount(done)

@@ -227,8 +227,8 @@ func restOf(f *os.File) int64 {
 	return info.Size() - at
 }
 
-// detect sets the media type to what the data looks like if the operation accepts
-// that, else to octet-stream or to one that it accepts.
+// detect sets the media type to the type that the data seems to have, if the operation
+// accepts that type, else to octet-stream or to a type that it accepts.
 func (p *payload) detect(accepted []string) {
 	buffered := bufio.NewReader(p.reader)
 	begin, _ := buffered.Peek(512)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// aliases are commands of sandbox-agent that the rules name otherwise. Those of
-// sessions are from its releases before 0.2.
+// aliases are commands of sandbox-agent that have other words by the rules. The commands
+// for sessions are from its releases before 0.2.
 var aliases = map[string]string{
 	"acp stream":                   "acp get",
 	"acp close":                    "acp delete",
