@@ -13,8 +13,8 @@ type turn struct {
 }
 
 // Exclusive runs f while this Store writes no change of a file, so that f sees each change
-// together with the work of Written. It waits until ctx ends at most, and returns the error
-// of f.
+// together with the work of Written. It waits for a running change
+// until ctx ends. It returns the error of f, or the cause if ctx ended first.
 func (s *Store) Exclusive(ctx context.Context, file string, f func() error) error {
 	s.mu.Lock()
 	t := s.turns[file]

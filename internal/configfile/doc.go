@@ -32,8 +32,9 @@
 //
 // # Errors
 //
-// [ErrNotFound], [ErrTooLarge], [ErrLocked] and [InvalidFileError]. All other errors come
-// from the operating system and name the path.
+// [ErrNotFound], [ErrTooLarge], [ErrLocked] and [InvalidFileError], and an
+// error for an entry that is not valid JSON. All other errors come from the operating
+// system. Every error names the path.
 //
 // # Requirements
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// MaxSize is how many bytes a file may have.
+// MaxSize is the maximum size of a file in bytes.
 const MaxSize = 16 << 20
 
 // maxEntries bounds the entries of a file. Small ones need a hundred times their size in
@@ -102,13 +102,14 @@ func (s *Store) Entries(file string) (map[string]json.RawMessage, error) {
 	return entries, nil
 }
 
-// Put sets an entry, which must be valid JSON. It makes the file and the directories above it
-// if they do not exist. ctx bounds the wait for other changes.
+// Put sets an entry. It makes the file and the directories above it if they do not exist. ctx
+// bounds the wait for other changes. If entry is not valid JSON or is nested too deep, Put
+// returns an error and changes nothing.
 func (s *Store) Put(ctx context.Context, file, name string, entry json.RawMessage) error {
 	return s.Edit(ctx, file, map[string]json.RawMessage{name: entry})
 }
 
-// Edit is like Put for several entries; entries that are nil are deleted.
+// Edit is like Put for several entries. It deletes the entries that are nil.
 func (s *Store) Edit(ctx context.Context, file string, set map[string]json.RawMessage) error {
 	for name, entry := range set {
 		if entry == nil {
