@@ -83,7 +83,7 @@ func current(d *os.Root, dir, name string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// flock locks an open directory against all others that opened it (flock(2)).
+// flock locks an open directory against every other open of it (flock(2)).
 func flock(ctx context.Context, d *os.File, at string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, fmt.Errorf("%s: %w", at, ErrLocked))
 	defer cancel()

@@ -39,8 +39,8 @@ import (
 // maxOpen bounds how many levels of a tree are open.
 const maxOpen = 32
 
-// Remove removes a file, or a directory with all that is in it. It returns nil if
-// there is none.
+// Remove removes a file, or a directory with all its content. It returns nil if the
+// path does not exist.
 func Remove(path string) error {
 	parent, name := filepath.Dir(path), filepath.Base(path)
 	dir, err := os.OpenFile(parent, unix.O_PATH|unix.O_DIRECTORY, 0)
