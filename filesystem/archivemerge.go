@@ -141,7 +141,7 @@ func (x *extraction) restrictFolders() {
 	}
 }
 
-// pair is an unpacked directory and the existing one that it joins.
+// pair is an unpacked directory and the existing directory that it joins.
 type pair struct{ stage, dest folder }
 
 func (p pair) down(name string) (pair, error) {

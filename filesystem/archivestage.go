@@ -33,7 +33,7 @@ type extraction struct {
 	done     Extracted
 }
 
-// level is an open directory of the archive and, if it joins an existing one, that one.
+// level is an open directory of the archive. If it joins an existing directory, level has both.
 type level struct {
 	name   string // in the archive
 	path   string // from the destination, without symbolic links
