@@ -23,8 +23,8 @@ type process struct {
 	exiting bool // the first thread has begun to end
 }
 
-// same reports whether two readings are of one process, and not of two that had the same
-// id one after the other.
+// same reports whether two readings are of the same process. Two processes can have the
+// same id one after the other.
 func (p process) same(q process) bool { return p.pid == q.pid && p.start == q.start }
 
 // gone reports whether the process is a zombie. A process whose first thread has ended

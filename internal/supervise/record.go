@@ -63,7 +63,7 @@ func writeRecord(dir string, r record) (*recordFile, error) {
 			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 		}
 		if !rf.current() {
-			// A sweep removed the empty file as a dead program's.
+			// A sweep took the empty file for a dead program's and removed it.
 			_ = f.Close()
 			continue
 		}
