@@ -18,7 +18,7 @@ import (
 //
 // fsnotify takes paths, which may lead elsewhere when it follows them. So each directory is
 // opened and fsnotify gets the path of the descriptor in /proc, which leads to the open
-// directory. The number differs for each directory. The descriptor is closed
+// directory. The descriptor number differs for each directory. The descriptor is closed
 // immediately after that: inotify keeps the directory itself, and an open descriptor would
 // suppress the event for its removal.
 type watchSet struct {

@@ -110,8 +110,9 @@ func New(cfg Config) (_ *Server, err error) {
 func (s *Server) Token() string { return s.cfg.Token }
 
 // StartDesktop starts main with the default options, unless it runs, and returns it. It
-// blocks until the desktop runs or ctx ends; the start then continues. The desktop
-// belongs to the server: Close ends it. The error is a *Problem or the error of ctx.
+// blocks until the desktop runs, for 45 s at most, or until ctx ends; the start then
+// continues. The desktop belongs to the server: Close ends it. The error is a *Problem or
+// the error of ctx.
 func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
 	return s.startInstance(ctx, mainDesktop)
 }
@@ -150,7 +151,8 @@ func (s *Server) Sweep() (int, error) {
 
 // OpenRecordings opens the recordings of main that earlier servers made, and begins to
 // repair unfinished ones in the background. Without this call, the first request about
-// recordings opens them.
+// recordings opens them. OpenRecordings returns ErrInUse if it needs the state directory
+// and another server uses it.
 func (s *Server) OpenRecordings(ctx context.Context) error {
 	inst, err := s.fleet.Find(mainDesktop)
 	if err == nil {
