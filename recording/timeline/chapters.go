@@ -26,10 +26,11 @@ type Chapter struct {
 	Title    string
 }
 
-// Chapters divides a video of a length at every marker and at each window that kept the
-// focus for a while. The chapters follow each other without a gap from the beginning to the
-// end. There are none if there would be a single one for a window. A length of zero is that
-// of a video that is not complete.
+// Chapters divides a video at every marker and at each window that kept the focus for at
+// least five seconds and at least a twentieth of the video. length is the length of the
+// video, or zero while the video is being made. The chapters follow each other without a gap
+// from the beginning to the end. There are none if a window would have the only one. The
+// error is the error of entries.
 func Chapters(entries iter.Seq2[Entry, error], length time.Duration) ([]Chapter, error) {
 	return chapters(entries, endOf(length))
 }

@@ -12,9 +12,9 @@
 //
 // A file has one entry in JSON on each line. The number of an entry ([Entry.Seq]) is the
 // order in which the entry became known: an action that took a while comes after the events
-// that it caused, and its [Entry.At] is when it began. An entry is in the file within a
-// second. A last line that a crash cut off is ignored, and so is any line that is not an
-// entry.
+// that it caused, and its [Entry.At] is when it began. An entry is in the file after
+// about a second or [Timeline.Flush]. A last line that a crash cut off is ignored, and so is
+// any line that is not an entry.
 //
 // # Limits
 //

@@ -16,9 +16,10 @@ import (
 
 // Errors that a caller may branch on, with errors.Is.
 var (
-	// ErrFull is returned if a timeline has no room for more entries of a kind.
+	// ErrFull is returned if a timeline has no room for more entries of a kind, or if too
+	// many entries wait for a slow disk.
 	ErrFull = errors.New("the recording's timeline has no room for more entries of this kind")
-	// ErrClosed is returned after Timeline.Close.
+	// ErrClosed is returned by Mark and Add after Timeline.Close.
 	ErrClosed = errors.New("the recording is not active")
 )
 
@@ -57,7 +58,7 @@ type Entry struct {
 	Seq  uint64            `json:"seq"`  // from 1, in the order in which entries became known
 	At   Milliseconds      `json:"at"`   // position in the video; of an action, where it began
 	Time time.Time         `json:"time"` // the same moment by the wall clock
-	Type desktop.EventType `json:"type"` // a type of package desktop or of this one, or that of an Event
+	Type desktop.EventType `json:"type"` // a type of package desktop or of this package, or Event.Type
 
 	Action    *desktop.Action   `json:"action,omitempty"`
 	Window    *desktop.Window   `json:"window,omitempty"`
@@ -91,8 +92,8 @@ type Marker struct {
 	At *Milliseconds `json:"at,omitempty"`
 }
 
-// Event is an event that the desktop does not know of, such as an agent's message or tool
-// call. It is stored unchanged, so it must not contain secrets.
+// Event is an event from outside of the desktop, such as an agent's message or tool call. It
+// is stored unchanged, so it must not contain secrets.
 type Event struct {
 	// Type is a name such as "agent_message": 1 to 64 lower case letters, digits,
 	// underscores, full stops and hyphens. It must not be a type of package desktop or of

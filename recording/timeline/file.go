@@ -27,7 +27,7 @@ const (
 
 // Read yields the entries of a file that have a higher Seq than after, in the order of
 // Seq, without holding them in memory. A file that does not exist has no entries. An error
-// ends the sequence.
+// of the file system ends the sequence.
 func Read(path string, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f, err := os.Open(path)
@@ -134,7 +134,9 @@ func (s Span) has(at Milliseconds) bool {
 
 // ReadPage returns the entries of a file that the query chooses, in the order of Seq. The
 // page ends at the query's limit or with the entry that brings its JSON to 4 MiB. Next is
-// the After of the query for the next page, or zero if there are no more entries.
+// the After of the query for the next page, or zero after the end of the file. A next page
+// can be empty. A file that does not exist has no entries. The error is an *InvalidError for
+// the query, or an error of the file system.
 func ReadPage(path string, q Query) (page []Entry, next uint64, err error) {
 	if q.Limit < 0 || q.Limit > MaxLimit {
 		return nil, 0, invalid("limit", "must be between 1 and %d", MaxLimit)
@@ -186,8 +188,10 @@ func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(
 	return all, nil
 }
 
-// AddMarker adds a marker to the file of a video that has ended and began at a time. The
-// marker must have a position.
+// AddMarker adds a marker to the file of a video that has ended, and waits for the disk. began
+// is the time of the video's beginning. AddMarker makes the file if it does not exist. The
+// marker must have a position, which is at most length. The error is an *InvalidError,
+// ErrFull, or an error of the file system.
 func AddMarker(path string, m Marker, began time.Time, length time.Duration) (Entry, error) {
 	if err := m.check(); err != nil {
 		return Entry{}, err

@@ -102,7 +102,8 @@ type Config struct {
 }
 
 // Timeline writes the timeline of a video while the video is being made. One goroutine
-// follows the desktop, another one writes to the disk. Calls do not wait for the disk.
+// follows the desktop, and another one writes to the disk. Only Flush and Close wait for the
+// disk.
 type Timeline struct {
 	cfg    Config
 	wake   chan struct{} // holds a value if there are entries to write
@@ -121,12 +122,14 @@ type Timeline struct {
 	waiting int        // bytes in buf and in a write that runs
 	seq     uint64
 	shares  shares
-	lost    uint64 // entries that were left out and that no gap tells of yet
+	lost    uint64 // entries that were left out since the last gap
 	closed  bool
 }
 
-// Start makes the file, writes the state of the desktop as the first entry and follows the
-// desktop until Close, or until the desktop is closed.
+// Start makes the file and follows the desktop until Close, or until the desktop is closed.
+// It does not wait for the desktop. An entry of the type TypeStarted with the desktop's state
+// follows within two seconds, so entries of Mark and Add can come before it. The error is
+// fs.ErrExist if the file exists, or another error of the file system.
 func Start(d Desktop, cfg Config) (*Timeline, error) {
 	t, ctx, err := open(cfg, maxFile)
 	if err != nil {
@@ -225,8 +228,9 @@ func (t *Timeline) at(moment time.Time) Milliseconds {
 	return max(0, millis(moment.Sub(t.cfg.Epoch)))
 }
 
-// Mark sets a marker and returns its entry. The error is ErrClosed, ErrFull or an
-// *InvalidError.
+// Mark sets a marker and returns its entry. It does not wait for the disk. The error is
+// ErrClosed, ErrFull, or an *InvalidError, also for a position that the video does not have
+// yet.
 func (t *Timeline) Mark(m Marker) (Entry, error) {
 	if err := m.check(); err != nil {
 		return Entry{}, err
@@ -242,8 +246,8 @@ func (t *Timeline) Mark(m Marker) (Entry, error) {
 	return t.put(Entry{Type: TypeMarker, Marker: &m, Time: now})
 }
 
-// Add adds an event and returns its entry. The error is ErrClosed, ErrFull or an
-// *InvalidError.
+// Add adds an event and returns its entry. It does not wait for the disk. The position of an
+// event from before the video is zero. The error is ErrClosed, ErrFull or an *InvalidError.
 func (t *Timeline) Add(e Event) (Entry, error) {
 	if err := e.check(); err != nil {
 		return Entry{}, err
@@ -343,8 +347,8 @@ func (t *Timeline) write(ctx context.Context) {
 	}
 }
 
-// Flush writes the entries that wait. After an error the file ends with a whole line, and
-// the entries go on waiting.
+// Flush writes the entries that wait to the file, without syncing it. After an error it
+// removes the part that was written, and the entries continue to wait.
 func (t *Timeline) Flush() error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -370,9 +374,10 @@ func (t *Timeline) Flush() error {
 	return nil
 }
 
-// Close writes all entries, including the entries of events that the desktop has emitted before,
-// and returns the Seq of the desktop's latest event, for Config.After of the next timeline.
-// It may be called more than once.
+// Close waits for the events that the desktop has emitted before, writes all entries, syncs the
+// file, and returns the Seq of the desktop's latest event, for Config.After of the next
+// timeline. If the disk fails, the entries that still wait are lost, and Config.Logger gets
+// the error. Close may be called more than once.
 func (t *Timeline) Close() (seen uint64) {
 	t.once.Do(func() {
 		t.cancel()

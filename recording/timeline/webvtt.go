@@ -24,9 +24,11 @@ type cue struct {
 	lines    []string // not empty, without line breaks
 }
 
-// WriteWebVTT writes the captions or chapters of a video of a length. A length of zero is
-// that of a video that is not complete. The times of a span count from its beginning, as in
-// a clip. The error is an *InvalidError, or that of w or of entries.
+// WriteWebVTT writes the captions or chapters of a video. length is the length of the video,
+// or zero while the video is being made. If span is not zero, WriteWebVTT writes only that
+// part, with times from the beginning of the span, as in a clip. The error is an
+// *InvalidError for span or kind, the error of entries, or the error of w. It reads all
+// entries before it writes.
 func WriteWebVTT(w io.Writer, kind VTTKind, entries iter.Seq2[Entry, error], length time.Duration, span Span) error {
 	if err := span.Check(); err != nil {
 		return err
