@@ -54,7 +54,7 @@ type Clip struct {
 	File *os.File
 
 	Bytes    int64
-	From, To time.Duration // the part of the recording
+	From, To time.Duration // the part of the recording, which may differ from the request
 
 	// Copied reports that the pictures were copied. Otherwise they were
 	// encoded again, because the clip begins between two key pictures.
@@ -69,13 +69,23 @@ func (c *Clip) Close() error {
 	return c.File.Close()
 }
 
-// Clip makes a clip of a recording, which may be active, with its sound. The clip begins
-// with the picture that is visible at From, and ends exactly at To. Pictures are copied
-// without encoding if that picture is a key picture, or if the next picture is one.
+// Clip makes a clip of a recording, which may be active, with its sound. The clip ends exactly
+// at To. It begins with the picture that is visible at From or, if a key picture follows
+// within the time of one picture, with the key picture. Pictures are copied without encoding
+// if the clip begins with a key picture.
 //
-// Two clips are made at the same time; further calls wait. The end of ctx ends the call. The
-// error is ErrTooManyClips while 8 clips are not closed. Store.WriteWebVTT with the same
-// span has the captions of the clip.
+// Clip blocks until the clip is complete. Two clips are made at the same time, and further
+// calls wait. Clip also waits up to 5 seconds for a part of an active recording that is not
+// in the file yet. A clip has at most an hour.
+//
+// The error is or wraps
+//   - ErrNotFound, or an *InvalidError for a wrong request;
+//   - ErrTooManyClips while 8 clips are being made or are not closed;
+//   - a *MissingError or ErrEncoder;
+//   - ErrClosed, or the cause of the end of ctx;
+//   - an error of the file system.
+//
+// Store.WriteWebVTT with the From and To of the Clip writes its captions.
 func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, error) {
 	e, err := s.entry(id)
 	if err != nil {

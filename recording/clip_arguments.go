@@ -81,7 +81,7 @@ func planClip(packets []videoPacket, span timeline.Span, frame time.Duration) cl
 
 // arguments returns the arguments of ffmpeg. There are two inputs, because video is read from
 // the first picture on and sound from From on. The first picture gets the time zero, and the
-// last one ends at To. timing is that of programs.
+// last one ends at To. timing is programs.timing.
 func (p clipPlan) arguments(timing string) []string {
 	length := seconds(p.To - p.From)
 	// With -c copy, -ss seeks to the key picture at or before a time, and -t counts from

@@ -83,7 +83,8 @@ type Config struct {
 	// why.
 	Sound bool
 
-	// MaxDuration and MaxBytes end the recording. Zero means no limit.
+	// MaxDuration and MaxBytes end the recording. They bound all its segments together.
+	// MaxBytes is at least 1 MiB. Zero means no limit.
 	MaxDuration time.Duration
 	MaxBytes    int64
 
@@ -97,13 +98,14 @@ type Config struct {
 
 	// Guest marks a recording of a caller who must not delete recordings. Retention counts
 	// guest recordings separately, so that they replace each other only. At most half of
-	// StoreConfig.MaxActive can be active.
+	// StoreConfig.MaxActive, but at least one, can be active.
 	Guest bool
 }
 
-// Retention deletes recordings, the oldest first, when a recording ends and when the store is
-// opened. Zero fields delete none. Active recordings are not deleted. MaxCount and MaxBytes
-// apply to guest recordings (Config.Guest) and to the other recordings separately.
+// Retention deletes the oldest recordings when the store is opened, when a recording has ended
+// or is repaired, and when a recording reaches MaxAge. Zero fields delete none. Recordings
+// that are active or being repaired are not deleted. MaxCount and MaxBytes apply to guest
+// recordings (Config.Guest) and to the other recordings separately.
 type Retention struct {
 	MaxCount int           // of recordings
 	MaxAge   time.Duration // since the end

@@ -46,7 +46,7 @@ func (e *entry) snapshot() Info {
 	return info
 }
 
-// grow notes the size of the video.
+// grow stores the size of the video and wakes its readers.
 func (e *entry) grow(size int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,7 +54,7 @@ func (e *entry) grow(size int64) {
 	e.wake()
 }
 
-// end notes that the video does not grow any more.
+// end records that the video does not grow any more, and wakes its readers.
 func (e *entry) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +143,8 @@ func (s *Store) List() []Info {
 	return infos
 }
 
-// Get describes a recording. The error is ErrNotFound.
+// Get describes a recording. The error is ErrNotFound, also if another program has removed
+// the folder of a recording that has ended.
 func (s *Store) Get(id string) (Info, error) {
 	e, err := s.entry(id)
 	if err != nil {
@@ -181,10 +182,11 @@ func (s *Store) forget(e *entry) {
 	}
 }
 
-// Video opens the file of a recording, which the caller closes. The error is ErrNotFound,
-// or fs.ErrNotExist if only the file is gone. The file of an active recording grows, and can
-// be played at any moment. An open file does not change if the recording is deleted, or if
-// its file is replaced by one with its index at the start.
+// Video opens the file of a recording, which the caller closes. The file of an active
+// recording grows, and can be played at any moment. An open file does not change if the
+// recording is deleted, or if its file is replaced by one with its index at the start. The
+// error is ErrNotFound, fs.ErrNotExist if only the file is gone, or another error of the file
+// system.
 func (s *Store) Video(id string) (*os.File, Info, error) {
 	e, err := s.entry(id)
 	if err != nil {
@@ -200,8 +202,9 @@ func (s *Store) Video(id string) (*os.File, Info, error) {
 	return f, e.snapshot(), nil
 }
 
-// Delete deletes a recording with all its files. It ends a repair of the recording and waits
-// for that. The error is ErrNotFound, ErrActive, or one of the file system.
+// Delete deletes a recording with all its files. It ends background work on the recording,
+// such as a repair, and waits for its end. The error is ErrNotFound, ErrActive, or an error of
+// the file system.
 func (s *Store) Delete(id string) error {
 	e, err := s.entry(id)
 	if err == nil {

@@ -14,25 +14,27 @@ var (
 	ErrNotFound = errors.New("recording not found")
 	// ErrActive is returned by Delete for an active recording.
 	ErrActive = errors.New("the recording is still active; stop it first")
-	// ErrNotActive is timeline.ErrClosed. It is returned if a recording has ended and a
-	// call is for active ones.
+	// ErrNotActive is timeline.ErrClosed. Calls that need an active recording return it if
+	// the recording has ended.
 	ErrNotActive = timeline.ErrClosed
-	// ErrClosed is returned after Store.Close.
+	// ErrClosed is returned by Start and Clip after Store.Close.
 	ErrClosed = errors.New("recording store is closed")
-	// ErrTooMany is returned by Start if StoreConfig.MaxActive recordings are active.
+	// ErrTooMany is returned by Start if StoreConfig.MaxActive recordings are active. For
+	// Config.Guest, it is also returned if half as many guest recordings are active.
 	ErrTooMany = errors.New("too many recordings are active; stop one of them first")
 	// ErrTooManyClips is returned by Clip while too many clips are not closed.
 	ErrTooManyClips = errors.New("too many clips are being read; close one of them first")
-	// ErrNoSpace is returned if less than StoreConfig.MinFree is free on the disk.
+	// ErrNoSpace is returned by Start if at most StoreConfig.MinFree is free on the disk.
 	ErrNoSpace = errors.New("not enough free disk space for a recording")
 	// ErrLocked is returned by Open if another store, of this program or of another one,
-	// uses the directory.
+	// uses the directory. Start returns it if the directory was removed and another store
+	// has made it again.
 	ErrLocked = errors.New("the recording directory is in use by another store, of this program or of another one; share it, or name another directory")
 	// ErrInvalid is desktop.ErrInvalid. Every *InvalidError wraps it.
 	ErrInvalid = desktop.ErrInvalid
 	// ErrMissingPrograms is desktop.ErrMissingPrograms. Every *MissingError wraps it.
 	ErrMissingPrograms = desktop.ErrMissingPrograms
-	// ErrEncoder is wrapped by errors of ffmpeg and ffprobe.
+	// ErrEncoder is wrapped by errors of Start and Clip if ffmpeg or ffprobe fails.
 	ErrEncoder = errors.New("the video encoder failed")
 )
 

@@ -9,11 +9,13 @@ import (
 
 // Live reads a recording's file from its beginning, and follows it while it grows until the
 // recording has ended. The data is a fragmented MP4 file, which players can play while they
-// read. A recording that has ended is read like a file.
+// read. If the recording has ended before, the reader reads its file, which need not be
+// fragmented. Live does not block, and its errors are the errors of [Store.Video].
 //
-// The reader is for one goroutine, except that Close may be called from any goroutine. Read
-// returns the error of ctx when ctx ends. The reader is not disturbed if the file is
-// replaced or deleted.
+// Read waits for more data. It returns io.EOF at the end of a recording that has ended, the
+// cause of the end of ctx, or os.ErrClosed after Close. The reader is for one goroutine,
+// except that Close may be called from any goroutine. The reader is not disturbed if the file
+// is replaced or deleted.
 func (s *Store) Live(ctx context.Context, id string) (io.ReadCloser, Info, error) {
 	f, info, err := s.Video(id)
 	if err != nil {

@@ -38,13 +38,16 @@ type Recording struct {
 	timeline  *timeline.Timeline // of the newest segment
 }
 
-// Start starts a recording of a desktop. It returns when the first picture is encoded.
-// Several recordings can be active at the same time, also of one desktop. ctx bounds the
-// call alone: the recording goes on until Stop, until the desktop or the store is closed, or
-// until a limit of the Config is reached.
+// Start starts a recording of a desktop. It blocks until the first picture is encoded, for at
+// most 20 seconds. ctx bounds only the call: the recording continues until Stop, until the
+// desktop or the store is closed, or until a limit of the Config is reached. Several
+// recordings can be active at the same time, also of one desktop.
 //
-// The error is an *InvalidError, a *MissingError, ErrTooMany, ErrNoSpace, ErrEncoder,
-// ErrClosed, ErrLocked, desktop.ErrClosed or that of ctx.
+// The error is or wraps
+//   - *InvalidError or *MissingError;
+//   - ErrTooMany, ErrNoSpace, ErrEncoder, ErrClosed, ErrLocked or desktop.ErrClosed;
+//   - the error of ctx, or context.DeadlineExceeded after 20 seconds;
+//   - an error of the file system.
 func (s *Store) Start(ctx context.Context, d Desktop, cfg Config) (*Recording, error) {
 	r, err := s.start(ctx, d, cfg.withDefaults())
 	if err != nil {
@@ -182,9 +185,13 @@ func (r *Recording) line() *timeline.Timeline {
 // complete.
 func (r *Recording) Done() <-chan struct{} { return r.done }
 
-// Stop ends the recording, waits until its file is complete and returns a description of
-// it. The last picture shows everything that the X server had drawn when Stop was called.
-// Stop may be called more than once. The end of ctx ends the wait alone.
+// Stop ends the recording, waits until its file is complete and returns the Info of the
+// newest segment. The last picture shows everything that the X server had drawn when Stop
+// was called. Stop may be called more than once.
+//
+// If ctx ends first, Stop returns the error of ctx, and the recording finishes in the
+// background. There is no other error: Info.Status and Info.Error say whether the recording
+// failed.
 func (r *Recording) Stop(ctx context.Context) (Info, error) {
 	r.stopFor(ReasonStopped)
 	select {
@@ -249,7 +256,7 @@ func (r *Recording) startTimeline(p *segment, after uint64) error {
 	return err
 }
 
-// switchTimeline ends the timeline of a segment and starts that of the next one, without
+// switchTimeline ends the timeline of a segment and starts the timeline of the next, without
 // losing events. It unlocks switching, which the caller has locked.
 func (r *Recording) switchTimeline(next *segment) {
 	defer r.switching.Unlock()

@@ -58,9 +58,10 @@ type Store struct {
 
 // Open opens a directory and reads the recordings in it. Recordings that were active when
 // this program ended are repaired in the background, and have StatusRecovering until then.
-// ctx bounds the call alone.
+// ctx is checked once, at the beginning. ffmpeg need not be installed.
 //
-// The error is an *InvalidError, ErrLocked, or one of the file system.
+// The error is an *InvalidError, ErrLocked, the error of ctx, or an error of the operating
+// system.
 func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -262,8 +263,8 @@ func (s *Store) spawn(f func()) {
 	}
 }
 
-// Recording returns an active recording. The error is ErrNotFound, or ErrNotActive if the
-// recording has ended.
+// Recording returns the active recording whose newest segment has the id. The error is
+// ErrNotFound, or ErrNotActive if the segment has ended.
 func (s *Store) Recording(id string) (*Recording, error) {
 	if r := s.running(id); r != nil {
 		return r, nil
@@ -288,7 +289,7 @@ func (s *Store) running(id string) *Recording {
 
 // StopAll stops all active recordings, with that reason, and waits until they are
 // finished. If ctx ends first, it returns the error of ctx, and the recordings finish in the
-// background.
+// background. A recording that fails is not an error of StopAll.
 func (s *Store) StopAll(ctx context.Context, reason Reason) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.active))
@@ -306,8 +307,10 @@ func (s *Store) StopAll(ctx context.Context, reason Reason) error {
 	return nil
 }
 
-// Close stops and finishes all active recordings and ends background work. The next Open
-// does the rest of that work. Close may be called more than once.
+// Close stops all active recordings, waits until they are finished, ends background work and
+// unlocks the directory. The next Open continues the background work. Close returns errors of
+// the lock and of child processes only. It may be called more than once, and then returns the
+// same error.
 func (s *Store) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr

@@ -108,7 +108,7 @@ func (t *thumbnailer) stop() {
 	t.done.Wait()
 }
 
-// wanted returns when the next picture is wanted, after that at a position.
+// wanted returns when the next picture is wanted, after the picture at a position.
 func (t *thumbnailer) wanted(at time.Duration) time.Duration {
 	if !t.settled && at < posterPatience {
 		return min(t.next, at+posterInterval)
@@ -116,7 +116,7 @@ func (t *thumbnailer) wanted(at time.Duration) time.Duration {
 	return t.next
 }
 
-// after returns when the thumbnail after that at a position is due.
+// after returns when the next thumbnail is due, after the thumbnail at a position.
 func (t *thumbnailer) after(at time.Duration) time.Duration {
 	return at - at%t.interval + t.interval
 }

@@ -29,8 +29,9 @@ func (s *Store) timeline(id string) (path string, info Info, err error) {
 	return filepath.Join(e.dir, timelineFile), e.snapshot(), err
 }
 
-// Timeline returns a page of the timeline of a recording, including the latest entries of
-// an active one. See timeline.ReadPage. The error is ErrNotFound, or that of ReadPage.
+// Timeline returns a page of the timeline of a recording, as timeline.ReadPage does. It first
+// writes the latest entries of an active recording. The error is ErrNotFound, an
+// *InvalidError, or an error of the file system.
 func (s *Store) Timeline(id string, q timeline.Query) (page []timeline.Entry, next uint64, err error) {
 	path, _, err := s.timeline(id)
 	if err != nil {
@@ -40,7 +41,8 @@ func (s *Store) Timeline(id string, q timeline.Query) (page []timeline.Entry, ne
 }
 
 // Entries yields the entries of a recording that have a higher Seq than after, in the
-// order of Seq, without holding them in memory. An error ends the sequence.
+// order of Seq, without holding them in memory. An error ends the sequence: ErrNotFound, or an
+// error of the file system.
 func (s *Store) Entries(id string, after uint64) iter.Seq2[timeline.Entry, error] {
 	return func(yield func(timeline.Entry, error) bool) {
 		path, _, err := s.timeline(id)
@@ -53,7 +55,8 @@ func (s *Store) Entries(id string, after uint64) iter.Seq2[timeline.Entry, error
 }
 
 // Mark sets a marker in a recording and returns its entry. If the recording has ended, the
-// marker must have a position. The error is ErrNotFound, timeline.ErrFull or an *InvalidError.
+// marker must have a position, and Mark waits for the disk. The error is ErrNotFound,
+// timeline.ErrFull, an *InvalidError, or an error of the file system.
 func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 	if r := s.running(id); r != nil {
 		e, err := r.Mark(m)
@@ -70,8 +73,9 @@ func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 	return timeline.AddMarker(path, m, info.Started, info.Duration)
 }
 
-// AddEvent adds an event to the timeline of an active recording and returns its entry. It
-// returns ErrNotActive if the recording has ended.
+// AddEvent adds an event to the timeline of an active recording and returns its entry. The
+// error is ErrNotFound, ErrNotActive if the recording has ended, timeline.ErrFull or an
+// *InvalidError. AddEvent waits as [Recording.Add] does.
 func (s *Store) AddEvent(id string, e timeline.Event) (timeline.Entry, error) {
 	r, err := s.Recording(id)
 	if err != nil {
@@ -80,16 +84,20 @@ func (s *Store) AddEvent(id string, e timeline.Event) (timeline.Entry, error) {
 	return r.Add(e)
 }
 
-// Mark sets a marker in the newest segment and returns its entry. It returns ErrNotActive
-// if the recording has ended. Store.Mark also marks such recordings.
+// Mark sets a marker in the newest segment and returns its entry. The error is ErrNotActive
+// if the recording has ended, timeline.ErrFull or an *InvalidError. Store.Mark also marks
+// recordings that have ended. Mark waits as [Recording.Add] does.
 func (r *Recording) Mark(m timeline.Marker) (timeline.Entry, error) { return r.line().Mark(m) }
 
-// Add adds an event to the timeline of the newest segment and returns its entry. It
-// returns ErrNotActive if the recording has ended.
+// Add adds an event to the timeline of the newest segment and returns its entry. The error is
+// ErrNotActive if the recording has ended, timeline.ErrFull or an *InvalidError. Add waits for
+// the disk only when a segment begins, until the timeline of the segment before is written.
 func (r *Recording) Add(e timeline.Event) (timeline.Entry, error) { return r.line().Add(e) }
 
-// WriteWebVTT writes the captions or chapters of a recording. The times of a span count
-// from its beginning, as in a clip.
+// WriteWebVTT writes the captions or chapters of a recording. If span is not zero, it writes
+// only that part, with times from the beginning of the span, as in a clip. The error is
+// ErrNotFound, an *InvalidError, an error of the file system, or the error of w. Nothing is
+// written to w before the whole text is ready.
 func (s *Store) WriteWebVTT(w io.Writer, id string, kind timeline.VTTKind, span timeline.Span) error {
 	path, info, err := s.timeline(id)
 	if err != nil {
